@@ -1,0 +1,19 @@
+# Debian's packages (scripts/setup installs them). Another LibTorch is found through CMAKE_PREFIX_PATH.
+
+find_package(Torch 1.13 REQUIRED)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(CURL REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(LibArchive REQUIRED)
+find_package(GTest REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+
+add_library(strait_torch INTERFACE)
+target_link_libraries(strait_torch INTERFACE ${TORCH_LIBRARIES})
+target_include_directories(strait_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+separate_arguments(STRAIT_TORCH_FLAGS NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
+target_compile_options(strait_torch INTERFACE ${STRAIT_TORCH_FLAGS})

@@ -1,0 +1,33 @@
+# Every target uses the flags of LibTorch, so that all can share one precompiled torch/torch.h.
+
+# strait_library(NAME [PCH] DEPS ...): the library of the folder NAME, made of its *.cpp.
+function(strait_library name)
+  cmake_parse_arguments(ARG "PCH" "" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  add_library(strait_${name} STATIC ${sources})
+  target_include_directories(strait_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(strait_${name} PUBLIC ${ARG_DEPS})
+  if(ARG_PCH)
+    strait_use_torch_pch(strait_${name})
+  endif()
+endfunction()
+
+# Compiles the target's files with the shared precompiled torch/torch.h, which takes 20 s to parse.
+function(strait_use_torch_pch target)
+  if(NOT STRAIT_SANITIZE AND NOT STRAIT_FUZZ)
+    target_precompile_headers(${target} REUSE_FROM strait_pch)
+  endif()
+endfunction()
+
+# strait_test(NAME [PCH] DEPS ...): one test program of tests/NAME/*_test.cpp.
+function(strait_test name)
+  cmake_parse_arguments(ARG "PCH" "" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp)
+  add_executable(test_${name} ${sources})
+  target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} strait_test_support GTest::gmock GTest::gtest_main)
+  if(ARG_PCH)
+    strait_use_torch_pch(test_${name})
+  endif()
+  add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+endfunction()

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+namespace strait {
+
+/// How one direction of every boundary is compressed.
+struct LinkOptions {
+  std::string codec = "none";     ///< a codec spec, see `strait codec list`
+  std::string feedback = "none";  ///< a link name (links/link_list.def)
+
+  bool operator==(const LinkOptions&) const = default;
+};
+
+/// The [compression] table of a configuration.
+struct CompressionOptions {
+  LinkOptions activations;
+  LinkOptions gradients;
+  int start_epoch = 0;               ///< epochs before this one train without compression
+  std::string evaluation = "plain";  ///< plain: the bare operator; frozen: the link with its state read-only
+
+  bool operator==(const CompressionOptions&) const = default;
+};
+
+}  // namespace strait

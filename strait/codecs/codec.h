@@ -1,0 +1,88 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strait/base/bytes.h"
+#include "strait/codecs/message.h"
+#include "strait/codecs/spec.h"
+
+namespace strait {
+
+/// Bytes that encode() needs at most; `exact` when it always uses all of them.
+struct PayloadSize {
+  size_t bound = 0;
+  bool exact = false;
+};
+
+/// A stateless compression operator: a pure function of its parameters, the tensor and, where it draws
+/// random numbers, the message's context. Immutable, so that both ends and all threads may share one.
+///
+/// The public functions check what no codec should have to check (type, contiguity, length, trailing
+/// bytes, empty messages); a codec implements the do_ functions over spans.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  /// The number in the frame header (codec_list.def); never reused for another format.
+  uint16_t id() const { return id_; }
+
+  /// The spec this codec was made from.
+  const std::string& spec() const { return spec_; }
+
+  PayloadSize payload_size(const MessageMeta& meta) const;
+
+  /// Writes the message's payload. `x` is float32 of any layout, at most payload_size().bound bytes are
+  /// claimed. Throws NumericError for a value that cannot be sent; nothing has changed then.
+  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const;
+
+  /// What the receiver sees: a new contiguous float32 CPU tensor of meta.shape. Consumes all of `in`;
+  /// throws WireError when the payload is not one that encode() can have written.
+  at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const;
+
+  /// decode(encode(x)) without the bytes, bit for bit, on x's device. For measurements and for feedback
+  /// on a device; the default really encodes and decodes.
+  virtual at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const;
+
+ protected:
+  Codec() = default;
+
+  // None of these sees an empty message. `x` and `out` are row-major with meta.elements() elements.
+  virtual PayloadSize do_payload_size(const MessageMeta& meta) const = 0;
+  virtual void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
+                         ByteWriter& out) const = 0;
+  virtual void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
+                         std::span<float> out) const = 0;
+
+ private:
+  friend std::shared_ptr<const Codec> make_codec(std::string_view spec);
+  uint16_t id_ = 0;
+  std::string spec_;
+};
+
+MessageMeta meta_of(const at::Tensor& x);
+
+/// One row of codec_list.def.
+struct CodecInfo {
+  uint16_t id;
+  std::string_view name;
+  std::unique_ptr<Codec> (*factory)(CodecSpec spec);
+  std::string_view parameters;            ///< for `strait codec list`
+  std::vector<std::string_view> samples;  ///< specs that the conformance, fuzz and benchmark suites run
+};
+
+/// All codecs in the order of codec_list.def.
+const std::vector<CodecInfo>& codec_list();
+
+/// Makes the codec of a spec such as `topk:0.1,values=fp16`. Throws InputError that says what was
+/// expected, with the nearest right name for a misspelt one.
+std::shared_ptr<const Codec> make_codec(std::string_view spec);
+
+}  // namespace strait

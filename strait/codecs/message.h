@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "strait/wire/frame.h"
+
+namespace strait {
+
+/// What both ends of a boundary know about a message before it is sent. All messages are float32.
+struct MessageMeta {
+  std::vector<int64_t> shape;  ///< [rows, ...]: the first dimension counts samples
+
+  /// Number of samples.
+  size_t rows() const { return shape.empty() ? 1 : static_cast<size_t>(shape.front()); }
+
+  /// Elements of one sample (d in docs/operators.md).
+  size_t row_size() const {
+    size_t size = 1;
+    for (size_t i = 1; i < shape.size(); ++i) size *= static_cast<size_t>(shape[i]);
+    return size;
+  }
+
+  size_t elements() const { return rows() * row_size(); }
+};
+
+/// Where a message stands in the run. Random numbers are keyed by it, so that a message can be encoded
+/// again with the same bytes; it does not influence a deterministic codec.
+struct MessageContext {
+  uint64_t seed = 0;  ///< the run's seed
+  uint16_t boundary = 0;
+  Direction direction = Direction::activation;
+  uint64_t step = 0;         ///< optimizer steps taken before the batch
+  uint32_t micro_batch = 0;  ///< position in the batch; not part of any random key
+  size_t first_row = 0;      ///< row of the batch at which the message's first sample stands
+};
+
+}  // namespace strait

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "strait/data/dataset.h"
+
+namespace strait {
+
+/// Makes the batches of one pass over a data set in a thread of its own, a few ahead of the consumer, so
+/// that reading and augmentation never hold up the network.
+class Loader {
+ public:
+  struct Pass {
+    std::vector<int64_t> order;                ///< sample ids in the order of the pass
+    int64_t batch_size = 1;                    ///< the last batch may be shorter
+    std::optional<uint64_t> augmentation_key;  ///< none: samples come as they are
+    int64_t ahead = 3;                         ///< batches made before they are asked for
+  };
+
+  Loader(std::shared_ptr<const Dataset> data, Pass pass);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  int64_t batches() const;
+
+  /// The next batch, or nothing after the last. Rethrows what the data set threw.
+  std::optional<Batch> next();
+
+  /// Time that next() spent waiting for the data, all calls together.
+  double waited_seconds() const { return waited_seconds_; }
+
+ private:
+  void run();
+
+  std::shared_ptr<const Dataset> data_;
+  Pass pass_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Batch> ready_;
+  std::exception_ptr error_;
+  bool stopped_ = false;
+  bool finished_ = false;
+  double waited_seconds_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace strait

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace strait::kernels {
+
+/// Copies the elements as little-endian float32; returns false when one is not finite (the copy is
+/// complete all the same). `out` has 4 bytes an element.
+bool copy_finite(std::span<const float> x, std::span<std::byte> out);
+
+}  // namespace strait::kernels

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+namespace strait {
+
+/// The [pipeline] table of a configuration.
+struct PipelineOptions {
+  std::string schedule = "1f1b";  ///< gpipe | 1f1b
+  int micro_batches = 1;          ///< parts into which a batch is cut
+
+  bool operator==(const PipelineOptions&) const = default;
+};
+
+}  // namespace strait

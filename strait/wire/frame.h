@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "strait/base/bytes.h"
+
+namespace strait {
+
+/// Which way a message crosses a boundary: activations go down the pipeline, gradients come back.
+enum class Direction : uint8_t { activation = 0, gradient = 1 };
+
+std::string_view to_string(Direction direction);
+
+constexpr uint32_t kFrameMagic = 0x54525453;  // "STRT"
+constexpr uint16_t kWireVersion = 1;
+
+/// Bytes of a frame before its payload. One cache line, so that the payload of an aligned buffer is
+/// aligned too.
+constexpr size_t kFrameHeaderSize = 64;
+
+/// The header's fields but for magic, version and checksum. docs/wire_format.md gives the offsets.
+struct FrameHeader {
+  uint16_t codec = 0;
+  uint16_t link = 0;
+  uint16_t boundary = 0;
+  Direction direction = Direction::activation;
+  uint32_t micro_batch = 0;
+  uint64_t sequence = 0;  ///< messages sent before this one over the same boundary and direction
+  uint64_t payload_size = 0;
+
+  bool operator==(const FrameHeader&) const = default;
+};
+
+/// Completes a frame whose payload already stands at frame[kFrameHeaderSize...]: writes the header and
+/// the checksum. `header.payload_size` is set from the span.
+void seal_frame(std::span<std::byte> frame, FrameHeader header);
+
+struct Frame {
+  FrameHeader header;
+  std::span<const std::byte> payload;  ///< aliases the parsed bytes
+};
+
+/// Checks magic, version, reserved bytes, direction, length and checksum; throws WireError.
+Frame parse_frame(std::span<const std::byte> bytes);
+
+/// Throws WireError that names the first field in which the header differs from what the receiver's
+/// own configuration says. payload_size is not compared.
+void expect_header(const FrameHeader& got, const FrameHeader& expected);
+
+}  // namespace strait
