@@ -7,6 +7,7 @@
 
 #include "strait/base/files.h"
 #include "strait/base/text.h"
+#include "strait/train/code_version.h"
 #include "strait/train/safetensors.h"
 
 namespace strait {
@@ -66,7 +67,7 @@ RunFolder::RunFolder(std::filesystem::path path, Identity identity, bool replace
   replace_file(path_ / "config.toml", identity_.config);
   metrics_.open(path_ / "metrics.jsonl", std::ios::trunc);
   if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
-  events_ = std::make_unique<EventWriter>(path_);
+  events_ = std::make_unique<TensorboardWriter>(path_);
   set_status(RunStatus::running);
 }
 
@@ -85,7 +86,7 @@ void RunFolder::add_epoch(const EpochMetrics& metrics) {
 
 void RunFolder::add_scalars(const EpochMetrics& metrics) {
   const auto add = [&](const std::string& tag, double value) {
-    events_->add_scalar(tag, metrics.epoch, value);
+    events_->add_scalar(tag, metrics.epoch, static_cast<float>(value));
   };
   add("train/loss", metrics.train.loss);
   add("train/accuracy", metrics.train.accuracy);

@@ -51,7 +51,7 @@ class RunFolder {
   std::filesystem::path path_;
   Identity identity_;
   std::ofstream metrics_;
-  std::unique_ptr<EventWriter> events_;
+  std::unique_ptr<TensorboardWriter> events_;
   std::optional<Best> best_off_;
   std::optional<Best> best_on_;
   std::optional<EpochMetrics> last_;
