@@ -7,7 +7,6 @@
 
 #include "strait/base/files.h"
 #include "strait/base/text.h"
-#include "strait/train/code_version.h"
 #include "strait/train/safetensors.h"
 
 namespace strait {
@@ -48,8 +47,6 @@ std::string_view to_string(RunStatus status) {
 std::string machine_description() {
   return fmt::format("{}, {} threads, LibTorch {}", processor_name(), at::get_num_threads(), TORCH_VERSION);
 }
-
-std::string code_version() { return STRAIT_CODE_VERSION; }
 
 RunFolder::RunFolder(std::filesystem::path path, Identity identity, bool replace)
     : path_(std::move(path)), identity_(std::move(identity)) {

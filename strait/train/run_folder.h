@@ -60,7 +60,7 @@ class RunFolder {
 /// The processor and the number of threads, for the record.
 std::string machine_description();
 
-/// The program's version: the commit it was built from.
+/// The program's version and the commit it was built from.
 std::string code_version();
 
 /// Copies a file's tensors into the model. Every tensor of the model must be there with its shape and
