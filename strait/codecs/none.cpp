@@ -1,33 +1,12 @@
-#include <cstring>
-
-#include "strait/codecs/codec.h"
-#include "strait/kernels/copy.h"
+#include "strait/codecs/value_codec.h"
 
 namespace strait {
 namespace {
 
 /// The tensor itself: 32 bits an element, little-endian.
-class None : public Codec {
+class None : public ValueCodec {
  public:
-  at::Tensor reconstruct(const at::Tensor& x, const MessageContext& /*context*/) const override {
-    return x.clone();
-  }
-
- protected:
-  PayloadSize do_payload_size(const MessageMeta& meta) const override {
-    return {meta.elements() * sizeof(float), true};
-  }
-
-  void do_encode(std::span<const float> x, const MessageMeta& /*meta*/, const MessageContext& /*context*/,
-                 ByteWriter& out) const override {
-    if (!kernels::copy_finite(x, out.claim(x.size_bytes()))) throw NumericError("a value is not finite");
-  }
-
-  void do_decode(ByteReader& in, const MessageMeta& /*meta*/, const MessageContext& /*context*/,
-                 std::span<float> out) const override {
-    const auto bytes = in.take(out.size_bytes());
-    std::memcpy(out.data(), bytes.data(), bytes.size());
-  }
+  None() : ValueCodec(make_value_format("fp32")) {}
 };
 
 }  // namespace
