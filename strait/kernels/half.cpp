@@ -11,6 +11,13 @@ namespace {
 constexpr uint32_t kMagnitude = 0x7fffffff;
 constexpr size_t kBlock = 1024;
 
+/// `yes` where the condition holds, else `no`, without a branch: zeros and ordinary values alternate after
+/// a ReLU, and a branch would also keep the loop from being vectorised.
+inline uint32_t choose(bool condition, uint32_t yes, uint32_t no) {
+  const uint32_t mask = 0 - static_cast<uint32_t>(condition);
+  return (yes & mask) | (no & ~mask);
+}
+
 inline uint16_t fp16_bits(uint32_t bits) {
   const uint32_t magnitude = bits & kMagnitude;
   // Normal: move the exponent's bias from 127 to 15 and round the 13 bits that fall away to even.
@@ -18,7 +25,7 @@ inline uint16_t fp16_bits(uint32_t bits) {
   // Denormal: the spacing of floats in [0.5, 1) is that of fp16's denormals, so the addition rounds.
   const uint32_t denormal =
       std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - std::bit_cast<uint32_t>(0.5F);
-  const uint32_t half = magnitude < 0x38800000 ? denormal : normal;
+  const uint32_t half = choose(magnitude < 0x38800000, denormal, normal);
   return static_cast<uint16_t>(half | ((bits >> 16) & 0x8000));
 }
 
@@ -26,7 +33,7 @@ inline uint32_t bits_of_fp16(uint32_t half) {
   const uint32_t magnitude = half & 0x7fff;
   const uint32_t normal = (magnitude << 13) + 0x38000000;
   const auto denormal = std::bit_cast<uint32_t>(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24F);
-  return (magnitude < 0x400 ? denormal : normal) | ((half & 0x8000) << 16);
+  return choose(magnitude < 0x400, denormal, normal) | ((half & 0x8000) << 16);
 }
 
 inline uint16_t bf16_bits(uint32_t bits) {
