@@ -36,7 +36,8 @@ class CounterRandom {
 
   /// Uniform in [0, bound), bound > 0. The bias is below bound / 2^64.
   constexpr uint64_t below(uint64_t bound) {
-    return static_cast<uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<uint64_t>((static_cast<Wide>(next()) * bound) >> 64);
   }
 
   /// Uniform in [0, 1) with 24 bits.
