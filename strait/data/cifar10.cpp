@@ -1,0 +1,106 @@
+#include "strait/data/cifar10.h"
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "strait/base/error.h"
+#include "strait/data/limits.h"
+
+namespace strait {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kFileBytes = kCifarFileRecords * kCifarRecordBytes;
+constexpr int kHighestLabel = 9;
+constexpr int64_t kRecordsPerRead = 1000;
+constexpr Normalisation kNormalisation{{0.4914F, 0.4822F, 0.4465F}, {0.2023F, 0.1994F, 0.2010F}};
+
+constexpr std::string_view kRootAdvice =
+    "data.root (or STRAIT_DATA) must name the folder that holds cifar-10-batches-bin/data_batch_1.bin, "
+    "which \"strait data get cifar10\" fetches";
+
+fs::path folder_of(const DataOptions& options) {
+  if (options.root.empty()) throw InputError("data.root is not set: {}", kRootAdvice);
+  return fs::path(options.root) / kCifarFolder;
+}
+
+void check_file_size(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) throw InputError("{}: no such file; {}", path.string(), kRootAdvice);
+  const auto size = fs::file_size(path, error);
+  if (error) throw InputError("{}: cannot be read: {}", path.string(), error.message());
+  if (size != static_cast<uintmax_t>(kFileBytes)) {
+    throw InputError("{}: has {} bytes, expected {} ({} records of {} bytes)", path.string(), size, kFileBytes,
+                     kCifarFileRecords, kCifarRecordBytes);
+  }
+}
+
+std::shared_ptr<const Dataset> load_train(const fs::path& folder, int64_t count) {
+  ImageRecords images;
+  for (int64_t file = 0; file * kCifarFileRecords < count; ++file) {
+    const int64_t wanted = std::min(count - file * kCifarFileRecords, kCifarFileRecords);
+    append_cifar10_file(folder / fmt::format("data_batch_{}.bin", file + 1), wanted, images);
+  }
+  return std::make_shared<ImageDataset>(std::move(images), kNormalisation);
+}
+
+std::shared_ptr<const Dataset> load_test(const fs::path& folder, int64_t count) {
+  ImageRecords images;
+  append_cifar10_file(folder / "test_batch.bin", count, images);
+  return std::make_shared<ImageDataset>(std::move(images), kNormalisation);
+}
+
+}  // namespace
+
+void append_cifar10_records(std::span<const std::byte> bytes, std::string_view file, int64_t first_record,
+                            ImageRecords& images) {
+  const auto count = static_cast<int64_t>(bytes.size()) / kCifarRecordBytes;
+  if (static_cast<int64_t>(bytes.size()) % kCifarRecordBytes != 0) {
+    const int64_t offset = first_record * kCifarRecordBytes + static_cast<int64_t>(bytes.size());
+    throw InputError("{}: ends at offset {} inside record {}, which has {} bytes", file, offset,
+                     first_record + count, kCifarRecordBytes);
+  }
+  const auto* record = reinterpret_cast<const uint8_t*>(bytes.data());
+  for (int64_t i = 0; i < count; ++i, record += kCifarRecordBytes) {
+    if (record[0] > kHighestLabel) {
+      const int64_t position = first_record + i;
+      throw InputError("{}: record {} at offset {} has label {}, expected 0 to {}", file, position,
+                       position * kCifarRecordBytes, record[0], kHighestLabel);
+    }
+    images.labels.push_back(record[0]);
+    images.pixels.insert(images.pixels.end(), record + 1, record + kCifarRecordBytes);
+  }
+}
+
+void append_cifar10_file(const fs::path& path, int64_t count, ImageRecords& images) {
+  check_file_size(path);
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError("{}: cannot be opened", path.string());
+  images.labels.reserve(images.labels.size() + static_cast<size_t>(count));
+  images.pixels.reserve(images.pixels.size() + static_cast<size_t>(count * kImageBytes));
+  std::vector<char> block(static_cast<size_t>(kRecordsPerRead * kCifarRecordBytes));
+  for (int64_t first = 0; first < count; first += kRecordsPerRead) {
+    const auto wanted = static_cast<size_t>(std::min(kRecordsPerRead, count - first) * kCifarRecordBytes);
+    in.read(block.data(), static_cast<std::streamsize>(wanted));
+    const auto got = static_cast<size_t>(in.gcount());
+    if (got != wanted) {
+      throw InputError("{}: cannot be read past offset {}", path.string(),
+                       first * kCifarRecordBytes + static_cast<int64_t>(got));
+    }
+    append_cifar10_records(std::as_bytes(std::span(block.data(), wanted)), path.string(), first, images);
+  }
+}
+
+DataSplits load_cifar10(const DataOptions& options) {
+  const auto folder = folder_of(options);
+  const int64_t train = limited("data.train_limit", options.train_limit, kCifarTrainFiles * kCifarFileRecords);
+  const int64_t test = limited("data.test_limit", options.test_limit, kCifarFileRecords);
+  return {load_train(folder, train), load_test(folder, test)};
+}
+
+}  // namespace strait

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strait/data/digest.h"
+#include "strait/data/download.h"
+
+namespace strait {
+
+/// What a file's content can be checked for beside its sum.
+enum class FileContent : uint8_t {
+  cifar10,  ///< 10,000 records with labels 0 to 9
+  text,     ///< UTF-8 and not empty
+  opaque    ///< nothing: only the official file is accepted
+};
+
+struct OfficialFile {
+  std::string path;  ///< relative to data.root
+  uint64_t bytes = 0;
+  Checksum sum;
+  FileContent content = FileContent::opaque;
+};
+
+/// Something to fetch: an archive that holds files of the data set, or one file itself.
+struct OfficialSource {
+  std::string base;  ///< address up to the last slash, with it
+  std::string file;  ///< rest of the address
+  Checksum sum;      ///< of what the address gives
+  std::string path;  ///< one file: its path under data.root; empty for an archive
+};
+
+struct OfficialData {
+  std::string name;
+  std::string title;
+  std::string source;  ///< authors, paper, page
+  std::string terms;
+  std::vector<OfficialFile> files;
+  std::vector<OfficialSource> downloads;  ///< empty: there is no address with a published sum
+  std::string hint;                       ///< where to find the files when there is none
+};
+
+/// The table of known names: cifar10, wikitext2, gpt2-tokenizer, gpt2.
+const std::vector<OfficialData>& official_data();
+
+/// The entry of that name (`strait data info`). Throws InputError that lists the names.
+const OfficialData& data_info(std::string_view name);
+
+enum class CheckLevel : uint8_t { ok, warning, error };
+
+struct CheckLine {
+  CheckLevel level = CheckLevel::ok;
+  std::string message;  ///< begins with the file's path
+};
+
+struct CheckReport {
+  std::vector<CheckLine> lines;  ///< one a file, in the order of the table
+
+  /// No line is an error: the files can be used, though some may differ from the official ones.
+  bool usable() const;
+};
+
+/// Looks at each file under `root`: presence, size, content, sum (`strait data check`). A file with another
+/// sum is a warning where its content is valid, otherwise an error. Throws nothing for a bad file.
+CheckReport check_data(const OfficialData& data, const std::filesystem::path& root);
+
+struct GetOptions {
+  std::string base_url;  ///< takes the place of every source's `base`; for a mirror, and for tests
+  DownloadOptions download;
+};
+
+struct GetResult {
+  bool present = false;                      ///< the official files were there; nothing was fetched
+  std::vector<std::filesystem::path> files;  ///< the files that are now there
+};
+
+/// Brings the files under `root` (`strait data get`): fetches into a temporary folder in `root`, compares
+/// sums, unpacks, compares the files' sums and only then renames each into its place, over one that was
+/// there. Whatever fails, the temporary folder is removed. Throws InputError for data without an address
+/// and Error for everything that goes wrong on the way.
+GetResult get_data(const OfficialData& data, const std::filesystem::path& root, const GetOptions& options);
+
+}  // namespace strait
