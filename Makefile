@@ -25,7 +25,7 @@ demo: build
 # The sanitizers go first, so that the summary of all tests is what a reader sees last.
 test: build
 	@tests/lint/run_sanitized
-	ctest --test-dir build --output-on-failure -j2
+	ctest --test-dir build --output-on-failure --no-label-summary -j2
 
 bench: build
 	@for program in build/bench_*; do \
