@@ -1,13 +1,11 @@
 #include "strait/train/run_folder.h"
 
-#include <ATen/Parallel.h>
-
 #include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/files.h"
-#include "strait/base/text.h"
-#include "strait/train/safetensors.h"
+#include "strait/train/model_file.h"
+#include "strait/train/runtime.h"
 
 namespace strait {
 namespace {
@@ -16,14 +14,6 @@ using nlohmann::json;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown processor";
 }
 
 }  // namespace
@@ -42,10 +32,6 @@ std::string_view to_string(RunStatus status) {
       return "stopped";
   }
   throw InternalError("run status {}", static_cast<int>(status));
-}
-
-std::string machine_description() {
-  return fmt::format("{}, {} threads, LibTorch {}", processor_name(), at::get_num_threads(), TORCH_VERSION);
 }
 
 RunFolder::RunFolder(std::filesystem::path path, Identity identity, bool replace)
@@ -100,9 +86,7 @@ void RunFolder::add_scalars(const EpochMetrics& metrics) {
   events_->flush();
 }
 
-void RunFolder::save_model(const Model& model) {
-  write_safetensors(path_ / "model.safetensors", {model.state(), {{"format", "pt"}}});
-}
+void RunFolder::save_model(const Model& model) { strait::save_model(path_ / "model.safetensors", model); }
 
 void RunFolder::set_status(RunStatus status, const std::string& error) {
   json out = {{"status", to_string(status)},
@@ -123,29 +107,6 @@ void RunFolder::set_status(RunStatus status, const std::string& error) {
     out["last"] = {{"epoch", last_->epoch}, {"train_loss", last_->train.loss}, {"test", to_json(last_->test)}};
   }
   replace_file(path_ / "status.json", out.dump(2) + "\n");
-}
-
-void load_model(const std::filesystem::path& path, Model& model) {
-  const TensorFile file = read_safetensors(path);
-  const torch::NoGradGuard no_grad;
-  std::vector<std::string> names;
-  for (auto& [name, value] : model.state()) {
-    names.push_back(name);
-    const at::Tensor* found = file.find(name);
-    if (found == nullptr) throw InputError("{}: tensor \"{}\" is missing", path.string(), name);
-    if (found->sizes() != value.sizes() || found->scalar_type() != value.scalar_type()) {
-      throw InputError("{}: tensor \"{}\" is {} of shape [{}], expected {} of shape [{}]", path.string(), name,
-                       toString(found->scalar_type()), fmt::join(found->sizes(), ", "),
-                       toString(value.scalar_type()), fmt::join(value.sizes(), ", "));
-    }
-    value.copy_(*found);
-  }
-  for (const auto& [name, value] : file.tensors) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      throw InputError("{}: tensor \"{}\" is not part of the model{}", path.string(), name,
-                       suggestion(name, names));
-    }
-  }
 }
 
 }  // namespace strait

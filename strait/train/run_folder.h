@@ -57,14 +57,4 @@ class RunFolder {
   std::optional<EpochMetrics> last_;
 };
 
-/// The processor and the number of threads, for the record.
-std::string machine_description();
-
-/// The program's version and the commit it was built from.
-std::string code_version();
-
-/// Copies a file's tensors into the model. Every tensor of the model must be there with its shape and
-/// type, and nothing else; throws InputError that names file and tensor.
-void load_model(const std::filesystem::path& path, Model& model);
-
 }  // namespace strait

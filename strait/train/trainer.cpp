@@ -1,10 +1,10 @@
 #include "strait/train/trainer.h"
 
 #include <numeric>
-#include <thread>
 
 #include "strait/base/clock.h"
 #include "strait/train/optimizer.h"
+#include "strait/train/runtime.h"
 
 namespace strait {
 namespace {
@@ -24,19 +24,6 @@ void add(StepResult& sum, const StepResult& part) {
 Loss classification_loss(const at::Tensor& output, const at::Tensor& targets) {
   return {torch::nn::functional::cross_entropy(output, targets),
           output.detach().argmax(1).eq(targets).sum().item<int64_t>(), targets.size(0)};
-}
-
-at::Device device_of(const std::string& name) {
-  if (name == "cpu") return at::kCPU;
-  const bool cuda = torch::cuda::is_available();
-  if (name == "cuda" && !cuda)
-    throw InputError("train.device: cuda is not available here; expected auto or cpu");
-  return cuda ? at::kCUDA : at::kCPU;
-}
-
-void set_threads(int threads) {
-  at::set_num_threads(threads > 0 ? threads
-                                  : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
 }
 
 Trainer::Trainer(Model model, TrainerOptions options)

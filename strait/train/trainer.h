@@ -1,6 +1,6 @@
 #pragma once
 
-#include <atomic>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -10,6 +10,7 @@
 #include "strait/models/model.h"
 #include "strait/pipeline/executor.h"
 #include "strait/train/metrics.h"
+#include "strait/train/model_file.h"
 #include "strait/train/options.h"
 #include "strait/transport/loopback.h"
 
@@ -42,12 +43,6 @@ class TrainObserver {
 /// Mean cross-entropy over classes and the count of right predictions.
 Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 
-/// The device of a name (auto, cpu, cuda). Throws InputError when it is not there.
-at::Device device_of(const std::string& name);
-
-/// Sets LibTorch's number of threads: 0 means one a core.
-void set_threads(int threads);
-
 /// Trains a network that is cut into stages, all of them in this process, and evaluates it with
 /// compression off and on. The same seed and number of threads give the same bits.
 class Trainer {
@@ -60,6 +55,9 @@ class Trainer {
 
   /// Scores every sample with compression off and on. An epoch of -1 means no training goes on.
   Evaluation evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch = -1);
+
+  /// Replaces the weights by a file's; see load_model().
+  void load(const std::filesystem::path& weights) { load_model(weights, model_); }
 
   const Model& model() const { return model_; }
 

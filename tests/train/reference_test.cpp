@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/train/run_folder.h"
+#include "strait/train/runtime.h"
 #include "strait/train/safetensors.h"
 #include "strait/train/trainer.h"
 #include "tests/support/python.h"
@@ -74,7 +75,7 @@ class TrainReference : public testing::TestWithParam<Scheme> {};
 TEST_P(TrainReference, LossesAndScoresEqualPyTorchs) {
   const test::TempDir dir;
   const TrainerOptions options = options_of(GetParam());
-  set_threads(options.train.threads);
+  configure_runtime(options.train.threads);
   torch::manual_seed(3);
   Model model = make_model({"resnet18", 4, options.cuts}, 10);
   write_safetensors(dir / "init.safetensors", {model.state(), {}});

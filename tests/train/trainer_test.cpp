@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "strait/train/optimizer.h"
-#include "strait/train/run_folder.h"
 #include "strait/train/safetensors.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/fixed_dataset.h"
