@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/codec_apply.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "strait/codecs/codec.h"
+
+namespace strait::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int list_as_json() {
+  Json codecs = Json::array();
+  for (const auto& info : codec_list()) {
+    codecs.push_back(
+        {{"name", info.name}, {"id", info.id}, {"parameters", info.parameters}, {"samples", info.samples}});
+  }
+  print(Json{{"codecs", codecs}}.dump() + "\n");
+  return 0;
+}
+
+int list_as_table() {
+  std::string table = fmt::format("{:<8} {:>4}  {:<16} {}\n", "name", "id", "example", "spec");
+  for (const auto& info : codec_list()) {
+    table += fmt::format("{:<8} {:>4}  {:<16} {}{}\n", info.name, info.id, info.samples.front(), info.name,
+                         info.parameters);
+  }
+  print(table);
+  return 0;
+}
+
+void add_list(CLI::App& codec, Action& action) {
+  auto* list = codec.add_subcommand("list", "The codecs, their parameters and example specs");
+  auto json = std::make_shared<bool>(false);
+  list->add_flag("--json", *json, "Print one JSON object");
+  list->callback([&action, json] { action = *json ? &list_as_json : &list_as_table; });
+}
+
+void add_apply(CLI::App& codec, Action& action) {
+  auto* apply = codec.add_subcommand("apply", "Send the tensors of a file through a codec and measure it");
+  auto options = std::make_shared<CodecApplyOptions>();
+  apply->add_option("--codec", options->codec, "Codec spec, for example quant:4")
+      ->required()
+      ->type_name("SPEC");
+  apply->add_option("--feedback", options->feedback, "Feedback scheme")
+      ->type_name("NAME")
+      ->capture_default_str();
+  apply->add_option("--in", options->in, "float32 tensors named 0, 1, 2, ..., batch first")
+      ->required()
+      ->type_name("FILE.safetensors");
+  apply->add_option("--out", options->out, "What the receiver sees, under the same names")
+      ->required()
+      ->type_name("FILE.safetensors");
+  apply->add_flag("--json", options->json, "Print one JSON object");
+  apply->callback([&action, options] { action = [options] { return run_codec_apply(*options); }; });
+}
+
+}  // namespace
+
+void add_codec(CLI::App& app, Action& action) {
+  auto* codec = app.add_subcommand("codec", "List and try the compression operators");
+  codec->require_subcommand(1);
+  add_list(*codec, action);
+  add_apply(*codec, action);
+}
+
+}  // namespace strait::cli

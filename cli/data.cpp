@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "strait/base/error.h"
+#include "strait/base/text.h"
+#include "strait/data/registry.h"
+#include "strait/experiment/config.h"
+
+namespace strait::cli {
+namespace {
+
+struct DataCommand {
+  std::string name;
+  std::string root = default_data_root();
+  std::string mirror;
+};
+
+volatile std::sig_atomic_t interrupted = 0;
+
+/// Lets the first Ctrl-C end a download in order; the second one ends the program.
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = SA_RESETHAND;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+/// Megabytes received, on one line of a terminal that is written over.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string name) : name_(std::move(name)) {}
+  ~ProgressLine() {
+    if (shown_) fmt::print(stderr, "\r\x1b[K");
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(uint64_t received, uint64_t total) {
+    if (isatty(STDERR_FILENO) == 0) return;
+    shown_ = true;
+    const auto megabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+    const std::string of = total == 0 ? "" : fmt::format(" of {:.1f}", megabytes(total));
+    fmt::print(stderr, "\r\x1b[K{}: {:.1f}{} MB", name_, megabytes(received), of);
+  }
+
+ private:
+  std::string name_;
+  bool shown_ = false;
+};
+
+int run_get(const DataCommand& command) {
+  const OfficialData& data = data_info(command.name);
+  catch_interrupts();
+  ProgressLine line(data.name);
+  GetOptions options;
+  options.base_url = command.mirror;
+  options.download.progress = [&](uint64_t received, uint64_t total) {
+    line.show(received, total);
+    return interrupted == 0;
+  };
+  const GetResult result = get_data(data, command.root, options);
+  std::string text =
+      fmt::format("{}: {}\n", data.name, result.present ? "already there" : "fetched and checked");
+  for (const auto& file : result.files) text += fmt::format("  {}\n", file.string());
+  print(text);
+  return 0;
+}
+
+int run_check(const DataCommand& command) {
+  const OfficialData& data = data_info(command.name);
+  const CheckReport report = check_data(data, command.root);
+  std::string text;
+  for (const auto& line : report.lines) {
+    const char* level = line.level == CheckLevel::ok        ? "ok"
+                        : line.level == CheckLevel::warning ? "warning"
+                                                            : "error";
+    text += fmt::format("{:<8} {}\n", level, line.message);
+  }
+  print(text);
+  if (report.usable()) return 0;
+  const auto wrong = std::ranges::count(report.lines, CheckLevel::error, &CheckLine::level);
+  throw InputError("{}: {} of {} files under {} cannot be used", data.name, wrong, report.lines.size(),
+                   command.root);
+}
+
+int run_info(const DataCommand& command) {
+  const OfficialData& data = data_info(command.name);
+  std::string text =
+      fmt::format("{}: {}\nsource: {}\nterms: {}\n", data.name, data.title, data.source, data.terms);
+  for (const auto& file : data.files) {
+    text += fmt::format("file: {}, {} bytes, {} {}\n", file.path, file.bytes, to_string(file.sum.kind),
+                        file.sum.hex);
+  }
+  for (const auto& source : data.downloads) {
+    text += fmt::format("address: {}{}, {} {}\n", source.base, source.file, to_string(source.sum.kind),
+                        source.sum.hex);
+  }
+  if (!data.hint.empty()) text += fmt::format("hint: {}\n", data.hint);
+  print(text);
+  return 0;
+}
+
+std::string known_names() {
+  std::vector<std::string> names;
+  for (const auto& data : official_data()) names.push_back(data.name);
+  return list_of(names);
+}
+
+/// Adds one of the three and gives the command that its flags fill.
+CLI::App* add_verb(CLI::App& data, const char* name, const char* about, int (*run)(const DataCommand&),
+                   Action& action, const std::shared_ptr<DataCommand>& command) {
+  auto* verb = data.add_subcommand(name, about);
+  verb->add_option("name", command->name, "One of: " + known_names())->required()->type_name("NAME");
+  verb->callback([&action, run, command] { action = [run, command] { return run(*command); }; });
+  return verb;
+}
+
+void add_root(CLI::App& verb, DataCommand& command) {
+  verb.add_option("--root", command.root, "Folder of the data sets; STRAIT_DATA, or data, where not given")
+      ->type_name("DIR");
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, Action& action) {
+  auto* data = app.add_subcommand("data", "Fetch, check and describe data sets and pretrained weights");
+  data->require_subcommand(1);
+  const auto command = std::make_shared<DataCommand>();
+  auto* get =
+      add_verb(*data, "get", "Fetch the official files and check their sums", &run_get, action, command);
+  add_root(*get, *command);
+  get->add_option("--mirror", command->mirror, "Address that holds the files in place of the official one")
+      ->type_name("URL");
+  auto* check =
+      add_verb(*data, "check", "Compare the files with the official ones", &run_check, action, command);
+  add_root(*check, *command);
+  auto* info = add_verb(*data, "info", "Source, terms, files and sums", &run_info, action, command);
+  add_root(*info, *command);
+}
+
+}  // namespace strait::cli

@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <new>
+#include <sstream>
+
+#include "cli/output.h"
+#include "cli/usage.h"
+#include "cli/verbs.h"
+#include "strait/base/error.h"
+
+namespace strait::cli {
+namespace {
+
+enum ExitStatus { kDone = 0, kFailed = 1, kWrongInput = 2, kDiverged = 3 };
+
+constexpr const char* kAbout =
+    "Trains neural networks that are split over pipeline stages and compresses what crosses between them.";
+constexpr const char* kFooter =
+    "\nExit status: 0 done; 1 failed while running; 2 the command line, a configuration or an input file is "
+    "wrong; 3 training diverged.";
+
+int fail(int status, std::string message) {
+  std::ranges::replace_if(
+      message, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  fmt::print(stderr, "strait: {}\n", message);
+  return status;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(kAbout, "strait");
+  app.footer(kFooter);
+  app.set_version_flag("--version", "strait " STRAIT_VERSION);
+  app.require_subcommand(1);
+  Action action;
+  add_train(app, action);
+  add_eval(app, action);
+  add_sweep(app, action);
+  add_codec(app, action);
+  add_data(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    std::ostringstream out;
+    app.exit(help, out, out);
+    print(out.str());
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    const std::string explained = explain_usage(app, std::vector<std::string>(argv + 1, argv + argc));
+    return fail(kWrongInput, explained.empty() ? error.what() : explained);
+  }
+  return action();
+}
+
+int run_guarded(int argc, char** argv) {
+  try {
+    const int status = run(argc, argv);
+    flush_output();
+    return status;
+  } catch (const InputError& error) {
+    return fail(kWrongInput, error.what());
+  } catch (const NumericError& error) {
+    return fail(kDiverged, error.what());
+  } catch (const Error& error) {
+    return fail(kFailed, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(kFailed, "out of memory");
+  } catch (const std::exception& error) {
+    // LibTorch appends where it was thrown, a line a frame.
+    const std::string message = error.what();
+    return fail(kFailed, message.substr(0, message.find('\n')));
+  }
+}
+
+}  // namespace
+}  // namespace strait::cli
+
+int main(int argc, char** argv) {
+  // A reader of standard output that goes away, or a peer, is noticed where it is written to.
+  std::signal(SIGPIPE, SIG_IGN);
+  return strait::cli::run_guarded(argc, argv);
+}

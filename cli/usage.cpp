@@ -1,0 +1,74 @@
+#include "cli/usage.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <vector>
+
+#include "strait/base/text.h"
+
+namespace strait::cli {
+namespace {
+
+std::vector<std::string> verbs_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* verb : app.get_subcommands({})) names.push_back(verb->get_name());
+  return names;
+}
+
+const CLI::App* find_verb(const CLI::App& app, const std::string& name) {
+  const auto verbs = app.get_subcommands([&](const CLI::App* verb) { return verb->get_name() == name; });
+  return verbs.empty() ? nullptr : verbs.front();
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// `strait codec apply`
+std::string full_name(const CLI::App& app) {
+  const auto* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
+}
+
+/// `--in=FILE` is the flag --in, `-n4` the flag -n.
+std::string flag_of(const std::string& argument) {
+  return argument.starts_with("--") ? argument.substr(0, argument.find('=')) : argument.substr(0, 2);
+}
+
+}  // namespace
+
+std::string explain_usage(const CLI::App& app, std::span<const std::string> arguments) {
+  const CLI::App* verb = &app;
+  for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    const auto& argument = arguments[i];
+    if (argument.size() > 1 && argument.front() == '-') {
+      const auto* option = verb->get_option_no_throw(flag_of(argument));
+      if (option == nullptr) {
+        return fmt::format("{} has no flag {}{}; see {} --help", full_name(*verb), flag_of(argument),
+                           suggestion(flag_of(argument), flags_of(*verb)), full_name(*verb));
+      }
+      // Its value is the next argument, which is not to be taken for a verb.
+      if (option->get_items_expected_min() > 0 && flag_of(argument) == argument) ++i;
+      continue;
+    }
+    const auto verbs = verbs_of(*verb);
+    if (verbs.empty()) continue;
+    const auto* next = find_verb(*verb, argument);
+    if (next == nullptr) {
+      return fmt::format("{} has no verb \"{}\"{}; expected one of: {}", full_name(*verb), argument,
+                         suggestion(argument, verbs), list_of(verbs));
+    }
+    verb = next;
+  }
+  const auto verbs = verbs_of(*verb);
+  if (verbs.empty()) return "";
+  return fmt::format("expected a verb behind \"{0}\", one of: {1}; see {0} --help", full_name(*verb),
+                     list_of(verbs));
+}
+
+}  // namespace strait::cli

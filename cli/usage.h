@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace strait::cli {
+
+/// What is wrong with a command line that CLI11 refused: names the first verb or flag that does not
+/// exist, with the nearest one that does, or says which verb is missing. Empty when it is neither, and
+/// CLI11's own message has to do.
+std::string explain_usage(const CLI::App& app, std::span<const std::string> arguments);
+
+}  // namespace strait::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace strait::cli {
+
+/// The work that the command line asks for; gives the exit status. A verb only describes its flags when
+/// it is added, and its callback sets the action, which runs when the whole line is known to be right.
+using Action = std::function<int()>;
+
+// One function a verb, each in the file of that name.
+void add_train(CLI::App& app, Action& action);
+void add_eval(CLI::App& app, Action& action);
+void add_sweep(CLI::App& app, Action& action);
+void add_codec(CLI::App& app, Action& action);
+void add_data(CLI::App& app, Action& action);
+
+}  // namespace strait::cli

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "strait/boundary/options.h"
+#include "strait/data/dataset.h"
+#include "strait/models/options.h"
+#include "strait/pipeline/options.h"
+#include "strait/train/options.h"
+
+namespace strait {
+
+/// Everything that decides what a run computes. config_keys.h lists the keys.
+struct Config {
+  std::string name = "run";  ///< also the name of the run's folder
+  uint64_t seed = 0;
+  ModelOptions model;
+  DataOptions data;
+  TrainOptions train;
+  PipelineOptions pipeline;
+  CompressionOptions compression;
+
+  bool operator==(const Config&) const = default;
+};
+
+/// Reads a configuration file, the files under it (`base = "other.toml"`, relative to the file that says
+/// so) and, on top, the `key=value` of `--set` flags; the last one wins. Values are checked one by one and
+/// together, codec specs included; whether the layers and files named exist is for their users to say.
+/// Throws InputError `FILE:LINE: KEY: expected ..., found ...`.
+Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
+
+/// The same for a text that belongs to no file and so cannot have a base.
+Config parse_config(std::string_view text, const std::string& source_name,
+                    std::span<const std::string> overrides = {});
+
+/// The configuration as resolved, every key written out. parse_config() of it gives an equal Config, and
+/// equal Configs give equal text.
+std::string to_toml(const Config& config);
+
+/// 16 hex digits that two configurations share when their runs compute the same: of the resolved text
+/// without name and data.root.
+std::string config_hash(const Config& config);
+
+/// The folder that holds the data sets where nothing says otherwise: STRAIT_DATA, or "data".
+std::string default_data_root();
+
+}  // namespace strait

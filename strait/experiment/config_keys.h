@@ -1,0 +1,52 @@
+#pragma once
+
+#include "strait/experiment/config.h"
+#include "strait/experiment/rules.h"
+
+namespace strait {
+
+/// The one list of keys: calls visit(key, field, rule) for each, in the order of the resolved file, the
+/// keys of a table together. Reading, writing, checks and suggestions all go through it. `C` is Config or
+/// const Config; a key's default is the field's initial value.
+template <class C, class Visitor>
+void visit_keys(C& config, Visitor&& visit) {
+  visit("name", config.name, folder_name());
+  visit("seed", config.seed, at_least(0));
+
+  auto& model = config.model;
+  visit("model.kind", model.kind, one_of({"resnet18"}));
+  visit("model.width", model.width, at_least(1));
+  visit("model.cuts", model.cuts, distinct_names());
+
+  auto& data = config.data;
+  visit("data.kind", data.kind, one_of({"cifar10", "shapes"}));
+  visit("data.root", data.root, path_text());
+  visit("data.train_limit", data.train_limit, at_least(0));
+  visit("data.test_limit", data.test_limit, at_least(0));
+  visit("data.batch_size", data.batch_size, at_least(1));
+
+  auto& train = config.train;
+  visit("train.epochs", train.epochs, at_least(1));
+  visit("train.optimizer.kind", train.optimizer.kind, one_of({"sgd"}));
+  visit("train.optimizer.lr", train.optimizer.lr, positive());
+  visit("train.optimizer.momentum", train.optimizer.momentum, below_one());
+  visit("train.optimizer.weight_decay", train.optimizer.weight_decay, not_negative());
+  visit("train.schedule.kind", train.schedule.kind, one_of({"cosine", "constant"}));
+  visit("train.schedule.t_max", train.schedule.t_max, at_least(1));
+  visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}));
+  visit("train.threads", train.threads, at_least(0));
+
+  auto& pipeline = config.pipeline;
+  visit("pipeline.schedule", pipeline.schedule, one_of({"gpipe", "1f1b"}));
+  visit("pipeline.micro_batches", pipeline.micro_batches, at_least(1));
+
+  auto& compression = config.compression;
+  visit("compression.activations.codec", compression.activations.codec, codec_spec());
+  visit("compression.activations.feedback", compression.activations.feedback, feedback());
+  visit("compression.gradients.codec", compression.gradients.codec, codec_spec());
+  visit("compression.gradients.feedback", compression.gradients.feedback, feedback());
+  visit("compression.start_epoch", compression.start_epoch, at_least(0));
+  visit("compression.evaluation", compression.evaluation, one_of({"plain", "frozen"}));
+}
+
+}  // namespace strait

@@ -1,0 +1,159 @@
+#include "strait/experiment/reader.h"
+
+#include <algorithm>
+#include <concepts>
+#include <limits>
+
+#include "strait/base/error.h"
+#include "strait/base/text.h"
+#include "strait/experiment/config_keys.h"
+
+namespace strait {
+namespace {
+
+std::vector<std::string> all_keys() {
+  std::vector<std::string> keys;
+  const Config config;
+  visit_keys(config, [&](std::string_view key, const auto&, const auto&) { keys.emplace_back(key); });
+  return keys;
+}
+
+/// What may stand in the table `prefix` ("" or "train."), as whole keys.
+std::vector<std::string> children_of(const std::string& prefix, const std::vector<std::string>& keys) {
+  std::vector<std::string> children;
+  for (const auto& key : keys) {
+    if (!key.starts_with(prefix)) continue;
+    auto child = key.substr(0, key.find('.', prefix.size()));
+    if (children.empty() || children.back() != child) children.push_back(std::move(child));
+  }
+  return children;
+}
+
+/// The end of the message about an unknown key: the nearest key of its table, or a key of that very name
+/// in another table.
+std::string hint_for(const std::string& prefix, const std::string& name, const std::vector<std::string>& keys) {
+  if (prefix.empty() && (name == "variants" || name == "seeds")) return "; a file with it is for strait sweep";
+  std::vector<std::string> near;
+  for (const auto& child : children_of(prefix, keys)) {
+    const std::string last[] = {child.substr(prefix.size())};
+    if (!suggestion(name, last).empty()) near.push_back(child);
+  }
+  if (near.empty()) {
+    std::ranges::copy_if(keys, std::back_inserter(near),
+                         [&](const auto& key) { return key.ends_with("." + name); });
+    return near.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", near.front());
+  }
+  return suggestion(prefix + name, near);
+}
+
+void check_names(const TomlTable& table, const std::string& prefix, const std::vector<std::string>& keys) {
+  for (const auto& [name, node] : table) {
+    const std::string key = prefix + name;
+    if (name.find('.') == std::string::npos && std::ranges::find(keys, key) != keys.end()) continue;
+    const bool is_table =
+        name.find('.') == std::string::npos &&
+        std::ranges::any_of(keys, [&](const auto& known) { return known.starts_with(key + "."); });
+    if (!is_table) {
+      throw InputError("{}: unknown key {}{}", node.origin.text(), toml_string(key),
+                       hint_for(prefix, name, keys));
+    }
+    const auto* inner = node.get<TomlTable>();
+    if (inner == nullptr) {
+      throw InputError("{}: {}: expected a table, found {}", node.origin.text(), key, describe(node));
+    }
+    check_names(*inner, key + ".", keys);
+  }
+}
+
+/// The value at a dotted key, or nullptr.
+const TomlNode* find(const TomlTable& root, std::string_view key) {
+  const TomlTable* table = &root;
+  const TomlNode* node = nullptr;
+  for (const auto& name : split(key, '.')) {
+    const auto found = table == nullptr ? root.end() : table->find(name);
+    if (table == nullptr || found == table->end()) return nullptr;
+    node = &found->second;
+    table = node->get<TomlTable>();
+  }
+  return node;
+}
+
+std::string mismatch(std::string_view expected, const TomlNode& node) {
+  return fmt::format("expected {}, found {}", expected, describe(node));
+}
+
+// read() stores a value of the right type that fulfils the rule, or gives the complaint.
+
+template <std::integral T>
+std::string read(const TomlNode& node, T& field, const Rule<int64_t>& rule) {
+  const auto* value = node.get<int64_t>();
+  if (value == nullptr) return mismatch("an integer", node);
+  if (std::cmp_greater(*value, std::numeric_limits<T>::max())) {
+    return mismatch(fmt::format("an integer <= {}", std::numeric_limits<T>::max()), node);
+  }
+  if (auto complaint = rule(*value); !complaint.empty()) return complaint;
+  field = static_cast<T>(*value);
+  return "";
+}
+
+std::string read(const TomlNode& node, double& field, const Rule<double>& rule) {
+  if (const auto* integer = node.get<int64_t>()) {
+    field = static_cast<double>(*integer);
+  } else if (const auto* real = node.get<double>()) {
+    field = *real;
+  } else {
+    return mismatch("a number", node);
+  }
+  return rule(field);
+}
+
+std::string read(const TomlNode& node, std::string& field, const Rule<std::string>& rule) {
+  const auto* text = node.get<std::string>();
+  if (text == nullptr) return mismatch("a string", node);
+  field = *text;
+  return rule(field);
+}
+
+std::string read(const TomlNode& node, std::vector<std::string>& field,
+                 const Rule<std::vector<std::string>>& rule) {
+  const auto* array = node.get<TomlNode::Array>();
+  if (array == nullptr) return mismatch("an array of strings", node);
+  field.clear();
+  for (const auto& item : *array) {
+    const auto* text = item.get<std::string>();
+    if (text == nullptr) return fmt::format("expected an array of strings, found {} in it", describe(item));
+    field.push_back(*text);
+  }
+  return rule(field);
+}
+
+/// Checks that no single key can fulfil alone.
+void check_together(const Config& config, const TomlTable& root) {
+  if (config.pipeline.micro_batches <= config.data.batch_size) return;
+  const auto* micro_batches = find(root, "pipeline.micro_batches");
+  const auto* node = micro_batches != nullptr ? micro_batches : find(root, "data.batch_size");
+  throw InputError("{}: pipeline.micro_batches: expected at most data.batch_size, which is {}, found {}",
+                   node == nullptr ? "default" : node->origin.text(), config.data.batch_size,
+                   config.pipeline.micro_batches);
+}
+
+}  // namespace
+
+Config read_config(const TomlTable& root) {
+  static const std::vector<std::string> kKeys = all_keys();
+  check_names(root, "", kKeys);
+  Config config;
+  const TomlNode environment{default_data_root(), Origin{"STRAIT_DATA", 0}};
+  visit_keys(config, [&](std::string_view key, auto& field, const auto& rule) {
+    const TomlNode* node = find(root, key);
+    if (node == nullptr && key == "data.root") node = &environment;
+    if (node == nullptr) return;
+    if (const auto complaint = read(*node, field, rule); !complaint.empty()) {
+      throw InputError("{}: {}: {}", node->origin.text(), key, complaint);
+    }
+  });
+  check_together(config, root);
+  return config;
+}
+
+}  // namespace strait

@@ -1,0 +1,104 @@
+#include "strait/experiment/rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "strait/base/error.h"
+#include "strait/base/text.h"
+#include "strait/experiment/toml.h"
+#include "strait/links/link.h"
+
+namespace strait {
+namespace {
+
+Rule<double> real(std::string expected, bool (*holds)(double)) {
+  return [expected = std::move(expected), holds](const double& value) -> std::string {
+    if (std::isfinite(value) && holds(value)) return "";
+    return fmt::format("expected {}, found {}", expected, toml_number(value));
+  };
+}
+
+std::string complaint_about(std::string_view name, const std::vector<std::string>& choices) {
+  if (std::ranges::find(choices, name) != choices.end()) return "";
+  return fmt::format("expected one of: {}; found {}{}", list_of(choices), toml_string(name),
+                     suggestion(name, choices));
+}
+
+/// The message of the InputError that a check throws.
+template <class Check>
+std::string complaint_of(const Check& check) {
+  try {
+    check();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool is_folder_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("._+-").find(c) != std::string_view::npos;
+}
+
+}  // namespace
+
+Rule<int64_t> at_least(int64_t low) {
+  return [low](const int64_t& value) -> std::string {
+    return value >= low ? "" : fmt::format("expected an integer >= {}, found {}", low, value);
+  };
+}
+
+Rule<double> positive() {
+  return real("a number > 0", [](double value) { return value > 0; });
+}
+
+Rule<double> not_negative() {
+  return real("a number >= 0", [](double value) { return value >= 0; });
+}
+
+Rule<double> below_one() {
+  return real("a number >= 0 and < 1", [](double value) { return value >= 0 && value < 1; });
+}
+
+Rule<std::string> path_text() {
+  return [](const std::string& path) { return is_toml_text(path) ? "" : "expected a path in UTF-8"; };
+}
+
+Rule<std::string> one_of(std::vector<std::string> choices) {
+  return [choices = std::move(choices)](const std::string& value) { return complaint_about(value, choices); };
+}
+
+Rule<std::string> folder_name() {
+  return [](const std::string& name) -> std::string {
+    const bool fits = !name.empty() && name.size() <= 100 && name.front() != '.' && name.front() != '-' &&
+                      std::ranges::all_of(name, is_folder_character);
+    if (fits) return "";
+    return fmt::format(
+        "expected the name of a folder, 1 to 100 letters, digits and any of ._+- that begin with no . or -, "
+        "found {}",
+        toml_string(name));
+  };
+}
+
+Rule<std::string> codec_spec() {
+  return [](const std::string& spec) { return complaint_of([&] { make_codec(spec); }); };
+}
+
+Rule<std::string> feedback() {
+  return [](const std::string& name) { return complaint_of([&] { make_link(name, make_codec("none")); }); };
+}
+
+Rule<std::vector<std::string>> distinct_names() {
+  return [](const std::vector<std::string>& names) -> std::string {
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i].empty()) return "expected names of layers, found an empty one";
+      if (std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(i), names[i]) !=
+          names.begin() + static_cast<ptrdiff_t>(i)) {
+        return fmt::format("expected each layer once, found {} twice", toml_string(names[i]));
+      }
+    }
+    return "";
+  };
+}
+
+}  // namespace strait

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace strait {
+
+/// What a key's value must fulfil beyond its type: gives the complaint, or an empty string when all is
+/// well. A complaint reads on from the key: `expected an integer >= 1, found 0`.
+template <class T>
+using Rule = std::function<std::string(const T&)>;
+
+Rule<int64_t> at_least(int64_t low);
+
+Rule<double> positive();
+Rule<double> not_negative();
+Rule<double> below_one();  ///< in [0, 1)
+
+Rule<std::string> path_text();
+Rule<std::string> one_of(std::vector<std::string> choices);
+Rule<std::string> folder_name();  ///< names one folder on every file system: letters, digits and ._+-
+Rule<std::string> codec_spec();
+Rule<std::string> feedback();
+
+/// No empty name and none twice.
+Rule<std::vector<std::string>> distinct_names();
+
+}  // namespace strait

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace strait {
+
+/// Where a value was written: a line of a file, or a flag of the command line.
+struct Origin {
+  std::string source;
+  int line = 0;  ///< 0 where a line means nothing
+
+  /// `FILE:LINE`, or the source alone.
+  std::string text() const;
+};
+
+/// A TOML value with its origin. toml.cpp alone sees the TOML library, which is slow to parse.
+struct TomlNode {
+  using Array = std::vector<TomlNode>;
+  using Table = std::map<std::string, TomlNode, std::less<>>;
+  struct Time {};  ///< a date or a time, which no key of strait takes
+
+  std::variant<Table, Array, std::string, int64_t, double, bool, Time> value;
+  Origin origin;
+
+  template <class T>
+  const T* get() const {
+    return std::get_if<T>(&value);
+  }
+  template <class T>
+  T* get() {
+    return std::get_if<T>(&value);
+  }
+};
+using TomlTable = TomlNode::Table;
+
+/// Reads a document. Throws InputError `SOURCE:LINE: not valid TOML: ...`.
+TomlTable parse_toml(std::string_view text, const std::string& source);
+
+/// Reads the value of a `--set key=value` flag: TOML where it is TOML, otherwise the text as a string.
+TomlNode parse_toml_value(std::string_view text, const Origin& origin);
+
+/// Whether a TOML file can hold the text, which it can when the text is UTF-8.
+bool is_toml_text(std::string_view text);
+
+/// Reads a file of at most a mebibyte, more than any configuration takes. Throws InputError.
+TomlTable read_toml(const std::filesystem::path& path);
+
+/// Puts `over` on top of `under`: tables are merged key by key, every other value is replaced.
+void merge(TomlTable& under, TomlTable over);
+
+/// The text as a TOML string on one line, quotes included.
+std::string toml_string(std::string_view text);
+
+/// The number as TOML: the shortest text that reads back as the same value.
+std::string toml_number(double number);
+
+/// What a value is, for the end of an error message: `3`, `"text"`, `an array`, ...
+std::string describe(const TomlNode& node);
+
+}  // namespace strait

@@ -1,0 +1,133 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+/// A command line that must fail, and words that its one line of error must hold. In the arguments and the
+/// words, `{dir}` is the folder that the test fills.
+struct BadCommand {
+  std::vector<std::string> arguments;
+  int status;
+  std::vector<std::string> words;
+};
+
+std::string in_folder(std::string text, const std::string& folder) {
+  const std::string mark = "{dir}";
+  for (size_t at; (at = text.find(mark)) != std::string::npos;) text.replace(at, mark.size(), folder);
+  return text;
+}
+
+/// Little-endian float32 bytes of a value, for hand-made tensor files.
+std::string float_bytes(float value) { return {reinterpret_cast<const char*>(&value), sizeof(value)}; }
+
+/// A .safetensors file of a header and its data.
+std::string tensor_file(const std::string& header, const std::string& data) {
+  const uint64_t size = header.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + header + data;
+}
+
+class BadCommands : public testing::TestWithParam<BadCommand> {
+ protected:
+  BadCommands() {
+    const std::string float_1 = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+    const std::string zero = float_bytes(0);
+    test::write_file(dir_ / "good.safetensors", tensor_file("{\"0\":" + float_1 + "}", zero));
+    test::write_file(dir_ / "gap.safetensors", tensor_file("{\"1\":" + float_1 + "}", zero));
+    test::write_file(dir_ / "weights.safetensors", tensor_file("{\"conv1.weight\":" + float_1 + "}", zero));
+    test::write_file(dir_ / "int.safetensors",
+                     tensor_file(R"({"0":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", zero + zero));
+    test::write_file(dir_ / "scalar.safetensors",
+                     tensor_file(R"({"0":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", zero));
+    test::write_file(dir_ / "empty.safetensors", tensor_file("{}", ""));
+    test::write_file(dir_ / "nan.safetensors", tensor_file("{\"0\":" + float_1 + "}", float_bytes(NAN)));
+  }
+
+  test::TempDir dir_;
+};
+
+TEST_P(BadCommands, FailWithOneLineOnStandardError) {
+  std::vector<std::string> arguments;
+  for (const auto& argument : GetParam().arguments) arguments.push_back(in_folder(argument, dir_.path()));
+  const auto result = test::run_process(STRAIT_PROGRAM, arguments);
+  EXPECT_EQ(result.status, GetParam().status);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, testing::StartsWith("strait: "));
+  EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+  for (const auto& word : GetParam().words)
+    EXPECT_THAT(result.err, testing::HasSubstr(in_folder(word, dir_.path())));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Usage, BadCommands,
+    testing::Values(
+        BadCommand{{}, 2, {"expected a verb", "codec", "strait --help"}},
+        BadCommand{{"codex"}, 2, {"strait has no verb \"codex\"", "did you mean \"codec\"?"}},
+        BadCommand{{""}, 2, {"strait has no verb \"\""}},
+        BadCommand{{"two\nlines"}, 2, {"strait has no verb \"two lines\""}},
+        BadCommand{{"--versoin"}, 2, {"strait has no flag --versoin", "did you mean \"--version\"?"}},
+        BadCommand{{"-x", "codec"}, 2, {"strait has no flag -x"}},
+        BadCommand{{"codec"}, 2, {"expected a verb behind \"strait codec\"", "list", "apply"}},
+        BadCommand{{"codec", "lits"}, 2, {"strait codec has no verb \"lits\"", "did you mean \"list\"?"}},
+        BadCommand{{"codec", "list", "--jsno"},
+                   2,
+                   {"strait codec list has no flag --jsno", "did you mean \"--json\"?"}},
+        BadCommand{{"codec", "list", "more"}, 2, {"more"}},
+        BadCommand{{"codec", "apply"}, 2, {"--codec", "required"}},
+        BadCommand{{"codec", "apply", "--codec"}, 2, {"--codec"}},
+        BadCommand{{"codec", "apply", "--codec", "none", "--inn", "a", "--out", "b"},
+                   2,
+                   {"no flag --inn", "did you mean \"--in\"?"}}));
+
+/// `strait codec apply` with a spec and an input file; the output would be {dir}/out.safetensors.
+BadCommand apply(const std::string& codec, const std::string& in, std::vector<std::string> words) {
+  return {
+      {"codec", "apply", "--codec", codec, "--in", "{dir}/" + in, "--out", "{dir}/out.safetensors", "--json"},
+      2,
+      std::move(words)};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    CodecApply, BadCommands,
+    testing::Values(
+        apply("nome", "good.safetensors", {"unknown codec \"nome\"", "did you mean \"none\"?"}),
+        apply("none:3", "good.safetensors", {"codec \"none:3\""}),
+        apply("none,scope=sample", "good.safetensors", {"no option \"scope\""}),
+        apply("", "good.safetensors", {"unknown codec \"\"", "none"}),
+        apply("none", "missing.safetensors", {"{dir}/missing.safetensors"}),
+        apply("none", "gap.safetensors", {"{dir}/gap.safetensors", "tensor \"1\"", "expected", "\"0\""}),
+        apply("none", "weights.safetensors",
+              {"{dir}/weights.safetensors", "tensor \"conv1.weight\"", "expected"}),
+        apply("none", "int.safetensors",
+              {"{dir}/int.safetensors", "tensor \"0\"", "expected float32, found int64"}),
+        apply("none", "scalar.safetensors", {"{dir}/scalar.safetensors", "tensor \"0\"", "one dimension"}),
+        apply("none", "empty.safetensors", {"{dir}/empty.safetensors", "found no tensors"}),
+        apply("none", "nan.safetensors", {"{dir}/nan.safetensors", "tensor \"0\"", "not finite"}),
+        BadCommand{{"codec", "apply", "--codec", "none", "--feedback", "nome", "--in", "a", "--out", "b"},
+                   2,
+                   {"unknown feedback \"nome\"", "did you mean \"none\"?"}},
+        BadCommand{{"codec", "apply", "--codec", "none", "--in", "{dir}/good.safetensors", "--out",
+                    "{dir}/no/such/folder/out.safetensors"},
+                   1,
+                   {"{dir}/no/such/folder/out.safetensors"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Data, BadCommands,
+    testing::Values(
+        BadCommand{{"data"}, 2, {"expected a verb behind \"strait data\"", "get", "check", "info"}},
+        BadCommand{{"data", "gte"}, 2, {"strait data has no verb \"gte\"", "did you mean \"get\"?"}},
+        BadCommand{{"data", "info"}, 2, {"name", "required"}},
+        BadCommand{{"data", "info", "cifar11"}, 2, {"cifar11", "cifar10"}},
+        BadCommand{{"data", "get", "cifar11", "--root", "{dir}"}, 2, {"cifar11", "cifar10"}},
+        BadCommand{{"data", "check", "cifar10", "--rot", "{dir}"}, 2, {"did you mean \"--root\"?"}},
+        BadCommand{{"data", "get", "cifar10", "--root", "{dir}", "--mirror", "file:///nowhere/at/all"},
+                   1,
+                   {"file:///nowhere/at/all"}}));
+
+}  // namespace
+}  // namespace strait

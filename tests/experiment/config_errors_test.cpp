@@ -1,0 +1,239 @@
+#include <gtest/gtest.h>
+
+#include "strait/base/error.h"
+#include "strait/experiment/config.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+struct BadText {
+  const char* text;
+  const char* message;
+};
+
+class BadFile : public testing::TestWithParam<BadText> {};
+
+TEST_P(BadFile, IsNamedOnOneLine) {
+  EXPECT_EQ(error_of([&] { parse_config(GetParam().text, "a.toml"); }), GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, BadFile,
+    testing::Values(
+        BadText{"seed = \"3\"", "a.toml:1: seed: expected an integer, found \"3\""},
+        BadText{"[train]\nepochs = 1.5", "a.toml:2: train.epochs: expected an integer, found 1.5"},
+        BadText{"[train]\nepochs = 2.0", "a.toml:2: train.epochs: expected an integer, found 2.0"},
+        BadText{"train.threads = true", "a.toml:1: train.threads: expected an integer, found true"},
+        BadText{"data.batch_size = []", "a.toml:1: data.batch_size: expected an integer, found an array"},
+        BadText{"train.optimizer.lr = \"0.1\"",
+                "a.toml:1: train.optimizer.lr: expected a number, found \"0.1\""},
+        BadText{"train.optimizer.lr = false", "a.toml:1: train.optimizer.lr: expected a number, found false"},
+        BadText{"name = 3", "a.toml:1: name: expected a string, found 3"},
+        BadText{"name = 2020-01-01", "a.toml:1: name: expected a string, found a date or time"},
+        BadText{"[name]\na = 1", "a.toml:1: name: expected a string, found a table"},
+        BadText{"model = 3", "a.toml:1: model: expected a table, found 3"},
+        BadText{"[train]\noptimizer = \"sgd\"", "a.toml:2: train.optimizer: expected a table, found \"sgd\""},
+        BadText{"[[train]]\nepochs = 1", "a.toml:1: train: expected a table, found an array"},
+        BadText{"model.cuts = \"layer1\"",
+                "a.toml:1: model.cuts: expected an array of strings, found \"layer1\""},
+        BadText{"model.cuts = [\"layer1\",\n2]",
+                "a.toml:1: model.cuts: expected an array of strings, found 2 in it"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Ranges, BadFile,
+    testing::Values(
+        BadText{"seed = -1", "a.toml:1: seed: expected an integer >= 0, found -1"},
+        BadText{"\n[train]\nepochs = 0", "a.toml:3: train.epochs: expected an integer >= 1, found 0"},
+        BadText{"train.epochs = 2147483648",
+                "a.toml:1: train.epochs: expected an integer <= 2147483647, found 2147483648"},
+        BadText{"train.threads = -1", "a.toml:1: train.threads: expected an integer >= 0, found -1"},
+        BadText{"train.optimizer.lr = 0", "a.toml:1: train.optimizer.lr: expected a number > 0, found 0.0"},
+        BadText{"train.optimizer.lr = inf", "a.toml:1: train.optimizer.lr: expected a number > 0, found inf"},
+        BadText{"train.optimizer.lr = nan", "a.toml:1: train.optimizer.lr: expected a number > 0, found nan"},
+        BadText{"train.optimizer.momentum = 1",
+                "a.toml:1: train.optimizer.momentum: expected a number >= 0 and < 1, found 1.0"},
+        BadText{"train.optimizer.momentum = -0.1",
+                "a.toml:1: train.optimizer.momentum: expected a number >= 0 and < 1, found -0.1"},
+        BadText{"train.optimizer.weight_decay = -1e-4",
+                "a.toml:1: train.optimizer.weight_decay: expected a number >= 0, found -0.0001"},
+        BadText{"train.schedule.t_max = 0",
+                "a.toml:1: train.schedule.t_max: expected an integer >= 1, found 0"},
+        BadText{"model.width = 0", "a.toml:1: model.width: expected an integer >= 1, found 0"},
+        BadText{"data.batch_size = 0", "a.toml:1: data.batch_size: expected an integer >= 1, found 0"},
+        BadText{"data.train_limit = -5", "a.toml:1: data.train_limit: expected an integer >= 0, found -5"},
+        BadText{"data.test_limit = -1", "a.toml:1: data.test_limit: expected an integer >= 0, found -1"},
+        BadText{"compression.start_epoch = -1",
+                "a.toml:1: compression.start_epoch: expected an integer >= 0, found -1"},
+        BadText{"pipeline.micro_batches = 0",
+                "a.toml:1: pipeline.micro_batches: expected an integer >= 1, found 0"},
+        BadText{"pipeline.micro_batches = 101",
+                "a.toml:1: pipeline.micro_batches: expected at most data.batch_size, which is 100, found 101"},
+        BadText{"data.batch_size = 4\n[pipeline]\nmicro_batches = 5",
+                "a.toml:3: pipeline.micro_batches: expected at most data.batch_size, which is 4, found 5"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Choices, BadFile,
+    testing::Values(
+        BadText{
+            "model.kind = \"resnet\"",
+            "a.toml:1: model.kind: expected one of: resnet18; found \"resnet\" (did you mean \"resnet18\"?)"},
+        BadText{"data.kind = \"cifar100\"",
+                "a.toml:1: data.kind: expected one of: cifar10, shapes; found \"cifar100\" (did you mean "
+                "\"cifar10\"?)"},
+        BadText{
+            "train.device = \"gpu\"",
+            "a.toml:1: train.device: expected one of: auto, cpu, cuda; found \"gpu\" (did you mean \"cpu\"?)"},
+        BadText{"train.optimizer.kind = \"rmsprop\"",
+                "a.toml:1: train.optimizer.kind: expected one of: sgd; found \"rmsprop\""},
+        BadText{
+            "train.schedule.kind = \"cosin\"",
+            "a.toml:1: train.schedule.kind: expected one of: cosine, constant; found \"cosin\" (did you mean "
+            "\"cosine\"?)"},
+        BadText{"pipeline.schedule = \"1F1B\"",
+                "a.toml:1: pipeline.schedule: expected one of: gpipe, 1f1b; found \"1F1B\" (did you mean "
+                "\"1f1b\"?)"},
+        BadText{"compression.evaluation = \"\"",
+                "a.toml:1: compression.evaluation: expected one of: plain, frozen; found \"\""},
+        BadText{"model.cuts = [\"layer1\", \"\"]",
+                "a.toml:1: model.cuts: expected names of layers, found an empty one"},
+        BadText{"model.cuts = [\"layer1\", \"layer2\", \"layer1\"]",
+                "a.toml:1: model.cuts: expected each layer once, found \"layer1\" twice"},
+        BadText{"name = \"a/b\"",
+                "a.toml:1: name: expected the name of a folder, 1 to 100 letters, digits and any of ._+- that "
+                "begin "
+                "with no . or -, found \"a/b\""},
+        BadText{"name = \"..\"",
+                "a.toml:1: name: expected the name of a folder, 1 to 100 letters, digits and any of ._+- that "
+                "begin "
+                "with no . or -, found \"..\""},
+        BadText{"name = \"\"",
+                "a.toml:1: name: expected the name of a folder, 1 to 100 letters, digits and any of ._+- that "
+                "begin "
+                "with no . or -, found \"\""},
+        BadText{"[compression]\ngradients = { codec = \"none:3\" }",
+                "a.toml:2: compression.gradients.codec: codec \"none:3\": none takes nothing behind a colon"},
+        BadText{"[compression]\ngradients = { feedback = \"non\" }",
+                "a.toml:2: compression.gradients.feedback: unknown feedback \"non\" (did you mean \"none\"?); "
+                "expected "
+                "one of: none"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Keys, BadFile,
+    testing::Values(
+        BadText{"[train]\n\nepoch = 3",
+                "a.toml:3: unknown key \"train.epoch\" (did you mean \"train.epochs\"?)"},
+        BadText{"[trian]\nepochs = 3", "a.toml:1: unknown key \"trian\" (did you mean \"train\"?)"},
+        BadText{"[train.optimizer]\nlearning_rate = 3",
+                "a.toml:2: unknown key \"train.optimizer.learning_rate\""},
+        BadText{"epochs = 3", "a.toml:1: unknown key \"epochs\" (did you mean \"train.epochs\"?)"},
+        BadText{"[compression]\nactivation = { codec = \"none\" }",
+                "a.toml:2: unknown key \"compression.activation\" (did you mean \"compression.activations\"?)"},
+        BadText{"[compression]\nactivations = { codecs = \"none\" }",
+                "a.toml:2: unknown key \"compression.activations.codecs\" (did you mean "
+                "\"compression.activations.codec\"?)"},
+        BadText{"\"train.epochs\" = 3", "a.toml:1: unknown key \"train.epochs\""},
+        BadText{"\"\" = 3", "a.toml:1: unknown key \"\""}, BadText{"zzz = 3", "a.toml:1: unknown key \"zzz\""},
+        BadText{"\"a\\nb\" = 3", "a.toml:1: unknown key \"a\\u000ab\""},
+        BadText{"seeds = [1]", "a.toml:1: unknown key \"seeds\"; a file with it is for strait sweep"},
+        BadText{"base = \"b.toml\"", "a.toml:1: base: only a configuration in a file can have one"}));
+
+TEST(BadToml, IsNamedWithItsLine) {
+  const auto starts = [](const char* text, const std::string& start) {
+    const auto message = error_of([&] { parse_config(text, "a.toml"); });
+    EXPECT_TRUE(message.starts_with(start)) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  };
+  starts("seed = 1\nseed = 2", "a.toml:2: not valid TOML: ");
+  starts("[train\nepochs = 3", "a.toml:1: not valid TOML: ");
+  starts("name = \"\xff\"", "a.toml:1: not valid TOML: ");
+  starts("seed = 99999999999999999999", "a.toml:1: not valid TOML: ");
+}
+
+TEST(BadToml, DepthIsBounded) {
+  std::string dots = "a";
+  for (int i = 0; i < 100'000; ++i) dots += ".a";
+  EXPECT_EQ(error_of([&] { parse_config("\n" + dots + " = 1", "a.toml"); }),
+            "a.toml:2: expected at most 100 dots in a line");
+  EXPECT_THROW(parse_config("", "a.toml", std::vector<std::string>{"seed={" + dots + "=1}"}), InputError);
+  EXPECT_THROW(parse_config("", "a.toml", std::vector<std::string>{dots + "=1"}), InputError);
+  EXPECT_THROW(parse_config("a = " + std::string(100'000, '['), "a.toml"), InputError);
+}
+
+class BadOverride : public testing::TestWithParam<BadText> {};
+
+TEST_P(BadOverride, NamesTheFlag) {
+  const std::vector<std::string> overrides = {GetParam().text};
+  EXPECT_EQ(error_of([&] { parse_config("", "a.toml", overrides); }), GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Flags, BadOverride,
+    testing::Values(
+        BadText{"train.epoch=3",
+                "--set train.epoch=3: unknown key \"train.epoch\" (did you mean \"train.epochs\"?)"},
+        BadText{"train.epochs=many",
+                "--set train.epochs=many: train.epochs: expected an integer, found \"many\""},
+        BadText{"train.epochs=0", "--set train.epochs=0: train.epochs: expected an integer >= 1, found 0"},
+        BadText{"train.epochs.x=1", "--set train.epochs.x=1: train.epochs: expected an integer, found a table"},
+        BadText{"train=3", "--set train=3: train: expected a table, found 3"},
+        BadText{"name=3", "--set name=3: name: expected a string, found 3"},
+        BadText{"model.cuts=layer1",
+                "--set model.cuts=layer1: model.cuts: expected an array of strings, found \"layer1\""},
+        BadText{"model.cuts=[\"layer1\"",
+                "--set model.cuts=[\"layer1\": model.cuts: expected an array of strings, found "
+                "\"[\\\"layer1\\\"\""},
+        BadText{"compression.activations.codec=none:1",
+                "--set compression.activations.codec=none:1: compression.activations.codec: codec \"none:1\": "
+                "none takes "
+                "nothing behind a colon"},
+        BadText{"train.epochs", "--set train.epochs: expected key=value, for example train.epochs=3"},
+        BadText{"=3", "--set =3: expected key=value, for example train.epochs=3"},
+        BadText{"train..epochs=3", "--set train..epochs=3: expected key=value, for example train.epochs=3"},
+        BadText{"base=b.toml", "--set base=b.toml: base: a file can have a base, a flag cannot set one"},
+        BadText{"data.root=\xff", "--set data.root=\xff: data.root: expected a path in UTF-8"}));
+
+TEST(BadBase, NamesTheFileThatIsWrong) {
+  const test::TempDir dir;
+  const auto message = [&](const std::string& name) {
+    auto text = error_of([&] { load_config(dir / name); });
+    const std::string folder = dir.path().string() + "/";
+    for (size_t at; (at = text.find(folder)) != std::string::npos;) text.erase(at, folder.size());
+    return text;
+  };
+  test::write_file(dir / "bad.toml", "[train]\nepochs = 0\n");
+  test::write_file(dir / "over_bad.toml", "base = \"bad.toml\"\n[train]\nthreads = 1\n");
+  EXPECT_EQ(message("over_bad.toml"), "bad.toml:2: train.epochs: expected an integer >= 1, found 0");
+
+  test::write_file(dir / "self.toml", "seed = 1\nbase = \"self.toml\"\n");
+  EXPECT_EQ(message("self.toml"), "self.toml:2: base: \"self.toml\" leads back to itself");
+
+  test::write_file(dir / "one.toml", "base = \"two.toml\"\n");
+  test::write_file(dir / "two.toml", "base = \"./one.toml\"\n");
+  EXPECT_EQ(message("one.toml"), "two.toml:1: base: \"./one.toml\" leads back to itself");
+
+  test::write_file(dir / "lost.toml", "base = \"nowhere.toml\"\n");
+  EXPECT_EQ(message("lost.toml"), "lost.toml:1: base: there is no file nowhere.toml");
+
+  test::write_file(dir / "number.toml", "base = 3\n");
+  EXPECT_EQ(message("number.toml"), "number.toml:1: base: expected the name of a file, found 3");
+
+  EXPECT_EQ(message("missing.toml"), "missing.toml: cannot be read: No such file or directory");
+  std::filesystem::create_directory(dir / "folder.toml");
+  EXPECT_EQ(message("folder.toml"), "folder.toml: expected a file, found a folder");
+  test::write_file(dir / "huge.toml", std::string(3 << 20, '\n'));
+  EXPECT_EQ(message("huge.toml"),
+            "huge.toml: expected a configuration, found a file of more than 1048576 bytes");
+}
+
+}  // namespace
+}  // namespace strait
