@@ -51,6 +51,10 @@ class Codec {
   /// on a device; the default really encodes and decodes.
   virtual at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const;
 
+  /// True when what the receiver sees of a row depends on that row and its place in the batch only, so that
+  /// one micro-batch or several give the same numbers. False promises nothing.
+  virtual bool is_row_wise() const { return false; }
+
  protected:
   Codec() = default;
 

@@ -47,6 +47,8 @@ class Quant : public Codec {
         .contiguous();
   }
 
+  bool is_row_wise() const override { return scope_ != Scope::tensor; }
+
  protected:
   PayloadSize do_payload_size(const MessageMeta& meta) const override {
     const Grid grid = grid_of(meta);

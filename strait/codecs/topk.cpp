@@ -33,6 +33,8 @@ class TopK : public Codec {
     return at::zeros_like(groups).scatter(1, kept, values).view(x.sizes());
   }
 
+  bool is_row_wise() const override { return per_sample_; }
+
  protected:
   PayloadSize do_payload_size(const MessageMeta& meta) const override { return format_.size(shape_of(meta)); }
 

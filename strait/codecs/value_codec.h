@@ -8,7 +8,7 @@
 
 namespace strait {
 
-/// A codec whose payload is the whole tensor as one list of values, nothing else.
+/// A codec whose payload is the whole tensor as one list of values, nothing else, each coded by itself.
 class ValueCodec : public Codec {
  public:
   explicit ValueCodec(std::unique_ptr<const ValueFormat> values) : values_(std::move(values)) {}
@@ -17,6 +17,8 @@ class ValueCodec : public Codec {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
     return values_->reconstruct(x);
   }
+
+  bool is_row_wise() const override { return true; }
 
  protected:
   PayloadSize do_payload_size(const MessageMeta& meta) const override {

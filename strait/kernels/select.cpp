@@ -96,7 +96,9 @@ uint64_t lowest_bits(uint64_t word, size_t count) {
 }  // namespace
 
 void select_largest(std::span<const float> x, size_t k, SelectScratch& scratch, std::span<uint64_t> mask) {
-  auto [threshold, ties] = find_threshold(x, k, scratch);
+  const Threshold bound = find_threshold(x, k, scratch);
+  const uint32_t threshold = bound.value;
+  size_t ties = bound.ties;
   for (size_t word = 0; word < mask.size(); ++word) {
     const float* part = x.data() + word * 64;
     const size_t count = std::min<size_t>(64, x.size() - word * 64);
