@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>  // clang wants it complete before any header of ATen/ops
 
 #include <cstddef>
 #include <cstdint>

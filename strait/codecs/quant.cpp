@@ -1,3 +1,4 @@
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 

@@ -1,5 +1,6 @@
 // What holds for every codec, run over every sample spec of codec_list.def.
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // One worked frame a codec. The bytes stand in tests/golden/wire/NAME.hex and, explained, in
 // docs/wire_format.md; a change of any of the three without the others fails here.
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 

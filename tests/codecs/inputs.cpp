@@ -1,5 +1,6 @@
 #include "tests/codecs/inputs.h"
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
