@@ -8,6 +8,7 @@
 // the payload's bits an element.
 
 #include <ATen/Parallel.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 #include <benchmark/benchmark.h>
 #include <malloc.h>

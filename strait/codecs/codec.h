@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>  // clang wants it complete before any header of ATen/ops
 
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +52,10 @@ class Codec {
   /// decode(encode(x)) without the bytes, bit for bit, on x's device. For measurements and for feedback
   /// on a device; the default really encodes and decodes.
   virtual at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const;
+
+  /// True when what the receiver sees of a row depends on that row and its place in the batch only, so that
+  /// one micro-batch or several give the same numbers. False promises nothing.
+  virtual bool is_row_wise() const { return false; }
 
  protected:
   Codec() = default;

@@ -1,3 +1,4 @@
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 
@@ -46,6 +47,8 @@ class Quant : public Codec {
         .reshape(x.sizes())
         .contiguous();
   }
+
+  bool is_row_wise() const override { return scope_ != Scope::tensor; }
 
  protected:
   PayloadSize do_payload_size(const MessageMeta& meta) const override {

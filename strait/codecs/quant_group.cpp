@@ -1,5 +1,6 @@
 #include "strait/codecs/quant_group.h"
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/where.h>

@@ -1,3 +1,4 @@
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -32,6 +33,8 @@ class TopK : public Codec {
     const at::Tensor values = format_.values().reconstruct(groups.gather(1, kept));
     return at::zeros_like(groups).scatter(1, kept, values).view(x.sizes());
   }
+
+  bool is_row_wise() const override { return per_sample_; }
 
  protected:
   PayloadSize do_payload_size(const MessageMeta& meta) const override { return format_.size(shape_of(meta)); }

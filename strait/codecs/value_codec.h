@@ -21,6 +21,8 @@ class ValueCodec : public Codec {
     return values_->reconstruct(x);
   }
 
+  bool is_row_wise() const override { return true; }
+
  protected:
   static constexpr int64_t kGrain = 1 << 16;  ///< values that a thread handles at least
 

@@ -17,46 +17,45 @@ struct Threshold {
 
 using Counts = std::array<uint32_t, 2048>;
 
-/// The bin in which the k-th largest falls when bins are emptied from the top; k becomes its rank there.
-uint32_t find_bin(const Counts& counts, size_t& k) {
-  uint32_t bin = static_cast<uint32_t>(counts.size()) - 1;
+/// The bin in which the k-th largest falls when the first `bins` are emptied from the top; k becomes its
+/// rank there.
+uint32_t find_bin(const Counts& counts, size_t& k, size_t bins) {
+  auto bin = static_cast<uint32_t>(bins) - 1;
   while (k > counts[bin]) k -= counts[bin--];
   return bin;
 }
 
-/// Counts the upper 11 bits of all magnitudes. Four counters a bin, so that a run of equal elements does
-/// not wait for its own increments.
-void count_upper(std::span<const float> x, SelectScratch& scratch) {
+/// Counts all elements by `bin_of(magnitude)`. Four counters a bin, so that a run of equal elements does not
+/// wait for its own increments.
+template <class BinOf>
+void count(std::span<const float> x, SelectScratch& scratch, BinOf bin_of) {
   auto& [a, b, c, d] = scratch.counts;
   for (auto& counts : scratch.counts) counts.fill(0);
   size_t i = 0;
   for (; i + 4 <= x.size(); i += 4) {
-    ++a[magnitude(x[i]) >> 20];
-    ++b[magnitude(x[i + 1]) >> 20];
-    ++c[magnitude(x[i + 2]) >> 20];
-    ++d[magnitude(x[i + 3]) >> 20];
+    ++a[bin_of(magnitude(x[i]))];
+    ++b[bin_of(magnitude(x[i + 1]))];
+    ++c[bin_of(magnitude(x[i + 2]))];
+    ++d[bin_of(magnitude(x[i + 3]))];
   }
-  for (; i < x.size(); ++i) ++a[magnitude(x[i]) >> 20];
+  for (; i < x.size(); ++i) ++a[bin_of(magnitude(x[i]))];
   for (size_t bin = 0; bin < a.size(); ++bin) a[bin] += b[bin] + c[bin] + d[bin];
-}
-
-/// Counts the 10 bits above `shift` of the magnitudes whose higher bits are `prefix`.
-void count_lower(std::span<const float> x, uint32_t prefix, unsigned shift, Counts& counts) {
-  counts.fill(0);
-  for (const float value : x) {
-    const uint32_t bits = magnitude(value);
-    if (bits >> (shift + 10) == prefix) ++counts[(bits >> shift) & 1023];
-  }
 }
 
 /// Radix selection over the 31 bits of a magnitude: 11, then 10 and 10 within the bin found before.
 Threshold find_threshold(std::span<const float> x, size_t k, SelectScratch& scratch) {
   Counts& counts = scratch.counts[0];
-  count_upper(x, scratch);
-  uint32_t prefix = find_bin(counts, k);
+  count(x, scratch, [](uint32_t bits) { return bits >> 20; });
+  uint32_t prefix = find_bin(counts, k, counts.size());
   for (const unsigned shift : {10U, 0U}) {
-    count_lower(x, prefix, shift, counts);
-    prefix = prefix << 10 | find_bin(counts, k);
+    // Elements with another prefix go to 32 bins behind the 1024 that are searched; no branch, because
+    // after a ReLU half of the elements are zeros in random places.
+    count(x, scratch, [prefix, shift](uint32_t bits) {
+      const uint32_t inside = (bits >> shift) & 1023;
+      const uint32_t outside = 1024 | (bits & 31);
+      return bits >> (shift + 10) == prefix ? inside : outside;
+    });
+    prefix = prefix << 10 | find_bin(counts, k, 1024);
   }
   return {prefix, k};
 }
@@ -97,7 +96,9 @@ uint64_t lowest_bits(uint64_t word, size_t count) {
 }  // namespace
 
 void select_largest(std::span<const float> x, size_t k, SelectScratch& scratch, std::span<uint64_t> mask) {
-  auto [threshold, ties] = find_threshold(x, k, scratch);
+  const Threshold bound = find_threshold(x, k, scratch);
+  const uint32_t threshold = bound.value;
+  size_t ties = bound.ties;
   for (size_t word = 0; word < mask.size(); ++word) {
     const float* part = x.data() + word * 64;
     const size_t count = std::min<size_t>(64, x.size() - word * 64);

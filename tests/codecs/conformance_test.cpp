@@ -1,5 +1,6 @@
 // What holds for every codec, run over every sample spec of codec_list.def.
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
 #include <gtest/gtest.h>
 
@@ -126,10 +127,7 @@ TEST_P(Conformance, DecodedDoesNotShareTheMessagesMemory) {
 }
 
 TEST_P(Conformance, OneMicroBatchOrSeveralGiveTheSameNumbers) {
-  const auto& spec = GetParam();
-  const bool whole_tensor = (spec.starts_with("quant") && spec.find("scope=") == std::string::npos) ||
-                            spec.find("scope=tensor") != std::string::npos;
-  if (whole_tensor) return;  // one message by definition
+  if (!codec_->is_row_wise()) return;
   const at::Tensor x = normal_tensor({8, 5, 9}, 25);
   const at::Tensor whole = decoded(*codec_, encoded(*codec_, x, kContext), meta_of(x), kContext);
   std::vector<at::Tensor> parts;
@@ -150,6 +148,16 @@ TEST_P(Conformance, FarRowsOfABatchDecodeAsPredicted) {
   const at::Tensor x = normal_tensor({4, 40}, 26);
   EXPECT_TRUE(
       same_bits(decoded(*codec_, encoded(*codec_, x, far), meta_of(x), far), codec_->reconstruct(x, far)));
+}
+
+TEST(RowWise, IsEverythingButTheScopeTensor) {
+  for (const char* spec :
+       {"none", "fp16", "bf16", "quant:4,scope=sample", "quant:4,scope=block:8", "topk:0.1"}) {
+    EXPECT_TRUE(make_codec(spec)->is_row_wise()) << spec;
+  }
+  for (const char* spec : {"quant:4", "quant:4,rounding=stochastic", "topk:0.1,scope=tensor"}) {
+    EXPECT_FALSE(make_codec(spec)->is_row_wise()) << spec;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Samples, Conformance, testing::ValuesIn(all_samples()),

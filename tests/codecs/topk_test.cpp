@@ -1,3 +1,4 @@
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 

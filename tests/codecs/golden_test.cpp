@@ -1,0 +1,101 @@
+// One worked frame a codec. The bytes stand in tests/golden/wire/NAME.hex and, explained, in
+// docs/wire_format.md; a change of any of the three without the others fails here.
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "strait/wire/frame.h"
+#include "tests/codecs/inputs.h"
+
+namespace strait {
+namespace {
+
+struct Example {
+  std::string name;
+  std::string spec;
+  std::vector<int64_t> shape;
+  std::vector<float> x;
+  std::vector<float> received;
+};
+
+std::vector<Example> examples() {
+  std::vector<float> sparse(32, 0.25F);
+  std::vector<float> kept(32, 0.0F);
+  const std::pair<size_t, float> large[] = {{0, 1.0F},  {1, -2.0F}, {3, 3.0F},   {4, -4.0F},
+                                            {17, 5.0F}, {22, 6.0F}, {26, -7.0F}, {31, 8.0F}};
+  for (const auto& [position, value] : large) sparse[position] = kept[position] = value;
+  return {{"none", "none", {1, 2}, {1.0F, -2.5F}, {1.0F, -2.5F}},
+          {"fp16", "fp16", {1, 3}, {1.0F, -2.5F, 0.1F}, {1.0F, -2.5F, 0.0999755859375F}},
+          {"bf16", "bf16", {1, 3}, {1.0F, -2.5F, 0.1F}, {1.0F, -2.5F, 0.10009765625F}},
+          {"quant",
+           "quant:4,scope=sample",
+           {2, 3},
+           {0.0F, 1.25F, 3.0F, -1.5F, -1.5F, -1.5F},
+           {0.0F, 6.0F / 15.0F * 3.0F, 3.0F, -1.5F, -1.5F, -1.5F}},
+          {"topk", "topk:0.25,values=fp16", {2, 16}, sparse, kept}};
+}
+
+/// Sixteen bytes a line, in hex, separated by spaces.
+std::string hex_of(std::span<const std::byte> bytes) {
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    text += fmt::format("{:02x}{}", std::to_integer<unsigned>(bytes[i]),
+                        i % 16 == 15 || i + 1 == bytes.size() ? "\n" : " ");
+  }
+  return text;
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::byte> frame_of(const Codec& codec, const at::Tensor& x) {
+  const auto payload = encoded(codec, x);
+  std::vector<std::byte> frame(kFrameHeaderSize + payload.size());
+  std::ranges::copy(payload, frame.begin() + kFrameHeaderSize);
+  seal_frame(frame, {.codec = codec.id(),
+                     .link = 0,
+                     .boundary = 1,
+                     .direction = Direction::gradient,
+                     .micro_batch = 2,
+                     .sequence = 7});
+  return frame;
+}
+
+class Golden : public testing::TestWithParam<Example> {};
+
+TEST_P(Golden, FrameFileAndDocumentationAgree) {
+  const Example& example = GetParam();
+  const auto codec = make_codec(example.spec);
+  const at::Tensor x = at::empty(example.shape, at::kFloat);
+  std::ranges::copy(example.x, x.data_ptr<float>());
+  const auto frame = frame_of(*codec, x);
+  const std::string hex = hex_of(frame);
+  EXPECT_EQ(read_text("tests/golden/wire/" + example.name + ".hex"), hex);
+  EXPECT_NE(read_text("docs/wire_format.md").find("```hex\n" + hex + "```\n"), std::string::npos)
+      << "docs/wire_format.md does not contain\n"
+      << hex;
+  const Frame parsed = parse_frame(frame);
+  EXPECT_EQ(parsed.header.codec, codec->id());
+  EXPECT_EQ(values_of(decoded(*codec, parsed.payload, {example.shape})), example.received);
+}
+
+TEST(GoldenExamples, EveryCodecHasAnExample) {
+  std::vector<std::string> names;
+  for (const auto& example : examples()) names.push_back(example.name);
+  for (const auto& info : codec_list()) EXPECT_TRUE(std::ranges::count(names, info.name) == 1) << info.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, Golden, testing::ValuesIn(examples()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace strait
