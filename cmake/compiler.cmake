@@ -12,6 +12,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-stringop-overflow -Wno-array-bounds)
 endif()
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options("SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/clang_vector.h")
+endif()
+
 if(STRAIT_SANITIZE OR STRAIT_FUZZ)
   set(STRAIT_SANITIZE_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   # LibTorch is not instrumented, and its vtables confuse the check of dynamic types.

@@ -17,3 +17,9 @@ target_link_libraries(strait_torch INTERFACE ${TORCH_LIBRARIES})
 target_include_directories(strait_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 separate_arguments(STRAIT_TORCH_FLAGS NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(strait_torch INTERFACE ${STRAIT_TORCH_FLAGS})
+
+# LibTorch's parallel_for is a template: it shares work only where OpenMP is on.
+find_package(OpenMP)
+if(OpenMP_CXX_FOUND AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_link_libraries(strait_torch INTERFACE OpenMP::OpenMP_CXX)
+endif()

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "strait/base/error.h"
 
@@ -82,7 +83,12 @@ class ByteWriter {
 /// Reads from bytes that nobody vouches for: every read is checked and a short one throws WireError.
 class ByteReader {
  public:
-  explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  /// `owner` keeps the bytes alive for whoever wants to go on using them in place; without one they are
+  /// only good until the reader's maker takes them back.
+  explicit ByteReader(std::span<const std::byte> bytes, std::shared_ptr<void> owner = nullptr)
+      : bytes_(bytes), owner_(std::move(owner)) {}
+
+  const std::shared_ptr<void>& owner() const { return owner_; }
 
   std::span<const std::byte> take(size_t size) {
     if (size > left()) {
@@ -107,6 +113,7 @@ class ByteReader {
 
  private:
   std::span<const std::byte> bytes_;
+  std::shared_ptr<void> owner_;
   size_t used_ = 0;
 };
 

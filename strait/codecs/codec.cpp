@@ -25,11 +25,16 @@ void Codec::encode(const at::Tensor& x, const MessageContext& context, ByteWrite
 }
 
 at::Tensor Codec::decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
-  at::Tensor out = at::empty(meta.shape, at::kFloat);
-  if (out.numel() > 0) {
-    do_decode(in, meta, context, {out.data_ptr<float>(), static_cast<size_t>(out.numel())});
-  }
+  at::Tensor out =
+      meta.elements() == 0 ? at::empty(meta.shape, at::kFloat) : do_decode_tensor(in, meta, context);
   if (in.left() != 0) throw WireError("{} bytes follow the payload of codec {}", in.left(), spec_);
+  return out;
+}
+
+at::Tensor Codec::do_decode_tensor(ByteReader& in, const MessageMeta& meta,
+                                   const MessageContext& context) const {
+  at::Tensor out = at::empty(meta.shape, at::kFloat);
+  do_decode(in, meta, context, {out.data_ptr<float>(), meta.elements()});
   return out;
 }
 

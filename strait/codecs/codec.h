@@ -43,8 +43,9 @@ class Codec {
   /// claimed. Throws NumericError for a value that cannot be sent; nothing has changed then.
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const;
 
-  /// What the receiver sees: a new contiguous float32 CPU tensor of meta.shape. Consumes all of `in`;
-  /// throws WireError when the payload is not one that encode() can have written.
+  /// What the receiver sees: a contiguous float32 CPU tensor of meta.shape, which may keep the reader's
+  /// owner and use its bytes in place. Consumes all of `in`; throws WireError when the payload is not one
+  /// that encode() can have written.
   at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const;
 
   /// decode(encode(x)) without the bytes, bit for bit, on x's device. For measurements and for feedback
@@ -60,6 +61,10 @@ class Codec {
                          ByteWriter& out) const = 0;
   virtual void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
                          std::span<float> out) const = 0;
+
+  /// decode() for a codec whose payload can serve as the tensor; the default fills a new one.
+  virtual at::Tensor do_decode_tensor(ByteReader& in, const MessageMeta& meta,
+                                      const MessageContext& context) const;
 
  private:
   friend std::shared_ptr<const Codec> make_codec(std::string_view spec);

@@ -1,32 +1,35 @@
-#include <cstring>
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
 
-#include "strait/codecs/codec.h"
+#include <atomic>
+
+#include "strait/codecs/value_codec.h"
 #include "strait/kernels/copy.h"
 
 namespace strait {
 namespace {
 
 /// The tensor itself: 32 bits an element, little-endian.
-class None : public Codec {
+class None : public ValueCodec {
  public:
-  at::Tensor reconstruct(const at::Tensor& x, const MessageContext& /*context*/) const override {
-    return x.clone();
-  }
+  None() : ValueCodec(make_value_format("fp32")) {}
 
  protected:
-  PayloadSize do_payload_size(const MessageMeta& meta) const override {
-    return {meta.elements() * sizeof(float), true};
-  }
-
-  void do_encode(std::span<const float> x, const MessageMeta& /*meta*/, const MessageContext& /*context*/,
-                 ByteWriter& out) const override {
-    if (!kernels::copy_finite(x, out.claim(x.size_bytes()))) throw NumericError("a value is not finite");
-  }
-
-  void do_decode(ByteReader& in, const MessageMeta& /*meta*/, const MessageContext& /*context*/,
-                 std::span<float> out) const override {
-    const auto bytes = in.take(out.size_bytes());
-    std::memcpy(out.data(), bytes.data(), bytes.size());
+  at::Tensor do_decode_tensor(ByteReader& in, const MessageMeta& meta,
+                              const MessageContext& context) const override {
+    if (!in.owner()) return Codec::do_decode_tensor(in, meta, context);
+    const auto bytes = in.take(meta.elements() * sizeof(float));
+    // The owner was received for this message alone, so that nobody minds if the tensor is written to.
+    auto* data = reinterpret_cast<float*>(const_cast<std::byte*>(bytes.data()));
+    const std::span<const float> values(data, meta.elements());
+    std::atomic<bool> finite = true;
+    at::parallel_for(0, static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
+      const auto part = values.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+      if (!kernels::all_finite(part)) finite = false;
+    });
+    if (!finite) throw WireError("a float32 value is not finite");
+    return at::from_blob(
+        data, meta.shape, [owner = in.owner()](void*) {}, at::kFloat);
   }
 };
 

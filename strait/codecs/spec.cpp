@@ -45,6 +45,10 @@ std::string CodecSpec::option(const std::string& key, std::string fallback) {
   return found == options_.end() ? std::move(fallback) : found->second;
 }
 
+void CodecSpec::reject(std::string_view what, std::string_view value, std::string_view expected) const {
+  throw InputError("codec \"{}\": {} must be {}, not \"{}\"", text_, what, expected, value);
+}
+
 void CodecSpec::finish() const {
   for (const auto& [key, value] : options_) {
     if (std::ranges::find(known_, key) == known_.end()) {

@@ -28,6 +28,9 @@ class CodecSpec {
   /// The option's value, or `fallback` where the spec does not set it. Marks the option as understood.
   std::string option(const std::string& key, std::string fallback);
 
+  /// Throws InputError: `value` is not one that `what` (an option, or the part behind the colon) can have.
+  [[noreturn]] void reject(std::string_view what, std::string_view value, std::string_view expected) const;
+
   /// Throws InputError for an option that no call of option() asked for, with the nearest right name.
   void finish() const;
 

@@ -9,4 +9,10 @@ namespace strait::kernels {
 /// complete all the same). `out` has 4 bytes an element.
 bool copy_finite(std::span<const float> x, std::span<std::byte> out);
 
+/// The way back: `in` has 4 bytes an element of `out`, at any alignment.
+bool copy_finite(std::span<const std::byte> in, std::span<float> out);
+
+/// Whether no element is NaN or infinite.
+bool all_finite(std::span<const float> x);
+
 }  // namespace strait::kernels

@@ -1,6 +1,9 @@
 #include "strait/wire/frame.h"
 
 #include <xxhash.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>  // redirects XXH3 to the widest vectors of the processor
+#endif
 
 #include <algorithm>
 #include <array>
@@ -48,7 +51,7 @@ void seal_frame(std::span<std::byte> frame, FrameHeader header) {
   std::ranges::fill(out.rest(), std::byte{0});
 }
 
-Frame parse_frame(std::span<const std::byte> bytes) {
+Frame parse_frame(std::span<const std::byte> bytes, Checksum check) {
   if (bytes.size() < kFrameHeaderSize) {
     throw WireError("frame of {} bytes is shorter than its {}-byte header", bytes.size(), kFrameHeaderSize);
   }
@@ -79,7 +82,9 @@ Frame parse_frame(std::span<const std::byte> bytes) {
   if (header.payload_size != payload.size()) {
     throw WireError("frame announces {} payload bytes and has {}", header.payload_size, payload.size());
   }
-  if (sum != checksum(bytes.first(kChecksumOffset), payload)) throw WireError("frame checksum does not match");
+  if (check == Checksum::verify && sum != checksum(bytes.first(kChecksumOffset), payload)) {
+    throw WireError("frame checksum does not match");
+  }
   return {header, payload};
 }
 

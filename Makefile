@@ -1,0 +1,47 @@
+# The few commands of the project; CMake does the work. `make help` lists them.
+
+SECONDS_PER_FUZZER ?= 60
+
+help:
+	@echo "make demo    run experiments/demo.toml and write its report to runs/demo"
+	@echo "make build   build everything into build/"
+	@echo "make test    all tests, and the light ones again with ASan and UBSan"
+	@echo "make bench   run the benchmarks"
+	@echo "make format  clang-format every source file in place"
+	@echo "make lint    the checks of tests/lint"
+	@echo "make fuzz    every fuzz target for $(SECONDS_PER_FUZZER) s (SECONDS_PER_FUZZER=n changes that)"
+	@echo "make clean   remove the build folders"
+
+setup:
+	@scripts/setup
+
+build: setup
+	@cmake --preset release >/dev/null
+	cmake --build build
+
+demo: build
+	build/strait sweep experiments/demo.toml --out runs/demo
+
+# The sanitizers go first, so that the summary of all tests is what a reader sees last.
+test: build
+	@tests/lint/run_sanitized
+	ctest --test-dir build --output-on-failure --no-label-summary -j2
+
+bench: build
+	@for program in build/bench_*; do \
+	  if [ -x "$$program" ] && [ -f "$$program" ]; then "$$program" || exit 1; fi; \
+	done
+
+format: setup
+	git ls-files -z '*.h' '*.cpp' | xargs -0 clang-format -i
+
+lint: build
+	ctest --test-dir build --output-on-failure -R '^lint_'
+
+fuzz: setup
+	fuzz/run $(SECONDS_PER_FUZZER)
+
+clean: setup
+	rm -rf build build-debug build-asan build-fuzz build-tidy
+
+.PHONY: help setup build demo test bench format lint fuzz clean

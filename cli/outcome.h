@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+
+#include "strait/experiment/run.h"
+
+namespace strait::cli {
+
+/// The exit status of a run that a signal stopped, as shells count it.
+constexpr int kStopped = 130;
+
+/// Says how a run ended and where its files are; gives the exit status.
+int report_outcome(const RunOutcome& outcome, const std::filesystem::path& folder);
+
+}  // namespace strait::cli

@@ -1,0 +1,82 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include "cli/output.h"
+
+namespace strait::cli {
+namespace {
+
+constexpr int kBarWidth = 24;
+constexpr double kSecondsBetweenDraws = 0.1;
+
+std::atomic<bool> stop = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+
+void on_stop_signal(int signal) {
+  stop = true;
+  std::signal(signal, SIG_DFL);
+}
+
+std::string clock_time(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+}  // namespace
+
+void catch_stop_signals() {
+  std::signal(SIGINT, on_stop_signal);
+  std::signal(SIGTERM, on_stop_signal);
+}
+
+bool stop_requested() { return stop; }
+
+Progress::Progress(std::string label, int epochs)
+    : label_(label.empty() ? "" : std::move(label) + "  "),
+      epochs_(epochs),
+      terminal_(isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() { clear_bar(); }
+
+void Progress::clear_bar() {
+  if (std::exchange(bar_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+}
+
+void Progress::on_batch(int epoch, const char* phase, int64_t done, int64_t total, double mean_loss) {
+  if (!terminal_) return;
+  if (done <= std::exchange(last_done_, done)) pass_ = Stopwatch();  // a new pass has begun
+  if (bar_shown_ && done < total && since_drawn_.seconds() < kSecondsBetweenDraws) return;
+  const double rate = static_cast<double>(done) / std::max(pass_.seconds(), 1e-9);
+  const auto filled = static_cast<size_t>(kBarWidth * done / std::max<int64_t>(total, 1));
+  const std::string place = epoch < 0 ? "" : fmt::format("epoch {}/{} ", epoch + 1, epochs_);
+  fmt::print(stderr, "\r\x1b[K{}{}{:<5} [{:<{}}] {}/{}  {:.0f} samples/s  {} left  loss {:.4f}", label_, place,
+             phase, std::string(filled, '#'), kBarWidth, done, total, rate,
+             clock_time(static_cast<double>(total - done) / rate), mean_loss);
+  std::fflush(stderr);
+  bar_shown_ = true;
+  since_drawn_ = Stopwatch();
+}
+
+void Progress::on_epoch(const EpochMetrics& metrics) {
+  clear_bar();
+  const Traffic activations = metrics.total(Direction::activation);
+  const Traffic gradients = metrics.total(Direction::gradient);
+  print(fmt::format(
+      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test off {:.2f}%  on {:.2f}%  ratio {:.1f}x down "
+      "{:.1f}x back  {:.0f} samples/s  {}\n",
+      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy, metrics.test.off.accuracy,
+      metrics.test.on.accuracy, activations.ratio(), gradients.ratio(), metrics.samples_per_second,
+      clock_time(metrics.seconds + metrics.evaluation_seconds)));
+  flush_output();
+}
+
+}  // namespace strait::cli

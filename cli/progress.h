@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+
+#include "strait/base/clock.h"
+#include "strait/train/trainer.h"
+
+namespace strait::cli {
+
+/// Asks the current run to stop when SIGINT or SIGTERM comes; a second one ends the process at once.
+void catch_stop_signals();
+
+/// Whether one has come.
+bool stop_requested();
+
+/// Shows a run to a person: on a terminal a bar with rate and time left on standard error, and always a
+/// line an epoch on standard output. Ends the run when a stop signal has come.
+class Progress : public TrainObserver {
+ public:
+  /// `label` stands before every line; empty for none.
+  Progress(std::string label, int epochs);
+  ~Progress() override;
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void on_batch(int epoch, const char* phase, int64_t done, int64_t total, double mean_loss) override;
+  void on_epoch(const EpochMetrics& metrics) override;
+  bool should_stop() override { return stop_requested(); }
+
+ private:
+  void clear_bar();
+
+  std::string label_;
+  int epochs_;
+  bool terminal_;
+  bool bar_shown_ = false;
+  Stopwatch pass_;
+  Stopwatch since_drawn_;
+  int64_t last_done_ = 0;
+};
+
+}  // namespace strait::cli

@@ -1,0 +1,107 @@
+// Writes the seeds of frame_fuzz, codec_fuzz and plan_fuzz. Run again when a codec is added:
+//   build/make_corpus fuzz/corpus
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fuzz/codec_input.h"
+#include "strait/codecs/codec.h"
+#include "strait/pipeline/schedules.h"
+
+namespace {
+
+using strait::fuzz::CodecInput;
+
+void write(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!out.flush()) throw strait::Error("{}: cannot be written", path.string());
+}
+
+void write_frames(const std::filesystem::path& folder) {
+  for (const size_t payload : {0U, 1U, 64U}) {
+    std::vector<std::byte> frame(strait::kFrameHeaderSize + payload, std::byte{0x5a});
+    strait::seal_frame(frame, {.codec = 3,
+                               .link = 1,
+                               .boundary = 2,
+                               .direction = strait::Direction::gradient,
+                               .micro_batch = 4,
+                               .sequence = 1000,
+                               .payload_size = 0});
+    write(folder / fmt::format("payload_{}", payload), frame);
+  }
+}
+
+/// Two values in three are an irregular wave, the others zero, so that selecting codecs have a choice.
+at::Tensor example(const CodecInput& input) {
+  at::Tensor x = at::zeros(input.meta().shape);
+  auto* values = x.data_ptr<float>();
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const auto t = static_cast<float>(i);
+    values[i] = i % 3 == 0 ? 0 : std::sin(t) * std::cos(0.37F * t);
+  }
+  return x;
+}
+
+void write_codec_seed(const std::filesystem::path& folder, const CodecInput& input, std::string_view spec) {
+  const auto codec = strait::make_codec(spec);
+  std::vector<std::byte> seed(sizeof(input) + codec->payload_size(input.meta()).bound);
+  strait::ByteWriter out(seed);
+  out.put(input);
+  codec->encode(example(input), input.context(), out);
+  seed.resize(out.used());
+  std::string name(spec);
+  for (char& c : name) {
+    if (std::string_view(":,=/").find(c) != std::string_view::npos) c = '_';
+  }
+  write(folder / name, seed);
+}
+
+void write_codecs(const std::filesystem::path& folder) {
+  for (const auto& info : strait::codec_list()) {
+    for (size_t sample = 0; sample < info.samples.size(); ++sample) {
+      const CodecInput input{.codec = static_cast<uint8_t>(info.id),
+                             .sample = static_cast<uint8_t>(sample),
+                             .dimensions = {2, 3, 4, 5},
+                             .direction = 0,
+                             .seed = 1};
+      write_codec_seed(folder, input, info.samples[sample]);
+    }
+  }
+}
+
+void write_plans(const std::filesystem::path& folder) {
+  const auto save = [&](const std::string& name, const strait::Plan& plan) {
+    const std::string text = strait::to_text(plan);
+    write(folder / name, std::as_bytes(std::span(text)));
+  };
+  for (const auto& name : strait::schedule_names()) {
+    const auto plan = strait::lower(strait::make_schedule(name, 3, 2));
+    save(name, plan);
+    save(name + "_one_process", strait::one_process(plan));
+  }
+  save("forward_only", strait::lower(strait::forward_only(2, 2)));
+  save("compute_only", strait::gpipe(2, 2));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: make_corpus FOLDER\n");
+    return 2;
+  }
+  const std::filesystem::path folder = argv[1];
+  write_frames(folder / "frame");
+  write_codecs(folder / "codec");
+  write_plans(folder / "plan");
+  return 0;
+}

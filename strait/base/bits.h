@@ -1,0 +1,89 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace strait {
+
+/// Writes a bit stream, least significant bit first: bit i of the stream is bit i % 8 of byte i / 8.
+/// Runs over the end of its span quietly: full() tells, and what was written is then useless. Bytes of
+/// the span behind size() may be overwritten.
+class BitWriter {
+ public:
+  explicit BitWriter(std::span<std::byte> space) : space_(space) {}
+
+  /// Appends the low `count` bits of `value`; count <= 56 and the bits above them are zero.
+  void put(uint64_t value, unsigned count) {
+    pending_ |= value << filled_;
+    filled_ += count;
+    const unsigned whole = filled_ / 8;
+    store(whole);
+    pending_ >>= whole * 8;
+    filled_ %= 8;
+  }
+
+  void put_zeros(uint64_t count) {
+    for (; count > 56 && !full_; count -= 56) put(0, 56);
+    put(0, static_cast<unsigned>(std::min<uint64_t>(count, 56)));
+  }
+
+  /// Pads the last byte with zero bits.
+  void finish() {
+    store(filled_ > 0 ? 1 : 0);
+    pending_ = 0;
+    filled_ = 0;
+  }
+
+  size_t size() const { return used_; }
+  bool full() const { return full_; }
+
+ private:
+  void store(unsigned bytes) {
+    const size_t room = space_.size() - used_;
+    if (room >= sizeof(pending_)) {
+      std::memcpy(space_.data() + used_, &pending_, sizeof(pending_));
+    } else if (bytes <= room) {
+      if (bytes > 0) std::memcpy(space_.data() + used_, &pending_, bytes);
+    } else {
+      full_ = true;
+      return;
+    }
+    used_ += bytes;
+  }
+
+  std::span<std::byte> space_;
+  size_t used_ = 0;
+  uint64_t pending_ = 0;
+  unsigned filled_ = 0;
+  bool full_ = false;
+};
+
+/// Reads a bit stream of the same order. Behind the end it reads zero bits; position() tells.
+class BitReader {
+ public:
+  explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  /// The next 57 bits or more, without consuming them.
+  uint64_t peek() const {
+    const size_t byte = position_ / 8;
+    if (byte >= bytes_.size()) return 0;
+    uint64_t word = 0;
+    std::memcpy(&word, bytes_.data() + byte, std::min(sizeof(word), bytes_.size() - byte));
+    return word >> (position_ % 8);
+  }
+
+  void skip(size_t count) { position_ += count; }
+
+  /// Bits consumed so far.
+  size_t position() const { return position_; }
+  size_t size() const { return bytes_.size() * 8; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  size_t position_ = 0;
+};
+
+}  // namespace strait

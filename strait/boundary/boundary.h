@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "strait/boundary/channel.h"
+#include "strait/boundary/options.h"
+
+namespace strait {
+
+/// One cut of the network as one process sees it: the ends of its two channels that are local. With both
+/// stages in the process all four are set.
+struct Boundary {
+  /// Which side of the cut is in this process.
+  struct Local {
+    bool upstream = true;    ///< the stage before the cut: sends activations, receives gradients
+    bool downstream = true;  ///< the stage after it
+  };
+
+  /// Throws InputError when a codec or feedback name of the options is wrong.
+  Boundary(std::string name, uint16_t index, const CompressionOptions& options, Local local);
+
+  std::string name;
+  std::optional<Sender> activation_sender;
+  std::optional<Receiver> activation_receiver;
+  std::optional<Sender> gradient_sender;
+  std::optional<Receiver> gradient_receiver;
+};
+
+}  // namespace strait

@@ -1,0 +1,127 @@
+#include "strait/boundary/channel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "strait/base/clock.h"
+
+namespace strait {
+namespace {
+
+std::string describe(const ChannelSpec& spec, const MessageContext& context) {
+  return fmt::format("boundary {}, {}, micro-batch {}, step {}", spec.boundary_name, to_string(spec.direction),
+                     context.micro_batch, context.step);
+}
+
+/// The link whose numbers stand in the frame header for a message of this mode.
+const Link& link_for(const ChannelSpec& spec, const EvaluationLinks& others, MessageMode mode) {
+  if (!mode.compressed) return *others.uncompressed;
+  return mode.training || spec.frozen_evaluation ? *spec.link : *others.bare;
+}
+
+FrameHeader header_for(const ChannelSpec& spec, const Link& link, const MessageContext& context,
+                       uint64_t sequence) {
+  return {.codec = link.codec().id(),
+          .link = link.id(),
+          .boundary = spec.boundary,
+          .direction = spec.direction,
+          .micro_batch = context.micro_batch,
+          .sequence = sequence,
+          .payload_size = 0};
+}
+
+}  // namespace
+
+Traffic& Traffic::operator+=(const Traffic& other) {
+  messages += other.messages;
+  raw_bytes += other.raw_bytes;
+  wire_bytes += other.wire_bytes;
+  encode_seconds += other.encode_seconds;
+  decode_seconds += other.decode_seconds;
+  return *this;
+}
+
+EvaluationLinks::EvaluationLinks(const ChannelSpec& spec)
+    : uncompressed(make_link("none", make_codec("none"))),
+      bare(make_link("none", make_codec(spec.link->codec().spec()))) {}
+
+Sender::Sender(ChannelSpec spec)
+    : spec_(std::move(spec)),
+      others_(spec_),
+      encoder_(spec_.link->make_encoder()),
+      uncompressed_(others_.uncompressed->make_encoder()),
+      bare_(others_.bare->make_encoder()) {}
+
+Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode mode) {
+  const Stopwatch watch;
+  context.boundary = spec_.boundary;
+  context.direction = spec_.direction;
+  const Link& link = link_for(spec_, others_, mode);
+  Buffer frame(kFrameHeaderSize + link.payload_size(meta_of(x)).bound);
+  frame.resize(frame.capacity());
+  ByteWriter out(frame.bytes().subspan(kFrameHeaderSize));
+  try {
+    if (!mode.compressed) {
+      uncompressed_->encode(x, context, out);
+    } else if (mode.training) {
+      encoder_->encode(x, context, out);
+    } else {
+      (spec_.frozen_evaluation ? *encoder_ : *bare_).encode_frozen(x, context, out);
+    }
+  } catch (const NumericError& error) {
+    throw NumericError("{}: {}", describe(spec_, context), error.what());
+  }
+  frame.resize(kFrameHeaderSize + out.used());
+  seal_frame(frame.bytes(), header_for(spec_, link, context, sequence_++));
+  if (mode.training) {
+    traffic_.messages += 1;
+    traffic_.raw_bytes += static_cast<uint64_t>(x.numel()) * sizeof(float);
+    traffic_.wire_bytes += frame.size();
+    traffic_.encode_seconds += watch.seconds();
+  }
+  return frame;
+}
+
+Traffic Sender::take_traffic() { return std::exchange(traffic_, {}); }
+
+Receiver::Receiver(ChannelSpec spec)
+    : spec_(std::move(spec)),
+      others_(spec_),
+      decoder_(spec_.link->make_decoder()),
+      uncompressed_(others_.uncompressed->make_decoder()),
+      bare_(others_.bare->make_decoder()) {}
+
+size_t Receiver::frame_bound(const MessageMeta& meta) const {
+  return kFrameHeaderSize +
+         std::max(others_.uncompressed->payload_size(meta).bound, spec_.link->payload_size(meta).bound);
+}
+
+at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
+                            Checksum checksum) {
+  const Stopwatch watch;
+  context.boundary = spec_.boundary;
+  context.direction = spec_.direction;
+  try {
+    const auto owned = std::make_shared<Buffer>(std::move(frame));
+    const Frame parsed = parse_frame(owned->bytes(), checksum);
+    expect_header(parsed.header, header_for(spec_, link_for(spec_, others_, mode), context, sequence_));
+    ByteReader in(parsed.payload, owned);
+    at::Tensor x;
+    if (!mode.compressed) {
+      x = uncompressed_->decode(in, meta, context);
+    } else if (mode.training) {
+      x = decoder_->decode(in, meta, context);
+    } else {
+      x = (spec_.frozen_evaluation ? *decoder_ : *bare_).decode_frozen(in, meta, context);
+    }
+    sequence_ += 1;
+    if (mode.training) traffic_.decode_seconds += watch.seconds();
+    return x;
+  } catch (const WireError& error) {
+    throw WireError("{}: {}", describe(spec_, context), error.what());
+  }
+}
+
+Traffic Receiver::take_traffic() { return std::exchange(traffic_, {}); }
+
+}  // namespace strait

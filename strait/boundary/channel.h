@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "strait/links/link.h"
+
+namespace strait {
+
+/// What a message is sent for. Only training moves a link's state and only training is counted.
+struct MessageMode {
+  bool training = true;
+  bool compressed = true;
+};
+
+/// What crossed one direction of one boundary in training.
+struct Traffic {
+  uint64_t messages = 0;
+  uint64_t raw_bytes = 0;   ///< float32 bytes of the tensors
+  uint64_t wire_bytes = 0;  ///< everything that crosses: header, scales, indices, values
+  double encode_seconds = 0;
+  double decode_seconds = 0;
+
+  Traffic& operator+=(const Traffic& other);
+
+  /// Uncompressed over compressed; 1 when nothing was sent.
+  double ratio() const {
+    return wire_bytes == 0 ? 1.0 : static_cast<double>(raw_bytes) / static_cast<double>(wire_bytes);
+  }
+};
+
+/// What both ends of one direction of one boundary agree on.
+struct ChannelSpec {
+  std::string boundary_name;  ///< the layer after which the network is cut
+  uint16_t boundary = 0;
+  Direction direction = Direction::activation;
+  std::shared_ptr<const Link> link;
+  bool frozen_evaluation = false;  ///< evaluation applies the link with its state read-only, not the bare codec
+};
+
+/// The links that a channel uses besides the trained one, the same at both ends.
+struct EvaluationLinks {
+  explicit EvaluationLinks(const ChannelSpec& spec);
+  std::shared_ptr<const Link> uncompressed;
+  std::shared_ptr<const Link> bare;
+};
+
+/// The sending end of a channel: turns tensors into sealed frames.
+class Sender {
+ public:
+  explicit Sender(ChannelSpec spec);
+
+  /// Encodes the next message. `context` needs no boundary and direction. Throws NumericError that names
+  /// boundary, direction, micro-batch and step; no state has changed then.
+  Buffer encode(const at::Tensor& x, MessageContext context, MessageMode mode);
+
+  void visit_state(StateVisitor& visitor) { encoder_->visit_state(visitor); }
+
+  /// messages, raw_bytes, wire_bytes and encode_seconds since the last call.
+  Traffic take_traffic();
+
+ private:
+  ChannelSpec spec_;
+  EvaluationLinks others_;
+  std::unique_ptr<Encoder> encoder_;
+  std::unique_ptr<Encoder> uncompressed_;
+  std::unique_ptr<Encoder> bare_;
+  uint64_t sequence_ = 0;
+  Traffic traffic_;
+};
+
+/// The receiving end of a channel: checks frames and turns them into tensors.
+class Receiver {
+ public:
+  explicit Receiver(ChannelSpec spec);
+
+  /// Bytes of the largest frame that a message of this shape can have in any mode.
+  size_t frame_bound(const MessageMeta& meta) const;
+
+  /// Decodes the next message; the tensor may use the frame's memory. Throws WireError that names boundary
+  /// and direction.
+  at::Tensor decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
+                    Checksum checksum = Checksum::verify);
+
+  void visit_state(StateVisitor& visitor) { decoder_->visit_state(visitor); }
+
+  /// decode_seconds since the last call.
+  Traffic take_traffic();
+
+ private:
+  ChannelSpec spec_;
+  EvaluationLinks others_;
+  std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<Decoder> uncompressed_;
+  std::unique_ptr<Decoder> bare_;
+  uint64_t sequence_ = 0;
+  Traffic traffic_;
+};
+
+}  // namespace strait

@@ -1,0 +1,21 @@
+#include "strait/codecs/value_codec.h"
+
+namespace strait {
+namespace {
+
+/// The upper half of a float32, rounded to nearest even: 8 bits of exponent, 8 of significand. A value
+/// that rounds past 3.39e38 is an error, not infinity.
+class Bf16 : public ValueCodec {
+ public:
+  Bf16() : ValueCodec(make_value_format("bf16")) {}
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_bf16(CodecSpec spec) {
+  spec.no_argument();
+  spec.finish();
+  return std::make_unique<Bf16>();
+}
+
+}  // namespace strait

@@ -1,0 +1,114 @@
+#include "strait/codecs/quant_group.h"
+
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/where.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "strait/base/random.h"
+
+namespace strait {
+namespace {
+
+[[noreturn]] void reject_range(kernels::Range range) {
+  if (std::isfinite(range.lo) && std::isfinite(range.hi)) {
+    throw NumericError("values from {} to {} span more than float32 can hold", range.lo, range.hi);
+  }
+  throw NumericError("a value is not finite");
+}
+
+bool is_negative_zero(float value) { return std::bit_cast<uint32_t>(value) == 0x80000000; }
+
+/// lowbias32 over int64 elements that hold 32 bits; products wrap and are cut back to 32 bits.
+at::Tensor lowbias32(at::Tensor x) {
+  constexpr int64_t kMask = 0xffffffff;
+  x = x.bitwise_xor(x.bitwise_right_shift(16)).mul(0x7feb352dL).bitwise_and(kMask);
+  x = x.bitwise_xor(x.bitwise_right_shift(15)).mul(0x846ca68bL).bitwise_and(kMask);
+  return x.bitwise_xor(x.bitwise_right_shift(16));
+}
+
+/// A scalar that lives on the tensor's device. CUDA turns a division by a host scalar into a product with
+/// its inverse, which rounds differently.
+at::Tensor scalar_like(const at::Tensor& x, float value) { return at::full({1}, value, x.options()); }
+
+}  // namespace
+
+kernels::Range sendable_range(std::span<const float> x) {
+  const auto range = kernels::range_of(x);
+  if (!kernels::is_usable(range)) reject_range(range);
+  return range;
+}
+
+kernels::Range read_range(ByteReader& in) {
+  kernels::Range range;
+  range.lo = in.get<float>();
+  range.hi = in.get<float>();
+  if (!kernels::is_usable(range) || range.hi < range.lo || is_negative_zero(range.lo) ||
+      is_negative_zero(range.hi)) {
+    throw WireError("a group's values cannot lie between {} and {}", range.lo, range.hi);
+  }
+  return range;
+}
+
+void write_range(kernels::Range range, ByteWriter& out) {
+  out.put(range.lo);
+  out.put(range.hi);
+}
+
+void read_codes(std::span<const std::byte> in, kernels::Range range, unsigned bits, std::span<float> out) {
+  const size_t used = out.size() * bits % 8;
+  if (used != 0 && std::to_integer<unsigned>(in.back()) >> used != 0) {
+    throw WireError("the padding behind {} codes of {} bits is not zero", out.size(), bits);
+  }
+  if (range.lo == range.hi && std::ranges::any_of(in, [](std::byte b) { return b != std::byte{0}; })) {
+    throw WireError("a group of equal values has a code that is not zero");
+  }
+  kernels::dequantise(in, range, bits, out);
+}
+
+kernels::Dither make_dither(const MessageContext& context) {
+  const uint64_t key =
+      make_key(context.seed, context.boundary, static_cast<uint64_t>(context.direction), context.step);
+  return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32), 0};
+}
+
+at::Tensor dither_at(kernels::Dither dither, const at::Tensor& index) {
+  constexpr int64_t kMask = 0xffffffff;
+  const at::Tensor position = index.add(static_cast<int64_t>(dither.first_index));
+  const at::Tensor low = position.bitwise_and(kMask).bitwise_xor(static_cast<int64_t>(dither.key0));
+  const at::Tensor high =
+      position.bitwise_right_shift(32).mul(static_cast<int64_t>(kernels::kDitherHighFactor));
+  const at::Tensor second = lowbias32(low).add(high).add(static_cast<int64_t>(dither.key1)).bitwise_and(kMask);
+  return lowbias32(second).bitwise_right_shift(8).to(at::kFloat).mul(0x1p-24);
+}
+
+at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits,
+                              const std::optional<at::Tensor>& dither) {
+  const auto [least, greatest] = at::aminmax(groups, 1, /*keepdim=*/true);
+  // Adding +0 turns -0 into +0, as kernels::range_of does.
+  const at::Tensor lo = least.add(0.0);
+  const at::Tensor hi = greatest.add(0.0);
+  const at::Tensor extent = hi.sub(lo);
+  if (!extent.isfinite().all().item<bool>()) {
+    // The first group that cannot be sent, for the message.
+    const at::Tensor worst = extent.isfinite().logical_not().view(-1).to(at::kByte).argmax();
+    reject_range(
+        {lo.view(-1).index_select(0, worst).item<float>(), hi.view(-1).index_select(0, worst).item<float>()});
+  }
+  const at::Tensor divisor = at::where(extent.eq(0.0), scalar_like(groups, 1), extent);
+  const at::Tensor levels = scalar_like(groups, static_cast<float>((1U << bits) - 1));
+  const at::Tensor t = groups.sub(lo).div(divisor).mul(levels);
+  at::Tensor codes;
+  if (dither) {
+    const at::Tensor floor = t.floor();
+    codes = floor.add(dither->lt(t.sub(floor)).to(at::kFloat));
+  } else {
+    codes = t.round();
+  }
+  return lo.add(codes.div(levels).mul(extent));
+}
+
+}  // namespace strait

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "strait/base/bytes.h"
+#include "strait/codecs/message.h"
+#include "strait/kernels/quantise.h"
+
+namespace strait {
+
+// One group of quantised values: lo and hi as float32, and codes of 1..8 bits (docs/wire_format.md,
+// "quant"). The arithmetic is that of kernels/quantise.h; here stand its checks and its form for a device.
+
+constexpr size_t kRangeSize = 2 * sizeof(float);
+
+/// The range of at least one element; throws NumericError when an element is not finite or hi - lo is
+/// past float32.
+kernels::Range sendable_range(std::span<const float> x);
+
+/// Throws WireError when the range is not one that sendable_range() returns.
+kernels::Range read_range(ByteReader& in);
+void write_range(kernels::Range range, ByteWriter& out);
+
+/// Decodes the packed codes of one group; throws WireError for padding that is not zero and for a code
+/// that is not zero where hi == lo. in.size() == packed_size(out.size(), bits).
+void read_codes(std::span<const std::byte> in, kernels::Range range, unsigned bits, std::span<float> out);
+
+/// The dither keys of a message; element 0 of its batch has index 0.
+kernels::Dither make_dither(const MessageContext& context);
+
+/// The dither of the elements at `index` (int64, any shape) of the batch, as float32 of the same shape.
+at::Tensor dither_at(kernels::Dither dither, const at::Tensor& index);
+
+/// What the receiver sees of `groups` [G, n], n >= 1, each row one group, on the tensor's device. Rounds to
+/// nearest, or with `dither` [G, n] stochastically. Throws NumericError as sendable_range() does.
+at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits, const std::optional<at::Tensor>& dither);
+
+}  // namespace strait

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "strait/base/bytes.h"
+#include "strait/codecs/codec.h"
+#include "strait/codecs/value_format.h"
+
+namespace strait {
+
+/// A payload of `groups` groups of `n` elements of which `k` each are sent: 1 <= k <= n < 2^32.
+struct SparseShape {
+  size_t groups = 0;
+  size_t n = 0;
+  size_t k = 0;
+
+  size_t mask_words() const;  ///< 64-bit words of one group's mask (kernels/select.h)
+};
+
+/// How the set of positions is coded: automatic takes the code with fewer bytes, the bitmap when equal.
+enum class IndexCode { automatic, bitmap, rice };
+
+/// Writes and reads sparse payloads (docs/wire_format.md, "topk"): index sets, then values in the order of
+/// their index. Stateless.
+class SparseFormat {
+ public:
+  SparseFormat(IndexCode index, std::unique_ptr<const ValueFormat> values);
+
+  PayloadSize size(const SparseShape& shape) const;
+
+  /// `x` has groups * n elements; `masks` has mask_words() words for each group with exactly k bits set
+  /// below n. Throws NumericError when a marked value cannot be sent.
+  void write(std::span<const float> x, std::span<const uint64_t> masks, const SparseShape& shape,
+             ByteWriter& out) const;
+
+  /// Writes all groups * n elements; those not sent become +0. Throws WireError.
+  void read(ByteReader& in, const SparseShape& shape, std::span<float> out) const;
+
+  const ValueFormat& values() const { return *values_; }
+
+ private:
+  size_t index_bound(const SparseShape& shape) const;
+  void write_indices(std::span<const uint64_t> masks, const SparseShape& shape, ByteWriter& out) const;
+
+  IndexCode index_;
+  std::unique_ptr<const ValueFormat> values_;
+};
+
+}  // namespace strait

@@ -1,0 +1,98 @@
+#include <ATen/ops/arange.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <limits>
+#include <vector>
+
+#include "strait/codecs/codec.h"
+#include "strait/codecs/share.h"
+#include "strait/codecs/sparse.h"
+#include "strait/kernels/select.h"
+
+namespace strait {
+namespace {
+
+/// The k = ceil(p * n) elements of largest magnitude of each sample, or of the tensor; the others become 0
+/// (docs/operators.md, "topk").
+class TopK : public Codec {
+ public:
+  TopK(Share share, bool per_sample, SparseFormat format)
+      : share_(share), per_sample_(per_sample), format_(std::move(format)) {}
+
+  at::Tensor reconstruct(const at::Tensor& x, const MessageContext& /*context*/) const override {
+    if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
+    const SparseShape shape = shape_of(meta_of(x));
+    const auto n = static_cast<int64_t>(shape.n);
+    const at::Tensor groups = x.contiguous().view({static_cast<int64_t>(shape.groups), n});
+    // Keys are distinct: magnitude first, then the lower index, so any order of comparison agrees.
+    const at::Tensor magnitude = groups.view(at::kInt).bitwise_and(0x7fffffff).to(at::kLong);
+    const at::Tensor from_last = at::arange(n - 1, -1, -1, x.options().dtype(at::kLong));
+    const at::Tensor keys = magnitude.bitwise_left_shift(32).bitwise_or(from_last);
+    const at::Tensor kept = std::get<1>(keys.topk(static_cast<int64_t>(shape.k), 1, true, /*sorted=*/false));
+    const at::Tensor values = format_.values().reconstruct(groups.gather(1, kept));
+    return at::zeros_like(groups).scatter(1, kept, values).view(x.sizes());
+  }
+
+ protected:
+  PayloadSize do_payload_size(const MessageMeta& meta) const override { return format_.size(shape_of(meta)); }
+
+  void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& /*context*/,
+                 ByteWriter& out) const override {
+    // A value that is not finite is among the largest, so the kept values tell for all.
+    const SparseShape shape = shape_of(meta);
+    std::vector<uint64_t> masks;
+    if (shape.k < shape.n) {
+      const size_t words = shape.mask_words();
+      masks.resize(shape.groups * words);
+      const auto scratch = std::make_unique<kernels::SelectScratch>();
+      for (size_t group = 0; group < shape.groups; ++group) {
+        kernels::select_largest(x.subspan(group * shape.n, shape.n), shape.k, *scratch,
+                                std::span(masks).subspan(group * words, words));
+      }
+    }
+    format_.write(x, masks, shape, out);
+  }
+
+  void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& /*context*/,
+                 std::span<float> out) const override {
+    format_.read(in, shape_of(meta), out);
+  }
+
+ private:
+  SparseShape shape_of(const MessageMeta& meta) const {
+    const size_t groups = per_sample_ ? meta.rows() : 1;
+    const size_t n = per_sample_ ? meta.row_size() : meta.elements();
+    STRAIT_CHECK(n <= std::numeric_limits<uint32_t>::max(), "topk cannot select among {} elements", n);
+    return {groups, n, share_.of(n)};
+  }
+
+  Share share_;
+  bool per_sample_;
+  SparseFormat format_;
+};
+
+IndexCode parse_index(CodecSpec& spec) {
+  const std::string index = spec.option("index", "auto");
+  if (index == "auto") return IndexCode::automatic;
+  if (index == "bitmap") return IndexCode::bitmap;
+  if (index == "rice") return IndexCode::rice;
+  spec.reject("index", index, "auto, bitmap or rice");
+}
+
+}  // namespace
+
+std::unique_ptr<Codec> make_topk(CodecSpec spec) {
+  const std::string& argument = spec.argument("the share of elements to keep");
+  const auto share = Share::parse(argument);
+  if (!share) spec.reject("the share", argument, "a decimal above 0, at most 1, of at most 9 places");
+  const std::string scope = spec.option("scope", "sample");
+  if (scope != "sample" && scope != "tensor") spec.reject("scope", scope, "sample or tensor");
+  const std::string name = spec.option("values", "fp32");
+  auto values = make_value_format(name);
+  if (!values) spec.reject("values", name, "fp32, fp16, bf16 or quant:b with b from 1 to 8");
+  const IndexCode index = parse_index(spec);
+  spec.finish();
+  return std::make_unique<TopK>(*share, scope == "sample", SparseFormat(index, std::move(values)));
+}
+
+}  // namespace strait

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <memory>
+#include <utility>
+
+#include "strait/codecs/codec.h"
+#include "strait/codecs/value_format.h"
+
+namespace strait {
+
+/// A codec whose payload is the whole tensor as one list of values, nothing else. The format writes every value
+/// on its own, in the same number of bytes.
+class ValueCodec : public Codec {
+ public:
+  explicit ValueCodec(std::unique_ptr<const ValueFormat> values) : values_(std::move(values)) {}
+
+  at::Tensor reconstruct(const at::Tensor& x, const MessageContext& /*context*/) const override {
+    if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
+    return values_->reconstruct(x);
+  }
+
+ protected:
+  static constexpr int64_t kGrain = 1 << 16;  ///< values that a thread handles at least
+
+  PayloadSize do_payload_size(const MessageMeta& meta) const override {
+    return {values_->size(meta.elements()), true};
+  }
+
+  void do_encode(std::span<const float> x, const MessageMeta& /*meta*/, const MessageContext& /*context*/,
+                 ByteWriter& out) const override {
+    const auto bytes = out.claim(values_->size(x.size()));
+    in_parts(x.size(), [&](size_t begin, size_t count) {
+      values_->write(x.subspan(begin, count), bytes.subspan(values_->size(begin), values_->size(count)));
+    });
+  }
+
+  void do_decode(ByteReader& in, const MessageMeta& /*meta*/, const MessageContext& /*context*/,
+                 std::span<float> out) const override {
+    const auto bytes = in.take(values_->size(out.size()));
+    in_parts(out.size(), [&](size_t begin, size_t count) {
+      values_->read(bytes.subspan(values_->size(begin), values_->size(count)), out.subspan(begin, count));
+    });
+  }
+
+ private:
+  /// Shares the values between LibTorch's threads; for formats whose values stand alone.
+  template <class Work>
+  static void in_parts(size_t count, const Work& work) {
+    at::parallel_for(0, static_cast<int64_t>(count), kGrain, [&](int64_t begin, int64_t end) {
+      work(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    });
+  }
+
+  std::unique_ptr<const ValueFormat> values_;
+};
+
+}  // namespace strait

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace strait {
+
+/// How a list of values is written when both ends know how many there are: 32 or 16 bits each, or
+/// quantised as one group. Stateless.
+class ValueFormat {
+ public:
+  virtual ~ValueFormat() = default;
+
+  /// Bytes of `count` >= 1 values, always all used.
+  virtual size_t size(size_t count) const = 0;
+
+  /// Writes at least one value; out.size() == size(x.size()). Throws NumericError for a value that is not
+  /// finite or past the format's range.
+  virtual void write(std::span<const float> x, std::span<std::byte> out) const = 0;
+
+  /// Reads at least one value; in.size() == size(out.size()). Throws WireError for what write() does not
+  /// write.
+  virtual void read(std::span<const std::byte> in, std::span<float> out) const = 0;
+
+  /// read(write(row)) of every row of `lists` [G, n], n >= 1, on the tensor's device, bit for bit. Throws
+  /// NumericError as write() does.
+  virtual at::Tensor reconstruct(const at::Tensor& lists) const = 0;
+};
+
+/// `fp32`, `fp16`, `bf16` or `quant:b`, b = 1..8 (rounded to nearest). Null for any other name.
+std::unique_ptr<const ValueFormat> make_value_format(std::string_view name);
+
+}  // namespace strait

@@ -1,0 +1,142 @@
+#include "strait/experiment/run.h"
+
+#include <torch/torch.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "strait/train/runtime.h"
+
+namespace strait {
+namespace {
+
+constexpr int64_t kClasses = 10;
+
+/// Keeps what the run folder and the outcome need, and hands everything on.
+class RecordingObserver : public TrainObserver {
+ public:
+  RecordingObserver(RunFolder& folder, RunOutcome& outcome, TrainObserver& next)
+      : folder_(folder), outcome_(outcome), next_(next) {}
+
+  void on_batch(int epoch, const char* phase, int64_t done, int64_t total, double mean_loss) override {
+    next_.on_batch(epoch, phase, done, total, mean_loss);
+  }
+  void on_epoch(const EpochMetrics& metrics) override {
+    folder_.add_epoch(metrics);
+    outcome_.epochs.push_back(metrics);
+    next_.on_epoch(metrics);
+  }
+  bool should_stop() override { return next_.should_stop(); }
+
+ private:
+  RunFolder& folder_;
+  RunOutcome& outcome_;
+  TrainObserver& next_;
+};
+
+nlohmann::json read_status(const std::filesystem::path& folder) {
+  const auto path = folder / "status.json";
+  std::ifstream in(path);
+  if (!in) throw InputError("{}: cannot be read", path.string());
+  try {
+    return nlohmann::json::parse(in);
+  } catch (const nlohmann::json::exception&) {
+    throw InputError("{}: is not JSON", path.string());
+  }
+}
+
+RunStatus status_named(const std::string& name) {
+  for (const auto status : {RunStatus::done, RunStatus::diverged, RunStatus::failed, RunStatus::stopped}) {
+    if (to_string(status) == name) return status;
+  }
+  return RunStatus::running;
+}
+
+/// Adds an epoch's line of metrics.jsonl to what is known of the epochs before it.
+void add_epoch(const nlohmann::json& epoch, RunSummary& summary) {
+  summary.off_accuracy = epoch.at("test").at("off").at("accuracy");
+  summary.on_accuracy = epoch.at("test").at("on").at("accuracy");
+  summary.train_loss = epoch.at("train_loss");
+  summary.seconds += epoch.at("seconds").get<double>() + epoch.at("evaluation_seconds").get<double>();
+  double raw = 0;
+  double wire = 0;
+  for (const auto& boundary : epoch.at("boundaries")) {
+    for (const char* direction : {"activations", "gradients"}) {
+      raw += boundary.at(direction).at("raw_bytes").get<double>();
+      wire += boundary.at(direction).at("wire_bytes").get<double>();
+    }
+  }
+  summary.wire_bytes_per_step = wire / epoch.at("steps").get<double>();
+  summary.ratio = wire == 0 ? 1 : raw / wire;
+}
+
+}  // namespace
+
+Trainer make_trainer(const Config& config) {
+  configure_runtime(config.train.threads);
+  torch::manual_seed(config.seed);
+  return {make_model(config.model, kClasses),
+          {.seed = config.seed,
+           .batch_size = config.data.batch_size,
+           .train = config.train,
+           .pipeline = config.pipeline,
+           .compression = config.compression,
+           .cuts = config.model.cuts}};
+}
+
+RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, bool replace,
+                          TrainObserver& observer) {
+  const DataSplits data = load_data(config.data);
+  Trainer trainer = make_trainer(config);
+  RunFolder files(folder,
+                  {.name = config.name,
+                   .config = to_toml(config),
+                   .seed = config.seed,
+                   .config_hash = config_hash(config),
+                   .epochs = config.train.epochs},
+                  replace);
+  RunOutcome outcome;
+  RecordingObserver recorder(files, outcome, observer);
+  try {
+    outcome.status = trainer.train(data, recorder) ? RunStatus::done : RunStatus::stopped;
+    files.save_model(trainer.model());
+  } catch (const NumericError& error) {
+    outcome.status = RunStatus::diverged;
+    outcome.error = error.what();
+  } catch (const std::exception& error) {
+    files.set_status(RunStatus::failed, error.what());
+    throw;
+  }
+  files.set_status(outcome.status, outcome.error);
+  return outcome;
+}
+
+Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
+                               TrainObserver& observer) {
+  Trainer trainer = make_trainer(config);
+  trainer.load(weights);
+  return trainer.evaluate(load_data(config.data).test, observer);
+}
+
+RunSummary summarise(const std::filesystem::path& folder) {
+  RunSummary summary;
+  const auto path = folder / "metrics.jsonl";
+  try {
+    summary.status = status_named(read_status(folder).at("status"));
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);) add_epoch(nlohmann::json::parse(line), summary);
+  } catch (const nlohmann::json::exception&) {
+    throw InputError("{}: is not what a run writes", path.string());
+  }
+  return summary;
+}
+
+bool is_finished(const Config& config, const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "status.json")) return false;
+  const auto status = read_status(folder);
+  const RunStatus ended = status_named(status.value("status", ""));
+  return status.value("config_hash", "") == config_hash(config) &&
+         (ended == RunStatus::done || ended == RunStatus::diverged);
+}
+
+}  // namespace strait

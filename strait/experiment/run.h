@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "strait/experiment/config.h"
+#include "strait/train/run_folder.h"
+#include "strait/train/trainer.h"
+
+namespace strait {
+
+/// How a run ended.
+struct RunOutcome {
+  RunStatus status = RunStatus::running;
+  std::string error;                 ///< why it diverged
+  std::vector<EpochMetrics> epochs;  ///< the epochs that were finished
+};
+
+/// Builds the trainer that the configuration describes. Seeds LibTorch's generator, so that the same
+/// configuration gives the same initial weights, whatever the cuts.
+Trainer make_trainer(const Config& config);
+
+/// Trains what the configuration describes and leaves its files in `folder`. A divergence is an outcome;
+/// any other failure is recorded in status.json and thrown on.
+RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, bool replace,
+                          TrainObserver& observer);
+
+/// Scores a file's weights on the whole test set, with compression off and on.
+Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
+                               TrainObserver& observer);
+
+/// The last epoch of a run in a few numbers.
+struct RunSummary {
+  RunStatus status = RunStatus::running;
+  double off_accuracy = 0;  ///< percent
+  double on_accuracy = 0;   ///< percent
+  double train_loss = 0;
+  double wire_bytes_per_step = 0;  ///< over all boundaries, both directions
+  double ratio = 1;                ///< uncompressed over wire bytes, likewise
+  double seconds = 0;              ///< of training and evaluation, all epochs
+};
+
+/// Reads a run's status.json and metrics.jsonl. Throws InputError that names the file that is wrong.
+RunSummary summarise(const std::filesystem::path& folder);
+
+/// Whether the folder holds a run of an equal configuration that came to its end (done or diverged).
+bool is_finished(const Config& config, const std::filesystem::path& folder);
+
+}  // namespace strait

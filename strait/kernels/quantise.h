@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace strait::kernels {
+
+/// The least and the greatest element of a group. Neither is ever -0: zero is always +0, so that the
+/// range does not depend on the order in which elements are looked at.
+struct Range {
+  float lo = 0;
+  float hi = 0;
+};
+
+/// The range of at least one element. Where one is not finite, lo or hi is not finite.
+Range range_of(std::span<const float> x);
+
+/// True when both ends and hi - lo are finite float32 numbers.
+bool is_usable(Range range);
+
+/// Bytes of `count` codes of `bits` bits, LSB-first, padded with zero bits to a whole byte.
+constexpr size_t packed_size(size_t count, unsigned bits) { return (count * bits + 7) / 8; }
+
+/// Uniform numbers for stochastic rounding: element i of the group stands at `first_index + i` of the
+/// batch, and its number is a pure function of the keys and that index.
+struct Dither {
+  uint32_t key0 = 0;
+  uint32_t key1 = 0;
+  uint64_t first_index = 0;
+};
+
+/// Multiplies the upper half of the 64-bit index into the key of the second round.
+constexpr uint32_t kDitherHighFactor = 0x9e3779b9;
+
+/// A bijection of 32 bits with low bias (constants: C. Wellons, "Prospecting for hash functions", 2018).
+constexpr uint32_t lowbias32(uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x7feb352d;
+  x ^= x >> 15;
+  x *= 0x846ca68b;
+  return x ^ (x >> 16);
+}
+
+/// Uniform in [0, 1) with 24 bits.
+constexpr float dither_at(Dither dither, uint64_t index) {
+  const auto high = static_cast<uint32_t>(index >> 32);
+  const uint32_t first = lowbias32(static_cast<uint32_t>(index) ^ dither.key0);
+  const uint32_t hash = lowbias32(first + dither.key1 + high * kDitherHighFactor);
+  return static_cast<float>(static_cast<int32_t>(hash >> 8)) * 0x1p-24F;
+}
+
+/// Writes q = round_half_even(((x - lo) / (hi - lo)) * L), L = 2^bits - 1, as packed codes; hi == lo
+/// gives zeros. float32 in the order written. Requires lo <= x <= hi for every element, a usable range,
+/// 1 <= bits <= 8 and out.size() == packed_size(x.size(), bits).
+void quantise(std::span<const float> x, Range range, unsigned bits, std::span<std::byte> out);
+
+/// The same with t = ((x - lo) / (hi - lo)) * L rounded up where dither < t - floor(t), else down. The
+/// expectation of q is t, to within 2^-24.
+void quantise_stochastic(std::span<const float> x, Range range, unsigned bits, Dither dither,
+                         std::span<std::byte> out);
+
+/// Writes lo + (q / L) * (hi - lo), float32 in the order written. The same requirements on range, bits
+/// and sizes; the padding bits are ignored.
+void dequantise(std::span<const std::byte> in, Range range, unsigned bits, std::span<float> out);
+
+}  // namespace strait::kernels

@@ -1,0 +1,55 @@
+#include "strait/links/link.h"
+
+namespace strait {
+namespace {
+
+class PlainEncoder : public Encoder {
+ public:
+  explicit PlainEncoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
+
+  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+    codec_->encode(x, context, out);
+  }
+  void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
+    codec_->encode(x, context, out);
+  }
+
+ private:
+  std::shared_ptr<const Codec> codec_;
+};
+
+class PlainDecoder : public Decoder {
+ public:
+  explicit PlainDecoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
+
+  at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
+    return codec_->decode(in, meta, context);
+  }
+  at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
+                           const MessageContext& context) const override {
+    return codec_->decode(in, meta, context);
+  }
+
+ private:
+  std::shared_ptr<const Codec> codec_;
+};
+
+/// The bare operator, no state: sends C(x), the receiver sees C(x).
+class Plain : public Link {
+ public:
+  using Link::Link;
+  std::unique_ptr<Encoder> make_encoder() const override {
+    return std::make_unique<PlainEncoder>(shared_codec());
+  }
+  std::unique_ptr<Decoder> make_decoder() const override {
+    return std::make_unique<PlainDecoder>(shared_codec());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Link> make_plain(std::shared_ptr<const Codec> codec) {
+  return std::make_unique<Plain>(std::move(codec));
+}
+
+}  // namespace strait

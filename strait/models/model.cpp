@@ -1,0 +1,106 @@
+#include "strait/models/model.h"
+
+#include "strait/base/error.h"
+#include "strait/base/text.h"
+#include "strait/models/resnet18.h"
+
+namespace strait {
+namespace {
+
+std::string join(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
+
+bool names_layer(const std::string& cut, const std::string& layer) {
+  return layer == cut || layer.starts_with(cut + ".");
+}
+
+/// What a person may write as a cut: layers and groups.
+std::vector<std::string> cut_names(const Model& model) {
+  std::vector<std::string> names;
+  for (const auto& layer : model.layers) {
+    const std::string group = layer.name.substr(0, layer.name.find('.'));
+    for (const auto& name : {group, layer.name}) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, at::Tensor>> Model::state() const {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& [name, prefix, layer] : layers) {
+    for (const auto& item : layer->named_parameters())
+      tensors.emplace_back(join(prefix, item.key()), item.value());
+    for (const auto& item : layer->named_buffers())
+      tensors.emplace_back(join(prefix, item.key()), item.value());
+  }
+  return tensors;
+}
+
+std::vector<at::Tensor> Model::parameters() const {
+  std::vector<at::Tensor> all;
+  for (const auto& layer : layers) {
+    for (const auto& parameter : layer.layer->parameters()) all.push_back(parameter);
+  }
+  return all;
+}
+
+void Model::train(bool on) {
+  for (const auto& layer : layers) layer.layer->train(on);
+}
+
+void Model::to(const torch::Device& device) {
+  for (const auto& layer : layers) layer.layer->to(device);
+}
+
+at::Tensor Model::forward(at::Tensor x, size_t begin, size_t end) const {
+  for (size_t i = begin; i < end; ++i) x = layers[i].layer->forward(x);
+  return x;
+}
+
+std::vector<LayerRange> cut_into_stages(const Model& model, const std::vector<std::string>& cuts) {
+  std::vector<LayerRange> stages;
+  size_t begin = 0;
+  for (const auto& cut : cuts) {
+    size_t end = 0;
+    for (size_t i = 0; i < model.layers.size(); ++i) {
+      if (names_layer(cut, model.layers[i].name)) end = i + 1;
+    }
+    if (end == 0) {
+      const auto names = cut_names(model);
+      throw InputError("model.cuts: there is no layer \"{}\"{}; expected names among: {}", cut,
+                       suggestion(cut, names), list_of(names));
+    }
+    if (end <= begin) throw InputError("model.cuts: \"{}\" does not come after the cut before it", cut);
+    if (end == model.layers.size()) throw InputError("model.cuts: nothing comes after \"{}\"", cut);
+    stages.push_back({begin, end});
+    begin = end;
+  }
+  stages.push_back({begin, model.layers.size()});
+  return stages;
+}
+
+std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vector<LayerRange>& stages) {
+  const torch::NoGradGuard no_grad;
+  model.train(false);
+  std::vector<int64_t> shape = model.sample_shape;
+  shape.insert(shape.begin(), 1);
+  at::Tensor x = at::zeros(shape, model.parameters().front().options());
+  std::vector<std::vector<int64_t>> shapes;
+  for (size_t i = 0; i + 1 < stages.size(); ++i) {
+    x = model.forward(x, stages[i].begin, stages[i].end);
+    shapes.push_back(x.sizes().slice(1).vec());
+  }
+  model.train(true);
+  return shapes;
+}
+
+Model make_model(const ModelOptions& options, int64_t classes) {
+  if (options.kind == "resnet18") return make_resnet18(options.width, classes);
+  throw InputError("model.kind: unknown model \"{}\"; expected resnet18", options.kind);
+}
+
+}  // namespace strait

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "strait/models/options.h"
+
+namespace strait {
+
+/// A step of a network: one tensor in, one tensor out.
+class Layer : public torch::nn::Module {
+ public:
+  virtual at::Tensor forward(const at::Tensor& x) = 0;
+};
+
+/// A layer under the name by which it is cut, and the prefix of its parameters' names in a file (empty:
+/// they stand at the top).
+struct NamedLayer {
+  std::string name;
+  std::string prefix;
+  std::shared_ptr<Layer> layer;
+};
+
+/// A network as the list of its layers. Initialised as PyTorch does, from LibTorch's global generator.
+struct Model {
+  std::vector<NamedLayer> layers;
+  std::vector<int64_t> sample_shape;  ///< of the input, without the batch dimension
+
+  /// Parameters and buffers in layer order, under PyTorch's names; the tensors share memory with the model.
+  std::vector<std::pair<std::string, at::Tensor>> state() const;
+
+  /// The parameters, in layer order.
+  std::vector<at::Tensor> parameters() const;
+
+  void train(bool on);
+  void to(const torch::Device& device);
+
+  /// Runs the layers [begin, end).
+  at::Tensor forward(at::Tensor x, size_t begin, size_t end) const;
+};
+
+/// Layers [begin, end) of the network.
+struct LayerRange {
+  size_t begin;
+  size_t end;
+};
+
+/// The stages between the cuts. A cut is the name of a layer, or of a group (`layer1` for `layer1.0` and
+/// `layer1.1`), after which a stage ends. Throws InputError for an unknown name, for cuts out of order and
+/// for a cut after the last layer.
+std::vector<LayerRange> cut_into_stages(const Model& model, const std::vector<std::string>& cuts);
+
+/// The shape of one sample at the end of each stage but the last, found by running one of zeros.
+std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vector<LayerRange>& stages);
+
+/// Builds the network that the options describe, with `classes` outputs.
+Model make_model(const ModelOptions& options, int64_t classes);
+
+}  // namespace strait

@@ -1,0 +1,82 @@
+#include "strait/models/resnet18.h"
+
+namespace strait {
+namespace {
+
+namespace nn = torch::nn;
+
+nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+}
+
+class Stem : public Layer {
+ public:
+  explicit Stem(int64_t width)
+      : conv_(register_module("conv1", convolution(3, width, 3, 1))),
+        norm_(register_module("bn1", nn::BatchNorm2d(width))) {}
+
+  at::Tensor forward(const at::Tensor& x) override { return norm_(conv_(x)).relu_(); }
+
+ private:
+  nn::Conv2d conv_;
+  nn::BatchNorm2d norm_;
+};
+
+class BasicBlock : public Layer {
+ public:
+  BasicBlock(int64_t in, int64_t out, int64_t stride)
+      : conv1_(register_module("conv1", convolution(in, out, 3, stride))),
+        norm1_(register_module("bn1", nn::BatchNorm2d(out))),
+        conv2_(register_module("conv2", convolution(out, out, 3, 1))),
+        norm2_(register_module("bn2", nn::BatchNorm2d(out))),
+        shortcut_(register_module("shortcut", nn::Sequential())) {
+    if (stride != 1 || in != out) {
+      shortcut_->push_back(convolution(in, out, 1, stride));
+      shortcut_->push_back(nn::BatchNorm2d(out));
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& x) override {
+    at::Tensor y = norm2_(conv2_(norm1_(conv1_(x)).relu_()));
+    return y.add_(shortcut_->is_empty() ? x : shortcut_->forward(x)).relu_();
+  }
+
+ private:
+  nn::Conv2d conv1_;
+  nn::BatchNorm2d norm1_;
+  nn::Conv2d conv2_;
+  nn::BatchNorm2d norm2_;
+  nn::Sequential shortcut_;
+};
+
+class Head : public Layer {
+ public:
+  Head(int64_t features, int64_t classes) : linear_(register_module("linear", nn::Linear(features, classes))) {}
+
+  at::Tensor forward(const at::Tensor& x) override { return linear_(torch::avg_pool2d(x, 4).flatten(1)); }
+
+ private:
+  nn::Linear linear_;
+};
+
+}  // namespace
+
+Model make_resnet18(int64_t width, int64_t classes) {
+  Model model;
+  model.sample_shape = {3, 32, 32};
+  model.layers.push_back({"stem", "", std::make_shared<Stem>(width)});
+  int64_t in = width;
+  for (int64_t group = 0; group < 4; ++group) {
+    const int64_t out = width << group;
+    for (int64_t block = 0; block < 2; ++block) {
+      const std::string name = "layer" + std::to_string(group + 1) + "." + std::to_string(block);
+      const int64_t stride = group > 0 && block == 0 ? 2 : 1;
+      model.layers.push_back({name, name, std::make_shared<BasicBlock>(in, out, stride)});
+      in = out;
+    }
+  }
+  model.layers.push_back({"head", "", std::make_shared<Head>(in, classes)});
+  return model;
+}
+
+}  // namespace strait

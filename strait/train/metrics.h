@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "strait/boundary/channel.h"
+#include "strait/pipeline/executor.h"
+
+namespace strait {
+
+/// Means over a set of samples.
+struct Score {
+  double loss = 0;
+  double accuracy = 0;  ///< percent
+};
+
+Score score_of(const StepResult& sums);
+
+/// The same samples without and with compression at the boundaries.
+struct Evaluation {
+  Score off;
+  Score on;
+  int64_t samples = 0;
+};
+
+struct BoundaryTraffic {
+  std::string name;
+  Traffic activations;
+  Traffic gradients;
+};
+
+/// One line of metrics.jsonl.
+struct EpochMetrics {
+  int epoch = 0;
+  int64_t steps = 0;
+  Score train;
+  Evaluation test;
+  double lr = 0;
+  double seconds = 0;  ///< training only, without evaluation
+  double samples_per_second = 0;
+  double evaluation_seconds = 0;
+  double data_wait_seconds = 0;  ///< training steps' wait for the loader
+  std::vector<BoundaryTraffic> boundaries;
+
+  Traffic total(Direction direction) const;
+};
+
+nlohmann::json to_json(const Evaluation& evaluation);
+nlohmann::json to_json(const EpochMetrics& metrics);
+
+}  // namespace strait

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "strait/boundary/options.h"
+#include "strait/data/dataset.h"
+#include "strait/data/loader.h"
+#include "strait/models/model.h"
+#include "strait/pipeline/executor.h"
+#include "strait/train/metrics.h"
+#include "strait/train/model_file.h"
+#include "strait/train/options.h"
+#include "strait/transport/loopback.h"
+
+namespace strait {
+
+/// Everything that training a network needs to know.
+struct TrainerOptions {
+  uint64_t seed = 0;
+  int64_t batch_size = 100;
+  TrainOptions train;
+  PipelineOptions pipeline;
+  CompressionOptions compression;
+  std::vector<std::string> cuts;
+};
+
+/// Hears of progress while it happens, in the thread that trains.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+
+  /// After each batch. `phase` is "train" or "test"; `done` of `total` samples of the pass.
+  virtual void on_batch(int /*epoch*/, const char* /*phase*/, int64_t /*done*/, int64_t /*total*/,
+                        double /*mean_loss*/) {}
+  virtual void on_epoch(const EpochMetrics& /*metrics*/) {}
+
+  /// Asked before each batch; true ends the run after the batch before it.
+  virtual bool should_stop() { return false; }
+};
+
+/// Mean cross-entropy over classes and the count of right predictions.
+Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
+
+/// Trains a network that is cut into stages, all of them in this process, and evaluates it with
+/// compression off and on. The same seed and number of threads give the same bits.
+class Trainer {
+ public:
+  Trainer(Model model, TrainerOptions options);
+
+  /// Trains until the epochs are done or the observer asks to stop; returns false when it was stopped.
+  /// Throws NumericError when training diverges.
+  bool train(const DataSplits& data, TrainObserver& observer);
+
+  /// Scores every sample with compression off and on. An epoch of -1 means no training goes on.
+  Evaluation evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch = -1);
+
+  /// Replaces the weights by a file's; see load_model().
+  void load(const std::filesystem::path& weights) { load_model(weights, model_); }
+
+  const Model& model() const { return model_; }
+
+ private:
+  Executor make_executor();
+  bool compresses_activations() const;
+  bool train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, EpochMetrics& metrics);
+  StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, bool compressed, TrainObserver& observer,
+                           int epoch);
+  std::vector<BoundaryTraffic> take_traffic();
+
+  Model model_;
+  TrainerOptions options_;
+  at::Device device_;
+  std::vector<LayerRange> stages_;
+  Loopback transport_;
+  Executor executor_;
+  std::shared_ptr<torch::optim::Optimizer> optimizer_;
+  uint64_t step_ = 0;
+};
+
+}  // namespace strait

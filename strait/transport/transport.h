@@ -1,0 +1,47 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+
+#include "strait/base/bytes.h"
+#include "strait/wire/frame.h"
+
+namespace strait {
+
+/// Tells apart the messages that may be under way at once between two stages. The bits fit the positive
+/// half of an int32, which is what c10d takes as a tag: 1 direction, 10 boundary, 20 micro-batch.
+class Tag {
+ public:
+  static constexpr uint32_t kBoundaries = 1U << 10;
+  static constexpr uint32_t kMicroBatches = 1U << 20;
+
+  Tag(uint32_t boundary, Direction direction, uint32_t micro_batch)
+      : value_((static_cast<uint32_t>(direction) << 30) | (boundary << 20) | micro_batch) {
+    STRAIT_CHECK(boundary < kBoundaries && micro_batch < kMicroBatches,
+                 "boundary {} or micro-batch {} does not fit into a tag", boundary, micro_batch);
+  }
+
+  int32_t value() const { return static_cast<int32_t>(value_); }
+  auto operator<=>(const Tag&) const = default;
+
+ private:
+  uint32_t value_;
+};
+
+/// Carries sealed frames between stages. Messages of one tag arrive in the order in which they were sent.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  /// Hands the message over; does not wait for the receiver.
+  virtual void send(Tag tag, Buffer message) = 0;
+
+  /// The next message of that tag, at most `bound` bytes. Throws WireError when none comes.
+  virtual Buffer receive(Tag tag, size_t bound) = 0;
+
+  /// Whether received frames must have their checksum verified.
+  virtual Checksum checksum() const { return Checksum::verify; }
+};
+
+}  // namespace strait

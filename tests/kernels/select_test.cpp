@@ -1,0 +1,89 @@
+#include "strait/kernels/select.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace strait::kernels {
+namespace {
+
+std::vector<size_t> positions_of(std::span<const uint64_t> mask) {
+  std::vector<size_t> positions;
+  for (size_t i = 0; i < mask.size() * 64; ++i) {
+    if ((mask[i / 64] >> (i % 64) & 1) != 0) positions.push_back(i);
+  }
+  return positions;
+}
+
+/// The definition: a stable sort by falling magnitude keeps the lower of two equal ones in front.
+std::vector<size_t> sorted_selection(const std::vector<float>& x, size_t k) {
+  std::vector<size_t> order(x.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return std::abs(x[i]); });
+  order.resize(k);
+  std::ranges::sort(order);
+  return order;
+}
+
+std::vector<float> make(const std::string& kind, size_t n) {
+  std::mt19937 random(static_cast<unsigned>(n));
+  std::normal_distribution<float> normal;
+  std::vector<float> x(n);
+  for (size_t i = 0; i < n; ++i) {
+    const float value = normal(random);
+    if (kind == "normal") x[i] = value;
+    if (kind == "relu") x[i] = std::max(value, 0.0F);
+    if (kind == "ties") x[i] = std::round(value * 2) / 2;
+    if (kind == "constant") x[i] = i % 2 == 0 ? -1.5F : 1.5F;
+    if (kind == "zero") x[i] = i % 3 == 0 ? -0.0F : 0.0F;
+    if (kind == "denormal") x[i] = std::ldexp(value, -145);
+    if (kind == "huge")
+      x[i] = std::copysign(std::numeric_limits<float>::max() * std::abs(std::sin(value)), value);
+    if (kind == "rising") x[i] = static_cast<float>(i);
+    if (kind == "near") x[i] = std::nextafter(1.0F, value > 0 ? 2.0F : 0.0F);
+  }
+  return x;
+}
+
+TEST(Select, AgreesWithAStableSort) {
+  SelectScratch scratch;
+  for (const char* kind :
+       {"normal", "relu", "ties", "constant", "zero", "denormal", "huge", "rising", "near"}) {
+    for (const size_t n : {1U, 2U, 5U, 63U, 64U, 65U, 200U, 1000U, 4099U}) {
+      const auto x = make(kind, n);
+      for (const size_t k : {size_t{1}, n / 100 + 1, n / 10 + 1, n / 2 + 1, n - 1, n}) {
+        if (k < 1 || k > n) continue;
+        std::vector<uint64_t> mask(mask_words(n), ~uint64_t{0});
+        select_largest(x, k, scratch, mask);
+        const auto expected = sorted_selection(x, k);
+        ASSERT_EQ(positions_of(mask), expected) << kind << ", " << k << " of " << n;
+        std::vector<float> kept(k);
+        gather_marked(x, mask, kept);
+        for (size_t i = 0; i < k; ++i) ASSERT_EQ(kept[i], x[expected[i]]);
+      }
+    }
+  }
+}
+
+TEST(Select, ANonFiniteElementIsAmongTheLargest) {
+  SelectScratch scratch;
+  for (const float bad : {INFINITY, -INFINITY, std::nanf(""), -std::nanf("")}) {
+    for (const size_t position : {0U, 50U, 99U}) {
+      auto x = make("huge", 100);
+      x[position] = bad;
+      std::vector<uint64_t> mask(mask_words(x.size()));
+      select_largest(x, 1, scratch, mask);
+      EXPECT_EQ(positions_of(mask), std::vector<size_t>{position});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strait::kernels

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Checks what the compiler lets pass: which folder includes which, where torch may appear, #pragma once,
+and the length of files. Prints FILE:LINE: what is wrong, and exits with status 1 when there is anything.
+
+    check_includes.py ROOT         checks a source tree
+    check_includes.py --self-test  checks that planted violations are found and good files are not reported
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+# What a folder of strait/ may include from the others.
+ALLOWED = {"base": set()}
+ALLOWED["wire"] = {"base"}
+ALLOWED["kernels"] = {"base"}
+ALLOWED["codecs"] = {"base", "wire", "kernels"}
+ALLOWED["links"] = ALLOWED["codecs"] | {"codecs"}
+ALLOWED["boundary"] = ALLOWED["links"] | {"links"}
+ALLOWED["transport"] = {"base", "wire"}
+ALLOWED["pipeline"] = ALLOWED["boundary"] | {"boundary", "transport"}
+ALLOWED["models"] = {"base"}
+ALLOWED["data"] = {"base"}
+ALLOWED["train"] = ALLOWED["pipeline"] | {"pipeline", "models", "data"}
+ALLOWED["experiment"] = ALLOWED["train"] | {"train"}
+
+# Folders that may include all of strait/, but one another only as said.
+ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz"}, "bench": {"bench", "tests"}, "fuzz": {"fuzz"}}
+
+# torch/torch.h takes 20 s to parse. These get it from the precompiled header, or need it.
+TORCH_H = {"models", "pipeline", "train", "tests", "bench"}
+WITHOUT_TORCH = {"base", "wire", "kernels"}
+TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
+
+MAX_LINES = 600
+INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
+
+
+def folder_of(path):
+    """The folder that the tables speak of: `codecs` of strait/codecs/none.cpp, `tests` of tests/base/a.cpp."""
+    return path.parts[1] if path.parts[0] == "strait" else path.parts[0]
+
+
+def check_include(folder, target):
+    """What is wrong with a file of `folder` including `target`, or None."""
+    if target == "torch/torch.h" and folder not in TORCH_H:
+        return f"{folder} may not include torch/torch.h"
+    if TORCH.match(target) and folder in WITHOUT_TORCH:
+        return f"{folder} may not include torch ({target})"
+    parts = pathlib.PurePosixPath(target).parts
+    if parts[0] == "strait" and len(parts) > 2:
+        if parts[1] not in ALLOWED:
+            return f"{parts[1]} is not in the table of {pathlib.Path(__file__).name}"
+        if folder in ALLOWED and parts[1] != folder and parts[1] not in ALLOWED[folder]:
+            return f"{folder} may not include {target}"
+    elif parts[0] in ROOTS and len(parts) > 1 and parts[0] not in ROOTS.get(folder, set()):
+        return f"{folder} may not include {target}"
+    return None
+
+
+def check_file(root, path):
+    """Yields (line, what is wrong) for one file."""
+    folder = folder_of(path)
+    lines = (root / path).read_text(encoding="utf-8").splitlines()
+    if path.parts[0] == "strait" and folder not in ALLOWED:
+        yield 1, f"{folder} is not in the table of {pathlib.Path(__file__).name}"
+        return
+    if path.suffix == ".h" and "#pragma once" not in lines:
+        yield 1, "the header has no #pragma once"
+    if len(lines) > MAX_LINES:
+        yield MAX_LINES + 1, f"the file has {len(lines)} lines, at most {MAX_LINES} are allowed"
+    for number, line in enumerate(lines, 1):
+        include = INCLUDE.match(line)
+        wrong = check_include(folder, include.group(1)) if include else None
+        if wrong:
+            yield number, wrong
+
+
+def check_tree(root):
+    """All that is wrong with a source tree, and how many files were read."""
+    problems = []
+    files = []
+    for top in ["strait", *ROOTS]:
+        for suffix in ("h", "cpp", "def"):
+            files += [path.relative_to(root) for path in sorted((root / top).rglob(f"*.{suffix}"))]
+    for path in files:
+        problems += [f"{path}:{line}: {wrong}" for line, wrong in check_file(root, path)]
+    return problems, len(files)
+
+
+# Path, content, and the line that must be reported (0: none).
+PLANTED = [
+    ("strait/base/good.h", "#pragma once\n#include <vector>\n", 0),
+    ("strait/base/up.cpp", '\n#include "strait/wire/frame.h"\n', 2),
+    ("strait/wire/good.cpp", '#include "strait/base/a.h"\n#include "strait/wire/b.h"\n', 0),
+    ("strait/wire/side.cpp", '#include "strait/kernels/copy.h"\n', 1),
+    ("strait/wire/torch.h", "#pragma once\n\n#include <ATen/core/Tensor.h>\n", 3),
+    ("strait/kernels/torch.cpp", "#include <c10/util/Half.h>\n", 1),
+    ("strait/base/torch.cpp", "#include <torch/torch.h>\n", 1),
+    ("strait/codecs/good.cpp", '#include <ATen/core/Tensor.h>\n#include "strait/kernels/copy.h"\n', 0),
+    ("strait/codecs/heavy.cpp", "#include <ATen/ATen.h>\n#include <torch/torch.h>\n", 2),
+    ("strait/codecs/up.cpp", '#include "strait/codecs/codec.h"\n  #  include "strait/links/link.h"\n', 2),
+    ("strait/links/up.cpp", '#include "strait/boundary/boundary.h"\n', 1),
+    ("strait/boundary/good.cpp", '#include "strait/links/a.h"\n#include "strait/wire/b.h"\n', 0),
+    ("strait/transport/side.cpp", '#include "strait/boundary/boundary.h"\n', 1),
+    ("strait/pipeline/good.cpp", '#include <torch/torch.h>\n#include "strait/transport/a.h"\n', 0),
+    ("strait/pipeline/side.cpp", '#include "strait/models/model.h"\n', 1),
+    ("strait/models/side.cpp", '#include "strait/data/dataset.h"\n', 1),
+    ("strait/data/heavy.cpp", "#include <torch/torch.h>\n", 1),
+    ("strait/train/good.cpp", '#include "strait/pipeline/a.h"\n#include "strait/data/b.h"\n', 0),
+    ("strait/train/up.cpp", '#include "strait/experiment/sweep.h"\n', 1),
+    ("strait/experiment/good.cpp", '#include "strait/train/trainer.h"\n', 0),
+    ("strait/experiment/root.cpp", '#include "cli/verbs.h"\n', 1),
+    ("strait/experiment/test.cpp", '#include "tests/support/temp_dir.h"\n', 1),
+    ("strait/extra/unknown.cpp", "", 1),
+    ("strait/train/unknown.cpp", '#include "strait/extra/a.h"\n', 1),
+    ("strait/codecs/guard.h", "#ifndef A\n#define A\n#endif\n", 1),
+    ("strait/codecs/long.cpp", "\n" * 601, 601),
+    ("strait/codecs/full.cpp", "\n" * 600, 0),
+    ("cli/good.cpp", '#include "strait/experiment/sweep.h"\n#include "cli/verbs.h"\n', 0),
+    ("cli/heavy.cpp", "#include <torch/torch.h>\n", 1),
+    ("cli/test.cpp", '#include "tests/support/temp_dir.h"\n', 1),
+    ("tests/a/good_test.cpp", '#include <torch/torch.h>\n#include "tests/b.h"\n#include "strait/wire/frame.h"\n', 0),
+    ("fuzz/good.cpp", '#include "fuzz/input.h"\n#include "strait/codecs/codec.h"\n', 0),
+]
+
+
+def self_test():
+    """What the checks should have said about PLANTED and have not, or the other way round."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, content, _ in PLANTED:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(content, encoding="utf-8")
+        reported = {tuple(problem.split(":")[:2]) for problem in check_tree(root)[0]}
+    expected = {(name, str(line)) for name, _, line in PLANTED if line}
+    problems = [f"self-test: {name}:{line} is wrong and was not reported" for name, line in expected - reported]
+    return problems + [f"self-test: {name}:{line} was reported" for name, line in reported - expected]
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        problems, count = self_test(), len(PLANTED)
+    elif len(arguments) == 1:
+        problems, count = check_tree(pathlib.Path(arguments[0]))
+        if count == 0:
+            problems = [f"{arguments[0]}: there is no source file"]
+    else:
+        problems, count = [__doc__.strip()], 0
+    print("\n".join(problems) if problems else f"includes: {count} files are clean")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

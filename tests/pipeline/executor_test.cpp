@@ -1,0 +1,232 @@
+#include "strait/pipeline/executor.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "strait/transport/loopback.h"
+
+namespace strait {
+namespace {
+
+namespace nn = torch::nn;
+
+/// Four linear layers with a tanh after each but the last, cut after every layer.
+struct Network {
+  std::vector<nn::Linear> layers;
+
+  explicit Network(uint64_t seed) {
+    torch::manual_seed(seed);
+    const std::vector<int64_t> sizes = {6, 16, 12, 8, 5};
+    for (size_t i = 0; i + 1 < sizes.size(); ++i) layers.emplace_back(sizes[i], sizes[i + 1]);
+  }
+
+  at::Tensor layer(size_t i, const at::Tensor& x) {
+    const at::Tensor y = layers[i](x);
+    return i + 1 < layers.size() ? y.tanh() : y;
+  }
+
+  std::vector<at::Tensor> gradients() const {
+    std::vector<at::Tensor> all;
+    for (const auto& layer : layers) {
+      for (const auto& parameter : layer->parameters()) all.push_back(parameter.grad().clone());
+    }
+    return all;
+  }
+
+  void zero_grad() {
+    for (auto& layer : layers) layer->zero_grad();
+  }
+};
+
+Loss cross_entropy(const at::Tensor& output, const at::Tensor& targets) {
+  return {nn::functional::cross_entropy(output, targets), output.argmax(1).eq(targets).sum().item<int64_t>(),
+          targets.size(0)};
+}
+
+/// Identity forward and backward with a codec's operator applied to each: what a boundary computes, said
+/// in autograd's terms and without bytes.
+class CompressFunction : public torch::autograd::Function<CompressFunction> {
+ public:
+  struct Codecs {
+    std::shared_ptr<const Codec> activation;
+    std::shared_ptr<const Codec> gradient;
+    uint64_t seed;
+    uint64_t step;
+    uint16_t boundary;
+  };
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, int64_t codecs) {
+    context->saved_data["codecs"] = codecs;
+    const auto& all = *reinterpret_cast<const Codecs*>(codecs);
+    return all.activation->reconstruct(x, message(all, Direction::activation));
+  }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
+                                               torch::autograd::tensor_list gradients) {
+    const auto& all = *reinterpret_cast<const Codecs*>(context->saved_data["codecs"].toInt());
+    return {all.gradient->reconstruct(gradients[0].contiguous(), message(all, Direction::gradient)), {}};
+  }
+
+ private:
+  static MessageContext message(const Codecs& all, Direction direction) {
+    return {.seed = all.seed, .boundary = all.boundary, .direction = direction, .step = all.step};
+  }
+};
+
+struct Fixture {
+  explicit Fixture(uint64_t seed = 1) : network(seed) {}
+
+  Executor executor(const PipelineOptions& options, const CompressionOptions& compression, int64_t batch_size) {
+    Executor::Setup setup;
+    setup.options = options;
+    setup.batch_size = batch_size;
+    setup.seed = 9;
+    for (size_t i = 0; i < network.layers.size(); ++i) {
+      const bool last = i + 1 == network.layers.size();
+      setup.stages.emplace_back([this, i](const at::Tensor& x) { return network.layer(i, x); },
+                                last ? LossFunction(cross_entropy) : LossFunction(), i == 0);
+      if (last) continue;
+      setup.boundaries.emplace_back("cut" + std::to_string(i), static_cast<uint16_t>(i), compression,
+                                    Boundary::Local{});
+      setup.sample_shapes.push_back({network.layers[i]->options.out_features()});
+    }
+    return Executor(std::move(setup), transport);
+  }
+
+  static StepInput batch(int64_t rows, uint64_t step = 0) {
+    torch::manual_seed(100 + step);
+    return {torch::randn({rows, 6}), torch::randint(5, {rows}), step};
+  }
+
+  Network network;
+  Loopback transport;
+};
+
+CompressionOptions compression(const std::string& activation, const std::string& gradient) {
+  CompressionOptions options;
+  options.activations.codec = activation;
+  options.gradients.codec = gradient;
+  return options;
+}
+
+void expect_equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i])) << "parameter " << i;
+}
+
+TEST(Executor, OneMicroBatchWithoutCompressionIsTheUnsplitNetworkBitForBit) {
+  for (const char* schedule : {"gpipe", "1f1b"}) {
+    Fixture split;
+    Executor executor = split.executor({schedule, 1}, {}, 10);
+    const StepInput input = Fixture::batch(10);
+    const StepResult result = executor.train(input, true);
+
+    Network whole(1);
+    at::Tensor x = input.inputs;
+    for (size_t i = 0; i < whole.layers.size(); ++i) x = whole.layer(i, x);
+    const Loss loss = cross_entropy(x, input.targets);
+    loss.mean.backward();
+
+    expect_equal(split.network.gradients(), whole.gradients());
+    EXPECT_EQ(result.loss_sum, loss.mean.item<double>() * 10);
+    EXPECT_EQ(result.correct, loss.correct);
+    EXPECT_EQ(result.count, 10);
+    EXPECT_EQ(split.transport.pending(), 0U);
+  }
+}
+
+TEST(Executor, EqualsTheOperatorsInsideAutogradBitForBit) {
+  for (const auto& [activation, gradient] :
+       std::vector<std::pair<std::string, std::string>>{{"quant:4", "quant:8"},
+                                                        {"topk:0.3", "topk:0.2,values=bf16"},
+                                                        {"fp16", "quant:2,rounding=stochastic"}}) {
+    Fixture split;
+    Executor executor = split.executor({"1f1b", 1}, compression(activation, gradient), 10);
+    const StepInput input = Fixture::batch(10, 3);
+    executor.train(input, true);
+
+    Network whole(1);
+    at::Tensor x = input.inputs;
+    std::vector<CompressFunction::Codecs> codecs(3, {make_codec(activation), make_codec(gradient), 9, 3, 0});
+    for (size_t i = 0; i < whole.layers.size(); ++i) {
+      x = whole.layer(i, x);
+      if (i + 1 == whole.layers.size()) break;
+      codecs[i].boundary = static_cast<uint16_t>(i);
+      x = CompressFunction::apply(x, reinterpret_cast<int64_t>(&codecs[i]));
+    }
+    cross_entropy(x, input.targets).mean.backward();
+    expect_equal(split.network.gradients(), whole.gradients());
+  }
+}
+
+TEST(Executor, MicroBatchesGiveTheGradientOfTheWholeBatch) {
+  for (const int64_t rows : {12, 10, 7, 1}) {  // 12 fills three micro-batches; the others end short
+    const StepInput input = Fixture::batch(rows);
+    Fixture whole;
+    whole.executor({"gpipe", 1}, {}, 12).train(input, true);
+    Fixture parts;
+    const StepResult result = parts.executor({"1f1b", 3}, {}, 12).train(input, true);
+    EXPECT_EQ(result.count, rows);
+    const auto a = whole.network.gradients();
+    const auto b = parts.network.gradients();
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::allclose(a[i], b[i], 1e-5, 1e-7)) << rows << " " << i;
+  }
+}
+
+TEST(Executor, SchedulesAgreeBitForBit) {
+  for (const int micro_batches : {1, 2, 4}) {
+    std::vector<std::vector<at::Tensor>> gradients;
+    for (const char* schedule : {"gpipe", "1f1b"}) {
+      Fixture split;
+      Executor executor =
+          split.executor({schedule, micro_batches}, compression("quant:4,scope=sample", "topk:0.5"), 12);
+      for (uint64_t step = 0; step < 3; ++step) executor.train(Fixture::batch(12, step), true);
+      gradients.push_back(split.network.gradients());
+    }
+    expect_equal(gradients[0], gradients[1]);
+  }
+}
+
+TEST(Executor, EvaluationChangesNoGradientAndCountsNoBytes) {
+  Fixture split;
+  Executor executor = split.executor({"1f1b", 2}, compression("quant:2", "quant:8"), 10);
+  executor.train(Fixture::batch(10), true);
+  const auto before = split.network.gradients();
+  const uint64_t counted = executor.boundaries()[0].activation_sender->take_traffic().messages;
+  EXPECT_EQ(counted, 2U);
+  const StepResult off = executor.evaluate(Fixture::batch(10, 5), false);
+  const StepResult on = executor.evaluate(Fixture::batch(10, 5), true);
+  EXPECT_NE(off.loss_sum, on.loss_sum);
+  EXPECT_EQ(executor.boundaries()[0].activation_sender->take_traffic().messages, 0U);
+  expect_equal(split.network.gradients(), before);
+  executor.train(Fixture::batch(10), true);  // the channels' sequence numbers still agree
+}
+
+TEST(Executor, CountsTheBytesThatCross) {
+  Fixture split;
+  Executor executor = split.executor({"1f1b", 2}, compression("quant:4", "none"), 10);
+  executor.train(Fixture::batch(10), true);
+  Boundary& boundary = executor.boundaries()[0];
+  const Traffic activations = boundary.activation_sender->take_traffic();
+  EXPECT_EQ(activations.raw_bytes, 10U * 16 * 4);
+  EXPECT_EQ(activations.wire_bytes, 2 * (kFrameHeaderSize + 8 + 5 * 16 / 2));
+  const Traffic gradients = boundary.gradient_sender->take_traffic();
+  EXPECT_EQ(gradients.wire_bytes, 2 * (kFrameHeaderSize + 5 * 16 * 4));
+  EXPECT_GT(boundary.gradient_receiver->take_traffic().decode_seconds, 0);
+}
+
+TEST(Executor, ANonFiniteMessageNamesWhereItWas) {
+  Fixture split;
+  Executor executor = split.executor({"1f1b", 2}, compression("none", "topk:0.1"), 10);
+  StepInput bad = Fixture::batch(10, 7);
+  bad.inputs[8][0] = std::numeric_limits<float>::quiet_NaN();
+  try {
+    executor.train(bad, true);
+    FAIL();
+  } catch (const NumericError& error) {
+    EXPECT_STREQ(error.what(), "boundary cut0, activation, micro-batch 1, step 7: a value is not finite");
+  }
+}
+
+}  // namespace
+}  // namespace strait

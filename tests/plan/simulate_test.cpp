@@ -1,0 +1,110 @@
+#include "strait/pipeline/simulate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+
+#include "strait/base/error.h"
+#include "strait/pipeline/schedules.h"
+#include "strait/pipeline/validate.h"
+
+namespace strait {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// One micro-batch over two stages: 0 computes 1 s, sends 10 s, 1 computes 2 + 3 s, sends 20 s, 0 computes 4 s.
+const CostModel kUnequal{.forward = {1, 2}, .backward = {4, 3}, .activation = {10}, .gradient = {20}};
+
+TEST(Simulate, TimesOfOneMicroBatch) {
+  const auto result = simulate(lower(gpipe(2, 1)), kUnequal);
+  std::string steps;
+  for (const Step& step : result.steps) {
+    steps += fmt::format("{}@{}:{}-{} ", to_text(step.action), step.rank, step.start, step.end);
+  }
+  EXPECT_EQ(steps,
+            "0F0@0:0-1 0SEND_F0@0:1-11 1RECV_F0@1:11-11 1F0@1:11-13 1B0@1:13-16 1SEND_B0@1:16-36 "
+            "0RECV_B0@0:36-36 0B0@0:36-40 ");
+  EXPECT_EQ(result.makespan, 40);
+  EXPECT_THAT(result.bubble_share, ElementsAre(DoubleEq(35.0 / 40), DoubleEq(35.0 / 40)));
+}
+
+TEST(Simulate, ALinkCarriesOneMessageAtATimeAndSendsDoNotBlock) {
+  // Forwards end at 1, 2, 3; their messages arrive at 11, 21, 31; the last forward ends at 33.
+  const auto result = simulate(lower(forward_only(2, 3)), kUnequal);
+  EXPECT_EQ(result.makespan, 33);
+  EXPECT_THAT(result.bubble_share, ElementsAre(DoubleEq(30.0 / 33), DoubleEq(27.0 / 33)));
+}
+
+TEST(Simulate, TheTwoDirectionsOfABoundaryDoNotDelayEachOther) {
+  const CostModel costs{.forward = {1, 1}, .backward = {1, 1}, .activation = {100}, .gradient = {100}};
+  // Gradient 0 leaves at 103 while activation 1 (101 to 201) is under way; it arrives at 203.
+  const auto result = simulate(lower(one_f_one_b(2, 2)), costs);
+  EXPECT_EQ(result.makespan, 304);
+}
+
+TEST(Simulate, SeveralStagesOnOneRankShareItsTime) {
+  const Plan merged = one_process(lower(one_f_one_b(4, 3)));
+  const auto result = simulate(merged);
+  EXPECT_EQ(result.makespan, 4 * 3 * 3);
+  EXPECT_THAT(result.bubble_share, ElementsAre(0));
+}
+
+TEST(Simulate, InterleavedStages) {
+  // Stages 0 and 2 on rank 0, 1 and 3 on rank 1.
+  const Plan plan = parse_plan(
+      "0F0 0SEND_F0 0F1 0SEND_F1 2RECV_F0 2F0 2SEND_F0 2RECV_F1 2F1 2SEND_F1\n"
+      "1RECV_F0 1F0 1SEND_F0 1RECV_F1 1F1 1SEND_F1 3RECV_F0 3F0 3RECV_F1 3F1\n");
+  EXPECT_EQ(simulate(plan).makespan, 5);
+  EXPECT_EQ(simulate(one_process(plan)).makespan, 8);
+}
+
+TEST(Simulate, ADeadlockListsWhoWaitsForWhat) {
+  const Plan plan = parse_plan(
+      "0F0 0SEND_F0 0RECV_B0 0B0 0F1 0SEND_F1 0RECV_B1 0B1\n"
+      "1RECV_F0 1F0 1RECV_F1 1F1 1B0 1SEND_B0 1B1 1SEND_B1\n");
+  EXPECT_NO_THROW(validate(plan, Passes::forward_backward));
+  try {
+    simulate(plan);
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("deadlock"), HasSubstr("rank 0 waits at position 2 for 0RECV_B0"),
+                                    HasSubstr("rank 1 waits at position 2 for 1RECV_F1")));
+  }
+  EXPECT_THROW(one_process(plan), InputError);
+}
+
+TEST(Simulate, ACostModelThatDoesNotFitIsRefused) {
+  const Plan plan = lower(gpipe(3, 2));
+  EXPECT_THROW(simulate(plan, kUnequal), InputError);
+  auto costs = CostModel::uniform(3, 1, 1, 1);
+  EXPECT_NO_THROW(simulate(plan, costs));
+  costs.gradient[1] = -1;
+  EXPECT_THROW(simulate(plan, costs), InputError);
+  costs.gradient[1] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(simulate(plan, costs), InputError);
+}
+
+TEST(Simulate, AFreePlanHasNoBubble) {
+  const auto result = simulate(lower(gpipe(2, 2)), CostModel::uniform(2, 0, 0, 0));
+  EXPECT_EQ(result.makespan, 0);
+  EXPECT_THAT(result.bubble_share, ElementsAre(0, 0));
+}
+
+TEST(Simulate, HundredsOfStagesAndMicroBatchesAreQuick) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Plan plan = lower(one_f_one_b(300, 300));
+  const auto result = simulate(plan, CostModel::uniform(300, 1, 2, 0.5));
+  EXPECT_EQ(result.steps.size(), size_t{300} * 300 * 2 + size_t{299} * 300 * 4);
+  EXPECT_EQ(parse_plan(to_text(plan)), plan);
+  // Takes 0.3 s; a quadratic scan would take minutes, also on a machine that is busy.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+}  // namespace
+}  // namespace strait

@@ -1,0 +1,150 @@
+#include "strait/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include "strait/train/optimizer.h"
+#include "strait/train/safetensors.h"
+#include "tests/support/temp_dir.h"
+#include "tests/train/fixed_dataset.h"
+
+namespace strait {
+namespace {
+
+std::shared_ptr<const Dataset> random_data(int64_t samples) {
+  torch::manual_seed(42);
+  return std::make_shared<test::FixedDataset>(torch::randn({samples, 3, 32, 32}),
+                                              torch::randint(10, {samples}));
+}
+
+TrainerOptions options(const std::string& activations, const std::string& gradients) {
+  TrainerOptions options;
+  options.batch_size = 8;
+  options.train.epochs = 1;
+  options.compression.activations.codec = activations;
+  options.compression.gradients.codec = gradients;
+  options.cuts = {"layer1", "layer2", "layer3"};
+  return options;
+}
+
+Trainer trainer_of(const TrainerOptions& options, uint64_t seed = 1) {
+  torch::manual_seed(seed);
+  return {make_model({"resnet18", 2, options.cuts}, 10), options};
+}
+
+std::vector<std::pair<std::string, at::Tensor>> trained(TrainerOptions options) {
+  Trainer trainer = trainer_of(options);
+  TrainObserver observer;
+  trainer.train({random_data(20), random_data(10)}, observer);
+  return trainer.model().state();
+}
+
+void expect_equal(const std::vector<std::pair<std::string, at::Tensor>>& a,
+                  const std::vector<std::pair<std::string, at::Tensor>>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
+}
+
+TEST(Trainer, TheSameSeedGivesTheSameBits) {
+  const TrainerOptions scheme = options("quant:4,rounding=stochastic", "topk:0.2");
+  expect_equal(trained(scheme), trained(scheme));
+}
+
+TEST(Trainer, WithoutCompressionTheCutsDoNotMatter) {
+  TrainerOptions whole = options("none", "none");
+  whole.cuts = {};
+  expect_equal(trained(options("none", "none")), trained(whole));
+}
+
+TEST(Trainer, CompressionStartsAtItsEpoch) {
+  TrainerOptions late = options("quant:2", "quant:2");
+  late.compression.start_epoch = 1;
+  expect_equal(trained(late), trained(options("none", "none")));
+}
+
+TEST(Trainer, EpochMetricsAddUp) {
+  struct Recorder : TrainObserver {
+    void on_epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
+    std::vector<EpochMetrics> epochs;
+  } recorder;
+  TrainerOptions scheme = options("topk:0.1", "quant:8");
+  scheme.train.epochs = 2;
+  Trainer trainer = trainer_of(scheme);
+  ASSERT_TRUE(trainer.train({random_data(20), random_data(10)}, recorder));
+  ASSERT_EQ(recorder.epochs.size(), 2U);
+  for (const auto& epoch : recorder.epochs) {
+    EXPECT_EQ(epoch.steps, 3);  // 8 + 8 + 4 samples
+    EXPECT_EQ(epoch.test.samples, 10);
+    EXPECT_NE(epoch.test.off.loss, epoch.test.on.loss);
+    ASSERT_EQ(epoch.boundaries.size(), 3U);
+    EXPECT_EQ(epoch.boundaries[0].name, "layer1");
+    EXPECT_EQ(epoch.boundaries[0].activations.raw_bytes, 20U * 2 * 32 * 32 * 4);
+    EXPECT_EQ(epoch.boundaries[2].gradients.raw_bytes, 20U * 8 * 8 * 8 * 4);
+    EXPECT_EQ(epoch.boundaries[2].gradients.wire_bytes, 20U * 8 * 8 * 8 + 3 * (kFrameHeaderSize + 8));
+    EXPECT_GT(epoch.total(Direction::activation).ratio(), 4);
+  }
+  EXPECT_EQ(recorder.epochs[0].lr, 0.01);
+  EXPECT_LT(recorder.epochs[1].lr, 0.01);
+}
+
+TEST(Trainer, StopsBetweenBatchesWhenAsked) {
+  struct Stopper : TrainObserver {
+    void on_batch(int, const char*, int64_t, int64_t, double) override { ++batches; }
+    bool should_stop() override { return batches >= 2; }
+    int batches = 0;
+  } stopper;
+  Trainer trainer = trainer_of(options("none", "none"));
+  EXPECT_FALSE(trainer.train({random_data(80), random_data(10)}, stopper));
+  EXPECT_EQ(stopper.batches, 2);
+}
+
+TEST(Trainer, ADivergedRunThrowsANumericError) {
+  TrainerOptions scheme = options("none", "none");
+  scheme.train.optimizer.lr = 1e20;
+  Trainer trainer = trainer_of(scheme);
+  TrainObserver observer;
+  EXPECT_THROW(trainer.train({random_data(80), random_data(10)}, observer), NumericError);
+}
+
+TEST(LearningRate, FollowsTheSchedule) {
+  const ScheduleOptions cosine{"cosine", 200};
+  EXPECT_DOUBLE_EQ(learning_rate(cosine, 0.01, 0), 0.01);
+  EXPECT_DOUBLE_EQ(learning_rate(cosine, 0.01, 100), 0.005);
+  EXPECT_NEAR(learning_rate(cosine, 0.01, 200), 0, 1e-18);
+  EXPECT_DOUBLE_EQ(learning_rate({"constant", 200}, 0.01, 77), 0.01);
+}
+
+TEST(LoadModel, NamesTheTensorThatIsWrong) {
+  const test::TempDir dir;
+  Model model = make_model({"resnet18", 2, {}}, 10);
+  const auto state = model.state();
+  const auto expect_error = [&](const TensorFile& file, const std::string& words) {
+    write_safetensors(dir / "model.safetensors", file);
+    try {
+      load_model(dir / "model.safetensors", model);
+      ADD_FAILURE() << words;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  };
+  TensorFile file{state, {}};
+  write_safetensors(dir / "model.safetensors", file);
+  EXPECT_NO_THROW(load_model(dir / "model.safetensors", model));
+
+  TensorFile missing = file;
+  missing.tensors.erase(missing.tensors.begin());
+  expect_error(missing, "tensor \"conv1.weight\" is missing");
+  TensorFile wrong_shape = file;
+  wrong_shape.tensors[0].second = torch::zeros({2, 3, 5, 5});
+  expect_error(wrong_shape,
+               "tensor \"conv1.weight\" is Float of shape [2, 3, 5, 5], expected Float of shape "
+               "[2, 3, 3, 3]");
+  TensorFile wrong_type = file;
+  wrong_type.tensors[0].second = wrong_type.tensors[0].second.to(torch::kHalf);
+  expect_error(wrong_type, "tensor \"conv1.weight\" is Half of shape");
+  TensorFile extra = file;
+  extra.tensors.emplace_back("conv2.weight", torch::zeros({1}));
+  expect_error(extra, "tensor \"conv2.weight\" is not part of the model (did you mean \"conv1.weight\"?)");
+}
+
+}  // namespace
+}  // namespace strait
