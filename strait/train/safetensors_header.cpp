@@ -115,7 +115,7 @@ class HeaderEvents final : public nlohmann::json::json_sax_t {
   bool binary(binary_t&) override { unexpected("binary data"); }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    fail("header is not JSON at offset {}", kSafetensorsPrefix + position);
+    fail("header is not JSON at offset {}", kSafetensorsPrefix + std::max<size_t>(position, 1) - 1);
   }
 
  private:
