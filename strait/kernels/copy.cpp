@@ -10,36 +10,39 @@ namespace {
 
 // Blocks that stay in the first-level cache between the copy and the check.
 constexpr size_t kBlock = 2048;
-constexpr uint32_t kInfinity = 0x7f800000;
 
-/// The larger of `largest` and the block's largest magnitude, as bits; a NaN counts as above infinity.
-uint32_t largest_magnitude(std::span<const float> block, uint32_t largest) {
-  for (const float value : block) largest = std::max(largest, std::bit_cast<uint32_t>(value) & 0x7fffffff);
-  return largest;
+/// Whether an exponent of all ones, which NaN and the infinities have, is among the values.
+bool has_special(std::span<const float> block) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t special = 0;
+  for (const float value : block) {
+    special |= static_cast<uint32_t>((std::bit_cast<uint32_t>(value) & kExponent) == kExponent);
+  }
+  return special != 0;
 }
 
 }  // namespace
 
 bool copy_finite(std::span<const float> x, std::span<std::byte> out) {
-  uint32_t largest = 0;
+  bool special = false;
   for (size_t begin = 0; begin < x.size(); begin += kBlock) {
     const auto block = x.subspan(begin, std::min(kBlock, x.size() - begin));
     std::memcpy(out.data() + begin * sizeof(float), block.data(), block.size_bytes());
-    largest = largest_magnitude(block, largest);
+    special |= has_special(block);
   }
-  return largest < kInfinity;
+  return !special;
 }
 
 bool copy_finite(std::span<const std::byte> in, std::span<float> out) {
-  uint32_t largest = 0;
+  bool special = false;
   for (size_t begin = 0; begin < out.size(); begin += kBlock) {
     const auto block = out.subspan(begin, std::min(kBlock, out.size() - begin));
     std::memcpy(block.data(), in.data() + begin * sizeof(float), block.size_bytes());
-    largest = largest_magnitude(block, largest);
+    special |= has_special(block);
   }
-  return largest < kInfinity;
+  return !special;
 }
 
-bool all_finite(std::span<const float> x) { return largest_magnitude(x, 0) < kInfinity; }
+bool all_finite(std::span<const float> x) { return !has_special(x); }
 
 }  // namespace strait::kernels

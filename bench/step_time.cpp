@@ -1,0 +1,108 @@
+// The time of a training step of ResNet-18 with four stages in one process, against the unsplit network in
+// the same run. Each codec takes turns with the baseline, because the machine's speed drifts.
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "strait/models/model.h"
+#include "strait/train/runtime.h"
+#include "strait/train/trainer.h"
+
+namespace strait {
+namespace {
+
+constexpr int kSteps = 10;
+constexpr int kRounds = 9;
+constexpr int64_t kBatch = 100;
+
+/// Batches that cost nothing to make.
+class OneBatch : public Dataset {
+ public:
+  explicit OneBatch(int64_t size)
+      : size_(size), inputs_(torch::randn({kBatch, 3, 32, 32})), targets_(torch::randint(10, {kBatch})) {}
+  int64_t size() const override { return size_; }
+  Batch batch(std::span<const int64_t> ids, std::optional<uint64_t> /*key*/) const override {
+    return {inputs_, targets_, {ids.begin(), ids.end()}};
+  }
+
+ private:
+  int64_t size_;
+  at::Tensor inputs_;
+  at::Tensor targets_;
+};
+
+struct Seconds : TrainObserver {
+  void on_epoch(const EpochMetrics& metrics) override { all.push_back(metrics.seconds / kSteps); }
+  std::vector<double> all;
+};
+
+struct Scheme {
+  std::string name;
+  std::vector<std::string> cuts;
+  std::string activations;
+  std::string gradients;
+};
+
+Trainer make(const Scheme& scheme, int width) {
+  torch::manual_seed(1);
+  TrainerOptions options;
+  options.batch_size = kBatch;
+  options.train.epochs = 1;
+  options.train.optimizer.lr = 1e-6;  // the numbers must stay tame, not get better
+  options.compression.activations.codec = scheme.activations;
+  options.compression.gradients.codec = scheme.gradients;
+  options.cuts = scheme.cuts;
+  return {make_model({"resnet18", width, scheme.cuts}, 10), options};
+}
+
+double step_seconds(Trainer& trainer, const DataSplits& data) {
+  Seconds seconds;
+  trainer.train(data, seconds);
+  return seconds.all.front();
+}
+
+double median(std::vector<double> values) {
+  std::ranges::nth_element(values, values.begin() + static_cast<ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
+void compare(const Scheme& scheme, int width, const DataSplits& data) {
+  Trainer whole = make({"unsplit", {}, "none", "none"}, width);
+  Trainer split = make(scheme, width);
+  std::vector<double> whole_times;
+  std::vector<double> split_times;
+  std::vector<double> ratios;
+  for (int round = -1; round < kRounds; ++round) {  // the first round warms up
+    const double a = step_seconds(whole, data);
+    const double b = step_seconds(split, data);
+    if (round < 0) continue;
+    whole_times.push_back(a);
+    split_times.push_back(b);
+    ratios.push_back(b / a);
+  }
+  fmt::print("{:<14} {:>12.1f} {:>14.1f} {:>10.3f}\n", scheme.name, 1e3 * median(whole_times),
+             1e3 * median(split_times), median(ratios));
+}
+
+}  // namespace
+}  // namespace strait
+
+int main(int argc, char** argv) {
+  using namespace strait;
+  const int width = argc > 1 ? std::atoi(argv[1]) : 16;
+  configure_runtime(0);
+  fmt::print("ResNet-18 width {}, batch {}, {}\n{:<14} {:>12} {:>14} {:>10}\n", width, kBatch,
+             machine_description(), "codecs", "unsplit ms", "four stages ms", "ratio");
+  const DataSplits data{std::make_shared<OneBatch>(kSteps * kBatch), std::make_shared<OneBatch>(kBatch)};
+  const std::vector<std::string> cuts = {"layer1", "layer2", "layer3"};
+  for (const Scheme& scheme :
+       {Scheme{"none", cuts, "none", "none"}, Scheme{"fp16", cuts, "fp16", "fp16"},
+        Scheme{"fw4-bw8", cuts, "quant:4", "quant:8"}, Scheme{"topk-10", cuts, "topk:0.1", "topk:0.1"}}) {
+    compare(scheme, width, data);
+  }
+}
