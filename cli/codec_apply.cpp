@@ -113,11 +113,15 @@ std::string type_name(const at::Tensor& tensor) {
   }
 }
 
-/// Checks that the file holds nothing but messages and gives them in their order.
+/// Checks that the file holds nothing but messages and gives them in their order. Sample ids (`ids.N`) are
+/// for feedback that keeps a buffer a sample; no other has a use for them.
 std::vector<at::Tensor> messages_of(const TensorFile& file, const std::string& path) {
   if (file.tensors.empty()) throw InputError("{}: expected a tensor \"0\", found no tensors", path);
-  std::vector<at::Tensor> messages(file.tensors.size());
+  const auto is_ids = [](const auto& entry) { return entry.first.starts_with("ids."); };
+  const auto others = static_cast<size_t>(std::ranges::count_if(file.tensors, is_ids));
+  std::vector<at::Tensor> messages(file.tensors.size() - others);
   for (const auto& [name, tensor] : file.tensors) {
+    if (name.starts_with("ids.")) continue;
     size_t position = 0;
     while (position < messages.size() && std::to_string(position) != name) ++position;
     if (position == messages.size()) {

@@ -97,13 +97,13 @@ size_t Receiver::frame_bound(const MessageMeta& meta) const {
 }
 
 at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
-                            Checksum checksum) {
+                            FrameCheck check) {
   const Stopwatch watch;
   context.boundary = spec_.boundary;
   context.direction = spec_.direction;
   try {
     const auto owned = std::make_shared<Buffer>(std::move(frame));
-    const Frame parsed = parse_frame(owned->bytes(), checksum);
+    const Frame parsed = parse_frame(owned->bytes(), check);
     expect_header(parsed.header, header_for(spec_, link_for(spec_, others_, mode), context, sequence_));
     ByteReader in(parsed.payload, owned);
     at::Tensor x;

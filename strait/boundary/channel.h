@@ -81,7 +81,7 @@ class Receiver {
   /// Decodes the next message; the tensor may use the frame's memory. Throws WireError that names boundary
   /// and direction.
   at::Tensor decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
-                    Checksum checksum = Checksum::verify);
+                    FrameCheck check = FrameCheck::verify);
 
   void visit_state(StateVisitor& visitor) { decoder_->visit_state(visitor); }
 

@@ -178,8 +178,8 @@ void Executor::receive(const Action& action, Run& run) {
   Buffer frame =
       transport_.receive(tag_of(index, down ? Direction::activation : Direction::gradient, action.micro_batch),
                          receiver.frame_bound(meta));
-  const at::Tensor message =
-      receiver.decode(std::move(frame), meta, run.context(action.micro_batch), run.mode, transport_.checksum());
+  const at::Tensor message = receiver.decode(std::move(frame), meta, run.context(action.micro_batch), run.mode,
+                                             transport_.frame_check());
   (down ? run.inputs : run.gradients)[{action.stage, action.micro_batch}] =
       message.to(run.batch.inputs.device());
 }

@@ -13,7 +13,7 @@ class Loopback : public Transport {
  public:
   void send(Tag tag, Buffer message) override;
   Buffer receive(Tag tag, size_t bound) override;
-  Checksum checksum() const override { return Checksum::trust; }
+  FrameCheck frame_check() const override { return FrameCheck::trust; }
 
   /// Messages sent and not received yet.
   size_t pending() const;

@@ -41,7 +41,7 @@ class Transport {
   virtual Buffer receive(Tag tag, size_t bound) = 0;
 
   /// Whether received frames must have their checksum verified.
-  virtual Checksum checksum() const { return Checksum::verify; }
+  virtual FrameCheck frame_check() const { return FrameCheck::verify; }
 };
 
 }  // namespace strait

@@ -51,7 +51,7 @@ void seal_frame(std::span<std::byte> frame, FrameHeader header) {
   std::ranges::fill(out.rest(), std::byte{0});
 }
 
-Frame parse_frame(std::span<const std::byte> bytes, Checksum check) {
+Frame parse_frame(std::span<const std::byte> bytes, FrameCheck check) {
   if (bytes.size() < kFrameHeaderSize) {
     throw WireError("frame of {} bytes is shorter than its {}-byte header", bytes.size(), kFrameHeaderSize);
   }
@@ -82,7 +82,7 @@ Frame parse_frame(std::span<const std::byte> bytes, Checksum check) {
   if (header.payload_size != payload.size()) {
     throw WireError("frame announces {} payload bytes and has {}", header.payload_size, payload.size());
   }
-  if (check == Checksum::verify && sum != checksum(bytes.first(kChecksumOffset), payload)) {
+  if (check == FrameCheck::verify && sum != checksum(bytes.first(kChecksumOffset), payload)) {
     throw WireError("frame checksum does not match");
   }
   return {header, payload};

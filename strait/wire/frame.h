@@ -43,11 +43,11 @@ struct Frame {
   std::span<const std::byte> payload;  ///< aliases the parsed bytes
 };
 
-enum class Checksum : uint8_t { verify, trust };
+enum class FrameCheck : uint8_t { verify, trust };
 
 /// Checks magic, version, reserved bytes, direction, length and checksum; throws WireError. A frame that
 /// never left the process may be trusted to be the one that was sealed.
-Frame parse_frame(std::span<const std::byte> bytes, Checksum sum = Checksum::verify);
+Frame parse_frame(std::span<const std::byte> bytes, FrameCheck check = FrameCheck::verify);
 
 /// Throws WireError that names the first field in which the header differs from what the receiver's
 /// own configuration says. payload_size is not compared.

@@ -72,7 +72,8 @@ TEST(Channel, ADamagedFrameIsNoticedUnlessTrusted) {
     return frame;
   };
   EXPECT_THROW(Receiver(spec("none")).decode(damaged(), meta_of(x), context(0), kTraining), WireError);
-  EXPECT_NO_THROW(Receiver(spec("none")).decode(damaged(), meta_of(x), context(0), kTraining, Checksum::trust));
+  EXPECT_NO_THROW(
+      Receiver(spec("none")).decode(damaged(), meta_of(x), context(0), kTraining, FrameCheck::trust));
 }
 
 TEST(Channel, ABadValueNamesBoundaryDirectionMicroBatchAndStep) {

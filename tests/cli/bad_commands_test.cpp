@@ -37,6 +37,8 @@ class BadCommands : public testing::TestWithParam<BadCommand> {
   BadCommands() {
     const std::string float_1 = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
     const std::string zero = float_bytes(0);
+    test::write_file(dir_ / "tiny.toml",
+                     "[model]\nwidth = 2\n[data]\nkind = \"shapes\"\ntrain_limit = 20\ntest_limit = 20\n");
     test::write_file(dir_ / "good.safetensors", tensor_file("{\"0\":" + float_1 + "}", zero));
     test::write_file(dir_ / "gap.safetensors", tensor_file("{\"1\":" + float_1 + "}", zero));
     test::write_file(dir_ / "weights.safetensors", tensor_file("{\"conv1.weight\":" + float_1 + "}", zero));
@@ -128,6 +130,52 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{{"data", "get", "cifar10", "--root", "{dir}", "--mirror", "file:///nowhere/at/all"},
                    1,
                    {"file:///nowhere/at/all"}}));
+
+/// `strait train` of a configuration with one line wrong.
+BadCommand train(const std::string& setting, std::vector<std::string> words) {
+  return {{"train", "{dir}/tiny.toml", "--set", setting, "--out", "{dir}/run"}, 2, std::move(words)};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Train, BadCommands,
+    testing::Values(
+        BadCommand{{"train"}, 2, {"config", "required"}},
+        BadCommand{{"train", "{dir}/none.toml"}, 2, {"{dir}/none.toml"}},
+        BadCommand{{"trian", "x.toml"}, 2, {"no verb \"trian\"", "did you mean \"train\"?"}},
+        train("train.epoch=3", {"train.epoch", "did you mean \"epochs\"?"}),
+        train("train.epochs=three", {"train.epochs", "expected an integer"}),
+        train("train.epochs=0", {"train.epochs", "found 0"}),
+        train("train.optimizer.lr=-1", {"train.optimizer.lr"}),
+        train("train.device=tpu", {"train.device", "cpu"}),
+        train("model.cuts=[\"layr1\"]", {"model.cuts", "\"layr1\"", "did you mean \"layer1\"?"}),
+        train("model.cuts=[\"layer2\", \"layer1\"]", {"model.cuts", "\"layer1\" does not come after"}),
+        train("compression.activations.codec=quant:9", {"compression.activations.codec", "quant:9"}),
+        train("compression.gradients.codec=topk:0", {"compression.gradients.codec", "topk:0"}),
+        train("compression.gradients.feedback=nome", {"unknown feedback \"nome\""}),
+        train("data.kind=mnist", {"data.kind", "shapes"}),
+        train("data.train_limit=99999999", {"data.train_limit"}),
+        train("pipeline.micro_batches=1000", {"pipeline.micro_batches"}),
+        BadCommand{{"train", "experiments/small/none.toml", "--set", "data.root={dir}", "--out", "{dir}/run"},
+                   2,
+                   {"{dir}", "data_batch_1.bin"}},
+        BadCommand{{"train", "{dir}/tiny.toml", "--out", "/dev/null/run"}, 2, {"/dev/null/run"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Eval, BadCommands,
+    testing::Values(
+        BadCommand{{"eval", "{dir}/tiny.toml"}, 2, {"--weights", "required"}},
+        BadCommand{
+            {"eval", "{dir}/tiny.toml", "--weights", "{dir}/none.safetensors"}, 2, {"{dir}/none.safetensors"}},
+        BadCommand{{"eval", "{dir}/tiny.toml", "--weights", "{dir}/weights.safetensors"},
+                   2,
+                   {"{dir}/weights.safetensors", "tensor \"conv1.weight\"", "shape [1]", "expected"}},
+        BadCommand{{"eval", "{dir}/tiny.toml", "--weights", "{dir}/empty.safetensors"},
+                   2,
+                   {"{dir}/empty.safetensors", "tensor \"conv1.weight\" is missing"}}));
+
+INSTANTIATE_TEST_SUITE_P(Sweep, BadCommands,
+                         testing::Values(BadCommand{{"sweep"}, 2, {"sweep", "required"}},
+                                         BadCommand{{"sweep", "{dir}/none.toml"}, 2, {"{dir}/none.toml"}}));
 
 }  // namespace
 }  // namespace strait

@@ -81,7 +81,6 @@ TEST(Experiments, FollowTheProtocols) {
   small.data.train_limit = 10000;
   small.train.epochs = 6;
   small.train.optimizer.lr = 0.05;
-  small.train.schedule.t_max = 12;
   EXPECT_EQ(load_config("experiments/small/resnet18.toml"), small);
 }
 

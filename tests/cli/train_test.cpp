@@ -1,0 +1,156 @@
+// The command as a person runs it: real training on a few drawn pictures.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "strait/train/safetensors.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr const char* kConfig = R"(name = "tiny"
+seed = 7
+[model]
+width = 2
+[data]
+kind = "shapes"
+train_limit = 60
+test_limit = 30
+batch_size = 20
+[train]
+epochs = 2
+threads = 1
+[pipeline]
+micro_batches = 2
+[compression]
+activations = { codec = "quant:4,scope=sample", feedback = "none" }
+gradients = { codec = "topk:0.25", feedback = "none" }
+)";
+
+class Train : public testing::Test {
+ protected:
+  Train() { test::write_file(config_, kConfig); }
+
+  test::ProcessResult train(const std::string& config, const std::string& out,
+                            const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> arguments = {"train", config, "--out", dir_ / out};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return test::run_process(STRAIT_PROGRAM, arguments);
+  }
+
+  json status(const std::string& run) { return json::parse(test::read_file(dir_ / (run + "/status.json"))); }
+
+  std::vector<json> metrics(const std::string& run) {
+    std::vector<json> lines;
+    std::istringstream in(test::read_file(dir_ / (run + "/metrics.jsonl")));
+    for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+    return lines;
+  }
+
+  test::TempDir dir_;
+  std::string config_ = dir_ / "tiny.toml";
+};
+
+TEST_F(Train, LeavesTheFilesOfTheContract) {
+  const auto run = train(config_, "run");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.err, "");
+  EXPECT_THAT(run.out, HasSubstr("epoch 2/2"));
+  EXPECT_EQ(status("run").at("status"), "done");
+  EXPECT_EQ(status("run").at("epochs_done"), 2);
+  const auto epochs = metrics("run");
+  ASSERT_EQ(epochs.size(), 2U);
+  EXPECT_EQ(epochs[1].at("epoch"), 1);
+  EXPECT_EQ(epochs[1].at("test").at("samples"), 30);
+  EXPECT_EQ(epochs[1].at("steps"), 3);
+  const auto& layer1 = epochs[1].at("boundaries").at(0);
+  EXPECT_EQ(layer1.at("name"), "layer1");
+  EXPECT_EQ(layer1.at("activations").at("raw_bytes"), 60 * 2 * 32 * 32 * 4);
+  EXPECT_GT(layer1.at("activations").at("ratio").get<double>(), 7);
+  EXPECT_GT(layer1.at("gradients").at("ratio").get<double>(), 3);
+  const TensorFile model = read_safetensors(dir_ / "run/model.safetensors");
+  EXPECT_NE(model.find("layer4.1.bn2.running_var"), nullptr);
+  size_t event_files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dir_ / "run")) {
+    event_files += entry.path().filename().string().starts_with("events.out.tfevents.") ? 1 : 0;
+  }
+  EXPECT_EQ(event_files, 1U);
+}
+
+TEST_F(Train, TheResolvedConfigurationRepeatsTheRunBitForBit) {
+  ASSERT_EQ(train(config_, "a", {"--set", "train.optimizer.lr=0.02"}).status, 0);
+  ASSERT_EQ(train(dir_ / "a/config.toml", "b").status, 0);
+  EXPECT_EQ(test::read_file(dir_ / "a/config.toml"), test::read_file(dir_ / "b/config.toml"));
+  EXPECT_EQ(test::read_file(dir_ / "a/model.safetensors"), test::read_file(dir_ / "b/model.safetensors"));
+  EXPECT_EQ(status("a").at("config_hash"), status("b").at("config_hash"));
+}
+
+TEST_F(Train, EvaluationOfTheWeightsGivesTheLastEpochsScores) {
+  ASSERT_EQ(train(config_, "run").status, 0);
+  const auto eval = test::run_process(STRAIT_PROGRAM,
+                                      {"eval", config_, "--weights", dir_ / "run/model.safetensors", "--json"});
+  ASSERT_EQ(eval.status, 0) << eval.err;
+  EXPECT_EQ(json::parse(eval.out), metrics("run").back().at("test"));
+  const auto text =
+      test::run_process(STRAIT_PROGRAM, {"eval", config_, "--weights", dir_ / "run/model.safetensors"});
+  EXPECT_THAT(text.out, HasSubstr("accuracy"));
+}
+
+TEST_F(Train, ARunIsNotOverwrittenUnasked) {
+  ASSERT_EQ(train(config_, "run").status, 0);
+  const auto again = train(config_, "run");
+  EXPECT_EQ(again.status, 2);
+  EXPECT_THAT(again.err, HasSubstr("holds a run already"));
+  EXPECT_EQ(metrics("run").size(), 2U);
+  EXPECT_EQ(train(config_, "run", {"--overwrite", "--set", "train.epochs=1"}).status, 0);
+  EXPECT_EQ(metrics("run").size(), 1U);
+}
+
+TEST_F(Train, ADivergedRunSaysSoAndKeepsItsMetrics) {
+  const auto run = train(config_, "run", {"--set", "train.optimizer.lr=1e18", "--set", "train.epochs=5"});
+  EXPECT_EQ(run.status, 3);
+  EXPECT_THAT(run.err, testing::StartsWith("strait: training diverged: "));
+  EXPECT_EQ(status("run").at("status"), "diverged");
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "run/metrics.jsonl"));
+}
+
+TEST_F(Train, AStopSignalEndsTheRunInOrder) {
+  const std::string out = dir_ / "run";
+  // Far more epochs than the test waits for; the shell sends the signal once an epoch has been written.
+  const std::string script = std::string(STRAIT_PROGRAM) + " train " + config_ + " --out " + out +
+                             " --set train.epochs=100000 & pid=$!; for i in $(seq 600); do [ -s " + out +
+                             "/metrics.jsonl ] && break; sleep 0.1; done; kill -INT $pid; wait $pid";
+  const auto run = test::run_process("/bin/bash", {"-c", script});
+  EXPECT_EQ(run.status, 130) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("stopped after"));
+  EXPECT_EQ(status("run").at("status"), "stopped");
+  EXPECT_NO_THROW(read_safetensors(dir_ / "run/model.safetensors"));
+}
+
+TEST_F(Train, ASweepRunsWhatIsNotFinishedAndPrintsATable) {
+  test::write_file(dir_ / "sweep.toml",
+                   "name = \"s\"\nbase = \"tiny.toml\"\n[[variants]]\nname = \"none\"\n"
+                   "compression.activations.codec = \"none\"\ncompression.gradients.codec = \"none\"\n"
+                   "[[variants]]\nname = \"q\"\n[[variants]]\nname = \"bad\"\ntrain.optimizer.lr = 1e18\n");
+  const std::vector<std::string> arguments = {"sweep", dir_ / "sweep.toml", "--out", dir_ / "sweep"};
+  const auto first = test::run_process(STRAIT_PROGRAM, arguments);
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("bytes a step"));
+  EXPECT_THAT(first.out, HasSubstr("diverged"));
+  const auto written = std::filesystem::last_write_time(dir_ / "sweep/none/metrics.jsonl");
+  const auto second = test::run_process(STRAIT_PROGRAM, arguments);
+  ASSERT_EQ(second.status, 0);
+  EXPECT_THAT(second.out, testing::Not(HasSubstr("epoch 1/2")));
+  EXPECT_EQ(std::filesystem::last_write_time(dir_ / "sweep/none/metrics.jsonl"), written);
+}
+
+}  // namespace
+}  // namespace strait
