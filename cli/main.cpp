@@ -15,7 +15,7 @@
 namespace strait::cli {
 namespace {
 
-enum ExitStatus { kDone = 0, kFailed = 1, kWrongInput = 2, kDiverged = 3 };
+enum ExitStatus { done = 0, failed = 1, wrong_input = 2, diverged = 3 };
 
 constexpr const char* kAbout =
     "Trains neural networks that are split over pipeline stages and compresses what crosses between them.";
@@ -47,10 +47,10 @@ int run(int argc, char** argv) {
     std::ostringstream out;
     app.exit(help, out, out);
     print(out.str());
-    return kDone;
+    return done;
   } catch (const CLI::ParseError& error) {
     const std::string explained = explain_usage(app, std::vector<std::string>(argv + 1, argv + argc));
-    return fail(kWrongInput, explained.empty() ? error.what() : explained);
+    return fail(wrong_input, explained.empty() ? error.what() : explained);
   }
   return action();
 }
@@ -61,17 +61,17 @@ int run_guarded(int argc, char** argv) {
     flush_output();
     return status;
   } catch (const InputError& error) {
-    return fail(kWrongInput, error.what());
+    return fail(wrong_input, error.what());
   } catch (const NumericError& error) {
-    return fail(kDiverged, error.what());
+    return fail(diverged, error.what());
   } catch (const Error& error) {
-    return fail(kFailed, error.what());
+    return fail(failed, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(kFailed, "out of memory");
+    return fail(failed, "out of memory");
   } catch (const std::exception& error) {
     // LibTorch appends where it was thrown, a line a frame.
     const std::string message = error.what();
-    return fail(kFailed, message.substr(0, message.find('\n')));
+    return fail(failed, message.substr(0, message.find('\n')));
   }
 }
 

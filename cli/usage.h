@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
 class App;
 }
 

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
 class App;
 }
 

@@ -81,8 +81,8 @@ void configure(CURL* curl, const std::string& url, Transfer& transfer, char* mes
 }
 
 void fetch(const std::string& url, Transfer& transfer) {
-  static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-  const std::unique_ptr<CURL, CloseCurl> curl(ready == CURLE_OK ? curl_easy_init() : nullptr);
+  static const CURLcode kReady = curl_global_init(CURL_GLOBAL_DEFAULT);
+  const std::unique_ptr<CURL, CloseCurl> curl(kReady == CURLE_OK ? curl_easy_init() : nullptr);
   if (!curl) throw Error("{}: libcurl cannot be started", url);
   std::array<char, CURL_ERROR_SIZE> message{};
   configure(curl.get(), url, transfer, message.data());

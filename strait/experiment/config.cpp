@@ -20,6 +20,7 @@ std::string literal(std::integral auto number) { return fmt::format("{}", number
 
 std::string literal(const std::vector<std::string>& names) {
   std::vector<std::string> quoted;
+  quoted.reserve(names.size());
   for (const auto& name : names) quoted.push_back(toml_string(name));
   return fmt::format("[{}]", list_of(quoted));
 }

@@ -1,6 +1,6 @@
 #include "strait/experiment/run.h"
 
-#include <torch/torch.h>
+#include <ATen/Context.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -74,7 +74,7 @@ void add_epoch(const nlohmann::json& epoch, RunSummary& summary) {
 
 Trainer make_trainer(const Config& config) {
   configure_runtime(config.train.threads);
-  torch::manual_seed(config.seed);
+  at::manual_seed(config.seed);
   return {make_model(config.model, kClasses),
           {.seed = config.seed,
            .batch_size = config.data.batch_size,

@@ -107,13 +107,13 @@ struct Scale {
 template <class CodesOf>
 void quantise_blocks(size_t size, unsigned bits, std::span<std::byte> out, CodesOf codes_of) {
   with_bits(bits, [&](auto constant) {
-    constexpr unsigned b = decltype(constant)::value;
+    constexpr unsigned kBits = decltype(constant)::value;
     alignas(64) std::array<uint8_t, kBlock + 8> codes;
     for (size_t begin = 0; begin < size; begin += kBlock) {
       const size_t count = std::min(kBlock, size - begin);
       codes_of(begin, count, codes.data());
       std::fill_n(codes.data() + count, 8, uint8_t{0});
-      pack<b>(codes.data(), count, out.data() + begin / 8 * b);
+      pack<kBits>(codes.data(), count, out.data() + begin / 8 * kBits);
     }
   });
 }
@@ -164,11 +164,11 @@ void dequantise(std::span<const std::byte> in, Range range, unsigned bits, std::
   const float extent = range.hi - range.lo;
   const auto levels = static_cast<float>((1U << bits) - 1);
   with_bits(bits, [&](auto constant) {
-    constexpr unsigned b = decltype(constant)::value;
+    constexpr unsigned kBits = decltype(constant)::value;
     alignas(64) std::array<uint8_t, kBlock + 8> codes;
     for (size_t begin = 0; begin < out.size(); begin += kBlock) {
       const size_t count = std::min(kBlock, out.size() - begin);
-      unpack<b>(in.data() + begin / 8 * b, count, codes.data());
+      unpack<kBits>(in.data() + begin / 8 * kBits, count, codes.data());
       for (size_t i = 0; i < count; ++i) {
         out[begin + i] = range.lo + (static_cast<float>(codes[i]) / levels) * extent;
       }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -23,7 +22,8 @@ class Tag {
   }
 
   int32_t value() const { return static_cast<int32_t>(value_); }
-  auto operator<=>(const Tag&) const = default;
+  bool operator==(const Tag& other) const { return value_ == other.value_; }
+  bool operator<(const Tag& other) const { return value_ < other.value_; }
 
  private:
   uint32_t value_;

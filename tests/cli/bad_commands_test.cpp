@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{{"train"}, 2, {"config", "required"}},
         BadCommand{{"train", "{dir}/none.toml"}, 2, {"{dir}/none.toml"}},
         BadCommand{{"trian", "x.toml"}, 2, {"no verb \"trian\"", "did you mean \"train\"?"}},
-        train("train.epoch=3", {"train.epoch", "did you mean \"epochs\"?"}),
+        train("train.epoch=3", {"train.epoch", "did you mean \"train.epochs\"?"}),
         train("train.epochs=three", {"train.epochs", "expected an integer"}),
         train("train.epochs=0", {"train.epochs", "found 0"}),
         train("train.optimizer.lr=-1", {"train.optimizer.lr"}),
