@@ -3,11 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 
 #include "cli/output.h"
+#include "cli/stop_signal.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
 #include "strait/base/text.h"
@@ -22,17 +22,6 @@ struct DataCommand {
   std::string root = default_data_root();
   std::string mirror;
 };
-
-volatile std::sig_atomic_t interrupted = 0;
-
-/// Lets the first Ctrl-C end a download in order; the second one ends the program.
-void catch_interrupts() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  action.sa_flags = SA_RESETHAND;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
 
 /// Megabytes received, on one line of a terminal that is written over.
 class ProgressLine {
@@ -59,13 +48,13 @@ class ProgressLine {
 
 int run_get(const DataCommand& command) {
   const OfficialData& data = data_info(command.name);
-  catch_interrupts();
+  catch_stop_signals();
   ProgressLine line(data.name);
   GetOptions options;
   options.base_url = command.mirror;
   options.download.progress = [&](uint64_t received, uint64_t total) {
     line.show(received, total);
-    return interrupted == 0;
+    return !stop_requested();
   };
   const GetResult result = get_data(data, command.root, options);
   std::string text =

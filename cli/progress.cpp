@@ -4,27 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <utility>
 
 #include "cli/output.h"
+#include "cli/stop_signal.h"
 
 namespace strait::cli {
 namespace {
 
 constexpr int kBarWidth = 24;
 constexpr double kSecondsBetweenDraws = 0.1;
-
-std::atomic<bool> stop = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
-
-void on_stop_signal(int signal) {
-  stop = true;
-  std::signal(signal, SIG_DFL);
-}
 
 std::string clock_time(double seconds) {
   const auto whole = std::llround(seconds);
@@ -34,19 +25,14 @@ std::string clock_time(double seconds) {
 
 }  // namespace
 
-void catch_stop_signals() {
-  std::signal(SIGINT, on_stop_signal);
-  std::signal(SIGTERM, on_stop_signal);
-}
-
-bool stop_requested() { return stop; }
-
 Progress::Progress(std::string label, int epochs)
     : label_(label.empty() ? "" : std::move(label) + "  "),
       epochs_(epochs),
       terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() { clear_bar(); }
+
+bool Progress::should_stop() { return stop_requested(); }
 
 void Progress::clear_bar() {
   if (std::exchange(bar_shown_, false)) fmt::print(stderr, "\r\x1b[K");

@@ -7,12 +7,6 @@
 
 namespace strait::cli {
 
-/// Asks the current run to stop when SIGINT or SIGTERM comes; a second one ends the process at once.
-void catch_stop_signals();
-
-/// Whether one has come.
-bool stop_requested();
-
 /// Shows a run to a person: on a terminal a bar with rate and time left on standard error, and always a
 /// line an epoch on standard output. Ends the run when a stop signal has come.
 class Progress : public TrainObserver {
@@ -25,7 +19,7 @@ class Progress : public TrainObserver {
 
   void on_batch(int epoch, const char* phase, int64_t done, int64_t total, double mean_loss) override;
   void on_epoch(const EpochMetrics& metrics) override;
-  bool should_stop() override { return stop_requested(); }
+  bool should_stop() override;
 
  private:
   void clear_bar();

@@ -6,6 +6,7 @@
 #include "cli/outcome.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/stop_signal.h"
 #include "cli/verbs.h"
 #include "strait/experiment/run.h"
 #include "strait/experiment/sweep.h"

@@ -5,6 +5,7 @@
 
 #include "cli/outcome.h"
 #include "cli/progress.h"
+#include "cli/stop_signal.h"
 #include "cli/verbs.h"
 #include "strait/experiment/run.h"
 

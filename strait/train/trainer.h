@@ -48,6 +48,8 @@ Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 class Trainer {
  public:
   Trainer(Model model, TrainerOptions options);
+  Trainer(const Trainer&) = delete;  // the stages refer to the model in place
+  Trainer& operator=(const Trainer&) = delete;
 
   /// Trains until the epochs are done or the observer asks to stop; returns false when it was stopped.
   /// Throws NumericError when training diverges.

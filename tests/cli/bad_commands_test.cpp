@@ -39,6 +39,9 @@ class BadCommands : public testing::TestWithParam<BadCommand> {
     const std::string zero = float_bytes(0);
     test::write_file(dir_ / "tiny.toml",
                      "[model]\nwidth = 2\n[data]\nkind = \"shapes\"\ntrain_limit = 20\ntest_limit = 20\n");
+    std::filesystem::create_directories(dir_ / "short/cifar-10-batches-bin");
+    test::write_file(dir_ / "short/cifar-10-batches-bin/data_batch_1.bin", std::string(3073, '\0'));
+    test::write_file(dir_ / "cut.safetensors", tensor_file("{\"0\":" + float_1 + "}", "\0\0"));
     test::write_file(dir_ / "good.safetensors", tensor_file("{\"0\":" + float_1 + "}", zero));
     test::write_file(dir_ / "gap.safetensors", tensor_file("{\"1\":" + float_1 + "}", zero));
     test::write_file(dir_ / "weights.safetensors", tensor_file("{\"conv1.weight\":" + float_1 + "}", zero));
@@ -108,6 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
         apply("none", "int.safetensors",
               {"{dir}/int.safetensors", "tensor \"0\"", "expected float32, found int64"}),
         apply("none", "scalar.safetensors", {"{dir}/scalar.safetensors", "tensor \"0\"", "one dimension"}),
+        apply("none", "cut.safetensors", {"{dir}/cut.safetensors", "tensor \"0\""}),
         apply("none", "empty.safetensors", {"{dir}/empty.safetensors", "found no tensors"}),
         apply("none", "nan.safetensors", {"{dir}/nan.safetensors", "tensor \"0\"", "not finite"}),
         BadCommand{{"codec", "apply", "--codec", "none", "--feedback", "nome", "--in", "a", "--out", "b"},
@@ -158,6 +162,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{{"train", "experiments/small/none.toml", "--set", "data.root={dir}", "--out", "{dir}/run"},
                    2,
                    {"{dir}", "data_batch_1.bin"}},
+        BadCommand{
+            {"train", "experiments/small/none.toml", "--set", "data.root={dir}/short", "--out", "{dir}/run"},
+            2,
+            {"{dir}/short/cifar-10-batches-bin/data_batch_1.bin", "3073", "30730000"}},
         BadCommand{{"train", "{dir}/tiny.toml", "--out", "/dev/null/run"}, 2, {"/dev/null/run"}}));
 
 INSTANTIATE_TEST_SUITE_P(
