@@ -65,6 +65,9 @@ class Link {
   uint16_t id_ = 0;
 };
 
+/// The receiving half of links whose receiver sees what the codec decodes.
+std::unique_ptr<Decoder> make_plain_decoder(std::shared_ptr<const Codec> codec);
+
 /// The names that make_link() knows, in the order of link_list.def.
 std::vector<std::string> link_names();
 

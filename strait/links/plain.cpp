@@ -41,12 +41,14 @@ class Plain : public Link {
   std::unique_ptr<Encoder> make_encoder() const override {
     return std::make_unique<PlainEncoder>(shared_codec());
   }
-  std::unique_ptr<Decoder> make_decoder() const override {
-    return std::make_unique<PlainDecoder>(shared_codec());
-  }
+  std::unique_ptr<Decoder> make_decoder() const override { return make_plain_decoder(shared_codec()); }
 };
 
 }  // namespace
+
+std::unique_ptr<Decoder> make_plain_decoder(std::shared_ptr<const Codec> codec) {
+  return std::make_unique<PlainDecoder>(std::move(codec));
+}
 
 std::unique_ptr<Link> make_plain(std::shared_ptr<const Codec> codec) {
   return std::make_unique<Plain>(std::move(codec));

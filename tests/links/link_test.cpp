@@ -39,7 +39,8 @@ TEST(Link, AnUnknownFeedbackIsNamed) {
     make_link("nonne", make_codec("none"));
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "unknown feedback \"nonne\" (did you mean \"none\"?); expected one of: none");
+    EXPECT_STREQ(error.what(),
+                 "unknown feedback \"nonne\" (did you mean \"none\"?); expected one of: none, ef, ef21");
   }
 }
 

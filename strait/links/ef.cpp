@@ -1,0 +1,40 @@
+#include "strait/links/slot_state.h"
+
+namespace strait {
+namespace {
+
+/// Sends m = C(x + e) and keeps what was lost: e = x + e - D(m).
+class EfEncoder : public Encoder {
+ public:
+  explicit EfEncoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
+
+  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+    const at::Tensor sum = x.to(at::kCPU) + residual_.rows(meta_of(x), context);
+    residual_.set_rows(sum - encode_and_decode(*codec_, sum, context, out), context);
+  }
+  void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
+    codec_->encode(x.to(at::kCPU) + residual_.rows(meta_of(x), context), context, out);
+  }
+  void visit_state(StateVisitor& visitor) override { residual_.visit("residual", visitor); }
+
+ private:
+  std::shared_ptr<const Codec> codec_;
+  SlotState residual_;
+};
+
+/// Error feedback (Seide et al. 2014; docs/operators.md, "Feedback"): the receiver sees D(m), as without
+/// feedback; the state is the sender's.
+class Ef : public Link {
+ public:
+  using Link::Link;
+  std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<EfEncoder>(shared_codec()); }
+  std::unique_ptr<Decoder> make_decoder() const override { return make_plain_decoder(shared_codec()); }
+};
+
+}  // namespace
+
+std::unique_ptr<Link> make_ef(std::shared_ptr<const Codec> codec) {
+  return std::make_unique<Ef>(std::move(codec));
+}
+
+}  // namespace strait

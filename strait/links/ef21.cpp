@@ -1,0 +1,66 @@
+#include "strait/links/slot_state.h"
+
+namespace strait {
+namespace {
+
+/// Sends m = C(x - g) and moves the estimate on: g = g + D(m).
+class Ef21Encoder : public Encoder {
+ public:
+  explicit Ef21Encoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
+
+  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+    const at::Tensor estimate = estimate_.rows(meta_of(x), context);
+    const at::Tensor received = encode_and_decode(*codec_, x.to(at::kCPU) - estimate, context, out);
+    estimate_.set_rows(estimate + received, context);
+  }
+  void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
+    codec_->encode(x.to(at::kCPU) - estimate_.rows(meta_of(x), context), context, out);
+  }
+  void visit_state(StateVisitor& visitor) override { estimate_.visit("estimate", visitor); }
+
+ private:
+  std::shared_ptr<const Codec> codec_;
+  SlotState estimate_;
+};
+
+/// Moves its own estimate on by the same additions in the same order, and gives a copy of it.
+class Ef21Decoder : public Decoder {
+ public:
+  explicit Ef21Decoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
+
+  at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
+    at::Tensor next = decode_frozen(in, meta, context);
+    estimate_.set_rows(next, context);
+    return next;
+  }
+  at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
+                           const MessageContext& context) const override {
+    return estimate_.rows(meta, context) + codec_->decode(in, meta, context);
+  }
+  void visit_state(StateVisitor& visitor) override { estimate_.visit("estimate", visitor); }
+
+ private:
+  std::shared_ptr<const Codec> codec_;
+  SlotState estimate_;
+};
+
+/// EF21 (Richtarik et al. 2021; docs/operators.md, "Feedback"): the receiver sees the estimate g, which both
+/// ends hold with the same bits.
+class Ef21 : public Link {
+ public:
+  using Link::Link;
+  std::unique_ptr<Encoder> make_encoder() const override {
+    return std::make_unique<Ef21Encoder>(shared_codec());
+  }
+  std::unique_ptr<Decoder> make_decoder() const override {
+    return std::make_unique<Ef21Decoder>(shared_codec());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Link> make_ef21(std::shared_ptr<const Codec> codec) {
+  return std::make_unique<Ef21>(std::move(codec));
+}
+
+}  // namespace strait

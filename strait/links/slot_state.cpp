@@ -1,0 +1,44 @@
+#include "strait/links/slot_state.h"
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+namespace strait {
+
+at::Tensor SlotState::rows(const MessageMeta& meta, const MessageContext& context) const {
+  const auto first = static_cast<int64_t>(context.first_row);
+  const auto count = static_cast<int64_t>(meta.rows());
+  const int64_t there = all_.defined() ? std::clamp<int64_t>(all_.size(0) - first, 0, count) : 0;
+  STRAIT_CHECK(!all_.defined() || all_.sizes().slice(1) == at::IntArrayRef(meta.shape).slice(1),
+               "the samples of a link changed their shape");
+  if (there == count && all_.defined()) return all_.narrow(0, first, count);
+  at::Tensor padded = at::zeros(meta.shape, at::kFloat);
+  if (there > 0) padded.narrow(0, 0, there).copy_(all_.narrow(0, first, there));
+  return padded;
+}
+
+void SlotState::set_rows(const at::Tensor& value, const MessageContext& context) {
+  const auto first = static_cast<int64_t>(context.first_row);
+  const int64_t end = first + value.size(0);
+  if (!all_.defined() || all_.size(0) < end) {
+    auto shape = value.sizes().vec();
+    shape[0] = end;
+    at::Tensor grown = at::zeros(shape, at::kFloat);
+    if (all_.defined()) grown.narrow(0, 0, all_.size(0)).copy_(all_);
+    all_ = grown;
+  }
+  all_.narrow(0, first, value.size(0)).copy_(value);
+}
+
+at::Tensor encode_and_decode(const Codec& codec, const at::Tensor& x, const MessageContext& context,
+                             ByteWriter& out) {
+  const std::span<const std::byte> space = out.rest();
+  const size_t before = out.used();
+  codec.encode(x, context, out);
+  ByteReader in(space.first(out.used() - before));
+  return codec.decode(in, meta_of(x), context);
+}
+
+}  // namespace strait
