@@ -9,11 +9,11 @@ class EfEncoder : public Encoder {
   explicit EfEncoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    const at::Tensor sum = x.to(at::kCPU) + residual_.rows(meta_of(x), context);
-    residual_.set_rows(sum - encode_and_decode(*codec_, sum, context, out), context);
+    const at::Tensor sum = x.to(at::kCPU).add(residual_.rows(meta_of(x), context));
+    residual_.set_rows(sum.sub(encode_and_decode(*codec_, sum, context, out)), context);
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    codec_->encode(x.to(at::kCPU) + residual_.rows(meta_of(x), context), context, out);
+    codec_->encode(x.to(at::kCPU).add(residual_.rows(meta_of(x), context)), context, out);
   }
   void visit_state(StateVisitor& visitor) override { residual_.visit("residual", visitor); }
 

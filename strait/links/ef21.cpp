@@ -10,11 +10,11 @@ class Ef21Encoder : public Encoder {
 
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     const at::Tensor estimate = estimate_.rows(meta_of(x), context);
-    const at::Tensor received = encode_and_decode(*codec_, x.to(at::kCPU) - estimate, context, out);
-    estimate_.set_rows(estimate + received, context);
+    const at::Tensor received = encode_and_decode(*codec_, x.to(at::kCPU).sub(estimate), context, out);
+    estimate_.set_rows(estimate.add(received), context);
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    codec_->encode(x.to(at::kCPU) - estimate_.rows(meta_of(x), context), context, out);
+    codec_->encode(x.to(at::kCPU).sub(estimate_.rows(meta_of(x), context)), context, out);
   }
   void visit_state(StateVisitor& visitor) override { estimate_.visit("estimate", visitor); }
 
@@ -35,7 +35,7 @@ class Ef21Decoder : public Decoder {
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                            const MessageContext& context) const override {
-    return estimate_.rows(meta, context) + codec_->decode(in, meta, context);
+    return estimate_.rows(meta, context).add(codec_->decode(in, meta, context));
   }
   void visit_state(StateVisitor& visitor) override { estimate_.visit("estimate", visitor); }
 
