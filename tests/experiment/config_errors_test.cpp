@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"[compression]\ngradients = { feedback = \"non\" }",
                 "a.toml:2: compression.gradients.feedback: unknown feedback \"non\" (did you mean \"none\"?); "
                 "expected "
-                "one of: none"}));
+                "one of: none, ef, ef21"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Keys, BadFile,
