@@ -52,7 +52,7 @@ Sender::Sender(ChannelSpec spec)
       uncompressed_(others_.uncompressed->make_encoder()),
       bare_(others_.bare->make_encoder()) {}
 
-Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode mode) {
+Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode mode, FrameCheck check) {
   const Stopwatch watch;
   context.boundary = spec_.boundary;
   context.direction = spec_.direction;
@@ -72,7 +72,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     throw NumericError("{}: {}", describe(spec_, context), error.what());
   }
   frame.resize(kFrameHeaderSize + out.used());
-  seal_frame(frame.bytes(), header_for(spec_, link, context, sequence_++));
+  seal_frame(frame.bytes(), header_for(spec_, link, context, sequence_++), check);
   if (mode.training) {
     traffic_.messages += 1;
     traffic_.raw_bytes += static_cast<uint64_t>(x.numel()) * sizeof(float);

@@ -53,7 +53,8 @@ class Sender {
 
   /// Encodes the next message. `context` needs no boundary and direction. Throws NumericError that names
   /// boundary, direction, micro-batch and step; no state has changed then.
-  Buffer encode(const at::Tensor& x, MessageContext context, MessageMode mode);
+  Buffer encode(const at::Tensor& x, MessageContext context, MessageMode mode,
+                FrameCheck check = FrameCheck::verify);
 
   void visit_state(StateVisitor& visitor) { encoder_->visit_state(visitor); }
 

@@ -164,7 +164,7 @@ void Executor::send(const Action& action, Run& run) {
   Sender& sender = down ? *boundary.activation_sender : *boundary.gradient_sender;
   const at::Tensor message = take(down ? run.outputs : run.returned, action);
   transport_.send(tag_of(index, down ? Direction::activation : Direction::gradient, action.micro_batch),
-                  sender.encode(message, run.context(action.micro_batch), run.mode));
+                  sender.encode(message, run.context(action.micro_batch), run.mode, transport_.frame_check()));
 }
 
 void Executor::receive(const Action& action, Run& run) {

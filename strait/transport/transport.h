@@ -40,7 +40,7 @@ class Transport {
   /// The next message of that tag, at most `bound` bytes. Throws WireError when none comes.
   virtual Buffer receive(Tag tag, size_t bound) = 0;
 
-  /// Whether received frames must have their checksum verified.
+  /// Whether frames need a checksum on their way.
   virtual FrameCheck frame_check() const { return FrameCheck::verify; }
 };
 

@@ -34,19 +34,20 @@ struct FrameHeader {
   bool operator==(const FrameHeader&) const = default;
 };
 
+/// Whether a frame's checksum counts. A frame that never leaves the process may be trusted to be the one
+/// that was sealed; its checksum is zero.
+enum class FrameCheck : uint8_t { verify, trust };
+
 /// Completes a frame whose payload already stands at frame[kFrameHeaderSize...]: writes the header and
 /// the checksum. `header.payload_size` is set from the span.
-void seal_frame(std::span<std::byte> frame, FrameHeader header);
+void seal_frame(std::span<std::byte> frame, FrameHeader header, FrameCheck check = FrameCheck::verify);
 
 struct Frame {
   FrameHeader header;
   std::span<const std::byte> payload;  ///< aliases the parsed bytes
 };
 
-enum class FrameCheck : uint8_t { verify, trust };
-
-/// Checks magic, version, reserved bytes, direction, length and checksum; throws WireError. A frame that
-/// never left the process may be trusted to be the one that was sealed.
+/// Checks magic, version, reserved bytes, direction, length and checksum; throws WireError.
 Frame parse_frame(std::span<const std::byte> bytes, FrameCheck check = FrameCheck::verify);
 
 /// Throws WireError that names the first field in which the header differs from what the receiver's

@@ -54,6 +54,13 @@ TEST(Frame, EveryTruncationAndExtensionIsNoticed) {
   EXPECT_THROW(parse_frame(bytes), WireError);
 }
 
+TEST(Frame, ATrustedFrameCarriesNoChecksum) {
+  auto bytes = sealed(20);
+  seal_frame(bytes, kHeader, FrameCheck::trust);
+  EXPECT_EQ(parse_frame(bytes, FrameCheck::trust).header.sequence, kHeader.sequence);
+  EXPECT_THROW(parse_frame(bytes), WireError);
+}
+
 TEST(Frame, ExpectationNamesTheFieldThatDiffers) {
   const std::vector<std::pair<std::string, std::function<void(FrameHeader&)>>> changes = {
       {"codec", [](auto& h) { h.codec = 1; }},
