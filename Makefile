@@ -3,7 +3,7 @@
 SECONDS_PER_FUZZER ?= 60
 
 help:
-	@echo "make demo    run experiments/demo.toml and write its report to runs/demo"
+	@echo "make demo    train the variants of experiments/demo.toml into runs/demo, print a table"
 	@echo "make build   build everything into build/"
 	@echo "make test    all tests, and the light ones again with ASan and UBSan"
 	@echo "make bench   run the benchmarks"
@@ -41,7 +41,7 @@ lint: build
 fuzz: setup
 	fuzz/run $(SECONDS_PER_FUZZER)
 
-clean: setup
+clean:
 	rm -rf build build-debug build-asan build-fuzz build-tidy
 
 .PHONY: help setup build demo test bench format lint fuzz clean

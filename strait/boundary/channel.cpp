@@ -14,7 +14,7 @@ std::string describe(const ChannelSpec& spec, const MessageContext& context) {
 }
 
 /// The link whose numbers stand in the frame header for a message of this mode.
-const Link& link_for(const ChannelSpec& spec, const EvaluationLinks& others, MessageMode mode) {
+const Link& link_for(const ChannelSpec& spec, const OtherLinks& others, MessageMode mode) {
   if (!mode.compressed) return *others.uncompressed;
   return mode.training || spec.frozen_evaluation ? *spec.link : *others.bare;
 }
@@ -41,7 +41,7 @@ Traffic& Traffic::operator+=(const Traffic& other) {
   return *this;
 }
 
-EvaluationLinks::EvaluationLinks(const ChannelSpec& spec)
+OtherLinks::OtherLinks(const ChannelSpec& spec)
     : uncompressed(make_link("none", make_codec("none"))),
       bare(make_link("none", make_codec(spec.link->codec().spec()))) {}
 

@@ -40,8 +40,8 @@ struct ChannelSpec {
 };
 
 /// The links that a channel uses besides the trained one, the same at both ends.
-struct EvaluationLinks {
-  explicit EvaluationLinks(const ChannelSpec& spec);
+struct OtherLinks {
+  explicit OtherLinks(const ChannelSpec& spec);
   std::shared_ptr<const Link> uncompressed;
   std::shared_ptr<const Link> bare;
 };
@@ -63,7 +63,7 @@ class Sender {
 
  private:
   ChannelSpec spec_;
-  EvaluationLinks others_;
+  OtherLinks others_;
   std::unique_ptr<Encoder> encoder_;
   std::unique_ptr<Encoder> uncompressed_;
   std::unique_ptr<Encoder> bare_;
@@ -91,7 +91,7 @@ class Receiver {
 
  private:
   ChannelSpec spec_;
-  EvaluationLinks others_;
+  OtherLinks others_;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<Decoder> uncompressed_;
   std::unique_ptr<Decoder> bare_;
