@@ -16,6 +16,13 @@ namespace strait::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// One message to send.
+struct Message {
+  at::Tensor x;
+  std::vector<int64_t> ids;  ///< of its samples; empty where the file has none
+};
+
 struct Delivery {
   at::Tensor received;
   Traffic traffic;
@@ -27,11 +34,11 @@ class Wire {
   Wire(const std::string& codec, const std::string& feedback)
       : sender_(spec(codec, feedback)), receiver_(spec(codec, feedback)) {}
 
-  Delivery send(const at::Tensor& x) {
-    const MessageContext context{.step = step_++};
+  Delivery send(const Message& message) {
+    const MessageContext context{.step = step_++, .ids = message.ids};
     Delivery delivery;
-    Buffer frame = sender_.encode(x, context, {});
-    delivery.received = receiver_.decode(std::move(frame), meta_of(x), context, {});
+    Buffer frame = sender_.encode(message.x, context, {});
+    delivery.received = receiver_.decode(std::move(frame), meta_of(message.x), context, {});
     delivery.traffic = sender_.take_traffic();
     delivery.traffic += receiver_.take_traffic();
     return delivery;
@@ -113,28 +120,55 @@ std::string type_name(const at::Tensor& tensor) {
   }
 }
 
-/// Checks that the file holds nothing but messages and gives them in their order. Sample ids (`ids.N`) are
-/// for feedback that keeps a buffer a sample; no other has a use for them.
-std::vector<at::Tensor> messages_of(const TensorFile& file, const std::string& path) {
+/// The message's position that a tensor is named for: `N` or, with the prefix, `ids.N`.
+size_t position_of(const std::string& name, const std::string& prefix, size_t messages, const std::string& path) {
+  for (size_t position = 0; position < messages; ++position) {
+    if (prefix + std::to_string(position) == name) return position;
+  }
+  throw InputError("{}: tensor \"{}\": expected {} messages named \"0\" to \"{}\"", path, name, messages,
+                   messages - 1);
+}
+
+void check_message(const std::string& name, const at::Tensor& x, const std::string& path) {
+  if (x.scalar_type() != at::kFloat) {
+    throw InputError("{}: tensor \"{}\": expected float32, found {}", path, name, type_name(x));
+  }
+  if (x.dim() == 0) {
+    throw InputError("{}: tensor \"{}\": expected at least one dimension, found a scalar", path, name);
+  }
+}
+
+std::vector<int64_t> ids_of(const std::string& name, const at::Tensor& ids, const at::Tensor& x,
+                            const std::string& path) {
+  if (ids.scalar_type() != at::kLong || ids.dim() != 1 || ids.size(0) != x.size(0)) {
+    throw InputError("{}: tensor \"{}\": expected int64 of length {}, found {} of {} dimensions and {} elements",
+                     path, name, x.size(0), type_name(ids), ids.dim(), ids.numel());
+  }
+  return {ids.data_ptr<int64_t>(), ids.data_ptr<int64_t>() + ids.numel()};
+}
+
+/// The messages in their order with their sample ids. Checks that the file holds nothing else, and that the
+/// ids are there when they are needed.
+std::vector<Message> messages_of(const TensorFile& file, const std::string& path, bool needs_ids) {
+  const std::string prefix = "ids.";
   if (file.tensors.empty()) throw InputError("{}: expected a tensor \"0\", found no tensors", path);
-  const auto is_ids = [](const auto& entry) { return entry.first.starts_with("ids."); };
+  const auto is_ids = [&](const auto& entry) { return entry.first.starts_with(prefix); };
   const auto others = static_cast<size_t>(std::ranges::count_if(file.tensors, is_ids));
-  std::vector<at::Tensor> messages(file.tensors.size() - others);
-  for (const auto& [name, tensor] : file.tensors) {
-    if (name.starts_with("ids.")) continue;
-    size_t position = 0;
-    while (position < messages.size() && std::to_string(position) != name) ++position;
-    if (position == messages.size()) {
-      throw InputError("{}: tensor \"{}\": expected {} messages named \"0\" to \"{}\"", path, name,
-                       messages.size(), messages.size() - 1);
-    }
-    if (tensor.scalar_type() != at::kFloat) {
-      throw InputError("{}: tensor \"{}\": expected float32, found {}", path, name, type_name(tensor));
-    }
-    if (tensor.dim() == 0) {
-      throw InputError("{}: tensor \"{}\": expected at least one dimension, found a scalar", path, name);
-    }
-    messages[position] = tensor;
+  std::vector<Message> messages(file.tensors.size() - others);
+  for (const auto& entry : file.tensors) {
+    if (is_ids(entry)) continue;
+    check_message(entry.first, entry.second, path);
+    messages[position_of(entry.first, "", messages.size(), path)].x = entry.second;
+  }
+  for (const auto& entry : file.tensors) {
+    if (!is_ids(entry)) continue;
+    Message& message = messages[position_of(entry.first, prefix, messages.size(), path)];
+    message.ids = ids_of(entry.first, entry.second, message.x, path);
+  }
+  for (size_t i = 0; needs_ids && i < messages.size(); ++i) {
+    if (messages[i].ids.size() == static_cast<size_t>(messages[i].x.size(0))) continue;
+    throw InputError("{}: tensor \"ids.{}\": expected int64 of length {}, the samples of message {}, found none",
+                     path, i, messages[i].x.size(0), i);
   }
   return messages;
 }
@@ -175,7 +209,7 @@ std::string report(const std::vector<Cost>& costs, const Cost& total, bool json)
 
 int run_codec_apply(const CodecApplyOptions& options) {
   Wire wire(options.codec, options.feedback);
-  const auto messages = messages_of(read_safetensors(options.in), options.in);
+  const auto messages = messages_of(read_safetensors(options.in), options.in, options.feedback == "aq-sgd");
   TensorFile received;
   std::vector<Cost> costs;
   Cost total;
@@ -184,7 +218,7 @@ int run_codec_apply(const CodecApplyOptions& options) {
     try {
       const Delivery delivery = wire.send(messages[i]);
       received.tensors.emplace_back(name, delivery.received);
-      costs.push_back(cost_of(name, messages[i], delivery));
+      costs.push_back(cost_of(name, messages[i].x, delivery));
     } catch (const NumericError& error) {
       // Here it is the input that is wrong, not a training run that has diverged.
       throw InputError("{}: tensor \"{}\": {}", options.in, name, error.what());

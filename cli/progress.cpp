@@ -53,6 +53,12 @@ void Progress::on_batch(int epoch, const char* phase, int64_t done, int64_t tota
   since_drawn_ = Stopwatch();
 }
 
+void Progress::on_note(const std::string& line) {
+  clear_bar();
+  print(fmt::format("{}{}\n", label_, line));
+  flush_output();
+}
+
 void Progress::on_epoch(const EpochMetrics& metrics) {
   clear_bar();
   const Traffic activations = metrics.total(Direction::activation);

@@ -20,6 +20,9 @@ struct Boundary {
   /// Throws InputError when a codec or feedback name of the options is wrong.
   Boundary(std::string name, uint16_t index, const CompressionOptions& options, Local local);
 
+  /// Says which samples the batch after the next one has.
+  void expect(std::span<const int64_t> ids);
+
   std::string name;
   std::optional<Sender> activation_sender;
   std::optional<Receiver> activation_receiver;

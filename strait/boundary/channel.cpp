@@ -30,6 +30,17 @@ FrameHeader header_for(const ChannelSpec& spec, const Link& link, const MessageC
           .payload_size = 0};
 }
 
+/// Adds what the channel itself knows to what the executor says of a message.
+MessageContext complete(MessageContext context, const ChannelSpec& spec, MessageMode mode) {
+  context.boundary = spec.boundary;
+  context.direction = spec.direction;
+  if (spec.kept && mode.training && mode.compressed) {
+    IndexSet& kept = (*spec.kept)[context.micro_batch];
+    context.kept = &kept;
+  }
+  return context;
+}
+
 }  // namespace
 
 Traffic& Traffic::operator+=(const Traffic& other) {
@@ -45,17 +56,19 @@ OtherLinks::OtherLinks(const ChannelSpec& spec)
     : uncompressed(make_link("none", make_codec("none"))),
       bare(make_link("none", make_codec(spec.link->codec().spec()))) {}
 
-Sender::Sender(ChannelSpec spec)
+Sender::Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder)
     : spec_(std::move(spec)),
       others_(spec_),
-      encoder_(spec_.link->make_encoder()),
+      encoder_(std::move(encoder)),
       uncompressed_(others_.uncompressed->make_encoder()),
-      bare_(others_.bare->make_encoder()) {}
+      bare_(others_.bare->make_encoder()),
+      diagnostics_(spec_.diagnostics) {}
 
 Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode mode, FrameCheck check) {
   const Stopwatch watch;
-  context.boundary = spec_.boundary;
-  context.direction = spec_.direction;
+  context = complete(context, spec_, mode);
+  MessageTrace trace;
+  if (mode.training && diagnostics_.measures(context)) context.trace = &trace;
   const Link& link = link_for(spec_, others_, mode);
   Buffer frame(kFrameHeaderSize + link.payload_size(meta_of(x)).bound);
   frame.resize(frame.capacity());
@@ -78,16 +91,17 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     traffic_.raw_bytes += static_cast<uint64_t>(x.numel()) * sizeof(float);
     traffic_.wire_bytes += frame.size();
     traffic_.encode_seconds += watch.seconds();
+    diagnostics_.add(x, context, trace);
   }
   return frame;
 }
 
 Traffic Sender::take_traffic() { return std::exchange(traffic_, {}); }
 
-Receiver::Receiver(ChannelSpec spec)
+Receiver::Receiver(ChannelSpec spec, std::unique_ptr<Decoder> decoder)
     : spec_(std::move(spec)),
       others_(spec_),
-      decoder_(spec_.link->make_decoder()),
+      decoder_(std::move(decoder)),
       uncompressed_(others_.uncompressed->make_decoder()),
       bare_(others_.bare->make_decoder()) {}
 
@@ -99,8 +113,7 @@ size_t Receiver::frame_bound(const MessageMeta& meta) const {
 at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
                             FrameCheck check) {
   const Stopwatch watch;
-  context.boundary = spec_.boundary;
-  context.direction = spec_.direction;
+  context = complete(context, spec_, mode);
   try {
     const auto owned = std::make_shared<Buffer>(std::move(frame));
     const Frame parsed = parse_frame(owned->bytes(), check);

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
+#include "strait/boundary/diagnostics.h"
+#include "strait/codecs/sparse.h"
 #include "strait/links/link.h"
 
 namespace strait {
@@ -30,6 +33,10 @@ struct Traffic {
   }
 };
 
+/// On one side of a boundary: the positions that the activations of each micro-batch kept, for the gradients
+/// that reuse them.
+using IndexMemory = std::map<uint32_t, IndexSet>;
+
 /// What both ends of one direction of one boundary agree on.
 struct ChannelSpec {
   std::string boundary_name;  ///< the layer after which the network is cut
@@ -37,6 +44,8 @@ struct ChannelSpec {
   Direction direction = Direction::activation;
   std::shared_ptr<const Link> link;
   bool frozen_evaluation = false;  ///< evaluation applies the link with its state read-only, not the bare codec
+  int diagnostics = 0;             ///< measure the messages of every n-th step; 0 = none
+  std::shared_ptr<IndexMemory> kept = nullptr;  ///< of this end's side, where gradients reuse indices
 };
 
 /// The links that a channel uses besides the trained one, the same at both ends.
@@ -49,14 +58,22 @@ struct OtherLinks {
 /// The sending end of a channel: turns tensors into sealed frames.
 class Sender {
  public:
-  explicit Sender(ChannelSpec spec);
+  /// The encoder is one end of the spec's link, made by it.
+  Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder);
+  explicit Sender(const ChannelSpec& spec) : Sender(spec, spec.link->make_encoder()) {}
 
   /// Encodes the next message. `context` needs no boundary and direction. Throws NumericError that names
   /// boundary, direction, micro-batch and step; no state has changed then.
   Buffer encode(const at::Tensor& x, MessageContext context, MessageMode mode,
                 FrameCheck check = FrameCheck::verify);
 
+  /// Says which samples the batch after the next one has.
+  void expect(std::span<const int64_t> ids) { encoder_->expect(ids); }
+
   void visit_state(StateVisitor& visitor) { encoder_->visit_state(visitor); }
+
+  /// What was measured since the last call; nothing unless the spec asks for it.
+  std::optional<Diagnostics> take_diagnostics() { return diagnostics_.take(); }
 
   /// messages, raw_bytes, wire_bytes and encode_seconds since the last call.
   Traffic take_traffic();
@@ -69,12 +86,15 @@ class Sender {
   std::unique_ptr<Encoder> bare_;
   uint64_t sequence_ = 0;
   Traffic traffic_;
+  DiagnosticsRecorder diagnostics_;
 };
 
 /// The receiving end of a channel: checks frames and turns them into tensors.
 class Receiver {
  public:
-  explicit Receiver(ChannelSpec spec);
+  /// The decoder is one end of the spec's link, made by it.
+  Receiver(ChannelSpec spec, std::unique_ptr<Decoder> decoder);
+  explicit Receiver(const ChannelSpec& spec) : Receiver(spec, spec.link->make_decoder()) {}
 
   /// Bytes of the largest frame that a message of this shape can have in any mode.
   size_t frame_bound(const MessageMeta& meta) const;
@@ -83,6 +103,8 @@ class Receiver {
   /// and direction.
   at::Tensor decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
                     FrameCheck check = FrameCheck::verify);
+
+  void expect(std::span<const int64_t> ids) { decoder_->expect(ids); }
 
   void visit_state(StateVisitor& visitor) { decoder_->visit_state(visitor); }
 

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "strait/links/options.h"
+
 namespace strait {
 
 /// How one direction of every boundary is compressed.
@@ -16,10 +18,17 @@ struct LinkOptions {
 struct CompressionOptions {
   LinkOptions activations;
   LinkOptions gradients;
+  bool reuse_indices = false;        ///< gradients keep the positions that the activations kept
+  StoreOptions store;                ///< of aq-sgd
   int start_epoch = 0;               ///< epochs before this one train without compression
   std::string evaluation = "plain";  ///< plain: the bare operator; frozen: the link with its state read-only
+  int diagnostics = 0;               ///< measure the messages of every n-th step; 0 = none
 
   bool operator==(const CompressionOptions&) const = default;
 };
+
+/// Checks what the links, the codecs and the number of micro-batches ask of one another. Throws InputError
+/// `KEY: ...` with the key under [compression].
+void check(const CompressionOptions& options, int micro_batches);
 
 }  // namespace strait

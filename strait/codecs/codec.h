@@ -23,6 +23,8 @@ struct PayloadSize {
   bool exact = false;
 };
 
+class Selective;
+
 /// A stateless compression operator: a pure function of its parameters, the tensor and, where it draws
 /// random numbers, the message's context. Immutable, so that both ends and all threads may share one.
 ///
@@ -56,6 +58,9 @@ class Codec {
   /// True when what the receiver sees of a row depends on that row and its place in the batch only, so that
   /// one micro-batch or several give the same numbers. False promises nothing.
   virtual bool is_row_wise() const { return false; }
+
+  /// Not null for a codec that keeps k of n elements.
+  virtual const Selective* selective() const { return nullptr; }
 
  protected:
   Codec() = default;

@@ -2,11 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "strait/wire/frame.h"
 
 namespace strait {
+
+struct IndexSet;
+struct MessageTrace;
 
 /// What both ends of a boundary know about a message before it is sent. All messages are float32.
 struct MessageMeta {
@@ -34,6 +38,16 @@ struct MessageContext {
   uint64_t step = 0;         ///< optimizer steps taken before the batch
   uint32_t micro_batch = 0;  ///< position in the batch; not part of any random key
   size_t first_row = 0;      ///< row of the batch at which the message's first sample stands
+
+  /// The samples' indices in the training set, one a row, where they are known: in training.
+  std::span<const int64_t> ids = {};
+
+  /// Set where the positions that the message keeps matter to another message: a codec that selects
+  /// positions leaves them there, a link that reuses positions finds them there.
+  IndexSet* kept = nullptr;
+
+  /// Set where somebody measures: a link's encoder leaves there what it knows of the message.
+  MessageTrace* trace = nullptr;
 };
 
 }  // namespace strait

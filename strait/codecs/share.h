@@ -17,6 +17,11 @@ class Share {
   /// ceil(p * n) in integer arithmetic; 1..n for 1 <= n < 2^32.
   size_t of(size_t n) const { return (numerator_ * n + denominator_ - 1) / denominator_; }
 
+  /// Equal as numbers: 0.1 and 0.10 are.
+  bool operator==(const Share& other) const {
+    return numerator_ * other.denominator_ == other.numerator_ * denominator_;
+  }
+
  private:
   Share(uint64_t numerator, uint64_t denominator) : numerator_(numerator), denominator_(denominator) {}
 

@@ -2,12 +2,11 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <limits>
-#include <vector>
+#include <optional>
 
-#include "strait/codecs/codec.h"
-#include "strait/codecs/share.h"
-#include "strait/codecs/sparse.h"
+#include "strait/codecs/selective.h"
 #include "strait/kernels/select.h"
 
 namespace strait {
@@ -15,14 +14,15 @@ namespace {
 
 /// The k = ceil(p * n) elements of largest magnitude of each sample, or of the tensor; the others become 0
 /// (docs/operators.md, "topk").
-class TopK : public Codec {
+class TopK : public Codec, public Selective {
  public:
-  TopK(Share share, bool per_sample, SparseFormat format)
-      : share_(share), per_sample_(per_sample), format_(std::move(format)) {}
+  TopK(Selection selection, std::shared_ptr<const SparseFormat> format, std::optional<Half> half = {})
+      : selection_(selection), format_(std::move(format)), half_(half) {}
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& /*context*/) const override {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
     const SparseShape shape = shape_of(meta_of(x));
+    if (shape.k == 0) return at::zeros_like(x, at::MemoryFormat::Contiguous);
     const auto n = static_cast<int64_t>(shape.n);
     const at::Tensor groups = x.contiguous().view({static_cast<int64_t>(shape.groups), n});
     // Keys are distinct: magnitude first, then the lower index, so any order of comparison agrees.
@@ -30,48 +30,70 @@ class TopK : public Codec {
     const at::Tensor from_last = at::arange(n - 1, -1, -1, x.options().dtype(at::kLong));
     const at::Tensor keys = magnitude.bitwise_left_shift(32).bitwise_or(from_last);
     const at::Tensor kept = std::get<1>(keys.topk(static_cast<int64_t>(shape.k), 1, true, /*sorted=*/false));
-    const at::Tensor values = format_.values().reconstruct(groups.gather(1, kept));
+    const at::Tensor values = format_->values().reconstruct(groups.gather(1, kept));
     return at::zeros_like(groups).scatter(1, kept, values).view(x.sizes());
   }
 
-  bool is_row_wise() const override { return per_sample_; }
+  bool is_row_wise() const override { return selection_.per_sample; }
+
+  const Selective* selective() const override { return this; }
+  Selection selection() const override { return selection_; }
+  const SparseFormat& format() const override { return *format_; }
+  std::shared_ptr<const Codec> half(Half half) const override {
+    return std::make_shared<TopK>(selection_, format_, half);
+  }
+  SparseShape shape_of(const MessageMeta& meta) const override {
+    const size_t groups = selection_.per_sample ? meta.rows() : 1;
+    const size_t n = selection_.per_sample ? meta.row_size() : meta.elements();
+    STRAIT_CHECK(n <= std::numeric_limits<uint32_t>::max(), "topk cannot select among {} elements", n);
+    const size_t k = selection_.share.of(n);
+    return {groups, n, half_ ? (k + (*half_ == Half::larger ? 1 : 0)) / 2 : k};
+  }
 
  protected:
-  PayloadSize do_payload_size(const MessageMeta& meta) const override { return format_.size(shape_of(meta)); }
+  PayloadSize do_payload_size(const MessageMeta& meta) const override {
+    const SparseShape shape = shape_of(meta);
+    return shape.k == 0 ? PayloadSize{0, true} : format_->size(shape);
+  }
 
-  void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& /*context*/,
+  void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
                  ByteWriter& out) const override {
     // A value that is not finite is among the largest, so the kept values tell for all.
     const SparseShape shape = shape_of(meta);
-    std::vector<uint64_t> masks;
-    if (shape.k < shape.n) {
-      const size_t words = shape.mask_words();
-      masks.resize(shape.groups * words);
-      const auto scratch = std::make_unique<kernels::SelectScratch>();
-      for (size_t group = 0; group < shape.groups; ++group) {
-        kernels::select_largest(x.subspan(group * shape.n, shape.n), shape.k, *scratch,
-                                std::span(masks).subspan(group * words, words));
-      }
-    }
-    format_.write(x, masks, shape, out);
+    if (shape.k == 0) return;
+    IndexSet kept = select(x, shape);
+    format_->write(x, kept, out);
+    if (context.kept != nullptr) *context.kept = std::move(kept);
   }
 
-  void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& /*context*/,
+  void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
                  std::span<float> out) const override {
-    format_.read(in, shape_of(meta), out);
+    const SparseShape shape = shape_of(meta);
+    if (shape.k == 0) {
+      std::ranges::fill(out, 0.0F);
+      return;
+    }
+    IndexSet kept = format_->read(in, shape, out);
+    if (context.kept != nullptr) *context.kept = std::move(kept);
   }
 
  private:
-  SparseShape shape_of(const MessageMeta& meta) const {
-    const size_t groups = per_sample_ ? meta.rows() : 1;
-    const size_t n = per_sample_ ? meta.row_size() : meta.elements();
-    STRAIT_CHECK(n <= std::numeric_limits<uint32_t>::max(), "topk cannot select among {} elements", n);
-    return {groups, n, share_.of(n)};
+  static IndexSet select(std::span<const float> x, const SparseShape& shape) {
+    IndexSet kept{shape, {}};
+    if (shape.k == shape.n) return kept;
+    const size_t words = shape.mask_words();
+    kept.masks.resize(shape.groups * words);
+    const auto scratch = std::make_unique<kernels::SelectScratch>();
+    for (size_t group = 0; group < shape.groups; ++group) {
+      kernels::select_largest(x.subspan(group * shape.n, shape.n), shape.k, *scratch,
+                              std::span(kept.masks).subspan(group * words, words));
+    }
+    return kept;
   }
 
-  Share share_;
-  bool per_sample_;
-  SparseFormat format_;
+  Selection selection_;
+  std::shared_ptr<const SparseFormat> format_;
+  std::optional<Half> half_;  ///< set: a half of the k that the share gives
 };
 
 IndexCode parse_index(CodecSpec& spec) {
@@ -95,7 +117,8 @@ std::unique_ptr<Codec> make_topk(CodecSpec spec) {
   if (!values) spec.reject("values", name, "fp32, fp16, bf16 or quant:b with b from 1 to 8");
   const IndexCode index = parse_index(spec);
   spec.finish();
-  return std::make_unique<TopK>(*share, scope == "sample", SparseFormat(index, std::move(values)));
+  return std::make_unique<TopK>(Selective::Selection{*share, scope == "sample"},
+                                std::make_shared<SparseFormat>(index, std::move(values)));
 }
 
 }  // namespace strait

@@ -30,6 +30,12 @@ int64_t Loader::batches() const {
   return samples / pass_.batch_size + (samples % pass_.batch_size != 0 ? 1 : 0);
 }
 
+std::vector<int64_t> Loader::next_ids() const {
+  const auto left = std::span(pass_.order).subspan(taken_);
+  const auto batch = left.first(std::min(left.size(), static_cast<size_t>(pass_.batch_size)));
+  return {batch.begin(), batch.end()};
+}
+
 std::optional<Batch> Loader::next() {
   std::unique_lock lock(mutex_);
   if (ready_.empty() && !finished_) {
@@ -43,6 +49,7 @@ std::optional<Batch> Loader::next() {
   }
   std::optional<Batch> batch(std::move(ready_.front()));
   ready_.pop_front();
+  taken_ += batch->ids.size();
   lock.unlock();
   changed_.notify_all();
   return batch;

@@ -35,6 +35,9 @@ class Loader {
   /// The next batch, or nothing after the last. Rethrows what the data set threw.
   std::optional<Batch> next();
 
+  /// The samples of the batch that next() gives next; empty after the last.
+  std::vector<int64_t> next_ids() const;
+
   /// Time that next() spent waiting for the data, all calls together.
   double waited_seconds() const { return waited_seconds_; }
 
@@ -50,6 +53,7 @@ class Loader {
   bool stopped_ = false;
   bool finished_ = false;
   double waited_seconds_ = 0;
+  size_t taken_ = 0;  ///< samples handed out; of the consumer's thread
   std::thread thread_;
 };
 

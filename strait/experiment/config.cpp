@@ -90,6 +90,8 @@ std::string config_hash(const Config& config) {
   Config rest = config;
   rest.name.clear();
   rest.data.root.clear();
+  rest.compression.store.place.clear();
+  rest.compression.store.folder.clear();
   const std::string text = to_toml(rest);
   return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
 }

@@ -42,7 +42,7 @@ Config parse_config(std::string_view text, const std::string& source_name,
 std::string to_toml(const Config& config);
 
 /// 16 hex digits that two configurations share when their runs compute the same: of the resolved text
-/// without name and data.root.
+/// without the name and without where data and stores lie.
 std::string config_hash(const Config& config);
 
 /// The folder that holds the data sets where nothing says otherwise: STRAIT_DATA, or "data".

@@ -45,8 +45,13 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("compression.activations.feedback", compression.activations.feedback, feedback());
   visit("compression.gradients.codec", compression.gradients.codec, codec_spec());
   visit("compression.gradients.feedback", compression.gradients.feedback, feedback());
+  visit("compression.reuse_indices", compression.reuse_indices, yes_or_no());
+  visit("compression.store.place", compression.store.place, one_of({"memory", "file"}));
+  visit("compression.store.format", compression.store.format, one_of({"fp32", "bf16", "quant:8"}));
+  visit("compression.store.folder", compression.store.folder, path_text());
   visit("compression.start_epoch", compression.start_epoch, at_least(0));
   visit("compression.evaluation", compression.evaluation, one_of({"plain", "frozen"}));
+  visit("compression.diagnostics", compression.diagnostics, at_least(0));
 }
 
 }  // namespace strait

@@ -96,6 +96,13 @@ std::string read(const TomlNode& node, T& field, const Rule<int64_t>& rule) {
   return "";
 }
 
+std::string read(const TomlNode& node, bool& field, const Rule<bool>& rule) {
+  const auto* value = node.get<bool>();
+  if (value == nullptr) return mismatch("true or false", node);
+  field = *value;
+  return rule(field);
+}
+
 std::string read(const TomlNode& node, double& field, const Rule<double>& rule) {
   if (const auto* integer = node.get<int64_t>()) {
     field = static_cast<double>(*integer);
@@ -127,8 +134,20 @@ std::string read(const TomlNode& node, std::vector<std::string>& field,
   return rule(field);
 }
 
+/// check() of the compression, with the place of the key that its complaint begins with.
+void check_compression(const Config& config, const TomlTable& root) {
+  try {
+    check(config.compression, config.pipeline.micro_batches);
+  } catch (const InputError& error) {
+    const std::string complaint = error.what();
+    const auto* node = find(root, complaint.substr(0, complaint.find(':')));
+    throw InputError("{}: {}", node == nullptr ? "default" : node->origin.text(), complaint);
+  }
+}
+
 /// Checks that no single key can fulfil alone.
 void check_together(const Config& config, const TomlTable& root) {
+  check_compression(config, root);
   if (config.pipeline.micro_batches <= config.data.batch_size) return;
   const auto* micro_batches = find(root, "pipeline.micro_batches");
   const auto* node = micro_batches != nullptr ? micro_batches : find(root, "data.batch_size");

@@ -60,6 +60,10 @@ Rule<double> below_one() {
   return real("a number >= 0 and < 1", [](double value) { return value >= 0 && value < 1; });
 }
 
+Rule<bool> yes_or_no() {
+  return [](const bool&) { return ""; };
+}
+
 Rule<std::string> path_text() {
   return [](const std::string& path) { return is_toml_text(path) ? "" : "expected a path in UTF-8"; };
 }
@@ -85,7 +89,8 @@ Rule<std::string> codec_spec() {
 }
 
 Rule<std::string> feedback() {
-  return [](const std::string& name) { return complaint_of([&] { make_link(name, make_codec("none")); }); };
+  // A codec that every link can serve; check() sees to the one that is meant.
+  return [](const std::string& name) { return complaint_of([&] { make_link(name, make_codec("topk:1")); }); };
 }
 
 Rule<std::vector<std::string>> distinct_names() {

@@ -26,6 +26,7 @@ class RecordingObserver : public TrainObserver {
     outcome_.epochs.push_back(metrics);
     next_.on_epoch(metrics);
   }
+  void on_note(const std::string& line) override { next_.on_note(line); }
   bool should_stop() override { return next_.should_stop(); }
 
  private:
@@ -70,6 +71,12 @@ void add_epoch(const nlohmann::json& epoch, RunSummary& summary) {
   summary.ratio = wire == 0 ? 1 : raw / wire;
 }
 
+/// A store without a folder of its own lies in the run's.
+Config with_store_in(const std::filesystem::path& folder, Config config) {
+  if (config.compression.store.folder.empty()) config.compression.store.folder = folder.string();
+  return config;
+}
+
 }  // namespace
 
 Trainer make_trainer(const Config& config) {
@@ -87,7 +94,7 @@ Trainer make_trainer(const Config& config) {
 RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, bool replace,
                           TrainObserver& observer) {
   const DataSplits data = load_data(config.data);
-  Trainer trainer = make_trainer(config);
+  Trainer trainer = make_trainer(with_store_in(folder, config));
   RunFolder files(folder,
                   {.name = config.name,
                    .config = to_toml(config),

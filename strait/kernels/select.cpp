@@ -125,4 +125,13 @@ void gather_marked(std::span<const float> x, std::span<const uint64_t> mask, std
   }
 }
 
+void scatter_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out) {
+  std::ranges::fill(out, 0.0F);
+  const float* next = values.data();
+  for (size_t word = 0; word < mask.size(); ++word) {
+    float* part = out.data() + word * 64;
+    for (uint64_t bits = mask[word]; bits != 0; bits &= bits - 1) part[std::countr_zero(bits)] = *next++;
+  }
+}
+
 }  // namespace strait::kernels

@@ -23,4 +23,7 @@ void select_largest(std::span<const float> x, size_t k, SelectScratch& scratch, 
 /// Copies the marked elements in the order of their index. `out` has one element a set bit.
 void gather_marked(std::span<const float> x, std::span<const uint64_t> mask, std::span<float> out);
 
+/// The reverse: puts `values` at the marked positions and +0 everywhere else, in the order of their index.
+void scatter_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out);
+
 }  // namespace strait::kernels

@@ -10,7 +10,10 @@ class EfEncoder : public Encoder {
 
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     const at::Tensor sum = x.to(at::kCPU).add(residual_.rows(meta_of(x), context));
-    residual_.set_rows(sum.sub(encode_and_decode(*codec_, sum, context, out)), context);
+    const at::Tensor received = encode_and_decode(*codec_, sum, context, out);
+    const at::Tensor left = sum.sub(received);
+    if (context.trace != nullptr) *context.trace = {received, left};
+    residual_.set_rows(left, context);
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
     codec_->encode(x.to(at::kCPU).add(residual_.rows(meta_of(x), context)), context, out);
@@ -33,7 +36,7 @@ class Ef : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_ef(std::shared_ptr<const Codec> codec) {
+std::unique_ptr<Link> make_ef(std::shared_ptr<const Codec> codec, const StoreOptions& /*store*/) {
   return std::make_unique<Ef>(std::move(codec));
 }
 

@@ -11,7 +11,9 @@ class Ef21Encoder : public Encoder {
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     const at::Tensor estimate = estimate_.rows(meta_of(x), context);
     const at::Tensor received = encode_and_decode(*codec_, x.to(at::kCPU).sub(estimate), context, out);
-    estimate_.set_rows(estimate.add(received), context);
+    const at::Tensor next = estimate.add(received);
+    if (context.trace != nullptr) context.trace->received = next;
+    estimate_.set_rows(next, context);
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
     codec_->encode(x.to(at::kCPU).sub(estimate_.rows(meta_of(x), context)), context, out);
@@ -59,7 +61,7 @@ class Ef21 : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_ef21(std::shared_ptr<const Codec> codec) {
+std::unique_ptr<Link> make_ef21(std::shared_ptr<const Codec> codec, const StoreOptions& /*store*/) {
   return std::make_unique<Ef21>(std::move(codec));
 }
 

@@ -6,8 +6,15 @@
 #include <vector>
 
 #include "strait/codecs/codec.h"
+#include "strait/links/options.h"
 
 namespace strait {
+
+/// What an encoder tells of a training message to somebody who measures.
+struct MessageTrace {
+  at::Tensor received;  ///< what the receiver will see
+  at::Tensor residual;  ///< what the state holds back for later messages; undefined where it does not
+};
 
 /// Walks the tensors that a half of a link carries from message to message. One listing serves saving and
 /// loading: a saving visitor reads `value`, a loading one replaces it.
@@ -22,11 +29,16 @@ class Encoder {
  public:
   virtual ~Encoder() = default;
 
-  /// Writes the next message of training and moves the state on. When it throws, the state is unchanged.
+  /// Writes the next message of training and moves the state on. Leaves what `context` asks for there. When
+  /// it throws, the state is unchanged.
   virtual void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) = 0;
 
   /// Writes a message with the state as it is and leaves it so; for evaluation.
   virtual void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const = 0;
+
+  /// Says which samples the message after the next one will be of, for a half that keeps something a
+  /// sample and may have to fetch it.
+  virtual void expect(std::span<const int64_t> /*ids*/) {}
 
   virtual void visit_state(StateVisitor& /*visitor*/) {}
 };
@@ -38,7 +50,13 @@ class Decoder {
   virtual at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) = 0;
   virtual at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                                    const MessageContext& context) const = 0;
+  virtual void expect(std::span<const int64_t> /*ids*/) {}
   virtual void visit_state(StateVisitor& /*visitor*/) {}
+};
+
+struct LinkEnds {
+  std::unique_ptr<Encoder> encoder;
+  std::unique_ptr<Decoder> decoder;
 };
 
 /// A feedback scheme around a codec: makes the two halves, which share the codec. Immutable.
@@ -56,11 +74,15 @@ class Link {
   virtual std::unique_ptr<Encoder> make_encoder() const = 0;
   virtual std::unique_ptr<Decoder> make_decoder() const = 0;
 
+  /// Both halves for one process, where every message is decoded before another of the same rows or samples
+  /// is encoded. They may share state and give the same bits as separate ones.
+  virtual LinkEnds make_ends() const { return {make_encoder(), make_decoder()}; }
+
  protected:
   const std::shared_ptr<const Codec>& shared_codec() const { return codec_; }
 
  private:
-  friend std::shared_ptr<const Link> make_link(std::string_view, std::shared_ptr<const Codec>);
+  friend struct LinkInfo;
   std::shared_ptr<const Codec> codec_;
   uint16_t id_ = 0;
 };
@@ -68,10 +90,16 @@ class Link {
 /// The receiving half of links whose receiver sees what the codec decodes.
 std::unique_ptr<Decoder> make_plain_decoder(std::shared_ptr<const Codec> codec);
 
-/// The names that make_link() knows, in the order of link_list.def.
+/// The feedback names that make_link() knows, in the order of link_list.def.
 std::vector<std::string> link_names();
 
-/// Makes the link of a feedback name. Throws InputError with the nearest right name for a misspelt one.
-std::shared_ptr<const Link> make_link(std::string_view feedback, std::shared_ptr<const Codec> codec);
+/// Makes the link of a feedback name; `store` is for one that keeps a buffer a sample. Throws InputError
+/// with the nearest right name for a misspelt one, and for a codec that the link cannot serve.
+std::shared_ptr<const Link> make_link(std::string_view feedback, std::shared_ptr<const Codec> codec,
+                                      const StoreOptions& store = {});
+
+/// Makes the link that sends values at the positions in MessageContext::kept (index reuse). Throws InputError
+/// for a codec that does not select.
+std::shared_ptr<const Link> make_reuse_link(std::shared_ptr<const Codec> codec);
 
 }  // namespace strait

@@ -1,4 +1,4 @@
-#include "strait/links/link.h"
+#include "strait/links/slot_state.h"
 
 namespace strait {
 namespace {
@@ -8,7 +8,11 @@ class PlainEncoder : public Encoder {
   explicit PlainEncoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    codec_->encode(x, context, out);
+    if (context.trace == nullptr) {
+      codec_->encode(x, context, out);
+    } else {
+      context.trace->received = encode_and_decode(*codec_, x, context, out);
+    }
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
     codec_->encode(x, context, out);
@@ -50,7 +54,7 @@ std::unique_ptr<Decoder> make_plain_decoder(std::shared_ptr<const Codec> codec) 
   return std::make_unique<PlainDecoder>(std::move(codec));
 }
 
-std::unique_ptr<Link> make_plain(std::shared_ptr<const Codec> codec) {
+std::unique_ptr<Link> make_plain(std::shared_ptr<const Codec> codec, const StoreOptions& /*store*/) {
   return std::make_unique<Plain>(std::move(codec));
 }
 

@@ -3,17 +3,25 @@
 
 namespace strait {
 
-#define STRAIT_LINK(id, name, symbol) std::unique_ptr<Link> make_##symbol(std::shared_ptr<const Codec> codec);
+#define STRAIT_LINK(id, name, symbol) \
+  std::unique_ptr<Link> make_##symbol(std::shared_ptr<const Codec> codec, const StoreOptions& store);
 #include "strait/links/link_list.def"
 #undef STRAIT_LINK
 
-namespace {
-
+/// One row of link_list.def.
 struct LinkInfo {
   uint16_t id;
   std::string_view name;
-  std::unique_ptr<Link> (*factory)(std::shared_ptr<const Codec> codec);
+  std::unique_ptr<Link> (*factory)(std::shared_ptr<const Codec> codec, const StoreOptions& store);
+
+  std::shared_ptr<const Link> make(std::shared_ptr<const Codec> codec, const StoreOptions& store) const {
+    std::shared_ptr<Link> link = factory(std::move(codec), store);
+    link->id_ = id;
+    return link;
+  }
 };
+
+namespace {
 
 constexpr LinkInfo kLinks[] = {
 #define STRAIT_LINK(id, name, symbol) {id, name, &make_##symbol},
@@ -31,25 +39,34 @@ constexpr bool rows_are_distinct() {
 }
 static_assert(rows_are_distinct(), "two rows of link_list.def have the same id or name");
 
+/// A row that is no feedback scheme of its own.
+constexpr std::string_view kReuse = "reuse";
+
 }  // namespace
 
 std::vector<std::string> link_names() {
   std::vector<std::string> names;
-  for (const auto& info : kLinks) names.emplace_back(info.name);
+  for (const auto& info : kLinks) {
+    if (info.name != kReuse) names.emplace_back(info.name);
+  }
   return names;
 }
 
-std::shared_ptr<const Link> make_link(std::string_view feedback, std::shared_ptr<const Codec> codec) {
+std::shared_ptr<const Link> make_link(std::string_view feedback, std::shared_ptr<const Codec> codec,
+                                      const StoreOptions& store) {
   for (const auto& info : kLinks) {
-    if (info.name == feedback) {
-      auto link = info.factory(std::move(codec));
-      link->id_ = info.id;
-      return link;
-    }
+    if (info.name == feedback && info.name != kReuse) return info.make(std::move(codec), store);
   }
   const auto names = link_names();
   throw InputError("unknown feedback \"{}\"{}; expected one of: {}", feedback, suggestion(feedback, names),
                    list_of(names));
+}
+
+std::shared_ptr<const Link> make_reuse_link(std::shared_ptr<const Codec> codec) {
+  for (const auto& info : kLinks) {
+    if (info.name == kReuse) return info.make(std::move(codec), {});
+  }
+  throw InternalError("link_list.def has no row {}", kReuse);
 }
 
 }  // namespace strait

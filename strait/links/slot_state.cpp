@@ -34,10 +34,9 @@ void SlotState::set_rows(const at::Tensor& value, const MessageContext& context)
 
 at::Tensor encode_and_decode(const Codec& codec, const at::Tensor& x, const MessageContext& context,
                              ByteWriter& out) {
-  const std::span<const std::byte> space = out.rest();
-  const size_t before = out.used();
-  codec.encode(x, context, out);
-  ByteReader in(space.first(out.used() - before));
+  ByteWriter part(out.rest());
+  codec.encode(x, context, part);
+  ByteReader in(out.claim(part.used()));
   return codec.decode(in, meta_of(x), context);
 }
 

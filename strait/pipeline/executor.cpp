@@ -38,6 +38,9 @@ struct Executor::Run {
     context.step = batch.step;
     context.micro_batch = static_cast<uint32_t>(micro_batch);
     context.first_row = static_cast<size_t>(first_row(micro_batch));
+    if (!batch.ids.empty()) {
+      context.ids = std::span(batch.ids).subspan(context.first_row, static_cast<size_t>(rows_of(micro_batch)));
+    }
     return context;
   }
 };
@@ -80,6 +83,9 @@ Executor::Executor(Setup setup, Transport& transport)
 }
 
 StepResult Executor::train(const StepInput& batch, bool compressed) {
+  if (compressed) {
+    for (Boundary& boundary : boundaries_) boundary.expect(batch.next_ids);
+  }
   return execute(batch, {.training = true, .compressed = compressed});
 }
 

@@ -28,6 +28,10 @@ struct StepInput {
   at::Tensor inputs;   ///< [B, ...]
   at::Tensor targets;  ///< [B]
   uint64_t step = 0;   ///< optimizer steps taken before this batch
+
+  /// In training, the samples' indices in the training set; for links that keep something a sample.
+  std::vector<int64_t> ids = {};
+  std::vector<int64_t> next_ids = {};  ///< of the batch after this one, where they are known
 };
 
 /// Runs plans: every action in order, with boundaries and transport between the stages. The one place

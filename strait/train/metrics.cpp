@@ -1,5 +1,7 @@
 #include "strait/train/metrics.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace strait {
@@ -9,13 +11,30 @@ using nlohmann::json;
 
 json score_json(const Score& score) { return {{"loss", score.loss}, {"accuracy", score.accuracy}}; }
 
-json traffic_json(const Traffic& traffic) {
-  return {{"messages", traffic.messages},
-          {"raw_bytes", traffic.raw_bytes},
-          {"wire_bytes", traffic.wire_bytes},
-          {"ratio", traffic.ratio()},
-          {"encode_seconds", traffic.encode_seconds},
-          {"decode_seconds", traffic.decode_seconds}};
+json number_or_null(const std::optional<double>& number) { return number ? json(*number) : json(); }
+
+json diagnostics_json(const Diagnostics& diagnostics) {
+  json quantiles;
+  for (size_t i = 0; i < Diagnostics::kShares.size(); ++i) {
+    quantiles[fmt::format("{}", Diagnostics::kShares[i])] = diagnostics.quantiles[i];
+  }
+  return {{"messages", diagnostics.messages},
+          {"zeros", diagnostics.zeros},
+          {"quantiles", std::move(quantiles)},
+          {"relative_error", diagnostics.relative_error},
+          {"cosine", number_or_null(diagnostics.cosine)},
+          {"residual_norm", number_or_null(diagnostics.residual_norm)}};
+}
+
+json traffic_json(const Traffic& traffic, const std::optional<Diagnostics>& diagnostics) {
+  json all = {{"messages", traffic.messages},
+              {"raw_bytes", traffic.raw_bytes},
+              {"wire_bytes", traffic.wire_bytes},
+              {"ratio", traffic.ratio()},
+              {"encode_seconds", traffic.encode_seconds},
+              {"decode_seconds", traffic.decode_seconds}};
+  if (diagnostics) all["diagnostics"] = diagnostics_json(*diagnostics);
+  return all;
 }
 
 }  // namespace
@@ -42,8 +61,8 @@ json to_json(const EpochMetrics& metrics) {
   json boundaries = json::array();
   for (const auto& boundary : metrics.boundaries) {
     boundaries.push_back({{"name", boundary.name},
-                          {"activations", traffic_json(boundary.activations)},
-                          {"gradients", traffic_json(boundary.gradients)}});
+                          {"activations", traffic_json(boundary.activations, boundary.activation_diagnostics)},
+                          {"gradients", traffic_json(boundary.gradients, boundary.gradient_diagnostics)}});
   }
   return {{"epoch", metrics.epoch},
           {"steps", metrics.steps},

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct BoundaryTraffic {
   std::string name;
   Traffic activations;
   Traffic gradients;
+  std::optional<Diagnostics> activation_diagnostics;
+  std::optional<Diagnostics> gradient_diagnostics;
 };
 
 /// One line of metrics.jsonl.

@@ -5,6 +5,7 @@
 #include "strait/base/clock.h"
 #include "strait/train/optimizer.h"
 #include "strait/train/runtime.h"
+#include "strait/train/store_budget.h"
 
 namespace strait {
 namespace {
@@ -56,7 +57,15 @@ Executor Trainer::make_executor() {
 
 bool Trainer::compresses_activations() const { return options_.compression.activations != LinkOptions{}; }
 
+void Trainer::check_store(int64_t samples, TrainObserver& observer) const {
+  const StoreBudget budget(options_.compression, options_.cuts, boundary_shapes(model_, stages_), samples);
+  if (budget.bytes() == 0) return;
+  budget.check_fits(budget.free_bytes());
+  observer.on_note(budget.describe());
+}
+
 bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
+  check_store(data.train->size(), observer);
   for (int epoch = 0; epoch < options_.train.epochs; ++epoch) {
     EpochMetrics metrics;
     metrics.epoch = epoch;
@@ -84,7 +93,10 @@ bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObser
   while (auto batch = loader.next()) {
     if (observer.should_stop()) return false;
     optimizer_->zero_grad();
-    add(sums, executor_.train(step_input(*batch, step_, device_), compressed));
+    StepInput input = step_input(*batch, step_, device_);
+    input.ids = std::move(batch->ids);
+    input.next_ids = loader.next_ids();
+    add(sums, executor_.train(input, compressed));
     optimizer_->step();
     ++step_;
     ++metrics.steps;
@@ -130,6 +142,8 @@ std::vector<BoundaryTraffic> Trainer::take_traffic() {
     traffic.activations += boundary.activation_receiver->take_traffic();
     traffic.gradients = boundary.gradient_sender->take_traffic();
     traffic.gradients += boundary.gradient_receiver->take_traffic();
+    traffic.activation_diagnostics = boundary.activation_sender->take_diagnostics();
+    traffic.gradient_diagnostics = boundary.gradient_sender->take_diagnostics();
     all.push_back(std::move(traffic));
   }
   return all;

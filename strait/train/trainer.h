@@ -36,6 +36,9 @@ class TrainObserver {
                         double /*mean_loss*/) {}
   virtual void on_epoch(const EpochMetrics& /*metrics*/) {}
 
+  /// A line about the run that is worth reading, such as what it will need.
+  virtual void on_note(const std::string& /*line*/) {}
+
   /// Asked before each batch; true ends the run after the batch before it.
   virtual bool should_stop() { return false; }
 };
@@ -66,6 +69,7 @@ class Trainer {
  private:
   Executor make_executor();
   bool compresses_activations() const;
+  void check_store(int64_t samples, TrainObserver& observer) const;
   bool train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, EpochMetrics& metrics);
   StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, bool compressed, TrainObserver& observer,
                            int epoch);

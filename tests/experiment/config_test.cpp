@@ -53,7 +53,10 @@ Config manual() {
   config.data = {"shapes", "elsewhere", 10000, 500, 50};
   config.train = {7, {"sgd", 0.1, 0.8, 1e-4}, {"constant", 14}, "cpu", 2};
   config.pipeline = {"gpipe", 5};
-  config.compression = {{"quant:4", "none"}, {"quant:8", "none"}, 2, "frozen"};
+  config.compression.activations.codec = "quant:4";
+  config.compression.gradients.codec = "quant:8";
+  config.compression.start_epoch = 2;
+  config.compression.evaluation = "frozen";
   return config;
 }
 

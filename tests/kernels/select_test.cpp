@@ -67,6 +67,11 @@ TEST(Select, AgreesWithAStableSort) {
         std::vector<float> kept(k);
         gather_marked(x, mask, kept);
         for (size_t i = 0; i < k; ++i) ASSERT_EQ(kept[i], x[expected[i]]);
+        std::vector<float> spread(n, NAN);
+        scatter_marked(kept, mask, spread);
+        std::vector<float> masked(n, 0.0F);
+        for (const size_t position : expected) masked[position] = x[position];
+        ASSERT_EQ(spread, masked);
       }
     }
   }

@@ -4,55 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <map>
+#include <tuple>
 
-#include "strait/links/link.h"
+#include "tests/links/pair.h"
 
 namespace strait {
 namespace {
 
-/// Both halves of a link, joined by nothing but bytes.
-class Pair {
- public:
-  Pair(const std::string& feedback, const std::string& codec)
-      : link_(make_link(feedback, make_codec(codec))),
-        encoder_(link_->make_encoder()),
-        decoder_(make_link(feedback, make_codec(codec))->make_decoder()) {}
-
-  at::Tensor send(const at::Tensor& x, size_t first_row = 0, bool frozen = false, uint64_t step = 0) {
-    const MessageContext context{.seed = 3, .step = step, .first_row = first_row};
-    std::vector<std::byte> space(link_->payload_size(meta_of(x)).bound);
-    ByteWriter out(space);
-    if (frozen) {
-      encoder_->encode_frozen(x, context, out);
-    } else {
-      encoder_->encode(x, context, out);
-    }
-    ByteReader in(std::span<const std::byte>(space).first(out.used()));
-    return frozen ? decoder_->decode_frozen(in, meta_of(x), context)
-                  : decoder_->decode(in, meta_of(x), context);
-  }
-
-  std::map<std::string, at::Tensor> encoder_state() { return state_of(*encoder_); }
-  std::map<std::string, at::Tensor> decoder_state() { return state_of(*decoder_); }
-
- private:
-  template <class Half>
-  static std::map<std::string, at::Tensor> state_of(Half& half) {
-    struct Reader : StateVisitor {
-      void tensor(std::string_view name, at::Tensor& value) override {
-        state.emplace(name, value.defined() ? value.clone() : value);
-      }
-      std::map<std::string, at::Tensor> state;
-    } reader;
-    half.visit_state(reader);
-    return reader.state;
-  }
-
-  std::shared_ptr<const Link> link_;
-  std::unique_ptr<Encoder> encoder_;
-  std::unique_ptr<Decoder> decoder_;
-};
+using test::expect_equal;
+using test::Pair;
 
 const std::vector<std::string> kCodecs = {"topk:0.1",
                                           "topk:0.25,values=fp16",
@@ -61,25 +21,67 @@ const std::vector<std::string> kCodecs = {"topk:0.1",
                                           "fp16",
                                           "none"};
 
-void expect_equal(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (const auto& [name, value] : a) EXPECT_TRUE(at::equal(value, b.at(name))) << name;
+/// Those that a link can serve.
+std::vector<std::string> codecs_of(const std::string& feedback) {
+  if (feedback != "ef-mixed") return kCodecs;
+  return {kCodecs.begin(), kCodecs.begin() + 2};
+}
+
+void expect_telescoping(const std::string& feedback, const std::string& codec) {
+  at::manual_seed(1);
+  Pair pair(feedback, codec);
+  at::Tensor sent = at::zeros({4, 30});
+  at::Tensor received = at::zeros({4, 30});
+  for (int message = 0; message < 20; ++message) {
+    const at::Tensor x = at::randn({4, 30});
+    sent += x;
+    received += pair.send(x);
+  }
+  const at::Tensor residual = pair.encoder_state().at("residual");
+  EXPECT_TRUE(at::allclose(received + residual, sent, 1e-4, 1e-4)) << codec;
+  EXPECT_TRUE(pair.decoder_state().empty());
 }
 
 TEST(Ef, TelescopesSoThatNothingIsLostForEver) {
-  for (const auto& codec : kCodecs) {
-    at::manual_seed(1);
-    Pair pair("ef", codec);
-    at::Tensor sent = at::zeros({4, 30});
-    at::Tensor received = at::zeros({4, 30});
-    for (int message = 0; message < 20; ++message) {
-      const at::Tensor x = at::randn({4, 30});
-      sent += x;
-      received += pair.send(x);
+  for (const auto& codec : kCodecs) expect_telescoping("ef", codec);
+}
+
+TEST(EfMixed, TelescopesSoThatNothingIsLostForEver) {
+  for (const auto& codec : codecs_of("ef-mixed")) expect_telescoping("ef-mixed", codec);
+}
+
+/// The k elements of largest magnitude of each row, the others 0.
+at::Tensor largest(const at::Tensor& x, int64_t k) {
+  if (k == 0) return at::zeros_like(x);
+  const at::Tensor kept = std::get<1>(x.abs().topk(k, 1));
+  return at::zeros_like(x).scatter(1, kept, x.gather(1, kept));
+}
+
+TEST(EfMixed, SendsTheLargestOfTheMessageAndOfTheResidual) {
+  for (const auto& [share, k1, k2] : std::vector<std::tuple<const char*, int64_t, int64_t>>{
+           {"0.05", 1, 0}, {"0.1", 1, 1}, {"0.15", 2, 1}, {"0.4", 4, 4}, {"1", 10, 10}}) {
+    at::manual_seed(8);
+    Pair pair("ef-mixed", std::string("topk:") + share);
+    at::Tensor residual = at::zeros({3, 20});
+    for (int message = 0; message < 6; ++message) {
+      const at::Tensor x = at::randn({3, 20});
+      const at::Tensor expected = largest(x, k1) + largest(residual, k2);
+      const at::Tensor seen = pair.send(x);
+      EXPECT_TRUE(at::equal(seen, expected)) << share << ", message " << message;
+      EXPECT_LE(seen.ne(0).sum(1).max().item<int64_t>(), k1 + k2);
+      residual = x + residual - expected;
+      EXPECT_TRUE(at::equal(pair.encoder_state().at("residual"), residual));
     }
-    const at::Tensor residual = pair.encoder_state().at("residual");
-    EXPECT_TRUE(at::allclose(received + residual, sent, 1e-4, 1e-4)) << codec;
-    EXPECT_TRUE(pair.decoder_state().empty());
+  }
+}
+
+TEST(EfMixed, NeedsACodecThatSelects) {
+  try {
+    make_link("ef-mixed", make_codec("quant:4"));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "feedback \"ef-mixed\" needs a codec that selects, such as topk:0.1, not \"quant:4\"");
   }
 }
 
@@ -150,7 +152,7 @@ TEST_P(EveryFeedback, EvaluationLeavesTheStateAlone) {
 }
 
 TEST_P(EveryFeedback, MicroBatchesUseTheRowsOfTheBatch) {
-  for (const auto& codec : kCodecs) {
+  for (const auto& codec : codecs_of(GetParam())) {
     at::manual_seed(6);
     Pair whole(GetParam(), codec);
     Pair parts(GetParam(), codec);
@@ -176,14 +178,14 @@ TEST_P(EveryFeedback, AShortBatchUpdatesItsOwnRowsOnly) {
 }
 
 TEST_P(EveryFeedback, AMessageThatCannotBeSentChangesNothing) {
-  Pair pair(GetParam(), "quant:4");
+  Pair pair(GetParam(), codecs_of(GetParam()).front());
   pair.send(at::randn({2, 6}));
   const auto before = pair.encoder_state();
   EXPECT_THROW(pair.send(at::full({2, 6}, std::numeric_limits<float>::quiet_NaN())), NumericError);
   expect_equal(pair.encoder_state(), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Links, EveryFeedback, testing::Values("ef", "ef21"));
+INSTANTIATE_TEST_SUITE_P(Links, EveryFeedback, testing::Values("ef", "ef21", "ef-mixed"));
 
 }  // namespace
 }  // namespace strait

@@ -40,7 +40,8 @@ TEST(Link, AnUnknownFeedbackIsNamed) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "unknown feedback \"nonne\" (did you mean \"none\"?); expected one of: none, ef, ef21");
+                 "unknown feedback \"nonne\" (did you mean \"none\"?); expected one of: none, ef, ef21, "
+                 "ef-mixed, aq-sgd");
   }
 }
 

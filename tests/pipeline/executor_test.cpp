@@ -73,6 +73,21 @@ class CompressFunction : public torch::autograd::Function<CompressFunction> {
   }
 };
 
+/// Index reuse in autograd's terms: TopK forward, the gradient at the kept positions backward.
+class MaskFunction : public torch::autograd::Function<MaskFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, int64_t k) {
+    const at::Tensor kept = std::get<1>(x.abs().topk(k, 1));
+    const at::Tensor mask = at::zeros_like(x).scatter(1, kept, 1);
+    context->save_for_backward({mask});
+    return x * mask;
+  }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
+                                               torch::autograd::tensor_list gradients) {
+    return {gradients[0] * context->get_saved_variables()[0], {}};
+  }
+};
+
 struct Fixture {
   explicit Fixture(uint64_t seed = 1) : network(seed) {}
 
@@ -95,7 +110,10 @@ struct Fixture {
 
   static StepInput batch(int64_t rows, uint64_t step = 0) {
     torch::manual_seed(100 + step);
-    return {torch::randn({rows, 6}), torch::randint(5, {rows}), step};
+    StepInput input{torch::randn({rows, 6}), torch::randint(5, {rows}), step};
+    // Every sample comes again after four batches.
+    for (int64_t row = 0; row < rows; ++row) input.ids.push_back(static_cast<int64_t>(step % 4) * rows + row);
+    return input;
   }
 
   Network network;
@@ -156,6 +174,75 @@ TEST(Executor, EqualsTheOperatorsInsideAutogradBitForBit) {
     }
     cross_entropy(x, input.targets).mean.backward();
     expect_equal(split.network.gradients(), whole.gradients());
+  }
+}
+
+TEST(Executor, ReusedIndicesAreAMaskOnTheGradientBitForBit) {
+  Fixture split;
+  CompressionOptions options = compression("topk:0.5", "topk:0.5");
+  options.reuse_indices = true;
+  Executor executor = split.executor({"1f1b", 1}, options, 10);
+  const StepInput input = Fixture::batch(10);
+  executor.train(input, true);
+
+  Network whole(1);
+  at::Tensor x = input.inputs;
+  for (size_t i = 0; i < whole.layers.size(); ++i) {
+    x = whole.layer(i, x);
+    if (i + 1 < whole.layers.size()) x = MaskFunction::apply(x, x.size(1) / 2);
+  }
+  cross_entropy(x, input.targets).mean.backward();
+  expect_equal(split.network.gradients(), whole.gradients());
+  EXPECT_EQ(executor.boundaries()[0].gradient_sender->take_traffic().wire_bytes,
+            kFrameHeaderSize + 10 * 8 * sizeof(float));
+  executor.evaluate(Fixture::batch(10, 1), true);
+  executor.train(Fixture::batch(7, 2), true);
+}
+
+struct Scheme {
+  std::string activation_feedback;
+  std::string gradient_feedback;
+  bool reuse_indices = false;
+
+  CompressionOptions options() const {
+    CompressionOptions all = compression("topk:0.3", "topk:0.3");
+    all.activations.feedback = activation_feedback;
+    all.gradients.feedback = gradient_feedback;
+    all.reuse_indices = reuse_indices;
+    return all;
+  }
+};
+
+const std::vector<Scheme> kSchemes = {{"ef", "ef"},         {"ef21", "ef21"},       {"ef-mixed", "ef-mixed"},
+                                      {"aq-sgd", "none"},   {"none", "none", true}, {"ef21", "none", true},
+                                      {"aq-sgd", "ef-mixed"}};
+
+std::vector<at::Tensor> gradients_of(const Scheme& scheme, const PipelineOptions& pipeline) {
+  Fixture split;
+  Executor executor = split.executor(pipeline, scheme.options(), 12);
+  // A short batch after each full one; eight steps, so that every sample comes twice.
+  for (uint64_t step = 0; step < 8; ++step) {
+    executor.train(Fixture::batch(step % 2 == 0 ? 12 : 7, step), true);
+    executor.evaluate(Fixture::batch(12, 50 + step), true);
+  }
+  return split.network.gradients();
+}
+
+TEST(Executor, EverySchemeGivesTheSameBitsUnderEverySchedule) {
+  for (const Scheme& scheme : kSchemes) {
+    for (const int micro_batches : {1, 4}) {
+      expect_equal(gradients_of(scheme, {"gpipe", micro_batches}), gradients_of(scheme, {"1f1b", micro_batches}));
+    }
+  }
+}
+
+TEST(Executor, EverySchemeGivesTheSameNumbersInMicroBatches) {
+  for (const Scheme& scheme : kSchemes) {
+    const auto whole = gradients_of(scheme, {"1f1b", 1});
+    const auto parts = gradients_of(scheme, {"1f1b", 3});
+    for (size_t i = 0; i < whole.size(); ++i) {
+      EXPECT_TRUE(at::allclose(whole[i], parts[i], 1e-3, 1e-5)) << scheme.activation_feedback << " " << i;
+    }
   }
 }
 

@@ -1,0 +1,55 @@
+#include "strait/boundary/options.h"
+
+#include "strait/codecs/selective.h"
+#include "strait/links/link.h"
+
+namespace strait {
+namespace {
+
+bool has_batch_state(const LinkOptions& link) { return link.feedback != "none" && link.feedback != "aq-sgd"; }
+
+void check_link(const std::string& key, const LinkOptions& link, int micro_batches) {
+  const auto codec = make_codec(link.codec);
+  try {
+    make_link(link.feedback, codec);
+  } catch (const InputError& error) {
+    throw InputError("compression.{}: {}", key, error.what());
+  }
+  if (has_batch_state(link) && micro_batches > 1 && !codec->is_row_wise()) {
+    throw InputError(
+        "compression.{}: feedback \"{}\" with {} micro-batches expects a codec of scope sample, found \"{}\"", key,
+        link.feedback, micro_batches, link.codec);
+  }
+}
+
+void check_reuse(const CompressionOptions& options) {
+  const auto expect = [](bool holds, std::string_view key, std::string_view what, const std::string& found) {
+    if (!holds) {
+      throw InputError("compression.{}: with reuse_indices expected {}, found \"{}\"", key, what, found);
+    }
+  };
+  const auto& [activations, gradients] = std::pair(options.activations, options.gradients);
+  const auto down = make_codec(activations.codec);
+  const auto back = make_codec(gradients.codec);
+  expect(down->selective() != nullptr, "activations.codec", "a topk codec", activations.codec);
+  expect(back->selective() != nullptr && back->selective()->selection() == down->selective()->selection(),
+         "gradients.codec", "a topk codec of the same share and scope as the activations'", gradients.codec);
+  expect(activations.feedback != "ef-mixed" && activations.feedback != "aq-sgd", "activations.feedback",
+         "none, ef or ef21, whose messages keep one set of positions", activations.feedback);
+  expect(gradients.feedback == "none", "gradients.feedback", "none", gradients.feedback);
+}
+
+}  // namespace
+
+void check(const CompressionOptions& options, int micro_batches) {
+  check_link("activations", options.activations, micro_batches);
+  check_link("gradients", options.gradients, micro_batches);
+  if (options.gradients.feedback == "aq-sgd") {
+    throw InputError(
+        "compression.gradients.feedback: expected a scheme for gradients, found \"aq-sgd\", which keeps "
+        "activations");
+  }
+  if (options.reuse_indices) check_reuse(options);
+}
+
+}  // namespace strait

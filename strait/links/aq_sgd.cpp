@@ -1,0 +1,184 @@
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "strait/links/sample_store.h"
+#include "strait/links/slot_state.h"
+
+namespace strait {
+namespace {
+
+/// The rows of a message by whether their samples have a buffer.
+class Visits {
+ public:
+  Visits(const SampleStore& store, const MessageMeta& meta, const MessageContext& context) : meta_(meta) {
+    STRAIT_CHECK(context.ids.size() == meta.rows(), "aq-sgd needs the ids of {} samples, got {}", meta.rows(),
+                 context.ids.size());
+    for (size_t row = 0; row < context.ids.size(); ++row) {
+      (store.has(context.ids[row]) ? later : first).add(context.ids[row], static_cast<int64_t>(row));
+    }
+  }
+
+  struct Part {
+    std::vector<int64_t> ids;
+    std::vector<int64_t> rows;
+
+    void add(int64_t id, int64_t row) {
+      ids.push_back(id);
+      rows.push_back(row);
+    }
+    /// The part's rows of the whole message, without a copy where they are all of it.
+    at::Tensor of(const at::Tensor& whole) const {
+      if (static_cast<int64_t>(rows.size()) == whole.size(0)) return whole;
+      return whole.index_select(0, index());
+    }
+    /// Puts the part's rows where they stand in the whole.
+    void place(const at::Tensor& part, at::Tensor& whole) const {
+      if (static_cast<int64_t>(rows.size()) == whole.size(0)) {
+        whole = part;
+      } else if (!rows.empty()) {
+        whole.index_copy_(0, index(), part);
+      }
+    }
+
+   private:
+    at::Tensor index() const {
+      return at::from_blob(const_cast<int64_t*>(rows.data()), {static_cast<int64_t>(rows.size())}, at::kLong);
+    }
+  };
+
+  MessageMeta meta_of(const Part& part) const {
+    MessageMeta meta = meta_;
+    meta.shape.front() = static_cast<int64_t>(part.rows.size());
+    return meta;
+  }
+  at::Tensor join(const at::Tensor& first_rows, const at::Tensor& later_rows) const {
+    at::Tensor whole = at::empty(meta_.shape, at::kFloat);
+    first.place(first_rows, whole);
+    later.place(later_rows, whole);
+    return whole;
+  }
+
+  Part first;
+  Part later;
+
+ private:
+  MessageMeta meta_;
+};
+
+/// Both halves' way with a message: the rows of first visits in full, then the codec's payload of the others'
+/// differences from their buffers.
+struct AqSgdFormat {
+  std::shared_ptr<const Codec> raw = make_codec("none");
+  std::shared_ptr<const Codec> codec;
+
+  PayloadSize payload_size(const MessageMeta& meta) const {
+    return {raw->payload_size(meta).bound + codec->payload_size(meta).bound, false};
+  }
+};
+
+class AqSgdEncoder : public Encoder {
+ public:
+  /// Without `updates` the other half, which shares the store, moves it on.
+  AqSgdEncoder(AqSgdFormat format, std::shared_ptr<SampleStore> store, bool updates)
+      : format_(std::move(format)), store_(std::move(store)), updates_(updates) {}
+
+  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+    const at::Tensor here = x.to(at::kCPU);
+    const Visits visits(*store_, meta_of(x), context);
+    const at::Tensor first = visits.first.of(here);
+    format_.raw->encode(first, context, out);
+    const at::Tensor buffers = store_->read(visits.later.ids, visits.meta_of(visits.later));
+    const at::Tensor difference = visits.later.of(here).sub(buffers);
+    if (!updates_ && context.trace == nullptr) {
+      format_.codec->encode(difference, context, out);
+      return;
+    }
+    const at::Tensor later = buffers.add(encode_and_decode(*format_.codec, difference, context, out));
+    if (context.trace != nullptr) context.trace->received = visits.join(first, later);
+    if (!updates_) return;
+    store_->write(visits.first.ids, first);
+    store_->write(visits.later.ids, later);
+  }
+  /// A test sample has no buffer: every visit is a first one.
+  void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
+    format_.raw->encode(x, context, out);
+  }
+  void expect(std::span<const int64_t> ids) override {
+    if (updates_) store_->expect(ids);
+  }
+  void visit_state(StateVisitor& visitor) override {
+    if (updates_) store_->visit(visitor);
+  }
+
+ private:
+  AqSgdFormat format_;
+  std::shared_ptr<SampleStore> store_;
+  bool updates_;
+};
+
+class AqSgdDecoder : public Decoder {
+ public:
+  AqSgdDecoder(AqSgdFormat format, std::shared_ptr<SampleStore> store)
+      : format_(std::move(format)), store_(std::move(store)) {}
+
+  at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
+    const Visits visits(*store_, meta, context);
+    const MessageMeta first_meta = visits.meta_of(visits.first);
+    ByteReader full(in.take(format_.raw->payload_size(first_meta).bound), in.owner());
+    const at::Tensor first = format_.raw->decode(full, first_meta, context);
+    const MessageMeta later_meta = visits.meta_of(visits.later);
+    const at::Tensor difference = format_.codec->decode(in, later_meta, context);
+    const at::Tensor later = store_->read(visits.later.ids, later_meta).add(difference);
+    store_->write(visits.first.ids, first);
+    store_->write(visits.later.ids, later);
+    return visits.join(first, later);
+  }
+  at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
+                           const MessageContext& context) const override {
+    return format_.raw->decode(in, meta, context);
+  }
+  void expect(std::span<const int64_t> ids) override { store_->expect(ids); }
+  void visit_state(StateVisitor& visitor) override { store_->visit(visitor); }
+
+ private:
+  AqSgdFormat format_;
+  std::shared_ptr<SampleStore> store_;
+};
+
+/// AQ-SGD (Wang et al. 2022; docs/operators.md, "Feedback"): the receiver sees a sample's buffer moved on by
+/// the message; the buffer keeps what was seen, rounded to the store's format.
+class AqSgd : public Link {
+ public:
+  AqSgd(std::shared_ptr<const Codec> codec, StoreOptions store)
+      : Link(codec), format_{.codec = std::move(codec)}, options_(std::move(store)) {}
+
+  PayloadSize payload_size(const MessageMeta& meta) const override { return format_.payload_size(meta); }
+  std::unique_ptr<Encoder> make_encoder() const override {
+    return std::make_unique<AqSgdEncoder>(format_, std::make_shared<SampleStore>(options_), true);
+  }
+  std::unique_ptr<Decoder> make_decoder() const override {
+    return std::make_unique<AqSgdDecoder>(format_, std::make_shared<SampleStore>(options_));
+  }
+  /// One store for both: the encoder only reads it, the decoder moves it on.
+  LinkEnds make_ends() const override {
+    const auto store = std::make_shared<SampleStore>(options_);
+    return {std::make_unique<AqSgdEncoder>(format_, store, false),
+            std::make_unique<AqSgdDecoder>(format_, store)};
+  }
+
+ private:
+  AqSgdFormat format_;
+  StoreOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Link> make_aq_sgd(std::shared_ptr<const Codec> codec, const StoreOptions& store) {
+  return std::make_unique<AqSgd>(std::move(codec), store);
+}
+
+}  // namespace strait

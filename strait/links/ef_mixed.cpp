@@ -1,0 +1,104 @@
+#include "strait/codecs/selective.h"
+#include "strait/links/slot_state.h"
+
+namespace strait {
+namespace {
+
+/// What crosses: the length of the first part, u64, and two messages of operators that together keep the k of
+/// one: the larger half of it of x, the smaller of the residual. The receiver sees their sum.
+class Halves {
+ public:
+  explicit Halves(const Selective& codec)
+      : of_x_(codec.half(Selective::Half::larger)), of_residual_(codec.half(Selective::Half::smaller)) {}
+
+  PayloadSize payload_size(const MessageMeta& meta) const {
+    return {sizeof(uint64_t) + of_x_->payload_size(meta).bound + of_residual_->payload_size(meta).bound, false};
+  }
+  void write(const at::Tensor& x, const at::Tensor& residual, const MessageContext& context,
+             ByteWriter& out) const {
+    ByteWriter length(out.claim(sizeof(uint64_t)));
+    const size_t before = out.used();
+    of_x_->encode(x, context, out);
+    length.put(static_cast<uint64_t>(out.used() - before));
+    of_residual_->encode(residual, context, out);
+  }
+  at::Tensor read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
+    ByteReader first(in.take(in.get<uint64_t>()));
+    const at::Tensor x = of_x_->decode(first, meta, context);
+    return x.add(of_residual_->decode(in, meta, context));
+  }
+
+ private:
+  std::shared_ptr<const Codec> of_x_;
+  std::shared_ptr<const Codec> of_residual_;
+};
+
+/// Keeps what was lost: e = x + e - m.
+class EfMixedEncoder : public Encoder {
+ public:
+  explicit EfMixedEncoder(std::shared_ptr<const Halves> halves) : halves_(std::move(halves)) {}
+
+  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+    const at::Tensor here = x.to(at::kCPU);
+    const at::Tensor residual = residual_.rows(meta_of(x), context);
+    ByteWriter part(out.rest());
+    halves_->write(here, residual, context, part);
+    ByteReader in(out.claim(part.used()));
+    const at::Tensor received = halves_->read(in, meta_of(x), context);
+    const at::Tensor left = here.add(residual).sub(received);
+    if (context.trace != nullptr) *context.trace = {received, left};
+    residual_.set_rows(left, context);
+  }
+  void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
+    halves_->write(x.to(at::kCPU), residual_.rows(meta_of(x), context), context, out);
+  }
+  void visit_state(StateVisitor& visitor) override { residual_.visit("residual", visitor); }
+
+ private:
+  std::shared_ptr<const Halves> halves_;
+  SlotState residual_;
+};
+
+class EfMixedDecoder : public Decoder {
+ public:
+  explicit EfMixedDecoder(std::shared_ptr<const Halves> halves) : halves_(std::move(halves)) {}
+
+  at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
+    return halves_->read(in, meta, context);
+  }
+  at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
+                           const MessageContext& context) const override {
+    return halves_->read(in, meta, context);
+  }
+
+ private:
+  std::shared_ptr<const Halves> halves_;
+};
+
+/// The paper's EF-mixed (section 2.3; docs/operators.md, "Feedback"): half of the k positions are the
+/// message's largest, half the residual's.
+class EfMixed : public Link {
+ public:
+  EfMixed(std::shared_ptr<const Codec> codec, const Selective& selective)
+      : Link(std::move(codec)), halves_(std::make_shared<Halves>(selective)) {}
+
+  PayloadSize payload_size(const MessageMeta& meta) const override { return halves_->payload_size(meta); }
+  std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<EfMixedEncoder>(halves_); }
+  std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<EfMixedDecoder>(halves_); }
+
+ private:
+  std::shared_ptr<const Halves> halves_;
+};
+
+}  // namespace
+
+std::unique_ptr<Link> make_ef_mixed(std::shared_ptr<const Codec> codec, const StoreOptions& /*store*/) {
+  const Selective* selective = codec->selective();
+  if (selective == nullptr) {
+    throw InputError("feedback \"ef-mixed\" needs a codec that selects, such as topk:0.1, not \"{}\"",
+                     codec->spec());
+  }
+  return std::make_unique<EfMixed>(std::move(codec), *selective);
+}
+
+}  // namespace strait

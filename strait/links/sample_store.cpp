@@ -1,0 +1,137 @@
+#include "strait/links/sample_store.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+
+#include <cstring>
+#include <filesystem>
+
+namespace strait {
+namespace {
+
+MappedMemory make_memory(const StoreOptions& options) {
+  if (options.place == "memory") return MappedMemory();
+  return MappedMemory(options.folder.empty() ? std::filesystem::temp_directory_path()
+                                             : std::filesystem::path(options.folder));
+}
+
+}  // namespace
+
+size_t store_row_bytes(const StoreOptions& options, size_t elements) {
+  return make_value_format(options.format)->size(elements);
+}
+
+SampleStore::SampleStore(const StoreOptions& options)
+    : format_(make_value_format(options.format)), memory_(make_memory(options)) {
+  STRAIT_CHECK(format_ != nullptr, "a store of format {}", options.format);
+  if (memory_.has_file()) thread_ = std::thread([this] { serve(); });
+}
+
+SampleStore::~SampleStore() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+at::Tensor SampleStore::read(std::span<const int64_t> ids, const MessageMeta& meta) const {
+  at::Tensor out = at::empty(meta.shape, at::kFloat);
+  if (ids.empty()) return out;
+  const size_t elements = meta.row_size();
+  STRAIT_CHECK(format_->size(elements) == row_bytes_, "the samples of a link changed their shape");
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const size_t slot = slots_.at(ids[i]);
+    format_->read(memory_.bytes().subspan(slot * row_bytes_, row_bytes_),
+                  {out.data_ptr<float>() + i * elements, elements});
+  }
+  return out;
+}
+
+void SampleStore::write(std::span<const int64_t> ids, const at::Tensor& values) {
+  if (ids.empty()) return;
+  const size_t elements = meta_of(values).row_size();
+  if (row_bytes_ == 0) row_bytes_ = format_->size(elements);
+  STRAIT_CHECK(format_->size(elements) == row_bytes_, "the samples of a link changed their shape");
+  const at::Tensor dense = values.contiguous();
+  Request written{.write = true, .slots = {}};
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto [place, is_new] = slots_.try_emplace(ids[i], ids_.size());
+    if (is_new) {
+      ids_.push_back(ids[i]);
+      make_room(ids_.size());
+    }
+    format_->write({dense.data_ptr<float>() + i * elements, elements},
+                   memory_.bytes().subspan(place->second * row_bytes_, row_bytes_));
+    written.slots.push_back(place->second);
+  }
+  post(std::move(written));
+}
+
+void SampleStore::make_room(size_t slots) {
+  const size_t needed = slots * row_bytes_;
+  if (needed > memory_.bytes().size()) memory_.grow(std::max(needed, (slots + slots / 4 + 16) * row_bytes_));
+}
+
+void SampleStore::expect(std::span<const int64_t> ids) {
+  Request request;
+  for (const int64_t id : ids) {
+    if (const auto place = slots_.find(id); place != slots_.end()) request.slots.push_back(place->second);
+  }
+  post(std::move(request));
+}
+
+void SampleStore::post(Request request) {
+  if (!thread_.joinable() || request.slots.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(std::move(request));
+  }
+  changed_.notify_all();
+}
+
+void SampleStore::serve() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopped_ || !requests_.empty(); });
+    if (stopped_) return;
+    const Request request = std::move(requests_.front());
+    requests_.pop_front();
+    lock.unlock();
+    for (const size_t slot : request.slots) {
+      if (request.write) {
+        memory_.write_behind(slot * row_bytes_, row_bytes_);
+      } else {
+        memory_.read_ahead(slot * row_bytes_, row_bytes_);
+      }
+    }
+    lock.lock();
+  }
+}
+
+void SampleStore::visit(StateVisitor& visitor) {
+  // The sizes come first, so that a loading visitor finds the rows' memory ready to be read into.
+  at::Tensor size;
+  at::Tensor ids;
+  if (!ids_.empty()) {
+    size = at::full({1}, static_cast<int64_t>(row_bytes_), at::kLong);
+    ids = at::from_blob(ids_.data(), {static_cast<int64_t>(ids_.size())}, at::kLong).clone();
+  }
+  visitor.tensor("row_bytes", size);
+  visitor.tensor("ids", ids);
+  if (!ids.defined()) return;
+  row_bytes_ = static_cast<size_t>(size.item<int64_t>());
+  ids_.assign(ids.data_ptr<int64_t>(), ids.data_ptr<int64_t>() + ids.numel());
+  slots_.clear();
+  for (size_t slot = 0; slot < ids_.size(); ++slot) slots_.emplace(ids_[slot], slot);
+  make_room(ids_.size());
+  at::Tensor rows = at::from_blob(
+      memory_.bytes().data(), {static_cast<int64_t>(ids_.size()), static_cast<int64_t>(row_bytes_)}, at::kByte);
+  visitor.tensor("rows", rows);
+  if (rows.data_ptr() != memory_.bytes().data()) std::memcpy(memory_.bytes().data(), rows.data_ptr(), rows.nbytes());
+}
+
+}  // namespace strait

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "strait/base/mapped_memory.h"
+#include "strait/codecs/value_format.h"
+#include "strait/links/link.h"
+
+namespace strait {
+
+/// One buffer a sample, of equal lengths, found by the sample's id: the state of aq-sgd. A buffer is rounded
+/// to the store's format when it is written. In a file, reading ahead and writing behind happen in a thread
+/// of their own.
+class SampleStore {
+ public:
+  explicit SampleStore(const StoreOptions& options);
+  ~SampleStore();
+  SampleStore(const SampleStore&) = delete;
+  SampleStore& operator=(const SampleStore&) = delete;
+
+  bool has(int64_t id) const { return slots_.contains(id); }
+
+  /// The buffers of samples that are there, [ids, ...] in the shape `meta` gives.
+  at::Tensor read(std::span<const int64_t> ids, const MessageMeta& meta) const;
+
+  /// Makes or replaces the buffers of distinct samples; row i of `values` is for ids[i].
+  void write(std::span<const int64_t> ids, const at::Tensor& values);
+
+  /// Says which samples will be read soon.
+  void expect(std::span<const int64_t> ids);
+
+  void visit(StateVisitor& visitor);
+
+ private:
+  struct Request {
+    bool write = false;
+    std::vector<size_t> slots;
+  };
+  void make_room(size_t slots);
+  void post(Request request);
+  void serve();
+
+  std::unique_ptr<const ValueFormat> format_;
+  MappedMemory memory_;
+  std::unordered_map<int64_t, size_t> slots_;
+  std::vector<int64_t> ids_;  ///< of each slot, in the order of first visits
+  size_t row_bytes_ = 0;      ///< of one buffer; 0 before the first
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Request> requests_;
+  bool stopped_ = false;
+  std::thread thread_;  ///< for a store in a file
+};
+
+/// Bytes of one sample's buffer of `elements` values.
+size_t store_row_bytes(const StoreOptions& options, size_t elements);
+
+}  // namespace strait

@@ -1,0 +1,67 @@
+#include "strait/train/store_budget.h"
+
+#include <gmock/gmock.h>
+
+#include "strait/base/error.h"
+
+namespace strait {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::vector<std::string> kCuts = {"layer1", "layer2", "layer3"};
+const std::vector<std::vector<int64_t>> kShapes = {{64, 32, 32}, {128, 16, 16}, {256, 8, 8}};
+
+StoreBudget budget(const StoreOptions& store, int64_t samples = 50000) {
+  CompressionOptions options;
+  options.activations = {"topk:0.1", "aq-sgd"};
+  options.store = store;
+  return {options, kCuts, kShapes, samples};
+}
+
+std::string refusal(const StoreBudget& store, uint64_t free) {
+  try {
+    store.check_fits(free);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(StoreBudget, TheWholeOfCifar10AtFullWidth) {
+  EXPECT_EQ(budget({}).bytes(), 22'937'600'000U);
+  EXPECT_EQ(budget({}).describe(),
+            "aq-sgd keeps 22.9 GB for 50000 samples in fp32 in memory (layer1 13.1 GB, layer2 6.6 GB, layer3 3.3 "
+            "GB)");
+  EXPECT_EQ(budget({"memory", "bf16", ""}).bytes(), 11'468'800'000U);
+  EXPECT_EQ(budget({"memory", "quant:8", ""}).bytes(), 50000U * (65536 + 32768 + 16384 + 3 * 8));
+}
+
+TEST(StoreBudget, OtherFeedbackKeepsNothing) {
+  CompressionOptions options;
+  options.activations = {"topk:0.1", "ef21"};
+  const StoreBudget none(options, kCuts, kShapes, 50000);
+  EXPECT_EQ(none.bytes(), 0U);
+  EXPECT_EQ(refusal(none, 0), "");
+}
+
+TEST(StoreBudget, RefusesWithAdviceThatFits) {
+  EXPECT_EQ(refusal(budget({}), 22'937'600'000U), "");
+  const std::string message = refusal(budget({}), 12'000'000'000U);
+  EXPECT_THAT(message, HasSubstr("22.9 GB for 50000 samples"));
+  EXPECT_THAT(message, HasSubstr("but 12.0 GB are free"));
+  EXPECT_THAT(message, HasSubstr("compression.store.place = \"file\""));
+  EXPECT_THAT(message, HasSubstr("compression.store.format = \"bf16\" (11.5 GB)"));
+  EXPECT_THAT(message, HasSubstr("compression.store.format = \"quant:8\" (5.7 GB)"));
+  EXPECT_THAT(refusal(budget({}), 6'000'000'000U), Not(HasSubstr("bf16")));
+  EXPECT_THAT(refusal(budget({"file", "quant:8", ""}), 1), HasSubstr("another compression.store.folder"));
+}
+
+TEST(StoreBudget, KnowsWhatIsFree) {
+  EXPECT_GT(budget({}).free_bytes(), 1'000'000U);
+  EXPECT_GT(budget({"file", "fp32", "/tmp"}).free_bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace strait
