@@ -44,8 +44,9 @@ struct Seconds : TrainObserver {
 struct Scheme {
   std::string name;
   std::vector<std::string> cuts;
-  std::string activations;
-  std::string gradients;
+  LinkOptions activations;
+  LinkOptions gradients;
+  bool reuse_indices = false;
 };
 
 Trainer make(const Scheme& scheme, int width) {
@@ -54,8 +55,9 @@ Trainer make(const Scheme& scheme, int width) {
   options.batch_size = kBatch;
   options.train.epochs = 1;
   options.train.optimizer.lr = 1e-6;  // the numbers must stay tame, not get better
-  options.compression.activations.codec = scheme.activations;
-  options.compression.gradients.codec = scheme.gradients;
+  options.compression.activations = scheme.activations;
+  options.compression.gradients = scheme.gradients;
+  options.compression.reuse_indices = scheme.reuse_indices;
   options.cuts = scheme.cuts;
   return {make_model({"resnet18", width, scheme.cuts}, 10), options};
 }
@@ -72,7 +74,7 @@ double median(std::vector<double> values) {
 }
 
 void compare(const Scheme& scheme, int width, const DataSplits& data) {
-  Trainer whole = make({"unsplit", {}, "none", "none"}, width);
+  Trainer whole = make({"unsplit", {}, {}, {}}, width);
   Trainer split = make(scheme, width);
   std::vector<double> whole_times;
   std::vector<double> split_times;
@@ -100,9 +102,17 @@ int main(int argc, char** argv) {
              machine_description(), "codecs", "unsplit ms", "four stages ms", "ratio");
   const DataSplits data{std::make_shared<OneBatch>(kSteps * kBatch), std::make_shared<OneBatch>(kBatch)};
   const std::vector<std::string> cuts = {"layer1", "layer2", "layer3"};
-  for (const Scheme& scheme :
-       {Scheme{"none", cuts, "none", "none"}, Scheme{"fp16", cuts, "fp16", "fp16"},
-        Scheme{"fw4-bw8", cuts, "quant:4", "quant:8"}, Scheme{"topk-10", cuts, "topk:0.1", "topk:0.1"}}) {
+  const LinkOptions topk{"topk:0.1", "none"};
+  const auto with = [](const char* feedback) { return LinkOptions{"topk:0.1", feedback}; };
+  for (const Scheme& scheme : {Scheme{"none", cuts, {}, {}},
+                               {"fp16", cuts, {"fp16", "none"}, {"fp16", "none"}},
+                               {"fw4-bw8", cuts, {"quant:4", "none"}, {"quant:8", "none"}},
+                               {"topk-10", cuts, topk, topk},
+                               {"topk-10 reuse", cuts, topk, topk, true},
+                               {"ef", cuts, with("ef"), with("ef")},
+                               {"ef21", cuts, with("ef21"), with("ef21")},
+                               {"ef-mixed", cuts, with("ef-mixed"), with("ef-mixed")},
+                               {"aq-sgd", cuts, with("aq-sgd"), topk}}) {
     compare(scheme, width, data);
   }
 }

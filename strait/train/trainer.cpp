@@ -57,7 +57,7 @@ Executor Trainer::make_executor() {
 
 bool Trainer::compresses_activations() const { return options_.compression.activations != LinkOptions{}; }
 
-void Trainer::check_store(int64_t samples, TrainObserver& observer) const {
+void Trainer::check_store(int64_t samples, TrainObserver& observer) {
   const StoreBudget budget(options_.compression, options_.cuts, boundary_shapes(model_, stages_), samples);
   if (budget.bytes() == 0) return;
   budget.check_fits(budget.free_bytes());

@@ -69,7 +69,7 @@ class Trainer {
  private:
   Executor make_executor();
   bool compresses_activations() const;
-  void check_store(int64_t samples, TrainObserver& observer) const;
+  void check_store(int64_t samples, TrainObserver& observer);
   bool train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, EpochMetrics& metrics);
   StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, bool compressed, TrainObserver& observer,
                            int epoch);

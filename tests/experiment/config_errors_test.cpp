@@ -125,7 +125,20 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"[compression]\ngradients = { feedback = \"non\" }",
                 "a.toml:2: compression.gradients.feedback: unknown feedback \"non\" (did you mean \"none\"?); "
                 "expected "
-                "one of: none, ef, ef21"}));
+                "one of: none, ef, ef21, ef-mixed, aq-sgd"},
+        BadText{"[compression]\nreuse_indices = 1",
+                "a.toml:2: compression.reuse_indices: expected true or false, found 1"},
+        BadText{"[compression]\nstore = { format = \"fp16\" }",
+                "a.toml:2: compression.store.format: expected one of: fp32, bf16, quant:8; found \"fp16\""},
+        BadText{"[compression]\nactivations = { codec = \"quant:4\", feedback = \"ef21\" }\n[pipeline]\n"
+                "micro_batches = 2",
+                "a.toml:2: compression.activations: feedback \"ef21\" with 2 micro-batches expects a codec of "
+                "scope "
+                "sample, found \"quant:4\""},
+        BadText{"[compression.gradients]\nfeedback = \"aq-sgd\"",
+                "a.toml:2: compression.gradients.feedback: expected a scheme for gradients, found \"aq-sgd\", "
+                "which "
+                "keeps activations"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Keys, BadFile,

@@ -41,8 +41,11 @@ micro_batches = 5
 [compression]
 activations = { codec = "quant:4", feedback = "none" }
 gradients   = { codec = "quant:8", feedback = "none" }
+reuse_indices = false
+store = { place = "file", format = "bf16", folder = "/tmp" }
 start_epoch = 2
 evaluation = "frozen"
+diagnostics = 10
 )";
 
 Config manual() {
@@ -55,8 +58,10 @@ Config manual() {
   config.pipeline = {"gpipe", 5};
   config.compression.activations.codec = "quant:4";
   config.compression.gradients.codec = "quant:8";
+  config.compression.store = {"file", "bf16", "/tmp"};
   config.compression.start_epoch = 2;
   config.compression.evaluation = "frozen";
+  config.compression.diagnostics = 10;
   return config;
 }
 

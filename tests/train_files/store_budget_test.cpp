@@ -31,11 +31,12 @@ std::string refusal(const StoreBudget& store, uint64_t free) {
 
 TEST(StoreBudget, TheWholeOfCifar10AtFullWidth) {
   EXPECT_EQ(budget({}).bytes(), 22'937'600'000U);
-  EXPECT_EQ(budget({}).describe(),
-            "aq-sgd keeps 22.9 GB for 50000 samples in fp32 in memory (layer1 13.1 GB, layer2 6.6 GB, layer3 3.3 "
-            "GB)");
+  EXPECT_EQ(
+      budget({}).describe(),
+      "aq-sgd keeps 22.9 GB for 50000 samples in fp32 in memory (layer1 13.1 GB, layer2 6.6 GB, layer3 3.3 "
+      "GB)");
   EXPECT_EQ(budget({"memory", "bf16", ""}).bytes(), 11'468'800'000U);
-  EXPECT_EQ(budget({"memory", "quant:8", ""}).bytes(), 50000U * (65536 + 32768 + 16384 + 3 * 8));
+  EXPECT_EQ(budget({"memory", "quant:8", ""}).bytes(), 50000ULL * (65536 + 32768 + 16384 + 3 * 8));
 }
 
 TEST(StoreBudget, OtherFeedbackKeepsNothing) {
