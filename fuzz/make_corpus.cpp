@@ -1,4 +1,4 @@
-// Writes the seeds of frame_fuzz, codec_fuzz and plan_fuzz. Run again when a codec is added:
+// Writes the seeds of frame_fuzz, codec_fuzz, link_fuzz and plan_fuzz. Run again when a codec is added:
 //   build/make_corpus fuzz/corpus
 
 #include <ATen/Functions.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fuzz/codec_input.h"
+#include "fuzz/link_input.h"
 #include "strait/codecs/codec.h"
 #include "strait/pipeline/schedules.h"
 
@@ -78,6 +79,20 @@ void write_codecs(const std::filesystem::path& folder) {
   }
 }
 
+void write_links(const std::filesystem::path& folder) {
+  for (uint8_t number = 0; number < strait::fuzz::LinkUnderTest::count(); ++number) {
+    const CodecInput input{
+        .codec = number, .sample = number, .dimensions = {4, 3, 4, 5}, .direction = 0, .seed = 1};
+    strait::fuzz::LinkUnderTest link(input);
+    std::vector<std::byte> seed(sizeof(input) + link.bound());
+    strait::ByteWriter out(seed);
+    out.put(input);
+    link.encoder().encode(example(input), link.context(), out);
+    seed.resize(out.used());
+    write(folder / fmt::format("link_{}", number), seed);
+  }
+}
+
 void write_plans(const std::filesystem::path& folder) {
   const auto save = [&](const std::string& name, const strait::Plan& plan) {
     const std::string text = strait::to_text(plan);
@@ -102,6 +117,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder = argv[1];
   write_frames(folder / "frame");
   write_codecs(folder / "codec");
+  write_links(folder / "link");
   write_plans(folder / "plan");
   return 0;
 }

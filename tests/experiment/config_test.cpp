@@ -131,8 +131,11 @@ micro_batches = 5
 [compression]
 activations = { codec = "quant:4", feedback = "none" }
 gradients = { codec = "quant:8", feedback = "none" }
+reuse_indices = false
+store = { place = "file", format = "bf16", folder = "/tmp" }
 start_epoch = 2
 evaluation = "frozen"
+diagnostics = 10
 )");
 }
 
