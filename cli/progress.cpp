@@ -53,6 +53,11 @@ void Progress::on_batch(int epoch, const char* phase, int64_t done, int64_t tota
   since_drawn_ = Stopwatch();
 }
 
+void Progress::on_note(const std::string& line) {
+  print(label_ + line + "\n");
+  flush_output();
+}
+
 void Progress::on_epoch(const EpochMetrics& metrics) {
   clear_bar();
   const Traffic activations = metrics.total(Direction::activation);

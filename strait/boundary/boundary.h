@@ -20,6 +20,9 @@ struct Boundary {
   /// Throws InputError when a codec or feedback name of the options is wrong.
   Boundary(std::string name, uint16_t index, const CompressionOptions& options, Local local);
 
+  /// The state of the local ends, as `NAME.activations.sender.STATE` and likewise `gradients`, `receiver`.
+  void visit_state(StateVisitor& visitor);
+
   std::string name;
   std::optional<Sender> activation_sender;
   std::optional<Receiver> activation_receiver;

@@ -1,5 +1,6 @@
 #include "strait/train/metrics.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace strait {
@@ -18,11 +19,31 @@ json traffic_json(const Traffic& traffic) {
           {"decode_seconds", traffic.decode_seconds}};
 }
 
+Score score_in(const json& json) { return {json.at("loss"), json.at("accuracy")}; }
+
+Traffic traffic_in(const json& json) {
+  return {.messages = json.at("messages"),
+          .raw_bytes = json.at("raw_bytes"),
+          .wire_bytes = json.at("wire_bytes"),
+          .encode_seconds = json.at("encode_seconds"),
+          .decode_seconds = json.at("decode_seconds")};
+}
+
 }  // namespace
 
 Score score_of(const StepResult& sums) {
   const auto count = static_cast<double>(sums.count);
   return {sums.loss_sum / count, 100.0 * static_cast<double>(sums.correct) / count};
+}
+
+void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTraffic>& part) {
+  for (const auto& boundary : part) {
+    auto found = std::ranges::find(sum, boundary.name, &BoundaryTraffic::name);
+    if (found == sum.end())
+      found = sum.insert(found, {.name = boundary.name, .activations = {}, .gradients = {}});
+    found->activations += boundary.activations;
+    found->gradients += boundary.gradients;
+  }
 }
 
 Traffic EpochMetrics::total(Direction direction) const {
@@ -38,13 +59,17 @@ json to_json(const Evaluation& evaluation) {
       {"off", score_json(evaluation.off)}, {"on", score_json(evaluation.on)}, {"samples", evaluation.samples}};
 }
 
-json to_json(const EpochMetrics& metrics) {
-  json boundaries = json::array();
-  for (const auto& boundary : metrics.boundaries) {
-    boundaries.push_back({{"name", boundary.name},
-                          {"activations", traffic_json(boundary.activations)},
-                          {"gradients", traffic_json(boundary.gradients)}});
+json to_json(const std::vector<BoundaryTraffic>& boundaries) {
+  json list = json::array();
+  for (const auto& boundary : boundaries) {
+    list.push_back({{"name", boundary.name},
+                    {"activations", traffic_json(boundary.activations)},
+                    {"gradients", traffic_json(boundary.gradients)}});
   }
+  return list;
+}
+
+json to_json(const EpochMetrics& metrics) {
   return {{"epoch", metrics.epoch},
           {"steps", metrics.steps},
           {"train_loss", metrics.train.loss},
@@ -55,7 +80,30 @@ json to_json(const EpochMetrics& metrics) {
           {"samples_per_second", metrics.samples_per_second},
           {"evaluation_seconds", metrics.evaluation_seconds},
           {"data_wait_seconds", metrics.data_wait_seconds},
-          {"boundaries", std::move(boundaries)}};
+          {"boundaries", to_json(metrics.boundaries)}};
+}
+
+std::vector<BoundaryTraffic> boundary_traffic_of(const json& json) {
+  std::vector<BoundaryTraffic> boundaries;
+  for (const auto& item : json) {
+    boundaries.push_back(
+        {item.at("name"), traffic_in(item.at("activations")), traffic_in(item.at("gradients"))});
+  }
+  return boundaries;
+}
+
+EpochMetrics epoch_metrics_of(const json& json) {
+  const auto& test = json.at("test");
+  return {.epoch = json.at("epoch"),
+          .steps = json.at("steps"),
+          .train = {json.at("train_loss"), json.at("train_accuracy")},
+          .test = {score_in(test.at("off")), score_in(test.at("on")), test.at("samples")},
+          .lr = json.at("lr"),
+          .seconds = json.at("seconds"),
+          .samples_per_second = json.at("samples_per_second"),
+          .evaluation_seconds = json.at("evaluation_seconds"),
+          .data_wait_seconds = json.at("data_wait_seconds"),
+          .boundaries = boundary_traffic_of(json.at("boundaries"))};
 }
 
 }  // namespace strait
