@@ -13,6 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kFinished = "the run has finished all its epochs already";
+
 /// Keys that a run may change on its way. Other cuts are for the feedback state to refuse.
 bool may_change(const std::string& key) {
   constexpr std::array kKeys = {"name",         "data.root",    "train.threads",
@@ -89,7 +91,12 @@ Beginning find_resume(const Config& config, const fs::path& folder) {
   const bool done = status_of(folder) == RunStatus::done;
   Beginning beginning;
   if (entries.empty()) {
-    if (done) throw InputError("{}: the run is done and has no checkpoint to go on from", folder.string());
+    if (done && !is_finished(config, folder)) {
+      throw InputError("{}: the run is done and has no checkpoint to go on from", folder.string());
+    }
+    beginning.finished = done;
+    beginning.note = kFinished;
+    if (done) return beginning;
     if (fs::exists(folder / "config.toml")) {
       check_same_run(load_config(folder / "config.toml"), config, folder / "config.toml");
     }
@@ -104,9 +111,8 @@ Beginning find_resume(const Config& config, const fs::path& folder) {
   check_same_run(parse_config(begun, source.string()), config, source);
   check_not_beyond(position, config, beginning.own->folder());
   beginning.finished = done && position.epoch == config.train.epochs;
-  beginning.note = beginning.finished
-                       ? fmt::format("the run has finished its {} epochs already", position.epoch)
-                       : fmt::format("going on from {}", beginning.own->folder().string());
+  beginning.note =
+      beginning.finished ? kFinished : fmt::format("going on from {}", beginning.own->folder().string());
   return beginning;
 }
 

@@ -66,7 +66,9 @@ std::string_view to_string(RunStatus status) {
 
 RunFolder::RunFolder(std::filesystem::path path, Identity identity, Start start)
     : path_(std::move(path)), identity_(std::move(identity)) {
-  if (std::filesystem::exists(path_ / "metrics.jsonl") && start == Start::fresh) {
+  CheckpointFolder checkpoints(path_ / "checkpoint", {});
+  const bool taken = std::filesystem::exists(path_ / "metrics.jsonl") || !checkpoints.entries().empty();
+  if (taken && start == Start::fresh) {
     throw InputError(
         "{}: holds a run already; go on with it with --resume, choose another --out, or replace it with "
         "--overwrite",
@@ -75,7 +77,7 @@ RunFolder::RunFolder(std::filesystem::path path, Identity identity, Start start)
   std::error_code error;
   std::filesystem::create_directories(path_, error);
   if (error) throw InputError("{}: cannot make the folder: {}", path_.string(), error.message());
-  CheckpointFolder(path_ / "checkpoint", {}).clear();  // first: they belong to the configuration that goes
+  checkpoints.clear();  // first: they belong to the configuration that goes
   std::filesystem::remove(path_ / "model.safetensors");
   begin("");
 }

@@ -42,7 +42,15 @@ micro_batches = 5
 activations = { codec = "quant:4", feedback = "none" }
 gradients   = { codec = "quant:8", feedback = "none" }
 start_epoch = 2
+start_from = "runs/warm-up"
+start_from_optimizer = false
 evaluation = "frozen"
+
+[checkpoint]
+every_epochs = 2
+every_steps = 50
+keep = 3
+keep_epochs = [2, 20]
 )";
 
 Config manual() {
@@ -53,7 +61,8 @@ Config manual() {
   config.data = {"shapes", "elsewhere", 10000, 500, 50};
   config.train = {7, {"sgd", 0.1, 0.8, 1e-4}, {"constant", 14}, "cpu", 2};
   config.pipeline = {"gpipe", 5};
-  config.compression = {{"quant:4", "none"}, {"quant:8", "none"}, 2, "frozen"};
+  config.compression = {{"quant:4", "none"}, {"quant:8", "none"}, 2, "frozen", "runs/warm-up", false};
+  config.checkpoint = {2, 50, 3, {2, 20}};
   return config;
 }
 
@@ -124,7 +133,15 @@ micro_batches = 5
 activations = { codec = "quant:4", feedback = "none" }
 gradients = { codec = "quant:8", feedback = "none" }
 start_epoch = 2
+start_from = "runs/warm-up"
+start_from_optimizer = false
 evaluation = "frozen"
+
+[checkpoint]
+every_epochs = 2
+every_steps = 50
+keep = 3
+keep_epochs = [2, 20]
 )");
 }
 
@@ -207,6 +224,7 @@ TEST(Config, HashIsOfWhatDecidesTheResult) {
   EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos);
   config.name = "other";
   config.data.root = "other";
+  config.checkpoint = {0, 7, 2, {1}};
   EXPECT_EQ(config_hash(config), hash);
   config.train.epochs += 1;
   EXPECT_NE(config_hash(config), hash);
