@@ -11,8 +11,8 @@ int report_outcome(const RunOutcome& outcome, const std::filesystem::path& folde
     case RunStatus::diverged:
       throw NumericError("training diverged: {}; what was measured is in {}", outcome.error, folder.string());
     case RunStatus::stopped:
-      print(fmt::format("stopped after {} epochs; the weights are in {}\n", outcome.epochs.size(),
-                        (folder / "model.safetensors").string()));
+      print(fmt::format("stopped after {} epochs; a checkpoint is in {}, --resume goes on from it\n",
+                        outcome.epochs.size(), (folder / "checkpoint").string()));
       return kStopped;
     default:
       print(fmt::format("done; the run is in {}\n", folder.string()));

@@ -40,7 +40,7 @@ int run_sweep(const SweepFlags& flags) {
     const auto folder = out / config.name;
     if (!is_finished(config, folder)) {
       Progress progress(config.name, config.train.epochs);
-      const RunOutcome outcome = run_experiment(config, folder, true, progress);
+      const RunOutcome outcome = run_experiment(config, folder, Start::replace, progress);
       if (outcome.status == RunStatus::stopped) return report_outcome(outcome, folder);
     }
     table += result_line(config.name, summarise(folder));

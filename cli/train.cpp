@@ -17,6 +17,7 @@ struct TrainFlags {
   std::vector<std::string> overrides;
   std::string out;
   bool overwrite = false;
+  bool resume = false;
 };
 
 int run_train(const TrainFlags& flags) {
@@ -26,7 +27,8 @@ int run_train(const TrainFlags& flags) {
   RunOutcome outcome;
   {
     Progress progress("", config.train.epochs);
-    outcome = run_experiment(config, out, flags.overwrite, progress);
+    const Start start = flags.resume ? Start::resume : flags.overwrite ? Start::replace : Start::fresh;
+    outcome = run_experiment(config, out, start, progress);
   }
   return report_outcome(outcome, out);
 }
@@ -41,7 +43,13 @@ void add_train(CLI::App& app, Action& action) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   train->add_option("--out", flags->out, "Folder of the run (default: runs/NAME)")->type_name("DIR");
-  train->add_flag("--overwrite", flags->overwrite, "Replace the run that the folder holds");
+  auto* overwrite = train->add_flag("--overwrite", flags->overwrite, "Replace the run that the folder holds");
+  train
+      ->add_flag(
+          "--resume", flags->resume,
+          "Go on from the folder's newest checkpoint, to the same bits as without the interruption; start "
+          "from the beginning where there is none")
+      ->excludes(overwrite);
   train->callback([&action, flags] { action = [flags] { return run_train(*flags); }; });
 }
 

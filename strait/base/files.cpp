@@ -1,6 +1,7 @@
 #include "strait/base/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,29 +41,57 @@ bool write_all(int file, std::span<const std::byte> bytes) {
   return true;
 }
 
-bool write_file(const std::string& name, std::span<const std::span<const std::byte>> parts) {
-  Descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (file.get() < 0) return false;
-  for (const auto part : parts) {
-    if (!write_all(file.get(), part)) return false;
-  }
-  return ::fsync(file.get()) == 0 && file.close();
-}
-
 }  // namespace
 
-void replace_file(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts) {
+void replace_file(const std::filesystem::path& path, const std::function<void(const ByteSink&)>& write) {
   const std::string temporary = path.string() + ".partial";
-  if (!write_file(temporary, parts) || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int reason = errno;
+  const auto check = [&](bool worked) {
+    if (!worked) throw Error("{}: cannot be written: {}", path.string(), std::strerror(errno));
+  };
+  try {
+    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    check(file.get() >= 0);
+    write([&](std::span<const std::byte> part) { check(write_all(file.get(), part)); });
+    check(::fsync(file.get()) == 0 && file.close() && std::rename(temporary.c_str(), path.c_str()) == 0);
+  } catch (...) {
     ::unlink(temporary.c_str());
-    throw Error("{}: cannot be written: {}", path.string(), std::strerror(reason));
+    throw;
   }
 }
 
 void replace_file(const std::filesystem::path& path, std::string_view content) {
-  const std::span<const std::byte> part = std::as_bytes(std::span(content));
-  replace_file(path, std::span(&part, 1));
+  replace_file(path, [&](const ByteSink& sink) { sink(std::as_bytes(std::span(content))); });
+}
+
+void sync_to_disk(const std::filesystem::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0 || ::fsync(file.get()) != 0) {
+    throw Error("{}: cannot be made to last on the disk: {}", path.string(), std::strerror(errno));
+  }
+}
+
+InputFile::InputFile(const std::filesystem::path& path)
+    : name_(path.string()), descriptor_(::open(name_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (descriptor_ < 0) throw InputError("{}: cannot be opened: {}", name_, std::strerror(errno));
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor_);
+    throw InputError("{}: is not a regular file", name_);
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw InputError("{}: cannot be read at offset {}: {}", name_, offset, std::strerror(errno));
+    if (got == 0) throw InputError("{}: ends at offset {}, expected {} bytes", name_, offset, size_);
+    offset += static_cast<uint64_t>(got);
+    out = out.subspan(static_cast<size_t>(got));
+  }
 }
 
 }  // namespace strait

@@ -1,17 +1,47 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace strait {
 
-/// Writes the parts one after another to a file beside `path`, makes them last on the disk and then gives
-/// the file the name `path` in one step: a crash leaves the old content or the new. Throws Error that names
-/// the file, and leaves nothing behind, when it cannot be written.
-void replace_file(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);
+/// Takes the content of a file, part after part.
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+
+/// Lets `write` give the content to a file beside `path`, makes it last on the disk and then gives the file
+/// the name `path` in one step: a crash leaves the old content or the new. Throws Error that names the file
+/// when it cannot be written, and passes on what `write` throws; nothing is left behind then.
+void replace_file(const std::filesystem::path& path, const std::function<void(const ByteSink&)>& write);
 
 void replace_file(const std::filesystem::path& path, std::string_view content);
+
+/// Makes the content of a file, or the names in a folder, last on the disk. Throws Error.
+void sync_to_disk(const std::filesystem::path& path);
+
+/// A regular file open for reading, whose size was taken once.
+class InputFile {
+ public:
+  /// Throws InputError when there is no such file or it is not a regular one.
+  explicit InputFile(const std::filesystem::path& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& name() const { return name_; }
+  uint64_t size() const { return size_; }
+
+  /// Fills `out` with the bytes from `offset` on. Throws InputError that names the file and the offset.
+  void read(uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::string name_;
+  int descriptor_;
+  uint64_t size_ = 0;
+};
 
 }  // namespace strait

@@ -23,6 +23,9 @@ struct Boundary {
   /// Says which samples the batch after the next one has.
   void expect(std::span<const int64_t> ids);
 
+  /// The state of the local ends, as `NAME.activations.sender.STATE` and likewise `gradients`, `receiver`.
+  void visit_state(StateVisitor& visitor);
+
   std::string name;
   std::optional<Sender> activation_sender;
   std::optional<Receiver> activation_receiver;

@@ -24,6 +24,11 @@ struct CompressionOptions {
   std::string evaluation = "plain";  ///< plain: the bare operator; frozen: the link with its state read-only
   int diagnostics = 0;               ///< measure the messages of every n-th step; 0 = none
 
+  /// Start at `start_epoch` from a checkpoint of another run that was taken before that epoch: the run's
+  /// folder, its checkpoint folder or one checkpoint. Empty: start at epoch 0 from initial weights.
+  std::string start_from;
+  bool start_from_optimizer = true;  ///< also with the optimizer's state of that run
+
   bool operator==(const CompressionOptions&) const = default;
 };
 

@@ -18,11 +18,12 @@ std::string literal(const std::string& text) { return toml_string(text); }
 std::string literal(double number) { return toml_number(number); }
 std::string literal(std::integral auto number) { return fmt::format("{}", number); }
 
-std::string literal(const std::vector<std::string>& names) {
-  std::vector<std::string> quoted;
-  quoted.reserve(names.size());
-  for (const auto& name : names) quoted.push_back(toml_string(name));
-  return fmt::format("[{}]", list_of(quoted));
+template <class T>
+std::string literal(const std::vector<T>& items) {
+  std::vector<std::string> literals;
+  literals.reserve(items.size());
+  for (const auto& item : items) literals.push_back(literal(item));
+  return fmt::format("[{}]", list_of(literals));
 }
 
 /// Writes keys in the form of the documentation: a [table] for the first part of a key, an inline table
@@ -86,12 +87,21 @@ std::string to_toml(const Config& config) {
   return writer.finish();
 }
 
+std::vector<std::pair<std::string, std::string>> key_values(const Config& config) {
+  std::vector<std::pair<std::string, std::string>> values;
+  visit_keys(config, [&](std::string_view key, const auto& value, const auto& /*rule*/) {
+    values.emplace_back(key, literal(value));
+  });
+  return values;
+}
+
 std::string config_hash(const Config& config) {
   Config rest = config;
   rest.name.clear();
   rest.data.root.clear();
   rest.compression.store.place.clear();
   rest.compression.store.folder.clear();
+  rest.checkpoint = {};
   const std::string text = to_toml(rest);
   return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
 }

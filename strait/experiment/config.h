@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "strait/boundary/options.h"
 #include "strait/data/dataset.h"
@@ -14,7 +16,7 @@
 
 namespace strait {
 
-/// Everything that decides what a run computes. config_keys.h lists the keys.
+/// Everything that decides what a run computes, and when it leaves checkpoints. config_keys.h lists the keys.
 struct Config {
   std::string name = "run";  ///< also the name of the run's folder
   uint64_t seed = 0;
@@ -23,6 +25,7 @@ struct Config {
   TrainOptions train;
   PipelineOptions pipeline;
   CompressionOptions compression;
+  CheckpointOptions checkpoint;
 
   bool operator==(const Config&) const = default;
 };
@@ -41,8 +44,11 @@ Config parse_config(std::string_view text, const std::string& source_name,
 /// equal Configs give equal text.
 std::string to_toml(const Config& config);
 
+/// The keys with their values as TOML, in the order of to_toml().
+std::vector<std::pair<std::string, std::string>> key_values(const Config& config);
+
 /// 16 hex digits that two configurations share when their runs compute the same: of the resolved text
-/// without the name and without where data and stores lie.
+/// without the name, where data and stores lie, and [checkpoint].
 std::string config_hash(const Config& config);
 
 /// The folder that holds the data sets where nothing says otherwise: STRAIT_DATA, or "data".

@@ -50,8 +50,16 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("compression.store.format", compression.store.format, one_of({"fp32", "bf16", "quant:8"}));
   visit("compression.store.folder", compression.store.folder, path_text());
   visit("compression.start_epoch", compression.start_epoch, at_least(0));
+  visit("compression.start_from", compression.start_from, path_text());
+  visit("compression.start_from_optimizer", compression.start_from_optimizer, yes_or_no());
   visit("compression.evaluation", compression.evaluation, one_of({"plain", "frozen"}));
   visit("compression.diagnostics", compression.diagnostics, at_least(0));
+
+  auto& checkpoint = config.checkpoint;
+  visit("checkpoint.every_epochs", checkpoint.every_epochs, at_least(0));
+  visit("checkpoint.every_steps", checkpoint.every_steps, at_least(0));
+  visit("checkpoint.keep", checkpoint.keep, at_least(1));
+  visit("checkpoint.keep_epochs", checkpoint.keep_epochs, each_at_least(0));
 }
 
 }  // namespace strait

@@ -121,15 +121,27 @@ std::string read(const TomlNode& node, std::string& field, const Rule<std::strin
   return rule(field);
 }
 
-std::string read(const TomlNode& node, std::vector<std::string>& field,
-                 const Rule<std::vector<std::string>>& rule) {
+std::string read(const TomlNode& node, bool& field, const Rule<bool>& rule) {
+  const auto* value = node.get<bool>();
+  if (value == nullptr) return mismatch("true or false", node);
+  field = *value;
+  return rule(field);
+}
+
+constexpr std::string_view array_of(const std::string& /*item*/) { return "an array of strings"; }
+constexpr std::string_view array_of(int /*item*/) { return "an array of integers"; }
+
+/// The items have only their type checked; the rule is for the whole.
+template <class T>
+std::string read(const TomlNode& node, std::vector<T>& field, const Rule<std::vector<T>>& rule) {
   const auto* array = node.get<TomlNode::Array>();
-  if (array == nullptr) return mismatch("an array of strings", node);
+  if (array == nullptr) return mismatch(array_of(T()), node);
   field.clear();
   for (const auto& item : *array) {
-    const auto* text = item.get<std::string>();
-    if (text == nullptr) return fmt::format("expected an array of strings, found {} in it", describe(item));
-    field.push_back(*text);
+    T value{};
+    const auto anything = [](const auto& /*value*/) { return std::string(); };
+    if (!read(item, value, anything).empty()) return mismatch(array_of(T()), item) + " in it";
+    field.push_back(std::move(value));
   }
   return rule(field);
 }

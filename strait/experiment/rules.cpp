@@ -48,6 +48,17 @@ Rule<int64_t> at_least(int64_t low) {
   };
 }
 
+Rule<bool> yes_or_no() {
+  return [](const bool&) { return std::string(); };
+}
+
+Rule<std::vector<int>> each_at_least(int64_t low) {
+  return [rule = at_least(low)](const std::vector<int>& values) -> std::string {
+    const auto bad = std::ranges::find_if(values, [&](int value) { return !rule(value).empty(); });
+    return bad == values.end() ? "" : rule(*bad) + " in it";
+  };
+}
+
 Rule<double> positive() {
   return real("a number > 0", [](double value) { return value > 0; });
 }

@@ -15,6 +15,9 @@ using Rule = std::function<std::string(const T&)>;
 
 Rule<int64_t> at_least(int64_t low);
 
+Rule<bool> yes_or_no();                             ///< nothing beyond the type
+Rule<std::vector<int>> each_at_least(int64_t low);  ///< every item of the array
+
 Rule<double> positive();
 Rule<double> not_negative();
 Rule<double> below_one();  ///< in [0, 1)

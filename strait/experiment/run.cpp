@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "strait/experiment/resume.h"
 #include "strait/train/runtime.h"
 
 namespace strait {
@@ -77,6 +78,34 @@ Config with_store_in(const std::filesystem::path& folder, Config config) {
   return config;
 }
 
+/// Lets the trainer take over the checkpoint, if any, before the folder is touched.
+RunFolder begin_run(const Config& config, const std::filesystem::path& folder, Start start,
+                    const Beginning& beginning, Trainer& trainer) {
+  const RunFolder::Identity identity{
+      .name = config.name,
+      .config = to_toml(config),
+      .seed = config.seed,
+      .config_hash = config_hash(config),
+      .epochs = config.train.epochs,
+      .first_epoch = config.compression.start_from.empty() ? 0 : config.compression.start_epoch};
+  trainer.keep_checkpoints({folder / "checkpoint", config.checkpoint}, identity.config);
+  if (beginning.own) {
+    trainer.resume(*beginning.own);
+    return {folder, identity, trainer.position().epoch};
+  }
+  if (beginning.another) trainer.warm_start(*beginning.another, config.compression.start_from_optimizer);
+  return {folder, identity, start == Start::resume ? Start::replace : start};
+}
+
+/// As far as that is possible: on a full disk the failure itself is the one to hear of.
+void record_failure(RunFolder& files, const std::string& error) {
+  try {
+    files.set_status(RunStatus::failed, error);
+  } catch (const Error&) {
+    return;
+  }
+}
+
 }  // namespace
 
 Trainer make_trainer(const Config& config) {
@@ -91,18 +120,15 @@ Trainer make_trainer(const Config& config) {
            .cuts = config.model.cuts}};
 }
 
-RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, bool replace,
+RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, Start start,
                           TrainObserver& observer) {
+  const Beginning beginning = start == Start::resume ? find_resume(config, folder) : find_start(config);
+  if (!beginning.note.empty()) observer.on_note(beginning.note);
+  if (beginning.finished) return {RunStatus::done, {}, {}};
   const DataSplits data = load_data(config.data);
   Trainer trainer = make_trainer(with_store_in(folder, config));
-  RunFolder files(folder,
-                  {.name = config.name,
-                   .config = to_toml(config),
-                   .seed = config.seed,
-                   .config_hash = config_hash(config),
-                   .epochs = config.train.epochs},
-                  replace);
-  RunOutcome outcome;
+  RunFolder files = begin_run(config, folder, start, beginning, trainer);
+  RunOutcome outcome{RunStatus::running, {}, files.epochs()};
   RecordingObserver recorder(files, outcome, observer);
   try {
     outcome.status = trainer.train(data, recorder) ? RunStatus::done : RunStatus::stopped;
@@ -111,7 +137,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     outcome.status = RunStatus::diverged;
     outcome.error = error.what();
   } catch (const std::exception& error) {
-    files.set_status(RunStatus::failed, error.what());
+    record_failure(files, error.what());
     throw;
   }
   files.set_status(outcome.status, outcome.error);
@@ -123,6 +149,11 @@ Evaluation evaluate_experiment(const Config& config, const std::filesystem::path
   Trainer trainer = make_trainer(config);
   trainer.load(weights);
   return trainer.evaluate(load_data(config.data).test, observer);
+}
+
+RunStatus status_of(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "status.json")) return RunStatus::running;
+  return status_named(read_status(folder).value("status", ""));
 }
 
 RunSummary summarise(const std::filesystem::path& folder) {

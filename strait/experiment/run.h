@@ -14,7 +14,7 @@ namespace strait {
 struct RunOutcome {
   RunStatus status = RunStatus::running;
   std::string error;                 ///< why it diverged
-  std::vector<EpochMetrics> epochs;  ///< the epochs that were finished
+  std::vector<EpochMetrics> epochs;  ///< the epochs that were finished, those before a resume included
 };
 
 /// Builds the trainer that the configuration describes. Seeds LibTorch's generator, so that the same
@@ -22,13 +22,18 @@ struct RunOutcome {
 Trainer make_trainer(const Config& config);
 
 /// Trains what the configuration describes and leaves its files in `folder`. A divergence is an outcome;
-/// any other failure is recorded in status.json and thrown on.
-RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, bool replace,
+/// any other failure is recorded in status.json and thrown on. Start::resume goes on at the folder's newest
+/// checkpoint, which with the same threads gives the bits of a run that was never interrupted; from the
+/// beginning where there is none; and does nothing, with an outcome without epochs, when the run is done.
+RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, Start start,
                           TrainObserver& observer);
 
 /// Scores a file's weights on the whole test set, with compression off and on.
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
                                TrainObserver& observer);
+
+/// What status.json says; RunStatus::running where there is none. Throws InputError when it is not JSON.
+RunStatus status_of(const std::filesystem::path& folder);
 
 /// The last epoch of a run in a few numbers.
 struct RunSummary {

@@ -17,7 +17,8 @@ struct MessageTrace {
 };
 
 /// Walks the tensors that a half of a link carries from message to message. One listing serves saving and
-/// loading: a saving visitor reads `value`, a loading one replaces it.
+/// loading: a saving visitor reads `value`, a loading one replaces it, or writes into its memory where it has
+/// the right shape and type. A tensor that is not defined is not saved, and one that was not saved stays.
 class StateVisitor {
  public:
   virtual ~StateVisitor() = default;

@@ -11,6 +11,13 @@ std::string join(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : prefix + "." + name;
 }
 
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+void append(NamedTensors& tensors, const std::string& prefix,
+            const torch::OrderedDict<std::string, at::Tensor>& items) {
+  for (const auto& item : items) tensors.emplace_back(join(prefix, item.key()), item.value());
+}
+
 bool names_layer(const std::string& cut, const std::string& layer) {
   return layer == cut || layer.starts_with(cut + ".");
 }
@@ -30,21 +37,23 @@ std::vector<std::string> cut_names(const Model& model) {
 }  // namespace
 
 std::vector<std::pair<std::string, at::Tensor>> Model::state() const {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  NamedTensors tensors;
   for (const auto& [name, prefix, layer] : layers) {
-    for (const auto& item : layer->named_parameters())
-      tensors.emplace_back(join(prefix, item.key()), item.value());
-    for (const auto& item : layer->named_buffers())
-      tensors.emplace_back(join(prefix, item.key()), item.value());
+    append(tensors, prefix, layer->named_parameters());
+    append(tensors, prefix, layer->named_buffers());
   }
+  return tensors;
+}
+
+std::vector<std::pair<std::string, at::Tensor>> Model::named_parameters() const {
+  NamedTensors tensors;
+  for (const auto& [name, prefix, layer] : layers) append(tensors, prefix, layer->named_parameters());
   return tensors;
 }
 
 std::vector<at::Tensor> Model::parameters() const {
   std::vector<at::Tensor> all;
-  for (const auto& layer : layers) {
-    for (const auto& parameter : layer.layer->parameters()) all.push_back(parameter);
-  }
+  for (auto& [name, parameter] : named_parameters()) all.push_back(std::move(parameter));
   return all;
 }
 

@@ -32,6 +32,9 @@ struct Model {
   /// Parameters and buffers in layer order, under PyTorch's names; the tensors share memory with the model.
   std::vector<std::pair<std::string, at::Tensor>> state() const;
 
+  /// The parameters under the same names, in layer order.
+  std::vector<std::pair<std::string, at::Tensor>> named_parameters() const;
+
   /// The parameters, in layer order.
   std::vector<at::Tensor> parameters() const;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace strait {
@@ -13,10 +14,12 @@ json score_json(const Score& score) { return {{"loss", score.loss}, {"accuracy",
 
 json number_or_null(const std::optional<double>& number) { return number ? json(*number) : json(); }
 
+std::string share_name(size_t i) { return fmt::format("{}", Diagnostics::kShares[i]); }
+
 json diagnostics_json(const Diagnostics& diagnostics) {
   json quantiles;
   for (size_t i = 0; i < Diagnostics::kShares.size(); ++i) {
-    quantiles[fmt::format("{}", Diagnostics::kShares[i])] = diagnostics.quantiles[i];
+    quantiles[share_name(i)] = diagnostics.quantiles[i];
   }
   return {{"messages", diagnostics.messages},
           {"zeros", diagnostics.zeros},
@@ -37,11 +40,50 @@ json traffic_json(const Traffic& traffic, const std::optional<Diagnostics>& diag
   return all;
 }
 
+Score score_in(const json& json) { return {json.at("loss"), json.at("accuracy")}; }
+
+Traffic traffic_in(const json& json) {
+  return {.messages = json.at("messages"),
+          .raw_bytes = json.at("raw_bytes"),
+          .wire_bytes = json.at("wire_bytes"),
+          .encode_seconds = json.at("encode_seconds"),
+          .decode_seconds = json.at("decode_seconds")};
+}
+
+std::optional<double> number_if_any(const json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<double>());
+}
+
+std::optional<Diagnostics> diagnostics_in(const json& traffic) {
+  if (!traffic.contains("diagnostics")) return std::nullopt;
+  const auto& from = traffic.at("diagnostics");
+  Diagnostics diagnostics{.messages = from.at("messages"),
+                          .zeros = from.at("zeros"),
+                          .quantiles = {},
+                          .relative_error = from.at("relative_error"),
+                          .cosine = number_if_any(from.at("cosine")),
+                          .residual_norm = number_if_any(from.at("residual_norm"))};
+  for (size_t i = 0; i < Diagnostics::kShares.size(); ++i) {
+    diagnostics.quantiles[i] = from.at("quantiles").at(share_name(i));
+  }
+  return diagnostics;
+}
+
 }  // namespace
 
 Score score_of(const StepResult& sums) {
   const auto count = static_cast<double>(sums.count);
   return {sums.loss_sum / count, 100.0 * static_cast<double>(sums.correct) / count};
+}
+
+void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTraffic>& part) {
+  for (const auto& boundary : part) {
+    auto found = std::ranges::find(sum, boundary.name, &BoundaryTraffic::name);
+    if (found == sum.end())
+      found = sum.insert(found, BoundaryTraffic{.name = boundary.name});
+    found->activations += boundary.activations;
+    found->gradients += boundary.gradients;
+  }
 }
 
 Traffic EpochMetrics::total(Direction direction) const {
@@ -57,13 +99,17 @@ json to_json(const Evaluation& evaluation) {
       {"off", score_json(evaluation.off)}, {"on", score_json(evaluation.on)}, {"samples", evaluation.samples}};
 }
 
-json to_json(const EpochMetrics& metrics) {
-  json boundaries = json::array();
-  for (const auto& boundary : metrics.boundaries) {
-    boundaries.push_back({{"name", boundary.name},
-                          {"activations", traffic_json(boundary.activations, boundary.activation_diagnostics)},
-                          {"gradients", traffic_json(boundary.gradients, boundary.gradient_diagnostics)}});
+json to_json(const std::vector<BoundaryTraffic>& boundaries) {
+  json list = json::array();
+  for (const auto& boundary : boundaries) {
+    list.push_back({{"name", boundary.name},
+                    {"activations", traffic_json(boundary.activations, boundary.activation_diagnostics)},
+                    {"gradients", traffic_json(boundary.gradients, boundary.gradient_diagnostics)}});
   }
+  return list;
+}
+
+json to_json(const EpochMetrics& metrics) {
   return {{"epoch", metrics.epoch},
           {"steps", metrics.steps},
           {"train_loss", metrics.train.loss},
@@ -74,7 +120,32 @@ json to_json(const EpochMetrics& metrics) {
           {"samples_per_second", metrics.samples_per_second},
           {"evaluation_seconds", metrics.evaluation_seconds},
           {"data_wait_seconds", metrics.data_wait_seconds},
-          {"boundaries", std::move(boundaries)}};
+          {"boundaries", to_json(metrics.boundaries)}};
+}
+
+std::vector<BoundaryTraffic> boundary_traffic_of(const json& json) {
+  std::vector<BoundaryTraffic> boundaries;
+  for (const auto& item : json) {
+    const auto& activations = item.at("activations");
+    const auto& gradients = item.at("gradients");
+    boundaries.push_back({item.at("name"), traffic_in(activations), traffic_in(gradients),
+                          diagnostics_in(activations), diagnostics_in(gradients)});
+  }
+  return boundaries;
+}
+
+EpochMetrics epoch_metrics_of(const json& json) {
+  const auto& test = json.at("test");
+  return {.epoch = json.at("epoch"),
+          .steps = json.at("steps"),
+          .train = {json.at("train_loss"), json.at("train_accuracy")},
+          .test = {score_in(test.at("off")), score_in(test.at("on")), test.at("samples")},
+          .lr = json.at("lr"),
+          .seconds = json.at("seconds"),
+          .samples_per_second = json.at("samples_per_second"),
+          .evaluation_seconds = json.at("evaluation_seconds"),
+          .data_wait_seconds = json.at("data_wait_seconds"),
+          .boundaries = boundary_traffic_of(json.at("boundaries"))};
 }
 
 }  // namespace strait

@@ -34,6 +34,9 @@ struct BoundaryTraffic {
   std::optional<Diagnostics> gradient_diagnostics;
 };
 
+/// Adds up boundary by boundary; one that `sum` does not have yet comes behind the others.
+void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTraffic>& part);
+
 /// One line of metrics.jsonl.
 struct EpochMetrics {
   int epoch = 0;
@@ -52,5 +55,10 @@ struct EpochMetrics {
 
 nlohmann::json to_json(const Evaluation& evaluation);
 nlohmann::json to_json(const EpochMetrics& metrics);
+nlohmann::json to_json(const std::vector<BoundaryTraffic>& boundaries);
+
+/// The inverse of to_json(). Both throw nlohmann::json::exception for anything else.
+EpochMetrics epoch_metrics_of(const nlohmann::json& json);
+std::vector<BoundaryTraffic> boundary_traffic_of(const nlohmann::json& json);
 
 }  // namespace strait

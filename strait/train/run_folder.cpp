@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/base/files.h"
+#include "strait/train/checkpoint_folder.h"
 #include "strait/train/model_file.h"
 #include "strait/train/runtime.h"
 
@@ -14,6 +15,35 @@ using nlohmann::json;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+struct Line {
+  std::string text;
+  EpochMetrics metrics;
+};
+
+Line line_of(const std::string& text, const std::filesystem::path& path) {
+  try {
+    return {text, epoch_metrics_of(json::parse(text))};
+  } catch (const json::exception&) {
+    throw InputError("{}: is not what a run writes", path.string());
+  }
+}
+
+/// The lines of the epochs from `first` to `end`, without the last one.
+std::vector<Line> read_metrics(const std::filesystem::path& path, int first, int end) {
+  std::ifstream in(path);
+  std::vector<Line> lines;
+  std::string text;
+  for (int epoch = first; epoch < end; ++epoch) {
+    const bool there = static_cast<bool>(std::getline(in, text));
+    if (there) lines.push_back(line_of(text, path));
+    if (!there || lines.back().metrics.epoch != epoch) {
+      throw InputError("{}: has no line for epoch {}, which the checkpoint of epoch {} follows", path.string(),
+                       epoch, end);
+    }
+  }
+  return lines;
 }
 
 }  // namespace
@@ -34,37 +64,64 @@ std::string_view to_string(RunStatus status) {
   throw InternalError("run status {}", static_cast<int>(status));
 }
 
-RunFolder::RunFolder(std::filesystem::path path, Identity identity, bool replace)
+RunFolder::RunFolder(std::filesystem::path path, Identity identity, Start start)
     : path_(std::move(path)), identity_(std::move(identity)) {
-  if (std::filesystem::exists(path_ / "metrics.jsonl") && !replace) {
-    throw InputError("{}: holds a run already; choose another --out, or replace it with --overwrite",
-                     path_.string());
+  CheckpointFolder checkpoints(path_ / "checkpoint", {});
+  const bool taken = std::filesystem::exists(path_ / "metrics.jsonl") || !checkpoints.entries().empty();
+  if (taken && start == Start::fresh) {
+    throw InputError(
+        "{}: holds a run already; go on with it with --resume, choose another --out, or replace it with "
+        "--overwrite",
+        path_.string());
   }
   std::error_code error;
   std::filesystem::create_directories(path_, error);
   if (error) throw InputError("{}: cannot make the folder: {}", path_.string(), error.message());
+  checkpoints.clear();  // first: they belong to the configuration that goes
+  std::filesystem::remove(path_ / "model.safetensors");
+  begin("");
+}
+
+RunFolder::RunFolder(std::filesystem::path path, Identity identity, int epoch)
+    : path_(std::move(path)), identity_(std::move(identity)) {
+  std::string kept;
+  for (auto& line : read_metrics(path_ / "metrics.jsonl", identity_.first_epoch, epoch)) {
+    kept += line.text + "\n";
+    epochs_.push_back(std::move(line.metrics));
+  }
+  begin(kept);
+}
+
+// The events are written anew: TensorBoard would show the epochs that are cut off beside those to come.
+void RunFolder::begin(const std::string& kept_lines) {
   for (const auto& entry : std::filesystem::directory_iterator(path_)) {
     if (entry.path().filename().string().starts_with("events.out.tfevents.")) std::filesystem::remove(entry);
   }
-  std::filesystem::remove(path_ / "model.safetensors");
   replace_file(path_ / "config.toml", identity_.config);
-  metrics_.open(path_ / "metrics.jsonl", std::ios::trunc);
+  replace_file(path_ / "metrics.jsonl", kept_lines);
+  metrics_.open(path_ / "metrics.jsonl", std::ios::app);
   if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
   events_ = std::make_unique<TensorboardWriter>(path_);
+  for (const auto& metrics : epochs_) take_in(metrics);
   set_status(RunStatus::running);
 }
 
 void RunFolder::add_epoch(const EpochMetrics& metrics) {
   metrics_ << to_json(metrics).dump() << std::endl;
   if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
+  sync_to_disk(path_ / "metrics.jsonl");  // a later checkpoint counts on the line
+  epochs_.push_back(metrics);
+  take_in(metrics);
+  set_status(RunStatus::running);
+}
+
+void RunFolder::take_in(const EpochMetrics& metrics) {
   const auto improve = [&](std::optional<Best>& best, const Score& score) {
     if (!best || score.accuracy > best->accuracy) best = Best{metrics.epoch, score.accuracy, score.loss};
   };
   improve(best_off_, metrics.test.off);
   improve(best_on_, metrics.test.on);
-  last_ = metrics;
   add_scalars(metrics);
-  set_status(RunStatus::running);
 }
 
 void RunFolder::add_scalars(const EpochMetrics& metrics) {
@@ -96,15 +153,16 @@ void RunFolder::set_status(RunStatus status, const std::string& error) {
               {"code_version", code_version()},
               {"machine", machine_description()},
               {"epochs", identity_.epochs},
-              {"epochs_done", last_ ? last_->epoch + 1 : 0},
+              {"epochs_done", epochs_.empty() ? identity_.first_epoch : epochs_.back().epoch + 1},
               {"updated", now()}};
   if (!error.empty()) out["error"] = error;
   const auto best = [](const Best& best) {
     return json{{"epoch", best.epoch}, {"accuracy", best.accuracy}, {"loss", best.loss}};
   };
   if (best_off_) out["best"] = {{"off", best(*best_off_)}, {"on", best(*best_on_)}};
-  if (last_) {
-    out["last"] = {{"epoch", last_->epoch}, {"train_loss", last_->train.loss}, {"test", to_json(last_->test)}};
+  if (!epochs_.empty()) {
+    const EpochMetrics& last = epochs_.back();
+    out["last"] = {{"epoch", last.epoch}, {"train_loss", last.train.loss}, {"test", to_json(last.test)}};
   }
   replace_file(path_ / "status.json", out.dump(2) + "\n");
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "strait/models/model.h"
 #include "strait/train/metrics.h"
@@ -12,12 +13,19 @@
 
 namespace strait {
 
+/// How a run begins in a folder that may hold one already.
+enum class Start {
+  fresh,    ///< refuse to touch another run
+  replace,  ///< remove the other run
+  resume,   ///< go on with it
+};
+
 enum class RunStatus { running, done, diverged, failed, stopped };
 
 std::string_view to_string(RunStatus status);
 
-/// The files that a run leaves: config.toml, metrics.jsonl, events.out.tfevents.*, status.json and
-/// model.safetensors. Whole files are replaced in one step, so that a reader or a crash never meets half
+/// The files that a run leaves: config.toml, metrics.jsonl, events.out.tfevents.*, status.json, checkpoint/
+/// and model.safetensors. Whole files are replaced in one step, so that a reader or a crash never meets half
 /// of one.
 class RunFolder {
  public:
@@ -28,13 +36,21 @@ class RunFolder {
     uint64_t seed = 0;
     std::string config_hash;
     int epochs = 0;
+    int first_epoch = 0;  ///< above 0 for a run that starts from another one's checkpoint
   };
 
   /// Begins a run in `path`, made where it is missing. Throws InputError when another run's files are
-  /// there, unless they are to be replaced.
-  RunFolder(std::filesystem::path path, Identity identity, bool replace);
+  /// there, unless they are to be replaced, checkpoints included.
+  RunFolder(std::filesystem::path path, Identity identity, Start start);
+
+  /// Goes on with the run in `path` at the begin of `epoch` or within it: keeps what metrics.jsonl says of the
+  /// epochs before. Throws InputError, with nothing changed, when it lacks one of them.
+  RunFolder(std::filesystem::path path, Identity identity, int epoch);
 
   const std::filesystem::path& path() const { return path_; }
+
+  /// The epochs that metrics.jsonl holds.
+  const std::vector<EpochMetrics>& epochs() const { return epochs_; }
 
   void add_epoch(const EpochMetrics& metrics);
   void save_model(const Model& model);
@@ -46,6 +62,8 @@ class RunFolder {
     double accuracy;
     double loss;
   };
+  void begin(const std::string& kept_lines);
+  void take_in(const EpochMetrics& metrics);
   void add_scalars(const EpochMetrics& metrics);
 
   std::filesystem::path path_;
@@ -54,7 +72,7 @@ class RunFolder {
   std::unique_ptr<TensorboardWriter> events_;
   std::optional<Best> best_off_;
   std::optional<Best> best_on_;
-  std::optional<EpochMetrics> last_;
+  std::vector<EpochMetrics> epochs_;
 };
 
 }  // namespace strait

@@ -1,6 +1,8 @@
 #include "strait/train/trainer.h"
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "strait/base/clock.h"
 #include "strait/train/optimizer.h"
@@ -64,50 +66,118 @@ void Trainer::check_store(int64_t samples, TrainObserver& observer) {
   observer.on_note(budget.describe());
 }
 
+void Trainer::keep_checkpoints(CheckpointFolder folder, std::string config) {
+  checkpoints_ = std::move(folder);
+  config_ = std::move(config);
+}
+
+void Trainer::resume(const Checkpoint& from) {
+  from.load_weights(model_);
+  from.load_optimizer(*optimizer_, model_);
+  from.load_links(executor_.boundaries());
+  from.load_random();
+  position_ = from.record().position;
+  clear_gradients();
+}
+
+void Trainer::warm_start(const Checkpoint& from, bool with_optimizer) {
+  from.load_weights(model_);
+  if (with_optimizer) from.load_optimizer(*optimizer_, model_);
+  if (from.record().seed == options_.seed) from.load_random();
+  position_ = from.record().position;
+  clear_gradients();
+}
+
+// As a step leaves them: a gradient is then added to zero, which makes +0 of -0, where none would be replaced.
+void Trainer::clear_gradients() {
+  if (position_.step == 0) return;
+  for (const auto& parameter : model_.parameters()) parameter.mutable_grad() = torch::zeros_like(parameter);
+}
+
+void Trainer::save_checkpoint() {
+  if (!checkpoints_) return;
+  add_traffic(position_.traffic, take_traffic());
+  checkpoints_->add({position_.epoch, position_.batches}, [&](const std::filesystem::path& folder) {
+    write_checkpoint(folder, model_, *optimizer_, executor_.boundaries(),
+                     {.position = position_, .seed = options_.seed, .config = config_, .checksums = {}});
+  });
+}
+
 bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
   check_store(data.train->size(), observer);
-  for (int epoch = 0; epoch < options_.train.epochs; ++epoch) {
-    EpochMetrics metrics;
-    metrics.epoch = epoch;
-    if (!train_epoch(data.train, observer, metrics)) return false;
-    const Stopwatch watch;
-    metrics.test = evaluate(data.test, observer, epoch);
-    metrics.evaluation_seconds = watch.seconds();
-    if (observer.should_stop()) return false;
-    observer.on_epoch(metrics);
+  if (checkpoints_ && position_.batches == 0 && checkpoints_->keeps(position_.epoch)) save_checkpoint();
+  while (position_.epoch < options_.train.epochs) {
+    const bool finished = run_epoch(data, observer);
+    const bool last = position_.epoch == options_.train.epochs;
+    if (!finished || last || (checkpoints_ && checkpoints_->is_due_before(position_.epoch))) save_checkpoint();
+    if (!finished) return false;
   }
   return true;
 }
 
-bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer,
-                          EpochMetrics& metrics) {
+bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
+  if (!train_epoch(data.train, observer)) return false;
+  EpochMetrics metrics = epoch_metrics();
   const Stopwatch watch;
-  metrics.lr = learning_rate(options_.train.schedule, options_.train.optimizer.lr, metrics.epoch);
-  set_learning_rate(*optimizer_, metrics.lr);
+  metrics.test = evaluate(data.test, observer, position_.epoch);
+  metrics.evaluation_seconds = watch.seconds();
+  if (observer.should_stop()) return false;
+  observer.on_epoch(metrics);
+  const Position ended = std::exchange(position_, {});
+  position_.epoch = ended.epoch + 1;
+  position_.step = ended.step;
+  return true;
+}
+
+bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer) {
+  Stopwatch watch;
+  set_learning_rate(*optimizer_,
+                    learning_rate(options_.train.schedule, options_.train.optimizer.lr, position_.epoch));
   model_.train(true);
-  Loader loader(data, {.order = epoch_order(options_.seed, metrics.epoch, data->size()),
+  auto order = epoch_order(options_.seed, position_.epoch, data->size());
+  order.erase(order.begin(), order.begin() + std::min(position_.batches * options_.batch_size, data->size()));
+  Loader loader(data, {.order = std::move(order),
                        .batch_size = options_.batch_size,
-                       .augmentation_key = augmentation_key(options_.seed, metrics.epoch)});
-  const bool compressed = metrics.epoch >= options_.compression.start_epoch;
-  StepResult sums;
+                       .augmentation_key = augmentation_key(options_.seed, position_.epoch)});
+  const bool compressed = position_.epoch >= options_.compression.start_epoch;
+  const double waited_before = position_.data_wait_seconds;
   while (auto batch = loader.next()) {
     if (observer.should_stop()) return false;
     optimizer_->zero_grad();
-    StepInput input = step_input(*batch, step_, device_);
+    StepInput input = step_input(*batch, position_.step, device_);
     input.ids = std::move(batch->ids);
     input.next_ids = loader.next_ids();
-    add(sums, executor_.train(input, compressed));
+    add(position_.sums, executor_.train(input, compressed));
     optimizer_->step();
-    ++step_;
-    ++metrics.steps;
-    observer.on_batch(metrics.epoch, "train", sums.count, data->size(), score_of(sums).loss);
+    ++position_.step;
+    ++position_.batches;
+    position_.data_wait_seconds = waited_before + loader.waited_seconds();
+    position_.seconds += watch.seconds();
+    observer.on_batch(position_.epoch, "train", position_.sums.count, data->size(),
+                      score_of(position_.sums).loss);
+    if (checkpoints_ && checkpoints_->is_due_after(position_.step)) save_checkpoint();
+    watch = Stopwatch();
   }
-  metrics.train = score_of(sums);
-  metrics.seconds = watch.seconds();
-  metrics.samples_per_second = static_cast<double>(sums.count) / metrics.seconds;
-  metrics.data_wait_seconds = loader.waited_seconds();
-  metrics.boundaries = take_traffic();
   return true;
+}
+
+EpochMetrics Trainer::epoch_metrics() {
+  add_traffic(position_.traffic, take_traffic());
+  for (auto& boundary : executor_.boundaries()) {
+    BoundaryTraffic& traffic = *std::ranges::find(position_.traffic, boundary.name, &BoundaryTraffic::name);
+    traffic.activation_diagnostics = boundary.activation_sender->take_diagnostics();
+    traffic.gradient_diagnostics = boundary.gradient_sender->take_diagnostics();
+  }
+  return {.epoch = position_.epoch,
+          .steps = position_.batches,
+          .train = score_of(position_.sums),
+          .test = {},
+          .lr = learning_rate(options_.train.schedule, options_.train.optimizer.lr, position_.epoch),
+          .seconds = position_.seconds,
+          .samples_per_second = static_cast<double>(position_.sums.count) / position_.seconds,
+          .evaluation_seconds = 0,
+          .data_wait_seconds = position_.data_wait_seconds,
+          .boundaries = position_.traffic};
 }
 
 Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch) {
@@ -142,8 +212,6 @@ std::vector<BoundaryTraffic> Trainer::take_traffic() {
     traffic.activations += boundary.activation_receiver->take_traffic();
     traffic.gradients = boundary.gradient_sender->take_traffic();
     traffic.gradients += boundary.gradient_receiver->take_traffic();
-    traffic.activation_diagnostics = boundary.activation_sender->take_diagnostics();
-    traffic.gradient_diagnostics = boundary.gradient_sender->take_diagnostics();
     all.push_back(std::move(traffic));
   }
   return all;

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "strait/boundary/options.h"
@@ -9,6 +11,8 @@
 #include "strait/data/loader.h"
 #include "strait/models/model.h"
 #include "strait/pipeline/executor.h"
+#include "strait/train/checkpoint.h"
+#include "strait/train/checkpoint_folder.h"
 #include "strait/train/metrics.h"
 #include "strait/train/model_file.h"
 #include "strait/train/options.h"
@@ -36,7 +40,7 @@ class TrainObserver {
                         double /*mean_loss*/) {}
   virtual void on_epoch(const EpochMetrics& /*metrics*/) {}
 
-  /// A line about the run that is worth reading, such as what it will need.
+  /// A line about the run that is worth reading: how it begins, what it will need.
   virtual void on_note(const std::string& /*line*/) {}
 
   /// Asked before each batch; true ends the run after the batch before it.
@@ -54,8 +58,21 @@ class Trainer {
   Trainer(const Trainer&) = delete;  // the stages refer to the model in place
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Trains until the epochs are done or the observer asks to stop; returns false when it was stopped.
-  /// Throws NumericError when training diverges.
+  /// From now on train() leaves checkpoints there. `config` is the run's configuration, for their record.
+  void keep_checkpoints(CheckpointFolder folder, std::string config);
+
+  /// Takes over everything of a checkpoint: training goes on where it was taken, to the same bits.
+  void resume(const Checkpoint& from);
+
+  /// Takes over the weights, the position and, if wanted, the optimizer's state, but no feedback state. The
+  /// state of LibTorch's generator comes along where the seed is the same: then this training equals one that
+  /// made the epochs before by itself.
+  void warm_start(const Checkpoint& from, bool with_optimizer);
+
+  const Position& position() const { return position_; }
+
+  /// Trains from the position until the epochs are done or the observer asks to stop; returns false, with a
+  /// checkpoint at that place, when it was stopped. Throws NumericError when training diverges.
   bool train(const DataSplits& data, TrainObserver& observer);
 
   /// Scores every sample with compression off and on. An epoch of -1 means no training goes on.
@@ -70,10 +87,14 @@ class Trainer {
   Executor make_executor();
   bool compresses_activations() const;
   void check_store(int64_t samples, TrainObserver& observer);
-  bool train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, EpochMetrics& metrics);
+  bool run_epoch(const DataSplits& data, TrainObserver& observer);
+  bool train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer);
+  EpochMetrics epoch_metrics();
   StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, bool compressed, TrainObserver& observer,
                            int epoch);
   std::vector<BoundaryTraffic> take_traffic();
+  void clear_gradients();
+  void save_checkpoint();
 
   Model model_;
   TrainerOptions options_;
@@ -82,7 +103,9 @@ class Trainer {
   Loopback transport_;
   Executor executor_;
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
-  uint64_t step_ = 0;
+  Position position_;
+  std::optional<CheckpointFolder> checkpoints_;
+  std::string config_;
 };
 
 }  // namespace strait

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "strait/train/safetensors.h"
 #include "tests/support/process.h"
+#include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -48,12 +48,7 @@ class Train : public testing::Test {
 
   json status(const std::string& run) { return json::parse(test::read_file(dir_ / (run + "/status.json"))); }
 
-  std::vector<json> metrics(const std::string& run) {
-    std::vector<json> lines;
-    std::istringstream in(test::read_file(dir_ / (run + "/metrics.jsonl")));
-    for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
-    return lines;
-  }
+  std::vector<json> metrics(const std::string& run) { return test::metrics_of(dir_ / run); }
 
   test::TempDir dir_;
   std::string config_ = dir_ / "tiny.toml";

@@ -44,8 +44,16 @@ gradients   = { codec = "quant:8", feedback = "none" }
 reuse_indices = false
 store = { place = "file", format = "bf16", folder = "/tmp" }
 start_epoch = 2
+start_from = "runs/warm-up"
+start_from_optimizer = false
 evaluation = "frozen"
 diagnostics = 10
+
+[checkpoint]
+every_epochs = 2
+every_steps = 50
+keep = 3
+keep_epochs = [2, 20]
 )";
 
 Config manual() {
@@ -60,8 +68,11 @@ Config manual() {
   config.compression.gradients.codec = "quant:8";
   config.compression.store = {"file", "bf16", "/tmp"};
   config.compression.start_epoch = 2;
+  config.compression.start_from = "runs/warm-up";
+  config.compression.start_from_optimizer = false;
   config.compression.evaluation = "frozen";
   config.compression.diagnostics = 10;
+  config.checkpoint = {2, 50, 3, {2, 20}};
   return config;
 }
 
@@ -134,8 +145,16 @@ gradients = { codec = "quant:8", feedback = "none" }
 reuse_indices = false
 store = { place = "file", format = "bf16", folder = "/tmp" }
 start_epoch = 2
+start_from = "runs/warm-up"
+start_from_optimizer = false
 evaluation = "frozen"
 diagnostics = 10
+
+[checkpoint]
+every_epochs = 2
+every_steps = 50
+keep = 3
+keep_epochs = [2, 20]
 )");
 }
 
@@ -218,6 +237,7 @@ TEST(Config, HashIsOfWhatDecidesTheResult) {
   EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos);
   config.name = "other";
   config.data.root = "other";
+  config.checkpoint = {0, 7, 2, {1}};
   EXPECT_EQ(config_hash(config), hash);
   config.train.epochs += 1;
   EXPECT_NE(config_hash(config), hash);

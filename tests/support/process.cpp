@@ -4,9 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <stdexcept>
-
-#include "tests/support/temp_dir.h"
 
 namespace strait::test {
 namespace {
@@ -25,19 +24,41 @@ namespace {
 
 }  // namespace
 
-ProcessResult run_process(const std::string& program, const std::vector<std::string>& arguments) {
-  const TempDir dir;
-  const std::string out = dir / "out";
-  const std::string err = dir / "err";
+Process::Process(const std::string& program, const std::vector<std::string>& arguments) {
+  const std::string out = dir_ / "out";
+  const std::string err = dir_ / "err";
   std::vector<char*> words = {const_cast<char*>(program.c_str())};
   for (const auto& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("cannot fork");
-  if (child == 0) become(words.data(), out.c_str(), err.c_str());
-  int state = 0;
-  if (waitpid(child, &state, 0) != child) throw std::runtime_error("cannot wait for " + program);
-  return {WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state), read_file(out), read_file(err)};
+  id_ = fork();
+  if (id_ < 0) throw std::runtime_error("cannot fork");
+  if (id_ == 0) become(words.data(), out.c_str(), err.c_str());
+}
+
+Process::~Process() {
+  if (ended_) return;
+  kill(id_, SIGKILL);
+  waitpid(id_, &state_, 0);
+}
+
+bool Process::has_ended() {
+  if (!ended_) ended_ = waitpid(id_, &state_, WNOHANG) == id_;
+  return ended_;
+}
+
+void Process::send(int signal) {
+  if (!has_ended()) kill(id_, signal);
+}
+
+ProcessResult Process::wait() {
+  if (!ended_ && waitpid(id_, &state_, 0) != id_) throw std::runtime_error("cannot wait for a process");
+  ended_ = true;
+  return {WIFEXITED(state_) ? WEXITSTATUS(state_) : 128 + WTERMSIG(state_), read_file(dir_ / "out"),
+          read_file(dir_ / "err")};
+}
+
+ProcessResult run_process(const std::string& program, const std::vector<std::string>& arguments) {
+  return Process(program, arguments).wait();
 }
 
 }  // namespace strait::test

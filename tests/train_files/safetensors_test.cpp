@@ -176,6 +176,45 @@ TEST(Safetensors, HeaderInAnotherOrderThanTheData) {
   EXPECT_EQ(file.find("late")->item<uint8_t>(), 3);
 }
 
+TEST(Safetensors, SingleTensorsAreReadIntoTheMemoryThatFits) {
+  const test::TempDir dir;
+  write_safetensors(dir / "f", sample());
+  const SafetensorsReader reader(dir / "f");
+  const TensorEntry* entry = reader.find("t.F32");
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(reader.find("t.F3"), nullptr);
+  const at::Tensor& expected = *sample().find("t.F32");
+
+  at::Tensor fits = at::zeros({2, 3});
+  const at::Tensor same = fits;
+  reader.read(*entry, fits);
+  EXPECT_TRUE(fits.is_same(same));
+  EXPECT_TRUE(at::equal(same, expected));
+
+  // An undefined one, other shapes and types, and one that is not dense are replaced and stay as they were.
+  for (at::Tensor other :
+       {at::Tensor(), at::zeros({3, 2}), at::zeros({2, 3}, at::kInt), at::zeros({3, 2}).t()}) {
+    const at::Tensor before = other;
+    reader.read(*entry, other);
+    EXPECT_FALSE(other.is_same(before));
+    EXPECT_TRUE(at::equal(other, expected));
+    EXPECT_TRUE(!before.defined() || before.sum().item<float>() == 0);
+  }
+}
+
+TEST(Safetensors, AWriterIsHeardTensorByTensor) {
+  const test::TempDir dir;
+  TensorFile file;
+  file.tensors.emplace_back("a", at::ones({2}, at::kByte));
+  file.tensors.emplace_back("b", at::arange(4, at::kFloat).reshape({2, 2}).t());
+  std::vector<std::string> names;
+  write_safetensors(dir / "f", file, [&](const TensorEntry& entry, std::span<const std::byte> bytes) {
+    names.push_back(entry.name);
+    EXPECT_EQ(bytes.size(), entry.end - entry.begin);
+  });
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b"}));
+}
+
 struct BadFile {
   std::string header;
   std::string data;

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "strait/experiment/config.h"
+#include "strait/train/checkpoint.h"
+
+namespace strait {
+
+/// Where a run begins.
+struct Beginning {
+  std::optional<Checkpoint> own;      ///< goes on with this one of the run itself
+  std::optional<Checkpoint> another;  ///< starts from the weights of this one, of another run
+  bool finished = false;              ///< there is nothing left to do
+  std::string note;                   ///< a line about it for a person; may be empty
+};
+
+/// Where a run that starts anew begins: compression.start_from. Throws InputError when that names no
+/// checkpoint taken before compression.start_epoch.
+Beginning find_start(const Config& config);
+
+/// Where the run of the folder goes on: at its newest checkpoint, or anew where it has none. Changes nothing.
+/// Throws InputError when the configuration is not the run's, apart from the keys that may change.
+Beginning find_resume(const Config& config, const std::filesystem::path& folder);
+
+}  // namespace strait

@@ -1,0 +1,177 @@
+#include "strait/train/checkpoint.h"
+
+#include <torch/torch.h>
+#include <xxhash.h>
+
+#include <set>
+
+#include "strait/base/error.h"
+#include "strait/train/model_file.h"
+#include "strait/train/optimizer.h"
+#include "strait/train/safetensors.h"
+
+namespace strait {
+namespace {
+
+/// Covers type and shape too, which the format's own checks cannot vouch for.
+uint64_t checksum(const TensorEntry& entry, std::span<const std::byte> bytes) {
+  const uint64_t shape = XXH3_64bits(entry.shape.data(), entry.shape.size() * sizeof(int64_t));
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), shape + static_cast<uint64_t>(entry.type));
+}
+
+void check_intact(const SafetensorsReader& file, const TensorEntry& entry, const at::Tensor& value,
+                  const Checksums& checksums) {
+  const auto expected = checksums.find(entry.name);
+  if (expected == checksums.end()) {
+    throw InputError("{}: tensor {} is not in the record of position.json", file.name(), in_quotes(entry.name));
+  }
+  const std::span bytes(static_cast<const std::byte*>(value.data_ptr()), value.nbytes());
+  if (checksum(entry, bytes) != expected->second) {
+    throw InputError("{}: tensor {} does not fit its checksum in position.json", file.name(),
+                     in_quotes(entry.name));
+  }
+}
+
+/// Lists tensors for writing, without the undefined ones.
+class StateLister : public StateVisitor {
+ public:
+  void tensor(std::string_view name, at::Tensor& value) override {
+    if (value.defined()) file.tensors.emplace_back(name, value);
+  }
+  TensorFile file;
+};
+
+/// Reads the tensors of a file that a listing names.
+class StateLoader : public StateVisitor {
+ public:
+  StateLoader(const std::filesystem::path& path, const Checksums& checksums)
+      : file_(path), checksums_(checksums) {
+    for (const auto& [name, sum] : checksums_) {
+      if (file_.find(name) == nullptr) {
+        throw InputError("{}: tensor {} is missing", file_.name(), in_quotes(name));
+      }
+    }
+  }
+
+  void tensor(std::string_view name, at::Tensor& value) override {
+    const TensorEntry* entry = file_.find(name);
+    if (entry == nullptr) return;
+    file_.read(*entry, value);
+    check_intact(file_, *entry, value, checksums_);
+    read_.insert(entry->name);
+  }
+
+  bool is_empty() const { return file_.header().entries.empty(); }
+  const std::string& name() const { return file_.name(); }
+  size_t count() const { return read_.size(); }
+
+  /// `reason`: whose the tensors are, and what to do about it.
+  void expect_all_read(std::string_view reason) const {
+    for (const auto& entry : file_.header().entries) {
+      if (!read_.contains(entry.name)) {
+        throw InputError("{}: tensor {} {}", file_.name(), in_quotes(entry.name), reason);
+      }
+    }
+  }
+
+ private:
+  SafetensorsReader file_;
+  const Checksums& checksums_;
+  std::set<std::string> read_;
+};
+
+class NameCounter : public StateVisitor {
+ public:
+  void tensor(std::string_view /*name*/, at::Tensor& /*value*/) override { ++count; }
+  size_t count = 0;
+};
+
+bool has_state(Boundary& boundary) {
+  NameCounter counter;
+  boundary.visit_state(counter);
+  return counter.count > 0;
+}
+
+at::Generator cpu_generator() { return at::globalContext().defaultGenerator(at::kCPU); }
+
+at::Tensor random_state() {
+  auto generator = cpu_generator();
+  const std::scoped_lock lock(generator.mutex());
+  return generator.get_state();
+}
+
+}  // namespace
+
+void write_checkpoint(const std::filesystem::path& folder, const Model& model,
+                      torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries,
+                      CheckpointRecord record) {
+  const auto write = [&](const char* name, const TensorFile& file) {
+    Checksums& sums = record.checksums[name];
+    write_safetensors(folder / name, file, [&](const TensorEntry& entry, std::span<const std::byte> bytes) {
+      sums[entry.name] = checksum(entry, bytes);
+    });
+  };
+  write(kWeightsFile, weights_of(model));
+  StateLister optimizer_state;
+  visit_state(optimizer, model.named_parameters(), optimizer_state);
+  write(kOptimizerFile, optimizer_state.file);
+  StateLister link_state;
+  for (auto& boundary : boundaries) boundary.visit_state(link_state);
+  write(kLinksFile, link_state.file);
+  write(kRandomFile, {{{"cpu", random_state()}}, {}});
+  write_record(folder, record);
+}
+
+Checkpoint::Checkpoint(std::filesystem::path folder)
+    : folder_(std::move(folder)), record_(read_record(folder_)) {}
+
+void Checkpoint::load_weights(Model& model) const {
+  const SafetensorsReader reader(folder_ / kWeightsFile);
+  TensorFile file;
+  for (const auto& entry : reader.header().entries) {
+    auto& value = file.tensors.emplace_back(entry.name, at::Tensor()).second;
+    reader.read(entry, value);
+    check_intact(reader, entry, value, record_.checksums_of(kWeightsFile));
+  }
+  set_weights(reader.name(), file, model);
+}
+
+void Checkpoint::load_optimizer(torch::optim::Optimizer& optimizer, const Model& model) const {
+  StateLoader loader(folder_ / kOptimizerFile, record_.checksums_of(kOptimizerFile));
+  visit_state(optimizer, model.named_parameters(), loader);
+  loader.expect_all_read("is no state of this optimizer (train.optimizer.kind)");
+}
+
+void Checkpoint::load_links(std::vector<Boundary>& boundaries) const {
+  StateLoader loader(folder_ / kLinksFile, record_.checksums_of(kLinksFile));
+  if (loader.is_empty()) return;
+  for (auto& boundary : boundaries) {
+    const size_t before = loader.count();
+    boundary.visit_state(loader);
+    if (loader.count() == before && has_state(boundary)) {
+      throw InputError(
+          "{}: has no feedback state of boundary {}, which model.cuts asks for; state resumes only "
+          "with the cuts that it was saved with",
+          loader.name(), in_quotes(boundary.name));
+    }
+  }
+  loader.expect_all_read(
+      "belongs to no boundary of model.cuts; feedback state resumes only with the cuts that it "
+      "was saved with");
+}
+
+void Checkpoint::load_random() const {
+  StateLoader loader(folder_ / kRandomFile, record_.checksums_of(kRandomFile));
+  const at::Tensor now = random_state();
+  at::Tensor saved;
+  loader.tensor("cpu", saved);
+  if (!saved.defined() || saved.scalar_type() != at::kByte || saved.sizes() != now.sizes()) {
+    throw InputError("{}: tensor \"cpu\" is not the state of LibTorch's generator, {} bytes", loader.name(),
+                     now.numel());
+  }
+  auto generator = cpu_generator();
+  const std::scoped_lock lock(generator.mutex());
+  generator.set_state(saved);
+}
+
+}  // namespace strait

@@ -1,0 +1,126 @@
+#include "strait/train/checkpoint_folder.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "strait/base/error.h"
+#include "strait/base/files.h"
+
+namespace strait {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPartial = ".partial";
+
+std::optional<CheckpointFolder::Entry> entry_of(const std::string& name) {
+  CheckpointFolder::Entry entry;
+  if (std::sscanf(name.c_str(), "epoch-%d-batch-%ld", &entry.epoch, &entry.batches) != 2) return std::nullopt;
+  return entry.name() == name ? std::optional(entry) : std::nullopt;
+}
+
+fs::path partial(const fs::path& path) { return path.string() + std::string(kPartial); }
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw Error("{}: cannot make the folder: {}", path.string(), error.message());
+}
+
+void move_folder(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) throw Error("{}: cannot be renamed to {}: {}", from.string(), to.string(), error.message());
+}
+
+void remove_folder(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) throw Error("{}: cannot be removed: {}", path.string(), error.message());
+}
+
+/// The folders in `path`; none where it does not exist.
+std::vector<fs::path> folders_in(const fs::path& path) {
+  std::vector<fs::path> found;
+  if (!fs::exists(path)) return found;
+  for (const auto& item : fs::directory_iterator(path)) {
+    if (item.is_directory()) found.push_back(item.path());
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string CheckpointFolder::Entry::name() const {
+  return fmt::format("epoch-{:04}-batch-{:05}", epoch, batches);
+}
+
+CheckpointFolder::CheckpointFolder(fs::path path, CheckpointOptions options)
+    : path_(std::move(path)), options_(std::move(options)) {}
+
+std::vector<CheckpointFolder::Entry> CheckpointFolder::entries() const {
+  std::vector<Entry> found;
+  for (const auto& folder : folders_in(path_)) {
+    if (const auto entry = entry_of(folder.filename().string())) found.push_back(*entry);
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+bool CheckpointFolder::is_due_before(int epoch) const {
+  return keeps(epoch) || (options_.every_epochs > 0 && epoch % options_.every_epochs == 0);
+}
+
+bool CheckpointFolder::is_due_after(uint64_t step) const {
+  return options_.every_steps > 0 && step % static_cast<uint64_t>(options_.every_steps) == 0;
+}
+
+bool CheckpointFolder::keeps(int epoch) const {
+  return std::ranges::find(options_.keep_epochs, epoch) != options_.keep_epochs.end();
+}
+
+void CheckpointFolder::add(const Entry& entry, const std::function<void(const fs::path&)>& write) {
+  const fs::path target = path_of(entry);
+  if (fs::exists(target)) return;
+  remove_partial();
+  const fs::path temporary = partial(target);
+  make_folder(temporary);
+  try {
+    write(temporary);
+    sync_to_disk(temporary);
+    move_folder(temporary, target);
+  } catch (...) {
+    std::error_code ignored;  // the first error is the one to hear of
+    fs::remove_all(temporary, ignored);
+    throw;
+  }
+  sync_to_disk(path_);
+  const auto all = entries();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!stays(i, all)) remove(all[i]);
+  }
+}
+
+void CheckpointFolder::clear() {
+  remove_partial();
+  for (const auto& entry : entries()) remove(entry);
+}
+
+bool CheckpointFolder::stays(size_t place, const std::vector<Entry>& all) const {
+  const bool is_new = place + static_cast<size_t>(options_.keep) >= all.size();
+  return is_new || (all[place].batches == 0 && keeps(all[place].epoch));
+}
+
+// A checkpoint that is half removed must not look like a whole one.
+void CheckpointFolder::remove(const Entry& entry) {
+  move_folder(path_of(entry), partial(path_of(entry)));
+  remove_folder(partial(path_of(entry)));
+}
+
+void CheckpointFolder::remove_partial() {
+  for (const auto& folder : folders_in(path_)) {
+    if (folder.filename().string().ends_with(kPartial)) remove_folder(folder);
+  }
+}
+
+}  // namespace strait

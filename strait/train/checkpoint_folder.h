@@ -1,0 +1,63 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strait/train/options.h"
+
+namespace strait {
+
+/// A run's checkpoints: a folder each, `epoch-0003-batch-00020`, made under a name that ends in ".partial" and
+/// given its own name when it is whole and on the disk. So a crash leaves the earlier ones as they are, and
+/// every folder that bears such a name was complete once. What has another name is not touched.
+class CheckpointFolder {
+ public:
+  /// The position that a checkpoint is named for: so many batches into the epoch.
+  struct Entry {
+    int epoch = 0;
+    int64_t batches = 0;
+
+    std::string name() const;
+    auto operator<=>(const Entry&) const = default;
+  };
+
+  /// Makes nothing yet.
+  CheckpointFolder(std::filesystem::path path, CheckpointOptions options);
+
+  const std::filesystem::path& path() const { return path_; }
+  const CheckpointOptions& options() const { return options_; }
+
+  /// The complete checkpoints, oldest first; none where the folder does not exist.
+  std::vector<Entry> entries() const;
+  std::filesystem::path path_of(const Entry& entry) const { return path_ / entry.name(); }
+
+  /// Whether the options ask for a checkpoint before this epoch, after so many optimizer steps.
+  bool is_due_before(int epoch) const;
+  bool is_due_after(uint64_t step) const;
+
+  /// Whether the checkpoint before this epoch stays for good.
+  bool keeps(int epoch) const;
+
+  /// Lets `write` make the files of a checkpoint in a folder of its own, then removes the checkpoints that the
+  /// options do not keep. Does nothing where that position has a checkpoint already: runs repeat bit for bit.
+  /// Throws Error, and passes on what `write` throws, with the earlier checkpoints untouched.
+  void add(const Entry& entry, const std::function<void(const std::filesystem::path&)>& write);
+
+  /// Removes all checkpoints.
+  void clear();
+
+ private:
+  bool stays(size_t place, const std::vector<Entry>& all) const;
+  void remove(const Entry& entry);
+  void remove_partial();
+
+  std::filesystem::path path_;
+  CheckpointOptions options_;
+};
+
+}  // namespace strait

@@ -1,0 +1,93 @@
+#include "strait/train/position.h"
+
+#include <xxhash.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "strait/base/error.h"
+#include "strait/base/files.h"
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kFormat = 1;  // raised when an older program could not read the checkpoint
+
+json to_json(const Position& position) {
+  return {{"epoch", position.epoch},
+          {"batches", position.batches},
+          {"step", position.step},
+          {"loss_sum", position.sums.loss_sum},
+          {"correct", position.sums.correct},
+          {"count", position.sums.count},
+          {"seconds", position.seconds},
+          {"data_wait_seconds", position.data_wait_seconds},
+          {"boundaries", to_json(position.traffic)}};
+}
+
+Position position_in(const json& json) {
+  return {.epoch = json.at("epoch"),
+          .batches = json.at("batches"),
+          .step = json.at("step"),
+          .sums = {json.at("loss_sum"), json.at("correct"), json.at("count")},
+          .seconds = json.at("seconds"),
+          .data_wait_seconds = json.at("data_wait_seconds"),
+          .traffic = boundary_traffic_of(json.at("boundaries"))};
+}
+
+uint64_t digest(const json& content) {
+  const std::string text = content.dump();
+  return XXH3_64bits(text.data(), text.size());
+}
+
+/// Takes the document's own checksum out and compares it.
+bool is_intact(json& content) {
+  const json checksum = content.at("checksum");
+  content.erase("checksum");
+  return checksum == digest(content);
+}
+
+CheckpointRecord record_in(const json& content) {
+  return {.position = position_in(content.at("position")),
+          .seed = content.at("seed"),
+          .config = content.at("config"),
+          .checksums = content.at("checksums")};
+}
+
+}  // namespace
+
+const Checksums& CheckpointRecord::checksums_of(const std::string& file) const {
+  static const Checksums kNone;
+  const auto found = checksums.find(file);
+  return found == checksums.end() ? kNone : found->second;
+}
+
+void write_record(const std::filesystem::path& folder, const CheckpointRecord& record) {
+  json content = {{"format", kFormat},
+                  {"position", to_json(record.position)},
+                  {"seed", record.seed},
+                  {"config", record.config},
+                  {"checksums", record.checksums}};
+  content["checksum"] = digest(content);
+  replace_file(folder / "position.json", content.dump(2) + "\n");
+}
+
+CheckpointRecord read_record(const std::filesystem::path& folder) {
+  const auto path = folder / "position.json";
+  std::ifstream in(path);
+  if (!in) throw InputError("{}: cannot be read", path.string());
+  try {
+    json content = json::parse(in);
+    if (content.at("format") != kFormat) {
+      throw InputError("{}: has format {}, expected {}", path.string(), content.at("format").dump(), kFormat);
+    }
+    if (!is_intact(content)) throw InputError("{}: its content does not fit its checksum", path.string());
+    return record_in(content);
+  } catch (const json::exception&) {
+    throw InputError("{}: is not the position of a checkpoint", path.string());
+  }
+}
+
+}  // namespace strait

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "strait/train/metrics.h"
+
+namespace strait {
+
+/// Where a training stands, always between two batches. Every random draw after initialisation is a function
+/// of the seed and of this, or comes from LibTorch's generator.
+struct Position {
+  int epoch = 0;        ///< the epoch that it is in or, with no batch of it done, that begins next
+  int64_t batches = 0;  ///< of that epoch, done
+  uint64_t step = 0;    ///< optimizer steps taken
+
+  // The epoch so far:
+  StepResult sums;
+  double seconds = 0;
+  double data_wait_seconds = 0;
+  std::vector<BoundaryTraffic> traffic;
+};
+
+/// XXH3 of the tensors of a file, by name.
+using Checksums = std::map<std::string, uint64_t>;
+
+/// The content of a checkpoint's position.json.
+struct CheckpointRecord {
+  Position position;
+  uint64_t seed = 0;
+  std::string config;                          ///< resolved, as TOML
+  std::map<std::string, Checksums> checksums;  ///< by the name of the file
+
+  /// Those of one file; none where the record does not know it.
+  const Checksums& checksums_of(const std::string& file) const;
+};
+
+/// Writes FOLDER/position.json, with a checksum of its own. Throws Error.
+void write_record(const std::filesystem::path& folder, const CheckpointRecord& record);
+
+/// Reads FOLDER/position.json. Throws InputError that names the file when it is not what write_record() wrote.
+CheckpointRecord read_record(const std::filesystem::path& folder);
+
+}  // namespace strait

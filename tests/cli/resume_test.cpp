@@ -1,0 +1,180 @@
+// Runs that are killed, stopped or run out of disk, and go on: real processes, real files.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <thread>
+
+#include "strait/base/random.h"
+#include "tests/support/process.h"
+#include "tests/support/run_files.h"
+
+namespace strait {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr const char* kConfig = R"(name = "tiny"
+seed = 7
+[model]
+width = 4
+[data]
+kind = "shapes"
+train_limit = 300
+test_limit = 40
+batch_size = 20
+[train]
+epochs = 3
+threads = 1
+[pipeline]
+micro_batches = 2
+[compression]
+activations = { codec = "quant:4", feedback = "ef21" }
+gradients = { codec = "topk:0.2", feedback = "ef" }
+)";
+
+class ResumedProcess : public testing::Test {
+ protected:
+  ResumedProcess() { test::write_file(config_, kConfig); }
+
+  std::vector<std::string> arguments(const std::string& out, const std::vector<std::string>& flags = {}) const {
+    std::vector<std::string> all = {"train", config_, "--out", dir_ / out};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
+  }
+
+  test::ProcessResult train(const std::string& out, const std::vector<std::string>& flags = {}) const {
+    return test::run_process(STRAIT_PROGRAM, arguments(out, flags));
+  }
+
+  void expect_equal_runs(const std::string& a, const std::string& b) const {
+    EXPECT_EQ(test::read_file(dir_ / a / "model.safetensors"), test::read_file(dir_ / b / "model.safetensors"));
+    EXPECT_EQ(test::metrics_without_times(dir_ / a), test::metrics_without_times(dir_ / b));
+  }
+
+  std::vector<std::string> checkpoints(const std::string& out) const {
+    return test::names_in(dir_ / out / "checkpoint");
+  }
+
+  nlohmann::json status(const std::string& out) const {
+    return nlohmann::json::parse(test::read_file(dir_ / out / "status.json"));
+  }
+
+  test::TempDir dir_;
+  std::string config_ = dir_ / "tiny.toml";
+};
+
+bool is_partial(const std::string& name) { return name.ends_with(".partial"); }
+
+/// Waits until the process has ended or is in the middle of writing or removing a checkpoint.
+void wait_for_a_checkpoint_under_way(test::Process& process, const fs::path& folder) {
+  while (!process.has_ended()) {
+    std::error_code ignored;
+    for (const auto& item : fs::directory_iterator(folder, ignored)) {
+      if (is_partial(item.path().filename().string())) return;
+    }
+  }
+}
+
+// A checkpoint after every step makes it likely that a signal comes while one is written; every second one
+// waits for just that.
+TEST_F(ResumedProcess, KilledAnywhereItComesToTheSameBits) {
+  constexpr int kKills = 24;
+  ASSERT_EQ(train("whole").status, 0);
+  CounterRandom random(2024);
+  int run = 0;
+  int in_checkpoint = 0;
+  const auto name = [&] { return "killed" + std::to_string(run); };
+  const std::vector<std::string> flags = {"--resume", "--set", "checkpoint.every_steps=1"};
+  for (int kills = 0; kills < kKills;) {
+    const auto delay = std::chrono::milliseconds(250 + random.below(400));
+    test::Process process(STRAIT_PROGRAM, arguments(name(), flags));
+    std::this_thread::sleep_for(delay);
+    if (kills % 2 == 1) wait_for_a_checkpoint_under_way(process, dir_ / name() / "checkpoint");
+    process.send(SIGKILL);
+    const auto result = process.wait();
+    const auto left = checkpoints(name());
+    std::cout << "kill " << kills << " of " << name() << " after " << delay.count() << " ms left "
+              << testing::PrintToString(left) << "\n";
+    if (result.status == 0) {  // it was done before: compare, and kill another one
+      expect_equal_runs("whole", name());
+      ++run;
+      continue;
+    }
+    ASSERT_EQ(result.status, 128 + SIGKILL) << result.err;
+    in_checkpoint += static_cast<int>(std::ranges::count_if(left, is_partial) > 0);
+    ++kills;
+  }
+  const auto last = train(name(), flags);
+  ASSERT_EQ(last.status, 0) << last.err;
+  expect_equal_runs("whole", name());
+  EXPECT_EQ(checkpoints(name()), std::vector<std::string>{"epoch-0003-batch-00000"});
+  EXPECT_GE(in_checkpoint, 3);
+}
+
+TEST_F(ResumedProcess, StoppedBySignalsItGoesOn) {
+  ASSERT_EQ(train("whole").status, 0);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    test::Process process(STRAIT_PROGRAM,
+                          arguments("stopped", {"--resume", "--set", "checkpoint.every_steps=1"}));
+    const auto before = checkpoints("stopped");
+    while (!process.has_ended() && checkpoints("stopped") == before) std::this_thread::sleep_for(1ms);
+    process.send(signal);
+    const auto result = process.wait();
+    ASSERT_EQ(result.status, 130) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("--resume goes on from it"));
+    EXPECT_EQ(status("stopped").at("status"), "stopped");
+    EXPECT_EQ(checkpoints("stopped").size(), 1U);
+  }
+  const auto last = train("stopped", {"--resume"});
+  EXPECT_THAT(last.out, HasSubstr("going on from"));
+  expect_equal_runs("whole", "stopped");
+  EXPECT_THAT(train("stopped", {"--resume"}).out, HasSubstr("finished all its epochs already"));
+}
+
+// A limit on the size of files stands for the full disk: it lets status.json through and stops the file of the
+// checkpoint that is above it.
+TEST_F(ResumedProcess, AFullDiskLeavesTheCheckpointBefore) {
+  ASSERT_EQ(train("whole").status, 0);
+  ASSERT_EQ(train("run", {"--set", "train.epochs=1"}).status, 0);
+  const auto checkpoint = dir_ / "run/checkpoint/epoch-0001-batch-00000";
+  const std::string weights = test::read_file(checkpoint / "model.safetensors");
+  const auto largest = fs::file_size(checkpoint / "links.safetensors");
+  ASSERT_GT(largest, weights.size() + 4096);
+  for (const auto& [limit, file] :
+       {std::pair{weights.size() / 2, "model.safetensors"}, {largest - 2048, "links.safetensors"}}) {
+    const std::string script = "trap '' XFSZ; ulimit -f " + std::to_string(limit / 1024) +
+                               "; exec " STRAIT_PROGRAM " train " + config_ + " --resume --out " +
+                               (dir_ / "run").string();
+    const auto result = test::run_process("/bin/bash", {"-c", script});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_THAT(result.err, testing::MatchesRegex("strait: [^\n]*" + std::string(file) +
+                                                  ": cannot be written: File too large\n"));
+    EXPECT_EQ(status("run").at("status"), "failed");
+    EXPECT_EQ(checkpoints("run"), std::vector<std::string>{"epoch-0001-batch-00000"});
+    EXPECT_EQ(test::read_file(checkpoint / "model.safetensors"), weights);
+  }
+  ASSERT_EQ(train("run", {"--resume"}).status, 0);
+  expect_equal_runs("whole", "run");
+}
+
+TEST_F(ResumedProcess, WrongFlagsAndConfigurationsAreRefused) {
+  ASSERT_EQ(train("run", {"--set", "train.epochs=1"}).status, 0);
+  const auto both = train("run", {"--resume", "--overwrite"});
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err, HasSubstr("excludes"));
+  const auto other = train("run", {"--resume", "--set", "data.batch_size=30"});
+  EXPECT_EQ(other.status, 2);
+  EXPECT_THAT(other.err,
+              testing::MatchesRegex("strait: [^\n]*position.json: the run has data.batch_size = 20, the "
+                                    "configuration 30; --resume cannot change it\n"));
+  EXPECT_THAT(train("run").err, HasSubstr("holds a run already; go on with it with --resume"));
+}
+
+}  // namespace
+}  // namespace strait

@@ -1,0 +1,345 @@
+// Interrupted and resumed runs against undisturbed ones, in one process.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "strait/experiment/run.h"
+#include "tests/support/run_files.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kConfig = R"(name = "tiny"
+seed = 7
+[model]
+width = 2
+[data]
+kind = "shapes"
+train_limit = 70
+test_limit = 30
+batch_size = 20
+[train]
+epochs = 3
+threads = 1
+)";
+
+Config config_with(std::vector<std::string> overrides) { return parse_config(kConfig, "tiny.toml", overrides); }
+
+/// Asks to stop after so many batches of training and evaluation, and remembers what was said.
+class Stopper : public TrainObserver {
+ public:
+  explicit Stopper(int batches = -1) : left_(batches) {}
+  void on_batch(int, const char*, int64_t, int64_t, double) override { --left_; }
+  void on_note(const std::string& line) override { notes.push_back(line); }
+  bool should_stop() override { return left_ == 0; }
+  std::vector<std::string> notes;
+
+ private:
+  int left_;
+};
+
+class Resume : public testing::Test {
+ protected:
+  RunOutcome run(const Config& config, const std::string& name, Start start = Start::fresh, int batches = -1) {
+    Stopper observer(batches);
+    RunOutcome outcome = run_experiment(config, dir_ / name, start, observer);
+    notes_ = observer.notes;
+    return outcome;
+  }
+
+  std::string error_of(const Config& config, const std::string& name, Start start) {
+    try {
+      run(config, name, start);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  void expect_equal_runs(const std::string& a, const std::string& b) {
+    EXPECT_EQ(test::read_file(dir_ / a / "model.safetensors"), test::read_file(dir_ / b / "model.safetensors"));
+    EXPECT_EQ(test::metrics_without_times(dir_ / a), test::metrics_without_times(dir_ / b));
+  }
+
+  std::vector<std::string> checkpoints(const std::string& name) {
+    return test::names_in(dir_ / name / "checkpoint");
+  }
+
+  /// Resumes, stopping after `batches` again and again, until the run is done; gives the number of stops.
+  int resume_to_the_end(const Config& config, const std::string& name, int batches) {
+    int stops = 0;
+    while (run(config, name, Start::resume, batches).status == RunStatus::stopped) ++stops;
+    return stops;
+  }
+
+  test::TempDir dir_;
+  std::vector<std::string> notes_;
+};
+
+struct Scheme {
+  const char* codec;
+  const char* feedback;
+  int micro_batches;
+};
+
+class ResumeBitForBit : public Resume, public testing::WithParamInterface<Scheme> {};
+
+// 4 batches of training and 2 or, where activations are compressed, 4 of evaluation an epoch: stopping every
+// 5 batches meets the begin, the middle and the end of an epoch, and its evaluation.
+TEST_P(ResumeBitForBit, EqualsTheUndisturbedRun) {
+  const auto& [codec, feedback, micro_batches] = GetParam();
+  std::vector<std::string> keys = {fmt::format("pipeline.micro_batches={}", micro_batches)};
+  for (const char* direction : {"activations", "gradients"}) {
+    keys.push_back(fmt::format("compression.{}.codec=\"{}\"", direction, codec));
+    keys.push_back(fmt::format("compression.{}.feedback={}", direction, feedback));
+  }
+  const Config config = config_with(keys);
+  EXPECT_EQ(run(config, "whole").status, RunStatus::done);
+  EXPECT_GE(resume_to_the_end(config, "parts", 5), 3);
+  expect_equal_runs("whole", "parts");
+  EXPECT_EQ(checkpoints("parts"), checkpoints("whole"));
+  for (const char* file : {"optimizer.safetensors", "links.safetensors", "random.safetensors"}) {
+    const fs::path path = fs::path("checkpoint/epoch-0003-batch-00000") / file;
+    EXPECT_EQ(test::read_file(dir_ / "parts" / path), test::read_file(dir_ / "whole" / path)) << file;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schemes, ResumeBitForBit,
+                         testing::Values(Scheme{"none", "none", 1}, Scheme{"none", "none", 2},
+                                         Scheme{"quant:4,rounding=stochastic", "none", 2},
+                                         Scheme{"quant:4", "none", 1}, Scheme{"topk:0.2", "ef", 1},
+                                         Scheme{"topk:0.2", "ef", 2}, Scheme{"topk:0.2", "ef21", 1},
+                                         Scheme{"quant:4", "ef21", 2}),
+                         [](const auto& info) { return "case" + std::to_string(info.index); });
+
+TEST_F(Resume, GoesOnAfterEveryBatchWhereItIsStopped) {
+  const Config config = config_with({"train.epochs=1", "data.test_limit=20"});
+  run(config, "whole");
+  EXPECT_EQ(resume_to_the_end(config, "parts", 1), 5);  // 4 batches of training and the one of evaluation
+  expect_equal_runs("whole", "parts");
+}
+
+TEST_F(Resume, MoreEpochsGoOnFromTheEnd) {
+  run(config_with({}), "whole");
+  run(config_with({"train.epochs=2"}), "parts");
+  const RunOutcome outcome = run(config_with({}), "parts", Start::resume);
+  EXPECT_EQ(outcome.epochs.size(), 3U);
+  EXPECT_THAT(notes_.at(0), HasSubstr("going on from"));
+  expect_equal_runs("whole", "parts");
+  EXPECT_THAT(error_of(config_with({"train.epochs=2"}), "parts", Start::resume),
+              HasSubstr("train.epochs: expected at least 3"));
+}
+
+TEST_F(Resume, AFinishedRunIsLeftAlone) {
+  run(config_with({}), "run");
+  const std::string status = test::read_file(dir_ / "run/status.json");
+  EXPECT_EQ(run(config_with({"train.threads=2", "checkpoint.keep=5"}), "run", Start::resume).status,
+            RunStatus::done);
+  EXPECT_THAT(notes_.at(0), HasSubstr("finished"));
+  EXPECT_EQ(test::read_file(dir_ / "run/status.json"), status);
+  fs::remove_all(dir_ / "run/checkpoint");
+  run(config_with({}), "run", Start::resume);
+  EXPECT_THAT(notes_.at(0), HasSubstr("finished"));
+  EXPECT_THAT(error_of(config_with({"train.epochs=4"}), "run", Start::resume),
+              HasSubstr("has no checkpoint to go on from"));
+}
+
+TEST_F(Resume, WithoutACheckpointItStartsFromTheBeginning) {
+  run(config_with({}), "whole");
+  run(config_with({}), "empty", Start::resume);
+  EXPECT_THAT(notes_.at(0), HasSubstr("starting from the beginning"));
+  expect_equal_runs("whole", "empty");
+
+  // As after a crash in the first epoch.
+  run(config_with({}), "crashed", Start::fresh, 2);
+  fs::remove_all(dir_ / "crashed/checkpoint");
+  EXPECT_THAT(error_of(config_with({"seed=8"}), "crashed", Start::resume),
+              HasSubstr("crashed/config.toml: the run has seed = 7, the configuration 8"));
+  run(config_with({}), "crashed", Start::resume);
+  expect_equal_runs("whole", "crashed");
+}
+
+TEST_F(Resume, TheConfigurationMustBeTheRuns) {
+  run(config_with({}), "run", Start::fresh, 6);
+  EXPECT_THAT(
+      error_of(config_with({"train.optimizer.lr=0.5", "compression.start_epoch=3"}), "run", Start::resume),
+      HasSubstr("position.json: the run has train.optimizer.lr = 0.01, the configuration 0.5"));
+  EXPECT_THAT(error_of(config_with({"compression.gradients.codec=fp16"}), "run", Start::resume),
+              HasSubstr("compression.gradients.codec = \"none\", the configuration \"fp16\""));
+  EXPECT_EQ(run(config_with({"name=other", "train.device=cpu", "checkpoint.keep=2", "pipeline.schedule=gpipe"}),
+                "run", Start::resume)
+                .status,
+            RunStatus::done);
+}
+
+TEST_F(Resume, MetricsAreCutBackToTheCheckpoint) {
+  const Config config = config_with({"checkpoint.keep=9"});
+  run(config, "run");
+  run(config, "whole");
+  fs::remove_all(dir_ / "run/checkpoint/epoch-0003-batch-00000");
+  fs::remove_all(dir_ / "run/checkpoint/epoch-0002-batch-00000");
+  test::write_file(dir_ / "run/metrics.jsonl", test::read_file(dir_ / "run/metrics.jsonl") + "{\"epo");
+  run(config, "run", Start::resume);
+  expect_equal_runs("whole", "run");
+  EXPECT_EQ(std::ranges::count_if(test::names_in(dir_ / "run"),
+                                  [](const auto& name) { return name.starts_with("events.out.tfevents."); }),
+            1);
+
+  fs::remove_all(dir_ / "run/checkpoint/epoch-0003-batch-00000");
+  test::write_file(dir_ / "run/metrics.jsonl", "");
+  EXPECT_THAT(error_of(config, "run", Start::resume), HasSubstr("metrics.jsonl: has no line for epoch 0"));
+}
+
+TEST_F(Resume, OtherCutsFitWhereThereIsNoFeedbackState) {
+  run(config_with({}), "whole");
+  run(config_with({}), "run", Start::fresh, 8);
+  EXPECT_EQ(run(config_with({"model.cuts=[\"layer2\"]"}), "run", Start::resume).status, RunStatus::done);
+  EXPECT_EQ(test::read_file(dir_ / "run/model.safetensors"), test::read_file(dir_ / "whole/model.safetensors"));
+  const auto whole = test::metrics_of(dir_ / "whole");
+  const auto cut = test::metrics_of(dir_ / "run");
+  for (size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(cut[i]["test"], whole[i]["test"]) << i;
+  // What crossed in the epoch of the change, by all the boundaries that there were.
+  EXPECT_EQ(cut[1]["boundaries"].size(), 3U);
+  EXPECT_EQ(cut[2]["boundaries"].size(), 1U);
+}
+
+TEST_F(Resume, OtherCutsDoNotFitFeedbackState) {
+  const std::vector<std::string> ef = {"compression.gradients.codec=\"topk:0.2\"",
+                                       "compression.gradients.feedback=ef"};
+  const auto with_cuts = [&](const std::string& cuts) {
+    auto keys = ef;
+    keys.push_back("model.cuts=" + cuts);
+    return config_with(keys);
+  };
+  run(with_cuts("[\"layer1\", \"layer2\"]"), "run", Start::fresh, 8);
+  EXPECT_THAT(
+      error_of(with_cuts("[\"layer1\"]"), "run", Start::resume),
+      HasSubstr("links.safetensors: tensor \"layer2.gradients.sender.residual\" belongs to no boundary"));
+  EXPECT_THAT(error_of(with_cuts("[\"layer1\", \"layer2\", \"layer3\"]"), "run", Start::resume),
+              HasSubstr("links.safetensors: has no feedback state of boundary \"layer3\""));
+  EXPECT_EQ(run(with_cuts("[\"layer1\", \"layer2\"]"), "run", Start::resume).status, RunStatus::done);
+}
+
+TEST_F(Resume, ACorruptCheckpointIsNamedAndNotPassedOver) {
+  const Config config = config_with({"checkpoint.keep=2"});
+  run(config, "run", Start::fresh, 8);
+  const fs::path newest = dir_ / "run/checkpoint" / checkpoints("run").back();
+  const std::string metrics = test::read_file(dir_ / "run/metrics.jsonl");
+  for (const char* file :
+       {"model.safetensors", "optimizer.safetensors", "random.safetensors", "position.json"}) {
+    const std::string whole = test::read_file(newest / file);
+    std::string flipped = whole;
+    flipped[flipped.size() - 30] ^= 1;
+    test::write_file(newest / file, flipped);
+    EXPECT_THAT(error_of(config, "run", Start::resume), AllOf(HasSubstr(file), HasSubstr("checksum")));
+    test::write_file(newest / file, whole.substr(0, whole.size() - 5));
+    EXPECT_THAT(error_of(config, "run", Start::resume), HasSubstr((newest / file).string() + ": "));
+    fs::remove(newest / file);
+    EXPECT_THAT(error_of(config, "run", Start::resume), HasSubstr(file));
+    test::write_file(newest / file, whole);
+  }
+  EXPECT_EQ(test::read_file(dir_ / "run/metrics.jsonl"), metrics);
+  EXPECT_EQ(run(config, "run", Start::resume).status, RunStatus::done);
+}
+
+TEST_F(Resume, ADivergedRunKeepsItsLastCheckpoint) {
+  const Config config = config_with({"train.optimizer.lr=1e18", "checkpoint.every_steps=1"});
+  EXPECT_EQ(run(config, "run").status, RunStatus::diverged);
+  EXPECT_EQ(checkpoints("run").size(), 1U);
+  EXPECT_EQ(run(config, "run", Start::resume).status, RunStatus::diverged);
+}
+
+TEST_F(Resume, AFreshRunDoesNotTouchCheckpoints) {
+  run(config_with({}), "run", Start::fresh, 8);
+  fs::remove(dir_ / "run/metrics.jsonl");
+  EXPECT_THAT(error_of(config_with({}), "run", Start::fresh), HasSubstr("holds a run already"));
+  EXPECT_EQ(checkpoints("run").size(), 1U);
+  run(config_with({"train.epochs=1"}), "run", Start::replace);
+  EXPECT_EQ(checkpoints("run"), std::vector<std::string>{"epoch-0001-batch-00000"});
+}
+
+class WarmStart : public Resume {
+ protected:
+  /// Compression from epoch 2 on, after a warm-up of its own unless keys say otherwise.
+  static Config compressed(std::vector<std::string> keys = {}) {
+    for (const char* key : {"compression.activations.codec=\"quant:4\"",
+                            "compression.activations.feedback=ef21", "compression.gradients.codec=\"topk:0.2\"",
+                            "compression.gradients.feedback=ef", "compression.start_epoch=2"}) {
+      keys.emplace_back(key);
+    }
+    return config_with(keys);
+  }
+  static std::string from(const fs::path& path) { return "compression.start_from=\"" + path.string() + "\""; }
+};
+
+TEST_F(WarmStart, EqualsTheRunThatWarmsUpByItself) {
+  run(config_with({"checkpoint.keep_epochs=[2]"}), "source");
+  EXPECT_EQ(checkpoints("source"),
+            (std::vector<std::string>{"epoch-0002-batch-00000", "epoch-0003-batch-00000"}));
+  run(compressed(), "own");
+  auto tail = test::metrics_without_times(dir_ / "own");
+  tail.erase(tail.begin(), tail.begin() + 2);
+  const fs::path source = dir_ / "source";
+  for (const auto& path : {source, source / "checkpoint", source / "checkpoint/epoch-0002-batch-00000"}) {
+    run(compressed({from(path)}), "warm", Start::replace);
+    EXPECT_THAT(notes_.at(0), HasSubstr("starting epoch 3 from"));
+    EXPECT_EQ(test::read_file(dir_ / "warm/model.safetensors"),
+              test::read_file(dir_ / "own/model.safetensors"));
+    EXPECT_EQ(test::metrics_without_times(dir_ / "warm"), tail);
+  }
+}
+
+TEST_F(WarmStart, CanBeResumedToo) {
+  run(config_with({"checkpoint.keep_epochs=[2]"}), "source");
+  const Config config = compressed({from(dir_ / "source"), "train.epochs=4"});
+  run(config, "whole");
+  EXPECT_GE(resume_to_the_end(config, "parts", 5), 2);
+  expect_equal_runs("whole", "parts");
+}
+
+TEST_F(WarmStart, WithoutTheOptimizerItsStateBeginsAnew) {
+  run(config_with({"checkpoint.keep_epochs=[2]"}), "source");
+  run(compressed({from(dir_ / "source")}), "with");
+  run(compressed({from(dir_ / "source"), "compression.start_from_optimizer=false"}), "without");
+  EXPECT_NE(test::read_file(dir_ / "with/model.safetensors"),
+            test::read_file(dir_ / "without/model.safetensors"));
+  // Without momentum there is no state to take over.
+  run(config_with({"checkpoint.keep_epochs=[2]", "train.optimizer.momentum=0"}), "plain");
+  run(compressed({from(dir_ / "plain"), "train.optimizer.momentum=0"}), "a");
+  run(compressed(
+          {from(dir_ / "plain"), "train.optimizer.momentum=0", "compression.start_from_optimizer=false"}),
+      "b");
+  expect_equal_runs("a", "b");
+}
+
+TEST_F(WarmStart, TheCheckpointMustBeThere) {
+  run(config_with({"train.epochs=2", "checkpoint.keep_epochs=[1]"}), "source");
+  const auto error = [&](const std::string& epoch, const fs::path& path) {
+    return error_of(config_with({"compression.start_epoch=" + epoch, from(path)}), "run", Start::fresh);
+  };
+  const fs::path source = dir_ / "source";
+  EXPECT_THAT(error("3", source), AllOf(HasSubstr("compression.start_from: expected " + source.string()),
+                                        HasSubstr("before epoch 3"), HasSubstr("found those before: 1, 2"),
+                                        HasSubstr("checkpoint.keep_epochs")));
+  EXPECT_THAT(error("0", source), HasSubstr("before epoch 0"));
+  EXPECT_THAT(error("1", source / "checkpoint/epoch-0002-batch-00000"),
+              HasSubstr("found one at batch 0 of epoch 2"));
+  EXPECT_THAT(error("1", dir_ / "nowhere"), HasSubstr("found those before: none"));
+  EXPECT_FALSE(fs::exists(dir_ / "run"));
+}
+
+TEST_F(WarmStart, TheNetworkMustFit) {
+  run(config_with({"train.epochs=1"}), "source");
+  const auto error = error_of(
+      config_with({"compression.start_epoch=1", "model.width=4", from(dir_ / "source")}), "run", Start::fresh);
+  EXPECT_THAT(error,
+              HasSubstr("model.safetensors: tensor \"conv1.weight\" is Float of shape [2, 3, 3, 3], expected"));
+}
+
+}  // namespace
+}  // namespace strait

@@ -1,0 +1,250 @@
+#include "strait/train/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <nlohmann/json.hpp>
+
+#include "strait/train/optimizer.h"
+#include "strait/train/safetensors.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+CheckpointRecord sample_record() {
+  CheckpointRecord record;
+  record.position = {.epoch = 3,
+                     .batches = 17,
+                     .step = 1017,
+                     .sums = {0.1 + 0.2, 5, 34},
+                     .seconds = 1.0 / 3,
+                     .data_wait_seconds = 1e-9,
+                     .traffic = {{"layer1", {1, 2, 3, 0.5, 0.25}, {4, 5, 6, 0.75, 0.125}}}};
+  record.seed = std::numeric_limits<uint64_t>::max();
+  record.config = "name = \"caf\u00e9\"\n";
+  record.checksums = {{"a.safetensors", {{"x", std::numeric_limits<uint64_t>::max()}}}};
+  return record;
+}
+
+template <class Action>
+std::string input_error_of(Action action) {
+  try {
+    action();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(CheckpointRecord, ReadsBackToTheLastBit) {
+  const test::TempDir dir;
+  const CheckpointRecord record = sample_record();
+  write_record(dir.path(), record);
+  const CheckpointRecord read = read_record(dir.path());
+  EXPECT_EQ(read.position.epoch, 3);
+  EXPECT_EQ(read.position.batches, 17);
+  EXPECT_EQ(read.position.step, 1017U);
+  EXPECT_EQ(read.position.sums.loss_sum, 0.1 + 0.2);
+  EXPECT_EQ(read.position.sums.correct, 5);
+  EXPECT_EQ(read.position.sums.count, 34);
+  EXPECT_EQ(read.position.seconds, 1.0 / 3);
+  EXPECT_EQ(to_json(read.position.traffic), to_json(record.position.traffic));
+  EXPECT_EQ(read.seed, record.seed);
+  EXPECT_EQ(read.config, record.config);
+  EXPECT_EQ(read.checksums, record.checksums);
+}
+
+TEST(CheckpointRecord, WhatIsNotOneIsRefused) {
+  const test::TempDir dir;
+  const auto error = [&] { return input_error_of([&] { read_record(dir.path()); }); };
+  EXPECT_THAT(error(), HasSubstr("position.json: cannot be read"));
+  for (const char* text : {"", "{", "[]", "{}", "7", "{\"format\":1}", "{\"format\":1,\"checksum\":\"x\"}"}) {
+    test::write_file(dir / "position.json", text);
+    EXPECT_THAT(error(), HasSubstr("position.json: ")) << text;
+  }
+  test::write_file(dir / "position.json", "{\"format\":2}");
+  EXPECT_THAT(error(), HasSubstr("has format 2, expected 1"));
+  write_record(dir.path(), sample_record());
+  std::string text = test::read_file(dir / "position.json");
+  text.replace(text.find("1017"), 4, "1018");
+  test::write_file(dir / "position.json", text);
+  EXPECT_THAT(error(), HasSubstr("its content does not fit its checksum"));
+}
+
+TEST(EpochMetrics, ReadBackFromJson) {
+  EpochMetrics metrics;
+  metrics.epoch = 2;
+  metrics.steps = 7;
+  metrics.train = {1.0 / 7, 33.3};
+  metrics.test = {{0.5, 50}, {0.25, 25}, 30};
+  metrics.lr = 0.01;
+  metrics.seconds = 2.5;
+  metrics.boundaries = sample_record().position.traffic;
+  EXPECT_EQ(to_json(epoch_metrics_of(to_json(metrics))), to_json(metrics));
+  EXPECT_THROW(epoch_metrics_of(nlohmann::json::object()), nlohmann::json::exception);
+}
+
+TEST(Traffic, AddsUpBoundaryByBoundary) {
+  std::vector<BoundaryTraffic> sum = {{"a", {1, 10, 5, 0, 0}, {}}};
+  add_traffic(sum, {{"b", {2, 20, 9, 0, 0}, {}}, {"a", {3, 30, 8, 0, 0}, {}}});
+  ASSERT_EQ(sum.size(), 2U);
+  EXPECT_EQ(sum[0].activations.raw_bytes, 40U);
+  EXPECT_EQ(sum[1].name, "b");
+  EXPECT_EQ(sum[1].activations.messages, 2U);
+}
+
+/// What a checkpoint is taken of: a network, an optimizer and one boundary with state at three ends.
+struct Training {
+  explicit Training(int width = 2) : model(make_model({"resnet18", width, {}}, 10)) {
+    optimizer = make_optimizer({}, model.parameters());
+    CompressionOptions options;
+    options.activations = {"topk:0.5", "ef21"};
+    options.gradients = {"topk:0.5", "ef"};
+    boundaries.emplace_back("layer2", uint16_t{0}, options, Boundary::Local{});
+  }
+
+  void step() {
+    const at::Tensor x = torch::ones({2, 3, 32, 32});
+    model.forward(x, 0, model.layers.size()).sum().backward();
+    optimizer->step();
+    boundaries[0].activation_sender->encode(torch::randn({2, 4}), {}, {});
+    boundaries[0].gradient_sender->encode(torch::randn({2, 4}), {}, {});
+  }
+
+  void write(const std::filesystem::path& folder) {
+    write_checkpoint(folder, model, *optimizer, boundaries, sample_record());
+  }
+
+  void load(const std::filesystem::path& folder) {
+    const Checkpoint checkpoint(folder);
+    checkpoint.load_weights(model);
+    checkpoint.load_optimizer(*optimizer, model);
+    checkpoint.load_links(boundaries);
+    checkpoint.load_random();
+  }
+
+  Model model;
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  std::vector<Boundary> boundaries;
+};
+
+std::vector<std::string> names_in_file(const std::filesystem::path& path) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : read_safetensors(path).tensors) names.push_back(name);
+  return names;
+}
+
+class CheckpointFiles : public testing::Test {
+ protected:
+  CheckpointFiles() {
+    std::filesystem::create_directory(first_);
+    std::filesystem::create_directory(second_);
+  }
+
+  test::TempDir dir_;
+  std::filesystem::path first_ = dir_ / "first";
+  std::filesystem::path second_ = dir_ / "second";
+};
+
+TEST_F(CheckpointFiles, LoadedAndWrittenAgainTheyAreTheSameBytes) {
+  Training training;
+  training.step();
+  training.step();
+  training.write(first_);
+  const at::Tensor drawn = torch::rand({5});
+  Training other;
+  other.load(first_);
+  other.write(second_);
+  for (const char* file : {kWeightsFile, kOptimizerFile, kLinksFile, kRandomFile, "position.json"}) {
+    EXPECT_EQ(test::read_file(first_ / file), test::read_file(second_ / file)) << file;
+  }
+  EXPECT_TRUE(at::equal(torch::rand({5}), drawn));
+  EXPECT_NO_THROW(read_safetensors(first_ / kWeightsFile).find("layer4.1.bn2.running_var")->sum());
+  EXPECT_THAT(names_in_file(first_ / kLinksFile),
+              ElementsAre("layer2.activations.sender.estimate", "layer2.gradients.sender.residual"));
+  EXPECT_EQ(names_in_file(first_ / kOptimizerFile).at(0), "conv1.weight.momentum_buffer");
+}
+
+TEST_F(CheckpointFiles, WhatWasNeverUsedIsAbsent) {
+  Training training;
+  training.write(first_);
+  EXPECT_TRUE(names_in_file(first_ / kOptimizerFile).empty());
+  EXPECT_TRUE(names_in_file(first_ / kLinksFile).empty());
+  Training other;
+  other.load(first_);
+  other.step();
+  training.load(first_);
+  training.step();
+  for (size_t i = 0; i < training.model.state().size(); ++i) {
+    EXPECT_TRUE(at::equal(training.model.state()[i].second, other.model.state()[i].second));
+  }
+}
+
+TEST_F(CheckpointFiles, EveryWrongTensorIsNamed) {
+  Training training;
+  training.step();
+  training.write(first_);
+  const auto error = [&] { return input_error_of([&] { Training().load(first_); }); };
+  const auto with = [&](const char* file, auto change) {
+    const std::string before = test::read_file(first_ / file);
+    TensorFile content = read_safetensors(first_ / file);
+    change(content.tensors);
+    write_safetensors(first_ / file, content);
+    const std::string message = error();
+    test::write_file(first_ / file, before);
+    EXPECT_THAT(message, HasSubstr((first_ / file).string() + ": "));
+    return message;
+  };
+  const auto drop = [](auto& tensors) { tensors.erase(tensors.begin()); };
+  const auto change = [](auto& tensors) { tensors[0].second.view(-1)[0] += 1; };
+  const auto reshape = [](auto& tensors) { tensors[0].second = tensors[0].second.flatten(); };
+  const auto add = [](auto& tensors) { tensors.emplace_back("more", torch::ones({1})); };
+  const auto retype = [](auto& tensors) { tensors[0].second = tensors[0].second.view(at::kInt); };
+  EXPECT_THAT(with(kWeightsFile, drop), HasSubstr("tensor \"conv1.weight\" is missing"));
+  EXPECT_THAT(with(kOptimizerFile, drop), HasSubstr("tensor \"conv1.weight.momentum_buffer\" is missing"));
+  EXPECT_THAT(with(kLinksFile, drop), HasSubstr("tensor \"layer2.activations.sender.estimate\" is missing"));
+  for (const char* file : {kWeightsFile, kOptimizerFile, kLinksFile}) {
+    EXPECT_THAT(with(file, change), HasSubstr("does not fit its checksum in position.json"));
+    EXPECT_THAT(with(file, reshape), HasSubstr("does not fit its checksum in position.json"));
+    EXPECT_THAT(with(file, retype), HasSubstr("does not fit its checksum in position.json"));
+    EXPECT_THAT(with(file, add), HasSubstr("tensor \"more\""));
+  }
+  EXPECT_THAT(with(kRandomFile, change), HasSubstr("tensor \"cpu\" does not fit its checksum"));
+  EXPECT_THAT(with(kRandomFile, drop), HasSubstr("tensor \"cpu\" is missing"));
+  EXPECT_EQ(error(), "no error");
+}
+
+TEST_F(CheckpointFiles, AnotherNetworkIsRefused) {
+  Training training;
+  training.write(first_);
+  EXPECT_THAT(
+      input_error_of([&] { Training(4).load(first_); }),
+      HasSubstr("model.safetensors: tensor \"conv1.weight\" is Float of shape [2, 3, 3, 3], expected Float "
+                "of shape [4, 3, 3, 3]"));
+}
+
+TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
+  Training training;
+  training.step();
+  training.write(first_);
+  const Checkpoint checkpoint(first_);
+  Training other;
+  other.boundaries[0].name = "layer3";
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries); }),
+              HasSubstr("links.safetensors: has no feedback state of boundary \"layer3\""));
+  other.boundaries.clear();
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries); }),
+              HasSubstr("tensor \"layer2.activations.sender.estimate\" belongs to no boundary of model.cuts"));
+  // A boundary without state needs none.
+  other.boundaries.emplace_back("layer1", uint16_t{0}, CompressionOptions{}, Boundary::Local{});
+  other.boundaries.push_back(std::move(training.boundaries[0]));
+  EXPECT_NO_THROW(checkpoint.load_links(other.boundaries));
+}
+
+}  // namespace
+}  // namespace strait
