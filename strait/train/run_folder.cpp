@@ -1,5 +1,7 @@
 #include "strait/train/run_folder.h"
 
+#include <ATen/Parallel.h>
+
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -95,6 +97,7 @@ void RunFolder::set_status(RunStatus status, const std::string& error) {
               {"config_hash", identity_.config_hash},
               {"code_version", code_version()},
               {"machine", machine_description()},
+              {"threads", at::get_num_threads()},
               {"epochs", identity_.epochs},
               {"epochs_done", last_ ? last_->epoch + 1 : 0},
               {"updated", now()}};
