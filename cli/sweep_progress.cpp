@@ -28,7 +28,9 @@ SweepProgress::SweepProgress(const Sweep& sweep, std::span<const size_t> chosen,
                              int jobs)
     : chosen_(chosen.size()), jobs_(jobs), terminal_(isatty(STDERR_FILENO) == 1) {
   for (const auto& run : sweep.runs) {
-    views_.push_back({.name = run.config.name, .epochs = run.config.train.epochs});
+    View& view = views_.emplace_back();
+    view.name = run.config.name;
+    view.epochs = run.config.train.epochs;
   }
   for (const size_t run : chosen) {
     name_width_ = std::max(name_width_, views_[run].name.size());
@@ -68,10 +70,12 @@ void SweepProgress::on_end(size_t run, const RunState& state) {
   View& view = views_[run];
   view.running = false;
   view.pace.epochs_left = 0;
+  ++ended_;
   clear_line();
   const std::string reason = state.error.empty() ? "" : ": " + state.error;
-  print(fmt::format("[{}/{}] {} {} after {}{}{}\n", ++ended_, chosen_, view.name, to_string(*state.status),
-                    clock_time(view.since_start.seconds()), reason, time_left()));
+  const std::string left = state.status == RunStatus::stopped ? "" : time_left();
+  print(fmt::format("[{}/{}] {} {} after {}{}{}\n", ended_, chosen_, view.name, to_string(*state.status),
+                    clock_time(view.since_start.seconds()), reason, left));
   flush_output();
 }
 
@@ -83,7 +87,8 @@ std::string SweepProgress::time_left() const {
 }
 
 std::string SweepProgress::live_line() const {
-  std::string line = fmt::format("{}/{} done  {}{}", ended_, chosen_, clock_time(whole_.seconds()), time_left());
+  std::string line =
+      fmt::format("{}/{} done  {}{}", ended_, chosen_, clock_time(whole_.seconds()), time_left());
   for (const auto& view : views_) {
     if (!view.running) continue;
     line += fmt::format("  {} {}/{}", view.name, view.last ? view.last->done : 0, view.epochs);

@@ -90,6 +90,7 @@ Child::~Child() {
 }
 
 std::optional<Child::End> Child::poll() {
+  STRAIT_CHECK(pid_ > 0, "the process has ended");
   int state = 0;
   const pid_t ended = waitpid(pid_, &state, WNOHANG);
   STRAIT_CHECK(ended >= 0, "waiting for process {}: {}", pid_, std::strerror(errno));
