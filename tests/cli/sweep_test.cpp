@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "strait/base/cores.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
@@ -61,8 +62,9 @@ class SweepCommand : public testing::Test {
 
   /// The runs' statuses in sweep.json.
   std::vector<std::string> statuses(const std::string& out) {
+    const json record = read_json(out + "/sweep.json");
     std::vector<std::string> found;
-    for (const auto& run : read_json(out + "/sweep.json").at("runs")) found.push_back(run.at("status"));
+    for (const auto& run : record.at("runs")) found.push_back(run.at("status"));
     return found;
   }
 
@@ -121,7 +123,7 @@ TEST_F(SweepCommand, AllCoresMeansAJobsShareOfThem) {
   ASSERT_EQ(sweep("one", {"--only", "a"}).status, 0);
   ASSERT_EQ(sweep("two", {"--jobs", "2"}).status, 0);
   const int all = read_json("one/a/status.json").at("threads");
-  EXPECT_EQ(all, static_cast<int>(std::thread::hardware_concurrency()));
+  EXPECT_EQ(all, static_cast<int>(available_cores().size()));
   const int shares = read_json("two/a/status.json").at("threads").get<int>() +
                      read_json("two/b/status.json").at("threads").get<int>();
   EXPECT_EQ(shares, all);
@@ -153,7 +155,7 @@ TEST_F(SweepCommand, AFailedRunIsRecordedAndTheOthersGoOn) {
 
 TEST_F(SweepCommand, AKilledRunIsRecordedAndTheOthersGoOn) {
   write_sweep(variant("long", kEndless) + variant("short"));
-  const auto run = sweep_and("kill -KILL $(pgrep -P $pid)", "long");
+  const auto run = sweep_and("kill -KILL $(cat /proc/$pid/task/$pid/children)", "long");
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.out, HasSubstr("failed: killed by signal Killed"));
   EXPECT_EQ(statuses("out"), (std::vector<std::string>{"failed", "done"}));
