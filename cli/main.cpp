@@ -7,6 +7,7 @@
 #include <new>
 #include <sstream>
 
+#include "cli/exit_status.h"
 #include "cli/output.h"
 #include "cli/usage.h"
 #include "cli/verbs.h"
@@ -14,8 +15,6 @@
 
 namespace strait::cli {
 namespace {
-
-enum ExitStatus { done = 0, failed = 1, wrong_input = 2, diverged = 3 };
 
 constexpr const char* kAbout =
     "Trains neural networks that are split over pipeline stages and compresses what crosses between them.";
@@ -47,10 +46,10 @@ int run(int argc, char** argv) {
     std::ostringstream out;
     app.exit(help, out, out);
     print(out.str());
-    return done;
+    return kDone;
   } catch (const CLI::ParseError& error) {
     const std::string explained = explain_usage(app, std::vector<std::string>(argv + 1, argv + argc));
-    return fail(wrong_input, explained.empty() ? error.what() : explained);
+    return fail(kWrongInput, explained.empty() ? error.what() : explained);
   }
   return action();
 }
@@ -61,17 +60,17 @@ int run_guarded(int argc, char** argv) {
     flush_output();
     return status;
   } catch (const InputError& error) {
-    return fail(wrong_input, error.what());
+    return fail(kWrongInput, error.what());
   } catch (const NumericError& error) {
-    return fail(diverged, error.what());
+    return fail(kDiverged, error.what());
   } catch (const Error& error) {
-    return fail(failed, error.what());
+    return fail(kFailed, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(failed, "out of memory");
+    return fail(kFailed, "out of memory");
   } catch (const std::exception& error) {
     // LibTorch appends where it was thrown, a line a frame.
     const std::string message = error.what();
-    return fail(failed, message.substr(0, message.find('\n')));
+    return fail(kFailed, message.substr(0, message.find('\n')));
   }
 }
 

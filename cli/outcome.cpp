@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/exit_status.h"
 #include "cli/output.h"
 
 namespace strait::cli {
@@ -16,7 +17,7 @@ int report_outcome(const RunOutcome& outcome, const std::filesystem::path& folde
       return kStopped;
     default:
       print(fmt::format("done; the run is in {}\n", folder.string()));
-      return 0;
+      return kDone;
   }
 }
 

@@ -6,9 +6,6 @@
 
 namespace strait::cli {
 
-/// The exit status of a run that a signal stopped, as shells count it.
-constexpr int kStopped = 130;
-
 /// Says how a run ended and where its files are; gives the exit status.
 int report_outcome(const RunOutcome& outcome, const std::filesystem::path& folder);
 

@@ -1,6 +1,9 @@
 #include "cli/output.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -18,5 +21,11 @@ void check(bool written) {
 void print(std::string_view text) { check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size()); }
 
 void flush_output() { check(std::fflush(stdout) == 0); }
+
+std::string clock_time(double seconds) {
+  const auto whole = std::llround(seconds);
+  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
 
 }  // namespace strait::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace strait::cli {
@@ -10,5 +11,8 @@ void print(std::string_view text);
 
 /// Writes what print() still holds, under the same rules.
 void flush_output();
+
+/// A span of time as `0:07` or `1:02:03`.
+std::string clock_time(double seconds);
 
 }  // namespace strait::cli

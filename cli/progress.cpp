@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -16,12 +15,6 @@ namespace {
 
 constexpr int kBarWidth = 24;
 constexpr double kSecondsBetweenDraws = 0.1;
-
-std::string clock_time(double seconds) {
-  const auto whole = std::llround(seconds);
-  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
 
 }  // namespace
 

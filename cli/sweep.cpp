@@ -1,15 +1,21 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
-#include "cli/outcome.h"
+#include "cli/exit_status.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/stop_signal.h"
+#include "cli/sweep_progress.h"
+#include "cli/sweep_runner.h"
 #include "cli/verbs.h"
+#include "strait/base/cores.h"
+#include "strait/base/error.h"
+#include "strait/base/text.h"
 #include "strait/experiment/run.h"
 #include "strait/experiment/sweep.h"
+#include "strait/experiment/sweep_record.h"
 
 namespace strait::cli {
 namespace {
@@ -17,36 +23,85 @@ namespace {
 struct SweepFlags {
   std::string file;
   std::string out;
+  std::vector<std::string> only;
+  int jobs = 1;
 };
 
-std::string header_line() {
-  return fmt::format("\n{:<12} {:>9} {:>9} {:>10} {:>14} {:>8} {:>8}\n", "run", "off %", "on %", "train loss",
-                     "bytes a step", "ratio", "seconds");
+/// A sweep with the runs that the command line is about.
+struct Task {
+  Sweep sweep;
+  std::filesystem::path folder;
+  std::vector<size_t> chosen;
+};
+
+void check_jobs(int jobs) {
+  const size_t cores = available_cores().size();
+  if (jobs >= 1 && std::cmp_less_equal(jobs, cores)) return;
+  throw InputError("--jobs: expected an integer from 1 to {}, the number of cores here, found {}", cores, jobs);
 }
 
-std::string result_line(const std::string& name, const RunSummary& run) {
-  if (run.status != RunStatus::done) return fmt::format("{:<12} {}\n", name, to_string(run.status));
-  return fmt::format("{:<12} {:>9.2f} {:>9.2f} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}\n", name,
-                     run.off_accuracy, run.on_accuracy, run.train_loss, run.wire_bytes_per_step, run.ratio,
-                     run.seconds);
+/// The columns of a run's name must fit the longest.
+size_t name_width(const Task& task) {
+  size_t width = std::string_view("run").size();
+  for (const size_t run : task.chosen) width = std::max(width, task.sweep.runs[run].config.name.size());
+  return width;
+}
+
+std::string result_columns(const RunState& state, const std::filesystem::path& folder) {
+  if (state.status == RunStatus::failed) return "failed: " + state.error;
+  if (state.status != RunStatus::done) return std::string(to_string(*state.status));
+  const RunSummary run = summarise(folder);
+  return fmt::format("{:>9.2f} {:>9.2f} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", run.off_accuracy,
+                     run.on_accuracy, run.train_loss, run.wire_bytes_per_step, run.ratio, run.seconds);
+}
+
+std::string table_of(const Task& task, const SweepRecord& record) {
+  const size_t width = name_width(task);
+  std::string table = fmt::format("\n{:<{}} {:>9} {:>9} {:>10} {:>14} {:>8} {:>8}\n", "run", width, "off %",
+                                  "on %", "train loss", "bytes a step", "ratio", "seconds");
+  for (const size_t run : task.chosen) {
+    const auto& name = task.sweep.runs[run].config.name;
+    table += fmt::format("{:<{}} {}\n", name, width, result_columns(record.state(run), task.folder / name));
+  }
+  return table;
+}
+
+/// Throws Error when runs have not come to their end.
+void check_all_finished(const Task& task, const SweepRecord& record) {
+  std::vector<std::string> unfinished;
+  for (const size_t run : task.chosen) {
+    if (!record.is_finished(run)) unfinished.push_back(task.sweep.runs[run].config.name);
+  }
+  if (unfinished.empty()) return;
+  throw Error("{} of {} runs failed: {}; see log.txt in the folder of each", unfinished.size(),
+              task.chosen.size(), list_of(unfinished));
 }
 
 int run_sweep(const SweepFlags& flags) {
-  const Sweep sweep = load_sweep(flags.file);
-  const std::filesystem::path out = flags.out.empty() ? "runs/" + sweep.name : flags.out;
+  check_jobs(flags.jobs);
+  Task task{load_sweep(flags.file), flags.out, {}};
+  task.chosen = runs_of(task.sweep, flags.only);
+  if (task.folder.empty()) task.folder = "runs/" + task.sweep.name;
+  SweepRecord record(task.sweep, task.folder);
+  record.save();
+  std::vector<size_t> unfinished;
+  std::ranges::copy_if(task.chosen, std::back_inserter(unfinished),
+                       [&](size_t run) { return !record.is_finished(run); });
   catch_stop_signals();
-  std::string table = header_line();
-  for (const Config& config : sweep.runs) {
-    const auto folder = out / config.name;
-    if (!is_finished(config, folder)) {
-      Progress progress(config.name, config.train.epochs);
-      const RunOutcome outcome = run_experiment(config, folder, Start::replace, progress);
-      if (outcome.status == RunStatus::stopped) return report_outcome(outcome, folder);
-    }
-    table += result_line(config.name, summarise(folder));
+  bool ended = false;
+  {
+    SweepProgress progress(task.sweep, task.chosen, record, flags.jobs);
+    ended = SweepRunner(task.sweep, task.folder, flags.jobs, record, progress).train(unfinished);
   }
-  print(table);
-  return 0;
+  if (!ended) {
+    print(fmt::format("stopped; the same command goes on with what is not finished in {}\n",
+                      task.folder.string()));
+    return kStopped;
+  }
+  print(table_of(task, record));
+  flush_output();
+  check_all_finished(task, record);
+  return kDone;
 }
 
 }  // namespace
@@ -57,6 +112,11 @@ void add_sweep(CLI::App& app, Action& action) {
   sweep->add_option("sweep", flags->file, "Sweep file")->required()->type_name("SWEEP.toml");
   sweep->add_option("--out", flags->out, "Folder of the sweep, one folder a run (default: runs/NAME)")
       ->type_name("DIR");
+  sweep->add_option("--jobs", flags->jobs, "Runs at once, which share the cores out among them (default: 1)")
+      ->type_name("N");
+  sweep->add_option("--only", flags->only, "Train this variant and no other (may be repeated)")
+      ->type_name("VARIANT")
+      ->allow_extra_args(false);
   sweep->callback([&action, flags] { action = [flags] { return run_sweep(*flags); }; });
 }
 

@@ -32,7 +32,9 @@ std::vector<std::string> children_of(const std::string& prefix, const std::vecto
 /// The end of the message about an unknown key: the nearest key of its table, or a key of that very name
 /// in another table.
 std::string hint_for(const std::string& prefix, const std::string& name, const std::vector<std::string>& keys) {
-  if (prefix.empty() && (name == "variants" || name == "seeds")) return "; a file with it is for strait sweep";
+  if (prefix.empty() && (name == "variants" || name == "seeds" || name == "title")) {
+    return "; a file with it is for strait sweep";
+  }
   std::vector<std::string> near;
   for (const auto& child : children_of(prefix, keys)) {
     const std::string last[] = {child.substr(prefix.size())};

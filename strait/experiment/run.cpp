@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "strait/base/files.h"
 #include "strait/experiment/resume.h"
 #include "strait/train/runtime.h"
 
@@ -40,11 +41,15 @@ nlohmann::json read_status(const std::filesystem::path& folder) {
   const auto path = folder / "status.json";
   std::ifstream in(path);
   if (!in) throw InputError("{}: cannot be read", path.string());
-  try {
-    return nlohmann::json::parse(in);
-  } catch (const nlohmann::json::exception&) {
-    throw InputError("{}: is not JSON", path.string());
-  }
+  auto status = nlohmann::json::parse(in, nullptr, false);
+  if (!status.is_object()) throw InputError("{}: expected a JSON object", path.string());
+  return status;
+}
+
+/// The text at a key; empty where there is none.
+std::string text_at(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 RunStatus status_named(const std::string& name) {
@@ -169,12 +174,25 @@ RunSummary summarise(const std::filesystem::path& folder) {
   return summary;
 }
 
+std::optional<RunStatus> recorded_status(const Config& config, const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "status.json")) return std::nullopt;
+  const auto record = read_status(folder);
+  if (text_at(record, "config_hash") != config_hash(config)) return std::nullopt;
+  return status_named(text_at(record, "status"));
+}
+
+void record_failure(const std::filesystem::path& folder, const std::string& error) {
+  if (!std::filesystem::exists(folder / "status.json")) return;
+  auto record = read_status(folder);
+  if (text_at(record, "status") != to_string(RunStatus::running)) return;
+  record["status"] = to_string(RunStatus::failed);
+  record["error"] = error;
+  replace_file(folder / "status.json", record.dump(2) + "\n");
+}
+
 bool is_finished(const Config& config, const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "status.json")) return false;
-  const auto status = read_status(folder);
-  const RunStatus ended = status_named(status.value("status", ""));
-  return status.value("config_hash", "") == config_hash(config) &&
-         (ended == RunStatus::done || ended == RunStatus::diverged);
+  const auto status = recorded_status(config, folder);
+  return status == RunStatus::done || status == RunStatus::diverged;
 }
 
 }  // namespace strait

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,14 @@ struct RunSummary {
 
 /// Reads a run's status.json and metrics.jsonl. Throws InputError that names the file that is wrong.
 RunSummary summarise(const std::filesystem::path& folder);
+
+/// How the run of an equal configuration that the folder holds stands; nothing when there is none. Throws
+/// InputError when status.json is not what a run writes.
+std::optional<RunStatus> recorded_status(const Config& config, const std::filesystem::path& folder);
+
+/// Records the failure of a run that could not do so itself, such as a killed one: where status.json says
+/// that it is running, it says failed from now on.
+void record_failure(const std::filesystem::path& folder, const std::string& error);
 
 /// Whether the folder holds a run of an equal configuration that came to its end (done or diverged).
 bool is_finished(const Config& config, const std::filesystem::path& folder);

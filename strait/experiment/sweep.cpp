@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 #include "strait/experiment/layers.h"
 #include "strait/experiment/reader.h"
 
@@ -74,24 +75,109 @@ TomlNode::Array take_seeds(TomlTable& root, const std::vector<TomlTable>& varian
   return seeds;
 }
 
+/// Takes the sweep's title out of the file; empty where it has none.
+std::string take_title(TomlTable& root) {
+  const auto entry = root.extract("title");
+  if (entry.empty()) return "";
+  const auto* title = entry.mapped().get<std::string>();
+  if (title == nullptr || title->empty()) {
+    throw InputError("{}: title: expected a text, found {}", entry.mapped().origin.text(),
+                     describe(entry.mapped()));
+  }
+  return *title;
+}
+
+/// A figure of a published table. `paper` is the table that holds it.
+double percentage(const TomlNode& paper, const std::string& key) {
+  const auto& table = *paper.get<TomlTable>();
+  const auto found = table.find(key);
+  const TomlNode* node = found == table.end() ? &paper : &found->second;
+  const auto* real = node->get<double>();
+  const auto* integer = node->get<int64_t>();
+  const double value = real != nullptr ? *real : integer != nullptr ? static_cast<double>(*integer) : -1;
+  if (value >= 0 && value <= 100) return value;
+  throw InputError("{}: paper.{}: expected a percentage, found {}", node->origin.text(), key,
+                   node == &paper ? "none" : describe(*node));
+}
+
+/// Takes a variant's published figures out of it.
+std::optional<PaperFigures> take_paper(TomlTable& variant) {
+  const auto entry = variant.extract("paper");
+  if (entry.empty()) return std::nullopt;
+  const TomlNode& paper = entry.mapped();
+  const auto* table = paper.get<TomlTable>();
+  if (table == nullptr) {
+    throw InputError("{}: paper: expected {{ off = ..., on = ... }}, found {}", paper.origin.text(),
+                     describe(paper));
+  }
+  for (const auto& [key, node] : *table) {
+    if (key != "off" && key != "on") {
+      throw InputError("{}: paper: expected off and on alone, found {}", node.origin.text(), toml_string(key));
+    }
+  }
+  return PaperFigures{percentage(paper, "off"), percentage(paper, "on")};
+}
+
+/// The runs of a variant, whose tables stand over the sweep's in `merged`.
+std::vector<SweepRun> runs_of_variant(TomlTable merged, const TomlNode::Array& seeds) {
+  const auto paper = take_paper(merged);
+  const Config config = read_config(merged);
+  std::vector<SweepRun> runs;
+  if (seeds.empty()) runs.push_back({config.name, config, paper});
+  for (const auto& seed : seeds) {
+    merged.insert_or_assign("seed", seed);
+    runs.push_back({config.name, read_config(merged), paper});
+    if (seeds.size() > 1) runs.back().config.name += fmt::format("-seed{}", runs.back().config.seed);
+  }
+  return runs;
+}
+
+/// A sweep that computes the same twice is a mistake.
+void check_distinct(const std::vector<SweepRun>& runs, const std::filesystem::path& path) {
+  std::map<std::string, std::string> names;
+  for (const auto& run : runs) {
+    const auto [known, fresh] = names.emplace(config_hash(run.config), run.config.name);
+    if (fresh) continue;
+    throw InputError("{}: variants: expected runs that differ, found {} and {} with equal configurations",
+                     path.string(), toml_string(known->second), toml_string(run.config.name));
+  }
+}
+
 }  // namespace
 
 Sweep load_sweep(const std::filesystem::path& path) {
   TomlTable root = load_layers(path);
-  const auto variants = take_variants(root, path);
+  auto variants = take_variants(root, path);
   const auto seeds = take_seeds(root, variants);
-  Sweep sweep{read_config(root).name, {}};
-  for (const auto& variant : variants) {
+  const std::string title = take_title(root);
+  Sweep sweep{read_config(root).name, title, {}};
+  if (sweep.title.empty()) sweep.title = sweep.name;
+  for (auto& variant : variants) {
     TomlTable merged = root;
-    merge(merged, variant);
-    if (seeds.empty()) sweep.runs.push_back(read_config(merged));
-    for (const auto& seed : seeds) {
-      merged.insert_or_assign("seed", seed);
-      sweep.runs.push_back(read_config(merged));
-      if (seeds.size() > 1) sweep.runs.back().name += fmt::format("-seed{}", sweep.runs.back().seed);
+    merge(merged, std::move(variant));
+    std::ranges::move(runs_of_variant(std::move(merged), seeds), std::back_inserter(sweep.runs));
+  }
+  check_distinct(sweep.runs, path);
+  return sweep;
+}
+
+std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> variants) {
+  std::vector<std::string> known;
+  for (const auto& run : sweep.runs) {
+    if (known.empty() || known.back() != run.variant) known.push_back(run.variant);
+  }
+  for (const auto& name : variants) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    throw InputError("sweep {} has no variant {}{}; expected one of: {}", sweep.name, toml_string(name),
+                     suggestion(name, known), list_of(known));
+  }
+  std::vector<size_t> places;
+  for (size_t i = 0; i < sweep.runs.size(); ++i) {
+    if (variants.empty() || std::ranges::find(variants, sweep.runs[i].variant) != variants.end()) {
+      places.push_back(i);
     }
   }
-  return sweep;
+  return places;
 }
 
 }  // namespace strait

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,16 +10,35 @@
 
 namespace strait {
 
+/// What a published table says of a variant: accuracies in percent with compression off and on.
+struct PaperFigures {
+  double off = 0;
+  double on = 0;
+};
+
+/// One run of a sweep.
+struct SweepRun {
+  std::string variant;
+  Config config;  ///< its name is the run's: the variant's, with the seed where a variant has several
+  std::optional<PaperFigures> paper;
+};
+
 /// A set of runs that differ in a few keys.
 struct Sweep {
-  std::string name;          ///< also the name of the sweep's folder
-  std::vector<Config> runs;  ///< variant by variant, the seeds of one together; names differ
+  std::string name;            ///< also the name of the sweep's folder
+  std::string title;           ///< for people; the name where the file has none
+  std::vector<SweepRun> runs;  ///< variant by variant, the seeds of one together; names differ
 };
 
 /// Reads a sweep file: a configuration (`name`, a `base` or tables of its own) with one `[[variants]]` a
-/// run, each of which has a `name` and any keys of a configuration, merged over the others. With
-/// `seeds = [...]` every variant runs once for each; with more than one, `-seedN` is added to the names.
-/// Throws InputError.
+/// run, each of which has a `name`, may have `paper = { off = 93.1, on = 92.95 }`, and has any keys of a
+/// configuration, merged over the others. With `seeds = [...]` every variant runs once for each; with more
+/// than one, `-seedN` is added to the names. Two runs that would compute the same are an error. Throws
+/// InputError.
 Sweep load_sweep(const std::filesystem::path& path);
+
+/// The places in sweep.runs of the runs of the named variants, in the sweep's order; of all runs when
+/// `variants` is empty. Throws InputError about a name that no variant has.
+std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> variants);
 
 }  // namespace strait

@@ -1,5 +1,7 @@
 #include "strait/train/run_folder.h"
 
+#include <ATen/Parallel.h>
+
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -152,6 +154,7 @@ void RunFolder::set_status(RunStatus status, const std::string& error) {
               {"config_hash", identity_.config_hash},
               {"code_version", code_version()},
               {"machine", machine_description()},
+              {"threads", at::get_num_threads()},
               {"epochs", identity_.epochs},
               {"epochs_done", epochs_.empty() ? identity_.first_epoch : epochs_.back().epoch + 1},
               {"updated", now()}};

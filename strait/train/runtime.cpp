@@ -3,11 +3,10 @@
 #include <malloc.h>
 #include <torch/torch.h>
 
-#include <algorithm>
 #include <fstream>
 #include <limits>
-#include <thread>
 
+#include "strait/base/cores.h"
 #include "strait/base/error.h"
 
 namespace strait {
@@ -27,8 +26,7 @@ void configure_runtime(int threads) {
   constexpr int kLargestHeapBlock = 32 << 20;  // glibc accepts no more
   mallopt(M_MMAP_THRESHOLD, kLargestHeapBlock);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-  at::set_num_threads(threads > 0 ? threads
-                                  : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  at::set_num_threads(threads > 0 ? threads : static_cast<int>(available_cores().size()));
 }
 
 c10::Device device_of(const std::string& name) {

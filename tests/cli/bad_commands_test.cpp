@@ -159,13 +159,14 @@ INSTANTIATE_TEST_SUITE_P(
         train("data.kind=mnist", {"data.kind", "shapes"}),
         train("data.train_limit=99999999", {"data.train_limit"}),
         train("pipeline.micro_batches=1000", {"pipeline.micro_batches"}),
-        BadCommand{{"train", "experiments/small/none.toml", "--set", "data.root={dir}", "--out", "{dir}/run"},
-                   2,
-                   {"{dir}", "data_batch_1.bin"}},
         BadCommand{
-            {"train", "experiments/small/none.toml", "--set", "data.root={dir}/short", "--out", "{dir}/run"},
+            {"train", "experiments/small/resnet18.toml", "--set", "data.root={dir}", "--out", "{dir}/run"},
             2,
-            {"{dir}/short/cifar-10-batches-bin/data_batch_1.bin", "3073", "30730000"}},
+            {"{dir}", "data_batch_1.bin"}},
+        BadCommand{{"train", "experiments/small/resnet18.toml", "--set", "data.root={dir}/short", "--out",
+                    "{dir}/run"},
+                   2,
+                   {"{dir}/short/cifar-10-batches-bin/data_batch_1.bin", "3073", "30730000"}},
         BadCommand{{"train", "{dir}/tiny.toml", "--out", "/dev/null/run"}, 2, {"/dev/null/run"}}));
 
 INSTANTIATE_TEST_SUITE_P(
@@ -181,9 +182,23 @@ INSTANTIATE_TEST_SUITE_P(
                    2,
                    {"{dir}/empty.safetensors", "tensor \"conv1.weight\" is missing"}}));
 
-INSTANTIATE_TEST_SUITE_P(Sweep, BadCommands,
-                         testing::Values(BadCommand{{"sweep"}, 2, {"sweep", "required"}},
-                                         BadCommand{{"sweep", "{dir}/none.toml"}, 2, {"{dir}/none.toml"}}));
+/// `strait sweep` of a good file with flags that are wrong.
+BadCommand sweep(std::vector<std::string> flags, std::vector<std::string> words) {
+  flags.insert(flags.begin(), {"sweep", "experiments/demo.toml", "--out", "{dir}/sweep"});
+  return {std::move(flags), 2, std::move(words)};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sweep, BadCommands,
+    testing::Values(BadCommand{{"sweep"}, 2, {"sweep", "required"}},
+                    BadCommand{{"sweep", "{dir}/none.toml"}, 2, {"{dir}/none.toml"}},
+                    BadCommand{
+                        {"sweep", "experiments/demo.toml", "--out", "/dev/null/sweep"}, 2, {"/dev/null"}},
+                    sweep({"--jobs", "0"}, {"--jobs", "expected an integer from 1 to", "found 0"}),
+                    sweep({"--jobs", "100000"}, {"--jobs", "number of cores", "found 100000"}),
+                    sweep({"--jobs", "two"}, {"--jobs", "two"}),
+                    sweep({"--only", "fw4-bw9"}, {"no variant \"fw4-bw9\"", "did you mean \"fw4-bw8\"?"}),
+                    sweep({"--onyl", "none"}, {"--onyl", "did you mean \"--only\"?"})));
 
 }  // namespace
 }  // namespace strait

@@ -130,22 +130,5 @@ TEST_F(Train, AStopSignalEndsTheRunInOrder) {
   EXPECT_NO_THROW(read_safetensors(dir_ / "run/model.safetensors"));
 }
 
-TEST_F(Train, ASweepRunsWhatIsNotFinishedAndPrintsATable) {
-  test::write_file(dir_ / "sweep.toml",
-                   "name = \"s\"\nbase = \"tiny.toml\"\n[[variants]]\nname = \"none\"\n"
-                   "compression.activations.codec = \"none\"\ncompression.gradients.codec = \"none\"\n"
-                   "[[variants]]\nname = \"q\"\n[[variants]]\nname = \"bad\"\ntrain.optimizer.lr = 1e18\n");
-  const std::vector<std::string> arguments = {"sweep", dir_ / "sweep.toml", "--out", dir_ / "sweep"};
-  const auto first = test::run_process(STRAIT_PROGRAM, arguments);
-  ASSERT_EQ(first.status, 0) << first.err;
-  EXPECT_THAT(first.out, HasSubstr("bytes a step"));
-  EXPECT_THAT(first.out, HasSubstr("diverged"));
-  const auto written = std::filesystem::last_write_time(dir_ / "sweep/none/metrics.jsonl");
-  const auto second = test::run_process(STRAIT_PROGRAM, arguments);
-  ASSERT_EQ(second.status, 0);
-  EXPECT_THAT(second.out, testing::Not(HasSubstr("epoch 1/2")));
-  EXPECT_EQ(std::filesystem::last_write_time(dir_ / "sweep/none/metrics.jsonl"), written);
-}
-
 }  // namespace
 }  // namespace strait

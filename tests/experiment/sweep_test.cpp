@@ -47,31 +47,64 @@ optimizer.lr = 0.5
 )");
   EXPECT_EQ(sweep.name, "demo");
   ASSERT_EQ(sweep.runs.size(), 2U);
-  EXPECT_EQ(sweep.runs[0].name, "a");
-  EXPECT_EQ(sweep.runs[0].seed, 5U);
-  EXPECT_EQ(sweep.runs[0].train.epochs, 2);
-  EXPECT_EQ(sweep.runs[1].name, "b");
-  EXPECT_EQ(sweep.runs[1].seed, 6U);
-  EXPECT_EQ(sweep.runs[1].train.epochs, 3);
-  EXPECT_EQ(sweep.runs[1].train.optimizer.lr, 0.5);
+  EXPECT_EQ(sweep.runs[0].config.name, "a");
+  EXPECT_EQ(sweep.runs[0].config.seed, 5U);
+  EXPECT_EQ(sweep.runs[0].config.train.epochs, 2);
+  EXPECT_EQ(sweep.runs[1].config.name, "b");
+  EXPECT_EQ(sweep.runs[1].config.seed, 6U);
+  EXPECT_EQ(sweep.runs[1].config.train.epochs, 3);
+  EXPECT_EQ(sweep.runs[1].config.train.optimizer.lr, 0.5);
 }
 
 TEST_F(SweepFile, BuildsOnAFile) {
   test::write_file(dir_ / "base.toml", "[train]\nepochs = 9\n");
   const auto sweep = load("name = \"s\"\nbase = \"base.toml\"\n[[variants]]\nname = \"a\"\n");
-  EXPECT_EQ(sweep.runs.at(0).train.epochs, 9);
+  EXPECT_EQ(sweep.runs.at(0).config.train.epochs, 9);
 }
 
 TEST_F(SweepFile, RunsEveryVariantForEverySeed) {
-  const auto sweep =
-      load("name = \"s\"\nseeds = [0, 7]\n[[variants]]\nname = \"a\"\n[[variants]]\nname = \"b\"\n");
+  const auto sweep = load(
+      "name = \"s\"\nseeds = [0, 7]\n[[variants]]\nname = \"a\"\n[[variants]]\nname = \"b\"\n"
+      "train.epochs = 3\n");
   std::vector<std::string> names;
-  for (const auto& run : sweep.runs) names.push_back(run.name);
+  for (const auto& run : sweep.runs) names.push_back(run.config.name);
   EXPECT_EQ(names, (std::vector<std::string>{"a-seed0", "a-seed7", "b-seed0", "b-seed7"}));
-  EXPECT_EQ(sweep.runs[3].seed, 7U);
+  EXPECT_EQ(sweep.runs[3].config.seed, 7U);
+  EXPECT_EQ(sweep.runs[3].variant, "b");
   const auto single = load("name = \"s\"\nseeds = [7]\n[[variants]]\nname = \"a\"\n");
-  EXPECT_EQ(single.runs.at(0).name, "a");
-  EXPECT_EQ(single.runs.at(0).seed, 7U);
+  EXPECT_EQ(single.runs.at(0).config.name, "a");
+  EXPECT_EQ(single.runs.at(0).config.seed, 7U);
+}
+
+TEST_F(SweepFile, HasATitleAndPublishedFiguresThatChangeNoRun) {
+  const auto plain = load("name = \"s\"\n[[variants]]\nname = \"a\"\n");
+  EXPECT_EQ(plain.title, "s");
+  EXPECT_FALSE(plain.runs.at(0).paper.has_value());
+  const auto sweep = load(
+      "name = \"s\"\ntitle = \"The table\"\n"
+      "[[variants]]\nname = \"a\"\npaper = { off = 93, on = 92.95 }\n");
+  EXPECT_EQ(sweep.title, "The table");
+  ASSERT_TRUE(sweep.runs.at(0).paper.has_value());
+  EXPECT_EQ(sweep.runs[0].paper->off, 93.0);
+  EXPECT_EQ(sweep.runs[0].paper->on, 92.95);
+  EXPECT_EQ(sweep.runs[0].config, plain.runs[0].config);
+}
+
+TEST_F(SweepFile, ItsRunsAreFoundByVariant) {
+  const auto sweep = load(
+      "name = \"s\"\nseeds = [0, 1]\n[[variants]]\nname = \"none\"\n"
+      "[[variants]]\nname = \"long\"\ntrain.epochs = 300\n");
+  const auto places = [&](const std::vector<std::string>& names) { return runs_of(sweep, names); };
+  EXPECT_EQ(places({}), (std::vector<size_t>{0, 1, 2, 3}));
+  EXPECT_EQ(places({"long"}), (std::vector<size_t>{2, 3}));
+  EXPECT_EQ(places({"long", "none"}), (std::vector<size_t>{0, 1, 2, 3}));
+  try {
+    places({"none", "lnog"});
+    FAIL() << "found a variant that is not there";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "sweep s has no variant \"lnog\" (did you mean \"long\"?); expected one of: none, long");
+  }
 }
 
 TEST_F(SweepFile, SaysWhatIsWrong) {
@@ -99,6 +132,19 @@ TEST_F(SweepFile, SaysWhatIsWrong) {
       {"seeds = [1, -2]\n" + one, "sweep.toml:1: seeds: expected integers >= 0, found -2"},
       {"seeds = [1, \"2\"]\n" + one, "sweep.toml:1: seeds: expected integers >= 0, found \"2\""},
       {"seeds = [1, 1]\n" + one, "sweep.toml:1: seeds: expected each once, found 1 twice"},
+      {"title = 3\n" + one, "sweep.toml:1: title: expected a text, found 3"},
+      {"title = \"\"\n" + one, "sweep.toml:1: title: expected a text, found \"\""},
+      {one + "title = \"a\"\n", "sweep.toml:3: unknown key \"title\"; a file with it is for strait sweep"},
+      {one + "paper = 93.1\n", "sweep.toml:3: paper: expected { off = ..., on = ... }, found 93.1"},
+      {one + "paper = { off = 93.1 }\n", "sweep.toml:3: paper.on: expected a percentage, found none"},
+      {one + "paper = { off = \"93\", on = 1 }\n",
+       "sweep.toml:3: paper.off: expected a percentage, found \"93\""},
+      {one + "paper = { off = 93, on = 101 }\n", "sweep.toml:3: paper.on: expected a percentage, found 101"},
+      {one + "paper = { off = 93, on = nan }\n", "sweep.toml:3: paper.on: expected a percentage, found nan"},
+      {one + "paper = { off = 93, on = 92, of = 1 }\n",
+       "sweep.toml:3: paper: expected off and on alone, found \"of\""},
+      {one + "[[variants]]\nname = \"b\"\n",
+       "sweep.toml: variants: expected runs that differ, found \"a\" and \"b\" with equal configurations"},
       {"seeds = [1]\n" + one + "seed = 2\n",
        "sweep.toml:4: seed: a variant cannot set it where the sweep has seeds"},
   };

@@ -1,0 +1,108 @@
+#include "cli/sweep_progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "cli/output.h"
+
+namespace strait::cli {
+namespace {
+
+constexpr double kSecondsBetweenDraws = 0.5;
+constexpr size_t kUsualWidth = 80;
+
+size_t terminal_width() {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUsualWidth;
+}
+
+}  // namespace
+
+SweepProgress::SweepProgress(const Sweep& sweep, std::span<const size_t> chosen, const SweepRecord& record,
+                             int jobs)
+    : chosen_(chosen.size()), jobs_(jobs), terminal_(isatty(STDERR_FILENO) == 1) {
+  for (const auto& run : sweep.runs) {
+    View& view = views_.emplace_back();
+    view.name = run.config.name;
+    view.epochs = run.config.train.epochs;
+  }
+  for (const size_t run : chosen) {
+    name_width_ = std::max(name_width_, views_[run].name.size());
+    if (record.is_finished(run)) {
+      ++ended_;
+    } else {
+      views_[run].pace.epochs_left = views_[run].epochs;
+    }
+  }
+}
+
+SweepProgress::~SweepProgress() { clear_line(); }
+
+void SweepProgress::clear_line() {
+  if (std::exchange(line_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+}
+
+void SweepProgress::on_start(size_t run) {
+  views_[run].running = true;
+  views_[run].since_start = Stopwatch();
+}
+
+void SweepProgress::on_epoch(size_t run, const EpochProgress& epoch) {
+  View& view = views_[run];
+  view.last = epoch;
+  view.pace.epochs_left = view.epochs - epoch.done;
+  view.pace.epochs_timed += 1;
+  view.pace.seconds = view.since_start.seconds();
+  if (terminal_) return;
+  print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}  test off {:.2f}%  on {:.2f}%\n", view.name,
+                    name_width_, epoch.done, view.epochs, epoch.train_loss, epoch.off_accuracy,
+                    epoch.on_accuracy));
+  flush_output();
+}
+
+void SweepProgress::on_end(size_t run, const RunState& state) {
+  View& view = views_[run];
+  view.running = false;
+  view.pace.epochs_left = 0;
+  ++ended_;
+  clear_line();
+  const std::string reason = state.error.empty() ? "" : ": " + state.error;
+  const std::string left = state.status == RunStatus::stopped ? "" : time_left();
+  print(fmt::format("[{}/{}] {} {} after {}{}{}\n", ended_, chosen_, view.name, to_string(*state.status),
+                    clock_time(view.since_start.seconds()), reason, left));
+  flush_output();
+}
+
+std::string SweepProgress::time_left() const {
+  std::vector<RunPace> paces;
+  for (const auto& view : views_) paces.push_back(view.pace);
+  const auto seconds = seconds_left(paces, jobs_);
+  return seconds && ended_ < chosen_ ? fmt::format("  {} left", clock_time(*seconds)) : "";
+}
+
+std::string SweepProgress::live_line() const {
+  std::string line =
+      fmt::format("{}/{} done  {}{}", ended_, chosen_, clock_time(whole_.seconds()), time_left());
+  for (const auto& view : views_) {
+    if (!view.running) continue;
+    line += fmt::format("  {} {}/{}", view.name, view.last ? view.last->done : 0, view.epochs);
+    if (view.last) line += fmt::format(" {:.2f}% {:.2f}%", view.last->off_accuracy, view.last->on_accuracy);
+  }
+  return line.substr(0, terminal_width() - 1);
+}
+
+void SweepProgress::draw() {
+  if (!terminal_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenDraws)) return;
+  fmt::print(stderr, "\r\x1b[K{}", live_line());
+  std::fflush(stderr);
+  line_shown_ = true;
+  since_drawn_ = Stopwatch();
+}
+
+}  // namespace strait::cli

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "strait/base/clock.h"
+#include "strait/experiment/forecast.h"
+#include "strait/experiment/metrics_tail.h"
+#include "strait/experiment/sweep_record.h"
+
+namespace strait::cli {
+
+/// Shows a sweep to a person. On a terminal: a live line on standard error with the runs that are done,
+/// those that run, and the time. Without one: a line an epoch on standard output. Always a line at a run's
+/// end, with the time left.
+class SweepProgress {
+ public:
+  /// Of the sweep's runs only those at the places `chosen` count. `record` says which have come to their
+  /// end already.
+  SweepProgress(const Sweep& sweep, std::span<const size_t> chosen, const SweepRecord& record, int jobs);
+  ~SweepProgress();
+  SweepProgress(const SweepProgress&) = delete;
+  SweepProgress& operator=(const SweepProgress&) = delete;
+
+  void on_start(size_t run);
+  void on_epoch(size_t run, const EpochProgress& epoch);
+  void on_end(size_t run, const RunState& state);
+
+  /// Draws the live line anew when it is time to.
+  void draw();
+
+ private:
+  struct View {
+    std::string name;
+    int epochs = 0;
+    bool running = false;
+    Stopwatch since_start;
+    std::optional<EpochProgress> last;
+    RunPace pace;
+  };
+
+  std::string live_line() const;
+  std::string time_left() const;
+  void clear_line();
+
+  std::vector<View> views_;  ///< one for each run of the sweep
+  size_t chosen_;
+  size_t ended_ = 0;
+  int jobs_;
+  size_t name_width_ = 0;
+  bool terminal_;
+  bool line_shown_ = false;
+  Stopwatch whole_;
+  Stopwatch since_drawn_;
+};
+
+}  // namespace strait::cli

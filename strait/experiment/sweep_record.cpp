@@ -1,0 +1,52 @@
+#include "strait/experiment/sweep_record.h"
+
+#include <nlohmann/json.hpp>
+
+#include "strait/base/error.h"
+#include "strait/base/files.h"
+
+namespace strait {
+namespace {
+
+nlohmann::json run_json(const SweepRun& run, const RunState& state) {
+  nlohmann::json out = {{"variant", run.variant},
+                        {"seed", run.config.seed},
+                        {"folder", run.config.name},
+                        {"config_hash", config_hash(run.config)},
+                        {"status", state.status ? to_string(*state.status) : "waiting"}};
+  if (run.paper) out["paper"] = {{"off", run.paper->off}, {"on", run.paper->on}};
+  if (!state.error.empty()) out["error"] = state.error;
+  return out;
+}
+
+}  // namespace
+
+SweepRecord::SweepRecord(const Sweep& sweep, std::filesystem::path folder)
+    : sweep_(sweep), folder_(std::move(folder)) {
+  for (const auto& run : sweep.runs) {
+    states_.push_back({recorded_status(run.config, folder_ / run.config.name), ""});
+  }
+}
+
+bool SweepRecord::is_finished(size_t run) const {
+  const auto& status = state(run).status;
+  return status == RunStatus::done || status == RunStatus::diverged;
+}
+
+void SweepRecord::set(size_t run, RunState state) {
+  states_.at(run) = std::move(state);
+  save();
+}
+
+void SweepRecord::save() const {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error) throw InputError("{}: cannot make the folder: {}", folder_.string(), error.message());
+  nlohmann::json runs = nlohmann::json::array();
+  for (size_t i = 0; i < states_.size(); ++i) runs.push_back(run_json(sweep_.runs[i], states_[i]));
+  const nlohmann::json out = {{"name", sweep_.name}, {"title", sweep_.title}, {"runs", std::move(runs)}};
+  replace_file(folder_ / "sweep.json",
+               out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace strait

@@ -1,0 +1,94 @@
+#include "strait/experiment/sweep_record.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "strait/base/error.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+
+class Record : public testing::Test {
+ protected:
+  Record() {
+    Config other;
+    other.name = "other-seed1";
+    other.seed = 1;
+    sweep_.runs = {{"run", Config{}, PaperFigures{93.0, 92.5}}, {"other", other, std::nullopt}};
+  }
+
+  json saved() { return json::parse(test::read_file(dir_ / "sweep/sweep.json")); }
+
+  /// A run's folder with a status.json of this content.
+  void write_status(const std::string& run, const json& status) {
+    std::filesystem::create_directories(dir_ / ("sweep/" + run));
+    test::write_file(dir_ / ("sweep/" + run + "/status.json"), status.dump());
+  }
+  json status_of(const std::string& run) {
+    return json::parse(test::read_file(dir_ / ("sweep/" + run + "/status.json")));
+  }
+
+  test::TempDir dir_;
+  Sweep sweep_{"s", "The title", {}};
+};
+
+TEST_F(Record, DescribesEveryRun) {
+  SweepRecord record(sweep_, dir_ / "sweep");
+  record.save();
+  const json first = {{"variant", "run"},    {"seed", 0},
+                      {"folder", "run"},     {"config_hash", config_hash(sweep_.runs[0].config)},
+                      {"status", "waiting"}, {"paper", {{"off", 93.0}, {"on", 92.5}}}};
+  const json second = {{"variant", "other"},
+                       {"seed", 1},
+                       {"folder", "other-seed1"},
+                       {"config_hash", config_hash(sweep_.runs[1].config)},
+                       {"status", "waiting"}};
+  EXPECT_EQ(saved(), (json{{"name", "s"}, {"title", "The title"}, {"runs", {first, second}}}));
+}
+
+TEST_F(Record, NotesHowARunEnds) {
+  SweepRecord record(sweep_, dir_ / "sweep");
+  record.set(0, {RunStatus::diverged, ""});
+  record.set(1, {RunStatus::failed, "no such file"});
+  EXPECT_EQ(saved().at("runs").at(0).at("status"), "diverged");
+  EXPECT_FALSE(saved().at("runs").at(0).contains("error"));
+  EXPECT_EQ(saved().at("runs").at(1).at("status"), "failed");
+  EXPECT_EQ(saved().at("runs").at(1).at("error"), "no such file");
+  EXPECT_TRUE(record.is_finished(0));
+  EXPECT_FALSE(record.is_finished(1));
+}
+
+TEST_F(Record, TakesUpWhatTheFoldersSayOfEqualConfigurations) {
+  write_status("run", {{"status", "done"}, {"config_hash", config_hash(sweep_.runs[0].config)}});
+  write_status("other-seed1", {{"status", "done"}, {"config_hash", "of another configuration"}});
+  const SweepRecord record(sweep_, dir_ / "sweep");
+  EXPECT_TRUE(record.is_finished(0));
+  EXPECT_FALSE(record.state(1).status.has_value());
+}
+
+TEST_F(Record, RefusesAStatusThatNoRunWrote) {
+  write_status("run", json::array());
+  try {
+    const SweepRecord record(sweep_, dir_ / "sweep");
+    FAIL() << "took an array for a status";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.what(), (dir_ / "sweep/run/status.json").string() + ": expected a JSON object");
+  }
+}
+
+TEST_F(Record, AFailureIsWrittenForARunThatCouldNot) {
+  write_status("run", {{"status", "running"}, {"epochs_done", 3}});
+  record_failure(dir_ / "sweep/run", "killed by signal Killed");
+  const json killed = {{"status", "failed"}, {"epochs_done", 3}, {"error", "killed by signal Killed"}};
+  EXPECT_EQ(status_of("run"), killed);
+  record_failure(dir_ / "sweep/run", "another reason");
+  EXPECT_EQ(status_of("run"), killed);
+  EXPECT_NO_THROW(record_failure(dir_ / "sweep/nowhere", "no folder"));
+}
+
+}  // namespace
+}  // namespace strait
