@@ -114,7 +114,8 @@ std::string rows_of(const TextTable& table, Name name) {
   return html;
 }
 
-std::string table_section(const Table& table, size_t index) {
+/// `heading` stands over the table, whose title may be the page's already.
+std::string table_section(const Table& table, size_t index, const std::string& heading) {
   const TextTable results = result_table(table);
   const TextTable traffic = traffic_table(table);
   const auto button = [](size_t row, const std::string& name) {
@@ -123,6 +124,7 @@ std::string table_section(const Table& table, size_t index) {
   const auto plain = [](size_t /*row*/, const std::string& name) { return name; };
   return fill(page::kTable, {{"index", fmt::format("{}", index)},
                              {"title", escaped(table.title)},
+                             {"heading", escaped(heading)},
                              {"metric", std::string(metric_of(table).label)},
                              {"result_headings", headings(results)},
                              {"result_rows", rows_of(results, button)},
@@ -166,7 +168,9 @@ std::string title_of(const std::vector<Table>& tables) {
 std::string to_html(const std::vector<Table>& tables) {
   const Origins origins = origins_of(tables);
   std::string sections;
-  for (size_t i = 0; i < tables.size(); ++i) sections += table_section(tables[i], i);
+  for (size_t i = 0; i < tables.size(); ++i) {
+    sections += table_section(tables[i], i, tables.size() == 1 ? "Results" : tables[i].title);
+  }
   return fill(page::kHtml,
               {{"script_hashes", policy_hash(page::kErrors) + " " + policy_hash(page::kChartLibrary) + " " +
                                      policy_hash(page::kScript)},

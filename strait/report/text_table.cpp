@@ -60,9 +60,9 @@ std::string status_text(const Summary& summary) {
   for (const auto& count : summary.statuses) all += count.runs;
   std::string text;
   for (const auto& [status, runs] : summary.statuses) {
-    if (!text.empty()) text += ", ";
-    text += to_string(status);
-    if (runs < all) text += fmt::format(" {} of {}", runs, all);
+    if (runs == all) return std::string(to_string(status));
+    text += text.empty() ? fmt::format("{} of {} {}", runs, all, to_string(status))
+                         : fmt::format(", {} {}", runs, to_string(status));
   }
   return text;
 }

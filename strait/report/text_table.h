@@ -24,7 +24,7 @@ TextTable result_table(const Table& table);
 /// A row a variant and boundary: bytes an average step of the last epoch. No rows before the first epoch.
 TextTable traffic_table(const Table& table);
 
-/// `4 done, 1 diverged (1 of 5)`: where several runs differ, the share is said.
+/// `done`, or `3 of 5 done, 1 diverged, 1 running` where the runs differ.
 std::string status_text(const Summary& summary);
 
 /// The days from the first to the last time at which a run's files were written, and what else the runs

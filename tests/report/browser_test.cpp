@@ -1,0 +1,104 @@
+// The page as a browser shows it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "strait/report/writers.h"
+#include "tests/report/sample_sweep.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class Browser : public testing::Test {
+ protected:
+  /// What becomes of the page once its scripts have run. Leaves net.json, the browser's log of requests.
+  std::string open(const std::string& page) {
+    test::write_file(dir_ / "page.html", page);
+    const auto result = test::run_process(
+        STRAIT_BROWSER,
+        {"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync",
+         "--host-resolver-rules=MAP * ~NOTFOUND", "--user-data-dir=" + (dir_ / "profile").string(),
+         "--log-net-log=" + (dir_ / "net.json").string(), "--window-size=1280,800",
+         "--virtual-time-budget=5000", "--dump-dom", "file://" + (dir_ / "page.html").string()});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  }
+
+  /// The addresses that anything in the browser asked for, but for the page itself.
+  std::vector<std::string> requests() {
+    const std::string log = test::read_file(dir_ / "net.json");
+    std::vector<std::string> found;
+    const std::regex address("\"url\":\"((https?|wss?|ftp)://[^\"]*)\"");
+    for (std::sregex_iterator at(log.begin(), log.end(), address), end; at != end; ++at)
+      found.push_back((*at)[1]);
+    return found;
+  }
+
+  std::string sample() {
+    test::write_sample_sweep(dir_ / "sweep");
+    const std::vector<std::filesystem::path> folders = {dir_ / "sweep"};
+    return to_html(read_tables(folders));
+  }
+
+  test::TempDir dir_;
+};
+
+/// How many series the library has drawn on each canvas, in their order.
+std::vector<int> drawn(const std::string& dom) {
+  std::vector<int> counts;
+  const std::regex canvas("<canvas [^>]*>");
+  for (std::sregex_iterator at(dom.begin(), dom.end(), canvas), end; at != end; ++at) {
+    std::smatch count;
+    const std::string tag = at->str();
+    counts.push_back(std::regex_search(tag, count, std::regex("data-drawn=\"([0-9]+)\"")) ? std::stoi(count[1])
+                                                                                          : 0);
+  }
+  return counts;
+}
+
+TEST_F(Browser, DrawsEveryChartWithoutAnErrorOrARequest) {
+  const std::string dom = open(sample());
+  // Curves: a line and two edges of its band for each of 6 variants; bars and diagnostics: 3 boundaries.
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(18, 18, 18, 3, 3, 9, 9));
+  EXPECT_THAT(dom, Not(HasSubstr("data-errors")));
+  EXPECT_THAT(dom, HasSubstr("aria-pressed=\"true\""));
+  EXPECT_THAT(dom, HasSubstr("<div class=\"diagnostics\">"));
+  EXPECT_THAT(requests(), testing::IsEmpty());
+}
+
+TEST_F(Browser, ARunThatHasJustBegunMakesAPage) {
+  test::write_run(dir_ / "run", "name</script>", 0, "running", "");
+  const std::vector<std::filesystem::path> folders = {dir_ / "run"};
+  const std::string dom = open(to_html(read_tables(folders)));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(0, 0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(dom, Not(HasSubstr("data-errors")));
+  EXPECT_THAT(dom, HasSubstr("<div class=\"diagnostics\" hidden"));
+}
+
+TEST_F(Browser, ThePolicyRefusesWhatIsNotThePages) {
+  std::string page = sample();
+  page.insert(page.find("</main>"),
+              "<img src=\"http://127.0.0.1:9/x.png\" alt=\"\"><script>document.title = \"run\"</script>");
+  const std::string dom = open(page);
+  EXPECT_THAT(dom, HasSubstr("data-errors=\""));
+  EXPECT_THAT(dom, HasSubstr("img-src refused"));
+  EXPECT_THAT(dom, HasSubstr("script-src-elem refused inline"));
+  EXPECT_THAT(dom, Not(HasSubstr("<title>run</title>")));
+  EXPECT_THAT(requests(), testing::IsEmpty());
+}
+
+TEST_F(Browser, TheLogOfRequestsSeesThem) {
+  open("<!doctype html><title>t</title><img src=\"http://127.0.0.1:9/x.png\">");
+  EXPECT_THAT(requests(), testing::Contains("http://127.0.0.1:9/x.png"));
+}
+
+}  // namespace
+}  // namespace strait::report
