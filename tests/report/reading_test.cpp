@@ -17,7 +17,7 @@ using testing::Optional;
 
 class Reading : public testing::Test {
  protected:
-  Run read() { return read_run(dir_ / "run"); }
+  report::Run read() { return read_run(dir_ / "run"); }
 
   /// The error of reading the run, without the folder's name.
   std::string error() {
@@ -43,7 +43,7 @@ class Reading : public testing::Test {
 
 TEST_F(Reading, TakesWhatARunLeaves) {
   write("done", test::epoch_line(0, 2.5, 10, 11) + test::epoch_line(1, 1.5, 20, 21));
-  const Run run = read();
+  const report::Run run = read();
   EXPECT_EQ(run.name, "name");
   EXPECT_EQ(run.folder, "run");
   EXPECT_EQ(run.seed, 7U);

@@ -109,7 +109,7 @@ TEST(Html, NothingOfARunBreaksOut) {
   const std::string plain = to_html(tables);
   tables[0].title = kHostile;
   tables[0].variants[0].name = kHostile;
-  Run& run = tables[0].variants[0].runs[0];
+  report::Run& run = tables[0].variants[0].runs[0];
   run.config = run.machine = run.code_version = run.error = run.folder = kHostile;
   run.config += "\xff <!-- <script>";
   run.epochs[0].boundaries[0].name = kHostile;

@@ -1,6 +1,6 @@
 // Figures on canvases. A figure keeps how it is made and is drawn anew when the colours or the choice change.
 
-const kPrintSize = {width: 500, height: 340};
+const kPrintSize = {width: 430, height: 300};
 const figures = [];
 
 // A point is [epoch, mean, standard error or null, seeds].
@@ -32,11 +32,19 @@ function tooltipOf(callbacks) {
   };
 }
 
-function legendOf(display) {
+// The library's own legend leaves the dashes out where it draws a point's style.
+function legendLabels(chart) {
+  const {datasets} = chart.data;
+  return Chart.defaults.plugins.legend.labels.generateLabels(chart)
+    .filter(({datasetIndex}) => !datasets[datasetIndex].band)
+    .map((item) => ({...item, lineDash: datasets[item.datasetIndex].borderDash, lineWidth: 2}));
+}
+
+function legendOf(display, pointStyle) {
   return {
     display, position: "bottom", onClick: null,
-    labels: {color: theme().ink, usePointStyle: true, pointStyle: "line", pointStyleWidth: 28, font: {size: 12},
-      filter: (item, data) => !data.datasets[item.datasetIndex].band},
+    labels: {color: theme().ink, usePointStyle: true, pointStyle, pointStyleWidth: pointStyle === "line" ? 30 : 12,
+      font: {size: 12}, generateLabels: legendLabels},
   };
 }
 
@@ -76,7 +84,7 @@ function lineConfig({series, label, format, legend}) {
         y: scaleOf(label, {maxTicksLimit: 7}),
       },
       plugins: {
-        legend: legendOf(legend),
+        legend: legendOf(legend, "line"),
         tooltip: {
           ...tooltipOf({
             title: (items) => (items.length ? "Epoch " + items[0].parsed.x : ""),
@@ -108,7 +116,7 @@ function barConfig({labels, stacks, label, format}) {
         y: {stacked: true, ...scaleOf("", {autoSkip: false}), title: {display: false}},
       },
       plugins: {
-        legend: {...legendOf(true), labels: {...legendOf(true).labels, pointStyle: "rect", pointStyleWidth: 12}},
+        legend: legendOf(true, "rect"),
         tooltip: tooltipOf({label: (item) => item.dataset.label + ": " + format(item.parsed.x)}),
       },
     },
