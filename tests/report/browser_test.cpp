@@ -86,6 +86,37 @@ TEST_F(Browser, ARunThatHasJustBegunMakesAPage) {
   EXPECT_TRUE(has(dom, "<div class=\"diagnostics part\" hidden"));
 }
 
+/// The page with a script of the test's at its end, which the policy would refuse.
+std::string driven(std::string page, const std::string& script) {
+  page.replace(page.find("Content-Security-Policy"), 23, "x");
+  return page.insert(page.find("</body>"), "<script>" + script + "</script>");
+}
+
+TEST_F(Browser, ChipsRowsAndKeysAnswer) {
+  const std::string dom = open(driven(sample(), R"(
+    document.querySelectorAll(".chip")[2].click();
+    document.querySelectorAll(".results tbody tr")[5].click();
+    document.getElementById("details-seed").value = "1";
+    document.getElementById("details-seed").dispatchEvent(new Event("change"));
+    for (let i = 0; i < 2; ++i) {
+      document.querySelector("canvas").dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}));
+    })"));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(15, 15, 15, 3, 3, 9, 9));
+  EXPECT_FALSE(has(dom, "data-errors"));
+  EXPECT_TRUE(has(dom, "<dialog id=\"details\" aria-labelledby=\"details-title\" open"));
+  EXPECT_TRUE(has(dom, "<dt>Status</dt><dd>diverged</dd>"));
+  EXPECT_TRUE(has(dom, "<pre id=\"details-config\" tabindex=\"0\">name = \"fw4-bw2-seed1\"\nseed = 1\n"));
+  EXPECT_TRUE(has(dom, "aria-live=\"polite\">Epoch 2, fw4-bw2: "));
+}
+
+TEST_F(Browser, PaperIsLightAndShowsEveryTable) {
+  const std::string dom = open(driven(sample(), "window.dispatchEvent(new Event('beforeprint'));"));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(18, 18, 18, 3, 3, 9, 9));
+  EXPECT_TRUE(has(dom, "height: 300px; width: 430px;"));
+  EXPECT_TRUE(has(dom, "<details class=\"more\" open"));
+  EXPECT_FALSE(has(dom, "data-errors"));
+}
+
 TEST_F(Browser, ThePolicyRefusesWhatIsNotThePages) {
   std::string page = sample();
   page.insert(page.find("</main>"),

@@ -1,6 +1,7 @@
 // Figures on canvases. A figure keeps how it is made and is drawn anew when the colours or the choice change.
 
-const kPrintSize = {width: 430, height: 300};
+// Pixels on paper, scaled to the column: three columns of curves, two of bars.
+const kPrintSize = {line: {width: 430, height: 300}, bar: {width: 600, height: 220}};
 const figures = [];
 
 // A point is [epoch, mean, standard error or null, seeds].
@@ -149,7 +150,7 @@ class Figure {
     this.chart?.destroy();
     this.position = -1;
     const config = this.makeConfig();
-    if (printing) Object.assign(this.canvas, kPrintSize);
+    if (printing) Object.assign(this.canvas, kPrintSize[config.type]);
     Object.assign(config.options, {
       animation: false, responsive: !printing, maintainAspectRatio: false,
       devicePixelRatio: Math.max(2, window.devicePixelRatio),

@@ -102,7 +102,7 @@ function barFigure(canvas, table, choice) {
 function quantityLabel(name) {
   const labels = {
     zeros: "share of zeros", relative_error: "relative error of what is received",
-    cosine: "cosine with the slot's message before", residual_norm: "norm of the residual",
+    cosine: "cosine of consecutive messages", residual_norm: "norm of the residual",
     "quantile 1": "quantile 1 (maximum)",
   };
   return labels[name] ?? name.replaceAll("_", " ");
