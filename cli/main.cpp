@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   add_train(app, action);
   add_eval(app, action);
   add_sweep(app, action);
+  add_report(app, action);
   add_codec(app, action);
   add_data(app, action);
   try {

@@ -14,6 +14,7 @@
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/experiment/run.h"
 
 namespace strait::cli {
 namespace {

@@ -11,6 +11,8 @@ find_package(LibArchive REQUIRED)
 find_package(GTest REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+find_file(STRAIT_CHART_LIBRARY NAMES chart.min.js PATHS /usr/share/javascript/chart.js REQUIRED)  # Chart.js 3
+find_program(STRAIT_BROWSER NAMES chromium REQUIRED)  # opens the report in a test
 
 add_library(strait_torch INTERFACE)
 target_link_libraries(strait_torch INTERFACE ${TORCH_LIBRARIES})

@@ -52,3 +52,21 @@ function(strait_test name)
     strait_light(test_${name} ${name} ${ARG_DEPS})
   endif()
 endfunction()
+
+# strait_embed(LIBRARY NAMESPACE ns NAME=FILE...): adds the bytes of files to the library of that folder, each as
+# a std::string_view; see embed.cmake.
+function(strait_embed library)
+  cmake_parse_arguments(ARG "" "NAMESPACE" "" ${ARGN})
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${library}_files.cpp)
+  foreach(pair ${ARG_UNPARSED_ARGUMENTS})
+    string(REGEX MATCH "^([^=]+)=(.+)$" pair "${pair}")
+    get_filename_component(file "${CMAKE_MATCH_2}" ABSOLUTE)
+    list(APPEND files ${file})
+    list(APPEND pairs ${CMAKE_MATCH_1}=${file})
+  endforeach()
+  add_custom_command(OUTPUT ${output} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DNAMESPACE=${ARG_NAMESPACE} -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+            -- ${pairs}
+    DEPENDS ${files} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
+  target_sources(strait_${library} PRIVATE ${output})
+endfunction()

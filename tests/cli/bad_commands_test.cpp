@@ -135,6 +135,15 @@ INSTANTIATE_TEST_SUITE_P(
                    1,
                    {"file:///nowhere/at/all"}}));
 
+INSTANTIATE_TEST_SUITE_P(
+    Report, BadCommands,
+    testing::Values(
+        BadCommand{{"report"}, 2, {"folders", "required"}},
+        BadCommand{{"report", "{dir}/none", "--out", "{dir}/r.html"}, 2, {"{dir}/none", "is not a folder"}},
+        BadCommand{{"report", "{dir}", "--out", "{dir}/r.html"}, 2, {"{dir}", "status.json", "sweep.json"}},
+        BadCommand{{"report", "{dir}", "--out", "{dir}/r.csv"}, 2, {"--out", ".html", "{dir}/r.csv"}},
+        BadCommand{{"report", "{dir}", "--otu", "r.html"}, 2, {"did you mean \"--out\"?"}}));
+
 /// `strait train` of a configuration with one line wrong.
 BadCommand train(const std::string& setting, std::vector<std::string> words) {
   return {{"train", "{dir}/tiny.toml", "--set", setting, "--out", "{dir}/run"}, 2, std::move(words)};

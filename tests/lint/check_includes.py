@@ -24,13 +24,14 @@ ALLOWED["models"] = {"base"}
 ALLOWED["data"] = {"base"}
 ALLOWED["train"] = ALLOWED["pipeline"] | {"pipeline", "models", "data"}
 ALLOWED["experiment"] = ALLOWED["train"] | {"train"}
+ALLOWED["report"] = {"base"}
 
 # Folders that may include all of strait/, but one another only as said.
 ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz"}, "bench": {"bench", "tests"}, "fuzz": {"fuzz"}}
 
 # torch/torch.h takes 20 s to parse. These get it from the precompiled header, or need it.
 TORCH_H = {"models", "pipeline", "train", "tests", "bench"}
-WITHOUT_TORCH = {"base", "wire", "kernels"}
+WITHOUT_TORCH = {"base", "wire", "kernels", "report"}
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 
 MAX_LINES = 600
@@ -113,6 +114,9 @@ PLANTED = [
     ("strait/experiment/good.cpp", '#include "strait/train/trainer.h"\n', 0),
     ("strait/experiment/root.cpp", '#include "cli/verbs.h"\n', 1),
     ("strait/experiment/test.cpp", '#include "tests/support/temp_dir.h"\n', 1),
+    ("strait/report/good.cpp", '#include "strait/report/run.h"\n#include "strait/base/a.h"\n', 0),
+    ("strait/report/side.cpp", '#include "strait/train/metrics.h"\n', 1),
+    ("strait/report/torch.cpp", "#include <ATen/core/Tensor.h>\n", 1),
     ("strait/extra/unknown.cpp", "", 1),
     ("strait/train/unknown.cpp", '#include "strait/extra/a.h"\n', 1),
     ("strait/codecs/guard.h", "#ifndef A\n#define A\n#endif\n", 1),

@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "strait/report/statistics.h"
+#include "strait/report/writers.h"
+
+namespace strait::report {
+namespace {
+
+/// A field as RFC 4180 wants it.
+std::string field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
+/// All digits that it takes to read the same number again.
+std::string field(Value value) { return value ? fmt::format("{}", *value) : ""; }
+
+int runs_of(const Summary& summary, Status status) {
+  for (const auto& count : summary.statuses) {
+    if (count.status == status) return count.runs;
+  }
+  return 0;
+}
+
+std::string line_of(const std::vector<std::string>& fields) {
+  return fmt::format("{}\r\n", fmt::join(fields, ","));
+}
+
+std::string result_line(const Table& table, const Variant& variant, const Metric& metric) {
+  const Summary row = summarise(variant, metric);
+  std::vector<std::string> fields = {field(table.name), field(variant.name), std::string(metric.key)};
+  for (const Value value : {row.best_off, row.best_on, row.last_off.mean, row.last_off.error, row.last_on.mean,
+                            row.last_on.error, variant.published.off, variant.published.on,
+                            row.ratio_activations, row.ratio_gradients, row.wire_bytes_per_step, row.seconds}) {
+    fields.push_back(field(value));
+  }
+  fields.push_back(fmt::format("{}", variant.runs.size()));
+  fields.push_back(fmt::format("{}", row.last_on.count));
+  for (const auto status :
+       {Status::done, Status::diverged, Status::failed, Status::running, Status::stopped, Status::waiting}) {
+    fields.push_back(fmt::format("{}", runs_of(row, status)));
+  }
+  return line_of(fields);
+}
+
+}  // namespace
+
+std::string results_csv(const std::vector<Table>& tables) {
+  std::string text = line_of({"table",
+                              "variant",
+                              "metric",
+                              "best_off",
+                              "best_on",
+                              "last_off_mean",
+                              "last_off_standard_error",
+                              "last_on_mean",
+                              "last_on_standard_error",
+                              "paper_off",
+                              "paper_on",
+                              "ratio_activations",
+                              "ratio_gradients",
+                              "wire_bytes_per_step",
+                              "seconds",
+                              "seeds",
+                              "seeds_counted",
+                              "done",
+                              "diverged",
+                              "failed",
+                              "running",
+                              "stopped",
+                              "waiting"});
+  for (const auto& table : tables) {
+    const Metric metric = metric_of(table);
+    for (const auto& variant : table.variants) text += result_line(table, variant, metric);
+  }
+  return text;
+}
+
+std::string bytes_csv(const std::vector<Table>& tables) {
+  std::string text =
+      line_of({"table", "variant", "boundary", "direction", "raw_bytes_per_step", "wire_bytes_per_step"});
+  for (const auto& table : tables) {
+    for (const auto& variant : table.variants) {
+      for (const auto& row : step_traffic(variant)) {
+        const auto add = [&](std::string_view direction, Value raw, Value wire) {
+          text += line_of({field(table.name), field(variant.name), field(row.boundary), std::string(direction),
+                           field(raw), field(wire)});
+        };
+        add("activations", row.raw_activations, row.wire_activations);
+        add("gradients", row.raw_gradients, row.wire_gradients);
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace strait::report

@@ -1,0 +1,74 @@
+#include "strait/report/json_reader.h"
+
+#include "strait/base/error.h"
+
+namespace strait::report {
+
+using nlohmann::json;
+
+void JsonReader::fail(std::string_view expected) const {
+  throw InputError(
+      "{}: {}expected {}, found {}", origin_, path_.empty() ? "" : path_ + ": ", expected,
+      value_.is_primitive() ? value_.dump(-1, ' ', true, json::error_handler_t::replace) : value_.type_name());
+}
+
+bool JsonReader::has(const std::string& key) const { return value_.is_object() && value_.contains(key); }
+
+JsonReader JsonReader::at(const std::string& key) const {
+  if (!value_.is_object()) fail("an object");
+  const std::string path = path_.empty() ? key : path_ + "." + key;
+  const auto member = value_.find(key);
+  if (member == value_.end()) throw InputError("{}: {}: missing", origin_, path);
+  return {*member, origin_, path};
+}
+
+JsonReader JsonReader::at(size_t index) const {
+  return {value_.at(index), origin_, fmt::format("{}[{}]", path_, index)};
+}
+
+size_t JsonReader::size() const {
+  if (!value_.is_array()) fail("an array");
+  return value_.size();
+}
+
+std::vector<std::string> JsonReader::keys() const {
+  if (!value_.is_object()) fail("an object");
+  std::vector<std::string> names;
+  for (const auto& member : value_.items()) names.push_back(member.key());
+  return names;
+}
+
+std::string JsonReader::text(const std::string& key) const {
+  const JsonReader member = at(key);
+  if (!member.value_.is_string()) member.fail("a string");
+  return member.value_.get<std::string>();
+}
+
+double JsonReader::number(const std::string& key) const {
+  const JsonReader member = at(key);
+  if (!member.value_.is_number()) member.fail("a number");
+  return member.value_.get<double>();
+}
+
+uint64_t JsonReader::count(const std::string& key) const {
+  const JsonReader member = at(key);
+  if (!member.value_.is_number_unsigned()) member.fail("an integer >= 0");
+  return member.value_.get<uint64_t>();
+}
+
+std::optional<double> JsonReader::optional_number(const std::string& key) const {
+  if (!has(key) || value_.at(key).is_null()) return std::nullopt;
+  return number(key);
+}
+
+std::string JsonReader::optional_text(const std::string& key) const { return has(key) ? text(key) : ""; }
+
+json parse_json(std::string_view text, const std::string& origin) {
+  try {
+    return json::parse(text);
+  } catch (const json::parse_error& error) {
+    throw InputError("{}: is not JSON (at byte {})", origin, error.byte);
+  }
+}
+
+}  // namespace strait::report

@@ -1,0 +1,70 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "strait/report/text_table.h"
+#include "strait/report/writers.h"
+
+namespace strait::report {
+namespace {
+
+/// A name as it is read: no character of it ends a cell or a line, or is taken for markup.
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (std::string_view("\\`*_[]<>|&#").find(c) != std::string_view::npos) result += '\\';
+    result += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return result;
+}
+
+std::string heading(const TextTable::Column& column) {
+  return column.group.empty() ? column.label : column.group + ": " + column.label;
+}
+
+std::string line_of(const std::vector<std::string>& cells) {
+  return fmt::format("| {} |\n", fmt::join(cells, " | "));
+}
+
+std::string table_of(const TextTable& table) {
+  std::vector<std::string> headings;
+  std::vector<std::string> rules;
+  for (const auto& column : table.columns) {
+    headings.push_back(escaped(heading(column)));
+    rules.emplace_back(column.is_number ? "---:" : "---");
+  }
+  std::string text = line_of(headings) + line_of(rules);
+  for (const auto& row : table.rows) {
+    std::vector<std::string> cells;
+    for (const auto& cell : row) cells.push_back(escaped(cell));
+    text += line_of(cells);
+  }
+  return text;
+}
+
+constexpr std::string_view kMeaning =
+    "*off* and *on* are the scores on the test set with compression off and on at the boundaries. *Best* is "
+    "the "
+    "best epoch of the best seed, off and on each for itself, chosen on the test set, and so flatters; the "
+    "mean "
+    "and standard error of the last epoch do not. n = 1: one seed, no standard error. Means are over the seeds "
+    "that are done. Ratio is uncompressed over wire bytes of the last epoch, headers included.\n";
+
+}  // namespace
+
+std::string to_markdown(const std::vector<Table>& tables) {
+  const Origins origins = origins_of(tables);
+  std::string text = fmt::format("# {}\n\n{}\n", escaped(title_of(tables)), kMeaning);
+  text += fmt::format("- Runs written: {}\n- Code: {}\n- Machine: {}\n", origins.days,
+                      escaped(fmt::format("{}", fmt::join(origins.code_versions, "; "))),
+                      escaped(fmt::format("{}", fmt::join(origins.machines, "; "))));
+  for (const auto& table : tables) {
+    text += fmt::format("\n## {}\n\n{}", escaped(table.title), table_of(result_table(table)));
+    const TextTable traffic = traffic_table(table);
+    if (!traffic.rows.empty()) {
+      text += fmt::format("\n### {}: bytes at each boundary\n\n{}", escaped(table.title), table_of(traffic));
+    }
+  }
+  return text;
+}
+
+}  // namespace strait::report

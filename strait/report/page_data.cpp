@@ -1,0 +1,144 @@
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "strait/report/statistics.h"
+#include "strait/report/writers.h"
+
+namespace strait::report {
+namespace {
+
+using nlohmann::json;
+
+json json_of(Value value) { return value ? json(*value) : json(); }
+
+json json_of(const Curve& curve) {
+  json points = json::array();
+  for (const auto& [epoch, value] : curve) {
+    points.push_back({epoch, json_of(value.mean), json_of(value.error), value.count});
+  }
+  return points;
+}
+
+json json_of(const Run& run) {
+  return {{"folder", run.folder},
+          {"seed", run.seed},
+          {"status", to_string(run.status)},
+          {"error", run.error},
+          {"config", run.config},
+          {"config_hash", run.config_hash},
+          {"code_version", run.code_version},
+          {"machine", run.machine},
+          {"updated", run.updated},
+          {"epochs_done", run.epochs.size()},
+          {"epochs", run.epochs_planned}};
+}
+
+json traffic_json(const Variant& variant) {
+  json rows = json::array();
+  for (const auto& row : step_traffic(variant)) {
+    rows.push_back({{"boundary", row.boundary},
+                    {"activations", json_of(row.wire_activations)},
+                    {"gradients", json_of(row.wire_gradients)}});
+  }
+  return rows;
+}
+
+using Direction = Traffic Boundary::*;
+
+/// The traffic of a boundary in an epoch, or nothing.
+const Traffic* traffic_at(const Epoch& epoch, const std::string& boundary, Direction direction) {
+  for (const auto& candidate : epoch.boundaries) {
+    if (candidate.name == boundary) return &(candidate.*direction);
+  }
+  return nullptr;
+}
+
+/// The boundaries of a variant in their order, and the quantities that were measured at any of them.
+struct Measured {
+  std::vector<std::string> boundaries;
+  std::set<std::string> quantities;
+};
+
+Measured measured(const Variant& variant) {
+  Measured found;
+  for (const auto& run : variant.runs) {
+    for (const auto& epoch : run.epochs) {
+      for (const auto& boundary : epoch.boundaries) {
+        if (std::ranges::find(found.boundaries, boundary.name) == found.boundaries.end()) {
+          found.boundaries.push_back(boundary.name);
+        }
+        for (const auto& [name, value] : boundary.activations.diagnostics) found.quantities.insert(name);
+        for (const auto& [name, value] : boundary.gradients.diagnostics) found.quantities.insert(name);
+      }
+    }
+  }
+  return found;
+}
+
+/// By quantity, a curve for each boundary and direction at which it was measured.
+json diagnostics_json(const Variant& variant) {
+  const Measured found = measured(variant);
+  json quantities = json::object();
+  for (const auto& quantity : found.quantities) {
+    json& lines = quantities[quantity] = json::array();
+    for (const auto& boundary : found.boundaries) {
+      const auto add = [&](const char* name, Direction direction) {
+        const Curve line = curve(variant, [&](const Epoch& epoch) {
+          const Traffic* traffic = traffic_at(epoch, boundary, direction);
+          return traffic == nullptr ? std::nullopt : find(traffic->diagnostics, quantity);
+        });
+        if (line.empty()) return;
+        lines.push_back({{"boundary", boundary}, {"direction", name}, {"points", json_of(line)}});
+      };
+      add("activations", &Boundary::activations);
+      add("gradients", &Boundary::gradients);
+    }
+  }
+  return quantities;
+}
+
+json json_of(const Variant& variant, const Metric& metric) {
+  json runs = json::array();
+  for (const auto& run : variant.runs) runs.push_back(json_of(run));
+  const auto score = [&](Scores Epoch::*scores) {
+    return curve(variant, [&](const Epoch& epoch) { return find(epoch.*scores, metric.key); });
+  };
+  return {{"name", variant.name},
+          {"runs", std::move(runs)},
+          {"train_loss", json_of(curve(variant, [](const Epoch& epoch) { return epoch.train_loss; }))},
+          {"off", json_of(score(&Epoch::off))},
+          {"on", json_of(score(&Epoch::on))},
+          {"traffic", traffic_json(variant)},
+          {"diagnostics", diagnostics_json(variant)}};
+}
+
+/// No character of it can end a script element or begin a comment; bytes that are not UTF-8 become U+FFFD.
+std::string script_safe(const json& value) {
+  const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  std::string safe;
+  for (const char c : text) {
+    if (c == '<' || c == '>' || c == '&') {
+      safe += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+}  // namespace
+
+std::string page_data(const std::vector<Table>& tables) {
+  json all = json::array();
+  for (const auto& table : tables) {
+    const Metric metric = metric_of(table);
+    json variants = json::array();
+    for (const auto& variant : table.variants) variants.push_back(json_of(variant, metric));
+    all.push_back({{"title", table.title},
+                   {"metric", {{"label", metric.label}, {"unit", metric.unit}}},
+                   {"variants", std::move(variants)}});
+  }
+  return script_safe({{"tables", std::move(all)}});
+}
+
+}  // namespace strait::report

@@ -1,0 +1,128 @@
+#include "strait/report/run.h"
+
+#include <array>
+#include <fstream>
+#include <iterator>
+
+#include "strait/base/error.h"
+#include "strait/base/text.h"
+#include "strait/report/json_reader.h"
+
+namespace strait::report {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::array<std::string_view, 6> kStatusNames = {"waiting", "running",  "stopped",
+                                                          "done",    "diverged", "failed"};
+
+void add_number(const JsonReader& from, const std::string& key, const std::string& name,
+                std::map<std::string, double>& to) {
+  if (const auto value = from.optional_number(key)) to.emplace(name, *value);
+}
+
+Scores read_scores(const JsonReader& scores) {
+  Scores result;
+  for (const auto& key : scores.keys()) add_number(scores, key, key, result);
+  return result;
+}
+
+std::map<std::string, double> read_diagnostics(const JsonReader& diagnostics) {
+  std::map<std::string, double> result;
+  for (const auto& key : diagnostics.keys()) {
+    if (key == "messages") continue;
+    if (key != "quantiles") {
+      add_number(diagnostics, key, key, result);
+      continue;
+    }
+    const JsonReader quantiles = diagnostics.at(key);
+    for (const auto& share : quantiles.keys()) add_number(quantiles, share, "quantile " + share, result);
+  }
+  return result;
+}
+
+Traffic read_traffic(const JsonReader& traffic) {
+  Traffic result{traffic.number("raw_bytes"), traffic.number("wire_bytes"), {}};
+  if (traffic.has("diagnostics")) result.diagnostics = read_diagnostics(traffic.at("diagnostics"));
+  return result;
+}
+
+Epoch read_epoch(const JsonReader& line) {
+  Epoch epoch;
+  epoch.number = static_cast<int>(line.count("epoch"));
+  epoch.steps = line.number("steps");
+  epoch.seconds = line.number("seconds") + line.number("evaluation_seconds");
+  epoch.train_loss = line.optional_number("train_loss");
+  epoch.off = read_scores(line.at("test").at("off"));
+  epoch.on = read_scores(line.at("test").at("on"));
+  const JsonReader boundaries = line.at("boundaries");
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    const JsonReader boundary = boundaries.at(i);
+    epoch.boundaries.push_back({boundary.text("name"), read_traffic(boundary.at("activations")),
+                                read_traffic(boundary.at("gradients"))});
+  }
+  return epoch;
+}
+
+/// The lines that are complete. What follows the last end of line is one that is being written, or that a
+/// killed run left; a run that is done has none.
+std::vector<Epoch> read_epochs(const path& file, Status status) {
+  const auto lines = split(read_text(file), '\n');
+  std::vector<Epoch> epochs;
+  for (size_t i = 0; i + 1 < lines.size(); ++i) {
+    const std::string origin = fmt::format("{}:{}", file.string(), i + 1);
+    const auto parsed = parse_json(lines[i], origin);
+    epochs.push_back(read_epoch({parsed, origin}));
+  }
+  if (status == Status::done && !lines.back().empty()) {
+    throw InputError("{}:{}: ends inside a line", file.string(), lines.size());
+  }
+  return epochs;
+}
+
+void read_status(const path& file, Run& run) {
+  const auto parsed = parse_json(read_text(file), file.string());
+  const JsonReader status(parsed, file.string());
+  const auto named = status_named(status.text("status"));
+  if (!named) status.at("status").fail("a status of a run");
+  run.status = *named;
+  run.name = status.text("name");
+  run.seed = status.count("seed");
+  run.error = status.optional_text("error");
+  run.config_hash = status.text("config_hash");
+  run.code_version = status.text("code_version");
+  run.machine = status.text("machine");
+  run.updated = status.number("updated");
+  run.epochs_planned = status.count("epochs");
+}
+
+}  // namespace
+
+std::string_view to_string(Status status) { return kStatusNames.at(static_cast<size_t>(status)); }
+
+std::optional<Status> status_named(std::string_view name) {
+  for (size_t i = 0; i < kStatusNames.size(); ++i) {
+    if (kStatusNames[i] == name) return static_cast<Status>(i);
+  }
+  return std::nullopt;
+}
+
+bool is_run(const path& folder) { return std::filesystem::is_regular_file(folder / "status.json"); }
+
+Run read_run(const path& folder) {
+  Run run;
+  run.folder = folder.filename().string();
+  read_status(folder / "status.json", run);
+  run.config = read_text(folder / "config.toml");
+  run.epochs = read_epochs(folder / "metrics.jsonl", run.status);
+  return run;
+}
+
+std::string read_text(const path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in) throw InputError("{}: cannot be read", file.string());
+  return text;
+}
+
+}  // namespace strait::report

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace strait::report {
+
+/// A measured number; empty where it was not measured or is not finite.
+using Value = std::optional<double>;
+
+/// How far a run has come: the words of status.json, and `waiting` for one of a sweep that has not begun.
+enum class Status { waiting, running, stopped, done, diverged, failed };
+
+std::string_view to_string(Status status);
+
+/// Nothing when no status has that name.
+std::optional<Status> status_named(std::string_view name);
+
+/// Means over the test samples by the name of the measure: loss, accuracy, perplexity.
+using Scores = std::map<std::string, double>;
+
+/// What crossed a boundary in one direction during an epoch.
+struct Traffic {
+  double raw_bytes = 0;
+  double wire_bytes = 0;
+  std::map<std::string, double> diagnostics;  ///< by name; quantiles as "quantile 0.9"
+};
+
+struct Boundary {
+  std::string name;
+  Traffic activations;
+  Traffic gradients;
+};
+
+/// A line of metrics.jsonl.
+struct Epoch {
+  int number = 0;  ///< from 0
+  double steps = 0;
+  double seconds = 0;  ///< training and evaluation
+  Value train_loss;
+  Scores off;
+  Scores on;
+  std::vector<Boundary> boundaries;
+};
+
+/// What a run has left in its folder so far.
+struct Run {
+  std::string name;
+  std::string folder;  ///< its last part
+  uint64_t seed = 0;
+  Status status = Status::waiting;
+  std::string error;  ///< why it diverged or failed
+  std::string config_hash;
+  std::string config;  ///< resolved, as TOML
+  std::string code_version;
+  std::string machine;
+  double updated = 0;  ///< when its files were last written, seconds since 1970
+  uint64_t epochs_planned = 0;
+  std::vector<Epoch> epochs;
+};
+
+/// Whether the folder holds a run.
+bool is_run(const std::filesystem::path& folder);
+
+/// Reads config.toml, status.json and metrics.jsonl. A last line that is being written (without its end)
+/// does not count. Throws InputError that names the file, the line and what was expected.
+Run read_run(const std::filesystem::path& folder);
+
+/// The whole file; throws InputError when it cannot be read.
+std::string read_text(const std::filesystem::path& path);
+
+}  // namespace strait::report

@@ -1,0 +1,161 @@
+#include "strait/report/statistics.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+namespace strait::report {
+namespace {
+
+constexpr std::array<Metric, 3> kMetrics = {Metric{"accuracy", "accuracy", "%", true},
+                                            Metric{"perplexity", "perplexity", "", false},
+                                            Metric{"loss", "loss", "", false}};
+
+using ScoresOf = Scores Epoch::*;
+
+Value best(const Variant& variant, const Metric& metric, ScoresOf scores) {
+  Value found;
+  for (const auto& run : variant.runs) {
+    for (const auto& epoch : run.epochs) {
+      const Value value = find(epoch.*scores, metric.key);
+      if (value && (!found || (metric.higher_is_better ? *value > *found : *value < *found))) found = value;
+    }
+  }
+  return found;
+}
+
+/// The number of the last epoch that every run has finished; -1 when one has none.
+int common_epoch(const std::vector<const Run*>& runs) {
+  int common = runs.empty() ? -1 : runs.front()->epochs.empty() ? -1 : runs.front()->epochs.back().number;
+  for (const auto* run : runs) common = std::min(common, run->epochs.empty() ? -1 : run->epochs.back().number);
+  return common;
+}
+
+Estimate last(const std::vector<const Run*>& runs, const Metric& metric, ScoresOf scores) {
+  const int number = common_epoch(runs);
+  std::vector<double> values;
+  for (const auto* run : runs) {
+    const auto epoch = std::ranges::find(run->epochs, number, &Epoch::number);
+    if (epoch == run->epochs.end()) continue;
+    if (const Value value = find((*epoch).*scores, metric.key)) values.push_back(*value);
+  }
+  return estimate(values);
+}
+
+Value ratio(Value raw, Value wire) { return raw && wire && *wire > 0 ? Value(*raw / *wire) : std::nullopt; }
+
+/// Mean over the last epochs of what `take` gives for each.
+template <class Take>
+Value mean_of_last(const std::vector<const Run*>& runs, Take take) {
+  std::vector<double> values;
+  for (const auto* run : runs) {
+    if (!run->epochs.empty() && run->epochs.back().steps > 0) values.push_back(take(run->epochs.back()));
+  }
+  return estimate(values).mean;
+}
+
+Value sum(const std::vector<StepTraffic>& traffic, Value StepTraffic::*bytes) {
+  Value total;
+  for (const auto& boundary : traffic) total = total.value_or(0) + (boundary.*bytes).value_or(0);
+  return total;
+}
+
+std::vector<StatusCount> count_statuses(const Variant& variant) {
+  std::vector<StatusCount> counts;
+  for (const auto status :
+       {Status::done, Status::diverged, Status::failed, Status::running, Status::stopped, Status::waiting}) {
+    const auto runs = std::ranges::count(variant.runs, status, &Run::status);
+    if (runs > 0) counts.push_back({status, static_cast<int>(runs)});
+  }
+  return counts;
+}
+
+double seconds_of(const Run& run) {
+  return std::accumulate(run.epochs.begin(), run.epochs.end(), 0.0,
+                         [](double sum, const Epoch& epoch) { return sum + epoch.seconds; });
+}
+
+}  // namespace
+
+Metric metric_of(const Table& table) {
+  for (const auto& metric : kMetrics) {
+    for (const auto& variant : table.variants) {
+      if (best(variant, metric, &Epoch::off)) return metric;
+    }
+  }
+  return kMetrics.front();
+}
+
+Estimate estimate(const std::vector<double>& values) {
+  Estimate result;
+  result.count = static_cast<int>(values.size());
+  if (values.empty()) return result;
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  result.mean = mean;
+  if (values.size() > 1) {
+    double squares = 0;
+    for (const double value : values) squares += (value - mean) * (value - mean);
+    result.error = std::sqrt(squares / (count - 1) / count);
+  }
+  return result;
+}
+
+std::vector<const Run*> counted_runs(const Variant& variant) {
+  std::vector<const Run*> done;
+  std::vector<const Run*> under_way;
+  for (const auto& run : variant.runs) {
+    if (run.status == Status::done) done.push_back(&run);
+    if ((run.status == Status::running || run.status == Status::stopped) && !run.epochs.empty()) {
+      under_way.push_back(&run);
+    }
+  }
+  return done.empty() ? under_way : done;
+}
+
+std::vector<StepTraffic> step_traffic(const Variant& variant) {
+  const auto runs = counted_runs(variant);
+  std::vector<StepTraffic> traffic;
+  if (runs.empty() || runs.front()->epochs.empty()) return traffic;
+  for (const auto& named : runs.front()->epochs.back().boundaries) {
+    const auto mean = [&](Traffic Boundary::*direction, double Traffic::*bytes) {
+      return mean_of_last(runs, [&](const Epoch& epoch) {
+        const auto found = std::ranges::find(epoch.boundaries, named.name, &Boundary::name);
+        return found == epoch.boundaries.end() ? 0.0 : (*found).*direction.*bytes / epoch.steps;
+      });
+    };
+    traffic.push_back({named.name, mean(&Boundary::activations, &Traffic::raw_bytes),
+                       mean(&Boundary::activations, &Traffic::wire_bytes),
+                       mean(&Boundary::gradients, &Traffic::raw_bytes),
+                       mean(&Boundary::gradients, &Traffic::wire_bytes)});
+  }
+  return traffic;
+}
+
+Summary summarise(const Variant& variant, const Metric& metric) {
+  const auto runs = counted_runs(variant);
+  const auto traffic = step_traffic(variant);
+  const Value wire_activations = sum(traffic, &StepTraffic::wire_activations);
+  const Value wire_gradients = sum(traffic, &StepTraffic::wire_gradients);
+  Summary summary;
+  summary.best_off = best(variant, metric, &Epoch::off);
+  summary.best_on = best(variant, metric, &Epoch::on);
+  summary.last_off = last(runs, metric, &Epoch::off);
+  summary.last_on = last(runs, metric, &Epoch::on);
+  summary.ratio_activations = ratio(sum(traffic, &StepTraffic::raw_activations), wire_activations);
+  summary.ratio_gradients = ratio(sum(traffic, &StepTraffic::raw_gradients), wire_gradients);
+  if (wire_activations) summary.wire_bytes_per_step = *wire_activations + wire_gradients.value_or(0);
+  std::vector<double> seconds;
+  for (const auto* run : runs) seconds.push_back(seconds_of(*run));
+  summary.seconds = estimate(seconds).mean;
+  summary.statuses = count_statuses(variant);
+  return summary;
+}
+
+Value find(const std::map<std::string, double>& values, std::string_view key) {
+  const auto found = values.find(std::string(key));
+  return found == values.end() ? std::nullopt : Value(found->second);
+}
+
+}  // namespace strait::report

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "strait/report/tables.h"
+
+namespace strait::report {
+
+/// What a network is scored by.
+struct Metric {
+  std::string_view key;    ///< in metrics.jsonl
+  std::string_view label;  ///< for people
+  std::string_view unit;   ///< behind the number: "%" or nothing
+  bool higher_is_better;
+};
+
+/// The first of accuracy, perplexity and loss that a run of the table has; accuracy when none has run.
+Metric metric_of(const Table& table);
+
+/// The mean over seeds.
+struct Estimate {
+  Value mean;
+  Value error;    ///< standard error of the mean; empty below two seeds
+  int count = 0;  ///< seeds
+};
+
+/// Mean and standard error (deviation with n - 1 over the root of n).
+Estimate estimate(const std::vector<double>& values);
+
+/// A point of a learning curve.
+struct Point {
+  int epoch;  ///< from 1
+  Estimate value;
+};
+using Curve = std::vector<Point>;
+
+/// The bytes of an average step of the last epoch.
+struct StepTraffic {
+  std::string boundary;
+  Value raw_activations;
+  Value wire_activations;
+  Value raw_gradients;
+  Value wire_gradients;
+};
+
+struct StatusCount {
+  Status status;
+  int runs;
+};
+
+/// A row of the table of results.
+struct Summary {
+  Value best_off;  ///< the best epoch of the best seed, each for itself
+  Value best_on;
+  Estimate last_off;  ///< the last epoch that all counted seeds have finished
+  Estimate last_on;
+  Value ratio_activations;  ///< uncompressed over wire bytes of each seed's last epoch, summed over boundaries
+  Value ratio_gradients;
+  Value wire_bytes_per_step;          ///< both directions, all boundaries
+  Value seconds;                      ///< mean over the counted seeds
+  std::vector<StatusCount> statuses;  ///< those that occur, done first
+};
+
+/// The runs that count for means: those that are done; when none is, those that are under way. A diverged
+/// or failed run has no last epoch to compare.
+std::vector<const Run*> counted_runs(const Variant& variant);
+
+Summary summarise(const Variant& variant, const Metric& metric);
+
+/// Boundary by boundary, the mean over the counted seeds.
+std::vector<StepTraffic> step_traffic(const Variant& variant);
+
+/// The mean over all seeds that have the epoch, for a quantity that `value` takes from one.
+template <class Take>
+Curve curve(const Variant& variant, Take value) {
+  std::map<int, std::vector<double>> by_epoch;
+  for (const auto& run : variant.runs) {
+    for (const auto& epoch : run.epochs) {
+      if (const Value measured = value(epoch)) by_epoch[epoch.number + 1].push_back(*measured);
+    }
+  }
+  Curve points;
+  for (const auto& [number, values] : by_epoch) points.push_back({number, estimate(values)});
+  return points;
+}
+
+/// The member of a map, or nothing.
+Value find(const std::map<std::string, double>& values, std::string_view key);
+
+}  // namespace strait::report

@@ -1,0 +1,129 @@
+#include "strait/report/tables.h"
+
+#include <algorithm>
+
+#include "strait/base/error.h"
+#include "strait/report/json_reader.h"
+
+namespace strait::report {
+namespace {
+
+using std::filesystem::path;
+
+Variant& variant_named(Table& table, const std::string& name) {
+  const auto found = std::ranges::find(table.variants, name, &Variant::name);
+  if (found != table.variants.end()) return *found;
+  return table.variants.emplace_back(Variant{name, {}, {}});
+}
+
+void add_run(Table& table, Run run) {
+  auto& runs = variant_named(table, run.name).runs;
+  runs.push_back(std::move(run));
+}
+
+/// A run that the sweep knows of. What a killed process could not write into status.json, the sweep did;
+/// numbers of another configuration, which the sweep will replace, are not the variant's.
+Run read_sweep_run(const JsonReader& entry, const path& sweep) {
+  const path folder = sweep / entry.text("folder");
+  const std::string hash = entry.text("config_hash");
+  const Status known = status_named(entry.text("status")).value_or(Status::waiting);
+  Run run;
+  if (is_run(folder)) run = read_run(folder);
+  if (run.config_hash != hash) {
+    const bool other = !run.config_hash.empty();
+    run = Run{};
+    run.folder = folder.filename().string();
+    run.config_hash = hash;
+    if (other) run.error = "the folder holds a run of another configuration";
+    if (known == Status::failed) run.status = known;
+  } else if (run.status == Status::running && known != Status::waiting) {
+    run.status = known;
+  }
+  run.seed = entry.count("seed");
+  return run;
+}
+
+Table read_sweep(const path& folder) {
+  const path file = folder / "sweep.json";
+  const auto parsed = parse_json(read_text(file), file.string());
+  const JsonReader sweep(parsed, file.string());
+  Table table{sweep.text("name"), sweep.optional_text("title"), {}};
+  if (table.title.empty()) table.title = table.name;
+  const JsonReader runs = sweep.at("runs");
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const JsonReader entry = runs.at(i);
+    Variant& variant = variant_named(table, entry.text("variant"));
+    if (entry.has("paper")) {
+      const JsonReader paper = entry.at("paper");
+      variant.published = {paper.optional_number("off"), paper.optional_number("on")};
+    }
+    variant.runs.push_back(read_sweep_run(entry, folder));
+    variant.runs.back().name = variant.name;
+  }
+  return table;
+}
+
+bool is_sweep(const path& folder) { return std::filesystem::is_regular_file(folder / "sweep.json"); }
+
+std::vector<path> folders_in(const path& folder) {
+  std::error_code error;
+  std::vector<path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.is_directory() && !entry.is_symlink()) found.push_back(entry.path());
+  }
+  if (error) throw InputError("{}: cannot be read: {}", folder.string(), error.message());
+  std::ranges::sort(found);
+  return found;
+}
+
+void find_tables(const path& folder, std::vector<Table>& tables) {
+  if (is_sweep(folder)) {
+    tables.push_back(read_sweep(folder));
+    return;
+  }
+  const std::string name = folder.filename().string();
+  Table table{name, name, {}};
+  std::vector<path> others;
+  for (const auto& inner : folders_in(folder)) {
+    if (is_run(inner)) {
+      add_run(table, read_run(inner));
+    } else {
+      others.push_back(inner);
+    }
+  }
+  if (!table.variants.empty()) tables.push_back(std::move(table));
+  for (const auto& other : others) find_tables(other, tables);
+}
+
+/// Without a slash at its end or a dot, so that the last part is a name.
+path clean(const path& folder) {
+  const path whole = std::filesystem::absolute(folder).lexically_normal();
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
+}  // namespace
+
+std::vector<Table> read_tables(std::span<const path> folders) {
+  std::vector<Table> tables;
+  Table single{"runs", "Runs", {}};
+  for (const auto& given : folders) {
+    if (!std::filesystem::is_directory(given)) throw InputError("{}: is not a folder", given.string());
+    const path folder = clean(given);
+    const size_t before = tables.size();
+    if (is_run(folder)) {
+      add_run(single, read_run(folder));
+      continue;
+    }
+    find_tables(folder, tables);
+    if (tables.size() == before) {
+      throw InputError(
+          "{}: expected the folder of a run, of a sweep or of several, found no status.json and "
+          "no sweep.json in it",
+          given.string());
+    }
+  }
+  if (!single.variants.empty()) tables.insert(tables.begin(), std::move(single));
+  return tables;
+}
+
+}  // namespace strait::report

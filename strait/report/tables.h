@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+
+#include "strait/report/run.h"
+
+namespace strait::report {
+
+/// The figures of a published table for a variant, in the unit of the table's metric.
+struct Published {
+  Value off;
+  Value on;
+};
+
+/// Runs that differ in their seed alone.
+struct Variant {
+  std::string name;
+  Published published;
+  std::vector<Run> runs;
+};
+
+struct Table {
+  std::string name;
+  std::string title;
+  std::vector<Variant> variants;  ///< in the order of the sweep's file, or of the folders' names
+};
+
+/// Reads the folders. A run's folder adds a row to the table "Runs"; a sweep's folder (with a sweep.json)
+/// is a table; a folder of runs is a table by the folder's name; any other is searched for those, links left
+/// out. Throws InputError when there is none, or when a file is not what a run or a sweep writes.
+std::vector<Table> read_tables(std::span<const std::filesystem::path> folders);
+
+}  // namespace strait::report

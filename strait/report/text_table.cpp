@@ -1,0 +1,135 @@
+#include "strait/report/text_table.h"
+
+#include <fmt/chrono.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace strait::report {
+namespace {
+
+constexpr std::string_view kMissing = "–";
+
+/// The number with that many decimals and a comma between thousands.
+std::string grouped(double value, int decimals) {
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  const size_t digits = std::min(text.find('.'), text.size());
+  const size_t first = text.front() == '-' ? 1 : 0;
+  for (size_t at = digits; at > first + 3;) text.insert(at -= 3, 1, ',');
+  return text;
+}
+
+std::string text_of(Value value, int decimals, std::string_view unit = "") {
+  return value ? grouped(*value, decimals).append(unit) : std::string(kMissing);
+}
+
+/// Without a standard error the cell says that there was a single seed.
+std::string text_of(const Estimate& value) {
+  if (!value.mean) return std::string(kMissing);
+  if (!value.error) return text_of(value.mean, 2) + " (n = 1)";
+  return fmt::format("{} ± {}", text_of(value.mean, 2), text_of(value.error, 2));
+}
+
+std::string seconds_text(Value seconds) { return text_of(seconds, seconds && *seconds < 100 ? 1 : 0); }
+
+/// `3`, or `2 of 3` where not all count.
+std::string seeds_text(const Variant& variant, const Summary& summary) {
+  const auto all = static_cast<int>(variant.runs.size());
+  return summary.last_on.count == all ? fmt::format("{}", all)
+                                      : fmt::format("{} of {}", summary.last_on.count, all);
+}
+
+std::string bytes_text(Value bytes) { return text_of(bytes, 0); }
+
+std::string ratio_text(Value raw, Value wire) {
+  return raw && wire && *wire > 0 ? text_of(*raw / *wire, 1, "×") : std::string(kMissing);
+}
+
+std::string day_of(double seconds) {
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(seconds)));
+}
+
+void add_once(std::vector<std::string>& list, const std::string& item) {
+  if (!item.empty() && std::ranges::find(list, item) == list.end()) list.push_back(item);
+}
+
+}  // namespace
+
+std::string status_text(const Summary& summary) {
+  int all = 0;
+  for (const auto& count : summary.statuses) all += count.runs;
+  std::string text;
+  for (const auto& [status, runs] : summary.statuses) {
+    if (runs == all) return std::string(to_string(status));
+    text += text.empty() ? fmt::format("{} of {} {}", runs, all, to_string(status))
+                         : fmt::format(", {} {}", runs, to_string(status));
+  }
+  return text;
+}
+
+TextTable result_table(const Table& table) {
+  const Metric metric = metric_of(table);
+  const std::string unit = metric.unit.empty() ? "" : fmt::format(", {}", metric.unit);
+  const std::string best = fmt::format("Best {}{}", metric.label, unit);
+  const std::string last = fmt::format("Last epoch, mean ± s.e.{}", unit);
+  const std::string paper = fmt::format("Paper{}", unit);
+  TextTable text;
+  text.columns = {{"", "Variant", false}, {best, "off"},
+                  {best, "on"},           {last, "off"},
+                  {last, "on"},           {paper, "off"},
+                  {paper, "on"},          {"Ratio", "activ."},
+                  {"Ratio", "grad."},     {"", "Wire bytes a step"},
+                  {"", "Seconds"},        {"", "Seeds"},
+                  {"", "Status", false}};
+  for (const auto& variant : table.variants) {
+    const Summary row = summarise(variant, metric);
+    text.rows.push_back({variant.name, text_of(row.best_off, 2), text_of(row.best_on, 2), text_of(row.last_off),
+                         text_of(row.last_on), text_of(variant.published.off, 2),
+                         text_of(variant.published.on, 2), text_of(row.ratio_activations, 1, "×"),
+                         text_of(row.ratio_gradients, 1, "×"), bytes_text(row.wire_bytes_per_step),
+                         seconds_text(row.seconds), seeds_text(variant, row), status_text(row)});
+  }
+  return text;
+}
+
+TextTable traffic_table(const Table& table) {
+  TextTable text;
+  text.columns = {{"", "Variant", false},
+                  {"", "Boundary", false},
+                  {"Activations, bytes a step", "raw"},
+                  {"Activations, bytes a step", "wire"},
+                  {"Activations, bytes a step", "ratio"},
+                  {"Gradients, bytes a step", "raw"},
+                  {"Gradients, bytes a step", "wire"},
+                  {"Gradients, bytes a step", "ratio"}};
+  for (const auto& variant : table.variants) {
+    for (const auto& row : step_traffic(variant)) {
+      text.rows.push_back({variant.name, row.boundary, bytes_text(row.raw_activations),
+                           bytes_text(row.wire_activations),
+                           ratio_text(row.raw_activations, row.wire_activations), bytes_text(row.raw_gradients),
+                           bytes_text(row.wire_gradients), ratio_text(row.raw_gradients, row.wire_gradients)});
+    }
+  }
+  return text;
+}
+
+Origins origins_of(const std::vector<Table>& tables) {
+  Origins origins;
+  std::vector<double> times;
+  for (const auto& table : tables) {
+    for (const auto& variant : table.variants) {
+      for (const auto& run : variant.runs) {
+        add_once(origins.code_versions, run.code_version);
+        add_once(origins.machines, run.machine);
+        if (run.updated > 0) times.push_back(run.updated);
+      }
+    }
+  }
+  if (times.empty()) return origins;
+  const auto [first, last] = std::ranges::minmax(times);
+  origins.days = day_of(first);
+  if (day_of(last) != origins.days) origins.days += " to " + day_of(last);
+  return origins;
+}
+
+}  // namespace strait::report

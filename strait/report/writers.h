@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "strait/report/tables.h"
+
+namespace strait::report {
+
+/// The title of a report: that of its only table, or the titles together.
+std::string title_of(const std::vector<Table>& tables);
+
+/// The tables as Markdown, with what the numbers are.
+std::string to_markdown(const std::vector<Table>& tables);
+
+/// A line a variant, with numbers as they are (RFC 4180; an empty field was not measured).
+std::string results_csv(const std::vector<Table>& tables);
+
+/// A line a variant, boundary and direction: raw and wire bytes an average step of the last epoch.
+std::string bytes_csv(const std::vector<Table>& tables);
+
+/// One page with everything in it, which opens without a network and asks for none.
+std::string to_html(const std::vector<Table>& tables);
+
+/// What the page's charts are drawn from, as JSON that is safe inside a script element.
+std::string page_data(const std::vector<Table>& tables);
+
+}  // namespace strait::report

@@ -1,0 +1,195 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "strait/base/error.h"
+#include "strait/report/tables.h"
+#include "tests/data/errors.h"
+#include "tests/report/sample_sweep.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait::report {
+namespace {
+
+using test::message_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Optional;
+
+class Reading : public testing::Test {
+ protected:
+  report::Run read() { return read_run(dir_ / "run"); }
+
+  /// The error of reading the run, without the folder's name.
+  std::string error() {
+    const std::string message = message_of<InputError>([&] { read(); });
+    const std::string folder = (dir_ / "run").string() + "/";
+    return message.starts_with(folder) ? message.substr(folder.size()) : message;
+  }
+
+  void write(const std::string& status, const std::string& lines) {
+    test::write_run(dir_ / "run", "name", 7, status, lines);
+  }
+
+  std::vector<Table> tables(const std::vector<std::filesystem::path>& folders) { return read_tables(folders); }
+
+  std::vector<std::string> names(const Table& table) {
+    std::vector<std::string> result;
+    for (const auto& variant : table.variants) result.push_back(variant.name);
+    return result;
+  }
+
+  test::TempDir dir_;
+};
+
+TEST_F(Reading, TakesWhatARunLeaves) {
+  write("done", test::epoch_line(0, 2.5, 10, 11) + test::epoch_line(1, 1.5, 20, 21));
+  const report::Run run = read();
+  EXPECT_EQ(run.name, "name");
+  EXPECT_EQ(run.folder, "run");
+  EXPECT_EQ(run.seed, 7U);
+  EXPECT_EQ(run.status, Status::done);
+  EXPECT_EQ(run.code_version, "0.1.0+0123456789ab");
+  EXPECT_THAT(run.config, HasSubstr("seed = 7"));
+  EXPECT_EQ(run.updated, 1.8e9 + 7 * 3600);
+  ASSERT_EQ(run.epochs.size(), 2U);
+  EXPECT_EQ(run.epochs[1].number, 1);
+  EXPECT_THAT(run.epochs[1].train_loss, Optional(1.5));
+  EXPECT_EQ(run.epochs[1].off.at("accuracy"), 20);
+  EXPECT_EQ(run.epochs[1].on.at("accuracy"), 21);
+  EXPECT_EQ(run.epochs[1].seconds, 4);
+  EXPECT_EQ(run.epochs[1].boundaries.at(0).gradients.wire_bytes, 2000);
+}
+
+TEST_F(Reading, NullIsNotMeasured) {
+  write(
+      "diverged",
+      R"({"epoch":0,"steps":1,"train_loss":null,"test":{"off":{"accuracy":null,"loss":1},"on":{}},"seconds":1,)"
+      R"("evaluation_seconds":1,"boundaries":[{"name":"b","activations":{"raw_bytes":1,"wire_bytes":1,)"
+      R"("diagnostics":{"messages":4,"zeros":0.5,"cosine":null,"quantiles":{"0.9":3,"1":null}}},)"
+      R"("gradients":{"raw_bytes":1,"wire_bytes":1}}]})"
+      "\n");
+  const Epoch epoch = read().epochs.at(0);
+  EXPECT_EQ(epoch.train_loss, std::nullopt);
+  EXPECT_THAT(epoch.off, ElementsAre(std::pair("loss", 1.0)));
+  EXPECT_THAT(epoch.boundaries.at(0).activations.diagnostics,
+              ElementsAre(std::pair("quantile 0.9", 3.0), std::pair("zeros", 0.5)));
+  EXPECT_TRUE(epoch.boundaries.at(0).gradients.diagnostics.empty());
+}
+
+TEST_F(Reading, ALineThatIsBeingWrittenDoesNotCountYet) {
+  const std::string line = test::epoch_line(0, 2.5, 10, 11);
+  write("running", line + line.substr(0, 40));
+  EXPECT_EQ(read().epochs.size(), 1U);
+  write("running", "");
+  EXPECT_TRUE(read().epochs.empty());
+  write("done", line + line.substr(0, 40));
+  EXPECT_EQ(error(), "metrics.jsonl:2: ends inside a line");
+}
+
+TEST_F(Reading, NamesTheFileTheLineAndWhatWasExpected) {
+  const std::string good = test::epoch_line(0, 2.5, 10, 11);
+  const auto with = [&](const std::string& what, const std::string& instead) {
+    std::string line = good;
+    line.replace(line.find(what), what.size(), instead);
+    return line;
+  };
+  const std::pair<std::string, std::string> rows[] = {
+      {"nonsense\n", "metrics.jsonl:2: is not JSON (at byte 2)"},
+      {"\n", "metrics.jsonl:2: is not JSON (at byte 1)"},
+      {"3\n", "metrics.jsonl:2: expected an object, found 3"},
+      {with("\"epoch\":0", "\"epoch\":-1"), "metrics.jsonl:2: epoch: expected an integer >= 0, found -1"},
+      {with("\"train_loss\":2.5", "\"train_loss\":\"x\""),
+       "metrics.jsonl:2: train_loss: expected a number, found \"x\""},
+      {with("\"steps\":2,", ""), "metrics.jsonl:2: steps: missing"},
+      {with("{\"accuracy\":10.0}", "[]"), "metrics.jsonl:2: test.off: expected an object, found array"},
+      {with("\"wire_bytes\":2000", "\"wire_bytes\":{}"),
+       "metrics.jsonl:2: boundaries[0].gradients.wire_bytes: expected a number, found object"},
+  };
+  for (const auto& [line, message] : rows) {
+    write("running", good + line);
+    EXPECT_EQ(error(), message) << line;
+  }
+}
+
+TEST_F(Reading, MissingAndMalformedFilesAreNamed) {
+  write("done", "");
+  std::filesystem::remove(dir_ / "run/metrics.jsonl");
+  EXPECT_EQ(error(), "metrics.jsonl: cannot be read");
+  std::filesystem::remove(dir_ / "run/config.toml");
+  EXPECT_EQ(error(), "config.toml: cannot be read");
+  write("finished", "");
+  EXPECT_EQ(error(), "status.json: status: expected a status of a run, found \"finished\"");
+  test::write_file(dir_ / "run/status.json", "{");
+  EXPECT_EQ(error(), "status.json: is not JSON (at byte 2)");
+}
+
+TEST_F(Reading, ASweepGivesVariantsInTheOrderOfItsFile) {
+  test::write_sample_sweep(dir_ / "sweep");
+  const auto found = tables({dir_ / "sweep/"});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].title, "Quantisation and TopK");
+  EXPECT_THAT(names(found[0]), ElementsAre("none", "fw4-bw8", "fw4-bw4", "fw2-bw8", "topk-10", "fw4-bw2"));
+  EXPECT_THAT(found[0].variants[1].published.off, Optional(93.10));
+  EXPECT_EQ(found[0].variants[5].published.on, std::nullopt);
+  ASSERT_EQ(found[0].variants[5].runs.size(), 3U);
+  EXPECT_EQ(found[0].variants[5].runs[1].status, Status::diverged);
+  EXPECT_EQ(found[0].variants[5].runs[2].seed, 2U);
+}
+
+TEST_F(Reading, ASweepKnowsWhatItsRunsCouldNotWrite) {
+  const std::string line = test::epoch_line(0, 2.5, 10, 11);
+  test::write_run(dir_ / "s/killed-seed0", "killed-seed0", 0, "running", line);
+  test::write_run(dir_ / "s/alive-seed0", "alive-seed0", 0, "running", line);
+  test::write_run(dir_ / "s/old-seed0", "another", 0, "done", line);
+  test::write_file(dir_ / "s/sweep.json",
+                   R"({"name": "s", "runs": [)" + test::sweep_entry("killed", 0, "failed") + "," +
+                       test::sweep_entry("alive", 0, "running") + "," + test::sweep_entry("old", 0, "waiting") +
+                       "," + test::sweep_entry("none", 0, "waiting") + "]}");
+  const auto variants = tables({dir_ / "s"}).at(0).variants;
+  ASSERT_EQ(variants.size(), 4U);
+  EXPECT_EQ(variants[0].runs[0].status, Status::failed);
+  EXPECT_EQ(variants[0].runs[0].epochs.size(), 1U);
+  EXPECT_EQ(variants[1].runs[0].status, Status::running);
+  EXPECT_EQ(variants[2].runs[0].status, Status::waiting);
+  EXPECT_TRUE(variants[2].runs[0].epochs.empty());
+  EXPECT_THAT(variants[2].runs[0].error, HasSubstr("another configuration"));
+  EXPECT_EQ(variants[3].runs[0].status, Status::waiting);
+  EXPECT_EQ(variants[3].runs[0].error, "");
+}
+
+TEST_F(Reading, ASweepFileIsChecked) {
+  const auto error_of = [&](const std::string& text) {
+    test::write_file(dir_ / "sweep.json", text);
+    return message_of<InputError>([&] { tables({dir_.path()}); });
+  };
+  EXPECT_THAT(error_of("[]"), HasSubstr("sweep.json: expected an object, found array"));
+  EXPECT_THAT(error_of(R"({"name": 3})"), HasSubstr("sweep.json: name: expected a string, found 3"));
+  EXPECT_THAT(error_of(R"({"name": "s"})"), HasSubstr("sweep.json: runs: missing"));
+  EXPECT_THAT(error_of(R"({"name": "s", "runs": [{"seed": 0}]})"),
+              HasSubstr("sweep.json: runs[0].variant: missing"));
+}
+
+TEST_F(Reading, FoldersOfRunsAndSweepsAreFound) {
+  const std::string line = test::epoch_line(0, 2.5, 10, 11);
+  test::write_run(dir_ / "all/plain/b", "b", 0, "done", line);
+  test::write_run(dir_ / "all/plain/a", "a", 0, "done", line);
+  test::write_sample_sweep(dir_ / "all/sweep");
+  test::write_run(dir_ / "x", "one", 0, "done", line);
+  test::write_run(dir_ / "y", "one", 1, "done", line);
+  const auto found = tables({dir_ / "all", dir_ / "x", dir_ / "y"});
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].title, "Runs");
+  EXPECT_EQ(found[0].variants.at(0).runs.size(), 2U);
+  EXPECT_EQ(found[1].title, "plain");
+  EXPECT_THAT(names(found[1]), ElementsAre("a", "b"));
+  EXPECT_EQ(found[2].name, "table1");
+}
+
+TEST_F(Reading, AFolderWithoutRunsIsWrong) {
+  EXPECT_THAT(message_of<InputError>([&] { tables({dir_.path()}); }), HasSubstr("found no status.json"));
+  EXPECT_THAT(message_of<InputError>([&] { tables({dir_ / "missing"}); }),
+              HasSubstr("missing: is not a folder"));
+}
+
+}  // namespace
+}  // namespace strait::report

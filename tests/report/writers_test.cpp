@@ -1,0 +1,156 @@
+#include "strait/report/writers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "strait/report/text_table.h"
+
+namespace strait::report {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kHostile = "</script><b>|\"'&`,\n";
+
+Run run(uint64_t seed, double off, double on) {
+  Run result;
+  result.name = "v";
+  result.seed = seed;
+  result.status = Status::done;
+  result.config = "name = \"v\"\n";
+  result.updated = 1.8e9 + 86400 * static_cast<double>(seed);  // 2027-01-15, 08:00 UTC
+  result.code_version = "0.1.0+abc";
+  result.machine = "CPU";
+  Epoch epoch;
+  epoch.steps = 2;
+  epoch.seconds = 1234.5;
+  epoch.train_loss = 0.5;
+  epoch.off = {{"accuracy", off}};
+  epoch.on = {{"accuracy", on}};
+  epoch.boundaries = {{"layer1", {4000000, 500000, {}}, {4000000, 1000000, {{"zeros", 0.25}}}}};
+  result.epochs = {epoch};
+  return result;
+}
+
+std::vector<Table> two_variants() {
+  return {{"t",
+           "A table",
+           {{"one", {93.1, 92.95}, {run(0, 50, 60)}}, {"two", {}, {run(0, 50, 60), run(1, 54, 62)}}}}};
+}
+
+TEST(TextTable, SaysOneSeedRatherThanAnErrorOfZero) {
+  const TextTable table = result_table(two_variants()[0]);
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_THAT(table.rows[0], ElementsAre("one", "50.00", "60.00", "50.00 (n = 1)", "60.00 (n = 1)", "93.10",
+                                         "92.95", "8.0×", "4.0×", "750,000", "1,234", "1", "done"));
+  EXPECT_THAT(table.rows[1], ElementsAre("two", "54.00", "62.00", "52.00 ± 2.00", "61.00 ± 1.00", "–", "–",
+                                         "8.0×", "4.0×", "750,000", "1,234", "2", "done"));
+}
+
+TEST(TextTable, CountsEveryRun) {
+  Table table = two_variants()[0];
+  table.variants[1].runs[1].status = Status::diverged;
+  const auto rows = result_table(table).rows;
+  EXPECT_EQ(rows[1][11], "1 of 2");
+  EXPECT_EQ(rows[1][12], "1 of 2 done, 1 diverged");
+  table.variants[1].runs[0].status = Status::diverged;
+  EXPECT_EQ(result_table(table).rows[1][12], "diverged");
+  EXPECT_EQ(result_table(table).rows[1][3], "–");
+}
+
+TEST(TextTable, HasTheBytesOfEachBoundary) {
+  EXPECT_THAT(traffic_table(two_variants()[0]).rows.at(1),
+              ElementsAre("two", "layer1", "2,000,000", "250,000", "8.0×", "2,000,000", "500,000", "4.0×"));
+}
+
+TEST(Origins, NameEachOnceAndTheDays) {
+  const Origins origins = origins_of(two_variants());
+  EXPECT_EQ(origins.days, "2027-01-15 to 2027-01-16");
+  EXPECT_THAT(origins.code_versions, ElementsAre("0.1.0+abc"));
+  EXPECT_THAT(origins.machines, ElementsAre("CPU"));
+  EXPECT_EQ(origins_of({}).days, "");
+}
+
+TEST(Markdown, HoldsTheTables) {
+  const std::string text = to_markdown(two_variants());
+  EXPECT_THAT(text, testing::StartsWith("# A table\n"));
+  EXPECT_THAT(text, HasSubstr("\n- Code: 0.1.0+abc\n"));
+  EXPECT_THAT(text, HasSubstr("\n| one | 50.00 | 60.00 | 50.00 (n = 1) |"));
+  EXPECT_THAT(text, HasSubstr("\n| two | layer1 | 2,000,000 | 250,000 | 8.0× |"));
+}
+
+TEST(Markdown, NamesStayInTheirCells) {
+  auto tables = two_variants();
+  tables[0].variants[0].name = kHostile;
+  EXPECT_THAT(to_markdown(tables), HasSubstr("\n| \\</script\\>\\<b\\>\\|\"'\\&\\`,  | 50.00 |"));
+}
+
+TEST(Csv, HoldsTheNumbersAsTheyAre) {
+  const std::string text = results_csv(two_variants());
+  EXPECT_THAT(text, testing::StartsWith("table,variant,metric,best_off,"));
+  EXPECT_THAT(text,
+              HasSubstr("\r\nt,one,accuracy,50,60,50,,60,,93.1,92.95,8,4,750000,1234.5,1,1,1,0,0,0,0,0\r\n"));
+  EXPECT_THAT(text, HasSubstr("\r\nt,two,accuracy,54,62,52,2,61,1,,,8,4,750000,1234.5,2,2,2,0,0,0,0,0\r\n"));
+  EXPECT_THAT(bytes_csv(two_variants()), HasSubstr("\r\nt,two,layer1,gradients,2000000,500000\r\n"));
+}
+
+TEST(Csv, QuotesWhatNeedsIt) {
+  auto tables = two_variants();
+  tables[0].variants[0].name = "a,\"b\"\n";
+  EXPECT_THAT(results_csv(tables), HasSubstr("\r\nt,\"a,\"\"b\"\"\n\",accuracy,"));
+}
+
+TEST(Html, NothingOfARunBreaksOut) {
+  auto tables = two_variants();
+  const std::string plain = to_html(tables);
+  tables[0].title = kHostile;
+  tables[0].variants[0].name = kHostile;
+  report::Run& run = tables[0].variants[0].runs[0];
+  run.config = run.machine = run.code_version = run.error = run.folder = kHostile;
+  run.config += "\xff <!-- <script>";
+  run.epochs[0].boundaries[0].name = kHostile;
+  const std::string page = to_html(tables);
+  const auto count = [](const std::string& text, const std::string& part) {
+    size_t found = 0;
+    for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  EXPECT_EQ(count(plain, "</script"), 4U);
+  EXPECT_EQ(count(page, "</script"), 4U);
+  EXPECT_EQ(count(page, "<script"), count(plain, "<script"));
+  EXPECT_EQ(count(page, "<!--"), count(plain, "<!--"));
+  EXPECT_EQ(count(page, "<b>"), count(plain, "<b>"));
+  EXPECT_THAT(page, HasSubstr("&lt;/script&gt;&lt;b&gt;|&quot;&#39;&amp;`,\n</button>"));
+}
+
+TEST(Html, TheDataComesBackAsItWas) {
+  auto tables = two_variants();
+  tables[0].variants[0].runs[0].config = kHostile;
+  const auto data = nlohmann::json::parse(page_data(tables));
+  const auto& variants = data.at("tables").at(0).at("variants");
+  EXPECT_EQ(variants[0].at("runs")[0].at("config"), kHostile);
+  EXPECT_EQ(variants[1].at("off"), nlohmann::json::parse("[[1, 52.0, 2.0, 2]]"));
+  EXPECT_EQ(variants[0].at("on"), nlohmann::json::parse("[[1, 60.0, null, 1]]"));
+  EXPECT_EQ(variants[0].at("traffic")[0].at("gradients"), 500000);
+  const auto& zeros = variants[1].at("diagnostics").at("zeros");
+  ASSERT_EQ(zeros.size(), 1U);
+  EXPECT_EQ(zeros[0].at("direction"), "gradients");
+  EXPECT_EQ(zeros[0].at("points"), nlohmann::json::parse("[[1, 0.25, 0.0, 2]]"));
+}
+
+TEST(Html, AsksForNothingFromOutside) {
+  const std::string page = to_html(two_variants());
+  EXPECT_THAT(page, HasSubstr("default-src 'none'; script-src 'sha256-"));
+  EXPECT_THAT(page, Not(HasSubstr("src=")));
+  EXPECT_THAT(page, Not(testing::ContainsRegex("href=\"[^#d]")));
+  EXPECT_THAT(page, Not(HasSubstr("@import")));
+  EXPECT_THAT(page, Not(HasSubstr("unsafe-inline")));
+  EXPECT_THAT(page, Not(testing::ContainsRegex("<[^>]* on[a-z]+=")));
+}
+
+}  // namespace
+}  // namespace strait::report
