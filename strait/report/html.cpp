@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -152,16 +153,16 @@ std::string contents(const std::vector<Table>& tables) {
 }
 
 std::string lines(const std::vector<std::string>& items) {
-  std::vector<std::string> safe;
-  for (const auto& item : items) safe.push_back(escaped(item));
+  std::vector<std::string> safe(items.size());
+  std::ranges::transform(items, safe.begin(), escaped);
   return fmt::format("{}", fmt::join(safe, "<br>"));
 }
 
 }  // namespace
 
 std::string title_of(const std::vector<Table>& tables) {
-  std::vector<std::string> titles;
-  for (const auto& table : tables) titles.push_back(table.title);
+  std::vector<std::string> titles(tables.size());
+  std::ranges::transform(tables, titles.begin(), &Table::title);
   return fmt::format("{}", fmt::join(titles, ", "));
 }
 

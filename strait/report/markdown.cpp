@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "strait/report/text_table.h"
 #include "strait/report/writers.h"
 
@@ -34,8 +36,8 @@ std::string table_of(const TextTable& table) {
   }
   std::string text = line_of(headings) + line_of(rules);
   for (const auto& row : table.rows) {
-    std::vector<std::string> cells;
-    for (const auto& cell : row) cells.push_back(escaped(cell));
+    std::vector<std::string> cells(row.size());
+    std::ranges::transform(row, cells.begin(), escaped);
     text += line_of(cells);
   }
   return text;

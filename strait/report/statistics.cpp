@@ -146,8 +146,8 @@ Summary summarise(const Variant& variant, const Metric& metric) {
   summary.ratio_activations = ratio(sum(traffic, &StepTraffic::raw_activations), wire_activations);
   summary.ratio_gradients = ratio(sum(traffic, &StepTraffic::raw_gradients), wire_gradients);
   if (wire_activations) summary.wire_bytes_per_step = *wire_activations + wire_gradients.value_or(0);
-  std::vector<double> seconds;
-  for (const auto* run : runs) seconds.push_back(seconds_of(*run));
+  std::vector<double> seconds(runs.size());
+  std::ranges::transform(runs, seconds.begin(), [](const Run* run) { return seconds_of(*run); });
   summary.seconds = estimate(seconds).mean;
   summary.statuses = count_statuses(variant);
   return summary;

@@ -88,7 +88,7 @@ TEST_F(Browser, ARunThatHasJustBegunMakesAPage) {
 
 /// The page with a script of the test's at its end, which the policy would refuse.
 std::string driven(std::string page, const std::string& script) {
-  page.replace(page.find("Content-Security-Policy"), 23, "x");
+  page.at(page.find("Content-Security-Policy")) = 'x';
   return page.insert(page.find("</body>"), "<script>" + script + "</script>");
 }
 

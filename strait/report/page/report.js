@@ -47,7 +47,7 @@ class Choice {
       button.addEventListener("click", () => this.set(() => value));
       return button;
     };
-    place.append(...this.chips, every("all", true), every("none", false));
+    place.append(...this.chips, every("show all", true), every("hide all", false));
     this.onChange = onChange;
     this.mark();
   }
