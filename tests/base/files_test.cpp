@@ -38,5 +38,42 @@ TEST(ReplaceFile, AFullDiskLeavesTheOldContent) {
   EXPECT_FALSE(std::filesystem::exists(dir / "a.txt.partial"));
 }
 
+TEST(ReplaceFile, AnErrorOfTheWriterLeavesTheOldContent) {
+  const test::TempDir dir;
+  replace_file(dir / "a.txt", "old");
+  const auto fail = [](const ByteSink& sink) {
+    sink(std::as_bytes(std::span("half")));
+    throw InputError("no more");
+  };
+  EXPECT_THROW(replace_file(dir / "a.txt", fail), InputError);
+  EXPECT_EQ(test::read_file(dir / "a.txt"), "old");
+  EXPECT_FALSE(std::filesystem::exists(dir / "a.txt.partial"));
+}
+
+TEST(SyncToDisk, TakesFilesAndFolders) {
+  const test::TempDir dir;
+  replace_file(dir / "a.txt", "one");
+  EXPECT_NO_THROW(sync_to_disk(dir / "a.txt"));
+  EXPECT_NO_THROW(sync_to_disk(dir.path()));
+  EXPECT_THROW(sync_to_disk(dir / "b.txt"), Error);
+}
+
+TEST(InputFile, ReadsAnyPart) {
+  const test::TempDir dir;
+  test::write_file(dir / "a", "0123456789");
+  const InputFile file(dir / "a");
+  EXPECT_EQ(file.size(), 10U);
+  std::string part(4, ' ');
+  file.read(3, std::as_writable_bytes(std::span(part)));
+  EXPECT_EQ(part, "3456");
+  std::filesystem::resize_file(dir / "a", 5);
+  try {
+    file.read(3, std::as_writable_bytes(std::span(part)));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("/a: ends at offset 5, expected 10 bytes"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace strait

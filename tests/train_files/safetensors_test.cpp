@@ -183,7 +183,7 @@ TEST(Safetensors, SingleTensorsAreReadIntoTheMemoryThatFits) {
   const TensorEntry* entry = reader.find("t.F32");
   ASSERT_NE(entry, nullptr);
   EXPECT_EQ(reader.find("t.F3"), nullptr);
-  const at::Tensor& expected = *sample().find("t.F32");
+  const at::Tensor expected = *sample().find("t.F32");
 
   at::Tensor fits = at::zeros({2, 3});
   const at::Tensor same = fits;
