@@ -18,7 +18,6 @@ class Progress : public TrainObserver {
   Progress& operator=(const Progress&) = delete;
 
   void on_batch(int epoch, const char* phase, int64_t done, int64_t total, double mean_loss) override;
-  void on_note(const std::string& line) override;
   void on_epoch(const EpochMetrics& metrics) override;
   void on_note(const std::string& line) override;
   bool should_stop() override;

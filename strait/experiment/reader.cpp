@@ -123,13 +123,6 @@ std::string read(const TomlNode& node, std::string& field, const Rule<std::strin
   return rule(field);
 }
 
-std::string read(const TomlNode& node, bool& field, const Rule<bool>& rule) {
-  const auto* value = node.get<bool>();
-  if (value == nullptr) return mismatch("true or false", node);
-  field = *value;
-  return rule(field);
-}
-
 constexpr std::string_view array_of(const std::string& /*item*/) { return "an array of strings"; }
 constexpr std::string_view array_of(int /*item*/) { return "an array of integers"; }
 

@@ -71,10 +71,6 @@ Rule<double> below_one() {
   return real("a number >= 0 and < 1", [](double value) { return value >= 0 && value < 1; });
 }
 
-Rule<bool> yes_or_no() {
-  return [](const bool&) { return ""; };
-}
-
 Rule<std::string> path_text() {
   return [](const std::string& path) { return is_toml_text(path) ? "" : "expected a path in UTF-8"; };
 }

@@ -22,8 +22,6 @@ Rule<double> positive();
 Rule<double> not_negative();
 Rule<double> below_one();  ///< in [0, 1)
 
-Rule<bool> yes_or_no();  ///< of a boolean, which has no wrong value
-
 Rule<std::string> path_text();
 Rule<std::string> one_of(std::vector<std::string> choices);
 Rule<std::string> folder_name();  ///< names one folder on every file system: letters, digits and ._+-

@@ -80,7 +80,7 @@ void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTr
   for (const auto& boundary : part) {
     auto found = std::ranges::find(sum, boundary.name, &BoundaryTraffic::name);
     if (found == sum.end())
-      found = sum.insert(found, BoundaryTraffic{.name = boundary.name});
+      found = sum.insert(found, {.name = boundary.name, .activations = {}, .gradients = {}});
     found->activations += boundary.activations;
     found->gradients += boundary.gradients;
   }

@@ -30,8 +30,8 @@ struct BoundaryTraffic {
   std::string name;
   Traffic activations;
   Traffic gradients;
-  std::optional<Diagnostics> activation_diagnostics;
-  std::optional<Diagnostics> gradient_diagnostics;
+  std::optional<Diagnostics> activation_diagnostics = {};
+  std::optional<Diagnostics> gradient_diagnostics = {};
 };
 
 /// Adds up boundary by boundary; one that `sum` does not have yet comes behind the others.
