@@ -16,6 +16,11 @@ MappedMemory make_memory(const StoreOptions& options) {
                                              : std::filesystem::path(options.folder));
 }
 
+/// Of what a loading visitor gave.
+void expect_state(bool holds, std::string_view name) {
+  if (!holds) throw InputError("tensor \"{}\" is not the state of a store of buffers", name);
+}
+
 }  // namespace
 
 size_t store_row_bytes(const StoreOptions& options, size_t elements) {
@@ -123,6 +128,10 @@ void SampleStore::visit(StateVisitor& visitor) {
   visitor.tensor("row_bytes", size);
   visitor.tensor("ids", ids);
   if (!ids.defined()) return;
+  expect_state(
+      size.defined() && size.scalar_type() == at::kLong && size.numel() == 1 && size.item<int64_t>() > 0,
+      "row_bytes");
+  expect_state(ids.scalar_type() == at::kLong && ids.dim() == 1, "ids");
   row_bytes_ = static_cast<size_t>(size.item<int64_t>());
   ids_.assign(ids.data_ptr<int64_t>(), ids.data_ptr<int64_t>() + ids.numel());
   slots_.clear();
@@ -131,7 +140,11 @@ void SampleStore::visit(StateVisitor& visitor) {
   at::Tensor rows = at::from_blob(
       memory_.bytes().data(), {static_cast<int64_t>(ids_.size()), static_cast<int64_t>(row_bytes_)}, at::kByte);
   visitor.tensor("rows", rows);
-  if (rows.data_ptr() != memory_.bytes().data()) std::memcpy(memory_.bytes().data(), rows.data_ptr(), rows.nbytes());
+  if (rows.data_ptr() == memory_.bytes().data()) return;
+  expect_state(rows.scalar_type() == at::kByte && rows.is_contiguous() &&
+                   rows.sizes().vec() == std::vector<int64_t>{ids.numel(), size.item<int64_t>()},
+               "rows");
+  std::memcpy(memory_.bytes().data(), rows.data_ptr(), rows.nbytes());
 }
 
 }  // namespace strait

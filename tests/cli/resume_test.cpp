@@ -36,7 +36,7 @@ threads = 1
 [pipeline]
 micro_batches = 2
 [compression]
-activations = { codec = "quant:4", feedback = "ef21" }
+activations = { codec = "quant:4,scope=sample", feedback = "ef21" }
 gradients = { codec = "topk:0.2", feedback = "ef" }
 )";
 

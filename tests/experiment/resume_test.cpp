@@ -83,9 +83,10 @@ class Resume : public testing::Test {
 };
 
 struct Scheme {
-  const char* codec;
-  const char* feedback;
+  std::string codec;
+  std::string feedback;
   int micro_batches;
+  std::vector<std::string> more = {};  ///< other keys
 };
 
 class ResumeBitForBit : public Resume, public testing::WithParamInterface<Scheme> {};
@@ -93,12 +94,13 @@ class ResumeBitForBit : public Resume, public testing::WithParamInterface<Scheme
 // 4 batches of training and 2 or, where activations are compressed, 4 of evaluation an epoch: stopping every
 // 5 batches meets the begin, the middle and the end of an epoch, and its evaluation.
 TEST_P(ResumeBitForBit, EqualsTheUndisturbedRun) {
-  const auto& [codec, feedback, micro_batches] = GetParam();
+  const auto& [codec, feedback, micro_batches, more] = GetParam();
   std::vector<std::string> keys = {fmt::format("pipeline.micro_batches={}", micro_batches)};
   for (const char* direction : {"activations", "gradients"}) {
     keys.push_back(fmt::format("compression.{}.codec=\"{}\"", direction, codec));
     keys.push_back(fmt::format("compression.{}.feedback={}", direction, feedback));
   }
+  keys.insert(keys.end(), more.begin(), more.end());
   const Config config = config_with(keys);
   EXPECT_EQ(run(config, "whole").status, RunStatus::done);
   EXPECT_GE(resume_to_the_end(config, "parts", 5), 3);
@@ -110,12 +112,23 @@ TEST_P(ResumeBitForBit, EqualsTheUndisturbedRun) {
   }
 }
 
+const std::vector<std::string> kAqSgd = {"compression.activations.feedback=aq-sgd"};
+
+std::vector<std::string> aq_sgd_in(const std::string& place, const std::string& format) {
+  return {kAqSgd[0], "compression.store.place=" + place, "compression.store.format=" + format};
+}
+
 INSTANTIATE_TEST_SUITE_P(Schemes, ResumeBitForBit,
                          testing::Values(Scheme{"none", "none", 1}, Scheme{"none", "none", 2},
                                          Scheme{"quant:4,rounding=stochastic", "none", 2},
                                          Scheme{"quant:4", "none", 1}, Scheme{"topk:0.2", "ef", 1},
                                          Scheme{"topk:0.2", "ef", 2}, Scheme{"topk:0.2", "ef21", 1},
-                                         Scheme{"quant:4", "ef21", 2}),
+                                         Scheme{"quant:4,scope=sample", "ef21", 2},
+                                         Scheme{"topk:0.2", "ef-mixed", 2},
+                                         Scheme{"topk:0.2", "none", 2, {"compression.reuse_indices=true"}},
+                                         Scheme{"topk:0.2", "none", 1, kAqSgd},
+                                         Scheme{"topk:0.2", "ef", 2, aq_sgd_in("file", "quant:8")},
+                                         Scheme{"quant:4", "none", 2, aq_sgd_in("file", "bf16")}),
                          [](const auto& info) { return "case" + std::to_string(info.index); });
 
 TEST_F(Resume, GoesOnAfterEveryBatchWhereItIsStopped) {

@@ -85,6 +85,12 @@ TEST(EpochMetrics, ReadBackFromJson) {
   metrics.lr = 0.01;
   metrics.seconds = 2.5;
   metrics.boundaries = sample_record().position.traffic;
+  metrics.boundaries[0].activation_diagnostics = {.messages = 3,
+                                                  .zeros = 0.5,
+                                                  .quantiles = {0, 1.5, 2.5, 7},
+                                                  .relative_error = 0.1,
+                                                  .cosine = {},
+                                                  .residual_norm = 0.25};
   EXPECT_EQ(to_json(epoch_metrics_of(to_json(metrics))), to_json(metrics));
   EXPECT_THROW(epoch_metrics_of(nlohmann::json::object()), nlohmann::json::exception);
 }
