@@ -47,6 +47,7 @@ struct Scheme {
   LinkOptions activations;
   LinkOptions gradients;
   bool reuse_indices = false;
+  std::string store = "memory";
 };
 
 Trainer make(const Scheme& scheme, int width) {
@@ -58,6 +59,7 @@ Trainer make(const Scheme& scheme, int width) {
   options.compression.activations = scheme.activations;
   options.compression.gradients = scheme.gradients;
   options.compression.reuse_indices = scheme.reuse_indices;
+  options.compression.store.place = scheme.store;
   options.cuts = scheme.cuts;
   return {make_model({"resnet18", width, scheme.cuts}, 10), options};
 }
@@ -112,7 +114,8 @@ int main(int argc, char** argv) {
                                {"ef", cuts, with("ef"), with("ef")},
                                {"ef21", cuts, with("ef21"), with("ef21")},
                                {"ef-mixed", cuts, with("ef-mixed"), with("ef-mixed")},
-                               {"aq-sgd", cuts, with("aq-sgd"), topk}}) {
+                               {"aq-sgd", cuts, with("aq-sgd"), topk},
+                               {"aq-sgd, file", cuts, with("aq-sgd"), topk, false, "file"}}) {
     compare(scheme, width, data);
   }
 }

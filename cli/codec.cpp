@@ -7,7 +7,9 @@
 #include "cli/codec_apply.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "strait/base/text.h"
 #include "strait/codecs/codec.h"
+#include "strait/links/link.h"
 
 namespace strait::cli {
 namespace {
@@ -47,10 +49,13 @@ void add_apply(CLI::App& codec, Action& action) {
   apply->add_option("--codec", options->codec, "Codec spec, for example quant:4")
       ->required()
       ->type_name("SPEC");
-  apply->add_option("--feedback", options->feedback, "Feedback scheme")
+  apply->add_option("--feedback", options->feedback, "Feedback scheme: " + list_of(link_names()))
       ->type_name("NAME")
       ->capture_default_str();
-  apply->add_option("--in", options->in, "float32 tensors named 0, 1, 2, ..., batch first")
+  apply
+      ->add_option(
+          "--in", options->in,
+          "float32 tensors named 0, 1, 2, ..., batch first; for aq-sgd also int64 tensors ids.0, ids.1, ...")
       ->required()
       ->type_name("FILE.safetensors");
   apply->add_option("--out", options->out, "What the receiver sees, under the same names")
