@@ -17,8 +17,9 @@ constexpr const char* kFinished = "the run has finished all its epochs already";
 
 /// Keys that a run may change on its way. Other cuts are for the feedback state to refuse.
 bool may_change(const std::string& key) {
-  constexpr std::array kKeys = {"name",         "data.root",    "train.threads",
-                                "train.device", "train.epochs", "model.cuts"};
+  constexpr std::array kKeys = {
+      "name",         "data.root",  "train.threads",           "train.device",
+      "train.epochs", "model.cuts", "compression.store.place", "compression.store.folder"};
   return std::ranges::find(kKeys, key) != kKeys.end() || key.starts_with("pipeline.") ||
          key.starts_with("checkpoint.");
 }
