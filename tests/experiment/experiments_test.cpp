@@ -123,6 +123,7 @@ TEST(Experiments, FollowTheProtocols) {
   small.data.train_limit = 10000;
   small.train.epochs = 6;
   small.train.optimizer.lr = 0.05;
+  small.compression.diagnostics = 25;
   EXPECT_EQ(load_config("experiments/small/resnet18.toml"), small);
 }
 
