@@ -121,7 +121,8 @@ std::string type_name(const at::Tensor& tensor) {
 }
 
 /// The message's position that a tensor is named for: `N` or, with the prefix, `ids.N`.
-size_t position_of(const std::string& name, const std::string& prefix, size_t messages, const std::string& path) {
+size_t position_of(const std::string& name, const std::string& prefix, size_t messages,
+                   const std::string& path) {
   for (size_t position = 0; position < messages; ++position) {
     if (prefix + std::to_string(position) == name) return position;
   }
@@ -141,8 +142,9 @@ void check_message(const std::string& name, const at::Tensor& x, const std::stri
 std::vector<int64_t> ids_of(const std::string& name, const at::Tensor& ids, const at::Tensor& x,
                             const std::string& path) {
   if (ids.scalar_type() != at::kLong || ids.dim() != 1 || ids.size(0) != x.size(0)) {
-    throw InputError("{}: tensor \"{}\": expected int64 of length {}, found {} of {} dimensions and {} elements",
-                     path, name, x.size(0), type_name(ids), ids.dim(), ids.numel());
+    throw InputError(
+        "{}: tensor \"{}\": expected int64 of length {}, found {} of {} dimensions and {} elements", path, name,
+        x.size(0), type_name(ids), ids.dim(), ids.numel());
   }
   return {ids.data_ptr<int64_t>(), ids.data_ptr<int64_t>() + ids.numel()};
 }
@@ -167,8 +169,9 @@ std::vector<Message> messages_of(const TensorFile& file, const std::string& path
   }
   for (size_t i = 0; needs_ids && i < messages.size(); ++i) {
     if (messages[i].ids.size() == static_cast<size_t>(messages[i].x.size(0))) continue;
-    throw InputError("{}: tensor \"ids.{}\": expected int64 of length {}, the samples of message {}, found none",
-                     path, i, messages[i].x.size(0), i);
+    throw InputError(
+        "{}: tensor \"ids.{}\": expected int64 of length {}, the samples of message {}, found none", path, i,
+        messages[i].x.size(0), i);
   }
   return messages;
 }

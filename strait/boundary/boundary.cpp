@@ -41,8 +41,8 @@ class Prefixed : public StateVisitor {
 Boundary::Boundary(std::string boundary_name, uint16_t index, const CompressionOptions& options, Local local)
     : name(std::move(boundary_name)) {
   const auto spec = [&](Direction direction, std::shared_ptr<const Link> link) {
-    return ChannelSpec{name,         index, direction, std::move(link), options.evaluation == "frozen",
-                       options.diagnostics};
+    return ChannelSpec{
+        name, index, direction, std::move(link), options.evaluation == "frozen", options.diagnostics};
   };
   const ChannelSpec activation = spec(Direction::activation, link_of(options.activations, options.store));
   const ChannelSpec gradient =

@@ -46,7 +46,7 @@ class DiagnosticsRecorder {
     uint64_t messages = 0;
     uint64_t elements = 0;
     uint64_t zeros = 0;
-    double message = 0;   ///< squared norms
+    double message = 0;  ///< squared norms
     double error = 0;
     double residual = 0;
     bool has_residual = false;

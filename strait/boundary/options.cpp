@@ -17,8 +17,8 @@ void check_link(const std::string& key, const LinkOptions& link, int micro_batch
   }
   if (has_batch_state(link) && micro_batches > 1 && !codec->is_row_wise()) {
     throw InputError(
-        "compression.{}: feedback \"{}\" with {} micro-batches expects a codec of scope sample, found \"{}\"", key,
-        link.feedback, micro_batches, link.codec);
+        "compression.{}: feedback \"{}\" with {} micro-batches expects a codec of scope sample, found \"{}\"",
+        key, link.feedback, micro_batches, link.codec);
   }
 }
 

@@ -68,7 +68,8 @@ void StoreBudget::check_fits(uint64_t free_bytes) const {
   if (options_.place == "memory") advice.emplace_back("compression.store.place = \"file\"");
   for (const char* format : {"bf16", "quant:8"}) {
     if (bytes_in(format) < bytes() && bytes_in(format) <= free_bytes) {
-      advice.push_back(fmt::format("compression.store.format = \"{}\" ({})", format, size_text(bytes_in(format))));
+      advice.push_back(
+          fmt::format("compression.store.format = \"{}\" ({})", format, size_text(bytes_in(format))));
     }
   }
   if (options_.place == "file") advice.emplace_back("another compression.store.folder");

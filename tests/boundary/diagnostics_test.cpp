@@ -72,7 +72,8 @@ TEST(Diagnostics, MicroBatchesAreComparedRowByRow) {
 /// What a sender measures over a few messages of a link.
 Diagnostics measured(const std::string& feedback) {
   at::manual_seed(2);
-  ChannelSpec spec{.boundary_name = "layer1", .link = make_link(feedback, make_codec("topk:0.25")), .diagnostics = 1};
+  ChannelSpec spec{
+      .boundary_name = "layer1", .link = make_link(feedback, make_codec("topk:0.25")), .diagnostics = 1};
   Sender sender(spec);
   Receiver receiver(spec);
   double error = 0;

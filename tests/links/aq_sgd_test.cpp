@@ -173,7 +173,8 @@ TEST(SampleStore, AFolderThatCannotHoldAFileIsNamed) {
     SampleStore store({"file", "fp32", (dir / "file" / "below").string()});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_TRUE(std::string(error.what()).starts_with((dir / "file" / "below").string() + ": cannot hold a file"))
+    EXPECT_TRUE(
+        std::string(error.what()).starts_with((dir / "file" / "below").string() + ": cannot hold a file"))
         << error.what();
   }
 }

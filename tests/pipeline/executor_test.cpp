@@ -213,8 +213,8 @@ struct Scheme {
   }
 };
 
-const std::vector<Scheme> kSchemes = {{"ef", "ef"},         {"ef21", "ef21"},       {"ef-mixed", "ef-mixed"},
-                                      {"aq-sgd", "none"},   {"none", "none", true}, {"ef21", "none", true},
+const std::vector<Scheme> kSchemes = {{"ef", "ef"},          {"ef21", "ef21"},       {"ef-mixed", "ef-mixed"},
+                                      {"aq-sgd", "none"},    {"none", "none", true}, {"ef21", "none", true},
                                       {"aq-sgd", "ef-mixed"}};
 
 std::vector<at::Tensor> gradients_of(const Scheme& scheme, const PipelineOptions& pipeline) {
@@ -231,7 +231,8 @@ std::vector<at::Tensor> gradients_of(const Scheme& scheme, const PipelineOptions
 TEST(Executor, EverySchemeGivesTheSameBitsUnderEverySchedule) {
   for (const Scheme& scheme : kSchemes) {
     for (const int micro_batches : {1, 4}) {
-      expect_equal(gradients_of(scheme, {"gpipe", micro_batches}), gradients_of(scheme, {"1f1b", micro_batches}));
+      expect_equal(gradients_of(scheme, {"gpipe", micro_batches}),
+                   gradients_of(scheme, {"1f1b", micro_batches}));
     }
   }
 }
