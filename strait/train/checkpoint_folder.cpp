@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
@@ -63,7 +64,7 @@ std::vector<CheckpointFolder::Entry> CheckpointFolder::entries() const {
   for (const auto& folder : folders_in(path_)) {
     if (const auto entry = entry_of(folder.filename().string())) found.push_back(*entry);
   }
-  std::ranges::sort(found);
+  std::ranges::sort(found, {}, [](const Entry& entry) { return std::pair(entry.epoch, entry.batches); });
   return found;
 }
 

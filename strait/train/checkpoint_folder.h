@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -23,7 +22,7 @@ class CheckpointFolder {
     int64_t batches = 0;
 
     std::string name() const;
-    auto operator<=>(const Entry&) const = default;
+    bool operator==(const Entry&) const = default;
   };
 
   /// Makes nothing yet.
