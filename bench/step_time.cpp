@@ -5,8 +5,10 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "strait/models/model.h"
@@ -36,9 +38,11 @@ class OneBatch : public Dataset {
   at::Tensor targets_;
 };
 
-struct Seconds : TrainObserver {
-  void on_epoch(const EpochMetrics& metrics) override { all.push_back(metrics.seconds / kSteps); }
-  std::vector<double> all;
+/// Stops training after one epoch, where the next call goes on.
+struct OneEpoch : TrainObserver {
+  void on_epoch(const EpochMetrics& metrics) override { step_seconds = metrics.seconds / kSteps; }
+  bool should_stop() override { return step_seconds.has_value(); }
+  std::optional<double> step_seconds;
 };
 
 struct Scheme {
@@ -54,7 +58,7 @@ Trainer make(const Scheme& scheme, int width) {
   torch::manual_seed(1);
   TrainerOptions options;
   options.batch_size = kBatch;
-  options.train.epochs = 1;
+  options.train.epochs = kRounds + 2;
   options.train.optimizer.lr = 1e-6;  // the numbers must stay tame, not get better
   options.compression.activations = scheme.activations;
   options.compression.gradients = scheme.gradients;
@@ -65,9 +69,9 @@ Trainer make(const Scheme& scheme, int width) {
 }
 
 double step_seconds(Trainer& trainer, const DataSplits& data) {
-  Seconds seconds;
-  trainer.train(data, seconds);
-  return seconds.all.front();
+  OneEpoch epoch;
+  trainer.train(data, epoch);
+  return epoch.step_seconds.value();
 }
 
 double median(std::vector<double> values) {
@@ -91,6 +95,7 @@ void compare(const Scheme& scheme, int width, const DataSplits& data) {
   }
   fmt::print("{:<14} {:>12.1f} {:>14.1f} {:>10.3f}\n", scheme.name, 1e3 * median(whole_times),
              1e3 * median(split_times), median(ratios));
+  std::fflush(stdout);
 }
 
 }  // namespace
