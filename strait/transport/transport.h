@@ -21,6 +21,13 @@ class Tag {
                  "boundary {} or micro-batch {} does not fit into a tag", boundary, micro_batch);
   }
 
+  uint32_t boundary() const { return (value_ >> 20) & (kBoundaries - 1); }
+  Direction direction() const { return static_cast<Direction>(value_ >> 30); }
+  uint32_t micro_batch() const { return value_ & (kMicroBatches - 1); }
+
+  /// Whether the other one crosses the same boundary the same way.
+  bool is_same_channel(const Tag& other) const { return value_ >> 20 == other.value_ >> 20; }
+
   int32_t value() const { return static_cast<int32_t>(value_); }
   bool operator==(const Tag& other) const { return value_ == other.value_; }
   bool operator<(const Tag& other) const { return value_ < other.value_; }
@@ -29,16 +36,24 @@ class Tag {
   uint32_t value_;
 };
 
-/// Carries sealed frames between stages. Messages of one tag arrive in the order in which they were sent.
+/// Carries sealed frames between stages. Messages of one tag arrive in the order in which they were sent. One
+/// thread may send while another expects and receives.
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  /// Hands the message over; does not wait for the receiver.
+  /// Hands the message over; does not wait for the receiver, unless it is far behind.
   virtual void send(Tag tag, Buffer message) = 0;
 
-  /// The next message of that tag, at most `bound` bytes. Throws WireError when none comes.
+  /// Says that a message of that tag, at most `bound` bytes, will be asked for.
+  virtual void expect(Tag /*tag*/, size_t /*bound*/) {}
+
+  /// The next message of that tag, at most `bound` bytes. Throws WireError for one that is not a frame, and
+  /// Error when none comes.
   virtual Buffer receive(Tag tag, size_t bound) = 0;
+
+  /// Waits until all messages that were sent have gone.
+  virtual void drain() {}
 
   /// Whether frames need a checksum on their way.
   virtual FrameCheck frame_check() const { return FrameCheck::verify; }

@@ -12,6 +12,8 @@ namespace strait {
 namespace {
 
 constexpr size_t kChecksumOffset = 40;
+constexpr size_t kPayloadSizeOffset = kChecksumOffset - sizeof(uint64_t);
+constexpr uint32_t kStops = 1;  // the one flag
 constexpr size_t kReservedOffset = kChecksumOffset + sizeof(uint64_t);
 
 /// XXH3-64 of the payload, seeded with XXH3-64 of the header's fields: one pass, and a change in either
@@ -28,7 +30,7 @@ void put_fields(ByteWriter& out, const FrameHeader& header) {
   out.put(header.boundary);
   out.put(static_cast<uint32_t>(header.direction));
   out.put(header.micro_batch);
-  out.put(uint32_t{0});
+  out.put(header.stops ? kStops : 0U);
   out.put(header.sequence);
   out.put(header.payload_size);
 }
@@ -70,12 +72,13 @@ Frame parse_frame(std::span<const std::byte> bytes, FrameCheck check) {
   if (direction > 1) throw WireError("frame has direction {}, expected 0 or 1", direction);
   header.direction = static_cast<Direction>(direction);
   header.micro_batch = in.get<uint32_t>();
-  const auto reserved = in.get<uint32_t>();
+  const auto flags = in.get<uint32_t>();
+  header.stops = (flags & kStops) != 0;
   header.sequence = in.get<uint64_t>();
   header.payload_size = in.get<uint64_t>();
   const auto sum = in.get<uint64_t>();
   const auto tail = bytes.subspan(kReservedOffset, kFrameHeaderSize - kReservedOffset);
-  if (reserved != 0 || std::ranges::any_of(tail, [](std::byte b) { return b != std::byte{0}; })) {
+  if ((flags & ~kStops) != 0 || std::ranges::any_of(tail, [](std::byte b) { return b != std::byte{0}; })) {
     throw WireError("reserved bytes of the frame header are not zero");
   }
   const auto payload = bytes.subspan(kFrameHeaderSize);
@@ -86,6 +89,18 @@ Frame parse_frame(std::span<const std::byte> bytes, FrameCheck check) {
     throw WireError("frame checksum does not match");
   }
   return {header, payload};
+}
+
+size_t frame_size(std::span<const std::byte> space) {
+  ByteReader in(space);
+  if (in.get<uint32_t>() != kFrameMagic) throw WireError("what came does not begin as a frame");
+  ByteReader size(space.subspan(kPayloadSizeOffset));
+  const auto payload = size.get<uint64_t>();
+  if (space.size() < kFrameHeaderSize || payload > space.size() - kFrameHeaderSize) {
+    throw WireError("frame announces {} payload bytes where at most {} fit", payload,
+                    space.size() - std::min(space.size(), kFrameHeaderSize));
+  }
+  return kFrameHeaderSize + payload;
 }
 
 void expect_header(const FrameHeader& got, const FrameHeader& expected) {

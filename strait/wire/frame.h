@@ -28,6 +28,7 @@ struct FrameHeader {
   uint16_t boundary = 0;
   Direction direction = Direction::activation;
   uint32_t micro_batch = 0;
+  bool stops = false;     ///< the sender asks to stop after this step (gradients), or does so (activations)
   uint64_t sequence = 0;  ///< messages sent before this one over the same boundary and direction
   uint64_t payload_size = 0;
 
@@ -50,8 +51,12 @@ struct Frame {
 /// Checks magic, version, reserved bytes, direction, length and checksum; throws WireError.
 Frame parse_frame(std::span<const std::byte> bytes, FrameCheck check = FrameCheck::verify);
 
+/// The size of the frame at the begin of a larger space, as its header says. Throws WireError when that is not
+/// a header or the space is too small.
+size_t frame_size(std::span<const std::byte> space);
+
 /// Throws WireError that names the first field in which the header differs from what the receiver's
-/// own configuration says. payload_size is not compared.
+/// own configuration says. payload_size and stops are not compared.
 void expect_header(const FrameHeader& got, const FrameHeader& expected);
 
 }  // namespace strait

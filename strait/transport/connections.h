@@ -1,0 +1,45 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "strait/transport/meeting.h"
+
+namespace strait {
+
+/// A rank's connections to all others, over Gloo. Threads may share it.
+class Connections {
+ public:
+  /// Connects through the meeting's store. Throws Error when that fails.
+  Connections(const Membership& membership, std::chrono::milliseconds timeout, std::unique_ptr<Meeting> meeting);
+  ~Connections();
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
+
+  int rank() const { return rank_; }
+  c10d::ProcessGroupGloo& gloo() const;
+
+  /// Begin an operation, and wait for it. When that fails, throw an Error that says `where`, which peer (-1: any)
+  /// and why, which may be what a rank left word of; NumericError where training diverged there.
+  void begin(const std::string& where, int peer, const std::function<void()>& operation) const;
+  void wait(const std::string& where, int peer, c10d::Work& work) const;
+
+  /// Leaves word and closes all connections, which ends every wait on this rank and on its peers.
+  void fail(const Failure& failure);
+
+ private:
+  class Gloo;
+  [[noreturn]] void explain(const std::string& where, int peer, const std::string& message) const;
+
+  int rank_;
+  std::chrono::milliseconds timeout_;
+  std::unique_ptr<Meeting> meeting_;
+  c10::intrusive_ptr<Gloo> gloo_;
+};
+
+}  // namespace strait

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "strait/base/error.h"
+#include "strait/transport/transport.h"
+
+namespace strait {
+
+/// Why a rank ends, for the others to hear.
+struct Failure {
+  int rank = 0;
+  bool diverged = false;  ///< training did, as opposed to something that broke
+  std::string reason;
+};
+
+/// The processes that train together, as one of them sees them. All members are collective: every rank calls
+/// them in the same order. They throw Error that names the peer when one does not answer within the timeout or
+/// is gone, and NumericError when that is because training diverged there.
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// What each rank gave, in the order of ranks.
+  virtual std::vector<std::string> gather(const std::string& mine) = 0;
+
+  /// A contiguous tensor in host memory, its bytes as they are, from one rank to another. `what` says in an
+  /// error what it is.
+  virtual void send(const at::Tensor& tensor, int to, const std::string& what) = 0;
+  virtual void receive(at::Tensor& tensor, int from, const std::string& what) = 0;
+
+  /// The transport over boundaries: boundary `b` leads to the rank peers[b] (-1: none of this rank's), and is
+  /// called names[b]. The group must outlive it.
+  virtual std::unique_ptr<Transport> make_transport(std::vector<int> peers, std::vector<std::string> names) = 0;
+
+  /// Not collective: tells the others why this rank ends, and breaks the connections to them.
+  virtual void fail(const Failure& failure) = 0;
+};
+
+/// One process by itself.
+class Alone : public Group {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::vector<std::string> gather(const std::string& mine) override { return {mine}; }
+  void send(const at::Tensor& tensor, int to, const std::string& what) override;
+  void receive(at::Tensor& tensor, int from, const std::string& what) override;
+  std::unique_ptr<Transport> make_transport(std::vector<int> peers, std::vector<std::string> names) override;
+  void fail(const Failure& /*failure*/) override {}
+};
+
+/// Runs `work` on every rank. When it throws on any of them, it throws on all: there what it threw, elsewhere
+/// Error with the rank and the reason. So that no rank waits for one that has given up in order.
+void together(Group& group, const std::function<void()>& work);
+
+}  // namespace strait

@@ -1,0 +1,149 @@
+#include "strait/transport/meeting.h"
+
+#include <algorithm>
+#include <future>
+#include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "strait/base/clock.h"
+#include "strait/base/text.h"
+
+namespace strait {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* kFailureKey = "failure";
+constexpr const char* kReadKey = "read";  // counts hellos read and words left
+constexpr milliseconds kPoll(20);
+constexpr milliseconds kWordLimit(2000);    // how long a rank looks for the reason of a broken connection
+constexpr milliseconds kLingerLimit(5000);  // how long the store outlives a failure for the others to read it
+
+std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
+
+/// The first line of what LibTorch says.
+std::string first_line(const std::exception& error) {
+  const std::string message = error.what();
+  return message.substr(0, message.find('\n'));
+}
+
+std::string to_text(const Failure& failure) {
+  return fmt::format("{} {} {}", failure.rank, failure.diverged ? 1 : 0, failure.reason);
+}
+
+std::optional<Failure> failure_of(const std::string& text) {
+  Failure failure;
+  int diverged = 0;
+  int used = 0;
+  if (std::sscanf(text.c_str(), "%d %d %n", &failure.rank, &diverged, &used) != 2) return std::nullopt;
+  failure.diverged = diverged == 1;
+  failure.reason = text.substr(static_cast<size_t>(used));
+  return failure;
+}
+
+/// Runs `work` beside this thread and gives up on it after the limit: a store whose host has gone may never
+/// answer, and nothing then ends the call.
+template <class Result>
+std::optional<Result> within(milliseconds limit, std::function<Result()> work) {
+  const auto promise = std::make_shared<std::promise<Result>>();
+  auto result = promise->get_future();
+  std::thread([promise, work = std::move(work)] {
+    try {
+      promise->set_value(work());
+    } catch (const std::exception&) {
+      promise->set_exception(std::current_exception());
+    }
+  }).detach();
+  if (result.wait_for(limit) != std::future_status::ready) return std::nullopt;
+  try {
+    return result.get();
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Meeting::Meeting(Membership membership, milliseconds timeout)
+    : membership_(std::move(membership)), timeout_(timeout) {
+  open_store();
+  if (store_->add(fmt::format("taken/{}", membership_.rank), 1) != 1) {
+    throw InputError("rank {}: another process has taken this rank of the group at {}:{}", membership_.rank,
+                     membership_.master_address, membership_.master_port);
+  }
+}
+
+void Meeting::open_store() {
+  c10d::TCPStoreOptions options;
+  options.port = membership_.master_port;
+  options.isServer = membership_.rank == 0 && !membership_.launcher_serves_store;
+  options.waitWorkers = false;
+  options.timeout = timeout_;
+  try {
+    const auto store = c10::make_intrusive<c10d::TCPStore>(membership_.master_address, options);
+    store_ = c10::make_intrusive<c10d::PrefixStore>("strait/" + membership_.attempt, store);
+  } catch (const std::exception& error) {
+    const std::string place =
+        fmt::format("{}:{} (MASTER_ADDR:MASTER_PORT)", membership_.master_address, membership_.master_port);
+    if (options.isServer) throw Error("rank 0 cannot listen at {}: {}", place, first_line(error));
+    throw Error("rank {}: nothing answers at {}, where rank 0 should be: {}", membership_.rank, place,
+                first_line(error));
+  }
+}
+
+std::vector<std::string> Meeting::exchange(const std::string& hello) {
+  store_->set(hello_key(membership_.rank), bytes_of(hello));
+  const Stopwatch watch;
+  std::vector<std::string> hellos;
+  for (int rank = 0; rank < membership_.size; ++rank) {
+    const auto left = timeout_ - milliseconds(static_cast<int64_t>(1e3 * watch.seconds()));
+    try {
+      store_->wait({hello_key(rank)}, std::max(left, kPoll));
+    } catch (const std::exception&) {
+      std::vector<std::string> missing;
+      for (int other = rank; other < membership_.size; ++other) {
+        if (!store_->check({hello_key(other)})) missing.push_back(std::to_string(other));
+      }
+      throw Error("rank {}: of {} ranks these did not come within {} s: {}", membership_.rank, membership_.size,
+                  timeout_.count() / 1000, list_of(missing));
+    }
+    hellos.push_back(text_of(store_->get(hello_key(rank))));
+  }
+  store_->add(kReadKey, 1);
+  return hellos;
+}
+
+void Meeting::leave_word(const Failure& failure) {
+  within<bool>(kWordLimit, [store = store_, text = to_text(failure)] {
+    if (!store->check({kFailureKey})) store->set(kFailureKey, bytes_of(text));
+    store->add(kReadKey, 1);
+    return true;
+  });
+}
+
+std::optional<Failure> Meeting::word() {
+  const auto text = within<std::string>(kWordLimit, [store = store_] {
+    const Stopwatch watch;
+    while (!store->check({kFailureKey}) && watch.seconds() * 1e3 < kWordLimit.count() / 2) {
+      std::this_thread::sleep_for(kPoll);
+    }
+    return store->check({kFailureKey}) ? text_of(store->get(kFailureKey)) : std::string();
+  });
+  return text ? failure_of(*text) : std::nullopt;
+}
+
+void Meeting::linger(bool after_failure) {
+  if (membership_.rank != 0 || membership_.launcher_serves_store) return;
+  within<bool>(kLingerLimit, [store = store_, count = (after_failure ? 2 : 1) * membership_.size] {
+    const Stopwatch watch;
+    while (store->add(kReadKey, 0) < count && watch.seconds() * 1e3 < kLingerLimit.count()) {
+      std::this_thread::sleep_for(kPoll);
+    }
+    return true;
+  });
+}
+
+}  // namespace strait
