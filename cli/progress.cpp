@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -38,9 +39,10 @@ void Progress::on_batch(int epoch, const char* phase, int64_t done, int64_t tota
   const double rate = static_cast<double>(done) / std::max(pass_.seconds(), 1e-9);
   const auto filled = static_cast<size_t>(kBarWidth * done / std::max<int64_t>(total, 1));
   const std::string place = epoch < 0 ? "" : fmt::format("epoch {}/{} ", epoch + 1, epochs_);
-  fmt::print(stderr, "\r\x1b[K{}{}{:<5} [{:<{}}] {}/{}  {:.0f} samples/s  {} left  loss {:.4f}", label_, place,
-             phase, std::string(filled, '#'), kBarWidth, done, total, rate,
-             clock_time(static_cast<double>(total - done) / rate), mean_loss);
+  const std::string loss = std::isnan(mean_loss) ? "" : fmt::format("  loss {:.4f}", mean_loss);
+  fmt::print(stderr, "\r\x1b[K{}{}{:<5} [{:<{}}] {}/{}  {:.0f} samples/s  {} left{}", label_, place, phase,
+             std::string(filled, '#'), kBarWidth, done, total, rate,
+             clock_time(static_cast<double>(total - done) / rate), loss);
   std::fflush(stderr);
   bar_shown_ = true;
   since_drawn_ = Stopwatch();

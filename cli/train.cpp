@@ -7,6 +7,8 @@
 #include "cli/progress.h"
 #include "cli/stop_signal.h"
 #include "cli/verbs.h"
+#include "strait/base/files.h"
+#include "strait/experiment/handshake.h"
 #include "strait/experiment/run.h"
 
 namespace strait::cli {
@@ -18,19 +20,49 @@ struct TrainFlags {
   std::string out;
   bool overwrite = false;
   bool resume = false;
+  std::string trace;
 };
+
+/// On the processes but the first: says nothing, and passes a stop signal on.
+class Quiet : public TrainObserver {
+ public:
+  bool should_stop() override { return stop_requested(); }
+};
+
+/// Writes the events of all processes into one file.
+void write_trace(const Trace& trace, const std::string& path, Group& group) {
+  const auto events = group.gather(trace.events_json(group.rank()));
+  together(group, [&] {
+    if (group.rank() == 0) replace_file(path, trace_file(events));
+  });
+}
+
+RunOutcome train_in(std::shared_ptr<Group> group, const TrainFlags& flags, const Config& config,
+                    const std::string& out) {
+  const Start start = flags.resume ? Start::resume : flags.overwrite ? Start::replace : Start::fresh;
+  const auto trace = flags.trace.empty() ? nullptr : std::make_unique<Trace>();
+  RunOutcome outcome;
+  if (group->rank() == 0) {
+    Progress progress("", config.train.epochs);
+    outcome = run_experiment(config, out, start, progress, group, trace.get());
+  } else {
+    Quiet quiet;
+    outcome = run_experiment(config, out, start, quiet, group, trace.get());
+  }
+  if (trace && outcome.status != RunStatus::diverged) write_trace(*trace, flags.trace, *group);
+  return outcome;
+}
 
 int run_train(const TrainFlags& flags) {
   const Config config = load_config(flags.config, flags.overrides);
   const std::string out = flags.out.empty() ? "runs/" + config.name : flags.out;
+  const auto membership = membership_of_process();
   catch_stop_signals();
-  RunOutcome outcome;
-  {
-    Progress progress("", config.train.epochs);
-    const Start start = flags.resume ? Start::resume : flags.overwrite ? Start::replace : Start::fresh;
-    outcome = run_experiment(config, out, start, progress);
+  if (!membership || membership->size == 1) {
+    return report_outcome(train_in(std::make_shared<Alone>(), flags, config, out), out);
   }
-  return report_outcome(outcome, out);
+  const auto group = join_training(config, *membership);
+  return report_outcome(train_in(group, flags, config, out), out, membership->rank);
 }
 
 }  // namespace
@@ -50,6 +82,13 @@ void add_train(CLI::App& app, Action& action) {
           "Go on from the folder's newest checkpoint, to the same bits as without the interruption; start "
           "from the beginning where there is none")
       ->excludes(overwrite);
+  train
+      ->add_option("--trace", flags->trace,
+                   "Write what every process did when, as Chrome trace JSON for ui.perfetto.dev")
+      ->type_name("FILE");
+  train->footer(
+      "\nWith the variables of torchrun, Open MPI or Slurm set, this process trains one stage of several; see\n"
+      "`strait launch --help` and docs/distributed.md.");
   train->callback([&action, flags] { action = [flags] { return run_train(*flags); }; });
 }
 

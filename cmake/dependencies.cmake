@@ -1,6 +1,7 @@
 # Debian's packages (scripts/setup installs them). Another LibTorch is found through CMAKE_PREFIX_PATH.
 
 find_package(Torch 1.13 REQUIRED)
+find_package(Gloo REQUIRED)  # the one that LibTorch was built with
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)

@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 
 #include "strait/base/error.h"
 
@@ -17,17 +19,35 @@ namespace {
 
 constexpr int kCannotStart = 127;  // as the shell has it
 
+/// This program's variables but for those that the assignments set, and these; as execve() takes them.
+std::vector<char*> environment_with(const std::vector<std::string>& assignments) {
+  const auto sets = [](const std::string& assignment, std::string_view variable) {
+    return variable.starts_with(std::string_view(assignment).substr(0, assignment.find('=') + 1));
+  };
+  std::vector<char*> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (std::ranges::none_of(assignments, [&](const auto& a) { return sets(a, *variable); })) {
+      all.push_back(*variable);
+    }
+  }
+  for (const auto& assignment : assignments) all.push_back(const_cast<char*>(assignment.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
 /// What the new process needs, made before fork(): between fork() and exec() nothing may be allocated.
 struct Preparation {
   explicit Preparation(const Child::Command& command) : output(command.output.c_str()) {
     for (const auto& word : command.words) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
+    environment = environment_with(command.environment);
     CPU_ZERO(&cores);
     for (const int core : command.cores) CPU_SET(core, &cores);
   }
 
   const char* output;
   std::vector<char*> words;
+  std::vector<char*> environment;
   cpu_set_t cores{};
   pid_t parent = getpid();
 };
@@ -69,7 +89,7 @@ bool redirect(int target, const char* path, int flags) {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
   blocked.unblock();
-  if (ready) execv(to.words[0], to.words.data());
+  if (ready) execve(to.words[0], to.words.data(), to.environment.data());
   _exit(kCannotStart);
 }
 

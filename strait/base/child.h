@@ -19,6 +19,7 @@ class Child {
     std::vector<std::string> words;  ///< the program's path, then its arguments
     std::filesystem::path output;    ///< gets standard output and error at its end; made where missing
     std::vector<int> cores;          ///< those it may run on; at least one
+    std::vector<std::string> environment = {};  ///< NAME=VALUE, on top of this program's
   };
 
   /// How it ended: with an exit status, or by a signal.

@@ -19,27 +19,48 @@ const Link& link_for(const ChannelSpec& spec, const OtherLinks& others, MessageM
   return mode.training || spec.frozen_evaluation ? *spec.link : *others.bare;
 }
 
-FrameHeader header_for(const ChannelSpec& spec, const Link& link, const MessageContext& context,
+FrameHeader header_for(const ChannelSpec& spec, const Link& link, const MessageContext& context, bool stops,
                        uint64_t sequence) {
   return {.codec = link.codec().id(),
           .link = link.id(),
           .boundary = spec.boundary,
           .direction = spec.direction,
           .micro_batch = context.micro_batch,
+          .stops = stops,
           .sequence = sequence,
           .payload_size = 0};
 }
 
 /// Adds what the channel itself knows to what the executor says of a message.
-MessageContext complete(MessageContext context, const ChannelSpec& spec, MessageMode mode) {
+MessageContext complete(MessageContext context, const ChannelSpec& spec) {
   context.boundary = spec.boundary;
   context.direction = spec.direction;
-  if (spec.kept && mode.training && mode.compressed) {
-    IndexSet& kept = (*spec.kept)[context.micro_batch];
-    context.kept = &kept;
-  }
   return context;
 }
+
+/// The positions that a message keeps, on their way from an activation to the gradient that reuses them.
+class KeptPositions {
+ public:
+  KeptPositions(const ChannelSpec& spec, MessageMode mode, MessageContext& context)
+      : memory_(mode.training && mode.compressed ? spec.kept.get() : nullptr),
+        micro_batch_(context.micro_batch),
+        activation_(spec.direction == Direction::activation) {
+    if (memory_ == nullptr) return;
+    if (!activation_) kept_ = memory_->take(micro_batch_);
+    context.kept = &kept_;
+  }
+
+  /// To be called once the message is done.
+  void keep() {
+    if (memory_ != nullptr && activation_) memory_->keep(micro_batch_, std::move(kept_));
+  }
+
+ private:
+  IndexMemory* memory_;
+  uint32_t micro_batch_;
+  bool activation_;
+  IndexSet kept_;
+};
 
 }  // namespace
 
@@ -66,7 +87,8 @@ Sender::Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder)
 
 Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode mode, FrameCheck check) {
   const Stopwatch watch;
-  context = complete(context, spec_, mode);
+  context = complete(context, spec_);
+  KeptPositions kept(spec_, mode, context);
   MessageTrace trace;
   if (mode.training && diagnostics_.measures(context)) context.trace = &trace;
   const Link& link = link_for(spec_, others_, mode);
@@ -84,8 +106,9 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
   }
+  kept.keep();
   frame.resize(kFrameHeaderSize + out.used());
-  seal_frame(frame.bytes(), header_for(spec_, link, context, sequence_++), check);
+  seal_frame(frame.bytes(), header_for(spec_, link, context, mode.stops, sequence_++), check);
   if (mode.training) {
     traffic_.messages += 1;
     traffic_.raw_bytes += static_cast<uint64_t>(x.numel()) * sizeof(float);
@@ -113,11 +136,12 @@ size_t Receiver::frame_bound(const MessageMeta& meta) const {
 at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
                             FrameCheck check) {
   const Stopwatch watch;
-  context = complete(context, spec_, mode);
+  context = complete(context, spec_);
+  KeptPositions kept(spec_, mode, context);
   try {
     const auto owned = std::make_shared<Buffer>(std::move(frame));
     const Frame parsed = parse_frame(owned->bytes(), check);
-    expect_header(parsed.header, header_for(spec_, link_for(spec_, others_, mode), context, sequence_));
+    expect_header(parsed.header, header_for(spec_, link_for(spec_, others_, mode), context, false, sequence_));
     ByteReader in(parsed.payload, owned);
     at::Tensor x;
     if (!mode.compressed) {
@@ -127,6 +151,8 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     } else {
       x = (spec_.frozen_evaluation ? *decoder_ : *bare_).decode_frozen(in, meta, context);
     }
+    kept.keep();
+    peer_stops_ = parsed.header.stops;
     sequence_ += 1;
     if (mode.training) traffic_.decode_seconds += watch.seconds();
     return x;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "strait/boundary/diagnostics.h"
@@ -15,6 +16,7 @@ namespace strait {
 struct MessageMode {
   bool training = true;
   bool compressed = true;
+  bool stops = false;  ///< sent along, see FrameHeader
 };
 
 /// What crossed one direction of one boundary in training.
@@ -34,8 +36,23 @@ struct Traffic {
 };
 
 /// On one side of a boundary: the positions that the activations of each micro-batch kept, for the gradients
-/// that reuse them.
-using IndexMemory = std::map<uint32_t, IndexSet>;
+/// that reuse them. One thread may send while another receives.
+class IndexMemory {
+ public:
+  void keep(uint32_t micro_batch, IndexSet kept) {
+    const std::scoped_lock lock(mutex_);
+    sets_[micro_batch] = std::move(kept);
+  }
+  IndexSet take(uint32_t micro_batch) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = sets_.extract(micro_batch);
+    return found.empty() ? IndexSet{} : std::move(found.mapped());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<uint32_t, IndexSet> sets_;
+};
 
 /// What both ends of one direction of one boundary agree on.
 struct ChannelSpec {
@@ -104,6 +121,9 @@ class Receiver {
   at::Tensor decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
                     FrameCheck check = FrameCheck::verify);
 
+  /// Whether the sender of the last message stops after its step, or asks to.
+  bool peer_stops() const { return peer_stops_; }
+
   void expect(std::span<const int64_t> ids) { decoder_->expect(ids); }
 
   void visit_state(StateVisitor& visitor) { decoder_->visit_state(visitor); }
@@ -118,6 +138,7 @@ class Receiver {
   std::unique_ptr<Decoder> uncompressed_;
   std::unique_ptr<Decoder> bare_;
   uint64_t sequence_ = 0;
+  bool peer_stops_ = false;
   Traffic traffic_;
 };
 

@@ -67,7 +67,9 @@ void Loader::run() {
         changed_.wait(lock, [this] { return stopped_ || ready_.size() < static_cast<size_t>(pass_.ahead); });
         if (stopped_) return;
       }
-      Batch batch = data_->batch(left.first(count), pass_.augmentation_key);
+      const auto ids = left.first(count);
+      Batch batch = pass_.ids_only ? Batch{{}, {}, {ids.begin(), ids.end()}}
+                                   : data_->batch(ids, pass_.augmentation_key);
       left = left.subspan(count);
       {
         const std::lock_guard lock(mutex_);

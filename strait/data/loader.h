@@ -23,6 +23,7 @@ class Loader {
     int64_t batch_size = 1;                    ///< the last batch may be shorter
     std::optional<uint64_t> augmentation_key;  ///< none: samples come as they are
     int64_t ahead = 3;                         ///< batches made before they are asked for
+    bool ids_only = false;                     ///< batches without tensors
   };
 
   Loader(std::shared_ptr<const Dataset> data, Pass pass);

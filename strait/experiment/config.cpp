@@ -101,6 +101,7 @@ std::string config_hash(const Config& config) {
   rest.data.root.clear();
   rest.compression.store.place.clear();
   rest.compression.store.folder.clear();
+  rest.pipeline.timeout.clear();
   rest.checkpoint = {};
   const std::string text = to_toml(rest);
   return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));

@@ -48,7 +48,7 @@ std::string to_toml(const Config& config);
 std::vector<std::pair<std::string, std::string>> key_values(const Config& config);
 
 /// 16 hex digits that two configurations share when their runs compute the same: of the resolved text
-/// without the name, where data and stores lie, and [checkpoint].
+/// without the name, where data and stores lie, pipeline.timeout and [checkpoint].
 std::string config_hash(const Config& config);
 
 /// The folder that holds the data sets where nothing says otherwise: STRAIT_DATA, or "data".

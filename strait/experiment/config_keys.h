@@ -39,6 +39,7 @@ void visit_keys(C& config, Visitor&& visit) {
   auto& pipeline = config.pipeline;
   visit("pipeline.schedule", pipeline.schedule, one_of({"gpipe", "1f1b"}));
   visit("pipeline.micro_batches", pipeline.micro_batches, at_least(1));
+  visit("pipeline.timeout", pipeline.timeout, duration());
 
   auto& compression = config.compression;
   visit("compression.activations.codec", compression.activations.codec, codec_spec());

@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/experiment/run.h"
-#include "strait/train/checkpoint_folder.h"
+#include "strait/train/checkpoint_parts.h"
 
 namespace strait {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kOneProcess = 1;  // a start from another run takes the whole of its checkpoint
 constexpr const char* kFinished = "the run has finished all its epochs already";
 
 /// Keys that a run may change on its way. Other cuts are for the feedback state to refuse.
@@ -60,7 +62,7 @@ Checkpoint find_checkpoint(const fs::path& from, int epoch) {
         from.string(), epoch, found);
   };
   if (fs::exists(from / "position.json")) {
-    Checkpoint checkpoint(from);
+    Checkpoint checkpoint({from});
     const Position& position = checkpoint.record().position;
     if (position.epoch != epoch || position.batches != 0) {
       fail(fmt::format("one at batch {} of epoch {}", position.batches, position.epoch));
@@ -71,7 +73,7 @@ Checkpoint find_checkpoint(const fs::path& from, int epoch) {
   const auto entries = folder.entries();
   const CheckpointFolder::Entry wanted{epoch, 0};
   if (std::ranges::find(entries, wanted) == entries.end()) fail("those before: " + epochs_of(folder));
-  return Checkpoint(folder.path_of(wanted));
+  return Checkpoint(checkpoint_parts(folder.path(), wanted, 0, kOneProcess));
 }
 
 }  // namespace
@@ -86,12 +88,28 @@ Beginning find_start(const Config& config) {
   return beginning;
 }
 
-Beginning find_resume(const Config& config, const fs::path& folder) {
-  const CheckpointFolder checkpoints(folder / "checkpoint", config.checkpoint);
-  const auto entries = checkpoints.entries();
+std::optional<CheckpointFolder::Entry> newest_checkpoint(const fs::path& folder, Group& group) {
+  std::string names;
+  together(group, [&] {
+    for (const auto& entry : usable_checkpoints(folder / "checkpoint", group.rank(), group.size())) {
+      names += entry.name() + "\n";
+    }
+  });
+  std::map<CheckpointFolder::Entry, int> seen;
+  for (const auto& theirs : group.gather(names)) {
+    for (const auto& name : split(theirs, '\n')) {
+      if (const auto entry = CheckpointFolder::entry_of(name)) ++seen[*entry];
+    }
+  }
+  std::erase_if(seen, [&](const auto& item) { return item.second < group.size(); });
+  return seen.empty() ? std::nullopt : std::optional(seen.rbegin()->first);
+}
+
+Beginning find_resume(const Config& config, const fs::path& folder,
+                      const std::optional<CheckpointFolder::Entry>& newest, const Group& group) {
   const bool done = status_of(folder) == RunStatus::done;
   Beginning beginning;
-  if (entries.empty()) {
+  if (!newest) {
     if (done && !is_finished(config, folder)) {
       throw InputError("{}: the run is done and has no checkpoint to go on from", folder.string());
     }
@@ -106,12 +124,12 @@ Beginning find_resume(const Config& config, const fs::path& folder) {
                                  beginning.another ? beginning.note : "starting from the beginning");
     return beginning;
   }
-  beginning.own = Checkpoint(checkpoints.path_of(entries.back()));
-  const auto& [position, seed, begun, checksums] = beginning.own->record();
+  beginning.own = Checkpoint(checkpoint_parts(folder / "checkpoint", *newest, group.rank(), group.size()));
+  const CheckpointRecord& record = beginning.own->record();
   const auto source = beginning.own->folder() / "position.json";
-  check_same_run(parse_config(begun, source.string()), config, source);
-  check_not_beyond(position, config, beginning.own->folder());
-  beginning.finished = done && position.epoch == config.train.epochs;
+  check_same_run(parse_config(record.config, source.string()), config, source);
+  check_not_beyond(record.position, config, beginning.own->folder());
+  beginning.finished = done && record.position.epoch == config.train.epochs;
   beginning.note =
       beginning.finished ? kFinished : fmt::format("going on from {}", beginning.own->folder().string());
   return beginning;

@@ -6,6 +6,8 @@
 
 #include "strait/experiment/config.h"
 #include "strait/train/checkpoint.h"
+#include "strait/train/checkpoint_folder.h"
+#include "strait/transport/group.h"
 
 namespace strait {
 
@@ -21,8 +23,12 @@ struct Beginning {
 /// checkpoint taken before compression.start_epoch.
 Beginning find_start(const Config& config);
 
-/// Where the run of the folder goes on: at its newest checkpoint, or anew where it has none. Changes nothing.
+/// The newest checkpoint of the folder from which all processes of the group can go on, if any. Collective.
+std::optional<CheckpointFolder::Entry> newest_checkpoint(const std::filesystem::path& folder, Group& group);
+
+/// Where the run of the folder goes on: at that checkpoint, or anew where it has none. Changes nothing.
 /// Throws InputError when the configuration is not the run's, apart from the keys that may change.
-Beginning find_resume(const Config& config, const std::filesystem::path& folder);
+Beginning find_resume(const Config& config, const std::filesystem::path& folder,
+                      const std::optional<CheckpointFolder::Entry>& newest, const Group& group);
 
 }  // namespace strait

@@ -91,6 +91,13 @@ Rule<std::string> folder_name() {
   };
 }
 
+Rule<std::string> duration() {
+  return [](const std::string& text) {
+    const std::string complaint = complaint_of([&] { parse_duration(text, ""); });
+    return complaint.substr(std::min(complaint.size(), std::string_view(": ").size()));
+  };
+}
+
 Rule<std::string> codec_spec() {
   return [](const std::string& spec) { return complaint_of([&] { make_codec(spec); }); };
 }

@@ -8,6 +8,7 @@
 #include "strait/base/files.h"
 #include "strait/experiment/resume.h"
 #include "strait/train/runtime.h"
+#include "strait/transport/membership.h"
 
 namespace strait {
 namespace {
@@ -17,14 +18,14 @@ constexpr int64_t kClasses = 10;
 /// Keeps what the run folder and the outcome need, and hands everything on.
 class RecordingObserver : public TrainObserver {
  public:
-  RecordingObserver(RunFolder& folder, RunOutcome& outcome, TrainObserver& next)
+  RecordingObserver(std::optional<RunFolder>& folder, RunOutcome& outcome, TrainObserver& next)
       : folder_(folder), outcome_(outcome), next_(next) {}
 
   void on_batch(int epoch, const char* phase, int64_t done, int64_t total, double mean_loss) override {
     next_.on_batch(epoch, phase, done, total, mean_loss);
   }
   void on_epoch(const EpochMetrics& metrics) override {
-    folder_.add_epoch(metrics);
+    if (folder_) folder_->add_epoch(metrics);
     outcome_.epochs.push_back(metrics);
     next_.on_epoch(metrics);
   }
@@ -32,7 +33,7 @@ class RecordingObserver : public TrainObserver {
   bool should_stop() override { return next_.should_stop(); }
 
  private:
-  RunFolder& folder_;
+  std::optional<RunFolder>& folder_;  ///< of the first process
   RunOutcome& outcome_;
   TrainObserver& next_;
 };
@@ -83,9 +84,10 @@ Config with_store_in(const std::filesystem::path& folder, Config config) {
   return config;
 }
 
-/// Lets the trainer take over the checkpoint, if any, before the folder is touched.
-RunFolder begin_run(const Config& config, const std::filesystem::path& folder, Start start,
-                    const Beginning& beginning, Trainer& trainer) {
+/// Lets the trainer take over the checkpoint, if any, before the folder is touched. The folder is the first
+/// process's; the others only clear their place for checkpoints.
+std::optional<RunFolder> begin_run(const Config& config, const std::filesystem::path& folder, Start start,
+                                   const Beginning& beginning, int rank, Trainer& trainer) {
   const RunFolder::Identity identity{
       .name = config.name,
       .config = to_toml(config),
@@ -93,13 +95,17 @@ RunFolder begin_run(const Config& config, const std::filesystem::path& folder, S
       .config_hash = config_hash(config),
       .epochs = config.train.epochs,
       .first_epoch = config.compression.start_from.empty() ? 0 : config.compression.start_epoch};
-  trainer.keep_checkpoints({folder / "checkpoint", config.checkpoint}, identity.config);
+  CheckpointFolder checkpoints(CheckpointFolder::part_of(folder / "checkpoint", rank), config.checkpoint);
+  trainer.keep_checkpoints(checkpoints, identity.config);
   if (beginning.own) {
     trainer.resume(*beginning.own);
-    return {folder, identity, trainer.position().epoch};
+    if (rank == 0) return RunFolder(folder, identity, trainer.position().epoch);
+    return std::nullopt;
   }
   if (beginning.another) trainer.warm_start(*beginning.another, config.compression.start_from_optimizer);
-  return {folder, identity, start == Start::resume ? Start::replace : start};
+  if (rank == 0) return RunFolder(folder, identity, start == Start::resume ? Start::replace : start);
+  if (start != Start::fresh) checkpoints.clear();
+  return std::nullopt;
 }
 
 /// As far as that is possible: on a full disk the failure itself is the one to hear of.
@@ -111,10 +117,25 @@ void record_failure(RunFolder& files, const std::string& error) {
   }
 }
 
+/// Where the processes together begin: they must see the same.
+Beginning find_beginning(const Config& config, const std::filesystem::path& folder, Start start, Group& group) {
+  Beginning beginning;
+  if (start != Start::resume) {
+    together(group, [&] { beginning = find_start(config); });
+    return beginning;
+  }
+  const auto newest = newest_checkpoint(folder, group);
+  together(group, [&] { beginning = find_resume(config, folder, newest, group); });
+  // Only the first process has the run's status.
+  beginning.finished = group.gather(beginning.finished ? "finished" : "").front() == "finished";
+  return beginning;
+}
+
 }  // namespace
 
-Trainer make_trainer(const Config& config) {
-  configure_runtime(config.train.threads);
+Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* trace) {
+  const auto membership = membership_of_process();
+  configure_runtime(config.train.threads, group->size() > 1 && membership ? membership->local_size : 1);
   at::manual_seed(config.seed);
   return {make_model(config.model, kClasses),
           {.seed = config.seed,
@@ -122,30 +143,44 @@ Trainer make_trainer(const Config& config) {
            .train = config.train,
            .pipeline = config.pipeline,
            .compression = config.compression,
-           .cuts = config.model.cuts}};
+           .cuts = config.model.cuts},
+          std::move(group),
+          trace};
 }
 
 RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, Start start,
-                          TrainObserver& observer) {
-  const Beginning beginning = start == Start::resume ? find_resume(config, folder) : find_start(config);
-  if (!beginning.note.empty()) observer.on_note(beginning.note);
-  if (beginning.finished) return {RunStatus::done, {}, {}};
-  const DataSplits data = load_data(config.data);
-  Trainer trainer = make_trainer(with_store_in(folder, config));
-  RunFolder files = begin_run(config, folder, start, beginning, trainer);
-  RunOutcome outcome{RunStatus::running, {}, files.epochs()};
-  RecordingObserver recorder(files, outcome, observer);
+                          TrainObserver& observer, std::shared_ptr<Group> group, Trace* trace) {
+  const int rank = group->rank();
+  std::optional<RunFolder> files;
+  RunOutcome outcome;
   try {
-    outcome.status = trainer.train(data, recorder) ? RunStatus::done : RunStatus::stopped;
-    files.save_model(trainer.model());
+    const Beginning beginning = find_beginning(config, folder, start, *group);
+    if (!beginning.note.empty()) observer.on_note(beginning.note);
+    if (beginning.finished) return {RunStatus::done, {}, {}};
+    DataSplits data;
+    std::unique_ptr<Trainer> trainer;
+    together(*group, [&] {
+      data = load_data(config.data);
+      trainer.reset(new Trainer(make_trainer(with_store_in(folder, config), group, trace)));
+      files = begin_run(config, folder, start, beginning, rank, *trainer);
+    });
+    if (files) outcome.epochs = files->epochs();
+    RecordingObserver recorder(files, outcome, observer);
+    outcome.status = trainer->train(data, recorder) ? RunStatus::done : RunStatus::stopped;
+    const Model& model = trainer->collect_model();
+    together(*group, [&] {
+      if (files) files->save_model(model);
+    });
   } catch (const NumericError& error) {
     outcome.status = RunStatus::diverged;
     outcome.error = error.what();
+    group->fail({.rank = rank, .diverged = true, .reason = error.what()});
   } catch (const std::exception& error) {
-    record_failure(files, error.what());
+    if (files) record_failure(*files, error.what());
+    group->fail({.rank = rank, .diverged = false, .reason = error.what()});
     throw;
   }
-  files.set_status(outcome.status, outcome.error);
+  if (files) files->set_status(outcome.status, outcome.error);
   return outcome;
 }
 

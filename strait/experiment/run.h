@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,15 +20,20 @@ struct RunOutcome {
 };
 
 /// Builds the trainer that the configuration describes. Seeds LibTorch's generator, so that the same
-/// configuration gives the same initial weights, whatever the cuts.
-Trainer make_trainer(const Config& config);
+/// configuration gives the same initial weights, whatever the cuts and on every process.
+Trainer make_trainer(const Config& config, std::shared_ptr<Group> group = std::make_shared<Alone>(),
+                     Trace* trace = nullptr);
 
 /// Trains what the configuration describes and leaves its files in `folder`. A divergence is an outcome;
 /// any other failure is recorded in status.json and thrown on. Start::resume goes on at the folder's newest
 /// checkpoint, which with the same threads gives the bits of a run that was never interrupted; from the
 /// beginning where there is none; and does nothing, with an outcome without epochs, when the run is done.
+///
+/// With a group of several processes each makes this call and runs its stage. The first one leaves the run's
+/// files; the others leave their parts of the checkpoints in the same folder, which may be on another machine.
 RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, Start start,
-                          TrainObserver& observer);
+                          TrainObserver& observer, std::shared_ptr<Group> group = std::make_shared<Alone>(),
+                          Trace* trace = nullptr);
 
 /// Scores a file's weights on the whole test set, with compression off and on.
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "strait/base/clock.h"
+#include "strait/pipeline/overlapped_exchange.h"
 #include "strait/pipeline/schedules.h"
-#include "strait/pipeline/validate.h"
+#include "strait/pipeline/simulate.h"
 
 namespace strait {
 
@@ -18,13 +20,15 @@ struct Executor::Run {
   MessageMode mode;
   int64_t micro_rows;
   uint64_t seed;
+  bool stops_down;  ///< what this process says with its activations
+  bool stops_up;    ///< what it says with its gradients
   std::map<Key, at::Tensor> inputs = {};     ///< received, not consumed yet
   std::map<Key, at::Tensor> outputs = {};    ///< made, not sent yet
   std::map<Key, at::Tensor> gradients = {};  ///< of a stage's output: received, not consumed yet
   std::map<Key, at::Tensor> returned = {};   ///< of a stage's input: made, not sent yet
   StepResult result = {};
 
-  int64_t rows() const { return batch.inputs.size(0); }
+  int64_t rows() const { return batch.rows; }
   int64_t first_row(int micro_batch) const { return micro_batch * micro_rows; }
   int64_t rows_of(int micro_batch) const { return std::min(micro_rows, rows() - first_row(micro_batch)); }
 
@@ -54,10 +58,6 @@ at::Tensor take(std::map<std::pair<int, int>, at::Tensor>& from, const Action& a
   return std::move(node.mapped());
 }
 
-Tag tag_of(int boundary, Direction direction, int micro_batch) {
-  return {static_cast<uint32_t>(boundary), direction, static_cast<uint32_t>(micro_batch)};
-}
-
 void record(const Loss& loss, uint64_t step, StepResult& result) {
   const double mean = loss.mean.item<double>();
   if (!std::isfinite(mean)) throw NumericError("the loss is not finite at step {}", step);
@@ -68,23 +68,25 @@ void record(const Loss& loss, uint64_t step, StepResult& result) {
 
 }  // namespace
 
-Executor::Executor(Setup setup, Transport& transport)
-    : stages_(std::move(setup.stages)),
-      boundaries_(std::move(setup.boundaries)),
-      sample_shapes_(std::move(setup.sample_shapes)),
-      options_(setup.options),
-      micro_rows_((setup.batch_size + setup.options.micro_batches - 1) / setup.options.micro_batches),
-      seed_(setup.seed),
-      transport_(transport) {
-  STRAIT_CHECK(!stages_.empty() && stages_.size() == boundaries_.size() + 1 &&
-                   sample_shapes_.size() == boundaries_.size(),
-               "{} stages, {} boundaries, {} shapes", stages_.size(), boundaries_.size(),
-               sample_shapes_.size());
+Executor::Executor(Setup setup, Transport& transport, Trace* trace)
+    : setup_(std::move(setup)),
+      micro_rows_((setup_.batch_size + setup_.options.micro_batches - 1) / setup_.options.micro_batches),
+      trace_(trace) {
+  const auto count = static_cast<size_t>(setup_.stage_count);
+  STRAIT_CHECK(!setup_.stages.empty() && setup_.boundaries.size() + 1 == count &&
+                   setup_.sample_shapes.size() + 1 == count,
+               "{} stages, {} boundaries, {} shapes", count, setup_.boundaries.size(),
+               setup_.sample_shapes.size());
+  if (setup_.ranks == 1) {
+    exchange_ = std::make_unique<Exchange>(setup_.boundaries, transport, trace);
+  } else {
+    exchange_ = std::make_unique<OverlappedExchange>(setup_.boundaries, transport, trace);
+  }
 }
 
 StepResult Executor::train(const StepInput& batch, bool compressed) {
   if (compressed) {
-    for (Boundary& boundary : boundaries_) boundary.expect(batch.next_ids);
+    for (Boundary& boundary : setup_.boundaries) boundary.expect(batch.next_ids);
   }
   return execute(batch, {.training = true, .compressed = compressed});
 }
@@ -93,27 +95,42 @@ StepResult Executor::evaluate(const StepInput& batch, bool compressed) {
   return execute(batch, {.training = false, .compressed = compressed});
 }
 
-const Plan& Executor::plan_for(uint32_t micro_batches, bool training) {
+const Executor::StepPlan& Executor::plan_for(uint32_t micro_batches, bool training) {
   const auto [place, is_new] = plans_.try_emplace({micro_batches, training});
-  if (is_new) {
-    const int stages = static_cast<int>(stages_.size());
-    const int parts = static_cast<int>(micro_batches);
-    const Plan compute =
-        training ? make_schedule(options_.schedule, stages, parts) : forward_only(stages, parts);
-    place->second = one_process(lower(compute));
-    validate(place->second, training ? Passes::forward_backward : Passes::forward_only);
-  }
-  return place->second;
+  if (!is_new) return place->second;
+  const int parts = static_cast<int>(micro_batches);
+  const Plan compute = training ? make_schedule(setup_.options.schedule, setup_.stage_count, parts)
+                                : forward_only(setup_.stage_count, parts);
+  const Plan whole = setup_.ranks == 1 ? one_process(lower(compute)) : lower(compute);
+  simulate(whole);  // proves that it is in order and free of deadlock
+  StepPlan& plan = place->second;
+  plan.actions = whole.ranks[static_cast<size_t>(setup_.rank)];
+  std::ranges::copy_if(plan.actions, std::back_inserter(plan.arrivals),
+                       [](const Action& action) { return is_receive(action.op); });
+  return plan;
 }
 
 StepResult Executor::execute(const StepInput& batch, MessageMode mode) {
-  Run run{.batch = batch, .mode = mode, .micro_rows = micro_rows_, .seed = seed_};
+  const bool decides = setup_.stages.contains(0);
+  Run run{.batch = batch,
+          .mode = mode,
+          .micro_rows = micro_rows_,
+          .seed = setup_.seed,
+          .stops_down = decides && (batch.stops || asked_to_stop_),
+          .stops_up = batch.stops};
+  run.result.stops = run.stops_down;
   STRAIT_CHECK(run.rows() > 0, "an empty batch");
   const auto parts = static_cast<uint32_t>((run.rows() + micro_rows_ - 1) / micro_rows_);
   try {
-    for (const Action& action : plan_for(parts, mode.training).ranks.front()) perform(action, run);
+    const StepPlan& plan = plan_for(parts, mode.training);
+    std::vector<Crossing> arrivals;
+    for (const Action& action : plan.arrivals) arrivals.push_back(crossing(action, run));
+    exchange_->begin(std::move(arrivals));
+    for (const Action& action : plan.actions) perform(action, run);
+    exchange_->finish();
   } catch (...) {
-    for (auto& stage : stages_) stage.clear();
+    exchange_->cancel();
+    for (auto& [number, stage] : setup_.stages) stage.clear();
     throw;
   }
   return run.result;
@@ -135,59 +152,68 @@ void Executor::perform(const Action& action, Run& run) {
 }
 
 void Executor::forward(const Action& action, Run& run) {
-  Stage& stage = stages_[static_cast<size_t>(action.stage)];
+  Stage& stage = setup_.stages.at(action.stage);
   const auto micro_batch = static_cast<uint32_t>(action.micro_batch);
   const at::Tensor input =
       action.stage == 0 ? run.part(run.batch.inputs, action.micro_batch) : take(run.inputs, action);
+  const TraceSpan span(trace_, Lane::forward, "stage", action.stage, action.micro_batch);
+  const Stopwatch watch;
   if (!stage.is_last()) {
     run.outputs[{action.stage, action.micro_batch}] =
         run.mode.training ? stage.forward(micro_batch, input) : stage.infer(input);
-    return;
+  } else {
+    const at::Tensor targets = run.part(run.batch.targets, action.micro_batch);
+    record(run.mode.training ? stage.forward_loss(micro_batch, input, targets)
+                             : stage.infer_loss(input, targets),
+           run.batch.step, run.result);
   }
-  const at::Tensor targets = run.part(run.batch.targets, action.micro_batch);
-  record(run.mode.training ? stage.forward_loss(micro_batch, input, targets) : stage.infer_loss(input, targets),
-         run.batch.step, run.result);
+  if (run.mode.training) times_[action.stage].forward_seconds += watch.seconds();
 }
 
 void Executor::backward(const Action& action, Run& run) {
-  Stage& stage = stages_[static_cast<size_t>(action.stage)];
+  Stage& stage = setup_.stages.at(action.stage);
   at::Tensor gradient;
   if (stage.is_last()) {
     const double weight =
         static_cast<double>(run.rows_of(action.micro_batch)) / static_cast<double>(run.rows());
-    gradient = at::full({}, weight, run.batch.inputs.options().dtype(at::kFloat));
+    gradient = at::full({}, weight, at::TensorOptions(at::kFloat).device(setup_.device));
   } else {
     gradient = take(run.gradients, action);
   }
+  const TraceSpan span(trace_, Lane::backward, "stage", action.stage, action.micro_batch);
+  const Stopwatch watch;
   at::Tensor returned = stage.backward(static_cast<uint32_t>(action.micro_batch), gradient);
   if (action.stage > 0) run.returned[{action.stage, action.micro_batch}] = std::move(returned);
+  StageTimes& times = times_[action.stage];
+  times.backward_seconds += watch.seconds();
+  times.micro_batches += 1;
+}
+
+Crossing Executor::crossing(const Action& action, const Run& run) const {
+  const int boundary = boundary_of(action);
+  MessageMeta meta{{run.rows_of(action.micro_batch)}};
+  const auto& sample = setup_.sample_shapes[static_cast<size_t>(boundary)];
+  meta.shape.insert(meta.shape.end(), sample.begin(), sample.end());
+  return {boundary, direction_of(action.op), run.context(action.micro_batch), run.mode, std::move(meta)};
 }
 
 void Executor::send(const Action& action, Run& run) {
   const bool down = action.op == Op::send_activation;
-  const int index = down ? action.stage : action.stage - 1;
-  Boundary& boundary = boundaries_[static_cast<size_t>(index)];
-  Sender& sender = down ? *boundary.activation_sender : *boundary.gradient_sender;
-  const at::Tensor message = take(down ? run.outputs : run.returned, action);
-  transport_.send(tag_of(index, down ? Direction::activation : Direction::gradient, action.micro_batch),
-                  sender.encode(message, run.context(action.micro_batch), run.mode, transport_.frame_check()));
+  exchange_->send(crossing(action, run), take(down ? run.outputs : run.returned, action),
+                  down ? run.stops_down : run.stops_up);
 }
 
+// A stage hears from above whether this batch is the last, and from below that it is asked to stop.
 void Executor::receive(const Action& action, Run& run) {
   const bool down = action.op == Op::recv_activation;
-  const int index = down ? action.stage - 1 : action.stage;
-  Boundary& boundary = boundaries_[static_cast<size_t>(index)];
-  Receiver& receiver = down ? *boundary.activation_receiver : *boundary.gradient_receiver;
-  MessageMeta meta{{run.rows_of(action.micro_batch)}};
-  const auto& sample = sample_shapes_[static_cast<size_t>(index)];
-  meta.shape.insert(meta.shape.end(), sample.begin(), sample.end());
-  Buffer frame =
-      transport_.receive(tag_of(index, down ? Direction::activation : Direction::gradient, action.micro_batch),
-                         receiver.frame_bound(meta));
-  const at::Tensor message = receiver.decode(std::move(frame), meta, run.context(action.micro_batch), run.mode,
-                                             transport_.frame_check());
-  (down ? run.inputs : run.gradients)[{action.stage, action.micro_batch}] =
-      message.to(run.batch.inputs.device());
+  Arrival arrival = exchange_->receive(crossing(action, run));
+  (down ? run.inputs : run.gradients)[{action.stage, action.micro_batch}] = arrival.tensor.to(setup_.device);
+  if (!arrival.stops) return;
+  if (down) {
+    run.stops_down = run.result.stops = true;
+  } else {
+    run.stops_up = asked_to_stop_ = true;
+  }
 }
 
 }  // namespace strait

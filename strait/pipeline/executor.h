@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "strait/boundary/boundary.h"
+#include "strait/pipeline/exchange.h"
 #include "strait/pipeline/options.h"
 #include "strait/pipeline/plan.h"
 #include "strait/pipeline/stage.h"
@@ -21,63 +23,97 @@ struct StepResult {
   double loss_sum = 0;  ///< sum over `count` of the loss
   int64_t correct = 0;
   int64_t count = 0;
+  bool stops = false;  ///< somebody said so: all ranks stop after this batch
+
+  /// Adds the numbers; whether a batch was the last is its own.
+  StepResult& operator+=(const StepResult& part) {
+    loss_sum += part.loss_sum;
+    correct += part.correct;
+    count += part.count;
+    return *this;
+  }
 };
 
-/// A batch on its way through the stages. `inputs` is read by the first stage, `targets` by the last.
+/// What a stage's computations took.
+struct StageTimes {
+  double forward_seconds = 0;   ///< of training, all together
+  double backward_seconds = 0;  ///< likewise
+  int64_t micro_batches = 0;    ///< of training
+};
+
+/// A batch on its way through the stages. `inputs` is read by the first stage, `targets` by the last; where
+/// these are in other processes, they need not be defined.
 struct StepInput {
   at::Tensor inputs;   ///< [B, ...]
   at::Tensor targets;  ///< [B]
   uint64_t step = 0;   ///< optimizer steps taken before this batch
+  int64_t rows = 0;    ///< B
 
   /// In training, the samples' indices in the training set; for links that keep something a sample.
   std::vector<int64_t> ids = {};
   std::vector<int64_t> next_ids = {};  ///< of the batch after this one, where they are known
+
+  /// This process wants to stop. The one with the first stage decides: then this is the last batch of all; the
+  /// others ask it to.
+  bool stops = false;
 };
 
-/// Runs plans: every action in order, with boundaries and transport between the stages. The one place
-/// where a schedule meets tensors; it knows no schedule by name.
+/// Runs this process's part of plans: every action in order, with boundaries and transport between the stages.
+/// The one place where a schedule meets tensors; it knows no schedule by name.
 class Executor {
  public:
   struct Setup {
-    std::vector<Stage> stages;         ///< in pipeline order
-    std::vector<Boundary> boundaries;  ///< one fewer than stages
+    int stage_count = 1;               ///< of the whole pipeline
+    int rank = 0;                      ///< this process among `ranks`
+    int ranks = 1;                     ///< 1: all stages are here, and take turns
+    std::map<int, Stage> stages;       ///< those of this process, by their number
+    std::vector<Boundary> boundaries;  ///< of the whole pipeline, with the ends that are here
     /// Shape of one sample at each boundary, without the batch dimension.
     std::vector<std::vector<int64_t>> sample_shapes;
     PipelineOptions options;
     int64_t batch_size = 1;  ///< rows of a full batch; fixes the rows of a micro-batch
     uint64_t seed = 0;
+    at::Device device = at::kCPU;  ///< of the stages
   };
 
-  /// Runs all stages in this process, one after another.
-  Executor(Setup setup, Transport& transport);
+  /// `trace` may be null.
+  Executor(Setup setup, Transport& transport, Trace* trace = nullptr);
 
-  /// Forward and backward over the batch: adds the gradients of the batch's mean loss to the parameters.
-  /// Throws NumericError for a message or a loss that is not finite.
+  /// Forward and backward over the batch: adds the gradients of the batch's mean loss to the parameters. The
+  /// result's numbers are those that this process's stages know. Throws NumericError for a message or a loss that
+  /// is not finite, and what the transport throws.
   StepResult train(const StepInput& batch, bool compressed);
 
   /// Forward only; changes no state of any link.
   StepResult evaluate(const StepInput& batch, bool compressed);
 
-  std::vector<Boundary>& boundaries() { return boundaries_; }
+  std::vector<Boundary>& boundaries() { return setup_.boundaries; }
+
+  /// By stage, those of this process; since the last call.
+  std::map<int, StageTimes> take_times() { return std::exchange(times_, {}); }
 
  private:
   struct Run;
-  const Plan& plan_for(uint32_t micro_batches, bool training);
+  struct StepPlan {
+    std::vector<Action> actions;   ///< of this rank
+    std::vector<Action> arrivals;  ///< the receives among them
+  };
+  const StepPlan& plan_for(uint32_t micro_batches, bool training);
   StepResult execute(const StepInput& batch, MessageMode mode);
   void perform(const Action& action, Run& run);
   void forward(const Action& action, Run& run);
   void backward(const Action& action, Run& run);
   void send(const Action& action, Run& run);
   void receive(const Action& action, Run& run);
+  Crossing crossing(const Action& action, const Run& run) const;
 
-  std::vector<Stage> stages_;
-  std::vector<Boundary> boundaries_;
-  std::vector<std::vector<int64_t>> sample_shapes_;
-  PipelineOptions options_;
+  Setup setup_;
   int64_t micro_rows_;
-  uint64_t seed_;
-  Transport& transport_;
-  std::map<std::pair<uint32_t, bool>, Plan> plans_;
+  Trace* trace_;
+  std::map<std::pair<uint32_t, bool>, StepPlan> plans_;
+  std::map<int, StageTimes> times_;
+  bool asked_to_stop_ = false;  ///< by a stage below
+  std::unique_ptr<Exchange> exchange_;  // last: its threads use the boundaries
 };
 
 }  // namespace strait

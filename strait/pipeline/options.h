@@ -8,6 +8,7 @@ namespace strait {
 struct PipelineOptions {
   std::string schedule = "1f1b";  ///< gpipe | 1f1b
   int micro_batches = 1;          ///< parts into which a batch is cut
+  std::string timeout = "60s";    ///< how long a process waits for another before it gives up
 
   bool operator==(const PipelineOptions&) const = default;
 };

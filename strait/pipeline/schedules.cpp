@@ -80,6 +80,12 @@ Plan make_schedule(std::string_view name, int stages, int micro_batches) {
                    list_of(schedule_names()));
 }
 
+void check_stage_count(int stages, int processes) {
+  if (processes == 1 || processes == stages) return;
+  throw InputError("WORLD_SIZE: expected {} processes, one for each stage that model.cuts makes, or 1; found {}",
+                   stages, processes);
+}
+
 Plan lower(const Plan& plan) {
   Plan lowered = plan;
   for (auto& actions : lowered.ranks) {

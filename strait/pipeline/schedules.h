@@ -27,6 +27,9 @@ const std::vector<std::string>& schedule_names();
 /// The compute-only training plan of that name; throws InputError with the nearest right name otherwise.
 Plan make_schedule(std::string_view name, int stages, int micro_batches);
 
+/// Throws InputError when so many processes cannot run so many stages: one each, or one for all.
+void check_stage_count(int stages, int processes);
+
 /// The compute-only plan with its messages: a send right after the action that makes its tensor, a receive
 /// right before the action that needs it, also between two stages of one rank. An early send never holds
 /// anything up because sends do not block; a receive any earlier could.

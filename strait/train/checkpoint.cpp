@@ -41,42 +41,72 @@ class StateLister : public StateVisitor {
   TensorFile file;
 };
 
-/// Reads the tensors of a file that a listing names.
+/// One file of one part of a checkpoint.
+struct PartFile {
+  SafetensorsReader reader;
+  const Checksums& checksums;
+};
+
+/// The tensors of a file that a listing names, wherever among the parts they are.
 class StateLoader : public StateVisitor {
  public:
-  StateLoader(const std::filesystem::path& path, const Checksums& checksums)
-      : file_(path), checksums_(checksums) {
-    for (const auto& [name, sum] : checksums_) {
-      if (file_.find(name) == nullptr) {
-        throw InputError("{}: tensor {} is missing", file_.name(), in_quotes(name));
+  StateLoader(const std::vector<std::filesystem::path>& parts, const std::vector<CheckpointRecord>& records,
+              const char* file) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      files_.push_back({SafetensorsReader(parts[i] / file), records[i].checksums_of(file)});
+      for (const auto& [name, sum] : files_.back().checksums) {
+        if (files_.back().reader.find(name) == nullptr) {
+          throw InputError("{}: tensor {} is missing", files_.back().reader.name(), in_quotes(name));
+        }
       }
     }
   }
 
   void tensor(std::string_view name, at::Tensor& value) override {
-    const TensorEntry* entry = file_.find(name);
-    if (entry == nullptr) return;
-    file_.read(*entry, value);
-    check_intact(file_, *entry, value, checksums_);
-    read_.insert(entry->name);
+    if (!load(name, value)) load(twin_of(name), value);
   }
 
-  bool is_empty() const { return file_.header().entries.empty(); }
-  const std::string& name() const { return file_.name(); }
+  bool is_empty() const {
+    return std::ranges::all_of(files_, [](const auto& file) { return file.reader.header().entries.empty(); });
+  }
+  const std::string& name() const { return files_.front().reader.name(); }
   size_t count() const { return read_.size(); }
 
   /// `reason`: whose the tensors are, and what to do about it.
   void expect_all_read(std::string_view reason) const {
-    for (const auto& entry : file_.header().entries) {
-      if (!read_.contains(entry.name)) {
-        throw InputError("{}: tensor {} {}", file_.name(), in_quotes(entry.name), reason);
+    for (const auto& [reader, checksums] : files_) {
+      for (const auto& entry : reader.header().entries) {
+        if (!read_.contains(entry.name) && !read_.contains(twin_of(entry.name))) {
+          throw InputError("{}: tensor {} {}", reader.name(), in_quotes(entry.name), reason);
+        }
       }
     }
   }
 
  private:
-  SafetensorsReader file_;
-  const Checksums& checksums_;
+  /// The name under which the other end of a channel keeps the same; its own for what is no end's state.
+  static std::string twin_of(std::string_view name) {
+    std::string twin(name);
+    for (const auto& [end, other] : {std::pair{".sender.", ".receiver."}, {".receiver.", ".sender."}}) {
+      const size_t place = twin.find(end);
+      if (place != std::string::npos) return twin.replace(place, std::string_view(end).size(), other);
+    }
+    return twin;
+  }
+
+  bool load(std::string_view name, at::Tensor& value) {
+    for (const auto& [reader, checksums] : files_) {
+      const TensorEntry* entry = reader.find(name);
+      if (entry == nullptr) continue;
+      reader.read(*entry, value);
+      check_intact(reader, *entry, value, checksums);
+      read_.insert(entry->name);
+      return true;
+    }
+    return false;
+  }
+
+  std::vector<PartFile> files_;
   std::set<std::string> read_;
 };
 
@@ -122,28 +152,48 @@ void write_checkpoint(const std::filesystem::path& folder, const Model& model,
   write_record(folder, record);
 }
 
-Checkpoint::Checkpoint(std::filesystem::path folder)
-    : folder_(std::move(folder)), record_(read_record(folder_)) {}
+Checkpoint::Checkpoint(std::vector<std::filesystem::path> parts) : parts_(std::move(parts)) {
+  for (const auto& part : parts_) records_.push_back(read_record(part));
+}
 
-void Checkpoint::load_weights(Model& model) const {
-  const SafetensorsReader reader(folder_ / kWeightsFile);
-  TensorFile file;
-  for (const auto& entry : reader.header().entries) {
-    auto& value = file.tensors.emplace_back(entry.name, at::Tensor()).second;
-    reader.read(entry, value);
-    check_intact(reader, entry, value, record_.checksums_of(kWeightsFile));
+Position Checkpoint::position_for(int rank, int ranks) const {
+  Position position = record().position;
+  if (record().ranks == ranks) return position;
+  // Another number of processes: the first takes over the sums of all.
+  position.sums = {};
+  position.traffic.clear();
+  for (const auto& part : records_) {
+    if (rank > 0) break;
+    position.sums += part.position.sums;
+    add_traffic(position.traffic, part.position.traffic);
   }
-  set_weights(reader.name(), file, model);
+  return position;
 }
 
-void Checkpoint::load_optimizer(torch::optim::Optimizer& optimizer, const Model& model) const {
-  StateLoader loader(folder_ / kOptimizerFile, record_.checksums_of(kOptimizerFile));
+void Checkpoint::load_weights(Model& model, bool exactly) const {
+  std::set<std::string> wanted;
+  for (const auto& [name, value] : model.state()) wanted.insert(name);
+  TensorFile file;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const SafetensorsReader reader(parts_[i] / kWeightsFile);
+    for (const auto& entry : reader.header().entries) {
+      if (!exactly && !wanted.contains(entry.name)) continue;
+      auto& value = file.tensors.emplace_back(entry.name, at::Tensor()).second;
+      reader.read(entry, value);
+      check_intact(reader, entry, value, records_[i].checksums_of(kWeightsFile));
+    }
+  }
+  set_weights(folder() / kWeightsFile, file, model);
+}
+
+void Checkpoint::load_optimizer(torch::optim::Optimizer& optimizer, const Model& model, bool exactly) const {
+  StateLoader loader(parts_, records_, kOptimizerFile);
   visit_state(optimizer, model.named_parameters(), loader);
-  loader.expect_all_read("is no state of this optimizer (train.optimizer.kind)");
+  if (exactly) loader.expect_all_read("is no state of this optimizer (train.optimizer.kind)");
 }
 
-void Checkpoint::load_links(std::vector<Boundary>& boundaries) const {
-  StateLoader loader(folder_ / kLinksFile, record_.checksums_of(kLinksFile));
+void Checkpoint::load_links(std::vector<Boundary>& boundaries, bool exactly) const {
+  StateLoader loader(parts_, records_, kLinksFile);
   if (loader.is_empty()) return;
   for (auto& boundary : boundaries) {
     const size_t before = loader.count();
@@ -155,13 +205,14 @@ void Checkpoint::load_links(std::vector<Boundary>& boundaries) const {
           loader.name(), in_quotes(boundary.name));
     }
   }
+  if (!exactly) return;
   loader.expect_all_read(
       "belongs to no boundary of model.cuts; feedback state resumes only with the cuts that it "
       "was saved with");
 }
 
 void Checkpoint::load_random() const {
-  StateLoader loader(folder_ / kRandomFile, record_.checksums_of(kRandomFile));
+  StateLoader loader(parts_, records_, kRandomFile);
   const at::Tensor now = random_state();
   at::Tensor saved;
   loader.tensor("cpu", saved);

@@ -16,8 +16,9 @@ inline constexpr const char* kOptimizerFile = "optimizer.safetensors";  ///< vis
 inline constexpr const char* kLinksFile = "links.safetensors";          ///< Boundary::visit_state()
 inline constexpr const char* kRandomFile = "random.safetensors";        ///< `cpu`: LibTorch's generator
 
-/// Writes a checkpoint into an existing folder, tensor after tensor from where it stands; makes nothing
-/// atomic, see CheckpointFolder. Fills in the record's checksums. Throws Error when a file cannot be written.
+/// Writes a process's part of a checkpoint into an existing folder, tensor after tensor from where it stands;
+/// makes nothing atomic, see CheckpointFolder. `model` holds the layers of its stages. Fills in the record's
+/// checksums. Throws Error when a file cannot be written.
 void write_checkpoint(const std::filesystem::path& folder, const Model& model,
                       torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries,
                       CheckpointRecord record);
@@ -26,25 +27,35 @@ void write_checkpoint(const std::filesystem::path& folder, const Model& model,
 /// whole, not intact or does not fit; what was loaded before that stays loaded.
 class Checkpoint {
  public:
-  /// Reads position.json.
-  explicit Checkpoint(std::filesystem::path folder);
+  /// Reads position.json of each part. One part is enough for the process that it was written by, in a group of
+  /// as many; any other needs them all.
+  explicit Checkpoint(std::vector<std::filesystem::path> parts);
 
-  const std::filesystem::path& folder() const { return folder_; }
-  const CheckpointRecord& record() const { return record_; }
+  /// Of the first part.
+  const std::filesystem::path& folder() const { return parts_.front(); }
+  const CheckpointRecord& record() const { return records_.front(); }
 
-  void load_weights(Model& model) const;
-  void load_optimizer(torch::optim::Optimizer& optimizer, const Model& model) const;
+  /// The position to go on from as `rank` of `ranks`. Its sums are such that those of all ranks together are
+  /// the epoch's so far.
+  Position position_for(int rank, int ranks) const;
+
+  // `model` may hold some of a network's layers, and boundaries some of their ends: then the checkpoint may have
+  // more than is asked for. `exactly`: it must not.
+
+  void load_weights(Model& model, bool exactly) const;
+  void load_optimizer(torch::optim::Optimizer& optimizer, const Model& model, bool exactly) const;
 
   /// The feedback state of every boundary, by name. A checkpoint without any fits all boundaries; otherwise
-  /// the boundaries that have state must be those that had it.
-  void load_links(std::vector<Boundary>& boundaries) const;
+  /// the boundaries that have state must be those that had it. Where only one end's state of a name was
+  /// saved, because both were one, it serves both.
+  void load_links(std::vector<Boundary>& boundaries, bool exactly) const;
 
   /// The state of LibTorch's generator for the CPU.
   void load_random() const;
 
  private:
-  std::filesystem::path folder_;
-  CheckpointRecord record_;
+  std::vector<std::filesystem::path> parts_;
+  std::vector<CheckpointRecord> records_;
 };
 
 }  // namespace strait

@@ -14,12 +14,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPartial = ".partial";
 
-std::optional<CheckpointFolder::Entry> entry_of(const std::string& name) {
-  CheckpointFolder::Entry entry;
-  if (std::sscanf(name.c_str(), "epoch-%d-batch-%ld", &entry.epoch, &entry.batches) != 2) return std::nullopt;
-  return entry.name() == name ? std::optional(entry) : std::nullopt;
-}
-
 fs::path partial(const fs::path& path) { return path.string() + std::string(kPartial); }
 
 void make_folder(const fs::path& path) {
@@ -56,6 +50,16 @@ std::string CheckpointFolder::Entry::name() const {
   return fmt::format("epoch-{:04}-batch-{:05}", epoch, batches);
 }
 
+std::optional<CheckpointFolder::Entry> CheckpointFolder::entry_of(const std::string& name) {
+  Entry entry;
+  if (std::sscanf(name.c_str(), "epoch-%d-batch-%ld", &entry.epoch, &entry.batches) != 2) return std::nullopt;
+  return entry.name() == name ? std::optional(entry) : std::nullopt;
+}
+
+fs::path CheckpointFolder::part_of(const fs::path& checkpoints, int rank) {
+  return rank == 0 ? checkpoints : checkpoints / fmt::format("rank-{}", rank);
+}
+
 CheckpointFolder::CheckpointFolder(fs::path path, CheckpointOptions options)
     : path_(std::move(path)), options_(std::move(options)) {}
 
@@ -64,7 +68,7 @@ std::vector<CheckpointFolder::Entry> CheckpointFolder::entries() const {
   for (const auto& folder : folders_in(path_)) {
     if (const auto entry = entry_of(folder.filename().string())) found.push_back(*entry);
   }
-  std::ranges::sort(found, {}, [](const Entry& entry) { return std::pair(entry.epoch, entry.batches); });
+  std::sort(found.begin(), found.end());
   return found;
 }
 
@@ -80,22 +84,28 @@ bool CheckpointFolder::keeps(int epoch) const {
   return std::ranges::find(options_.keep_epochs, epoch) != options_.keep_epochs.end();
 }
 
-void CheckpointFolder::add(const Entry& entry, const std::function<void(const fs::path&)>& write) {
-  const fs::path target = path_of(entry);
-  if (fs::exists(target)) return;
+void CheckpointFolder::write(const Entry& entry, const std::function<void(const fs::path&)>& write) {
+  if (fs::exists(path_of(entry))) return;
   remove_partial();
-  const fs::path temporary = partial(target);
+  const fs::path temporary = partial(path_of(entry));
   make_folder(temporary);
   try {
     write(temporary);
     sync_to_disk(temporary);
-    move_folder(temporary, target);
   } catch (...) {
     std::error_code ignored;  // the first error is the one to hear of
     fs::remove_all(temporary, ignored);
     throw;
   }
+}
+
+void CheckpointFolder::publish(const Entry& entry) {
+  if (fs::exists(path_of(entry))) return;
+  move_folder(partial(path_of(entry)), path_of(entry));
   sync_to_disk(path_);
+}
+
+void CheckpointFolder::prune() {
   const auto all = entries();
   for (size_t i = 0; i < all.size(); ++i) {
     if (!stays(i, all)) remove(all[i]);
@@ -105,6 +115,9 @@ void CheckpointFolder::add(const Entry& entry, const std::function<void(const fs
 void CheckpointFolder::clear() {
   remove_partial();
   for (const auto& entry : entries()) remove(entry);
+  for (const auto& folder : folders_in(path_)) {
+    if (folder.filename().string().starts_with("rank-")) CheckpointFolder(folder, options_).clear();
+  }
 }
 
 bool CheckpointFolder::stays(size_t place, const std::vector<Entry>& all) const {

@@ -23,7 +23,16 @@ class CheckpointFolder {
 
     std::string name() const;
     bool operator==(const Entry&) const = default;
+    bool operator<(const Entry& other) const {
+      return epoch != other.epoch ? epoch < other.epoch : batches < other.batches;
+    }
   };
+
+  /// The entry of a folder's name; nothing for another name.
+  static std::optional<Entry> entry_of(const std::string& name);
+
+  /// The folder of the parts of a rank, in a run's folder of checkpoints: that of rank 0 is the folder itself.
+  static std::filesystem::path part_of(const std::filesystem::path& checkpoints, int rank);
 
   /// Makes nothing yet.
   CheckpointFolder(std::filesystem::path path, CheckpointOptions options);
@@ -42,12 +51,18 @@ class CheckpointFolder {
   /// Whether the checkpoint before this epoch stays for good.
   bool keeps(int epoch) const;
 
-  /// Lets `write` make the files of a checkpoint in a folder of its own, then removes the checkpoints that the
-  /// options do not keep. Does nothing where that position has a checkpoint already: runs repeat bit for bit.
-  /// Throws Error, and passes on what `write` throws, with the earlier checkpoints untouched.
-  void add(const Entry& entry, const std::function<void(const std::filesystem::path&)>& write);
+  /// Lets `write` make the files of a checkpoint in a folder of its own. Does nothing where that position has a
+  /// checkpoint already: runs repeat bit for bit. Throws Error, and passes on what `write` throws, with the
+  /// earlier checkpoints untouched.
+  void write(const Entry& entry, const std::function<void(const std::filesystem::path&)>& write);
 
-  /// Removes all checkpoints.
+  /// Gives the checkpoint that was written its name. Throws Error.
+  void publish(const Entry& entry);
+
+  /// Removes the checkpoints that the options do not keep.
+  void prune();
+
+  /// Removes all checkpoints, the parts of other ranks included.
   void clear();
 
  private:

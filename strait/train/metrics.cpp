@@ -83,6 +83,8 @@ void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTr
       found = sum.insert(found, {.name = boundary.name, .activations = {}, .gradients = {}});
     found->activations += boundary.activations;
     found->gradients += boundary.gradients;
+    if (boundary.activation_diagnostics) found->activation_diagnostics = boundary.activation_diagnostics;
+    if (boundary.gradient_diagnostics) found->gradient_diagnostics = boundary.gradient_diagnostics;
   }
 }
 
@@ -110,6 +112,10 @@ json to_json(const std::vector<BoundaryTraffic>& boundaries) {
 }
 
 json to_json(const EpochMetrics& metrics) {
+  json stages = json::array();
+  for (const auto& [name, forward, backward] : metrics.stages) {
+    stages.push_back({{"name", name}, {"forward_seconds", forward}, {"backward_seconds", backward}});
+  }
   return {{"epoch", metrics.epoch},
           {"steps", metrics.steps},
           {"train_loss", metrics.train.loss},
@@ -120,7 +126,9 @@ json to_json(const EpochMetrics& metrics) {
           {"samples_per_second", metrics.samples_per_second},
           {"evaluation_seconds", metrics.evaluation_seconds},
           {"data_wait_seconds", metrics.data_wait_seconds},
-          {"boundaries", to_json(metrics.boundaries)}};
+          {"bubble_share", metrics.bubble_share},
+          {"boundaries", to_json(metrics.boundaries)},
+          {"stages", std::move(stages)}};
 }
 
 std::vector<BoundaryTraffic> boundary_traffic_of(const json& json) {
@@ -136,6 +144,10 @@ std::vector<BoundaryTraffic> boundary_traffic_of(const json& json) {
 
 EpochMetrics epoch_metrics_of(const json& json) {
   const auto& test = json.at("test");
+  std::vector<StageSeconds> stages;
+  for (const auto& stage : json.value("stages", nlohmann::json::array())) {  // older runs have none
+    stages.push_back({stage.at("name"), stage.at("forward_seconds"), stage.at("backward_seconds")});
+  }
   return {.epoch = json.at("epoch"),
           .steps = json.at("steps"),
           .train = {json.at("train_loss"), json.at("train_accuracy")},
@@ -145,7 +157,9 @@ EpochMetrics epoch_metrics_of(const json& json) {
           .samples_per_second = json.at("samples_per_second"),
           .evaluation_seconds = json.at("evaluation_seconds"),
           .data_wait_seconds = json.at("data_wait_seconds"),
-          .boundaries = boundary_traffic_of(json.at("boundaries"))};
+          .bubble_share = json.value("bubble_share", 0.0),
+          .boundaries = boundary_traffic_of(json.at("boundaries")),
+          .stages = std::move(stages)};
 }
 
 }  // namespace strait

@@ -37,6 +37,13 @@ struct BoundaryTraffic {
 /// Adds up boundary by boundary; one that `sum` does not have yet comes behind the others.
 void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTraffic>& part);
 
+/// Mean seconds that a stage takes for a micro-batch in training.
+struct StageSeconds {
+  std::string name;  ///< its first and its last layer
+  double forward = 0;
+  double backward = 0;
+};
+
 /// One line of metrics.jsonl.
 struct EpochMetrics {
   int epoch = 0;
@@ -48,7 +55,9 @@ struct EpochMetrics {
   double samples_per_second = 0;
   double evaluation_seconds = 0;
   double data_wait_seconds = 0;  ///< training steps' wait for the loader
+  double bubble_share = 0;       ///< of the processes' training time: no stage computes
   std::vector<BoundaryTraffic> boundaries;
+  std::vector<StageSeconds> stages;
 
   Traffic total(Direction direction) const;
 };

@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 
@@ -22,11 +23,12 @@ std::string processor_name() {
 
 }  // namespace
 
-void configure_runtime(int threads) {
+void configure_runtime(int threads, int processes) {
   constexpr int kLargestHeapBlock = 32 << 20;  // glibc accepts no more
   mallopt(M_MMAP_THRESHOLD, kLargestHeapBlock);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-  at::set_num_threads(threads > 0 ? threads : static_cast<int>(available_cores().size()));
+  const int cores = static_cast<int>(available_cores().size());
+  at::set_num_threads(threads > 0 ? threads : std::max(1, cores / processes));
 }
 
 c10::Device device_of(const std::string& name) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "strait/base/clock.h"
+#include "strait/pipeline/schedules.h"
 #include "strait/train/optimizer.h"
 #include "strait/train/runtime.h"
 #include "strait/train/store_budget.h"
@@ -12,14 +13,29 @@
 namespace strait {
 namespace {
 
-StepInput step_input(const Batch& batch, uint64_t step, at::Device device) {
-  return {batch.inputs.to(device), batch.targets.to(device), step};
+StepInput step_input(Batch& batch, uint64_t step, at::Device device) {
+  const auto there = [&](const at::Tensor& x) { return x.defined() ? x.to(device) : x; };
+  StepInput input{there(batch.inputs), there(batch.targets), step, static_cast<int64_t>(batch.ids.size())};
+  input.ids = std::move(batch.ids);
+  return input;
 }
 
-void add(StepResult& sum, const StepResult& part) {
-  sum.loss_sum += part.loss_sum;
-  sum.correct += part.correct;
-  sum.count += part.count;
+/// The stages, one after another, of one rank each.
+std::vector<int> place_stages(size_t stages, const Group& group) {
+  std::vector<int> ranks(stages, 0);
+  if (group.size() > 1) std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+Model layers_of(const Model& model, const std::vector<LayerRange>& stages, const std::vector<int>& rank_of_stage,
+                int rank) {
+  Model own{{}, model.sample_shape};
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (rank_of_stage[i] != rank) continue;
+    own.layers.insert(own.layers.end(), model.layers.begin() + static_cast<ptrdiff_t>(stages[i].begin),
+                      model.layers.begin() + static_cast<ptrdiff_t>(stages[i].end));
+  }
+  return own;
 }
 
 }  // namespace
@@ -29,38 +45,64 @@ Loss classification_loss(const at::Tensor& output, const at::Tensor& targets) {
           output.detach().argmax(1).eq(targets).sum().item<int64_t>(), targets.size(0)};
 }
 
-Trainer::Trainer(Model model, TrainerOptions options)
+Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> group, Trace* trace)
     : model_(std::move(model)),
       options_(std::move(options)),
+      group_(std::move(group)),
+      trace_(trace),
       device_(device_of(options_.train.device)),
       stages_(cut_into_stages(model_, options_.cuts)),
+      rank_of_stage_(place_stages(stages_.size(), *group_)),
+      own_(layers_of(model_, stages_, rank_of_stage_, group_->rank())),
       executor_(make_executor()),
-      optimizer_(make_optimizer(options_.train.optimizer, model_.parameters())) {}
+      optimizer_(make_optimizer(options_.train.optimizer, own_.parameters())) {}
 
 Executor Trainer::make_executor() {
+  check_stage_count(static_cast<int>(stages_.size()), group_->size());
   model_.to(device_);
+  const int rank = group_->rank();
   Executor::Setup setup;
+  setup.stage_count = static_cast<int>(stages_.size());
+  setup.rank = rank;
+  setup.ranks = group_->size();
   setup.options = options_.pipeline;
   setup.batch_size = options_.batch_size;
   setup.seed = options_.seed;
   setup.sample_shapes = boundary_shapes(model_, stages_);
+  setup.device = device_;
+  std::vector<int> peers;
   for (size_t i = 0; i < stages_.size(); ++i) {
     const bool last = i + 1 == stages_.size();
-    setup.stages.emplace_back(
-        [this, range = stages_[i]](const at::Tensor& x) { return model_.forward(x, range.begin, range.end); },
-        last ? LossFunction(classification_loss) : LossFunction(), i == 0);
-    if (!last) {
-      setup.boundaries.emplace_back(options_.cuts[i], static_cast<uint16_t>(i), options_.compression,
-                                    Boundary::Local{});
+    const bool here = rank_of_stage_[i] == rank;
+    if (here) {
+      setup.stages.try_emplace(
+          static_cast<int>(i),
+          [this, range = stages_[i]](const at::Tensor& x) { return model_.forward(x, range.begin, range.end); },
+          last ? LossFunction(classification_loss) : LossFunction(), i == 0);
     }
+    if (last) break;
+    const bool below = rank_of_stage_[i + 1] == rank;
+    setup.boundaries.emplace_back(options_.cuts[i], static_cast<uint16_t>(i), options_.compression,
+                                  Boundary::Local{.upstream = here, .downstream = below});
+    peers.push_back(here ? rank_of_stage_[i + 1] : below ? rank_of_stage_[i] : -1);
   }
-  return Executor(std::move(setup), transport_);
+  transport_ = group_->make_transport(std::move(peers), options_.cuts);
+  return Executor(std::move(setup), *transport_, trace_);
 }
 
 bool Trainer::compresses_activations() const { return options_.compression.activations != LinkOptions{}; }
 
 void Trainer::check_store(int64_t samples, TrainObserver& observer) {
-  const StoreBudget budget(options_.compression, options_.cuts, boundary_shapes(model_, stages_), samples);
+  // An end in this process needs a store; both ends share one.
+  std::vector<std::string> boundaries;
+  std::vector<std::vector<int64_t>> shapes;
+  const auto all_shapes = boundary_shapes(model_, stages_);
+  for (size_t i = 0; i < all_shapes.size(); ++i) {
+    if (rank_of_stage_[i] != group_->rank() && rank_of_stage_[i + 1] != group_->rank()) continue;
+    boundaries.push_back(options_.cuts[i]);
+    shapes.push_back(all_shapes[i]);
+  }
+  const StoreBudget budget(options_.compression, boundaries, shapes, samples);
   if (budget.bytes() == 0) return;
   budget.check_fits(budget.free_bytes());
   observer.on_note(budget.describe());
@@ -72,39 +114,51 @@ void Trainer::keep_checkpoints(CheckpointFolder folder, std::string config) {
 }
 
 void Trainer::resume(const Checkpoint& from) {
-  from.load_weights(model_);
-  from.load_optimizer(*optimizer_, model_);
-  from.load_links(executor_.boundaries());
+  from.load_weights(own_, is_alone());
+  from.load_optimizer(*optimizer_, own_, is_alone());
+  from.load_links(executor_.boundaries(), is_alone());
   from.load_random();
-  position_ = from.record().position;
+  position_ = from.position_for(group_->rank(), group_->size());
   clear_gradients();
 }
 
 void Trainer::warm_start(const Checkpoint& from, bool with_optimizer) {
-  from.load_weights(model_);
-  if (with_optimizer) from.load_optimizer(*optimizer_, model_);
+  from.load_weights(own_, is_alone());
+  if (with_optimizer) from.load_optimizer(*optimizer_, own_, is_alone());
   if (from.record().seed == options_.seed) from.load_random();
-  position_ = from.record().position;
+  position_ = from.position_for(group_->rank(), group_->size());
   clear_gradients();
 }
 
 // As a step leaves them: a gradient is then added to zero, which makes +0 of -0, where none would be replaced.
 void Trainer::clear_gradients() {
   if (position_.step == 0) return;
-  for (const auto& parameter : model_.parameters()) parameter.mutable_grad() = torch::zeros_like(parameter);
+  for (const auto& parameter : own_.parameters()) parameter.mutable_grad() = torch::zeros_like(parameter);
 }
 
+// A checkpoint has its name only once every process has written its part, and the one before stays until every
+// part has its name: so there is always one that all processes have.
 void Trainer::save_checkpoint() {
   if (!checkpoints_) return;
   add_traffic(position_.traffic, take_traffic());
-  checkpoints_->add({position_.epoch, position_.batches}, [&](const std::filesystem::path& folder) {
-    write_checkpoint(folder, model_, *optimizer_, executor_.boundaries(),
-                     {.position = position_, .seed = options_.seed, .config = config_, .checksums = {}});
+  const CheckpointFolder::Entry entry{position_.epoch, position_.batches};
+  together(*group_, [&] {
+    checkpoints_->write(entry, [&](const std::filesystem::path& folder) {
+      write_checkpoint(folder, own_, *optimizer_, executor_.boundaries(),
+                       {.position = position_,
+                        .rank = group_->rank(),
+                        .ranks = group_->size(),
+                        .seed = options_.seed,
+                        .config = config_,
+                        .checksums = {}});
+    });
   });
+  together(*group_, [&] { checkpoints_->publish(entry); });
+  checkpoints_->prune();
 }
 
 bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
-  check_store(data.train->size(), observer);
+  together(*group_, [&] { check_store(data.train->size(), observer); });
   if (checkpoints_ && position_.batches == 0 && checkpoints_->keeps(position_.epoch)) save_checkpoint();
   while (position_.epoch < options_.train.epochs) {
     const bool finished = run_epoch(data, observer);
@@ -117,11 +171,12 @@ bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
 
 bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   if (!train_epoch(data.train, observer)) return false;
-  EpochMetrics metrics = epoch_metrics();
+  Contribution mine = contribution();
   const Stopwatch watch;
-  metrics.test = evaluate(data.test, observer, position_.epoch);
+  evaluate_passes(data.test, observer, position_.epoch, mine);
+  if (stopped_) return false;
+  EpochMetrics metrics = epoch_metrics(gather(*group_, mine));
   metrics.evaluation_seconds = watch.seconds();
-  if (observer.should_stop()) return false;
   observer.on_epoch(metrics);
   const Position ended = std::exchange(position_, {});
   position_.epoch = ended.epoch + 1;
@@ -136,71 +191,139 @@ bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObser
   model_.train(true);
   auto order = epoch_order(options_.seed, position_.epoch, data->size());
   order.erase(order.begin(), order.begin() + std::min(position_.batches * options_.batch_size, data->size()));
-  Loader loader(data, {.order = std::move(order),
-                       .batch_size = options_.batch_size,
-                       .augmentation_key = augmentation_key(options_.seed, position_.epoch)});
+  Loader loader = load(data, {.order = std::move(order),
+                              .batch_size = options_.batch_size,
+                              .augmentation_key = augmentation_key(options_.seed, position_.epoch)});
   const bool compressed = position_.epoch >= options_.compression.start_epoch;
   const double waited_before = position_.data_wait_seconds;
   while (auto batch = loader.next()) {
-    if (observer.should_stop()) return false;
     optimizer_->zero_grad();
     StepInput input = step_input(*batch, position_.step, device_);
-    input.ids = std::move(batch->ids);
     input.next_ids = loader.next_ids();
-    add(position_.sums, executor_.train(input, compressed));
+    input.stops = observer.should_stop();
+    const StepResult result = executor_.train(input, compressed);
+    position_.sums += result;
     optimizer_->step();
     ++position_.step;
     ++position_.batches;
     position_.data_wait_seconds = waited_before + loader.waited_seconds();
-    position_.seconds += watch.seconds();
-    observer.on_batch(position_.epoch, "train", position_.sums.count, data->size(),
+    const double seconds = watch.seconds();
+    position_.seconds += seconds;
+    measured_seconds_ += seconds;
+    observer.on_batch(position_.epoch, "train",
+                      std::min(position_.batches * options_.batch_size, data->size()), data->size(),
                       score_of(position_.sums).loss);
+    if (result.stops) return false;
     if (checkpoints_ && checkpoints_->is_due_after(position_.step)) save_checkpoint();
     watch = Stopwatch();
   }
   return true;
 }
 
-EpochMetrics Trainer::epoch_metrics() {
+Contribution Trainer::contribution() {
   add_traffic(position_.traffic, take_traffic());
+  Contribution mine{.train = position_.sums,
+                    .off = {},
+                    .on = {},
+                    .boundaries = position_.traffic,
+                    .stages = executor_.take_times(),
+                    .seconds = position_.seconds,
+                    .data_wait_seconds = position_.data_wait_seconds,
+                    .measured_seconds = std::exchange(measured_seconds_, 0)};
   for (auto& boundary : executor_.boundaries()) {
-    BoundaryTraffic& traffic = *std::ranges::find(position_.traffic, boundary.name, &BoundaryTraffic::name);
-    traffic.activation_diagnostics = boundary.activation_sender->take_diagnostics();
-    traffic.gradient_diagnostics = boundary.gradient_sender->take_diagnostics();
+    BoundaryTraffic& traffic = *std::ranges::find(mine.boundaries, boundary.name, &BoundaryTraffic::name);
+    if (boundary.activation_sender) traffic.activation_diagnostics = boundary.activation_sender->take_diagnostics();
+    if (boundary.gradient_sender) traffic.gradient_diagnostics = boundary.gradient_sender->take_diagnostics();
   }
-  return {.epoch = position_.epoch,
-          .steps = position_.batches,
-          .train = score_of(position_.sums),
-          .test = {},
-          .lr = learning_rate(options_.train.schedule, options_.train.optimizer.lr, position_.epoch),
-          .seconds = position_.seconds,
-          .samples_per_second = static_cast<double>(position_.sums.count) / position_.seconds,
-          .evaluation_seconds = 0,
-          .data_wait_seconds = position_.data_wait_seconds,
-          .boundaries = position_.traffic};
+  return mine;
 }
 
-Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch) {
+EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
+  EpochMetrics metrics{
+      .epoch = position_.epoch,
+      .steps = position_.batches,
+      .train = score_of(all.train),
+      .test = {score_of(all.off), score_of(all.on), all.off.count},
+      .lr = learning_rate(options_.train.schedule, options_.train.optimizer.lr, position_.epoch),
+      .seconds = all.seconds,
+      .samples_per_second = static_cast<double>(all.train.count) / all.seconds,
+      .evaluation_seconds = 0,
+      .data_wait_seconds = all.data_wait_seconds,
+      .bubble_share = bubble_share(all, group_->size()),
+      .boundaries = all.boundaries,
+      .stages = {}};
+  for (const auto& [number, times] : all.stages) {
+    const auto& range = stages_[static_cast<size_t>(number)];
+    const auto count = static_cast<double>(times.micro_batches);
+    metrics.stages.push_back(
+        {fmt::format("{}..{}", model_.layers[range.begin].name, model_.layers[range.end - 1].name),
+         times.forward_seconds / count, times.backward_seconds / count});
+  }
+  return metrics;
+}
+
+Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer) {
+  Contribution mine;
+  evaluate_passes(data, observer, -1, mine);
+  const Contribution all = gather(*group_, mine);
+  return {score_of(all.off), score_of(all.on), all.off.count};
+}
+
+void Trainer::evaluate_passes(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch,
+                              Contribution& scores) {
+  stopped_ = false;
   model_.train(false);
-  const StepResult off = evaluate_pass(data, false, observer, epoch);
+  scores.off = evaluate_pass(data, false, observer, epoch);
   // Without an activation codec the second pass would compute the same numbers again.
-  const StepResult on = compresses_activations() ? evaluate_pass(data, true, observer, epoch) : off;
-  return {score_of(off), score_of(on), off.count};
+  scores.on = scores.off;
+  if (compresses_activations() && !stopped_) scores.on = evaluate_pass(data, true, observer, epoch);
 }
 
 StepResult Trainer::evaluate_pass(const std::shared_ptr<const Dataset>& data, bool compressed,
                                   TrainObserver& observer, int epoch) {
   std::vector<int64_t> order(static_cast<size_t>(data->size()));
   std::iota(order.begin(), order.end(), 0);
-  Loader loader(data, {.order = std::move(order), .batch_size = options_.batch_size, .augmentation_key = {}});
+  Loader loader =
+      load(data, {.order = std::move(order), .batch_size = options_.batch_size, .augmentation_key = {}});
   StepResult sums;
   uint64_t step = 0;
+  int64_t done = 0;
   while (auto batch = loader.next()) {
-    if (observer.should_stop()) break;
-    add(sums, executor_.evaluate(step_input(*batch, step++, device_), compressed));
-    observer.on_batch(epoch, "test", sums.count, data->size(), score_of(sums).loss);
+    StepInput input = step_input(*batch, step++, device_);
+    input.stops = observer.should_stop();
+    const StepResult result = executor_.evaluate(input, compressed);
+    sums += result;
+    done += input.rows;
+    observer.on_batch(epoch, "test", done, data->size(), score_of(sums).loss);
+    stopped_ = result.stops;
+    if (stopped_) break;
   }
   return sums;
+}
+
+Loader Trainer::load(const std::shared_ptr<const Dataset>& data, Loader::Pass pass) const {
+  const int rank = group_->rank();
+  pass.ids_only = rank_of_stage_.front() != rank && rank_of_stage_.back() != rank;
+  return {data, std::move(pass)};
+}
+
+const Model& Trainer::collect_model() {
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    const int owner = rank_of_stage_[i];
+    if (owner == 0 || (owner != group_->rank() && group_->rank() != 0)) continue;
+    for (const auto& [name, value] : layers_of(model_, {stages_[i]}, {owner}, owner).state()) {
+      const std::string what = "weights of " + name;
+      at::Tensor here = value.detach().to(at::kCPU).contiguous();
+      if (group_->rank() == owner) {
+        group_->send(here, 0, what);
+      } else {
+        group_->receive(here, owner, what);
+        const torch::NoGradGuard no_grad;
+        value.copy_(here);
+      }
+    }
+  }
+  return model_;
 }
 
 std::vector<BoundaryTraffic> Trainer::take_traffic() {
@@ -208,10 +331,13 @@ std::vector<BoundaryTraffic> Trainer::take_traffic() {
   for (auto& boundary : executor_.boundaries()) {
     BoundaryTraffic traffic;
     traffic.name = boundary.name;
-    traffic.activations = boundary.activation_sender->take_traffic();
-    traffic.activations += boundary.activation_receiver->take_traffic();
-    traffic.gradients = boundary.gradient_sender->take_traffic();
-    traffic.gradients += boundary.gradient_receiver->take_traffic();
+    const auto take = [](auto& end, Traffic& sum) {
+      if (end) sum += end->take_traffic();
+    };
+    take(boundary.activation_sender, traffic.activations);
+    take(boundary.activation_receiver, traffic.activations);
+    take(boundary.gradient_sender, traffic.gradients);
+    take(boundary.gradient_receiver, traffic.gradients);
     all.push_back(std::move(traffic));
   }
   return all;

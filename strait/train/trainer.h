@@ -13,10 +13,11 @@
 #include "strait/pipeline/executor.h"
 #include "strait/train/checkpoint.h"
 #include "strait/train/checkpoint_folder.h"
+#include "strait/train/contribution.h"
 #include "strait/train/metrics.h"
 #include "strait/train/model_file.h"
 #include "strait/train/options.h"
-#include "strait/transport/loopback.h"
+#include "strait/transport/group.h"
 
 namespace strait {
 
@@ -35,7 +36,8 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
 
-  /// After each batch. `phase` is "train" or "test"; `done` of `total` samples of the pass.
+  /// After each batch. `phase` is "train" or "test"; `done` of `total` samples of the pass. The loss is not a number
+  /// on a process without the last stage.
   virtual void on_batch(int /*epoch*/, const char* /*phase*/, int64_t /*done*/, int64_t /*total*/,
                         double /*mean_loss*/) {}
   virtual void on_epoch(const EpochMetrics& /*metrics*/) {}
@@ -43,22 +45,28 @@ class TrainObserver {
   /// A line about the run that is worth reading: how it begins, what it will need.
   virtual void on_note(const std::string& /*line*/) {}
 
-  /// Asked before each batch; true ends the run after the batch before it.
+  /// Asked before each batch; true ends the run after it. With several processes the first decides, and the
+  /// others can only ask it to.
   virtual bool should_stop() { return false; }
 };
 
 /// Mean cross-entropy over classes and the count of right predictions.
 Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 
-/// Trains a network that is cut into stages, all of them in this process, and evaluates it with
-/// compression off and on. The same seed and number of threads give the same bits.
+/// Trains a network that is cut into stages and evaluates it with compression off and on. All stages are in this
+/// process, or one in each process of a group, which then makes every call together. The same seed and number of
+/// threads give the same bits, however many processes there are.
 class Trainer {
  public:
-  Trainer(Model model, TrainerOptions options);
+  /// `model` is the whole network, in every process with the same weights. Throws InputError when the group is
+  /// not one process for each stage. `trace` may be null; what it points to must outlive the trainer.
+  Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> group = std::make_shared<Alone>(),
+          Trace* trace = nullptr);
   Trainer(const Trainer&) = delete;  // the stages refer to the model in place
   Trainer& operator=(const Trainer&) = delete;
 
-  /// From now on train() leaves checkpoints there. `config` is the run's configuration, for their record.
+  /// From now on train() leaves checkpoints there, this process's part of them. `config` is the run's
+  /// configuration, for their record.
   void keep_checkpoints(CheckpointFolder folder, std::string config);
 
   /// Takes over everything of a checkpoint: training goes on where it was taken, to the same bits.
@@ -75,35 +83,48 @@ class Trainer {
   /// checkpoint at that place, when it was stopped. Throws NumericError when training diverges.
   bool train(const DataSplits& data, TrainObserver& observer);
 
-  /// Scores every sample with compression off and on. An epoch of -1 means no training goes on.
-  Evaluation evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch = -1);
+  /// Scores every sample with compression off and on.
+  Evaluation evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer);
 
   /// Replaces the weights by a file's; see load_model().
   void load(const std::filesystem::path& weights) { load_model(weights, model_); }
 
-  const Model& model() const { return model_; }
+  /// The whole network on the first process, with the weights of all stages as they are now; elsewhere only
+  /// its own stage's are right.
+  const Model& collect_model();
 
  private:
   Executor make_executor();
+  bool is_alone() const { return group_->size() == 1; }
   bool compresses_activations() const;
   void check_store(int64_t samples, TrainObserver& observer);
   bool run_epoch(const DataSplits& data, TrainObserver& observer);
   bool train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer);
-  EpochMetrics epoch_metrics();
+  Contribution contribution();
+  EpochMetrics epoch_metrics(const Contribution& all) const;
+  void evaluate_passes(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch,
+                       Contribution& scores);
   StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, bool compressed, TrainObserver& observer,
                            int epoch);
   std::vector<BoundaryTraffic> take_traffic();
+  Loader load(const std::shared_ptr<const Dataset>& data, Loader::Pass pass) const;
   void clear_gradients();
   void save_checkpoint();
 
   Model model_;
   TrainerOptions options_;
+  std::shared_ptr<Group> group_;
+  Trace* trace_;
   at::Device device_;
   std::vector<LayerRange> stages_;
-  Loopback transport_;
+  std::vector<int> rank_of_stage_;
+  Model own_;  ///< the layers of this process's stages
+  std::unique_ptr<Transport> transport_;
   Executor executor_;
+  bool stopped_ = false;  ///< the last pass ended before its data did
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
   Position position_;
+  double measured_seconds_ = 0;  ///< of training, since the stages' times were taken
   std::optional<CheckpointFolder> checkpoints_;
   std::string config_;
 };

@@ -19,7 +19,9 @@ class CheckpointFolderTest : public testing::Test {
   /// A checkpoint whose only file holds its name.
   void add(CheckpointFolder& folder, int epoch, int64_t batches) {
     const CheckpointFolder::Entry entry{epoch, batches};
-    folder.add(entry, [&](const fs::path& inside) { test::write_file(inside / "content", entry.name()); });
+    folder.write(entry, [&](const fs::path& inside) { test::write_file(inside / "content", entry.name()); });
+    folder.publish(entry);
+    folder.prune();
   }
 
   Names names() const { return test::names_in(path_); }
@@ -80,7 +82,7 @@ TEST_F(CheckpointFolderTest, AFailedWriteLeavesTheEarlierCheckpoint) {
     test::write_file(inside / "content", "half");
     throw Error("the disk is full");
   };
-  EXPECT_THROW(folder.add({2, 0}, fail), Error);
+  EXPECT_THROW(folder.write({2, 0}, fail), Error);
   EXPECT_EQ(names(), (Names{"epoch-0001-batch-00000"}));
 }
 
@@ -99,7 +101,7 @@ TEST_F(CheckpointFolderTest, WhatACrashLeftIsNoCheckpointAndGoesWithTheNext) {
 TEST_F(CheckpointFolderTest, APositionIsWrittenOnce) {
   CheckpointFolder folder(path_, {});
   add(folder, 1, 0);
-  folder.add({1, 0}, [](const fs::path&) { FAIL() << "written again"; });
+  folder.write({1, 0}, [](const fs::path&) { FAIL() << "written again"; });
   EXPECT_EQ(names(), (Names{"epoch-0001-batch-00000"}));
 }
 

@@ -1,0 +1,72 @@
+#include "strait/experiment/handshake.h"
+
+#include <nlohmann/json.hpp>
+
+#include "strait/base/text.h"
+#include "strait/train/runtime.h"
+#include "strait/pipeline/schedules.h"
+#include "strait/transport/c10d_group.h"
+#include "strait/wire/frame.h"
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+
+/// Keys that may differ from machine to machine.
+bool is_local(const std::string& key) {
+  return key == "data.root" || key == "compression.store.place" || key == "compression.store.folder" ||
+         key == "train.device";
+}
+
+std::string hello_of(const Config& config, const Membership& membership) {
+  return json{{"wire_version", kWireVersion},
+              {"code_version", code_version()},
+              {"size", membership.size},
+              {"config", key_values(config)}}
+      .dump();
+}
+
+/// How another rank's hello differs from this one's; empty when it does not.
+std::string difference(const json& mine, const json& theirs) {
+  for (const auto& [field, name] : {std::pair{"wire_version", "wire version"},
+                                    {"code_version", "code version"},
+                                    {"size", "number of processes (WORLD_SIZE)"}}) {
+    if (mine.at(field) != theirs.at(field)) {
+      return fmt::format("has {} {}, this one {}", name, theirs.at(field).dump(), mine.at(field).dump());
+    }
+  }
+  const auto& keys = mine.at("config");
+  const auto& others = theirs.at("config");
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const std::string key = keys[i].at(0);
+    if (is_local(key) || keys[i] == others.at(i)) continue;
+    return fmt::format("has {} = {}, this one {}", key, others[i].at(1).get<std::string>(),
+                       keys[i].at(1).get<std::string>());
+  }
+  return "";
+}
+
+void check_hellos(int rank, const std::vector<std::string>& hellos) {
+  const json mine = json::parse(hellos[static_cast<size_t>(rank)]);
+  for (size_t other = 0; other < hellos.size(); ++other) {
+    std::string found;
+    try {
+      found = difference(mine, json::parse(hellos[other]));
+    } catch (const json::exception&) {
+      found = "speaks another language";
+    }
+    if (!found.empty()) throw Error("rank {}: rank {} {}; all must be the same", rank, other, found);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Group> join_training(const Config& config, const Membership& membership) {
+  check_stage_count(static_cast<int>(config.model.cuts.size()) + 1, membership.size);
+  return join_group(
+      membership, parse_duration(config.pipeline.timeout, "pipeline.timeout"), hello_of(config, membership),
+      [&](const std::vector<std::string>& hellos) { check_hellos(membership.rank, hellos); });
+}
+
+}  // namespace strait

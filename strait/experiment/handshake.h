@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "strait/experiment/config.h"
+#include "strait/transport/group.h"
+#include "strait/transport/membership.h"
+
+namespace strait {
+
+/// Joins the processes that train the configuration together. Throws InputError when there is not one process for
+/// each stage, Error when another one has another configuration or code version, and what join_group() throws.
+std::shared_ptr<Group> join_training(const Config& config, const Membership& membership);
+
+}  // namespace strait

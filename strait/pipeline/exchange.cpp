@@ -1,0 +1,44 @@
+#include "strait/pipeline/exchange.h"
+
+namespace strait {
+
+void Exchange::begin(std::vector<Crossing> /*arrivals*/) {}
+
+void Exchange::send(const Crossing& message, at::Tensor tensor, bool stops) {
+  Boundary& boundary = boundaries_[static_cast<size_t>(message.boundary)];
+  const bool down = message.direction == Direction::activation;
+  Sender& sender = down ? *boundary.activation_sender : *boundary.gradient_sender;
+  const auto micro_batch = static_cast<int>(message.context.micro_batch);
+  MessageMode mode = message.mode;
+  mode.stops = stops;
+  Buffer frame = [&] {
+    const TraceSpan span(trace_, Lane::encode, to_string(message.direction), message.boundary, micro_batch);
+    return sender.encode(tensor, message.context, mode, transport_.frame_check());
+  }();
+  tensor.reset();  // its memory is free for the next while the frame is under way
+  const TraceSpan span(trace_, Lane::send, to_string(message.direction), message.boundary, micro_batch);
+  transport_.send(message.tag(), std::move(frame));
+}
+
+const Receiver& Exchange::receiver_of(const Crossing& message) const {
+  const Boundary& boundary = boundaries_[static_cast<size_t>(message.boundary)];
+  return message.direction == Direction::activation ? *boundary.activation_receiver
+                                                    : *boundary.gradient_receiver;
+}
+
+Arrival Exchange::receive(const Crossing& message) {
+  Boundary& boundary = boundaries_[static_cast<size_t>(message.boundary)];
+  const bool down = message.direction == Direction::activation;
+  Receiver& receiver = down ? *boundary.activation_receiver : *boundary.gradient_receiver;
+  const auto micro_batch = static_cast<int>(message.context.micro_batch);
+  Buffer frame = [&] {
+    const TraceSpan span(trace_, Lane::receive, to_string(message.direction), message.boundary, micro_batch);
+    return transport_.receive(message.tag(), receiver.frame_bound(message.meta));
+  }();
+  const TraceSpan span(trace_, Lane::decode, to_string(message.direction), message.boundary, micro_batch);
+  at::Tensor tensor =
+      receiver.decode(std::move(frame), message.meta, message.context, message.mode, transport_.frame_check());
+  return {std::move(tensor), receiver.peer_stops()};
+}
+
+}  // namespace strait

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "strait/base/trace.h"
+#include "strait/boundary/boundary.h"
+#include "strait/transport/transport.h"
+
+namespace strait {
+
+/// A message of the step that is under way, as both its ends know it beforehand.
+struct Crossing {
+  int boundary = 0;
+  Direction direction = Direction::activation;
+  MessageContext context;  ///< what the executor knows; its spans live until the step's end
+  MessageMode mode;
+  MessageMeta meta;  ///< of the tensor
+
+  Tag tag() const {
+    return {static_cast<uint32_t>(boundary), direction, context.micro_batch};
+  }
+};
+
+struct Arrival {
+  at::Tensor tensor;
+  bool stops = false;  ///< what the message's header says, see FrameHeader
+};
+
+/// Carries tensors over the boundaries of this process's stages: encodes and sends, receives and decodes, in the
+/// calling thread.
+class Exchange {
+ public:
+  /// `trace` may be null. Boundaries and transport must outlive it.
+  Exchange(std::vector<Boundary>& boundaries, Transport& transport, Trace* trace)
+      : boundaries_(boundaries), transport_(transport), trace_(trace) {}
+  virtual ~Exchange() = default;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  /// Says which messages of the step will be received, in the order in which receive() will ask for them.
+  virtual void begin(std::vector<Crossing> arrivals);
+
+  /// Encodes and sends the next message of its channel.
+  virtual void send(const Crossing& message, at::Tensor tensor, bool stops);
+
+  /// The next of the step's messages.
+  virtual Arrival receive(const Crossing& message);
+
+  /// Ends the step: everything is encoded and sent, and no other thread touches a boundary.
+  virtual void finish() {}
+
+  /// Gives the step up after an error.
+  virtual void cancel() {}
+
+ protected:
+  Trace* trace() const { return trace_; }
+  Transport& transport() const { return transport_; }
+  const Receiver& receiver_of(const Crossing& message) const;
+
+ private:
+  std::vector<Boundary>& boundaries_;
+  Transport& transport_;
+  Trace* trace_;
+};
+
+}  // namespace strait

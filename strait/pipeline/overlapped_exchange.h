@@ -1,0 +1,53 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "strait/pipeline/exchange.h"
+
+namespace strait {
+
+/// Encodes in one thread and decodes in another, beside the stages' computations. Does what Exchange does, in
+/// the same order on every channel, and so gives the same bits.
+class OverlappedExchange : public Exchange {
+ public:
+  OverlappedExchange(std::vector<Boundary>& boundaries, Transport& transport, Trace* trace);
+  ~OverlappedExchange() override;
+
+  void begin(std::vector<Crossing> arrivals) override;
+  void send(const Crossing& message, at::Tensor tensor, bool stops) override;
+  Arrival receive(const Crossing& message) override;
+  void finish() override;
+  void cancel() override;
+
+ private:
+  struct Departure {
+    Crossing message;
+    at::Tensor tensor;
+    bool stops;
+  };
+  void send_all();
+  void receive_all();
+  void announce();
+  void guard(const std::function<void()>& loop);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;
+  std::exception_ptr error_;
+  std::deque<Departure> departures_;
+  bool sending_ = false;           ///< one has been taken from departures_ and is not sent yet
+  std::deque<Crossing> arrivals_;  ///< of the step, not received yet
+  size_t announced_ = 0;           ///< of these, what the transport expects already
+  bool receiving_ = false;
+  std::deque<Arrival> ready_;
+  std::thread sender_;
+  std::thread receiver_;
+};
+
+}  // namespace strait
