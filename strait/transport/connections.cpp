@@ -40,6 +40,14 @@ std::string own_address_towards(const std::string& host, uint16_t port) {
   throw Error("MASTER_ADDR: there is no route to \"{}\"", host);
 }
 
+/// What Gloo says, without the place in its source.
+std::string reason_in(const std::string& message) {
+  for (const char* known : {"Connection closed by peer", "Connection reset by peer", "Broken pipe"}) {
+    if (message.find(known) != std::string::npos) return "connection closed";
+  }
+  return message.substr(0, message.find('\n'));
+}
+
 std::shared_ptr<gloo::transport::Device> make_device(const Membership& membership) {
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface != nullptr && *interface != '\0') {
@@ -90,7 +98,8 @@ void Connections::begin(const std::string& where, int peer, const std::function<
 }
 
 void Connections::wait(const std::string& where, int peer, c10d::Work& work) const {
-  begin(where, peer, [&] { work.wait(timeout_); });
+  // What comes after, up to the process's end, is to be within the timeout too.
+  begin(where, peer, [&] { work.wait(timeout_ * 3 / 4); });
 }
 
 void Connections::explain(const std::string& where, int peer, const std::string& message) const {
@@ -101,9 +110,9 @@ void Connections::explain(const std::string& where, int peer, const std::string&
     throw Error("{}: {} is gone, because rank {} failed: {}", where, who, failure->rank, failure->reason);
   }
   if (message.find("imed out") != std::string::npos) {
-    throw Error("{}: {} was silent for {} s (pipeline.timeout)", where, who, timeout_.count() / 1000);
+    throw Error("{}: {} was silent for pipeline.timeout, {} s", where, who, timeout_.count() / 1000);
   }
-  throw Error("{}: {} is gone: {}", where, who, message.substr(0, message.find('\n')));
+  throw Error("{}: {} is gone: {}", where, who, reason_in(message));
 }
 
 void Connections::fail(const Failure& failure) {

@@ -16,8 +16,9 @@ using std::chrono::milliseconds;
 constexpr const char* kFailureKey = "failure";
 constexpr const char* kReadKey = "read";  // counts hellos read and words left
 constexpr milliseconds kPoll(20);
-constexpr milliseconds kWordLimit(2000);    // how long a rank looks for the reason of a broken connection
+constexpr milliseconds kWordLimit(1000);    // how long a rank looks for the reason of a broken connection
 constexpr milliseconds kLingerLimit(5000);  // how long the store outlives a failure for the others to read it
+constexpr int kParts = 10;                  // both at most this part of the timeout
 
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
@@ -116,8 +117,10 @@ std::vector<std::string> Meeting::exchange(const std::string& hello) {
   return hellos;
 }
 
+milliseconds Meeting::limit(milliseconds usual) const { return std::min(usual, timeout_ / kParts); }
+
 void Meeting::leave_word(const Failure& failure) {
-  within<bool>(kWordLimit, [store = store_, text = to_text(failure)] {
+  within<bool>(limit(kWordLimit), [store = store_, text = to_text(failure)] {
     if (!store->check({kFailureKey})) store->set(kFailureKey, bytes_of(text));
     store->add(kReadKey, 1);
     return true;
@@ -125,9 +128,10 @@ void Meeting::leave_word(const Failure& failure) {
 }
 
 std::optional<Failure> Meeting::word() {
-  const auto text = within<std::string>(kWordLimit, [store = store_] {
+  const milliseconds patience = limit(kWordLimit) / 2;
+  const auto text = within<std::string>(limit(kWordLimit), [store = store_, patience] {
     const Stopwatch watch;
-    while (!store->check({kFailureKey}) && watch.seconds() * 1e3 < kWordLimit.count() / 2) {
+    while (!store->check({kFailureKey}) && watch.seconds() * 1e3 < static_cast<double>(patience.count())) {
       std::this_thread::sleep_for(kPoll);
     }
     return store->check({kFailureKey}) ? text_of(store->get(kFailureKey)) : std::string();
@@ -137,9 +141,10 @@ std::optional<Failure> Meeting::word() {
 
 void Meeting::linger(bool after_failure) {
   if (membership_.rank != 0 || membership_.launcher_serves_store) return;
-  within<bool>(kLingerLimit, [store = store_, count = (after_failure ? 2 : 1) * membership_.size] {
+  const milliseconds patience = limit(kLingerLimit);
+  within<bool>(patience, [store = store_, patience, count = (after_failure ? 2 : 1) * membership_.size] {
     const Stopwatch watch;
-    while (store->add(kReadKey, 0) < count && watch.seconds() * 1e3 < kLingerLimit.count()) {
+    while (store->add(kReadKey, 0) < count && watch.seconds() * 1e3 < static_cast<double>(patience.count())) {
       std::this_thread::sleep_for(kPoll);
     }
     return true;

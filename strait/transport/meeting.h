@@ -36,6 +36,7 @@ class Meeting {
 
  private:
   void open_store();
+  std::chrono::milliseconds limit(std::chrono::milliseconds usual) const;
 
   Membership membership_;
   std::chrono::milliseconds timeout_;
