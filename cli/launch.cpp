@@ -1,8 +1,5 @@
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +14,7 @@
 #include "strait/base/clock.h"
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
+#include "strait/transport/port.h"
 
 namespace strait::cli {
 namespace {
@@ -32,20 +30,6 @@ struct LaunchFlags {
   int port = 0;
   std::vector<std::string> words;
 };
-
-/// A port of the loopback interface that nobody listens at.
-int free_port() {
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  const bool found = listener >= 0 && bind(listener, any, size) == 0 && getsockname(listener, any, &size) == 0;
-  close(listener);
-  if (!found) throw Error("there is no free port: {}", std::strerror(errno));
-  return ntohs(address.sin_port);
-}
 
 /// A folder that goes with everything in it.
 class TemporaryFolder {

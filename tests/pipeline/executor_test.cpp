@@ -5,45 +5,14 @@
 
 #include <memory>
 
-#include "strait/transport/loopback.h"
+#include "tests/pipeline/small_network.h"
 
 namespace strait {
 namespace {
 
-namespace nn = torch::nn;
-
-/// Four linear layers with a tanh after each but the last, cut after every layer.
-struct Network {
-  std::vector<nn::Linear> layers;
-
-  explicit Network(uint64_t seed) {
-    torch::manual_seed(seed);
-    const std::vector<int64_t> sizes = {6, 16, 12, 8, 5};
-    for (size_t i = 0; i + 1 < sizes.size(); ++i) layers.emplace_back(sizes[i], sizes[i + 1]);
-  }
-
-  at::Tensor layer(size_t i, const at::Tensor& x) {
-    const at::Tensor y = layers[i](x);
-    return i + 1 < layers.size() ? y.tanh() : y;
-  }
-
-  std::vector<at::Tensor> gradients() const {
-    std::vector<at::Tensor> all;
-    for (const auto& layer : layers) {
-      for (const auto& parameter : layer->parameters()) all.push_back(parameter.grad().clone());
-    }
-    return all;
-  }
-
-  void zero_grad() {
-    for (auto& layer : layers) layer->zero_grad();
-  }
-};
-
-Loss cross_entropy(const at::Tensor& output, const at::Tensor& targets) {
-  return {nn::functional::cross_entropy(output, targets), output.argmax(1).eq(targets).sum().item<int64_t>(),
-          targets.size(0)};
-}
+using test::cross_entropy;
+using test::Fixture;
+using test::Network;
 
 /// Identity forward and backward with a codec's operator applied to each: what a boundary computes, said
 /// in autograd's terms and without bytes.
@@ -86,38 +55,6 @@ class MaskFunction : public torch::autograd::Function<MaskFunction> {
                                                torch::autograd::tensor_list gradients) {
     return {gradients[0] * context->get_saved_variables()[0], {}};
   }
-};
-
-struct Fixture {
-  explicit Fixture(uint64_t seed = 1) : network(seed) {}
-
-  Executor executor(const PipelineOptions& options, const CompressionOptions& compression, int64_t batch_size) {
-    Executor::Setup setup;
-    setup.options = options;
-    setup.batch_size = batch_size;
-    setup.seed = 9;
-    for (size_t i = 0; i < network.layers.size(); ++i) {
-      const bool last = i + 1 == network.layers.size();
-      setup.stages.emplace_back([this, i](const at::Tensor& x) { return network.layer(i, x); },
-                                last ? LossFunction(cross_entropy) : LossFunction(), i == 0);
-      if (last) continue;
-      setup.boundaries.emplace_back("cut" + std::to_string(i), static_cast<uint16_t>(i), compression,
-                                    Boundary::Local{});
-      setup.sample_shapes.push_back({network.layers[i]->options.out_features()});
-    }
-    return Executor(std::move(setup), transport);
-  }
-
-  static StepInput batch(int64_t rows, uint64_t step = 0) {
-    torch::manual_seed(100 + step);
-    StepInput input{torch::randn({rows, 6}), torch::randint(5, {rows}), step};
-    // Every sample comes again after four batches.
-    for (int64_t row = 0; row < rows; ++row) input.ids.push_back(static_cast<int64_t>(step % 4) * rows + row);
-    return input;
-  }
-
-  Network network;
-  Loopback transport;
 };
 
 CompressionOptions compression(const std::string& activation, const std::string& gradient) {

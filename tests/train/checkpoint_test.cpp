@@ -127,10 +127,10 @@ struct Training {
   }
 
   void load(const std::filesystem::path& folder) {
-    const Checkpoint checkpoint(folder);
-    checkpoint.load_weights(model);
-    checkpoint.load_optimizer(*optimizer, model);
-    checkpoint.load_links(boundaries);
+    const Checkpoint checkpoint({folder});
+    checkpoint.load_weights(model, true);
+    checkpoint.load_optimizer(*optimizer, model, true);
+    checkpoint.load_links(boundaries, true);
     checkpoint.load_random();
   }
 
@@ -238,18 +238,18 @@ TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
   Training training;
   training.step();
   training.write(first_);
-  const Checkpoint checkpoint(first_);
+  const Checkpoint checkpoint({first_});
   Training other;
   other.boundaries[0].name = "layer3";
-  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries); }),
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, true); }),
               HasSubstr("links.safetensors: has no feedback state of boundary \"layer3\""));
   other.boundaries.clear();
-  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries); }),
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, true); }),
               HasSubstr("tensor \"layer2.activations.sender.estimate\" belongs to no boundary of model.cuts"));
   // A boundary without state needs none.
   other.boundaries.emplace_back("layer1", uint16_t{0}, CompressionOptions{}, Boundary::Local{});
   other.boundaries.push_back(std::move(training.boundaries[0]));
-  EXPECT_NO_THROW(checkpoint.load_links(other.boundaries));
+  EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, true));
 }
 
 }  // namespace

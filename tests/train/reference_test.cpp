@@ -108,7 +108,7 @@ TEST_P(TrainReference, LossesAndScoresEqualPyTorchs) {
   // What Python wrote loads here under the same names.
   Model trained = make_model({"resnet18", 4, options.cuts}, 10);
   load_model(dir / "trained.safetensors", trained);
-  const auto ours = trainer.model().state();
+  const auto ours = trainer.collect_model().state();
   const auto theirs = trained.state();
   for (size_t i = 0; i < ours.size(); ++i) {
     EXPECT_TRUE(at::allclose(ours[i].second, theirs[i].second, 1e-2, 1e-3)) << ours[i].first;

@@ -35,7 +35,7 @@ std::vector<std::pair<std::string, at::Tensor>> trained(TrainerOptions options) 
   Trainer trainer = trainer_of(options);
   TrainObserver observer;
   trainer.train({random_data(20), random_data(10)}, observer);
-  return trainer.model().state();
+  return trainer.collect_model().state();
 }
 
 void expect_equal(const std::vector<std::pair<std::string, at::Tensor>>& a,

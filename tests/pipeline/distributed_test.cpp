@@ -1,0 +1,185 @@
+// Stages in processes of their own, here as threads over real connections, against all of them in one.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/pipeline/small_network.h"
+#include "tests/transport/ranks.h"
+
+namespace strait {
+namespace {
+
+using test::Fixture;
+using test::Ranks;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int kStages = 4;
+constexpr int64_t kBatch = 12;
+constexpr uint64_t kSteps = 8;  // every sample comes twice
+
+struct Scheme {
+  std::string activations;
+  std::string activation_feedback;
+  std::string gradients;
+  std::string gradient_feedback;
+  bool reuse_indices = false;
+
+  CompressionOptions options() const {
+    CompressionOptions all;
+    all.activations = {activations, activation_feedback};
+    all.gradients = {gradients, gradient_feedback};
+    all.reuse_indices = reuse_indices;
+    return all;
+  }
+};
+
+const std::vector<Scheme> kSchemes = {{"none", "none", "none", "none"},
+                                      {"fp16", "none", "bf16", "none"},
+                                      {"quant:4,scope=sample", "none", "quant:8,scope=sample", "none"},
+                                      {"topk:0.3", "none", "topk:0.3", "none"},
+                                      {"topk:0.3", "none", "topk:0.3", "none", true},
+                                      {"topk:0.3", "ef", "topk:0.3", "ef"},
+                                      {"topk:0.3", "ef21", "topk:0.3", "ef21"},
+                                      {"topk:0.3", "ef-mixed", "topk:0.3", "ef-mixed"},
+                                      {"topk:0.3", "aq-sgd", "topk:0.3", "none"}};
+
+/// What the training leaves: the gradients of every layer, added up over all steps, and the loss.
+struct Outcome {
+  std::vector<at::Tensor> gradients;
+  double loss = 0;
+};
+
+std::vector<StepInput> batches() {
+  std::vector<StepInput> all;
+  for (uint64_t step = 0; step < kSteps; ++step) all.push_back(Fixture::batch(step % 2 == 0 ? kBatch : 7, step));
+  return all;
+}
+
+/// The connections of a rank in a row of stages: boundary b is between the ranks b and b + 1.
+std::unique_ptr<Transport> connect(Group& group) {
+  std::vector<int> peers;
+  for (int b = 0; b + 1 < kStages; ++b) peers.push_back(b == group.rank() ? b + 1 : b);
+  return group.make_transport(peers, {"cut0", "cut1", "cut2"});
+}
+
+double train(Executor& executor, const std::vector<StepInput>& inputs) {
+  double loss = 0;
+  for (const StepInput& input : inputs) {
+    loss += executor.train(input, true).loss_sum;
+    loss += executor.evaluate(input, true).loss_sum;
+  }
+  return loss;
+}
+
+Outcome one_process(const Scheme& scheme, const PipelineOptions& pipeline) {
+  Fixture all;
+  Executor executor = all.executor(pipeline, scheme.options(), kBatch);
+  const double loss = train(executor, batches());
+  return {all.network.gradients(), loss};
+}
+
+Outcome processes(const Scheme& scheme, const PipelineOptions& pipeline) {
+  Outcome outcome;
+  std::vector<Fixture> parts(kStages);  // the same weights in each
+  const auto inputs = batches();
+  const auto errors = Ranks(kStages).run([&](Group& group) {
+    const int rank = group.rank();
+    const auto transport = connect(group);
+    Executor executor(parts[static_cast<size_t>(rank)].setup(pipeline, scheme.options(), kBatch, rank, kStages),
+                      *transport);
+    const double loss = train(executor, inputs);
+    if (rank == kStages - 1) outcome.loss = loss;
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  for (size_t stage = 0; stage < parts.size(); ++stage) {
+    for (const auto& parameter : parts[stage].network.layers[stage]->parameters()) {
+      outcome.gradients.push_back(parameter.grad());
+    }
+  }
+  return outcome;
+}
+
+TEST(Distributed, EverySchemeGivesTheBitsOfOneProcess) {
+  for (const Scheme& scheme : kSchemes) {
+    for (const char* schedule : {"gpipe", "1f1b"}) {
+      for (const int micro_batches : {1, 4}) {
+        const PipelineOptions pipeline{.schedule = schedule, .micro_batches = micro_batches};
+        const Outcome expected = one_process(scheme, pipeline);
+        const Outcome got = processes(scheme, pipeline);
+        const std::string name = fmt::format("{} {} {} {} {}", scheme.activations, scheme.activation_feedback,
+                                             scheme.reuse_indices, schedule, micro_batches);
+        EXPECT_EQ(got.loss, expected.loss) << name;
+        ASSERT_EQ(got.gradients.size(), expected.gradients.size());
+        for (size_t i = 0; i < expected.gradients.size(); ++i) {
+          EXPECT_TRUE(at::equal(got.gradients[i], expected.gradients[i])) << name << ", tensor " << i;
+        }
+      }
+    }
+  }
+}
+
+/// Runs two stages' worth of steps on every rank until `stop` of some rank says so; the number of batches each did.
+std::vector<uint64_t> batches_until(const std::function<bool(int rank, uint64_t step)>& stop) {
+  std::vector<Fixture> parts(kStages);
+  const auto inputs = batches();
+  std::vector<uint64_t> done(kStages);
+  const auto errors = Ranks(kStages).run([&](Group& group) {
+    const int rank = group.rank();
+    const auto transport = connect(group);
+    Executor executor(parts[static_cast<size_t>(rank)].setup({.schedule = "1f1b", .micro_batches = 2}, {}, kBatch,
+                                                             rank, kStages),
+                      *transport);
+    for (StepInput input : inputs) {
+      input.stops = stop(rank, input.step);
+      ++done[static_cast<size_t>(rank)];
+      if (executor.train(input, true).stops) return;
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  return done;
+}
+
+TEST(Distributed, TheFirstRankStopsAllAfterTheSameBatch) {
+  EXPECT_THAT(batches_until([](int rank, uint64_t step) { return rank == 0 && step == 2; }), Each(3U));
+}
+
+TEST(Distributed, AnyOtherRankAsksTheFirstTo) {
+  for (const int asking : {1, kStages - 1}) {
+    EXPECT_THAT(batches_until([&](int rank, uint64_t step) { return rank == asking && step == 2; }), Each(4U));
+  }
+}
+
+TEST(Distributed, EveryRankHearsOfDivergence) {
+  std::vector<Fixture> parts(kStages);
+  std::vector<int> diverged(kStages);
+  auto inputs = batches();
+  inputs[3].inputs[5][0] = std::numeric_limits<float>::infinity();
+  Ranks(kStages).run([&](Group& group) {
+    const int rank = group.rank();
+    const auto transport = connect(group);
+    try {
+      Executor executor(
+          parts[static_cast<size_t>(rank)].setup({.schedule = "gpipe", .micro_batches = 4},
+                                                 Scheme{"quant:4", "none", "none", "none"}.options(), kBatch, rank,
+                                                 kStages),
+          *transport);
+      try {
+        for (const StepInput& input : inputs) executor.train(input, true);
+      } catch (const NumericError& error) {
+        // Before the executor goes: its threads wait for peers that wait for word of this.
+        group.fail({.rank = rank, .diverged = true, .reason = error.what()});
+        throw;
+      }
+    } catch (const NumericError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("not finite"));
+      diverged[static_cast<size_t>(rank)] = 1;
+    }
+  });
+  EXPECT_THAT(diverged, Each(1));
+}
+
+}  // namespace
+}  // namespace strait

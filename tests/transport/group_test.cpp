@@ -1,0 +1,206 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "strait/base/random.h"
+#include "tests/transport/ranks.h"
+
+namespace strait {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using test::Ranks;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A frame whose payload is of this size and value.
+Buffer frame_of(size_t size, uint8_t value, uint32_t micro_batch) {
+  Buffer frame(kFrameHeaderSize + size);
+  frame.resize(frame.capacity());
+  std::memset(frame.data() + kFrameHeaderSize, value, size);
+  seal_frame(frame.bytes(), {.micro_batch = micro_batch});
+  return frame;
+}
+
+TEST(Group, GathersTextsOfAnyLengthFromEveryRank) {
+  const auto errors = Ranks(4).run([](Group& group) {
+    const auto text_of = [](int rank) { return std::string(static_cast<size_t>(rank) * 1000, 'a' + rank); };
+    for (int round = 0; round < 3; ++round) {
+      const auto all = group.gather(text_of(group.rank()));
+      for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(all[static_cast<size_t>(rank)], text_of(rank));
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Group, SendsTensorsOfAnyType) {
+  const auto errors = Ranks(2).run([](Group& group) {
+    const at::Tensor tensor = at::arange(100000, at::kLong).view({100, 1000});
+    if (group.rank() == 1) return group.send(tensor, 0, "numbers");
+    at::Tensor got = at::zeros_like(tensor);
+    group.receive(got, 1, "numbers");
+    EXPECT_TRUE(at::equal(got, tensor));
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Group, WhatOneRankCannotDoNoneDoes) {
+  const auto errors = Ranks(3).run([](Group& group) {
+    together(group, [&] {
+      if (group.rank() == 1) throw InputError("weights.safetensors: cannot be read");
+    });
+  });
+  EXPECT_EQ(errors[1], "weights.safetensors: cannot be read");
+  EXPECT_EQ(errors[0], "rank 1 gave up: weights.safetensors: cannot be read");
+  EXPECT_EQ(errors[2], errors[0]);
+}
+
+TEST(C10dTransport, CarriesFramesOfEverySizeInTheOrderOfTheirTag) {
+  constexpr size_t kBound = kFrameHeaderSize + 3'000'000;
+  const auto errors = Ranks(2).run([](Group& group) {
+    const auto transport = group.make_transport({1 - group.rank()}, {"cut"});
+    CounterRandom random(3);
+    std::vector<size_t> sizes;
+    for (int i = 0; i < 40; ++i) sizes.push_back(random.below(i % 4 == 0 ? 3'000'000 : 500));
+    const Tag tag(0, Direction::activation, 2);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (group.rank() == 0) {
+        transport->send(tag, frame_of(sizes[i], static_cast<uint8_t>(i), 2));
+      } else {
+        if (i % 3 == 0) transport->expect(tag, kBound);
+        const Buffer got = transport->receive(tag, kBound);
+        const Frame frame = parse_frame(got.bytes());
+        ASSERT_EQ(frame.payload.size(), sizes[i]);
+        if (sizes[i] > 0) {
+          EXPECT_EQ(static_cast<size_t>(frame.payload.back()), i);
+        }
+      }
+    }
+    transport->drain();
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(C10dTransport, TakesBothDirectionsAtOnce) {
+  const auto errors = Ranks(2).run([](Group& group) {
+    const auto transport = group.make_transport({1 - group.rank()}, {"cut"});
+    const auto direction = [&](bool mine) {
+      return (group.rank() == 0) == mine ? Direction::activation : Direction::gradient;
+    };
+    constexpr uint32_t kMessages = 30;
+    std::thread sender([&] {
+      for (uint32_t i = 0; i < kMessages; ++i) transport->send({0, direction(true), i}, frame_of(200'000, 1, i));
+    });
+    for (uint32_t i = 0; i < kMessages; ++i) {
+      EXPECT_EQ(parse_frame(transport->receive({0, direction(false), i}, 300'000).bytes()).header.micro_batch, i);
+    }
+    sender.join();
+    transport->drain();
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(C10dTransport, WhatIsNoFrameIsAWireError) {
+  const auto errors = Ranks(2).run([](Group& group) {
+    const auto transport = group.make_transport({1 - group.rank()}, {"cut"});
+    const Tag tag(0, Direction::gradient, 0);
+    if (group.rank() == 0) {
+      Buffer noise(100);
+      noise.resize(100);
+      std::memset(noise.data(), 7, 100);
+      return transport->send(tag, std::move(noise));
+    }
+    EXPECT_THROW(transport->receive(tag, 200), WireError);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(C10dTransport, ASilentPeerIsNamedWithinTheTimeout) {
+  const auto errors = Ranks(2, 1s).run([](Group& group) {
+    const auto transport = group.make_transport({1 - group.rank()}, {"layer2"});
+    if (group.rank() == 1) transport->receive({0, Direction::activation, 3}, 1000);
+    std::this_thread::sleep_for(1500ms);
+  });
+  EXPECT_EQ(errors[1],
+            "rank 1, boundary layer2, activation, micro-batch 3: rank 0 was silent for pipeline.timeout, 1 s");
+}
+
+TEST(C10dTransport, APeerThatFailsSaysWhy) {
+  const auto errors = Ranks(3).run([](Group& group) {
+    // In a row: 0, 1, 2. The last one breaks and the first hears of it through the one between.
+    const int rank = group.rank();
+    const auto transport = group.make_transport({rank == 0 ? 1 : 0, rank == 2 ? 1 : 2}, {"a", "b"});
+    if (rank == 2) throw Error("no space left");
+    transport->receive({rank == 0 ? 0U : 1U, Direction::gradient, 0}, 1000);
+  });
+  EXPECT_EQ(errors[2], "no space left");
+  EXPECT_EQ(errors[1],
+            "rank 1, boundary b, gradient, micro-batch 0: rank 2 is gone, because rank 2 failed: no space left");
+  EXPECT_EQ(errors[0],
+            "rank 0, boundary a, gradient, micro-batch 0: rank 1 is gone, because rank 2 failed: no space left");
+}
+
+TEST(Group, DivergenceIsPassedOnAsDivergence) {
+  std::vector<bool> diverged(2);
+  const auto errors = Ranks(2).run([&](Group& group) {
+    if (group.rank() == 1) throw NumericError("the loss is not finite at step 3");
+    try {
+      group.gather("");
+    } catch (const NumericError& error) {
+      diverged[0] = true;
+      throw;
+    }
+  });
+  EXPECT_TRUE(diverged[0]);
+  EXPECT_EQ(errors[0], "rank 1: the loss is not finite at step 3");
+}
+
+/// What a rank of `count` hears that comes with this hello.
+std::string join_alone(const Membership& member, milliseconds timeout) {
+  try {
+    join_group(member, timeout, "", [](const auto&) {});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "joined";
+}
+
+TEST(JoinGroup, SaysWhoIsMissing) {
+  const Ranks ranks(3, 1s);
+  EXPECT_EQ(join_alone(ranks.membership(0), 1s), "rank 0: of 3 ranks these did not come within 1 s: 1, 2");
+}
+
+TEST(JoinGroup, SaysWhereNobodyAnswers) {
+  const Ranks ranks(2, 1s);
+  EXPECT_THAT(join_alone(ranks.membership(1), 1s),
+              AllOf(HasSubstr("rank 1: nothing answers at 127.0.0.1:"), HasSubstr("where rank 0 should be")));
+}
+
+TEST(JoinGroup, EveryRankHearsThatOneDiffers) {
+  const Ranks ranks(3);
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        join_group(ranks.membership(rank), 20s, rank == 1 ? "other" : "same", [&](const auto& hellos) {
+          for (const auto& hello : hellos) {
+            if (hello != hellos[0]) throw Error("rank 1 is another one");
+          }
+        });
+      } catch (const Error& error) {
+        errors[static_cast<size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_THAT(errors, Each(testing::StrEq("rank 1 is another one")));
+}
+
+}  // namespace
+}  // namespace strait
