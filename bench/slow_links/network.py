@@ -130,7 +130,7 @@ class Network:
                 raise OSError(ctypes.get_errno(), "setns", self._hosts[host])
 
     def down(self, host: int) -> None:
-        """Cuts a host's link as if its cable were pulled: what is sent is lost, nobody is told."""
+        """Cuts a host's link as if its cable were pulled: what is sent is lost, and its peers are not told."""
         command("ip", "-n", self._bridge, "link", "set", f"port{host}", "down")
 
     def up(self, host: int) -> None:
