@@ -8,7 +8,7 @@ from html import escape
 from results import Cell
 from rows import RATES, ROWS
 
-WIDTH, HEIGHT = 860, 520
+WIDTH, HEIGHT = 900, 520
 LEFT, RIGHT, TOP, BOTTOM = 70, 620, 30, 460
 COLOURS = ["#1b1b1b", "#0b6fb8", "#2a8a3e", "#8a6d00", "#b8400b", "#7b2fa0"]
 LABEL_HEIGHT = 17
