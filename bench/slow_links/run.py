@@ -1,0 +1,176 @@
+"""Trains over emulated slow links, with strait and with plain PyTorch, and writes a table, a chart and all figures.
+
+    sudo python3 bench/slow_links/run.py [--rates 100Mbps 20Mbps] [--rows "raw fp32" fp16] [--repeat 3]
+
+What the results already hold for the same programs is not measured again; --fresh measures all anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import report
+from network import INTERFACE, Network, address, exit_on_sigterm, parse_rate, wait_all
+from results import Measurement, Results
+from rows import BATCH, RATES, ROWS, Row
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CONFIG = HERE / "resnet18.toml"
+TORCH_PIPELINE = HERE / "torch_pipeline.py"
+STAGES = 4
+TIMEOUT = 900.0
+PLAN_KEYS = {"ideal_step_seconds", "predicted_step_seconds", "measured_step_seconds"}
+
+
+def fingerprint(*files: Path) -> str:
+    """Names the programs that a measurement depends on; the links belong to every one."""
+    digest = hashlib.sha256()
+    for file in (HERE / "network.py", HERE / "rows.py", *files):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def rank_environment(rank: int) -> dict[str, str]:
+    return os.environ | {"RANK": str(rank), "WORLD_SIZE": str(STAGES), "LOCAL_RANK": "0",
+                         "MASTER_ADDR": address(0), "MASTER_PORT": "29500",
+                         "GLOO_SOCKET_IFNAME": INTERFACE, "OMP_NUM_THREADS": "1"}
+
+
+def run_ranks(network: Network, arguments: list[str], folder: Path) -> str:
+    """Runs one process a host and returns what rank 0 prints. Raises RuntimeError when one fails."""
+    processes = []
+    for rank in range(STAGES):
+        with (folder / f"{rank}.out").open("w") as out, (folder / f"{rank}.err").open("w") as err:
+            processes.append(network.start(rank, arguments, env=rank_environment(rank), stdout=out, stderr=err))
+    statuses = wait_all(processes, TIMEOUT)
+    if any(statuses):
+        said = [f"  rank {rank}, status {status}: {last_line(folder / f'{rank}.err')}"
+                for rank, status in enumerate(statuses)]
+        raise RuntimeError("\n".join([" ".join(arguments), *said]))
+    return (folder / "0.out").read_text()
+
+
+def last_line(file: Path) -> str:
+    return (file.read_text().strip().splitlines() or ["nothing on standard error"])[-1]
+
+
+def plan_of_run(node: object) -> dict[str, float]:
+    """What `strait plan --json` says of the measured run: the object in it that holds PLAN_KEYS."""
+    if isinstance(node, dict) and PLAN_KEYS <= node.keys():
+        return {key: node[key] for key in sorted(PLAN_KEYS)}
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else []
+    return next((found for child in children if (found := plan_of_run(child))), {})
+
+
+def plan(strait: Path, run: Path, rate: str) -> dict[str, float]:
+    arguments = [str(strait), "plan", "--measured", str(run), "--bandwidth", rate, "--json"]
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(arguments)}\n  {done.stderr.strip()}")
+    found = plan_of_run(json.loads(done.stdout))
+    if not found:
+        raise RuntimeError(f"{' '.join(arguments)}\n  printed no {', '.join(sorted(PLAN_KEYS))}")
+    return found
+
+
+def measure_strait(strait: Path, network: Network, rate: str, row: Row, folder: Path) -> dict[str, object]:
+    run = folder / "run"
+    settings = {"compression.activations.codec": row.activations, "compression.gradients.codec": row.gradients,
+                "data.train_limit": BATCH * row.steps(parse_rate(rate))}
+    overrides = [text for key, value in settings.items() for text in ("--set", f"{key}={value}")]
+    run_ranks(network, [str(strait), "train", str(CONFIG), *overrides, "--out", str(run)], folder)
+    epochs = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    timed = epochs[1:]
+    seconds = sum(epoch["seconds"] for epoch in timed)
+    steps = sum(epoch["steps"] for epoch in timed)
+    return {"samples_per_second": steps * BATCH / seconds, "seconds": seconds, "steps": steps,
+            "epochs": [epoch["samples_per_second"] for epoch in epochs], "last_epoch": epochs[-1],
+            "plan": plan(strait, run, rate), "config": (run / "config.toml").read_text(),
+            "code_version": json.loads((run / "status.json").read_text())["code_version"]}
+
+
+def measure_torch(python: str, network: Network, rate: str, row: Row, folder: Path) -> dict[str, object]:
+    steps = row.steps(parse_rate(rate))
+    arguments = [python, str(TORCH_PIPELINE), "--codec", row.torch, "--batch", str(BATCH),
+                 "--warm-up", str(max(2, steps // 2)), "--steps", str(2 * steps)]
+    figures: dict[str, object] = json.loads(run_ranks(network, arguments, folder))
+    return figures
+
+
+class Bench:
+    def __init__(self, flags: argparse.Namespace) -> None:
+        self._flags = flags
+        self._results = Results(flags.out / "slow_links.json")
+        self._versions = {"pytorch": fingerprint(TORCH_PIPELINE)}
+        if "strait" in flags.sides:
+            self._versions["strait"] = fingerprint(CONFIG, flags.strait)
+        self._results.keep(self._versions)
+
+    def run(self) -> None:
+        for turn in range(self._flags.repeat):
+            for rate in self._flags.rates:
+                with Network(STAGES, parse_rate(rate)) as network:
+                    for row in ROWS:
+                        if row.name in self._flags.rows:
+                            self._measure_row(network, rate, row, turn)
+        report.write(self._results, self._flags.out)
+
+    def _measure_row(self, network: Network, rate: str, row: Row, turn: int) -> None:
+        for side in self._flags.sides:
+            at = Measurement(side, rate, row.name, turn, self._versions[side])
+            there = at in self._results and not self._flags.fresh
+            if there or (side == "pytorch" and not row.torch):
+                continue
+            with tempfile.TemporaryDirectory(prefix="strait-slow-links-") as name:
+                if side == "strait":
+                    figures = measure_strait(self._flags.strait, network, rate, row, Path(name))
+                else:
+                    figures = measure_torch(self._flags.python, network, rate, row, Path(name))
+            self._results.add(at, figures | {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+            print(f"{turn + 1}  {rate:>9}  {row.name:<22}  {side:<7}  "
+                  f"{figures['samples_per_second']:8.1f} samples/s", flush=True)
+
+
+def parse_flags() -> argparse.Namespace:
+    names = [row.name for row in ROWS]
+    parser = argparse.ArgumentParser(description="Training over emulated slow links")
+    parser.add_argument("--rates", nargs="+", choices=RATES, default=RATES)
+    parser.add_argument("--rows", nargs="+", choices=names, default=names, metavar="ROW", help=", ".join(names))
+    parser.add_argument("--repeat", type=int, default=1, help="rounds; the table shows medians")
+    parser.add_argument("--sides", nargs="+", choices=["strait", "pytorch"], default=["strait", "pytorch"])
+    parser.add_argument("--strait", type=Path, default=ROOT / "build" / "strait")
+    parser.add_argument("--python", default="/usr/bin/python3", help="one that has torch")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="folder of the results")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is there")
+    flags = parser.parse_args()
+    flags.strait, flags.out = flags.strait.resolve(), flags.out.resolve()
+    if "strait" in flags.sides and not flags.strait.is_file():
+        parser.error(f"{flags.strait} is not there; build it or name another with --strait")
+    return flags
+
+
+def main() -> int:
+    exit_on_sigterm()
+    flags = parse_flags()
+    try:
+        Bench(flags).run()
+    except (RuntimeError, PermissionError) as error:
+        print(f"run.py: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
