@@ -2,6 +2,7 @@
 
 #include "strait/experiment/config.h"
 #include "strait/experiment/rules.h"
+#include "strait/pipeline/schedules.h"
 
 namespace strait {
 
@@ -37,8 +38,9 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("train.threads", train.threads, at_least(0));
 
   auto& pipeline = config.pipeline;
-  visit("pipeline.schedule", pipeline.schedule, one_of({"gpipe", "1f1b"}));
+  visit("pipeline.schedule", pipeline.schedule, one_of(schedule_names()));
   visit("pipeline.micro_batches", pipeline.micro_batches, at_least(1));
+  visit("pipeline.stages_per_rank", pipeline.stages_per_rank, at_least(1));
 
   auto& compression = config.compression;
   visit("compression.activations.codec", compression.activations.codec, codec_spec());

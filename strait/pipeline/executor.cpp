@@ -98,8 +98,8 @@ const Plan& Executor::plan_for(uint32_t micro_batches, bool training) {
   if (is_new) {
     const int stages = static_cast<int>(stages_.size());
     const int parts = static_cast<int>(micro_batches);
-    const Plan compute =
-        training ? make_schedule(options_.schedule, stages, parts) : forward_only(stages, parts);
+    const Plan compute = training ? make_schedule(options_.schedule, {stages, parts, options_.stages_per_rank})
+                                  : forward_only(stages, parts);
     place->second = one_process(lower(compute));
     validate(place->second, training ? Passes::forward_backward : Passes::forward_only);
   }
