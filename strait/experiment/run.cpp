@@ -113,10 +113,14 @@ void record_failure(RunFolder& files, const std::string& error) {
 
 }  // namespace
 
-Trainer make_trainer(const Config& config) {
+Model make_network(const Config& config) {
   configure_runtime(config.train.threads);
   at::manual_seed(config.seed);
-  return {make_model(config.model, kClasses),
+  return make_model(config.model, kClasses);
+}
+
+Trainer make_trainer(const Config& config) {
+  return {make_network(config),
           {.seed = config.seed,
            .batch_size = config.data.batch_size,
            .train = config.train,

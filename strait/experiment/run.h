@@ -18,8 +18,11 @@ struct RunOutcome {
   std::vector<EpochMetrics> epochs;  ///< the epochs that were finished, those before a resume included
 };
 
-/// Builds the trainer that the configuration describes. Seeds LibTorch's generator, so that the same
-/// configuration gives the same initial weights, whatever the cuts.
+/// Builds the network that the configuration describes, for its data, and prepares the process for it. Seeds
+/// LibTorch's generator, so that the same configuration gives the same initial weights, whatever the cuts.
+Model make_network(const Config& config);
+
+/// Builds the trainer that the configuration describes, with that network.
 Trainer make_trainer(const Config& config);
 
 /// Trains what the configuration describes and leaves its files in `folder`. A divergence is an outcome;

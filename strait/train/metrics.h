@@ -37,6 +37,13 @@ struct BoundaryTraffic {
 /// Adds up boundary by boundary; one that `sum` does not have yet comes behind the others.
 void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTraffic>& part);
 
+/// Mean seconds that a stage takes for a micro-batch in training.
+struct StageSeconds {
+  std::string name;  ///< its first and its last layer
+  double forward = 0;
+  double backward = 0;
+};
+
 /// One line of metrics.jsonl.
 struct EpochMetrics {
   int epoch = 0;
