@@ -79,10 +79,11 @@ TEST(Predictor, FindsTheFastestCandidateOfALink) {
 }
 
 TEST(Predictor, TwoPercentAreNotWorthIt) {
-  LinkPrediction prediction{
-      .link = {},
-      .steps = {{.candidate = "none", .seconds = 1.019}, {.candidate = "a", .seconds = 1}},
-      .best = 1};
+  LinkPrediction prediction;
+  prediction.steps.resize(2);
+  prediction.best = 1;
+  prediction.steps[1].seconds = 1;
+  prediction.steps[0].seconds = 1.019;
   EXPECT_FALSE(prediction.compression_pays());
   prediction.steps[0].seconds = 1.021;
   EXPECT_TRUE(prediction.compression_pays());
