@@ -206,10 +206,11 @@ Candidate candidate_of(const CompressionOptions& compression) {
   return {.name = std::move(name), .compression = compression};
 }
 
-/// The configuration's own way, which needs no file of its own for what is only measured.
+/// The configuration's own way, without a file and figures of its own, which would be in the way of measuring.
 Candidate own_candidate(const Config& config) {
   Candidate own = candidate_of(config.compression);
   own.compression.store.place = "memory";
+  own.compression.diagnostics = 0;
   own.own = true;
   return own;
 }

@@ -64,7 +64,7 @@ Config manual() {
   config.model = {"resnet18", 32, {"layer1", "layer3"}};
   config.data = {"shapes", "elsewhere", 10000, 500, 50};
   config.train = {7, {"sgd", 0.1, 0.8, 1e-4}, {"constant", 14}, "cpu", 2};
-  config.pipeline = {"interleaved", 5, 3};
+  config.pipeline = {.schedule = "interleaved", .micro_batches = 5, .stages_per_rank = 3};
   config.compression.activations.codec = "quant:4";
   config.compression.gradients.codec = "quant:8";
   config.compression.store = {"file", "bf16", "/tmp"};
