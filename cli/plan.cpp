@@ -41,7 +41,7 @@ Config config_of(const PlanFlags& flags) {
     return load_config(flags.config, flags.overrides);
   }
   const std::string recorded = (std::filesystem::path(flags.measured) / "config.toml").string();
-  const Config config = load_config(recorded);
+  Config config = load_config(recorded);
   const auto& other = flags.config.empty() ? recorded : flags.config;
   if (config_hash(load_config(other, flags.overrides)) != config_hash(config)) {
     throw InputError("--measured: {} is not the configuration that the command line gives", recorded);

@@ -18,7 +18,7 @@ double rate_of(const PlanReport& report, double step_seconds) {
 }
 
 std::string name_of(const LinkRate& link) {
-  const std::string rate =
+  std::string rate =
       std::isinf(link.bytes_per_second) ? "an unlimited link" : bandwidth_text(link.bytes_per_second);
   if (link.latency_seconds == 0) return rate;
   return fmt::format("{} with {} latency", rate, duration_text(link.latency_seconds));

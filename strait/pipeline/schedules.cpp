@@ -90,7 +90,9 @@ Plan one_f_one_b(int stages, int micro_batches) {
 }
 
 Plan interleaved(const ScheduleSize& size) {
-  const auto& [stages, micro_batches, chunks] = size;
+  const int stages = size.stages;
+  const int micro_batches = size.micro_batches;
+  const int chunks = size.stages_per_rank;
   check_divides(chunks, stages);
   if (chunks == 1) return one_f_one_b(stages, micro_batches);
   Plan plan = empty_plan(stages, micro_batches);
