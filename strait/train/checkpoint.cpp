@@ -84,16 +84,6 @@ class StateLoader : public StateVisitor {
   }
 
  private:
-  /// The name under which the other end of a channel keeps the same; its own for what is no end's state.
-  static std::string twin_of(std::string_view name) {
-    std::string twin(name);
-    for (const auto& [end, other] : {std::pair{".sender.", ".receiver."}, {".receiver.", ".sender."}}) {
-      const size_t place = twin.find(end);
-      if (place != std::string::npos) return twin.replace(place, std::string_view(end).size(), other);
-    }
-    return twin;
-  }
-
   bool load(std::string_view name, at::Tensor& value) {
     for (const auto& [reader, checksums] : files_) {
       const TensorEntry* entry = reader.find(name);
