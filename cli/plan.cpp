@@ -35,7 +35,7 @@ std::vector<LinkRate> links_of(const PlanFlags& flags) {
 }
 
 /// The configuration of the command line, of the measured run, or of both, which must agree.
-Config config_of(const PlanFlags& flags) {
+Config given_config(const PlanFlags& flags) {
   if (flags.measured.empty()) {
     if (flags.config.empty()) throw InputError("plan: expected CONFIG.toml or --measured DIR");
     return load_config(flags.config, flags.overrides);
@@ -47,6 +47,13 @@ Config config_of(const PlanFlags& flags) {
     throw InputError("--measured: {} is not the configuration that the command line gives", recorded);
   }
   return config;
+}
+
+Config config_of(const PlanFlags& flags) {
+  Config config = given_config(flags);
+  if (config.pipeline.replicas == 1) return config;
+  throw InputError("pipeline.replicas: expected 1, because only the step of one pipeline can be predicted; found {}",
+                   config.pipeline.replicas);
 }
 
 /// Measures here, and takes from the run what it has measured itself.

@@ -23,19 +23,6 @@ void make_ends(const ChannelSpec& at_sender, const ChannelSpec& at_receiver, boo
   if (receives) receiver.emplace(at_receiver, std::move(ends.decoder));
 }
 
-/// Puts a prefix before every name.
-class Prefixed : public StateVisitor {
- public:
-  Prefixed(std::string prefix, StateVisitor& visitor) : prefix_(std::move(prefix)), visitor_(visitor) {}
-  void tensor(std::string_view name, at::Tensor& value) override {
-    visitor_.tensor(fmt::format("{}.{}", prefix_, name), value);
-  }
-
- private:
-  std::string prefix_;
-  StateVisitor& visitor_;
-};
-
 }  // namespace
 
 Boundary::Boundary(std::string boundary_name, uint16_t index, const CompressionOptions& options, Local local)
@@ -67,7 +54,7 @@ void Boundary::expect(std::span<const int64_t> ids) {
 
 void Boundary::visit_state(StateVisitor& visitor) {
   const auto visit = [&](auto& end, std::string_view place) {
-    Prefixed prefixed(fmt::format("{}.{}", name, place), visitor);
+    PrefixedVisitor prefixed(fmt::format("{}.{}", name, place), visitor);
     if (end) end->visit_state(prefixed);
   };
   visit(activation_sender, "activations.sender");

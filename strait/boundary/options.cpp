@@ -1,5 +1,8 @@
 #include "strait/boundary/options.h"
 
+#include <algorithm>
+
+#include "strait/base/text.h"
 #include "strait/codecs/selective.h"
 #include "strait/links/link.h"
 
@@ -20,6 +23,13 @@ void check_link(const std::string& key, const LinkOptions& link, int micro_batch
         "compression.{}: feedback \"{}\" with {} micro-batches expects a codec of scope sample, found \"{}\"",
         key, link.feedback, micro_batches, link.codec);
   }
+}
+
+void check_replicas(const LinkOptions& link) {
+  const std::vector<std::string> choices = {"none", "ef", "ef21"};
+  if (std::ranges::find(choices, link.feedback) != choices.end()) return;
+  throw InputError("compression.replicas.feedback: expected one of: {}; found \"{}\"", list_of(choices),
+                   link.feedback);
 }
 
 void check_reuse(const CompressionOptions& options) {
@@ -49,6 +59,7 @@ void check(const CompressionOptions& options, int micro_batches) {
         "compression.gradients.feedback: expected a scheme for gradients, found \"aq-sgd\", which keeps "
         "activations");
   }
+  check_replicas(options.replicas);
   if (options.reuse_indices) check_reuse(options);
 }
 

@@ -6,7 +6,7 @@
 
 namespace strait {
 
-/// How one direction of every boundary is compressed.
+/// How messages of one kind, such as one direction of every boundary, are compressed.
 struct LinkOptions {
   std::string codec = "none";     ///< a codec spec, see `strait codec list`
   std::string feedback = "none";  ///< a link name (links/link_list.def)
@@ -18,6 +18,7 @@ struct LinkOptions {
 struct CompressionOptions {
   LinkOptions activations;
   LinkOptions gradients;
+  LinkOptions replicas;              ///< not at boundaries: the gradients that replicas of the pipeline exchange
   bool reuse_indices = false;        ///< gradients keep the positions that the activations kept
   StoreOptions store;                ///< of aq-sgd
   int start_epoch = 0;               ///< epochs before this one train without compression

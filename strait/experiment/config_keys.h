@@ -42,6 +42,7 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("pipeline.schedule", pipeline.schedule, one_of(schedule_names()));
   visit("pipeline.micro_batches", pipeline.micro_batches, at_least(1));
   visit("pipeline.stages_per_rank", pipeline.stages_per_rank, at_least(1));
+  visit("pipeline.replicas", pipeline.replicas, at_least(1));
   visit("pipeline.timeout", pipeline.timeout, duration());
 
   auto& compression = config.compression;
@@ -49,6 +50,8 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("compression.activations.feedback", compression.activations.feedback, feedback());
   visit("compression.gradients.codec", compression.gradients.codec, codec_spec());
   visit("compression.gradients.feedback", compression.gradients.feedback, feedback());
+  visit("compression.replicas.codec", compression.replicas.codec, codec_spec());
+  visit("compression.replicas.feedback", compression.replicas.feedback, feedback());
   visit("compression.reuse_indices", compression.reuse_indices, yes_or_no());
   visit("compression.store.place", compression.store.place, one_of({"memory", "file"}));
   visit("compression.store.format", compression.store.format, one_of({"fp32", "bf16", "quant:8"}));

@@ -63,8 +63,7 @@ void check_hellos(int rank, const std::vector<std::string>& hellos) {
 }  // namespace
 
 std::shared_ptr<Group> join_training(const Config& config, const Membership& membership) {
-  check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline.stages_per_rank,
-                      membership.size);
+  check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, membership.size);
   const auto timeout = std::chrono::duration<double>(parse_seconds(config.pipeline.timeout, "pipeline.timeout"));
   return join_group(
       membership, std::chrono::ceil<std::chrono::milliseconds>(timeout), hello_of(config, membership),

@@ -167,15 +167,26 @@ void check_stages(const Config& config, const TomlTable& root) {
   }
 }
 
+/// Every replica needs a sample for each of its micro-batches.
+void check_batch(const Config& config, const TomlTable& root) {
+  const auto expect_at_most = [&](int64_t most, std::string_view key, std::string_view what, int64_t found) {
+    if (found <= most) return;
+    const bool is_set = find(root, key) != nullptr;
+    throw InputError("{}: {}: expected at most {}, which is {}, found {}",
+                     origin_of(root, is_set ? key : "data.batch_size"), key, what, most, found);
+  };
+  const auto& [batch, pipeline] = std::tie(config.data.batch_size, config.pipeline);
+  expect_at_most(batch, "pipeline.replicas", "data.batch_size", pipeline.replicas);
+  expect_at_most(batch / pipeline.replicas, "pipeline.micro_batches",
+                 pipeline.replicas == 1 ? "data.batch_size" : "data.batch_size / pipeline.replicas",
+                 pipeline.micro_batches);
+}
+
 /// Checks that no single key can fulfil alone.
 void check_together(const Config& config, const TomlTable& root) {
   check_compression(config, root);
   check_stages(config, root);
-  if (config.pipeline.micro_batches <= config.data.batch_size) return;
-  const bool is_set = find(root, "pipeline.micro_batches") != nullptr;
-  throw InputError("{}: pipeline.micro_batches: expected at most data.batch_size, which is {}, found {}",
-                   origin_of(root, is_set ? "pipeline.micro_batches" : "data.batch_size"),
-                   config.data.batch_size, config.pipeline.micro_batches);
+  check_batch(config, root);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kOneProcess = 1;  // a start from another run takes the whole of its checkpoint
+constexpr Place kOneProcess;  // a start from another run takes the whole of its checkpoint
 constexpr const char* kFinished = "the run has finished all its epochs already";
 
 /// Keys that a run may change on its way. Other cuts are for the feedback state to refuse.
@@ -73,7 +73,11 @@ Checkpoint find_checkpoint(const fs::path& from, int epoch) {
   const auto entries = folder.entries();
   const CheckpointFolder::Entry wanted{epoch, 0};
   if (std::ranges::find(entries, wanted) == entries.end()) fail("those before: " + epochs_of(folder));
-  return Checkpoint(checkpoint_parts(folder.path(), wanted, 0, kOneProcess));
+  return Checkpoint(checkpoint_parts(folder.path(), wanted, kOneProcess));
+}
+
+Place place_in(const Group& group, const Config& config) {
+  return {.rank = group.rank(), .ranks = group.size(), .replicas = config.pipeline.replicas};
 }
 
 }  // namespace
@@ -88,10 +92,11 @@ Beginning find_start(const Config& config) {
   return beginning;
 }
 
-std::optional<CheckpointFolder::Entry> newest_checkpoint(const fs::path& folder, Group& group) {
+std::optional<CheckpointFolder::Entry> newest_checkpoint(const Config& config, const fs::path& folder,
+                                                         Group& group) {
   std::string names;
   together(group, [&] {
-    for (const auto& entry : usable_checkpoints(folder / "checkpoint", group.rank(), group.size())) {
+    for (const auto& entry : usable_checkpoints(folder / "checkpoint", place_in(group, config))) {
       names += entry.name() + "\n";
     }
   });
@@ -124,7 +129,8 @@ Beginning find_resume(const Config& config, const fs::path& folder,
                                  beginning.another ? beginning.note : "starting from the beginning");
     return beginning;
   }
-  beginning.own = Checkpoint(checkpoint_parts(folder / "checkpoint", *newest, group.rank(), group.size()));
+  const Place place = place_in(group, config);
+  beginning.own = Checkpoint(checkpoint_parts(folder / "checkpoint", *newest, place), place);
   const CheckpointRecord& record = beginning.own->record();
   const auto source = beginning.own->folder() / "position.json";
   check_same_run(parse_config(record.config, source.string()), config, source);

@@ -7,6 +7,7 @@
 
 #include "strait/base/files.h"
 #include "strait/experiment/resume.h"
+#include "strait/pipeline/schedules.h"
 #include "strait/train/runtime.h"
 #include "strait/transport/membership.h"
 
@@ -124,7 +125,7 @@ Beginning find_beginning(const Config& config, const std::filesystem::path& fold
     together(group, [&] { beginning = find_start(config); });
     return beginning;
   }
-  const auto newest = newest_checkpoint(folder, group);
+  const auto newest = newest_checkpoint(config, folder, group);
   together(group, [&] { beginning = find_resume(config, folder, newest, group); });
   // Only the first process has the run's status.
   beginning.finished = group.gather(beginning.finished ? "finished" : "").front() == "finished";
@@ -159,6 +160,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
   std::unique_ptr<Trainer> trainer;
   RunOutcome outcome;
   try {
+    check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, group->size());
     const Beginning beginning = find_beginning(config, folder, start, *group);
     if (!beginning.note.empty()) observer.on_note(beginning.note);
     if (beginning.finished) return {RunStatus::done, {}, {}};
@@ -190,7 +192,9 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
 
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
                                TrainObserver& observer) {
-  Trainer trainer = make_trainer(config);
+  Config alone = config;
+  alone.pipeline.replicas = 1;
+  Trainer trainer = make_trainer(alone);
   trainer.load(weights);
   return trainer.evaluate(load_data(config.data).test, observer);
 }

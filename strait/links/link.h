@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +25,19 @@ class StateVisitor {
  public:
   virtual ~StateVisitor() = default;
   virtual void tensor(std::string_view name, at::Tensor& value) = 0;
+};
+
+/// Puts a prefix and a dot before every name.
+class PrefixedVisitor : public StateVisitor {
+ public:
+  PrefixedVisitor(std::string prefix, StateVisitor& visitor) : prefix_(std::move(prefix)), visitor_(visitor) {}
+  void tensor(std::string_view name, at::Tensor& value) override {
+    visitor_.tensor(fmt::format("{}.{}", prefix_, name), value);
+  }
+
+ private:
+  std::string prefix_;
+  StateVisitor& visitor_;
 };
 
 /// The sending half of a link over one direction of one boundary. Not thread-safe: messages have an order.

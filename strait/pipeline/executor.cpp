@@ -7,6 +7,7 @@
 
 #include "strait/base/clock.h"
 #include "strait/base/draws.h"
+#include "strait/base/random.h"
 #include "strait/pipeline/overlapped_exchange.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/pipeline/simulate.h"
@@ -30,6 +31,7 @@ struct Executor::Run {
   StepResult result = {};
 
   int64_t rows() const { return batch.rows; }
+  int64_t all_rows() const { return batch.all_rows > 0 ? batch.all_rows : batch.rows; }
   int64_t first_row(int micro_batch) const { return micro_batch * micro_rows; }
   int64_t rows_of(int micro_batch) const { return std::min(micro_rows, rows() - first_row(micro_batch)); }
 
@@ -39,7 +41,8 @@ struct Executor::Run {
 
   MessageContext context(int micro_batch) const {
     MessageContext context;
-    context.seed = seed;
+    // Its rows count from the part's first, so the part has draws of its own through the seed.
+    context.seed = batch.first_row == 0 ? seed : make_key(seed, batch.first_row);
     context.step = batch.step;
     context.micro_batch = static_cast<uint32_t>(micro_batch);
     context.first_row = static_cast<size_t>(first_row(micro_batch));
@@ -159,7 +162,8 @@ void Executor::forward(const Action& action, Run& run) {
   const at::Tensor input =
       action.stage == 0 ? run.part(run.batch.inputs, action.micro_batch) : take(run.inputs, action);
   const TraceSpan span(trace_, Lane::forward, "stage", action.stage, action.micro_batch);
-  const DrawScope draws({run.seed, run.batch.step, static_cast<size_t>(run.first_row(action.micro_batch))});
+  const auto row = static_cast<size_t>(run.batch.first_row + run.first_row(action.micro_batch));
+  const DrawScope draws({run.seed, run.batch.step, row});
   const Stopwatch watch;
   if (!stage.is_last()) {
     run.outputs[{action.stage, action.micro_batch}] =
@@ -178,7 +182,7 @@ void Executor::backward(const Action& action, Run& run) {
   at::Tensor gradient;
   if (stage.is_last()) {
     const double weight =
-        static_cast<double>(run.rows_of(action.micro_batch)) / static_cast<double>(run.rows());
+        static_cast<double>(run.rows_of(action.micro_batch)) / static_cast<double>(run.all_rows());
     gradient = at::full({}, weight, at::TensorOptions(at::kFloat).device(setup_.device));
   } else {
     gradient = take(run.gradients, action);

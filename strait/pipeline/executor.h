@@ -53,6 +53,10 @@ struct StepInput {
   std::vector<int64_t> ids = {};
   std::vector<int64_t> next_ids = {};  ///< of the batch after this one, where they are known
 
+  // Where these are part of a batch, of which other executors have the rest:
+  int64_t first_row = 0;  ///< row of the batch at which they begin
+  int64_t all_rows = 0;   ///< of the whole batch; 0: these are all
+
   /// This process wants to stop. The one with the first stage decides: then this is the last batch of all; the
   /// others ask it to.
   bool stops = false;
@@ -79,7 +83,8 @@ class Executor {
   /// `trace` may be null.
   Executor(Setup setup, Transport& transport, Trace* trace = nullptr);
 
-  /// Forward and backward over the batch: adds the gradients of the batch's mean loss to the parameters. The
+  /// Forward and backward over the batch: adds the gradients of the batch's mean loss to the parameters (of
+  /// a part of a batch: its share in those of the whole batch's mean loss). The
   /// result's numbers are those that this process's stages know. Throws NumericError for a message or a loss that
   /// is not finite, and what the transport throws.
   StepResult train(const StepInput& batch, bool compressed);

@@ -155,12 +155,14 @@ Plan make_schedule(std::string_view name, const ScheduleSize& size) {
   return schedule.make(size);
 }
 
-void check_process_count(int stages, int stages_per_rank, int processes) {
-  if (processes == 1 || processes * stages_per_rank == stages) return;
+void check_process_count(int stages, const PipelineOptions& options, int processes) {
+  const int ranks = stages / options.stages_per_rank;
+  const int replicas = options.replicas;
+  if (processes == replicas || processes == ranks * replicas) return;
   throw InputError(
-      "WORLD_SIZE: expected {} processes, one for {} of the {} stages that model.cuts makes, or 1; found {}",
-      stages / stages_per_rank, stages_per_rank == 1 ? "each" : fmt::format("every {}", stages_per_rank), stages,
-      processes);
+      "WORLD_SIZE: expected {} processes, one for {} of the {} stages that model.cuts makes{}, or {}; found {}",
+      ranks * replicas, options.stages_per_rank == 1 ? "each" : fmt::format("every {}", options.stages_per_rank),
+      stages, replicas == 1 ? "" : fmt::format(" in each of {} pipeline.replicas", replicas), replicas, processes);
 }
 
 Plan lower(const Plan& plan) {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "strait/pipeline/options.h"
 #include "strait/pipeline/plan.h"
 
 namespace strait {
@@ -49,9 +50,9 @@ Plan make_schedule(std::string_view name, const ScheduleSize& size);
 /// Checks that the schedule can have that many stages a rank. Throws InputError otherwise.
 void check_stages_per_rank(std::string_view name, const ScheduleSize& size);
 
-/// Throws InputError when so many processes cannot run so many stages: one for each rank of a plan, or one for
-/// all.
-void check_process_count(int stages, int stages_per_rank, int processes);
+/// Throws InputError when so many processes cannot run so many stages: in each replica of the pipeline one for each
+/// rank of a plan, or one for all.
+void check_process_count(int stages, const PipelineOptions& options, int processes);
 
 /// The compute-only plan with its messages: a send right after the action that makes its tensor, a receive
 /// right before the action that needs it, also between two stages of one rank. An early send never holds

@@ -50,10 +50,9 @@ struct PartFile {
 /// The tensors of a file that a listing names, wherever among the parts they are.
 class StateLoader : public StateVisitor {
  public:
-  StateLoader(const std::vector<std::filesystem::path>& parts, const std::vector<CheckpointRecord>& records,
-              const char* file) {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      files_.push_back({SafetensorsReader(parts[i] / file), records[i].checksums_of(file)});
+  StateLoader(std::span<const Checkpoint::Part> parts, const char* file) {
+    for (const auto& part : parts) {
+      files_.push_back({SafetensorsReader(part.folder / file), part.record.checksums_of(file)});
       for (const auto& [name, sum] : files_.back().checksums) {
         if (files_.back().reader.find(name) == nullptr) {
           throw InputError("{}: tensor {} is missing", files_.back().reader.name(), in_quotes(name));
@@ -106,10 +105,13 @@ class NameCounter : public StateVisitor {
   size_t count = 0;
 };
 
-bool has_state(Boundary& boundary) {
+/// Loads what an owner of links has. Gives false when it has state and the file none of it.
+bool load_state(auto& owner, StateLoader& loader) {
+  const size_t before = loader.count();
+  owner.visit_state(loader);
   NameCounter counter;
-  boundary.visit_state(counter);
-  return counter.count > 0;
+  owner.visit_state(counter);
+  return loader.count() > before || counter.count == 0;
 }
 
 at::Generator cpu_generator() { return at::globalContext().defaultGenerator(at::kCPU); }
@@ -123,7 +125,7 @@ at::Tensor random_state() {
 }  // namespace
 
 void write_checkpoint(const std::filesystem::path& folder, const Model& model,
-                      torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries,
+                      torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries, Replicas& replicas,
                       CheckpointRecord record) {
   const auto write = [&](const char* name, const TensorFile& file) {
     Checksums& sums = record.checksums[name];
@@ -137,25 +139,34 @@ void write_checkpoint(const std::filesystem::path& folder, const Model& model,
   write(kOptimizerFile, optimizer_state.file);
   StateLister link_state;
   for (auto& boundary : boundaries) boundary.visit_state(link_state);
+  replicas.visit_state(link_state);
   write(kLinksFile, link_state.file);
   write(kRandomFile, {{{"cpu", random_state()}}, {}});
   write_record(folder, record);
 }
 
-Checkpoint::Checkpoint(std::vector<std::filesystem::path> parts) : parts_(std::move(parts)) {
-  for (const auto& part : parts_) records_.push_back(read_record(part));
+Checkpoint::Checkpoint(const std::vector<std::filesystem::path>& parts, const Place& reader) : reader_(reader) {
+  for (const auto& part : parts) parts_.push_back({part, read_record(part)});
 }
 
-Position Checkpoint::position_for(int rank, int ranks) const {
+std::span<const Checkpoint::Part> Checkpoint::sources() const {
+  const Place& writers = record().place;
+  if (parts_.size() != static_cast<size_t>(writers.ranks)) return parts_;  // its own
+  const auto count = static_cast<size_t>(writers.pipeline_ranks());
+  const auto replica = static_cast<size_t>(writers.replicas == reader_.replicas ? reader_.replica() : 0);
+  return std::span(parts_).subspan(replica * count, count);
+}
+
+Position Checkpoint::position() const {
   Position position = record().position;
-  if (record().ranks == ranks) return position;
-  // Another number of processes: the first takes over the sums of all.
+  if (record().place.is_alike(reader_)) return position;
+  // Other processes: the first takes over the sums of all.
   position.sums = {};
   position.traffic.clear();
-  for (const auto& part : records_) {
-    if (rank > 0) break;
-    position.sums += part.position.sums;
-    add_traffic(position.traffic, part.position.traffic);
+  for (const auto& part : parts_) {
+    if (reader_.rank > 0) break;
+    position.sums += part.record.position.sums;
+    add_traffic(position.traffic, part.record.position.traffic);
   }
   return position;
 }
@@ -164,36 +175,43 @@ void Checkpoint::load_weights(Model& model, bool exactly) const {
   std::set<std::string> wanted;
   for (const auto& [name, value] : model.state()) wanted.insert(name);
   TensorFile file;
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    const SafetensorsReader reader(parts_[i] / kWeightsFile);
+  for (const auto& part : sources()) {
+    const SafetensorsReader reader(part.folder / kWeightsFile);
     for (const auto& entry : reader.header().entries) {
       if (!exactly && !wanted.contains(entry.name)) continue;
       auto& value = file.tensors.emplace_back(entry.name, at::Tensor()).second;
       reader.read(entry, value);
-      check_intact(reader, entry, value, records_[i].checksums_of(kWeightsFile));
+      check_intact(reader, entry, value, part.record.checksums_of(kWeightsFile));
     }
   }
   set_weights(folder() / kWeightsFile, file, model);
 }
 
 void Checkpoint::load_optimizer(torch::optim::Optimizer& optimizer, const Model& model, bool exactly) const {
-  StateLoader loader(parts_, records_, kOptimizerFile);
+  StateLoader loader(sources(), kOptimizerFile);
   visit_state(optimizer, model.named_parameters(), loader);
   if (exactly) loader.expect_all_read("is no state of this optimizer (train.optimizer.kind)");
 }
 
-void Checkpoint::load_links(std::vector<Boundary>& boundaries, bool exactly) const {
-  StateLoader loader(parts_, records_, kLinksFile);
+void Checkpoint::load_links(std::vector<Boundary>& boundaries, Replicas& replicas, bool exactly) const {
+  StateLoader loader(sources(), kLinksFile);
   if (loader.is_empty()) return;
+  if (record().place.replicas != reader_.replicas) {
+    throw InputError("{}: has the feedback state of {} pipeline.replicas, expected {}; state resumes only with as many",
+                     loader.name(), record().place.replicas, reader_.replicas);
+  }
   for (auto& boundary : boundaries) {
-    const size_t before = loader.count();
-    boundary.visit_state(loader);
-    if (loader.count() == before && has_state(boundary)) {
-      throw InputError(
-          "{}: has no feedback state of boundary {}, which model.cuts asks for; state resumes only "
-          "with the cuts that it was saved with",
-          loader.name(), in_quotes(boundary.name));
-    }
+    if (load_state(boundary, loader)) continue;
+    throw InputError(
+        "{}: has no feedback state of boundary {}, which model.cuts asks for; state resumes only "
+        "with the cuts that it was saved with",
+        loader.name(), in_quotes(boundary.name));
+  }
+  if (!load_state(replicas, loader)) {
+    throw InputError(
+        "{}: has no feedback state of the exchange between replicas for the stages that model.cuts makes; state "
+        "resumes only with the cuts that it was saved with",
+        loader.name());
   }
   if (!exactly) return;
   loader.expect_all_read(
@@ -202,7 +220,7 @@ void Checkpoint::load_links(std::vector<Boundary>& boundaries, bool exactly) con
 }
 
 void Checkpoint::load_random() const {
-  StateLoader loader(parts_, records_, kRandomFile);
+  StateLoader loader(sources(), kRandomFile);
   const at::Tensor now = random_state();
   at::Tensor saved;
   loader.tensor("cpu", saved);

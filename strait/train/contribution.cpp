@@ -26,6 +26,7 @@ std::string to_text(const Contribution& mine) {
               {"boundaries", to_json(mine.boundaries)},
               {"stages", stages},
               {"feedback_state", mine.feedback_state},
+              {"weights", mine.weights},
               {"seconds", mine.seconds},
               {"data_wait_seconds", mine.data_wait_seconds},
               {"measured_seconds", mine.measured_seconds}}
@@ -40,6 +41,7 @@ Contribution contribution_in(const std::string& text) {
                     .boundaries = boundary_traffic_of(from.at("boundaries")),
                     .stages = {},
                     .feedback_state = from.at("feedback_state"),
+                    .weights = from.at("weights"),
                     .seconds = from.at("seconds"),
                     .data_wait_seconds = from.at("data_wait_seconds"),
                     .measured_seconds = from.at("measured_seconds")};
@@ -61,9 +63,10 @@ class StateHasher : public StateVisitor {
 
 }  // namespace
 
-std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundaries) {
+std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundaries, int replica) {
   StateHasher hasher;
-  for (Boundary& boundary : boundaries) boundary.visit_state(hasher);
+  PrefixedVisitor prefixed(fmt::format("replica {}", replica), hasher);
+  for (Boundary& boundary : boundaries) boundary.visit_state(prefixed);
   return std::move(hasher.sums);
 }
 
@@ -88,6 +91,10 @@ Contribution gather(Group& group, const Contribution& mine) {
     add_traffic(all.boundaries, part.boundaries);
     all.stages.merge(part.stages);
     all.feedback_state.merge(part.feedback_state);
+    for (const auto& [stage, sum] : part.weights) {
+      if (all.weights.emplace(stage, sum).first->second == sum) continue;
+      throw Error("stage {}: rank {} does not keep the same weights as the first replica any more", stage, i);
+    }
   }
   return all;
 }

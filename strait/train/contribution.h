@@ -19,23 +19,24 @@ struct Contribution {
   std::vector<BoundaryTraffic> boundaries;
   std::map<int, StageTimes> stages;  ///< by number
   std::map<std::string, uint64_t> feedback_state;  ///< XXH3 of what the ends of the links keep, by name
+  std::map<std::string, uint64_t> weights;  ///< Replicas::weight_checksums()
   double seconds = 0;                ///< of training in this process
   double data_wait_seconds = 0;
   double measured_seconds = 0;  ///< the part of `seconds` that `stages` is of
 };
 
 /// The contributions of all processes, added up; times that they all spend count as the first process measured
-/// them. The same on every process.
+/// them. The same on every process. Throws Error when replicas have not kept the same weights.
 Contribution gather(Group& group, const Contribution& mine);
 
-/// The checksums of the state that the links keep in this process.
-std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundaries);
+/// The checksums of the state that the links keep in this process, one of a pipeline that has `replica` as its number.
+std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundaries, int replica);
 
 /// Throws Error that names the boundary when the two ends of a link, by now in different processes, do not keep the
 /// same where they should.
 void check_ends_agree(const std::map<std::string, uint64_t>& feedback_state);
 
-/// The share of `ranks` processes' time in which no stage computes.
+/// The share of time of the `ranks` processes of a pipeline in which no stage computes.
 double bubble_share(const Contribution& all, int ranks);
 
 }  // namespace strait

@@ -51,8 +51,9 @@ bool is_intact(json& content) {
 
 CheckpointRecord record_in(const json& content) {
   return {.position = position_in(content.at("position")),
-          .rank = content.value("rank", 0),
-          .ranks = content.value("ranks", 1),
+          .place = {.rank = content.value("rank", 0),
+                    .ranks = content.value("ranks", 1),
+                    .replicas = content.value("replicas", 1)},
           .seed = content.at("seed"),
           .config = content.at("config"),
           .checksums = content.at("checksums")};
@@ -69,8 +70,9 @@ const Checksums& CheckpointRecord::checksums_of(const std::string& file) const {
 void write_record(const std::filesystem::path& folder, const CheckpointRecord& record) {
   json content = {{"format", kFormat},
                   {"position", to_json(record.position)},
-                  {"rank", record.rank},
-                  {"ranks", record.ranks},
+                  {"rank", record.place.rank},
+                  {"ranks", record.place.ranks},
+                  {"replicas", record.place.replicas},
                   {"seed", record.seed},
                   {"config", record.config},
                   {"checksums", record.checksums}};

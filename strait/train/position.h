@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "strait/train/metrics.h"
+#include "strait/transport/group_part.h"
 
 namespace strait {
 
@@ -31,8 +32,7 @@ using Checksums = std::map<std::string, uint64_t>;
 /// tensors of its stages and, of the position's sums, what it knows itself.
 struct CheckpointRecord {
   Position position;
-  int rank = 0;  ///< whose part it is
-  int ranks = 1;
+  Place place;  ///< whose part it is
   uint64_t seed = 0;
   std::string config;                          ///< resolved, as TOML
   std::map<std::string, Checksums> checksums;  ///< by the name of the file

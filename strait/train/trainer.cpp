@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "strait/base/clock.h"
+#include "strait/data/batch_parts.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/optimizer.h"
 #include "strait/train/runtime.h"
@@ -39,6 +40,11 @@ Model layers_of(const Model& model, const std::vector<LayerRange>& stages, const
   return own;
 }
 
+std::shared_ptr<Group> own_pipeline(const std::shared_ptr<Group>& group, const TrainerOptions& options) {
+  check_process_count(static_cast<int>(options.cuts.size()) + 1, options.pipeline, group->size());
+  return pipeline_of(group, {group->rank(), group->size(), options.pipeline.replicas});
+}
+
 }  // namespace
 
 Loss classification_loss(const at::Tensor& output, const at::Tensor& targets) {
@@ -50,25 +56,26 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
     : model_(std::move(model)),
       options_(std::move(options)),
       group_(std::move(group)),
+      pipeline_(own_pipeline(group_, options_)),
       trace_(trace),
       device_(device_of(options_.train.device)),
       stages_(cut_into_stages(model_, options_.cuts)),
-      rank_of_stage_(place_stages(stages_.size(), *group_)),
-      own_(layers_of(model_, stages_, rank_of_stage_, group_->rank())),
+      rank_of_stage_(place_stages(stages_.size(), *pipeline_)),
+      own_(layers_of(model_, stages_, rank_of_stage_, pipeline_->rank())),
       executor_(make_executor()),
-      gradients_(model_, stages_, rank_of_stage_, *group_),
+      replicas_(make_replicas()),
+      gradients_(model_, stages_, rank_of_stage_, *pipeline_),
       optimizer_(make_optimizer(options_.train.optimizer, own_.parameters())) {}
 
 Executor Trainer::make_executor() {
-  check_process_count(static_cast<int>(stages_.size()), options_.pipeline.stages_per_rank, group_->size());
   model_.to(device_);
-  const int rank = group_->rank();
+  const int rank = pipeline_->rank();
   Executor::Setup setup;
   setup.stage_count = static_cast<int>(stages_.size());
   setup.rank = rank;
-  setup.ranks = group_->size();
+  setup.ranks = pipeline_->size();
   setup.options = options_.pipeline;
-  setup.batch_size = options_.batch_size;
+  setup.batch_size = part_of_batch(options_.batch_size, place().replica(), options_.pipeline.replicas).rows;
   setup.seed = options_.seed;
   setup.sample_shapes = boundary_shapes(model_, stages_);
   setup.device = device_;
@@ -88,11 +95,32 @@ Executor Trainer::make_executor() {
                                   Boundary::Local{.upstream = here, .downstream = below});
     peers.push_back(here ? rank_of_stage_[i + 1] : below ? rank_of_stage_[i] : -1);
   }
-  transport_ = group_->make_transport(std::move(peers), options_.cuts);
+  transport_ = pipeline_->make_transport(std::move(peers), options_.cuts);
   return Executor(std::move(setup), *transport_, trace_);
 }
 
+Replicas Trainer::make_replicas() {
+  std::vector<Replicas::Stage> own;
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    if (rank_of_stage_[i] != pipeline_->rank()) continue;
+    own.push_back({static_cast<int>(i), stage_name(i), model_.part(stages_[i]).parameters()});
+  }
+  return {*group_, place(), static_cast<int>(stages_.size()), std::move(own), options_.compression.replicas,
+          options_.seed};
+}
+
+std::string Trainer::stage_name(size_t stage) const {
+  const LayerRange& range = stages_[stage];
+  return fmt::format("{}..{}", model_.layers[range.begin].name, model_.layers[range.end - 1].name);
+}
+
 bool Trainer::compresses_activations() const { return options_.compression.activations != LinkOptions{}; }
+
+void Trainer::check_samples(int64_t samples) const {
+  if (samples >= options_.pipeline.replicas) return;
+  throw InputError("pipeline.replicas: expected at most {}, the samples of the training set, found {}", samples,
+                   options_.pipeline.replicas);
+}
 
 void Trainer::check_store(int64_t samples, TrainObserver& observer) {
   // An end in this process needs a store; both ends share one.
@@ -100,7 +128,7 @@ void Trainer::check_store(int64_t samples, TrainObserver& observer) {
   std::vector<std::vector<int64_t>> shapes;
   const auto all_shapes = boundary_shapes(model_, stages_);
   for (size_t i = 0; i < all_shapes.size(); ++i) {
-    if (rank_of_stage_[i] != group_->rank() && rank_of_stage_[i + 1] != group_->rank()) continue;
+    if (rank_of_stage_[i] != pipeline_->rank() && rank_of_stage_[i + 1] != pipeline_->rank()) continue;
     boundaries.push_back(options_.cuts[i]);
     shapes.push_back(all_shapes[i]);
   }
@@ -118,9 +146,9 @@ void Trainer::keep_checkpoints(CheckpointFolder folder, std::string config) {
 void Trainer::resume(const Checkpoint& from) {
   from.load_weights(own_, is_alone());
   from.load_optimizer(*optimizer_, own_, is_alone());
-  from.load_links(executor_.boundaries(), is_alone());
+  from.load_links(executor_.boundaries(), replicas_, is_alone());
   from.load_random();
-  position_ = from.position_for(group_->rank(), group_->size());
+  position_ = from.position();
   clear_gradients();
 }
 
@@ -128,7 +156,7 @@ void Trainer::warm_start(const Checkpoint& from, bool with_optimizer) {
   from.load_weights(own_, is_alone());
   if (with_optimizer) from.load_optimizer(*optimizer_, own_, is_alone());
   if (from.record().seed == options_.seed) from.load_random();
-  position_ = from.position_for(group_->rank(), group_->size());
+  position_ = from.position();
   clear_gradients();
 }
 
@@ -146,10 +174,9 @@ void Trainer::save_checkpoint() {
   const CheckpointFolder::Entry entry{position_.epoch, position_.batches};
   together(*group_, [&] {
     checkpoints_->write(entry, [&](const std::filesystem::path& folder) {
-      write_checkpoint(folder, own_, *optimizer_, executor_.boundaries(),
+      write_checkpoint(folder, own_, *optimizer_, executor_.boundaries(), replicas_,
                        {.position = position_,
-                        .rank = group_->rank(),
-                        .ranks = group_->size(),
+                        .place = place(),
                         .seed = options_.seed,
                         .config = config_,
                         .checksums = {}});
@@ -160,7 +187,10 @@ void Trainer::save_checkpoint() {
 }
 
 bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
-  together(*group_, [&] { check_store(data.train->size(), observer); });
+  together(*group_, [&] {
+    check_samples(data.train->size());
+    check_store(data.train->size(), observer);
+  });
   if (checkpoints_ && position_.batches == 0 && checkpoints_->keeps(position_.epoch)) save_checkpoint();
   while (position_.epoch < options_.train.epochs) {
     const bool finished = run_epoch(data, observer);
@@ -193,10 +223,12 @@ bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObser
   set_learning_rate(*optimizer_,
                     learning_rate(options_.train.schedule, options_.train.optimizer.lr, position_.epoch));
   model_.train(true);
+  const int replica = place().replica();
+  const int replicas = options_.pipeline.replicas;
   auto order = epoch_order(options_.seed, position_.epoch, data->size());
   order.erase(order.begin(), order.begin() + std::min(position_.batches * options_.batch_size, data->size()));
-  Loader loader = load(data, {.order = std::move(order),
-                              .batch_size = options_.batch_size,
+  Loader loader = load(data, {.order = part_of_order(order, options_.batch_size, replica, replicas),
+                              .batch_size = part_of_batch(options_.batch_size, replica, replicas).rows,
                               .augmentation_key = augmentation_key(options_.seed, position_.epoch)});
   const bool compressed = position_.epoch >= options_.compression.start_epoch;
   const double waited_before = position_.data_wait_seconds;
@@ -204,9 +236,13 @@ bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObser
     optimizer_->zero_grad();
     StepInput input = step_input(*batch, position_.step, device_);
     input.next_ids = loader.next_ids();
+    input.all_rows = std::min(options_.batch_size, data->size() - position_.batches * options_.batch_size);
+    input.first_row = part_of_batch(input.all_rows, replica, replicas).first_row;
     input.stops = observer.should_stop();
     const StepResult result = executor_.train(input, compressed);
     position_.sums += result;
+    const bool stops = replicas_.sum_gradients(
+        position_.step, {.training = true, .compressed = compressed, .stops = result.stops});
     gradients_.sum_ties();
     if (options_.train.clip_norm > 0) gradients_.clip(options_.train.clip_norm);
     optimizer_->step();
@@ -219,7 +255,7 @@ bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObser
     observer.on_batch(position_.epoch, "train",
                       std::min(position_.batches * options_.batch_size, data->size()), data->size(),
                       score_of(position_.sums).loss);
-    if (result.stops) return false;
+    if (stops) return false;
     if (checkpoints_ && checkpoints_->is_due_after(position_.step)) save_checkpoint();
     watch = Stopwatch();
   }
@@ -234,10 +270,12 @@ Contribution Trainer::contribution() {
                     .boundaries = position_.traffic,
                     .stages = executor_.take_times(),
                     .feedback_state = {},
+                    .weights = {},
                     .seconds = position_.seconds,
                     .data_wait_seconds = position_.data_wait_seconds,
                     .measured_seconds = std::exchange(measured_seconds_, 0)};
-  if (!is_alone()) mine.feedback_state = feedback_state_of(executor_.boundaries());
+  if (!is_alone()) mine.feedback_state = feedback_state_of(executor_.boundaries(), place().replica());
+  mine.weights = replicas_.weight_checksums();
   for (auto& boundary : executor_.boundaries()) {
     BoundaryTraffic& traffic = *std::ranges::find(mine.boundaries, boundary.name, &BoundaryTraffic::name);
     if (boundary.activation_sender) traffic.activation_diagnostics = boundary.activation_sender->take_diagnostics();
@@ -257,15 +295,13 @@ EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
       .samples_per_second = static_cast<double>(all.train.count) / all.seconds,
       .evaluation_seconds = 0,
       .data_wait_seconds = all.data_wait_seconds,
-      .bubble_share = bubble_share(all, group_->size()),
+      .bubble_share = bubble_share(all, pipeline_->size()),
       .boundaries = all.boundaries,
       .stages = {}};
   for (const auto& [number, times] : all.stages) {
-    const auto& range = stages_[static_cast<size_t>(number)];
     const auto count = static_cast<double>(times.micro_batches);
     metrics.stages.push_back(
-        {fmt::format("{}..{}", model_.layers[range.begin].name, model_.layers[range.end - 1].name),
-         times.forward_seconds / count, times.backward_seconds / count});
+        {stage_name(static_cast<size_t>(number)), times.forward_seconds / count, times.backward_seconds / count});
   }
   return metrics;
 }
@@ -291,41 +327,44 @@ StepResult Trainer::evaluate_pass(const std::shared_ptr<const Dataset>& data, bo
                                   TrainObserver& observer, int epoch) {
   std::vector<int64_t> order(static_cast<size_t>(data->size()));
   std::iota(order.begin(), order.end(), 0);
-  Loader loader =
-      load(data, {.order = std::move(order), .batch_size = options_.batch_size, .augmentation_key = {}});
+  const bool scores = place().replica() == 0;
+  Loader loader = load(data, {.order = std::move(order),
+                              .batch_size = options_.batch_size,
+                              .augmentation_key = {},
+                              .ids_only = !scores});
   StepResult sums;
   uint64_t step = 0;
   int64_t done = 0;
   while (auto batch = loader.next()) {
     StepInput input = step_input(*batch, step++, device_);
     input.stops = observer.should_stop();
-    const StepResult result = executor_.evaluate(input, compressed);
+    const StepResult result = scores ? executor_.evaluate(input, compressed) : StepResult();
     sums += result;
     done += input.rows;
     observer.on_batch(epoch, "test", done, data->size(), score_of(sums).loss);
-    stopped_ = result.stops;
+    stopped_ = replicas_.first_says(result.stops);
     if (stopped_) break;
   }
   return sums;
 }
 
 Loader Trainer::load(const std::shared_ptr<const Dataset>& data, Loader::Pass pass) const {
-  const int rank = group_->rank();
-  pass.ids_only = rank_of_stage_.front() != rank && rank_of_stage_.back() != rank;
+  const int rank = pipeline_->rank();
+  pass.ids_only |= rank_of_stage_.front() != rank && rank_of_stage_.back() != rank;
   return {data, std::move(pass)};
 }
 
 const Model& Trainer::collect_model() {
   for (size_t i = 0; i < stages_.size(); ++i) {
     const int owner = rank_of_stage_[i];
-    if (owner == 0 || (owner != group_->rank() && group_->rank() != 0)) continue;
+    if (owner == 0 || (owner != pipeline_->rank() && pipeline_->rank() != 0)) continue;
     for (const auto& [name, value] : model_.part(stages_[i]).state()) {
       const std::string what = "weights of " + name;
       at::Tensor here = value.detach().to(at::kCPU).contiguous();
-      if (group_->rank() == owner) {
-        group_->send(here, 0, what);
+      if (pipeline_->rank() == owner) {
+        pipeline_->send(here, 0, what);
       } else {
-        group_->receive(here, owner, what);
+        pipeline_->receive(here, owner, what);
         const torch::NoGradGuard no_grad;
         value.copy_(here);
       }
@@ -348,6 +387,7 @@ std::vector<BoundaryTraffic> Trainer::take_traffic() {
     take(boundary.gradient_receiver, traffic.gradients);
     all.push_back(std::move(traffic));
   }
+  add_traffic(all, replicas_.take_traffic());
   return all;
 }
 

@@ -18,6 +18,7 @@
 #include "strait/train/metrics.h"
 #include "strait/train/model_file.h"
 #include "strait/train/options.h"
+#include "strait/train/replicas.h"
 #include "strait/transport/group.h"
 
 namespace strait {
@@ -56,11 +57,12 @@ Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 
 /// Trains a network that is cut into stages and evaluates it with compression off and on. All stages are in this
 /// process, or one in each process of a group, which then makes every call together. The same seed and number of
-/// threads give the same bits, however many processes there are.
+/// threads give the same bits, however many processes there are. Several replicas of the pipeline share every batch;
+/// the first alone evaluates.
 class Trainer {
  public:
   /// `model` is the whole network, in every process with the same weights. Throws InputError when the group is
-  /// not one process for each stage. `trace` may be null; what it points to must outlive the trainer.
+  /// not one process for each stage of each replica. `trace` may be null; what it points to must outlive the trainer.
   Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> group = std::make_shared<Alone>(),
           Trace* trace = nullptr);
   Trainer(const Trainer&) = delete;  // the stages refer to the model in place
@@ -90,15 +92,19 @@ class Trainer {
   /// Replaces the weights by a file's; see load_model().
   void load(const std::filesystem::path& weights) { load_model(weights, model_); }
 
-  /// The whole network on the first process, with the weights of all stages as they are now; elsewhere only
-  /// its own stage's are right.
+  /// The whole network on the first process, with the weights of all stages as they are now; on the other
+  /// ranks of its pipeline only their own stage's are right.
   const Model& collect_model();
 
  private:
   Executor make_executor();
-  bool is_alone() const { return group_->size() == 1; }
+  Replicas make_replicas();
+  Place place() const { return {group_->rank(), group_->size(), options_.pipeline.replicas}; }
+  bool is_alone() const { return pipeline_->size() == 1; }
   bool compresses_activations() const;
+  void check_samples(int64_t samples) const;
   void check_store(int64_t samples, TrainObserver& observer);
+  std::string stage_name(size_t stage) const;
   bool run_epoch(const DataSplits& data, TrainObserver& observer);
   bool train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer);
   Contribution contribution();
@@ -115,6 +121,7 @@ class Trainer {
   Model model_;
   TrainerOptions options_;
   std::shared_ptr<Group> group_;
+  std::shared_ptr<Group> pipeline_;  ///< of the group the ranks of this replica
   Trace* trace_;
   at::Device device_;
   std::vector<LayerRange> stages_;
@@ -122,6 +129,7 @@ class Trainer {
   Model own_;  ///< the layers of this process's stages
   std::unique_ptr<Transport> transport_;
   Executor executor_;
+  Replicas replicas_;
   Gradients gradients_;
   bool stopped_ = false;  ///< the last pass ended before its data did
   std::shared_ptr<torch::optim::Optimizer> optimizer_;

@@ -123,19 +123,20 @@ struct Training {
   }
 
   void write(const std::filesystem::path& folder) {
-    write_checkpoint(folder, model, *optimizer, boundaries, sample_record());
+    write_checkpoint(folder, model, *optimizer, boundaries, replicas, sample_record());
   }
 
   void load(const std::filesystem::path& folder) {
     const Checkpoint checkpoint({folder});
     checkpoint.load_weights(model, true);
     checkpoint.load_optimizer(*optimizer, model, true);
-    checkpoint.load_links(boundaries, true);
+    checkpoint.load_links(boundaries, replicas, true);
     checkpoint.load_random();
   }
 
   Model model;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
+  Replicas replicas;
   std::vector<Boundary> boundaries;
 };
 
@@ -241,15 +242,15 @@ TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
   const Checkpoint checkpoint({first_});
   Training other;
   other.boundaries[0].name = "layer3";
-  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, true); }),
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.replicas, true); }),
               HasSubstr("links.safetensors: has no feedback state of boundary \"layer3\""));
   other.boundaries.clear();
-  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, true); }),
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.replicas, true); }),
               HasSubstr("tensor \"layer2.activations.sender.estimate\" belongs to no boundary of model.cuts"));
   // A boundary without state needs none.
   other.boundaries.emplace_back("layer1", uint16_t{0}, CompressionOptions{}, Boundary::Local{});
   other.boundaries.push_back(std::move(training.boundaries[0]));
-  EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, true));
+  EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, other.replicas, true));
 }
 
 }  // namespace

@@ -1,0 +1,236 @@
+#include "strait/train/replicas.h"
+
+#include <torch/torch.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "strait/base/error.h"
+
+namespace strait {
+namespace {
+
+Buffer copy_of(const Buffer& frame) {
+  Buffer copy(frame.size());
+  copy.resize(frame.size());
+  std::memcpy(copy.data(), frame.data(), frame.size());
+  return copy;
+}
+
+at::Tensor joined_gradients(const std::vector<at::Tensor>& parameters) {
+  std::vector<at::Tensor> flat;
+  for (const auto& parameter : parameters) flat.push_back(parameter.grad().reshape({1, -1}));
+  return at::cat(flat, 1).to(at::kCPU);
+}
+
+void set_gradients(const std::vector<at::Tensor>& parameters, const at::Tensor& joined) {
+  int64_t begin = 0;
+  for (const auto& parameter : parameters) {
+    at::Tensor gradient = parameter.grad();
+    gradient.copy_(joined.narrow(1, begin, gradient.numel()).view(gradient.sizes()));
+    begin += gradient.numel();
+  }
+}
+
+int64_t elements_of(const std::vector<at::Tensor>& parameters) {
+  int64_t count = 0;
+  for (const auto& parameter : parameters) count += parameter.numel();
+  return count;
+}
+
+/// The ends of the channels that carry one stage's gradients.
+struct StageChannels {
+  StageChannels(Replicas::Stage own, const Place& place, int stage_count, const std::shared_ptr<const Link>& link)
+      : stage(std::move(own)), meta{{1, elements_of(stage.parameters)}} {
+    // Beyond the pipeline's boundaries, and another number for each replica's messages: a frame says whose it is,
+    // and random draws are not the same in all replicas.
+    const auto spec = [&](int from) {
+      return ChannelSpec{.boundary_name = fmt::format("{} (from {})", Replicas::kName, from),
+                         .boundary = static_cast<uint16_t>((from + 1) * stage_count + stage.number),
+                         .direction = Direction::gradient,
+                         .link = link};
+    };
+    for (int from = 0; from < place.replicas; ++from) {
+      if (from != place.replica()) {
+        receivers.emplace_back(spec(from));
+        continue;
+      }
+      LinkEnds ends = link->make_ends();
+      sender.emplace(spec(from), std::move(ends.encoder));
+      receivers.emplace_back(spec(from), std::move(ends.decoder));
+    }
+  }
+
+  Replicas::Stage stage;
+  MessageMeta meta;
+  std::optional<Sender> sender;
+  std::vector<Receiver> receivers;  ///< by replica; the own one's decodes what was sent
+};
+
+}  // namespace
+
+class Replicas::Exchange {
+ public:
+  Exchange(Group& group, const Place& place, int stage_count, std::vector<Stage> stages, const LinkOptions& options,
+           uint64_t seed)
+      : group_(group), place_(place), seed_(seed) {
+    const auto link = make_link(options.feedback, make_codec(options.codec));
+    for (auto& stage : stages) channels_.emplace_back(std::move(stage), place_, stage_count, link);
+    std::vector<int> peers(static_cast<size_t>(place.replicas), -1);
+    for (const int other : others()) peers[connection_to(other)] = place_.rank_in(other);
+    transport_ = group.make_transport(std::move(peers), std::vector<std::string>(peers.size(), kName));
+  }
+
+  bool sum_gradients(uint64_t step, MessageMode mode) {
+    const torch::NoGradGuard no_grad;
+    try {
+      for (auto& channels : channels_) {
+        for (const int other : others()) {
+          transport_->expect(tag(other, channels), channels.receivers[index(other)].frame_bound(channels.meta));
+        }
+      }
+      std::vector<Buffer> own;
+      for (auto& channels : channels_) own.push_back(send(channels, step, mode));
+      for (size_t i = 0; i < channels_.size(); ++i) {
+        mode.stops |= receive(channels_[i], std::move(own[i]), step, mode);
+      }
+    } catch (...) {
+      transport_->cancel();
+      throw;
+    }
+    return mode.stops;
+  }
+
+  bool first_says(bool stops) {
+    const std::string what = "word of the evaluation";
+    at::Tensor word = at::full({1}, stops ? 1 : 0, at::kByte);
+    if (place_.replica() > 0) {
+      group_.receive(word, place_.rank_in(0), what);
+    } else {
+      for (const int other : others()) group_.send(word, place_.rank_in(other), what);
+    }
+    return word.item<uint8_t>() != 0;
+  }
+
+  Traffic take_traffic() {
+    const auto copies = static_cast<uint64_t>(place_.replicas) - 1;
+    Traffic all;
+    for (auto& channels : channels_) {
+      Traffic sent = channels.sender->take_traffic();
+      for (uint64_t* count : {&sent.messages, &sent.raw_bytes, &sent.wire_bytes}) *count *= copies;
+      all += sent;
+      for (auto& receiver : channels.receivers) all += receiver.take_traffic();
+    }
+    return all;
+  }
+
+  void visit_state(StateVisitor& visitor) {
+    for (auto& channels : channels_) {
+      const auto visit = [&](auto& end, const std::string& place) {
+        PrefixedVisitor prefixed(fmt::format("{}.{}.{}", kName, channels.stage.name, place), visitor);
+        end.visit_state(prefixed);
+      };
+      visit(*channels.sender, "sender");
+      for (int from = 0; from < place_.replicas; ++from) {
+        visit(channels.receivers[index(from)], fmt::format("receiver-{}", from));
+      }
+    }
+  }
+
+  std::map<std::string, uint64_t> weight_checksums() const {
+    std::map<std::string, uint64_t> sums;
+    for (const auto& channels : channels_) {
+      uint64_t& sum = sums[channels.stage.name];
+      for (const auto& parameter : channels.stage.parameters) {
+        const at::Tensor dense = parameter.detach().to(at::kCPU).contiguous();
+        sum = XXH3_64bits_withSeed(dense.data_ptr(), dense.nbytes(), sum);
+      }
+    }
+    return sums;
+  }
+
+ private:
+  static size_t index(int replica) { return static_cast<size_t>(replica); }
+
+  std::vector<int> others() const {
+    std::vector<int> all;
+    for (int i = 0; i < place_.replicas; ++i) {
+      if (i != place_.replica()) all.push_back(i);
+    }
+    return all;
+  }
+
+  /// Both ends give a connection the same number, and a replica's connections have different ones.
+  size_t connection_to(int other) const { return index((place_.replica() + other) % place_.replicas); }
+
+  Tag tag(int other, const StageChannels& channels) const {
+    return {static_cast<uint32_t>(connection_to(other)), Direction::gradient,
+            static_cast<uint32_t>(channels.stage.number)};
+  }
+
+  MessageContext context(const StageChannels& channels, uint64_t step) const {
+    return {.seed = seed_, .step = step, .micro_batch = static_cast<uint32_t>(channels.stage.number)};
+  }
+
+  Buffer send(StageChannels& channels, uint64_t step, MessageMode mode) {
+    Buffer frame =
+        channels.sender->encode(joined_gradients(channels.stage.parameters), context(channels, step), mode);
+    for (const int other : others()) transport_->send(tag(other, channels), copy_of(frame));
+    return frame;
+  }
+
+  bool receive(StageChannels& channels, Buffer own, uint64_t step, MessageMode mode) {
+    bool stops = false;
+    at::Tensor sum;
+    for (int from = 0; from < place_.replicas; ++from) {
+      Receiver& receiver = channels.receivers[index(from)];
+      Buffer frame = from == place_.replica()
+                         ? std::move(own)
+                         : transport_->receive(tag(from, channels), receiver.frame_bound(channels.meta));
+      const at::Tensor part = receiver.decode(std::move(frame), channels.meta, context(channels, step), mode);
+      stops |= receiver.peer_stops();
+      sum = from == 0 ? part : sum.add_(part);  // what decode() returns is the caller's
+    }
+    set_gradients(channels.stage.parameters, sum);
+    return stops;
+  }
+
+  Group& group_;
+  Place place_;
+  uint64_t seed_;
+  std::vector<StageChannels> channels_;
+  std::unique_ptr<Transport> transport_;
+};
+
+Replicas::Replicas() = default;
+
+Replicas::Replicas(Group& group, const Place& place, int stage_count, std::vector<Stage> stages,
+                   const LinkOptions& link, uint64_t seed) {
+  if (place.replicas == 1) return;
+  exchange_ = std::make_unique<Exchange>(group, place, stage_count, std::move(stages), link, seed);
+}
+
+Replicas::~Replicas() = default;
+
+bool Replicas::sum_gradients(uint64_t step, MessageMode mode) {
+  return exchange_ ? exchange_->sum_gradients(step, mode) : mode.stops;
+}
+
+bool Replicas::first_says(bool stops) { return exchange_ ? exchange_->first_says(stops) : stops; }
+
+std::vector<BoundaryTraffic> Replicas::take_traffic() {
+  if (!exchange_) return {};
+  return {{.name = kName, .activations = {}, .gradients = exchange_->take_traffic()}};
+}
+
+void Replicas::visit_state(StateVisitor& visitor) {
+  if (exchange_) exchange_->visit_state(visitor);
+}
+
+std::map<std::string, uint64_t> Replicas::weight_checksums() const {
+  return exchange_ ? exchange_->weight_checksums() : std::map<std::string, uint64_t>();
+}
+
+}  // namespace strait
