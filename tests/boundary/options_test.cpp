@@ -57,5 +57,17 @@ TEST(CompressionOptions, EveryContradictionIsNamed) {
             "compression.gradients.feedback: with reuse_indices expected none, found \"ef\"");
 }
 
+TEST(CompressionOptions, ReplicasTakeFeedbackForOneMessageAStep) {
+  CompressionOptions options;
+  for (const char* feedback : {"none", "ef", "ef21"}) {
+    options.replicas = {"topk:0.1", feedback};
+    EXPECT_NO_THROW(check(options, 4)) << feedback;
+  }
+  for (const char* feedback : {"ef-mixed", "aq-sgd"}) {
+    options.replicas = {"topk:0.1", feedback};
+    EXPECT_THROW(check(options, 4), InputError) << feedback;
+  }
+}
+
 }  // namespace
 }  // namespace strait

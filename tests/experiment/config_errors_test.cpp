@@ -117,6 +117,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "rank, found 2; several are for schedule \"interleaved\""},
         BadText{"[pipeline]\nschedule = \"interleaved\"\nstages_per_rank = 3",
                 "a.toml:3: pipeline.stages_per_rank: expected a number that divides the 4 stages, found 3"},
+        BadText{"pipeline.replicas = 0", "a.toml:1: pipeline.replicas: expected an integer >= 1, found 0"},
+        BadText{"data.batch_size = 4\npipeline.replicas = 5",
+                "a.toml:2: pipeline.replicas: expected at most data.batch_size, which is 4, found 5"},
+        BadText{"pipeline.replicas = 2\npipeline.micro_batches = 3\ndata.batch_size = 5",
+                "a.toml:2: pipeline.micro_batches: expected at most data.batch_size / pipeline.replicas, which is 2, "
+                "found 3"},
+        BadText{"compression.replicas.feedback = \"aq-sgd\"",
+                "a.toml:1: compression.replicas.feedback: expected one of: none, ef, ef21; found \"aq-sgd\""},
         BadText{"pipeline.schedule = \"1F1B\"",
                 "a.toml:1: pipeline.schedule: expected one of: gpipe, 1f1b, interleaved; found \"1F1B\" (did "
                 "you mean "

@@ -31,6 +31,7 @@ batch_size = 50
 epochs = 7
 optimizer = { kind = "sgd", lr = 0.1, momentum = 0.8, weight_decay = 1e-4 }
 schedule  = { kind = "constant", t_max = 14 }
+clip_norm = 0.5
 device = "cpu"
 threads = 2
 
@@ -38,10 +39,13 @@ threads = 2
 schedule = "interleaved"
 micro_batches = 5
 stages_per_rank = 3
+replicas = 2
+timeout = "90s"
 
 [compression]
 activations = { codec = "quant:4", feedback = "none" }
 gradients   = { codec = "quant:8", feedback = "none" }
+replicas    = { codec = "topk:0.01", feedback = "ef21" }
 reuse_indices = false
 store = { place = "file", format = "bf16", folder = "/tmp" }
 start_epoch = 2
@@ -64,9 +68,11 @@ Config manual() {
   config.model = {"resnet18", 32, {"layer1", "layer3"}};
   config.data = {"shapes", "elsewhere", 10000, 500, 50};
   config.train = {7, {"sgd", 0.1, 0.8, 1e-4}, {"constant", 14}, 0.5, "cpu", 2};
-  config.pipeline = {.schedule = "interleaved", .micro_batches = 5, .stages_per_rank = 3};
+  config.pipeline = {.schedule = "interleaved", .micro_batches = 5, .stages_per_rank = 3, .replicas = 2,
+                     .timeout = "90s"};
   config.compression.activations.codec = "quant:4";
   config.compression.gradients.codec = "quant:8";
+  config.compression.replicas = {"topk:0.01", "ef21"};
   config.compression.store = {"file", "bf16", "/tmp"};
   config.compression.start_epoch = 2;
   config.compression.start_from = "runs/warm-up";
@@ -133,6 +139,7 @@ batch_size = 50
 epochs = 7
 optimizer = { kind = "sgd", lr = 0.1, momentum = 0.8, weight_decay = 0.0001 }
 schedule = { kind = "constant", t_max = 14 }
+clip_norm = 0.5
 device = "cpu"
 threads = 2
 
@@ -140,10 +147,13 @@ threads = 2
 schedule = "interleaved"
 micro_batches = 5
 stages_per_rank = 3
+replicas = 2
+timeout = "90s"
 
 [compression]
 activations = { codec = "quant:4", feedback = "none" }
 gradients = { codec = "quant:8", feedback = "none" }
+replicas = { codec = "topk:0.01", feedback = "ef21" }
 reuse_indices = false
 store = { place = "file", format = "bf16", folder = "/tmp" }
 start_epoch = 2

@@ -4,67 +4,22 @@
 #include <gtest/gtest.h>
 
 #include "strait/base/draws.h"
-#include "strait/models/dropout.h"
 #include "strait/train/optimizer.h"
-#include "strait/train/trainer.h"
-#include "tests/train/fixed_dataset.h"
+#include "tests/train/tied_network.h"
 #include "tests/transport/ranks.h"
 
 namespace strait {
 namespace {
 
 namespace nn = torch::nn;
+using test::copy_of;
+using test::expect_equal;
 using test::Ranks;
+using test::State;
+using test::tied_data;
+using test::tied_model;
 using testing::Each;
 using testing::IsEmpty;
-
-constexpr int64_t kClasses = 10;
-constexpr int64_t kWidth = 12;
-
-/// What a language model ties: the first layer turns classes into vectors with the matrix with which the last
-/// layer turns vectors into classes.
-class Embed : public Layer {
- public:
-  Embed() : weight_(register_parameter("weight", torch::randn({kClasses, kWidth}))) {}
-  at::Tensor forward(const at::Tensor& x) override { return at::matmul(x, weight_); }
-
- private:
-  at::Tensor weight_;
-};
-
-class Hidden : public Layer {
- public:
-  explicit Hidden(uint64_t place) : linear_(register_module("linear", nn::Linear(kWidth, kWidth))), place_(place) {}
-  at::Tensor forward(const at::Tensor& x) override {
-    const at::Tensor y = linear_(x).tanh();
-    return is_training() ? dropout(y, 0.2, place_) : y;
-  }
-
- private:
-  nn::Linear linear_;
-  uint64_t place_;
-};
-
-class Head : public Layer {
- public:
-  Head() : weight_(register_parameter("weight", torch::randn({kClasses, kWidth}))) {}
-  at::Tensor forward(const at::Tensor& x) override { return at::matmul(x, weight_.t()); }
-
- private:
-  at::Tensor weight_;
-};
-
-Model tied_model() {
-  torch::manual_seed(5);
-  Model model;
-  model.sample_shape = {kClasses};
-  model.layers = {{"embed", "embed", std::make_shared<Embed>()},
-                  {"a", "a", std::make_shared<Hidden>(1)},
-                  {"b", "b", std::make_shared<Hidden>(2)},
-                  {"head", "head", std::make_shared<Head>()}};
-  model.ties = {{"embed.weight", "head.weight"}};
-  return model;
-}
 
 TrainerOptions options(int micro_batches, double clip_norm) {
   TrainerOptions options;
@@ -80,32 +35,11 @@ TrainerOptions options(int micro_batches, double clip_norm) {
   return options;
 }
 
-DataSplits data() {
-  torch::manual_seed(6);
-  const auto set = [] {
-    return std::make_shared<test::FixedDataset>(torch::randn({20, kClasses}), torch::randint(kClasses, {20}));
-  };
-  return {set(), set()};
-}
-
-using State = std::vector<std::pair<std::string, at::Tensor>>;
-
-State copy_of(const Model& model) {
-  State state;
-  for (const auto& [name, value] : model.state()) state.emplace_back(name, value.clone());
-  return state;
-}
-
 State trained(const TrainerOptions& options) {
   Trainer trainer(tied_model(), options);
   TrainObserver observer;
-  trainer.train(data(), observer);
+  trainer.train(tied_data(), observer);
   return copy_of(trainer.collect_model());
-}
-
-void expect_equal(const State& a, const State& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
 }
 
 TEST(Gradients, TiesClippingAndDropoutGiveTheBitsOfOneProcess) {
@@ -114,7 +48,7 @@ TEST(Gradients, TiesClippingAndDropoutGiveTheBitsOfOneProcess) {
     const State expected = trained(all);
     std::vector<Model> models;  // drawn here: ranks are threads, and share a generator
     for (int rank = 0; rank < 4; ++rank) models.push_back(tied_model());
-    const DataSplits splits = data();
+    const DataSplits splits = tied_data();
     State got;
     const auto errors = Ranks(4).run([&](Group& group) {
       const std::shared_ptr<Group> shared(&group, [](Group*) {});
@@ -145,7 +79,7 @@ TEST(Gradients, TiedParametersAreOneParameter) {
     for (const auto& parameter : layer->parameters()) parameters.push_back(parameter);
   }
   torch::optim::SGD optimizer(parameters, torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(5e-4));
-  const DataSplits splits = data();
+  const DataSplits splits = tied_data();
   uint64_t step = 0;
   for (int epoch = 0; epoch < 2; ++epoch) {
     for (auto& group : optimizer.param_groups()) {

@@ -1,0 +1,307 @@
+// Replicas of a pipeline, here as threads over real connections, against one process and against each other.
+
+#include "strait/train/replicas.h"
+
+#include <gmock/gmock.h>
+
+#include "strait/pipeline/schedules.h"
+#include "strait/train/checkpoint_parts.h"
+#include "tests/support/temp_dir.h"
+#include "tests/train/tied_network.h"
+#include "tests/transport/ranks.h"
+
+namespace strait {
+namespace {
+
+using test::copy_of;
+using test::expect_equal;
+using test::Ranks;
+using test::State;
+using test::tied_data;
+using test::tied_model;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TrainerOptions options_for(int replicas, int64_t batch_size, const LinkOptions& link = {}) {
+  TrainerOptions options;
+  options.seed = 3;
+  options.batch_size = batch_size;
+  options.train.epochs = 2;
+  options.train.device = "cpu";
+  options.train.clip_norm = 0.5;
+  options.train.optimizer.lr = 0.1;
+  options.pipeline.replicas = replicas;
+  options.compression.replicas = link;
+  options.cuts = {"embed", "a", "b"};
+  return options;
+}
+
+/// The same with every boundary compressed, with state at its ends.
+TrainerOptions compressed(int replicas, int64_t batch_size, const LinkOptions& link) {
+  TrainerOptions options = options_for(replicas, batch_size, link);
+  options.compression.activations = {"quant:8,rounding=stochastic", "none"};
+  options.compression.gradients = {"topk:0.5", "ef21"};
+  return options;
+}
+
+/// Two ranks with two stages each.
+TrainerOptions over_two_ranks(TrainerOptions options) {
+  options.pipeline.schedule = "interleaved";
+  options.pipeline.stages_per_rank = 2;
+  return options;
+}
+
+/// Asks for a stop after so many batches, and keeps the metrics.
+struct Observer : TrainObserver {
+  explicit Observer(int batches = -1) : left(batches) {}
+  void on_batch(int, const char*, int64_t, int64_t, double) override { --left; }
+  void on_epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
+  bool should_stop() override { return left == 0; }
+  int left;
+  std::vector<EpochMetrics> epochs;
+};
+
+using Work = std::function<void(Trainer& trainer, Group& group)>;
+
+/// A trainer on every rank. Gives what each threw.
+std::vector<std::string> on_ranks(int ranks, const TrainerOptions& options, const Work& work) {
+  std::vector<Model> models;  // drawn here: ranks are threads, and share a generator
+  for (int rank = 0; rank < ranks; ++rank) models.push_back(tied_model());
+  return Ranks(ranks).run([&](Group& group) {
+    const std::shared_ptr<Group> shared(&group, [](Group*) {});
+    Trainer trainer(models[static_cast<size_t>(group.rank())], options, shared);
+    work(trainer, group);
+  });
+}
+
+/// The whole network as each replica has it at the end, and the first process's metrics.
+struct Trained {
+  std::vector<State> replicas;
+  std::vector<EpochMetrics> epochs;
+};
+
+Trained train_replicas(int ranks, const TrainerOptions& options) {
+  const int replicas = options.pipeline.replicas;
+  Trained trained;
+  trained.replicas.resize(static_cast<size_t>(replicas));
+  const DataSplits splits = tied_data();
+  const auto errors = on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
+    Observer observer;
+    EXPECT_TRUE(trainer.train(splits, observer));
+    const Model& model = trainer.collect_model();
+    const Place place{group.rank(), ranks, replicas};
+    if (place.rank % place.pipeline_ranks() == 0) {
+      trained.replicas[static_cast<size_t>(place.replica())] = copy_of(model);
+    }
+    if (place.rank == 0) trained.epochs = observer.epochs;
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  return trained;
+}
+
+Trained train_alone(const TrainerOptions& options) {
+  Trainer trainer(tied_model(), options);
+  Observer observer;
+  trainer.train(tied_data(), observer);
+  return {{copy_of(trainer.collect_model())}, observer.epochs};
+}
+
+void expect_close(const State& a, const State& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::allclose(a[i].second, b[i].second, 1e-4, 1e-6)) << a[i].first;
+}
+
+TEST(Replicas, TrainWhatOneProcessTrainsWithTheWholeBatch) {
+  const Trained expected = train_alone(options_for(1, 8));
+  const TrainerOptions two = options_for(2, 8);
+  for (const auto& [ranks, options] : {std::pair(2, two), std::pair(4, over_two_ranks(two)), std::pair(8, two)}) {
+    const Trained got = train_replicas(ranks, options);
+    expect_close(got.replicas[0], expected.replicas[0]);
+    expect_equal(got.replicas[1], got.replicas[0]);
+    ASSERT_EQ(got.epochs.size(), 2U);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(got.epochs[i].steps, 3);
+      EXPECT_NEAR(got.epochs[i].train.loss, expected.epochs[i].train.loss, 1e-5);
+      EXPECT_EQ(got.epochs[i].train.accuracy, expected.epochs[i].train.accuracy);
+      EXPECT_NEAR(got.epochs[i].test.on.loss, expected.epochs[i].test.on.loss, 1e-5);
+      EXPECT_EQ(got.epochs[i].test.samples, 20);
+      EXPECT_EQ(got.epochs[i].boundaries[0].activations.raw_bytes, expected.epochs[i].boundaries[0].activations.raw_bytes);
+    }
+  }
+}
+
+TEST(Replicas, GiveTheBitsOfAsManyMicroBatches) {
+  TrainerOptions one = options_for(1, 10);
+  one.pipeline.micro_batches = 2;
+  expect_equal(train_replicas(2, options_for(2, 10)).replicas[0], train_alone(one).replicas[0]);
+}
+
+TEST(Replicas, KeepTheSameBitsWhateverTheCodec) {
+  for (const LinkOptions& link : {LinkOptions{"topk:0.1", "ef"}, LinkOptions{"topk:0.1", "ef21"},
+                                  LinkOptions{"quant:4,rounding=stochastic", "none"}}) {
+    const auto [states, epochs] = train_replicas(3, compressed(3, 8, link));
+    expect_equal(states[1], states[0]);
+    expect_equal(states[2], states[0]);
+    EXPECT_FALSE(at::equal(states[0][0].second, tied_model().state()[0].second));
+    EXPECT_EQ(epochs.back().steps, 3);  // 8, 8 and 4 samples
+  }
+  const Trained pipelines = train_replicas(4, over_two_ranks(compressed(2, 8, {"topk:0.1", "ef21"})));
+  expect_equal(pipelines.replicas[1], pipelines.replicas[0]);
+}
+
+TEST(Replicas, LeaveOutALastBatchThatIsTooShort) {
+  const Trained got = train_replicas(3, options_for(3, 9));  // 9, 9 and 2 samples
+  EXPECT_EQ(got.epochs.back().steps, 2);
+  expect_equal(got.replicas[2], got.replicas[0]);
+}
+
+TEST(Replicas, TheExchangeIsCounted) {
+  const Trained got = train_replicas(3, options_for(3, 9, {"topk:0.1", "ef"}));
+  const BoundaryTraffic& exchange = got.epochs.back().boundaries.back();
+  EXPECT_EQ(exchange.name, "replicas");
+  EXPECT_EQ(exchange.activations.messages, 0U);
+  EXPECT_EQ(exchange.gradients.messages, 2U * 4 * 3 * 2);  // steps, stages, replicas, others of each
+  uint64_t parameters = 0;
+  for (const auto& parameter : tied_model().parameters()) parameters += static_cast<uint64_t>(parameter.numel());
+  EXPECT_EQ(exchange.gradients.raw_bytes, 2 * parameters * 4 * 3 * 2);
+  EXPECT_GT(exchange.gradients.ratio(), 4);
+}
+
+TEST(Replicas, AnyOneStopsAllAfterTheSameStep) {
+  for (const int asking : {0, 2}) {
+    std::vector<uint64_t> steps(4);
+    const DataSplits splits = tied_data();
+    const auto errors = on_ranks(4, over_two_ranks(options_for(2, 8)), [&](Trainer& trainer, Group& group) {
+      Observer observer(group.rank() == asking ? 1 : -1);
+      EXPECT_FALSE(trainer.train(splits, observer));
+      steps[static_cast<size_t>(group.rank())] = trainer.position().step;
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+    EXPECT_THAT(steps, Each(2U)) << asking;
+  }
+}
+
+TEST(Replicas, TheFirstStopsAllInEvaluation) {
+  const DataSplits splits = tied_data();
+  const auto errors = on_ranks(2, options_for(2, 8), [&](Trainer& trainer, Group& group) {
+    Observer observer(group.rank() == 0 ? 4 : -1);  // three of training, one of evaluation
+    EXPECT_FALSE(trainer.train(splits, observer));
+    EXPECT_EQ(trainer.position().epoch, 0);
+    EXPECT_EQ(trainer.position().batches, 3);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Replicas, HearOfDivergence) {
+  TrainerOptions diverging = options_for(2, 8);
+  diverging.train.optimizer.lr = 1e30;
+  diverging.train.clip_norm = 0;
+  const DataSplits splits = tied_data();
+  const auto errors = on_ranks(2, diverging, [&](Trainer& trainer, Group&) {
+    Observer observer;
+    trainer.train(splits, observer);
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("not finite")));
+}
+
+TEST(Replicas, OtherWeightsInOneOfThemAreAnError) {
+  const DataSplits splits = tied_data();
+  const auto errors = on_ranks(2, options_for(2, 8), [&](Trainer& trainer, Group& group) {
+    if (group.rank() == 1) {
+      const torch::NoGradGuard no_grad;
+      trainer.collect_model().parameters().front().add_(1e-3);
+    }
+    Observer observer;
+    trainer.train(splits, observer);
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("stage embed..embed: rank 1 does not keep the same weights")));
+}
+
+/// Trains until the stop, and from there to the end with new trainers, perhaps in other numbers.
+class ReplicasResume : public testing::Test {
+ protected:
+  void stop_after(int batches, int ranks, const TrainerOptions& options) {
+    const auto errors = on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
+      trainer.keep_checkpoints(CheckpointFolder(CheckpointFolder::part_of(dir_ / "checkpoint", group.rank()), {}), "");
+      Observer observer(group.rank() == 0 ? batches : -1);
+      EXPECT_FALSE(trainer.train(splits_, observer));
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+  }
+
+  /// Goes on from the newest checkpoint.
+  std::vector<std::string> go_on(int ranks, const TrainerOptions& options, State& state) {
+    return on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
+      const Place place{group.rank(), ranks, options.pipeline.replicas};
+      const auto entries = usable_checkpoints(dir_ / "checkpoint", place);
+      ASSERT_FALSE(entries.empty());
+      trainer.resume(Checkpoint(checkpoint_parts(dir_ / "checkpoint", entries.back(), place), place));
+      Observer observer;
+      EXPECT_TRUE(trainer.train(splits_, observer));
+      const Model& model = trainer.collect_model();
+      if (place.rank == 0) state = copy_of(model);
+    });
+  }
+
+  const test::TempDir dir_;
+  const DataSplits splits_ = tied_data();
+};
+
+TEST_F(ReplicasResume, GivesTheSameBits) {
+  for (const char* feedback : {"ef", "ef21"}) {
+    const TrainerOptions options = compressed(2, 8, {"topk:0.1", feedback});
+    for (const auto& [ranks, variant] : {std::pair(2, options), std::pair(4, over_two_ranks(options))}) {
+      std::filesystem::remove_all(dir_ / "checkpoint");
+      stop_after(2, ranks, variant);
+      State state;
+      EXPECT_THAT(go_on(ranks, variant, state), Each(IsEmpty()));
+      expect_equal(state, train_replicas(ranks, variant).replicas[0]);
+    }
+  }
+}
+
+TEST_F(ReplicasResume, TheStateOfEachReplicaGoesToOtherNumbersOfRanks) {
+  const TrainerOptions options = compressed(2, 8, {"topk:0.1", "ef21"});
+  stop_after(2, 4, over_two_ranks(options));
+  State state;
+  EXPECT_THAT(go_on(2, options, state), Each(IsEmpty()));
+  expect_equal(state, train_replicas(2, options).replicas[0]);
+}
+
+TEST_F(ReplicasResume, OtherNumbersOfReplicasNeedAStartWithoutState) {
+  stop_after(2, 2, options_for(2, 8));
+  State state;
+  EXPECT_THAT(go_on(3, options_for(3, 8), state), Each(IsEmpty()));
+  expect_close(state, train_alone(options_for(1, 8)).replicas[0]);
+
+  std::filesystem::remove_all(dir_ / "checkpoint");
+  const LinkOptions link{"topk:0.1", "ef"};
+  stop_after(2, 2, options_for(2, 8, link));
+  EXPECT_THAT(go_on(3, options_for(3, 8, link), state),
+              Each(HasSubstr("links.safetensors: has the feedback state of 2 pipeline.replicas, expected 3")));
+}
+
+TEST(ReplicasCount, TheProcessesMustFit) {
+  const auto complaint = [](const PipelineOptions& options, int processes) {
+    try {
+      check_process_count(4, options, processes);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint({.replicas = 3}, 3), "");
+  EXPECT_EQ(complaint({.replicas = 3}, 12), "");
+  EXPECT_EQ(complaint({.replicas = 3}, 4),
+            "WORLD_SIZE: expected 12 processes, one for each of the 4 stages that model.cuts makes in each of 3 "
+            "pipeline.replicas, or 3; found 4");
+  EXPECT_THAT(complaint({.replicas = 2}, 1), HasSubstr("or 2; found 1"));
+  EXPECT_THAT(complaint({.schedule = "interleaved", .stages_per_rank = 2, .replicas = 2}, 8),
+              HasSubstr("expected 4 processes, one for every 2 of the 4 stages"));
+  TrainerOptions options = options_for(2, 8);
+  EXPECT_THROW(Trainer(tied_model(), options), InputError);
+}
+
+}  // namespace
+}  // namespace strait
