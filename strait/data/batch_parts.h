@@ -11,13 +11,13 @@ struct BatchPart {
   int64_t rows = 0;
 };
 
-/// One of `parts` parts into which a batch is cut. Their sizes differ by one at most, and the larger ones come first:
-/// so a shorter batch has no part that is larger than the same part of a longer one.
+/// One of `parts` parts into which a batch is cut. Their sizes differ by one at most, and the larger ones come
+/// first: so a shorter batch has no part that is larger than the same part of a longer one.
 BatchPart part_of_batch(int64_t rows, int part, int parts);
 
-/// Of every batch of a pass the samples of one part, in the order of the pass. A Loader cuts them into the parts of
-/// the batches again: its batch size is part_of_batch(batch_size, part, parts).rows. A last batch with fewer samples
-/// than parts is left out.
+/// Of every batch of a pass the samples of one part, in the order of the pass. A Loader cuts them into the
+/// parts of the batches again: its batch size is part_of_batch(batch_size, part, parts).rows. A last batch with
+/// fewer samples than parts is left out.
 std::vector<int64_t> part_of_order(const std::vector<int64_t>& order, int64_t batch_size, int part, int parts);
 
 }  // namespace strait

@@ -42,10 +42,11 @@ int64_t elements_of(const std::vector<at::Tensor>& parameters) {
 
 /// The ends of the channels that carry one stage's gradients.
 struct StageChannels {
-  StageChannels(Replicas::Stage own, const Place& place, int stage_count, const std::shared_ptr<const Link>& link)
+  StageChannels(Replicas::Stage own, const Place& place, int stage_count,
+                const std::shared_ptr<const Link>& link)
       : stage(std::move(own)), meta{{1, elements_of(stage.parameters)}} {
-    // Beyond the pipeline's boundaries, and another number for each replica's messages: a frame says whose it is,
-    // and random draws are not the same in all replicas.
+    // Beyond the pipeline's boundaries, and another number for each replica's messages: a frame says whose it
+    // is, and random draws are not the same in all replicas.
     const auto spec = [&](int from) {
       return ChannelSpec{.boundary_name = fmt::format("{} (from {})", Replicas::kName, from),
                          .boundary = static_cast<uint16_t>((from + 1) * stage_count + stage.number),
@@ -73,8 +74,8 @@ struct StageChannels {
 
 class Replicas::Exchange {
  public:
-  Exchange(Group& group, const Place& place, int stage_count, std::vector<Stage> stages, const LinkOptions& options,
-           uint64_t seed)
+  Exchange(Group& group, const Place& place, int stage_count, std::vector<Stage> stages,
+           const LinkOptions& options, uint64_t seed)
       : group_(group), place_(place), seed_(seed) {
     const auto link = make_link(options.feedback, make_codec(options.codec));
     for (auto& stage : stages) channels_.emplace_back(std::move(stage), place_, stage_count, link);

@@ -13,10 +13,10 @@
 
 namespace strait {
 
-/// What ties the replicas of a pipeline together: after the backward pass the processes that have the same stages
-/// add up their gradients. Each stage's gradients are one message, encoded once and sent to every other replica;
-/// every replica adds what the messages decode to, its own too, in the order of replicas. So all get the same bits,
-/// whatever the codec. Collective over all replicas.
+/// What ties the replicas of a pipeline together: after the backward pass the processes that have the same
+/// stages add up their gradients. Each stage's gradients are one message, encoded once and sent to every other
+/// replica; every replica adds what the messages decode to, its own too, in the order of replicas. So all get
+/// the same bits, whatever the codec. Collective over all replicas.
 class Replicas {
  public:
   /// A stage of this process.
@@ -33,20 +33,22 @@ class Replicas {
   Replicas();
 
   /// `stages` of the pipeline's `stage_count`. The group has all processes.
-  Replicas(Group& group, const Place& place, int stage_count, std::vector<Stage> stages, const LinkOptions& link,
-           uint64_t seed);
+  Replicas(Group& group, const Place& place, int stage_count, std::vector<Stage> stages,
+           const LinkOptions& link, uint64_t seed);
   ~Replicas();
   Replicas(const Replicas&) = delete;
   Replicas& operator=(const Replicas&) = delete;
 
-  /// Replaces the gradients of the stages' parameters by their sums over all replicas. Gives whether any replica's
-  /// mode says that it stops. Throws NumericError for gradients that are not finite, and what the transport throws.
+  /// Replaces the gradients of the stages' parameters by their sums over all replicas. Gives whether any
+  /// replica's mode says that it stops. Throws NumericError for gradients that are not finite, and what the
+  /// transport throws.
   bool sum_gradients(uint64_t step, MessageMode mode);
 
   /// What the first replica says, in each; that it says so is a sign of life to the others.
   bool first_says(bool stops);
 
-  /// What this process sent and decoded since the last call, each copy of a message counted; nothing without others.
+  /// What this process sent and decoded since the last call, each copy of a message counted; nothing without
+  /// others.
   std::vector<BoundaryTraffic> take_traffic();
 
   /// The state of the links, as `replicas.STAGE.sender.STATE` and, of replica K's messages, `receiver-K`.

@@ -7,8 +7,7 @@ namespace {
 
 class GroupPart : public Group {
  public:
-  GroupPart(std::shared_ptr<Group> group, const Place& place)
-      : group_(std::move(group)), place_(place) {}
+  GroupPart(std::shared_ptr<Group> group, const Place& place) : group_(std::move(group)), place_(place) {}
 
   int rank() const override { return place_.rank % place_.pipeline_ranks(); }
   int size() const override { return place_.pipeline_ranks(); }

@@ -6,8 +6,8 @@
 
 namespace strait {
 
-/// Where a process stands among those that train together: first come the ranks of the first replica's pipeline,
-/// then those of the second's, and so on.
+/// Where a process stands among those that train together: first come the ranks of the first replica's
+/// pipeline, then those of the second's, and so on.
 struct Place {
   int rank = 0;
   int ranks = 1;     ///< of all replicas together
@@ -23,8 +23,8 @@ struct Place {
   bool is_alike(const Place& other) const { return ranks == other.ranks && replicas == other.replicas; }
 };
 
-/// The pipeline of one replica, as a group of its own with ranks from 0. Its gather() is one of the whole group: all
-/// replicas make the same calls.
+/// The pipeline of one replica, as a group of its own with ranks from 0. Its gather() is one of the whole
+/// group: all replicas make the same calls.
 std::shared_ptr<Group> pipeline_of(std::shared_ptr<Group> group, const Place& place);
 
 }  // namespace strait

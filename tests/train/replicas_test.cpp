@@ -109,13 +109,15 @@ Trained train_alone(const TrainerOptions& options) {
 
 void expect_close(const State& a, const State& b) {
   ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::allclose(a[i].second, b[i].second, 1e-4, 1e-6)) << a[i].first;
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_TRUE(at::allclose(a[i].second, b[i].second, 1e-4, 1e-6)) << a[i].first;
 }
 
 TEST(Replicas, TrainWhatOneProcessTrainsWithTheWholeBatch) {
   const Trained expected = train_alone(options_for(1, 8));
   const TrainerOptions two = options_for(2, 8);
-  for (const auto& [ranks, options] : {std::pair(2, two), std::pair(4, over_two_ranks(two)), std::pair(8, two)}) {
+  for (const auto& [ranks, options] :
+       {std::pair(2, two), std::pair(4, over_two_ranks(two)), std::pair(8, two)}) {
     const Trained got = train_replicas(ranks, options);
     expect_close(got.replicas[0], expected.replicas[0]);
     expect_equal(got.replicas[1], got.replicas[0]);
@@ -126,7 +128,8 @@ TEST(Replicas, TrainWhatOneProcessTrainsWithTheWholeBatch) {
       EXPECT_EQ(got.epochs[i].train.accuracy, expected.epochs[i].train.accuracy);
       EXPECT_NEAR(got.epochs[i].test.on.loss, expected.epochs[i].test.on.loss, 1e-5);
       EXPECT_EQ(got.epochs[i].test.samples, 20);
-      EXPECT_EQ(got.epochs[i].boundaries[0].activations.raw_bytes, expected.epochs[i].boundaries[0].activations.raw_bytes);
+      EXPECT_EQ(got.epochs[i].boundaries[0].activations.raw_bytes,
+                expected.epochs[i].boundaries[0].activations.raw_bytes);
     }
   }
 }
@@ -163,7 +166,8 @@ TEST(Replicas, TheExchangeIsCounted) {
   EXPECT_EQ(exchange.activations.messages, 0U);
   EXPECT_EQ(exchange.gradients.messages, 2U * 4 * 3 * 2);  // steps, stages, replicas, others of each
   uint64_t parameters = 0;
-  for (const auto& parameter : tied_model().parameters()) parameters += static_cast<uint64_t>(parameter.numel());
+  for (const auto& parameter : tied_model().parameters())
+    parameters += static_cast<uint64_t>(parameter.numel());
   EXPECT_EQ(exchange.gradients.raw_bytes, 2 * parameters * 4 * 3 * 2);
   EXPECT_GT(exchange.gradients.ratio(), 4);
 }
@@ -223,7 +227,8 @@ class ReplicasResume : public testing::Test {
  protected:
   void stop_after(int batches, int ranks, const TrainerOptions& options) {
     const auto errors = on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
-      trainer.keep_checkpoints(CheckpointFolder(CheckpointFolder::part_of(dir_ / "checkpoint", group.rank()), {}), "");
+      trainer.keep_checkpoints(
+          CheckpointFolder(CheckpointFolder::part_of(dir_ / "checkpoint", group.rank()), {}), "");
       Observer observer(group.rank() == 0 ? batches : -1);
       EXPECT_FALSE(trainer.train(splits_, observer));
     });
@@ -249,15 +254,14 @@ class ReplicasResume : public testing::Test {
 };
 
 TEST_F(ReplicasResume, GivesTheSameBits) {
-  for (const char* feedback : {"ef", "ef21"}) {
-    const TrainerOptions options = compressed(2, 8, {"topk:0.1", feedback});
-    for (const auto& [ranks, variant] : {std::pair(2, options), std::pair(4, over_two_ranks(options))}) {
-      std::filesystem::remove_all(dir_ / "checkpoint");
-      stop_after(2, ranks, variant);
-      State state;
-      EXPECT_THAT(go_on(ranks, variant, state), Each(IsEmpty()));
-      expect_equal(state, train_replicas(ranks, variant).replicas[0]);
-    }
+  const TrainerOptions by_process = compressed(2, 8, {"topk:0.1", "ef"});
+  const TrainerOptions by_stages = over_two_ranks(compressed(2, 8, {"topk:0.1", "ef21"}));
+  for (const auto& [ranks, options] : {std::pair(2, by_process), std::pair(4, by_stages)}) {
+    std::filesystem::remove_all(dir_ / "checkpoint");
+    stop_after(2, ranks, options);
+    State state;
+    EXPECT_THAT(go_on(ranks, options, state), Each(IsEmpty()));
+    expect_equal(state, train_replicas(ranks, options).replicas[0]);
   }
 }
 
@@ -293,9 +297,10 @@ TEST(ReplicasCount, TheProcessesMustFit) {
   };
   EXPECT_EQ(complaint({.replicas = 3}, 3), "");
   EXPECT_EQ(complaint({.replicas = 3}, 12), "");
-  EXPECT_EQ(complaint({.replicas = 3}, 4),
-            "WORLD_SIZE: expected 12 processes, one for each of the 4 stages that model.cuts makes in each of 3 "
-            "pipeline.replicas, or 3; found 4");
+  EXPECT_EQ(
+      complaint({.replicas = 3}, 4),
+      "WORLD_SIZE: expected 12 processes, one for each of the 4 stages that model.cuts makes in each of 3 "
+      "pipeline.replicas, or 3; found 4");
   EXPECT_THAT(complaint({.replicas = 2}, 1), HasSubstr("or 2; found 1"));
   EXPECT_THAT(complaint({.schedule = "interleaved", .stages_per_rank = 2, .replicas = 2}, 8),
               HasSubstr("expected 4 processes, one for every 2 of the 4 stages"));
