@@ -50,8 +50,10 @@ struct PartFile {
 /// The tensors of a file that a listing names, wherever among the parts they are.
 class StateLoader : public StateVisitor {
  public:
+  /// `ends_may_be_one`: a name that is not there stands for its twin, see Checkpoint::load_links().
   StateLoader(const std::vector<std::filesystem::path>& parts, const std::vector<CheckpointRecord>& records,
-              const char* file) {
+              const char* file, bool ends_may_be_one = false)
+      : ends_may_be_one_(ends_may_be_one) {
     for (size_t i = 0; i < parts.size(); ++i) {
       files_.push_back({SafetensorsReader(parts[i] / file), records[i].checksums_of(file)});
       for (const auto& [name, sum] : files_.back().checksums) {
@@ -63,7 +65,7 @@ class StateLoader : public StateVisitor {
   }
 
   void tensor(std::string_view name, at::Tensor& value) override {
-    if (!load(name, value)) load(twin_of(name), value);
+    if (!load(name, value) && ends_may_be_one_) load(twin_of(name), value);
   }
 
   bool is_empty() const {
@@ -96,6 +98,7 @@ class StateLoader : public StateVisitor {
     return false;
   }
 
+  bool ends_may_be_one_;
   std::vector<PartFile> files_;
   std::set<std::string> read_;
 };
@@ -183,7 +186,7 @@ void Checkpoint::load_optimizer(torch::optim::Optimizer& optimizer, const Model&
 }
 
 void Checkpoint::load_links(std::vector<Boundary>& boundaries, bool exactly) const {
-  StateLoader loader(parts_, records_, kLinksFile);
+  StateLoader loader(parts_, records_, kLinksFile, !exactly);
   if (loader.is_empty()) return;
   for (auto& boundary : boundaries) {
     const size_t before = loader.count();

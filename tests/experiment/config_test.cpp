@@ -31,6 +31,7 @@ batch_size = 50
 epochs = 7
 optimizer = { kind = "sgd", lr = 0.1, momentum = 0.8, weight_decay = 1e-4 }
 schedule  = { kind = "constant", t_max = 14 }
+clip_norm = 0.5
 device = "cpu"
 threads = 2
 
@@ -133,6 +134,7 @@ batch_size = 50
 epochs = 7
 optimizer = { kind = "sgd", lr = 0.1, momentum = 0.8, weight_decay = 0.0001 }
 schedule = { kind = "constant", t_max = 14 }
+clip_norm = 0.5
 device = "cpu"
 threads = 2
 
@@ -140,6 +142,7 @@ threads = 2
 schedule = "interleaved"
 micro_batches = 5
 stages_per_rank = 3
+timeout = "60s"
 
 [compression]
 activations = { codec = "quant:4", feedback = "none" }
