@@ -144,7 +144,7 @@ def parse_flags() -> argparse.Namespace:
     names = [row.name for row in ROWS]
     parser = argparse.ArgumentParser(description="Training over emulated slow links")
     parser.add_argument("--rates", nargs="+", choices=RATES, default=RATES)
-    parser.add_argument("--rows", nargs="+", choices=names, default=names, metavar="ROW", help=", ".join(names))
+    parser.add_argument("--rows", nargs="+", choices=names, default=names, metavar="ROW", help=", ".join(names).replace("%", "%%"))
     parser.add_argument("--repeat", type=int, default=1, help="rounds; the table shows medians")
     parser.add_argument("--sides", nargs="+", choices=["strait", "pytorch"], default=["strait", "pytorch"])
     parser.add_argument("--strait", type=Path, default=ROOT / "build" / "strait")

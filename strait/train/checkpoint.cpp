@@ -50,7 +50,9 @@ struct PartFile {
 /// The tensors of a file that a listing names, wherever among the parts they are.
 class StateLoader : public StateVisitor {
  public:
-  StateLoader(std::span<const Checkpoint::Part> parts, const char* file) {
+  /// `ends_may_be_one`: a name that is not there stands for its twin, see Checkpoint::load_links().
+  StateLoader(std::span<const Checkpoint::Part> parts, const char* file, bool ends_may_be_one = false)
+      : ends_may_be_one_(ends_may_be_one) {
     for (const auto& part : parts) {
       files_.push_back({SafetensorsReader(part.folder / file), part.record.checksums_of(file)});
       for (const auto& [name, sum] : files_.back().checksums) {
@@ -62,7 +64,7 @@ class StateLoader : public StateVisitor {
   }
 
   void tensor(std::string_view name, at::Tensor& value) override {
-    if (!load(name, value)) load(twin_of(name), value);
+    if (!load(name, value) && ends_may_be_one_) load(twin_of(name), value);
   }
 
   bool is_empty() const {
@@ -95,6 +97,7 @@ class StateLoader : public StateVisitor {
     return false;
   }
 
+  bool ends_may_be_one_;
   std::vector<PartFile> files_;
   std::set<std::string> read_;
 };
@@ -194,7 +197,7 @@ void Checkpoint::load_optimizer(torch::optim::Optimizer& optimizer, const Model&
 }
 
 void Checkpoint::load_links(std::vector<Boundary>& boundaries, Replicas& replicas, bool exactly) const {
-  StateLoader loader(sources(), kLinksFile);
+  StateLoader loader(sources(), kLinksFile, !exactly);
   if (loader.is_empty()) return;
   if (record().place.replicas != reader_.replicas) {
     throw InputError("{}: has the feedback state of {} pipeline.replicas, expected {}; state resumes only with as many",
