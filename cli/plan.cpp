@@ -52,8 +52,9 @@ Config given_config(const PlanFlags& flags) {
 Config config_of(const PlanFlags& flags) {
   Config config = given_config(flags);
   if (config.pipeline.replicas == 1) return config;
-  throw InputError("pipeline.replicas: expected 1, because only the step of one pipeline can be predicted; found {}",
-                   config.pipeline.replicas);
+  throw InputError(
+      "pipeline.replicas: expected 1, because only the step of one pipeline can be predicted; found {}",
+      config.pipeline.replicas);
 }
 
 /// Measures here, and takes from the run what it has measured itself.

@@ -18,7 +18,7 @@ struct LinkOptions {
 struct CompressionOptions {
   LinkOptions activations;
   LinkOptions gradients;
-  LinkOptions replicas;              ///< not at boundaries: the gradients that replicas of the pipeline exchange
+  LinkOptions replicas;  ///< not at boundaries: the gradients that replicas of the pipeline exchange
   bool reuse_indices = false;        ///< gradients keep the positions that the activations kept
   StoreOptions store;                ///< of aq-sgd
   int start_epoch = 0;               ///< epochs before this one train without compression

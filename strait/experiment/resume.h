@@ -24,8 +24,8 @@ struct Beginning {
 Beginning find_start(const Config& config);
 
 /// The newest checkpoint of the folder from which all processes of the group can go on, if any. Collective.
-std::optional<CheckpointFolder::Entry> newest_checkpoint(const Config& config, const std::filesystem::path& folder,
-                                                         Group& group);
+std::optional<CheckpointFolder::Entry> newest_checkpoint(const Config& config,
+                                                         const std::filesystem::path& folder, Group& group);
 
 /// Where the run of the folder goes on: at that checkpoint, or anew where it has none. Changes nothing.
 /// Throws InputError when the configuration is not the run's, apart from the keys that may change.

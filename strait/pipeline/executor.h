@@ -85,8 +85,8 @@ class Executor {
 
   /// Forward and backward over the batch: adds the gradients of the batch's mean loss to the parameters (of
   /// a part of a batch: its share in those of the whole batch's mean loss). The
-  /// result's numbers are those that this process's stages know. Throws NumericError for a message or a loss that
-  /// is not finite, and what the transport throws.
+  /// result's numbers are those that this process's stages know. Throws NumericError for a message or a loss
+  /// that is not finite, and what the transport throws.
   StepResult train(const StepInput& batch, bool compressed);
 
   /// Forward only; changes no state of any link.

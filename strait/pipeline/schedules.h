@@ -50,8 +50,8 @@ Plan make_schedule(std::string_view name, const ScheduleSize& size);
 /// Checks that the schedule can have that many stages a rank. Throws InputError otherwise.
 void check_stages_per_rank(std::string_view name, const ScheduleSize& size);
 
-/// Throws InputError when so many processes cannot run so many stages: in each replica of the pipeline one for each
-/// rank of a plan, or one for all.
+/// Throws InputError when so many processes cannot run so many stages: in each replica of the pipeline one for
+/// each rank of a plan, or one for all.
 void check_process_count(int stages, const PipelineOptions& options, int processes);
 
 /// The compute-only plan with its messages: a send right after the action that makes its tensor, a receive

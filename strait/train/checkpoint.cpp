@@ -200,8 +200,9 @@ void Checkpoint::load_links(std::vector<Boundary>& boundaries, Replicas& replica
   StateLoader loader(sources(), kLinksFile, !exactly);
   if (loader.is_empty()) return;
   if (record().place.replicas != reader_.replicas) {
-    throw InputError("{}: has the feedback state of {} pipeline.replicas, expected {}; state resumes only with as many",
-                     loader.name(), record().place.replicas, reader_.replicas);
+    throw InputError(
+        "{}: has the feedback state of {} pipeline.replicas, expected {}; state resumes only with as many",
+        loader.name(), record().place.replicas, reader_.replicas);
   }
   for (auto& boundary : boundaries) {
     if (load_state(boundary, loader)) continue;
@@ -212,7 +213,8 @@ void Checkpoint::load_links(std::vector<Boundary>& boundaries, Replicas& replica
   }
   if (!load_state(replicas, loader)) {
     throw InputError(
-        "{}: has no feedback state of the exchange between replicas for the stages that model.cuts makes; state "
+        "{}: has no feedback state of the exchange between replicas for the stages that model.cuts makes; "
+        "state "
         "resumes only with the cuts that it was saved with",
         loader.name());
   }

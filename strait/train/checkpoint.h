@@ -29,9 +29,9 @@ void write_checkpoint(const std::filesystem::path& folder, const Model& model,
 /// whole, not intact or does not fit; what was loaded before that stays loaded.
 class Checkpoint {
  public:
-  /// For the process at that place. Reads position.json of each part. One part is enough for the process that it
-  /// was written by, in a group of as many; any other needs them all. Of those, tensors come from the parts of one
-  /// replica: the process's own where there are as many, or else the first.
+  /// For the process at that place. Reads position.json of each part. One part is enough for the process that
+  /// it was written by, in a group of as many; any other needs them all. Of those, tensors come from the parts
+  /// of one replica: the process's own where there are as many, or else the first.
   explicit Checkpoint(const std::vector<std::filesystem::path>& parts, const Place& reader = {});
 
   /// Of the first part.
@@ -47,9 +47,9 @@ class Checkpoint {
   void load_weights(Model& model, bool exactly) const;
   void load_optimizer(torch::optim::Optimizer& optimizer, const Model& model, bool exactly) const;
 
-  /// The feedback state of every boundary and of the exchange between replicas, by name. A checkpoint without any
-  /// fits all; otherwise there must be as many replicas, and the boundaries that have state must be those that had
-  /// it. Where only one end's state of a name was saved, because both were one, it serves both.
+  /// The feedback state of every boundary and of the exchange between replicas, by name. A checkpoint without
+  /// any fits all; otherwise there must be as many replicas, and the boundaries that have state must be those
+  /// that had it. Where only one end's state of a name was saved, because both were one, it serves both.
   void load_links(std::vector<Boundary>& boundaries, Replicas& replicas, bool exactly) const;
 
   /// The state of LibTorch's generator for the CPU.

@@ -32,7 +32,8 @@ std::vector<fs::path> checkpoint_parts(const fs::path& checkpoints, const Entry&
 std::vector<Entry> usable_checkpoints(const fs::path& checkpoints, const Place& place) {
   auto entries = CheckpointFolder(checkpoints, {}).entries();
   if (place.rank > 0) {
-    for (const Entry& entry : CheckpointFolder(CheckpointFolder::part_of(checkpoints, place.rank), {}).entries()) {
+    for (const Entry& entry :
+         CheckpointFolder(CheckpointFolder::part_of(checkpoints, place.rank), {}).entries()) {
       if (std::ranges::find(entries, entry) == entries.end()) entries.push_back(entry);
     }
     std::sort(entries.begin(), entries.end());

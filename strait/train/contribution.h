@@ -19,7 +19,7 @@ struct Contribution {
   std::vector<BoundaryTraffic> boundaries;
   std::map<int, StageTimes> stages;  ///< by number
   std::map<std::string, uint64_t> feedback_state;  ///< XXH3 of what the ends of the links keep, by name
-  std::map<std::string, uint64_t> weights;  ///< Replicas::weight_checksums()
+  std::map<std::string, uint64_t> weights;         ///< Replicas::weight_checksums()
   double seconds = 0;                ///< of training in this process
   double data_wait_seconds = 0;
   double measured_seconds = 0;  ///< the part of `seconds` that `stages` is of
@@ -29,7 +29,8 @@ struct Contribution {
 /// them. The same on every process. Throws Error when replicas have not kept the same weights.
 Contribution gather(Group& group, const Contribution& mine);
 
-/// The checksums of the state that the links keep in this process, one of a pipeline that has `replica` as its number.
+/// The checksums of the state that the links keep in this process, one of a pipeline that has `replica` as its
+/// number.
 std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundaries, int replica);
 
 /// Throws Error that names the boundary when the two ends of a link, by now in different processes, do not keep the

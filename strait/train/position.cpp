@@ -68,14 +68,10 @@ const Checksums& CheckpointRecord::checksums_of(const std::string& file) const {
 }
 
 void write_record(const std::filesystem::path& folder, const CheckpointRecord& record) {
-  json content = {{"format", kFormat},
-                  {"position", to_json(record.position)},
-                  {"rank", record.place.rank},
-                  {"ranks", record.place.ranks},
-                  {"replicas", record.place.replicas},
-                  {"seed", record.seed},
-                  {"config", record.config},
-                  {"checksums", record.checksums}};
+  json content = {
+      {"format", kFormat},           {"position", to_json(record.position)}, {"rank", record.place.rank},
+      {"ranks", record.place.ranks}, {"replicas", record.place.replicas},    {"seed", record.seed},
+      {"config", record.config},     {"checksums", record.checksums}};
   content["checksum"] = digest(content);
   replace_file(folder / "position.json", content.dump(2) + "\n");
 }

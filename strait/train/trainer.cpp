@@ -105,8 +105,9 @@ Replicas Trainer::make_replicas() {
     if (rank_of_stage_[i] != pipeline_->rank()) continue;
     own.push_back({static_cast<int>(i), stage_name(i), model_.part(stages_[i]).parameters()});
   }
-  return {*group_, place(), static_cast<int>(stages_.size()), std::move(own), options_.compression.replicas,
-          options_.seed};
+  return {
+      *group_,      place(), static_cast<int>(stages_.size()), std::move(own), options_.compression.replicas,
+      options_.seed};
 }
 
 std::string Trainer::stage_name(size_t stage) const {
@@ -174,12 +175,9 @@ void Trainer::save_checkpoint() {
   const CheckpointFolder::Entry entry{position_.epoch, position_.batches};
   together(*group_, [&] {
     checkpoints_->write(entry, [&](const std::filesystem::path& folder) {
-      write_checkpoint(folder, own_, *optimizer_, executor_.boundaries(), replicas_,
-                       {.position = position_,
-                        .place = place(),
-                        .seed = options_.seed,
-                        .config = config_,
-                        .checksums = {}});
+      write_checkpoint(
+          folder, own_, *optimizer_, executor_.boundaries(), replicas_,
+          {.position = position_, .place = place(), .seed = options_.seed, .config = config_, .checksums = {}});
     });
   });
   together(*group_, [&] { checkpoints_->publish(entry); });
@@ -300,8 +298,8 @@ EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
       .stages = {}};
   for (const auto& [number, times] : all.stages) {
     const auto count = static_cast<double>(times.micro_batches);
-    metrics.stages.push_back(
-        {stage_name(static_cast<size_t>(number)), times.forward_seconds / count, times.backward_seconds / count});
+    metrics.stages.push_back({stage_name(static_cast<size_t>(number)), times.forward_seconds / count,
+                              times.backward_seconds / count});
   }
   return metrics;
 }

@@ -55,14 +55,15 @@ class TrainObserver {
 /// Mean cross-entropy over classes and the count of right predictions.
 Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 
-/// Trains a network that is cut into stages and evaluates it with compression off and on. All stages are in this
-/// process, or one in each process of a group, which then makes every call together. The same seed and number of
-/// threads give the same bits, however many processes there are. Several replicas of the pipeline share every batch;
-/// the first alone evaluates.
+/// Trains a network that is cut into stages and evaluates it with compression off and on. All stages are in
+/// this process, or one in each process of a group, which then makes every call together. The same seed and
+/// number of threads give the same bits, however many processes there are. Several replicas of the pipeline
+/// share every batch; the first alone evaluates.
 class Trainer {
  public:
   /// `model` is the whole network, in every process with the same weights. Throws InputError when the group is
-  /// not one process for each stage of each replica. `trace` may be null; what it points to must outlive the trainer.
+  /// not one process for each stage of each replica. `trace` may be null; what it points to must outlive the
+  /// trainer.
   Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> group = std::make_shared<Alone>(),
           Trace* trace = nullptr);
   Trainer(const Trainer&) = delete;  // the stages refer to the model in place

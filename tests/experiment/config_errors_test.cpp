@@ -121,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"data.batch_size = 4\npipeline.replicas = 5",
                 "a.toml:2: pipeline.replicas: expected at most data.batch_size, which is 4, found 5"},
         BadText{"pipeline.replicas = 2\npipeline.micro_batches = 3\ndata.batch_size = 5",
-                "a.toml:2: pipeline.micro_batches: expected at most data.batch_size / pipeline.replicas, which is 2, "
+                "a.toml:2: pipeline.micro_batches: expected at most data.batch_size / pipeline.replicas, which "
+                "is 2, "
                 "found 3"},
         BadText{"compression.replicas.feedback = \"aq-sgd\"",
                 "a.toml:1: compression.replicas.feedback: expected one of: none, ef, ef21; found \"aq-sgd\""},

@@ -68,8 +68,8 @@ Config manual() {
   config.model = {"resnet18", 32, {"layer1", "layer3"}};
   config.data = {"shapes", "elsewhere", 10000, 500, 50};
   config.train = {7, {"sgd", 0.1, 0.8, 1e-4}, {"constant", 14}, 0.5, "cpu", 2};
-  config.pipeline = {.schedule = "interleaved", .micro_batches = 5, .stages_per_rank = 3, .replicas = 2,
-                     .timeout = "90s"};
+  config.pipeline = {
+      .schedule = "interleaved", .micro_batches = 5, .stages_per_rank = 3, .replicas = 2, .timeout = "90s"};
   config.compression.activations.codec = "quant:4";
   config.compression.gradients.codec = "quant:8";
   config.compression.replicas = {"topk:0.01", "ef21"};
