@@ -10,8 +10,9 @@
 
 namespace strait {
 
-/// Joins the processes that train the configuration together. Throws InputError when there is not one process for
-/// each stage, Error when another one has another configuration or code version, and what join_group() throws.
+/// Joins the processes that train the configuration together. Throws InputError when there is not one process
+/// for each stage, Error when another one has another configuration or code version, and what join_group()
+/// throws.
 std::shared_ptr<Group> join_training(const Config& config, const Membership& membership);
 
 }  // namespace strait

@@ -80,8 +80,8 @@ class Executor {
   Executor(Setup setup, Transport& transport, Trace* trace = nullptr);
 
   /// Forward and backward over the batch: adds the gradients of the batch's mean loss to the parameters. The
-  /// result's numbers are those that this process's stages know. Throws NumericError for a message or a loss that
-  /// is not finite, and what the transport throws.
+  /// result's numbers are those that this process's stages know. Throws NumericError for a message or a loss
+  /// that is not finite, and what the transport throws.
   StepResult train(const StepInput& batch, bool compressed);
 
   /// Forward only; changes no state of any link.
@@ -112,7 +112,7 @@ class Executor {
   Trace* trace_;
   std::map<std::pair<uint32_t, bool>, StepPlan> plans_;
   std::map<int, StageTimes> times_;
-  bool asked_to_stop_ = false;  ///< by a stage below
+  bool asked_to_stop_ = false;          ///< by a stage below
   std::unique_ptr<Exchange> exchange_;  // last: its threads use the boundaries
 };
 

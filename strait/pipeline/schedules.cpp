@@ -159,8 +159,8 @@ void check_process_count(int stages, int stages_per_rank, int processes) {
   if (processes == 1 || processes * stages_per_rank == stages) return;
   throw InputError(
       "WORLD_SIZE: expected {} processes, one for {} of the {} stages that model.cuts makes, or 1; found {}",
-      stages / stages_per_rank, stages_per_rank == 1 ? "each" : fmt::format("every {}", stages_per_rank), stages,
-      processes);
+      stages / stages_per_rank, stages_per_rank == 1 ? "each" : fmt::format("every {}", stages_per_rank),
+      stages, processes);
 }
 
 Plan lower(const Plan& plan) {

@@ -39,8 +39,8 @@ class Checkpoint {
   /// the epoch's so far.
   Position position_for(int rank, int ranks) const;
 
-  // `model` may hold some of a network's layers, and boundaries some of their ends: then the checkpoint may have
-  // more than is asked for. `exactly`: it must not.
+  // `model` may hold some of a network's layers, and boundaries some of their ends: then the checkpoint may
+  // have more than is asked for. `exactly`: it must not.
 
   void load_weights(Model& model, bool exactly) const;
   void load_optimizer(torch::optim::Optimizer& optimizer, const Model& model, bool exactly) const;

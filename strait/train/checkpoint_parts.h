@@ -7,11 +7,12 @@
 
 namespace strait {
 
-// A run's folder of checkpoints holds those of rank 0, and in rank-1, rank-2, ... those of the other processes, as
-// far as they share a file system.
+// A run's folder of checkpoints holds those of rank 0, and in rank-1, rank-2, ... those of the other processes,
+// as far as they share a file system.
 
-/// The checkpoints from which a process can go on as `rank` of `ranks`, oldest first: those of which it sees its own
-/// part, where as many wrote them, or else every part. Throws InputError for a position.json that is damaged.
+/// The checkpoints from which a process can go on as `rank` of `ranks`, oldest first: those of which it sees
+/// its own part, where as many wrote them, or else every part. Throws InputError for a position.json that is
+/// damaged.
 std::vector<CheckpointFolder::Entry> usable_checkpoints(const std::filesystem::path& checkpoints, int rank,
                                                         int ranks);
 

@@ -17,9 +17,9 @@ struct Contribution {
   StepResult off;  ///< the test set without compression
   StepResult on;   ///< and with it
   std::vector<BoundaryTraffic> boundaries;
-  std::map<int, StageTimes> stages;  ///< by number
+  std::map<int, StageTimes> stages;                ///< by number
   std::map<std::string, uint64_t> feedback_state;  ///< XXH3 of what the ends of the links keep, by name
-  double seconds = 0;                ///< of training in this process
+  double seconds = 0;                              ///< of training in this process
   double data_wait_seconds = 0;
   double measured_seconds = 0;  ///< the part of `seconds` that `stages` is of
 };
@@ -31,8 +31,8 @@ Contribution gather(Group& group, const Contribution& mine);
 /// The checksums of the state that the links keep in this process.
 std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundaries);
 
-/// Throws Error that names the boundary when the two ends of a link, by now in different processes, do not keep the
-/// same where they should.
+/// Throws Error that names the boundary when the two ends of a link, by now in different processes, do not keep
+/// the same where they should.
 void check_ends_agree(const std::map<std::string, uint64_t>& feedback_state);
 
 /// The share of `ranks` processes' time in which no stage computes.

@@ -37,8 +37,8 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
 
-  /// After each batch. `phase` is "train" or "test"; `done` of `total` samples of the pass. The loss is not a number
-  /// on a process without the last stage.
+  /// After each batch. `phase` is "train" or "test"; `done` of `total` samples of the pass. The loss is not a
+  /// number on a process without the last stage.
   virtual void on_batch(int /*epoch*/, const char* /*phase*/, int64_t /*done*/, int64_t /*total*/,
                         double /*mean_loss*/) {}
   virtual void on_epoch(const EpochMetrics& /*metrics*/) {}
@@ -54,9 +54,9 @@ class TrainObserver {
 /// Mean cross-entropy over classes and the count of right predictions.
 Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 
-/// Trains a network that is cut into stages and evaluates it with compression off and on. All stages are in this
-/// process, or one in each process of a group, which then makes every call together. The same seed and number of
-/// threads give the same bits, however many processes there are.
+/// Trains a network that is cut into stages and evaluates it with compression off and on. All stages are in
+/// this process, or one in each process of a group, which then makes every call together. The same seed and
+/// number of threads give the same bits, however many processes there are.
 class Trainer {
  public:
   /// `model` is the whole network, in every process with the same weights. Throws InputError when the group is

@@ -29,8 +29,8 @@ std::string own_address_towards(const std::string& host, uint16_t port) {
     socklen_t size = sizeof(own);
     auto* const address = reinterpret_cast<sockaddr*>(&own);
     // Connecting a datagram socket sends nothing; it chooses the route.
-    const bool routed =
-        connect(socket_number, to->ai_addr, to->ai_addrlen) == 0 && getsockname(socket_number, address, &size) == 0;
+    const bool routed = connect(socket_number, to->ai_addr, to->ai_addrlen) == 0 &&
+                        getsockname(socket_number, address, &size) == 0;
     close(socket_number);
     std::array<char, NI_MAXHOST> text{};
     if (routed && getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0) {

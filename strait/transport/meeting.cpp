@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr const char* kFailureKey = "failure";
 constexpr const char* kReadKey = "read";  // counts hellos read and words left
-constexpr int kOnlyFatal = 3;  // of LibTorch's log: what goes wrong is said once, in the error
+constexpr int kOnlyFatal = 3;             // of LibTorch's log: what goes wrong is said once, in the error
 constexpr milliseconds kPoll(20);
 constexpr milliseconds kWordLimit(1000);    // how long a rank looks for the reason of a broken connection
 constexpr milliseconds kLingerLimit(5000);  // how long the store outlives a failure for the others to read it

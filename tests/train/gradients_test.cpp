@@ -34,7 +34,8 @@ class Embed : public Layer {
 
 class Hidden : public Layer {
  public:
-  explicit Hidden(uint64_t place) : linear_(register_module("linear", nn::Linear(kWidth, kWidth))), place_(place) {}
+  explicit Hidden(uint64_t place)
+      : linear_(register_module("linear", nn::Linear(kWidth, kWidth))), place_(place) {}
   at::Tensor forward(const at::Tensor& x) override {
     const at::Tensor y = linear_(x).tanh();
     return is_training() ? dropout(y, 0.2, place_) : y;
