@@ -11,8 +11,7 @@
 #include <thread>
 
 #include "strait/base/random.h"
-#include "tests/support/process.h"
-#include "tests/support/run_files.h"
+#include "tests/cli/tiny_runs.h"
 
 namespace strait {
 namespace {
@@ -21,55 +20,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-constexpr const char* kConfig = R"(name = "tiny"
-seed = 7
-[model]
-width = 4
-[data]
-kind = "shapes"
-train_limit = 160
-test_limit = 40
-batch_size = 20
-[train]
-epochs = 3
-threads = 1
-[pipeline]
-micro_batches = 2
-[compression]
-activations = { codec = "quant:4,scope=sample", feedback = "ef21" }
-gradients = { codec = "topk:0.2", feedback = "ef" }
-)";
-
-class ResumedProcess : public testing::Test {
- protected:
-  ResumedProcess() { test::write_file(config_, kConfig); }
-
-  std::vector<std::string> arguments(const std::string& out, const std::vector<std::string>& flags = {}) const {
-    std::vector<std::string> all = {"train", config_, "--out", dir_ / out};
-    all.insert(all.end(), flags.begin(), flags.end());
-    return all;
-  }
-
-  test::ProcessResult train(const std::string& out, const std::vector<std::string>& flags = {}) const {
-    return test::run_process(STRAIT_PROGRAM, arguments(out, flags));
-  }
-
-  void expect_equal_runs(const std::string& a, const std::string& b) const {
-    EXPECT_EQ(test::read_file(dir_ / a / "model.safetensors"), test::read_file(dir_ / b / "model.safetensors"));
-    EXPECT_EQ(test::metrics_without_times(dir_ / a), test::metrics_without_times(dir_ / b));
-  }
-
-  std::vector<std::string> checkpoints(const std::string& out) const {
-    return test::names_in(dir_ / out / "checkpoint");
-  }
-
-  nlohmann::json status(const std::string& out) const {
-    return nlohmann::json::parse(test::read_file(dir_ / out / "status.json"));
-  }
-
-  test::TempDir dir_;
-  std::string config_ = dir_ / "tiny.toml";
-};
+using ResumedProcess = test::TinyRuns;
 
 bool is_partial(const std::string& name) { return name.ends_with(".partial"); }
 
