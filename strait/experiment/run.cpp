@@ -152,13 +152,13 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
                           TrainObserver& observer, std::shared_ptr<Group> group, Trace* trace) {
   const int rank = group->rank();
   std::optional<RunFolder> files;
+  std::unique_ptr<Trainer> trainer;
   RunOutcome outcome;
   try {
     const Beginning beginning = find_beginning(config, folder, start, *group);
     if (!beginning.note.empty()) observer.on_note(beginning.note);
     if (beginning.finished) return {RunStatus::done, {}, {}};
     DataSplits data;
-    std::unique_ptr<Trainer> trainer;
     together(*group, [&] {
       data = load_data(config.data);
       trainer.reset(new Trainer(make_trainer(with_store_in(folder, config), group, trace)));

@@ -119,10 +119,13 @@ void OverlappedExchange::finish() {
 }
 
 void OverlappedExchange::cancel() {
-  const std::scoped_lock lock(mutex_);
-  departures_.clear();
-  stopped_ = true;
+  {
+    const std::scoped_lock lock(mutex_);
+    departures_.clear();
+    stopped_ = true;
+  }
   changed_.notify_all();
+  transport().cancel();
 }
 
 }  // namespace strait

@@ -18,6 +18,25 @@ std::vector<at::Tensor> tensors_over(std::span<std::byte> bytes) {
 
 }  // namespace
 
+/// Says for its lifetime what receive() waits for, so that cancel() can end it.
+class C10dTransport::Awaiting {
+ public:
+  Awaiting(C10dTransport& transport, c10d::Work& work) : transport_(transport) {
+    const std::scoped_lock lock(transport_.mutex_);
+    if (transport_.error_) std::rethrow_exception(transport_.error_);
+    transport_.awaited_ = &work;
+  }
+  ~Awaiting() {
+    const std::scoped_lock lock(transport_.mutex_);
+    transport_.awaited_ = nullptr;
+  }
+  Awaiting(const Awaiting&) = delete;
+  Awaiting& operator=(const Awaiting&) = delete;
+
+ private:
+  C10dTransport& transport_;
+};
+
 C10dTransport::C10dTransport(std::shared_ptr<Connections> connections, std::vector<int> peers,
                              std::vector<std::string> names)
     : connections_(std::move(connections)),
@@ -73,6 +92,7 @@ Buffer C10dTransport::receive(Tag tag, size_t bound) {
   if (queue.empty()) expect(tag, bound);
   UnderWay coming = std::move(queue.front());
   queue.pop_front();
+  const Awaiting awaiting(*this, *coming.work);
   connections_->wait(describe(tag), peer_of(tag), *coming.work);
   coming.buffer.resize(frame_size(coming.buffer.bytes()));
   return std::move(coming.buffer);
@@ -92,10 +112,18 @@ void C10dTransport::free_sent() {
       error = std::current_exception();
     }
     lock.lock();
-    error_ = error;
+    if (!error_) error_ = error;
     if (!error) sent_.pop_front();
     changed_.notify_all();
   }
+}
+
+void C10dTransport::cancel() {
+  const std::scoped_lock lock(mutex_);
+  if (!error_) error_ = std::make_exception_ptr(Error("rank {} has given up", connections_->rank()));
+  if (awaited_ != nullptr) awaited_->abort();
+  if (!sent_.empty()) sent_.front().work->abort();
+  changed_.notify_all();
 }
 
 void C10dTransport::drain() {

@@ -28,6 +28,7 @@ class C10dTransport : public Transport {
   void expect(Tag tag, size_t bound) override;
   Buffer receive(Tag tag, size_t bound) override;
   void drain() override;
+  void cancel() override;
 
  private:
   struct UnderWay {
@@ -35,6 +36,7 @@ class C10dTransport : public Transport {
     Buffer buffer;
     c10::intrusive_ptr<c10d::Work> work;
   };
+  class Awaiting;
   std::string describe(Tag tag) const;
   int peer_of(Tag tag) const { return peers_[tag.boundary()]; }
   void free_sent();
@@ -47,6 +49,7 @@ class C10dTransport : public Transport {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<UnderWay> sent_;
+  c10d::Work* awaited_ = nullptr;  ///< what receive() waits for
   std::exception_ptr error_;
   bool stopped_ = false;
   std::thread thread_;  ///< waits for sends, in their order

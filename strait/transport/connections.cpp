@@ -92,6 +92,8 @@ c10d::ProcessGroupGloo& Connections::gloo() const { return *gloo_; }
 void Connections::begin(const std::string& where, int peer, const std::function<void()>& operation) const {
   try {
     operation();
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& error) {
     explain(where, peer, error.what());
   }
@@ -99,7 +101,9 @@ void Connections::begin(const std::string& where, int peer, const std::function<
 
 void Connections::wait(const std::string& where, int peer, c10d::Work& work) const {
   // What comes after, up to the process's end, is to be within the timeout too.
-  begin(where, peer, [&] { work.wait(timeout_ * 3 / 4); });
+  begin(where, peer, [&] {
+    if (!work.wait(timeout_ * 3 / 4)) throw Error("{}: given up", where);
+  });
 }
 
 void Connections::explain(const std::string& where, int peer, const std::string& message) const {

@@ -1,5 +1,7 @@
 #include "strait/transport/meeting.h"
 
+#include <c10/util/Logging.h>
+
 #include <algorithm>
 #include <future>
 #include <thread>
@@ -15,6 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr const char* kFailureKey = "failure";
 constexpr const char* kReadKey = "read";  // counts hellos read and words left
+constexpr int kOnlyFatal = 3;  // of LibTorch's log: what goes wrong is said once, in the error
 constexpr milliseconds kPoll(20);
 constexpr milliseconds kWordLimit(1000);    // how long a rank looks for the reason of a broken connection
 constexpr milliseconds kLingerLimit(5000);  // how long the store outlives a failure for the others to read it
@@ -83,15 +86,24 @@ void Meeting::open_store() {
   options.isServer = membership_.rank == 0 && !membership_.launcher_serves_store;
   options.waitWorkers = false;
   options.timeout = timeout_;
-  try {
-    const auto store = c10::make_intrusive<c10d::TCPStore>(membership_.master_address, options);
-    store_ = c10::make_intrusive<c10d::PrefixStore>("strait/" + membership_.attempt, store);
-  } catch (const std::exception& error) {
-    const std::string place =
-        fmt::format("{}:{} (MASTER_ADDR:MASTER_PORT)", membership_.master_address, membership_.master_port);
-    if (options.isServer) throw Error("rank 0 cannot listen at {}: {}", place, first_line(error));
-    throw Error("rank {}: nothing answers at {}, where rank 0 should be: {}", membership_.rank, place,
-                first_line(error));
+  FLAGS_caffe2_log_level = kOnlyFatal;
+  c10::UpdateLoggingLevelsFromFlags();
+  const Stopwatch watch;
+  while (!store_) {
+    try {
+      const auto store = c10::make_intrusive<c10d::TCPStore>(membership_.master_address, options);
+      store_ = c10::make_intrusive<c10d::PrefixStore>("strait/" + membership_.attempt, store);
+    } catch (const std::exception& error) {
+      const std::string place =
+          fmt::format("{}:{} (MASTER_ADDR:MASTER_PORT)", membership_.master_address, membership_.master_port);
+      if (options.isServer) throw Error("rank 0 cannot listen at {}: {}", place, first_line(error));
+      // It does not use the whole of its time.
+      if (watch.seconds() * 1e3 + 2 * kPoll.count() > static_cast<double>(timeout_.count())) {
+        throw Error("rank {}: nothing answers at {}, where rank 0 should be, for {} s", membership_.rank, place,
+                    timeout_.count() / 1000);
+      }
+      std::this_thread::sleep_for(kPoll);
+    }
   }
 }
 

@@ -55,6 +55,9 @@ class Transport {
   /// Waits until all messages that were sent have gone.
   virtual void drain() {}
 
+  /// From any thread: ends every wait with Error, those to come too.
+  virtual void cancel() {}
+
   /// Whether frames need a checksum on their way.
   virtual FrameCheck frame_check() const { return FrameCheck::verify; }
 };
