@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr const char* kFailureKey = "failure";
 constexpr const char* kReadKey = "read";  // counts hellos read and words left
-constexpr int kOnlyFatal = 3;  // of LibTorch's log: what goes wrong is said once, in the error
+constexpr int kOnlyFatal = 3;             // of LibTorch's log: what goes wrong is said once, in the error
 constexpr milliseconds kPoll(20);
 constexpr milliseconds kWordLimit(1000);    // how long a rank looks for the reason of a broken connection
 constexpr milliseconds kLingerLimit(5000);  // how long the store outlives a failure for the others to read it
@@ -28,9 +28,11 @@ std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), 
 
 std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
 
-/// The first line of what LibTorch says.
-std::string first_line(const std::exception& error) {
+/// Why a port cannot be listened at; the first line of what LibTorch says, which has a sentence for each
+/// address.
+std::string listen_reason(const std::exception& error) {
   const std::string message = error.what();
+  if (message.find("Address already in use") != std::string::npos) return "another program listens there";
   return message.substr(0, message.find('\n'));
 }
 
@@ -74,9 +76,14 @@ std::optional<Result> within(milliseconds limit, std::function<Result()> work) {
 Meeting::Meeting(Membership membership, milliseconds timeout)
     : membership_(std::move(membership)), timeout_(timeout) {
   open_store();
-  if (store_->add(fmt::format("taken/{}", membership_.rank), 1) != 1) {
-    throw InputError("rank {}: another process has taken this rank of the group at {}:{}", membership_.rank,
-                     membership_.master_address, membership_.master_port);
+  const std::string key = fmt::format("taken/{}", membership_.rank);
+  const auto taken = within<int64_t>(timeout_ * 3 / 4, [store = store_, key] { return store->add(key, 1); });
+  if (!taken) {
+    throw Error("rank {}: what listens at {} does not answer as rank 0 would", membership_.rank, place());
+  }
+  if (*taken != 1) {
+    throw InputError("rank {}: another process has taken this rank of the group at {}", membership_.rank,
+                     place());
   }
 }
 
@@ -94,17 +101,19 @@ void Meeting::open_store() {
       const auto store = c10::make_intrusive<c10d::TCPStore>(membership_.master_address, options);
       store_ = c10::make_intrusive<c10d::PrefixStore>("strait/" + membership_.attempt, store);
     } catch (const std::exception& error) {
-      const std::string place =
-          fmt::format("{}:{} (MASTER_ADDR:MASTER_PORT)", membership_.master_address, membership_.master_port);
-      if (options.isServer) throw Error("rank 0 cannot listen at {}: {}", place, first_line(error));
+      if (options.isServer) throw Error("rank 0 cannot listen at {}: {}", place(), listen_reason(error));
       // It does not use the whole of its time.
       if (watch.seconds() * 1e3 + 2 * kPoll.count() > static_cast<double>(timeout_.count())) {
-        throw Error("rank {}: nothing answers at {}, where rank 0 should be, for {} s", membership_.rank, place,
-                    timeout_.count() / 1000);
+        throw Error("rank {}: nothing answers at {}, where rank 0 should be, for {} s", membership_.rank,
+                    place(), timeout_.count() / 1000);
       }
       std::this_thread::sleep_for(kPoll);
     }
   }
+}
+
+std::string Meeting::place() const {
+  return fmt::format("{}:{} (MASTER_ADDR:MASTER_PORT)", membership_.master_address, membership_.master_port);
 }
 
 std::vector<std::string> Meeting::exchange(const std::string& hello) {
@@ -115,18 +124,25 @@ std::vector<std::string> Meeting::exchange(const std::string& hello) {
     const auto left = timeout_ - milliseconds(static_cast<int64_t>(1e3 * watch.seconds()));
     try {
       store_->wait({hello_key(rank)}, std::max(left, kPoll));
+      hellos.push_back(text_of(store_->get(hello_key(rank))));
     } catch (const std::exception&) {
-      std::vector<std::string> missing;
-      for (int other = rank; other < membership_.size; ++other) {
-        if (!store_->check({hello_key(other)})) missing.push_back(std::to_string(other));
-      }
       throw Error("rank {}: of {} ranks these did not come within {} s: {}", membership_.rank, membership_.size,
-                  timeout_.count() / 1000, list_of(missing));
+                  timeout_.count() / 1000, missing_ranks());
     }
-    hellos.push_back(text_of(store_->get(hello_key(rank))));
   }
   store_->add(kReadKey, 1);
   return hellos;
+}
+
+std::string Meeting::missing_ranks() const {
+  const auto missing = within<std::string>(limit(kWordLimit), [store = store_, size = membership_.size] {
+    std::vector<std::string> ranks;
+    for (int rank = 0; rank < size; ++rank) {
+      if (!store->check({hello_key(rank)})) ranks.push_back(std::to_string(rank));
+    }
+    return list_of(ranks);
+  });
+  return missing.value_or("0, which does not answer any more");
 }
 
 milliseconds Meeting::limit(milliseconds usual) const { return std::min(usual, timeout_ / kParts); }

@@ -49,7 +49,9 @@ gradients = { codec = "topk:0.2", feedback = "ef" }
     EXPECT_EQ(metrics_without_times(dir_ / a), metrics_without_times(dir_ / b));
   }
 
-  std::vector<std::string> checkpoints(const std::string& out) const { return names_in(dir_ / out / "checkpoint"); }
+  std::vector<std::string> checkpoints(const std::string& out) const {
+    return names_in(dir_ / out / "checkpoint");
+  }
 
   nlohmann::json status(const std::string& out) const {
     return nlohmann::json::parse(read_file(dir_ / out / "status.json"));

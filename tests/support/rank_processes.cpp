@@ -12,8 +12,8 @@ RankProcesses::RankProcesses(std::string program, int count, uint16_t port)
 
 std::vector<std::string> RankProcesses::variables(int rank) const {
   const std::string size = std::to_string(count_);
-  return {"RANK=" + std::to_string(rank),       "WORLD_SIZE=" + size,      "LOCAL_RANK=" + std::to_string(rank),
-          "LOCAL_WORLD_SIZE=" + size,           "MASTER_ADDR=127.0.0.1",   "MASTER_PORT=" + std::to_string(port_),
+  return {"RANK=" + std::to_string(rank),      "WORLD_SIZE=" + size,    "LOCAL_RANK=" + std::to_string(rank),
+          "LOCAL_WORLD_SIZE=" + size,          "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(port_),
           "TORCHELASTIC_USE_AGENT_STORE=False"};
 }
 

@@ -25,7 +25,8 @@ class RankProcesses {
   Process& at(int rank) { return processes_.at(rank); }
   bool have_all_ended();
 
-  /// Waits for all that were started and gives how each ended, by rank. Who still runs after the limit is killed.
+  /// Waits for all that were started and gives how each ended, by rank. Who still runs after the limit is
+  /// killed.
   std::map<int, ProcessResult> wait(std::chrono::milliseconds limit);
 
   /// The variables of a rank.
