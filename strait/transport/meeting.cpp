@@ -71,6 +71,31 @@ std::optional<Result> within(milliseconds limit, std::function<Result()> work) {
   }
 }
 
+/// Who has come, and what they said; that only when all have.
+struct Attendance {
+  std::vector<std::string> hellos;
+  std::vector<std::string> missing;
+};
+
+/// Waits for all ranks, until the patience of one of them is at its end: then it is for all.
+Attendance attendance(c10d::Store& store, int size, milliseconds patience) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < size; ++rank) keys.push_back(hello_key(rank));
+  const Stopwatch watch;
+  while (!store.check(keys) && !store.check({kFailureKey}) &&
+         watch.seconds() * 1e3 < static_cast<double>(patience.count())) {
+    std::this_thread::sleep_for(kPoll);
+  }
+  Attendance found;
+  for (int rank = 0; rank < size; ++rank) {
+    if (!store.check({hello_key(rank)})) found.missing.push_back(std::to_string(rank));
+  }
+  if (!found.missing.empty()) return found;
+  for (const auto& key : keys) found.hellos.push_back(text_of(store.get(key)));
+  store.add(kReadKey, 1);
+  return found;
+}
+
 }  // namespace
 
 Meeting::Meeting(Membership membership, milliseconds timeout)
@@ -117,32 +142,19 @@ std::string Meeting::place() const {
 }
 
 std::vector<std::string> Meeting::exchange(const std::string& hello) {
-  store_->set(hello_key(membership_.rank), bytes_of(hello));
-  const Stopwatch watch;
-  std::vector<std::string> hellos;
-  for (int rank = 0; rank < membership_.size; ++rank) {
-    const auto left = timeout_ - milliseconds(static_cast<int64_t>(1e3 * watch.seconds()));
-    try {
-      store_->wait({hello_key(rank)}, std::max(left, kPoll));
-      hellos.push_back(text_of(store_->get(hello_key(rank))));
-    } catch (const std::exception&) {
-      throw Error("rank {}: of {} ranks these did not come within {} s: {}", membership_.rank, membership_.size,
-                  timeout_.count() / 1000, missing_ranks());
-    }
-  }
-  store_->add(kReadKey, 1);
-  return hellos;
-}
-
-std::string Meeting::missing_ranks() const {
-  const auto missing = within<std::string>(limit(kWordLimit), [store = store_, size = membership_.size] {
-    std::vector<std::string> ranks;
-    for (int rank = 0; rank < size; ++rank) {
-      if (!store->check({hello_key(rank)})) ranks.push_back(std::to_string(rank));
-    }
-    return list_of(ranks);
-  });
-  return missing.value_or("0, which does not answer any more");
+  const milliseconds patience = timeout_ - limit(kWordLimit);
+  const auto found = within<Attendance>(
+      timeout_, [store = store_, hello, patience, rank = membership_.rank, size = membership_.size] {
+        store->set(hello_key(rank), bytes_of(hello));
+        return attendance(*store, size, patience);
+      });
+  if (!found) throw Error("rank {}: rank 0 at {} does not answer any more", membership_.rank, place());
+  if (found->missing.empty()) return found->hellos;
+  const std::string reason = fmt::format("of {} ranks these did not come within {} s: {}", membership_.size,
+                                         timeout_.count() / 1000, list_of(found->missing));
+  leave_word({.rank = membership_.rank, .diverged = false, .reason = reason});
+  linger(true);
+  throw Error("rank {}: {}", membership_.rank, reason);
 }
 
 milliseconds Meeting::limit(milliseconds usual) const { return std::min(usual, timeout_ / kParts); }

@@ -37,7 +37,6 @@ class Meeting {
  private:
   void open_store();
   std::string place() const;
-  std::string missing_ranks() const;
   std::chrono::milliseconds limit(std::chrono::milliseconds usual) const;
 
   Membership membership_;

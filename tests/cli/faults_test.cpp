@@ -55,7 +55,7 @@ class Faults : public test::DistributedRuns {
   }
 };
 
-TEST_F(Faults, AKilledRankEndsTheOthersAndTheRunGoesOn) { expect_resumed_after(SIGKILL, "60s"); }
+TEST_F(Faults, AKilledRankEndsTheOthersAndTheRunGoesOn) { expect_resumed_after(SIGKILL, "10s"); }
 
 TEST_F(Faults, AFrozenRankEndsTheOthersAndTheRunGoesOn) { expect_resumed_after(SIGSTOP, "3s"); }
 
