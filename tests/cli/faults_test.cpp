@@ -32,7 +32,6 @@ class Faults : public test::DistributedRuns {
   void expect_resumed_after(int signal, const std::string& timeout) const {
     const std::vector<std::string> flags = {"--resume", "--set", "checkpoint.every_steps=3", "--set",
                                             "pipeline.timeout=" + timeout};
-    ASSERT_EQ(train("whole").status, 0);
     for (int victim = 0; victim < kRanks; ++victim) {
       const auto before = checkpoints("run");
       auto all = start("run", flags);
@@ -51,7 +50,7 @@ class Faults : public test::DistributedRuns {
     }
     const auto last = train_with_ranks("run", {"--resume"});
     EXPECT_THAT(last.at(0).out, HasSubstr("going on from"));
-    expect_equal_runs("whole", "run");
+    expect_equal_runs(whole(), "run");
   }
 };
 
@@ -183,7 +182,6 @@ TEST_F(Faults, APortWithAnotherProgramIsSaidToBe) {
 
 // A limit on the size of files stands for the full disk.
 TEST_F(Faults, AFullDiskOfOneRankLeavesTheCheckpointBefore) {
-  ASSERT_EQ(train("whole").status, 0);
   train_with_ranks("run", {"--set", "train.epochs=1"});
   const fs::path part = dir_ / "run/checkpoint/rank-2/epoch-0001-batch-00000";
   const std::string weights = test::read_file(part / "model.safetensors");
@@ -206,7 +204,7 @@ TEST_F(Faults, AFullDiskOfOneRankLeavesTheCheckpointBefore) {
   EXPECT_EQ(test::read_file(part / "model.safetensors"), weights);
   const auto resumed = train_with_ranks("run", {"--resume"});
   EXPECT_THAT(resumed.at(0).out, HasSubstr("epoch-0001-batch-00000"));
-  expect_equal_runs("whole", "run");
+  expect_equal_runs(whole(), "run");
 }
 
 TEST_F(Faults, ADivergenceIsOneForAll) {

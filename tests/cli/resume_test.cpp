@@ -42,7 +42,6 @@ void watch(test::Process& process, const fs::path& run,
 // time after the run has got on, and a third then waits for a checkpoint that is being written or removed.
 TEST_F(ResumedProcess, KilledAnywhereItComesToTheSameBits) {
   constexpr int kKills = 24;
-  ASSERT_EQ(train("whole").status, 0);
   CounterRandom random(2024);
   int run = 0;
   int in_checkpoint = 0;
@@ -70,7 +69,7 @@ TEST_F(ResumedProcess, KilledAnywhereItComesToTheSameBits) {
     std::cout << "kill " << kills << " of " << name() << ", kind " << kind << ", delay " << delay.count() / 1000
               << " ms, left " << testing::PrintToString(left) << "\n";
     if (result.status == 0) {  // it was done before: compare, and kill another one
-      expect_equal_runs("whole", name());
+      expect_equal_runs(whole(), name());
       ++run;
       continue;
     }
@@ -80,13 +79,12 @@ TEST_F(ResumedProcess, KilledAnywhereItComesToTheSameBits) {
   }
   const auto last = train(name(), flags);
   ASSERT_EQ(last.status, 0) << last.err;
-  expect_equal_runs("whole", name());
+  expect_equal_runs(whole(), name());
   EXPECT_EQ(checkpoints(name()), std::vector<std::string>{"epoch-0003-batch-00000"});
   EXPECT_GE(in_checkpoint, 1);
 }
 
 TEST_F(ResumedProcess, StoppedBySignalsItGoesOn) {
-  ASSERT_EQ(train("whole").status, 0);
   for (const int signal : {SIGINT, SIGTERM}) {
     test::Process process(STRAIT_PROGRAM,
                           arguments("stopped", {"--resume", "--set", "checkpoint.every_steps=1"}));
@@ -101,14 +99,13 @@ TEST_F(ResumedProcess, StoppedBySignalsItGoesOn) {
   }
   const auto last = train("stopped", {"--resume"});
   EXPECT_THAT(last.out, HasSubstr("going on from"));
-  expect_equal_runs("whole", "stopped");
+  expect_equal_runs(whole(), "stopped");
   EXPECT_THAT(train("stopped", {"--resume"}).out, HasSubstr("finished all its epochs already"));
 }
 
 // A limit on the size of files stands for the full disk: it lets status.json through and stops the file of the
 // checkpoint that is above it.
 TEST_F(ResumedProcess, AFullDiskLeavesTheCheckpointBefore) {
-  ASSERT_EQ(train("whole").status, 0);
   ASSERT_EQ(train("run", {"--set", "train.epochs=1"}).status, 0);
   const auto checkpoint = dir_ / "run/checkpoint/epoch-0001-batch-00000";
   const std::string weights = test::read_file(checkpoint / "model.safetensors");
@@ -128,7 +125,7 @@ TEST_F(ResumedProcess, AFullDiskLeavesTheCheckpointBefore) {
     EXPECT_EQ(test::read_file(checkpoint / "model.safetensors"), weights);
   }
   ASSERT_EQ(train("run", {"--resume"}).status, 0);
-  expect_equal_runs("whole", "run");
+  expect_equal_runs(whole(), "run");
 }
 
 TEST_F(ResumedProcess, WrongFlagsAndConfigurationsAreRefused) {

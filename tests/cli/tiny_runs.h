@@ -34,6 +34,17 @@ gradients = { codec = "topk:0.2", feedback = "ef" }
 
   TinyRuns() { write_file(config_, kConfig); }
 
+  /// An undisturbed run of one process, made once for all tests.
+  static std::string whole() {
+    static const TempDir dir;
+    static const bool made = [] {
+      write_file(dir / "tiny.toml", kConfig);
+      return run_process(STRAIT_PROGRAM, {"train", dir / "tiny.toml", "--out", dir / "run"}).status == 0;
+    }();
+    EXPECT_TRUE(made);
+    return dir / "run";
+  }
+
   std::vector<std::string> arguments(const std::string& out, const std::vector<std::string>& flags = {}) const {
     std::vector<std::string> all = {"train", config_, "--out", dir_ / out};
     all.insert(all.end(), flags.begin(), flags.end());
@@ -44,6 +55,7 @@ gradients = { codec = "topk:0.2", feedback = "ef" }
     return run_process(STRAIT_PROGRAM, arguments(out, flags));
   }
 
+  /// Runs of dir_, or paths.
   void expect_equal_runs(const std::string& a, const std::string& b) const {
     EXPECT_EQ(read_file(dir_ / a / "model.safetensors"), read_file(dir_ / b / "model.safetensors"));
     EXPECT_EQ(metrics_without_times(dir_ / a), metrics_without_times(dir_ / b));
