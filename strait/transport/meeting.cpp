@@ -80,6 +80,7 @@ struct Attendance {
 /// Waits for all ranks, until the patience of one of them is at its end: then it is for all.
 Attendance attendance(c10d::Store& store, int size, milliseconds patience) {
   std::vector<std::string> keys;
+  keys.reserve(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) keys.push_back(hello_key(rank));
   const Stopwatch watch;
   while (!store.check(keys) && !store.check({kFailureKey}) &&
