@@ -42,6 +42,7 @@ int run(int argc, char** argv) {
   add_launch(app, action);
   add_sweep(app, action);
   add_report(app, action);
+  add_plan(app, action);
   add_codec(app, action);
   add_data(app, action);
   try {

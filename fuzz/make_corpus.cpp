@@ -99,7 +99,9 @@ void write_plans(const std::filesystem::path& folder) {
     write(folder / name, std::as_bytes(std::span(text)));
   };
   for (const auto& name : strait::schedule_names()) {
-    const auto plan = strait::lower(strait::make_schedule(name, 3, 2));
+    const bool several = name == "interleaved";
+    const auto plan = strait::lower(
+        strait::make_schedule(name, several ? strait::ScheduleSize{4, 3, 2} : strait::ScheduleSize{3, 2}));
     save(name, plan);
     save(name + "_one_process", strait::one_process(plan));
   }

@@ -64,16 +64,4 @@ int64_t parse_integer(std::string_view text, std::string_view what, int64_t low,
   return value;
 }
 
-std::chrono::milliseconds parse_duration(std::string_view text, std::string_view what) {
-  constexpr std::pair<std::string_view, int64_t> kUnits[] = {
-      {"ms", 1}, {"s", 1000}, {"m", 60 * 1000}, {"h", 60 * 60 * 1000}};
-  constexpr int64_t kLongest = 1'000'000;
-  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  for (const auto& [unit, milliseconds] : kUnits) {
-    if (digits == 0 || text.substr(digits) != unit) continue;
-    return std::chrono::milliseconds(parse_integer(text.substr(0, digits), what, 1, kLongest) * milliseconds);
-  }
-  throw InputError("{}: expected a duration such as 60s, 500ms or 2m, found \"{}\"", what, text);
-}
-
 }  // namespace strait

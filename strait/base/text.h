@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +19,5 @@ std::string list_of(std::span<const std::string> names);
 
 /// A whole decimal integer within [low, high]; throws InputError that names `what` otherwise.
 int64_t parse_integer(std::string_view text, std::string_view what, int64_t low, int64_t high);
-
-/// A duration such as `60s`, `500ms`, `2m` or `1h`; throws InputError that names `what` otherwise.
-std::chrono::milliseconds parse_duration(std::string_view text, std::string_view what);
 
 }  // namespace strait

@@ -76,4 +76,13 @@ void Boundary::visit_state(StateVisitor& visitor) {
   visit(gradient_receiver, "gradients.receiver");
 }
 
+std::string twin_of(std::string_view state_name) {
+  std::string twin(state_name);
+  for (const auto& [end, other] : {std::pair{".sender.", ".receiver."}, {".receiver.", ".sender."}}) {
+    const size_t place = twin.find(end);
+    if (place != std::string::npos) return twin.replace(place, std::string_view(end).size(), other);
+  }
+  return twin;
+}
+
 }  // namespace strait

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "strait/boundary/channel.h"
 #include "strait/boundary/options.h"
@@ -32,5 +33,9 @@ struct Boundary {
   std::optional<Sender> gradient_sender;
   std::optional<Receiver> gradient_receiver;
 };
+
+/// The name under which the other end of a channel keeps its state of the same kind; the name itself for what
+/// is no end's state.
+std::string twin_of(std::string_view state_name);
 
 }  // namespace strait

@@ -2,6 +2,7 @@
 
 #include "strait/experiment/config.h"
 #include "strait/experiment/rules.h"
+#include "strait/pipeline/schedules.h"
 
 namespace strait {
 
@@ -33,12 +34,14 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("train.optimizer.weight_decay", train.optimizer.weight_decay, not_negative());
   visit("train.schedule.kind", train.schedule.kind, one_of({"cosine", "constant"}));
   visit("train.schedule.t_max", train.schedule.t_max, at_least(1));
+  visit("train.clip_norm", train.clip_norm, not_negative());
   visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}));
   visit("train.threads", train.threads, at_least(0));
 
   auto& pipeline = config.pipeline;
-  visit("pipeline.schedule", pipeline.schedule, one_of({"gpipe", "1f1b"}));
+  visit("pipeline.schedule", pipeline.schedule, one_of(schedule_names()));
   visit("pipeline.micro_batches", pipeline.micro_batches, at_least(1));
+  visit("pipeline.stages_per_rank", pipeline.stages_per_rank, at_least(1));
   visit("pipeline.timeout", pipeline.timeout, duration());
 
   auto& compression = config.compression;

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "strait/base/text.h"
+#include "strait/base/units.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/runtime.h"
 #include "strait/transport/c10d_group.h"
@@ -66,8 +66,11 @@ void check_hellos(int rank, const std::vector<std::string>& hellos) {
 
 std::shared_ptr<Group> join_training(const Config& config, const Membership& membership,
                                      const std::string& flags) {
-  check_stage_count(static_cast<int>(config.model.cuts.size()) + 1, membership.size);
-  return join_group(membership, parse_duration(config.pipeline.timeout, "pipeline.timeout"),
+  check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline.stages_per_rank,
+                      membership.size);
+  const auto timeout =
+      std::chrono::duration<double>(parse_seconds(config.pipeline.timeout, "pipeline.timeout"));
+  return join_group(membership, std::chrono::ceil<std::chrono::milliseconds>(timeout),
                     hello_of(config, membership, flags),
                     [&](const std::vector<std::string>& hellos) { check_hellos(membership.rank, hellos); });
 }

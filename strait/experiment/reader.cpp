@@ -141,26 +141,41 @@ std::string read(const TomlNode& node, std::vector<T>& field, const Rule<std::ve
   return rule(field);
 }
 
+/// Where a key's value comes from.
+std::string origin_of(const TomlTable& root, std::string_view key) {
+  const auto* node = find(root, key);
+  return node == nullptr ? "default" : node->origin.text();
+}
+
 /// check() of the compression, with the place of the key that its complaint begins with.
 void check_compression(const Config& config, const TomlTable& root) {
   try {
     check(config.compression, config.pipeline.micro_batches);
   } catch (const InputError& error) {
     const std::string complaint = error.what();
-    const auto* node = find(root, complaint.substr(0, complaint.find(':')));
-    throw InputError("{}: {}", node == nullptr ? "default" : node->origin.text(), complaint);
+    throw InputError("{}: {}", origin_of(root, complaint.substr(0, complaint.find(':'))), complaint);
+  }
+}
+
+void check_stages(const Config& config, const TomlTable& root) {
+  constexpr std::string_view kKey = "pipeline.stages_per_rank";
+  try {
+    check_stages_per_rank(config.pipeline.schedule, {.stages = static_cast<int>(config.model.cuts.size()) + 1,
+                                                     .stages_per_rank = config.pipeline.stages_per_rank});
+  } catch (const InputError& error) {
+    throw InputError("{}: {}: {}", origin_of(root, kKey), kKey, error.what());
   }
 }
 
 /// Checks that no single key can fulfil alone.
 void check_together(const Config& config, const TomlTable& root) {
   check_compression(config, root);
+  check_stages(config, root);
   if (config.pipeline.micro_batches <= config.data.batch_size) return;
-  const auto* micro_batches = find(root, "pipeline.micro_batches");
-  const auto* node = micro_batches != nullptr ? micro_batches : find(root, "data.batch_size");
+  const bool is_set = find(root, "pipeline.micro_batches") != nullptr;
   throw InputError("{}: pipeline.micro_batches: expected at most data.batch_size, which is {}, found {}",
-                   node == nullptr ? "default" : node->origin.text(), config.data.batch_size,
-                   config.pipeline.micro_batches);
+                   origin_of(root, is_set ? "pipeline.micro_batches" : "data.batch_size"),
+                   config.data.batch_size, config.pipeline.micro_batches);
 }
 
 }  // namespace

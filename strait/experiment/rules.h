@@ -25,7 +25,7 @@ Rule<double> below_one();  ///< in [0, 1)
 Rule<std::string> path_text();
 Rule<std::string> one_of(std::vector<std::string> choices);
 Rule<std::string> folder_name();  ///< names one folder on every file system: letters, digits and ._+-
-Rule<std::string> duration();     ///< see parse_duration()
+Rule<std::string> duration();     ///< see parse_seconds(); at least a millisecond
 Rule<std::string> codec_spec();
 Rule<std::string> feedback();
 

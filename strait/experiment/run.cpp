@@ -133,11 +133,15 @@ Beginning find_beginning(const Config& config, const std::filesystem::path& fold
 
 }  // namespace
 
+Model make_network(const Config& config, int processes) {
+  configure_runtime(config.train.threads, processes);
+  at::manual_seed(config.seed);
+  return make_model(config.model, kClasses);
+}
+
 Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* trace) {
   const auto membership = membership_of_process();
-  configure_runtime(config.train.threads, group->size() > 1 && membership ? membership->local_size : 1);
-  at::manual_seed(config.seed);
-  return {make_model(config.model, kClasses),
+  return {make_network(config, group->size() > 1 && membership ? membership->local_size : 1),
           {.seed = config.seed,
            .batch_size = config.data.batch_size,
            .train = config.train,

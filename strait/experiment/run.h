@@ -19,8 +19,12 @@ struct RunOutcome {
   std::vector<EpochMetrics> epochs;  ///< the epochs that were finished, those before a resume included
 };
 
-/// Builds the trainer that the configuration describes. Seeds LibTorch's generator, so that the same
-/// configuration gives the same initial weights, whatever the cuts and on every process.
+/// Builds the network that the configuration describes, for its data, and prepares the process for it, one of
+/// `processes` on this machine. Seeds LibTorch's generator, so that the same configuration gives the same initial
+/// weights, whatever the cuts and in every process.
+Model make_network(const Config& config, int processes = 1);
+
+/// Builds the trainer that the configuration describes, with that network.
 Trainer make_trainer(const Config& config, std::shared_ptr<Group> group = std::make_shared<Alone>(),
                      Trace* trace = nullptr);
 

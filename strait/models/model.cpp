@@ -57,6 +57,13 @@ std::vector<at::Tensor> Model::parameters() const {
   return all;
 }
 
+Model Model::part(const LayerRange& range) const {
+  Model some{{}, sample_shape};
+  some.layers.assign(layers.begin() + static_cast<ptrdiff_t>(range.begin),
+                     layers.begin() + static_cast<ptrdiff_t>(range.end));
+  return some;
+}
+
 void Model::train(bool on) {
   for (const auto& layer : layers) layer.layer->train(on);
 }

@@ -24,10 +24,19 @@ struct NamedLayer {
   std::shared_ptr<Layer> layer;
 };
 
+/// Layers [begin, end) of the network.
+struct LayerRange {
+  size_t begin;
+  size_t end;
+};
+
 /// A network as the list of its layers. Initialised as PyTorch does, from LibTorch's global generator.
 struct Model {
   std::vector<NamedLayer> layers;
   std::vector<int64_t> sample_shape;  ///< of the input, without the batch dimension
+
+  /// Pairs of parameters, by name, that are one and the same: equal at all times, with one gradient, the sum.
+  std::vector<std::pair<std::string, std::string>> ties = {};
 
   /// Parameters and buffers in layer order, under PyTorch's names; the tensors share memory with the model.
   std::vector<std::pair<std::string, at::Tensor>> state() const;
@@ -38,17 +47,14 @@ struct Model {
   /// The parameters, in layer order.
   std::vector<at::Tensor> parameters() const;
 
+  /// The layers of one range, shared with this model, without ties.
+  Model part(const LayerRange& range) const;
+
   void train(bool on);
   void to(const torch::Device& device);
 
   /// Runs the layers [begin, end).
   at::Tensor forward(at::Tensor x, size_t begin, size_t end) const;
-};
-
-/// Layers [begin, end) of the network.
-struct LayerRange {
-  size_t begin;
-  size_t end;
 };
 
 /// The stages between the cuts. A cut is the name of a layer, or of a group (`layer1` for `layer1.0` and

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "strait/base/clock.h"
+#include "strait/base/draws.h"
 #include "strait/pipeline/overlapped_exchange.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/pipeline/simulate.h"
@@ -99,8 +100,9 @@ const Executor::StepPlan& Executor::plan_for(uint32_t micro_batches, bool traini
   const auto [place, is_new] = plans_.try_emplace({micro_batches, training});
   if (!is_new) return place->second;
   const int parts = static_cast<int>(micro_batches);
-  const Plan compute = training ? make_schedule(setup_.options.schedule, setup_.stage_count, parts)
-                                : forward_only(setup_.stage_count, parts);
+  const ScheduleSize size{setup_.stage_count, parts, setup_.options.stages_per_rank};
+  const Plan compute = training ? make_schedule(setup_.options.schedule, size)
+                                : forward_only(size.stages, parts, size.stages_per_rank);
   const Plan whole = setup_.ranks == 1 ? one_process(lower(compute)) : lower(compute);
   simulate(whole);  // proves that it is in order and free of deadlock
   StepPlan& plan = place->second;
@@ -157,6 +159,7 @@ void Executor::forward(const Action& action, Run& run) {
   const at::Tensor input =
       action.stage == 0 ? run.part(run.batch.inputs, action.micro_batch) : take(run.inputs, action);
   const TraceSpan span(trace_, Lane::forward, "stage", action.stage, action.micro_batch);
+  const DrawScope draws({run.seed, run.batch.step, static_cast<size_t>(run.first_row(action.micro_batch))});
   const Stopwatch watch;
   if (!stage.is_last()) {
     run.outputs[{action.stage, action.micro_batch}] =

@@ -22,12 +22,47 @@ Plan empty_plan(int stages, int micro_batches) {
   return plan;
 }
 
-struct NamedSchedule {
-  std::string_view name;
-  Plan (*make)(int stages, int micro_batches);
+/// One step of a rank's way through its stages: which of them, counted on this rank, and the micro-batch.
+struct Turn {
+  int chunk;
+  int micro_batch;
 };
 
-constexpr NamedSchedule kSchedules[] = {{"gpipe", gpipe}, {"1f1b", one_f_one_b}};
+/// The forwards of every rank: group by group, and within a group stage by stage. The last group is whole,
+/// even where there are fewer micro-batches.
+std::vector<Turn> forward_turns(int group, int chunks, int micro_batches) {
+  std::vector<Turn> turns;
+  for (int begin = 0; begin < micro_batches; begin += group) {
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      for (int i = begin; i < begin + group; ++i) turns.push_back({chunk, i});
+    }
+  }
+  return turns;
+}
+
+struct NamedSchedule {
+  std::string_view name;
+  bool takes_several_stages;  ///< a rank
+  Plan (*make)(const ScheduleSize& size);
+};
+
+constexpr NamedSchedule kSchedules[] = {
+    {"gpipe", false, [](const ScheduleSize& size) { return gpipe(size.stages, size.micro_batches); }},
+    {"1f1b", false, [](const ScheduleSize& size) { return one_f_one_b(size.stages, size.micro_batches); }},
+    {"interleaved", true, interleaved}};
+
+const NamedSchedule& schedule_named(std::string_view name) {
+  for (const auto& schedule : kSchedules) {
+    if (schedule.name == name) return schedule;
+  }
+  throw InputError("unknown schedule \"{}\"{}; expected one of: {}", name, suggestion(name, schedule_names()),
+                   list_of(schedule_names()));
+}
+
+void check_divides(int stages_per_rank, int stages) {
+  if (stages_per_rank >= 1 && stages % stages_per_rank == 0) return;
+  throw InputError("expected a number that divides the {} stages, found {}", stages, stages_per_rank);
+}
 
 }  // namespace
 
@@ -54,10 +89,42 @@ Plan one_f_one_b(int stages, int micro_batches) {
   return plan;
 }
 
-Plan forward_only(int stages, int micro_batches) {
+Plan interleaved(const ScheduleSize& size) {
+  const int stages = size.stages;
+  const int micro_batches = size.micro_batches;
+  const int chunks = size.stages_per_rank;
+  check_divides(chunks, stages);
+  if (chunks == 1) return one_f_one_b(stages, micro_batches);
   Plan plan = empty_plan(stages, micro_batches);
+  const int ranks = stages / chunks;
+  for (int stage = 0; stage < stages; ++stage) plan.rank_of_stage[static_cast<size_t>(stage)] = stage % ranks;
+  plan.ranks.resize(static_cast<size_t>(ranks));
+  const auto turns = forward_turns(ranks, chunks, micro_batches);
+  for (int rank = 0; rank < ranks; ++rank) {
+    auto& actions = plan.ranks[static_cast<size_t>(rank)];
+    const auto add = [&](Op op, int chunk, int micro_batch) {
+      if (micro_batch < micro_batches) actions.push_back({op, chunk * ranks + rank, micro_batch});
+    };
+    const auto warm_up =
+        std::min(turns.size(), static_cast<size_t>((ranks - rank - 1) * 2 + (chunks - 1) * ranks));
+    for (size_t i = 0; i < warm_up; ++i) add(Op::forward, turns[i].chunk, turns[i].micro_batch);
+    for (size_t i = 0; i < turns.size(); ++i) {
+      if (warm_up + i < turns.size()) {
+        add(Op::forward, turns[warm_up + i].chunk, turns[warm_up + i].micro_batch);
+      }
+      add(Op::backward, chunks - 1 - turns[i].chunk, turns[i].micro_batch);
+    }
+  }
+  return plan;
+}
+
+Plan forward_only(int stages, int micro_batches, int stages_per_rank) {
+  Plan plan = empty_plan(stages, micro_batches);
+  const int ranks = stages / stages_per_rank;
+  plan.ranks.resize(static_cast<size_t>(ranks));
   for (int stage = 0; stage < stages; ++stage) {
-    auto& actions = plan.ranks[static_cast<size_t>(stage)];
+    const int rank = plan.rank_of_stage[static_cast<size_t>(stage)] = stage % ranks;
+    auto& actions = plan.ranks[static_cast<size_t>(rank)];
     for (int i = 0; i < micro_batches; ++i) actions.push_back({Op::forward, stage, i});
   }
   return plan;
@@ -72,18 +139,28 @@ const std::vector<std::string>& schedule_names() {
   return kNames;
 }
 
-Plan make_schedule(std::string_view name, int stages, int micro_batches) {
-  for (const auto& schedule : kSchedules) {
-    if (schedule.name == name) return schedule.make(stages, micro_batches);
+void check_stages_per_rank(std::string_view name, const ScheduleSize& size) {
+  if (size.stages_per_rank != 1 && !schedule_named(name).takes_several_stages) {
+    throw InputError(
+        "expected 1 with schedule \"{}\", which has one stage a rank, found {}; several are for "
+        "schedule \"interleaved\"",
+        name, size.stages_per_rank);
   }
-  throw InputError("unknown schedule \"{}\"{}; expected one of: {}", name, suggestion(name, schedule_names()),
-                   list_of(schedule_names()));
+  check_divides(size.stages_per_rank, size.stages);
 }
 
-void check_stage_count(int stages, int processes) {
-  if (processes == 1 || processes == stages) return;
-  throw InputError("WORLD_SIZE: expected {} processes, one for each stage that model.cuts makes, or 1; found {}",
-                   stages, processes);
+Plan make_schedule(std::string_view name, const ScheduleSize& size) {
+  const NamedSchedule& schedule = schedule_named(name);
+  check_stages_per_rank(name, size);
+  return schedule.make(size);
+}
+
+void check_process_count(int stages, int stages_per_rank, int processes) {
+  if (processes == 1 || processes * stages_per_rank == stages) return;
+  throw InputError(
+      "WORLD_SIZE: expected {} processes, one for {} of the {} stages that model.cuts makes, or 1; found {}",
+      stages / stages_per_rank, stages_per_rank == 1 ? "each" : fmt::format("every {}", stages_per_rank), stages,
+      processes);
 }
 
 Plan lower(const Plan& plan) {

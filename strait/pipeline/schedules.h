@@ -8,8 +8,15 @@
 
 namespace strait {
 
-// The generators give compute-only plans with stage `s` on rank `s`, and throw InputError when there is not
-// at least one stage and one micro-batch.
+/// What a schedule is made for.
+struct ScheduleSize {
+  int stages = 1;
+  int micro_batches = 1;
+  int stages_per_rank = 1;  ///< more than one for `interleaved` alone; divides the stages
+};
+
+// The generators give compute-only plans, with stage `s` on rank `s` unless they say otherwise, and throw
+// InputError when there is not at least one stage and one micro-batch.
 
 /// All forwards, then all backwards (Huang et al. 2019, GPipe). A stage keeps every micro-batch alive.
 Plan gpipe(int stages, int micro_batches);
@@ -18,17 +25,33 @@ Plan gpipe(int stages, int micro_batches);
 /// (Narayanan et al. 2019, PipeDream-Flush), so that it keeps at most that many micro-batches alive.
 Plan one_f_one_b(int stages, int micro_batches);
 
-/// Forwards alone, for evaluation.
-Plan forward_only(int stages, int micro_batches);
+/// Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): stage `s` lives on rank `s mod R`, where R is
+/// stages / stages_per_rank. Micro-batches go in groups of R through a rank's first stage, then through its
+/// second, and so on; after (R - rank - 1) * 2 + (stages_per_rank - 1) * R forwards comes one forward and one
+/// backward in turn. With stages of equal cost the bubble is that of 1F1B over stages_per_rank.
+///
+/// Any number of micro-batches will do: where R does not divide it, the plan is the one of the next multiple
+/// without the micro-batches that are too many. Nothing depends on those, so it can run because that one can.
+/// One stage a rank leaves nothing to interleave and gives 1F1B. Throws InputError where stages_per_rank does
+/// not divide the stages.
+Plan interleaved(const ScheduleSize& size);
+
+/// Forwards alone, for evaluation; stage `s` on rank `s mod R` as in interleaved().
+Plan forward_only(int stages, int micro_batches, int stages_per_rank = 1);
 
 /// The names that make_schedule() takes.
 const std::vector<std::string>& schedule_names();
 
-/// The compute-only training plan of that name; throws InputError with the nearest right name otherwise.
-Plan make_schedule(std::string_view name, int stages, int micro_batches);
+/// The compute-only training plan of that name. Throws InputError with the nearest right name for a misspelt
+/// one, and for several stages a rank where the schedule takes one.
+Plan make_schedule(std::string_view name, const ScheduleSize& size);
 
-/// Throws InputError when so many processes cannot run so many stages: one each, or one for all.
-void check_stage_count(int stages, int processes);
+/// Checks that the schedule can have that many stages a rank. Throws InputError otherwise.
+void check_stages_per_rank(std::string_view name, const ScheduleSize& size);
+
+/// Throws InputError when so many processes cannot run so many stages: one for each rank of a plan, or one for
+/// all.
+void check_process_count(int stages, int stages_per_rank, int processes);
 
 /// The compute-only plan with its messages: a send right after the action that makes its tensor, a receive
 /// right before the action that needs it, also between two stages of one rank. An early send never holds

@@ -1,10 +1,12 @@
 #include "strait/pipeline/simulate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <initializer_list>
+#include <optional>
 #include <queue>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "strait/base/error.h"
@@ -13,19 +15,23 @@
 namespace strait {
 namespace {
 
-constexpr int kNobody = -1;
-
-/// One direction of one boundary. A validated plan sends micro-batch `i` as message `i`.
-struct Link {
-  std::vector<double> arrivals;  ///< of the messages sent so far
-  double free_at = 0;
-  int waiting_rank = kNobody;
+/// One direction of one boundary. A validated plan sends and receives micro-batch `i` as message `i`.
+struct Channel {
+  MessageCost cost;
+  bool is_local = false;               ///< both stages are on one rank
+  std::vector<Moment> arrivals = {};   ///< of the messages sent so far
+  std::optional<size_t> waiting = {};  ///< the receiver, when the next message is not sent yet
 };
 
+/// A rank, and when each of its parts is done with what it has been given.
 struct Rank {
   size_t position = 0;  ///< of the next action
-  double clock = 0;     ///< end of the last action
-  double busy = 0;      ///< seconds of computation
+  Moment start;         ///< of the next action, when it is in the queue
+  Moment clock;         ///< of the last action
+  Moment encoder;
+  Moment decoder;
+  Moment wire;
+  RankBusy busy;
 };
 
 class Simulator {
@@ -35,87 +41,111 @@ class Simulator {
         costs_(costs),
         keeps_(passes_of(plan) == Passes::forward_backward),
         ranks_(plan.ranks.size()),
-        links_(2 * static_cast<size_t>(plan.stages)),
         live_(static_cast<size_t>(plan.stages)) {
     result_.peak_live.resize(live_.size());
+    for (size_t boundary = 0; boundary + 1 < live_.size(); ++boundary) {
+      const bool is_local = plan.rank_of_stage[boundary] == plan.rank_of_stage[boundary + 1];
+      channels_.push_back({costs.activation[boundary], is_local});
+      channels_.push_back({costs.gradient[boundary], is_local});
+    }
   }
 
   Simulation run() {
-    for (size_t rank = 0; rank < ranks_.size(); ++rank) await(static_cast<int>(rank));
+    for (size_t rank = 0; rank < ranks_.size(); ++rank) await(rank);
     while (!ready_.empty()) {
-      const auto [time, rank] = ready_.top();
+      const size_t rank = ready_.top().second;
       ready_.pop();
-      perform(rank, time);
+      perform(rank);
       await(rank);
     }
     check_finished();
-    for (const Rank& rank : ranks_) result_.makespan = std::max(result_.makespan, rank.clock);
-    for (const Rank& rank : ranks_) {
-      result_.bubble_share.push_back(result_.makespan > 0 ? 1 - rank.busy / result_.makespan : 0);
-    }
+    sum_up();
     return std::move(result_);
   }
 
  private:
-  Link& link_of(const Action& action) {
-    const auto boundary = static_cast<size_t>(boundary_of(action));
-    return links_[2 * boundary + static_cast<size_t>(direction_of(action.op))];
+  Channel& channel_of(const Action& action) {
+    return channels_[2 * static_cast<size_t>(boundary_of(action)) +
+                     static_cast<size_t>(direction_of(action.op))];
   }
 
   /// Puts the rank's next action into the queue, or the rank on the waiting list of a message.
-  void await(int index) {
-    const Rank& rank = ranks_[static_cast<size_t>(index)];
-    const auto& actions = plan_.ranks[static_cast<size_t>(index)];
+  void await(size_t index) {
+    Rank& rank = ranks_[index];
+    const auto& actions = plan_.ranks[index];
     if (rank.position == actions.size()) return;
     const Action& action = actions[rank.position];
-    if (!is_receive(action.op)) {
-      ready_.emplace(rank.clock, index);
-      return;
+    rank.start = rank.clock;
+    if (is_receive(action.op)) {
+      Channel& channel = channel_of(action);
+      const auto message = static_cast<size_t>(action.micro_batch);
+      if (message >= channel.arrivals.size()) {
+        channel.waiting = index;
+        return;
+      }
+      rank.start = later(rank.clock, received(rank, channel, channel.arrivals[message]));
     }
-    Link& link = link_of(action);
-    const auto message = static_cast<size_t>(action.micro_batch);
-    if (message < link.arrivals.size()) {
-      ready_.emplace(std::max(rank.clock, link.arrivals[message]), index);
-    } else {
-      link.waiting_rank = index;
-    }
+    ready_.emplace(rank.start.time, index);
   }
 
-  void perform(int index, double time) {
-    Rank& rank = ranks_[static_cast<size_t>(index)];
-    const Action& action = plan_.ranks[static_cast<size_t>(index)][rank.position++];
-    const auto stage = static_cast<size_t>(action.stage);
-    rank.clock = time;
-    double end = time;
+  void perform(size_t index) {
+    Rank& rank = ranks_[index];
+    const Action& action = plan_.ranks[index][rank.position++];
+    rank.clock = rank.start;
+    double end = rank.start.time;
     if (action.op == Op::forward || action.op == Op::backward) {
-      const double seconds = action.op == Op::forward ? costs_.forward[stage] : costs_.backward[stage];
-      count_live(action.op, stage);
-      rank.busy += seconds;
-      end = rank.clock = time + seconds;
+      compute(action, rank);
+      end = rank.clock.time;
     } else if (is_send(action.op)) {
-      end = send(action, time);
+      end = send(channel_of(action), rank);
+    } else if (!has_codec_threads()) {
+      work(Work::codec, channel_of(action).cost.decode_seconds, rank.clock, rank.busy.decode);
+      end = rank.clock.time;
     }
-    result_.steps.push_back({action, index, time, end});
+    result_.steps.push_back({action, static_cast<int>(index), rank.start.time, end});
   }
 
-  /// When the message arrives.
-  double send(const Action& action, double time) {
-    const auto boundary = static_cast<size_t>(boundary_of(action));
-    const auto& seconds =
-        direction_of(action.op) == Direction::activation ? costs_.activation : costs_.gradient;
-    Link& link = link_of(action);
-    link.free_at = std::max(time, link.free_at) + seconds[boundary];
-    link.arrivals.push_back(link.free_at);
-    if (link.waiting_rank != kNobody) await(std::exchange(link.waiting_rank, kNobody));
-    return link.free_at;
+  bool has_codec_threads() const { return costs_.codec_place == CodecPlace::own_threads; }
+
+  /// Lets a part of a rank work from `at`, which becomes the end.
+  void work(Work what, double seconds, Moment& at, double& busy) {
+    at = log_.perform(what, at, seconds);
+    busy += seconds;
   }
 
-  void count_live(Op op, size_t stage) {
-    if (op == Op::forward) {
+  void compute(const Action& action, Rank& rank) {
+    const auto stage = static_cast<size_t>(action.stage);
+    work(Work::compute, action.op == Op::forward ? costs_.forward[stage] : costs_.backward[stage], rank.clock,
+         rank.busy.compute);
+    if (action.op == Op::forward) {
       result_.peak_live[stage] = std::max(result_.peak_live[stage], ++live_[stage]);
       if (keeps_) return;
     }
     --live_[stage];
+  }
+
+  /// When the message arrives.
+  double send(Channel& channel, Rank& rank) {
+    rank.encoder = has_codec_threads() ? later(rank.encoder, rank.clock) : rank.clock;
+    work(Work::codec, channel.cost.encode_seconds, rank.encoder, rank.busy.encode);
+    if (!has_codec_threads()) rank.clock = rank.encoder;
+    Moment arrival = rank.encoder;
+    if (!channel.is_local) {
+      rank.wire = later(rank.wire, rank.encoder);
+      work(Work::wire, channel.cost.bytes / costs_.link.bytes_per_second, rank.wire, rank.busy.wire);
+      arrival = log_.perform(Work::latency, rank.wire, costs_.link.latency_seconds);
+    }
+    channel.arrivals.push_back(arrival);
+    if (channel.waiting) await(*std::exchange(channel.waiting, std::nullopt));
+    return arrival.time;
+  }
+
+  /// When the message that the rank waits for is ready for its computing thread.
+  Moment received(Rank& rank, const Channel& channel, const Moment& arrival) {
+    if (!has_codec_threads()) return arrival;
+    rank.decoder = later(rank.decoder, arrival);
+    work(Work::codec, channel.cost.decode_seconds, rank.decoder, rank.busy.decode);
+    return rank.decoder;
   }
 
   void check_finished() const {
@@ -130,39 +160,72 @@ class Simulator {
     if (!waits.empty()) throw InputError("plan runs into a deadlock: {}", waits);
   }
 
+  void sum_up() {
+    Moment end;
+    double busiest = 0;
+    for (const Rank& rank : ranks_) {
+      end = later(end, rank.clock);
+      busiest = std::max(busiest, rank.busy.compute);
+    }
+    result_.makespan = end.time;
+    result_.shares = log_.shares_until(end, busiest);
+    for (const Rank& rank : ranks_) {
+      result_.busy.push_back(rank.busy);
+      result_.bubble_share.push_back(end.time > 0 ? 1 - rank.busy.compute / end.time : 0);
+    }
+  }
+
   const Plan& plan_;
   const CostModel& costs_;
   bool keeps_;  ///< whether a forward's micro-batch stays alive until its backward
   std::vector<Rank> ranks_;
-  std::vector<Link> links_;
+  std::vector<Channel> channels_;  ///< of each boundary, activations and then gradients
   std::vector<int> live_;
   /// Time and rank of the next action of every rank that is not waiting; the earliest on top.
-  std::priority_queue<std::pair<double, int>, std::vector<std::pair<double, int>>, std::greater<>> ready_;
+  std::priority_queue<std::pair<double, size_t>, std::vector<std::pair<double, size_t>>, std::greater<>> ready_;
+  WorkLog log_;
   Simulation result_;
 };
 
+void check_count(const char* name, size_t found, size_t expected) {
+  if (found != expected)
+    throw InputError("cost model has {} entries for {}, expected {}", found, name, expected);
+}
+
+void check_numbers(const char* name, std::initializer_list<double> values) {
+  if (!std::ranges::all_of(values, [](double value) { return std::isfinite(value) && value >= 0; })) {
+    throw InputError("cost model has a negative or infinite entry for {}", name);
+  }
+}
+
 void check_costs(const Plan& plan, const CostModel& costs) {
   const auto stages = static_cast<size_t>(plan.stages);
-  for (const auto& [name, seconds, count] : {std::tuple{"forward", &costs.forward, stages},
-                                             {"backward", &costs.backward, stages},
-                                             {"activation", &costs.activation, stages - 1},
-                                             {"gradient", &costs.gradient, stages - 1}}) {
-    if (seconds->size() != count) {
-      throw InputError("cost model has {} entries for {}, expected {}", seconds->size(), name, count);
+  for (const auto& [name, seconds] : {std::pair{"forward", &costs.forward}, {"backward", &costs.backward}}) {
+    check_count(name, seconds->size(), stages);
+    for (const double value : *seconds) check_numbers(name, {value});
+  }
+  for (const auto& [name, messages] :
+       {std::pair{"activation", &costs.activation}, {"gradient", &costs.gradient}}) {
+    check_count(name, messages->size(), stages - 1);
+    for (const auto& message : *messages) {
+      check_numbers(name, {message.bytes, message.encode_seconds, message.decode_seconds});
     }
-    if (!std::ranges::all_of(*seconds, [](double value) { return value >= 0; })) {
-      throw InputError("cost model has a negative entry for {}", name);
-    }
+  }
+  check_numbers("latency", {costs.link.latency_seconds});
+  if (!(costs.link.bytes_per_second > 0)) {
+    throw InputError("cost model has a link of {} bytes a second", costs.link.bytes_per_second);
   }
 }
 
 }  // namespace
 
-CostModel CostModel::uniform(int stages, double forward, double backward, double message) {
+CostModel CostModel::uniform(int stages, double forward, double backward, const MessageCost& message) {
   STRAIT_CHECK(stages >= 1, "a cost model for {} stages", stages);
   const auto count = static_cast<size_t>(stages);
-  return {std::vector<double>(count, forward), std::vector<double>(count, backward),
-          std::vector<double>(count - 1, message), std::vector<double>(count - 1, message)};
+  return {.forward = std::vector<double>(count, forward),
+          .backward = std::vector<double>(count, backward),
+          .activation = std::vector<MessageCost>(count - 1, message),
+          .gradient = std::vector<MessageCost>(count - 1, message)};
 }
 
 Simulation simulate(const Plan& plan, const CostModel& costs) {
@@ -172,7 +235,7 @@ Simulation simulate(const Plan& plan, const CostModel& costs) {
 }
 
 Simulation simulate(const Plan& plan) {
-  return simulate(plan, CostModel::uniform(std::clamp(plan.stages, 1, kMaxStages), 1, 2, 0));
+  return simulate(plan, CostModel::uniform(std::clamp(plan.stages, 1, kMaxStages), 1, 2));
 }
 
 }  // namespace strait

@@ -1,23 +1,43 @@
 #pragma once
 
+#include <limits>
 #include <vector>
 
+#include "strait/pipeline/critical_path.h"
 #include "strait/pipeline/plan.h"
 
 namespace strait {
 
-/// Seconds that the parts of a plan take.
+/// What one message costs.
+struct MessageCost {
+  double bytes = 0;
+  double encode_seconds = 0;
+  double decode_seconds = 0;
+};
+
+/// The network that joins the ranks.
+struct LinkRate {
+  double bytes_per_second = std::numeric_limits<double>::infinity();  ///< that a rank can send, to all others
+  double latency_seconds = 0;                                         ///< of every message
+};
+
+/// Who encodes and decodes on a rank.
+enum class CodecPlace {
+  own_threads,     ///< one thread that encodes and one that decodes, beside the computation
+  compute_thread,  ///< the thread that computes, at the send or the receive
+};
+
+/// What the parts of a plan cost.
 struct CostModel {
-  std::vector<double> forward;   ///< of a stage
-  std::vector<double> backward;  ///< of a stage
+  std::vector<double> forward;          ///< seconds, of a stage
+  std::vector<double> backward;         ///< seconds, of a stage
+  std::vector<MessageCost> activation;  ///< of a boundary
+  std::vector<MessageCost> gradient;    ///< of a boundary
+  LinkRate link = {};
+  CodecPlace codec_place = CodecPlace::own_threads;
 
-  // Of a message over a boundary, latency included. Each boundary and direction is a link of its own that
-  // carries one message at a time.
-  std::vector<double> activation;
-  std::vector<double> gradient;
-
-  /// The same for every stage and every boundary.
-  static CostModel uniform(int stages, double forward, double backward, double message);
+  /// The same for every stage, and for every boundary in both directions.
+  static CostModel uniform(int stages, double forward, double backward, const MessageCost& message = {});
 };
 
 /// One action as it ran.
@@ -25,25 +45,46 @@ struct Step {
   Action action;
   int rank = 0;
   double start = 0;  ///< of a receive: when the message is there and the rank has come to it
-  double end = 0;    ///< of a send: when the message arrives, though the rank goes on at `start`
+  double end = 0;    ///< of a send: when the message arrives, though the rank goes on before
+};
+
+/// Seconds in which the parts of a rank work.
+struct RankBusy {
+  double compute = 0;
+  double encode = 0;
+  double decode = 0;
+  double wire = 0;  ///< what the rank sends
 };
 
 struct Simulation {
   std::vector<Step> steps;           ///< by start; a total order in which one process can run the plan
   std::vector<int> peak_live;        ///< per stage: micro-batches between forward and backward at one time
   double makespan = 0;               ///< seconds until the last rank is done
+  std::vector<RankBusy> busy;        ///< per rank
   std::vector<double> bubble_share;  ///< per rank: the part of the makespan in which it does not compute
+  TimeShares shares;                 ///< what the makespan is made of
 };
 
-/// Runs a lowered plan without computing anything. A rank does one thing at a time, sends take none of its
-/// time, receives wait. Not modelled: sharing of a wire by several links, and slowdown of a computation by
-/// a message beside it.
+/// Runs a lowered plan without computing anything. A rank has
+/// - a thread that goes through its actions in order: sends take none of its time, receives wait for the
+///   decoded message;
+/// - with CodecPlace::own_threads a thread that encodes messages in the order in which they are sent, and one
+///   that decodes them in the order in which the plan receives them, however they arrive. With compute_thread,
+///   encoding is part of the send and decoding of the receive;
+/// - a wire that sends one message at a time, in the order in which they were encoded, to whatever rank;
+///   a message arrives a latency after its last byte was sent.
 ///
-/// Throws what validate() throws, InputError on a deadlock (the message lists what each rank waits for),
-/// and InputError when the cost model has the wrong number of entries or a negative one.
+/// A message between two stages of one rank is encoded and decoded, and crosses no wire. Nothing that becomes
+/// faster makes the step slower. Not modelled: a limit to what a rank receives (in a steady pipeline a rank
+/// receives about what it sends), buffers that are full, and slowdown of a computation by what goes on beside
+/// it.
+///
+/// Takes time in proportion to the actions, times the logarithm of the ranks. Throws what validate() throws,
+/// InputError on a deadlock (the message lists what each rank waits for), and InputError when the cost model
+/// has the wrong number of entries or one that cannot be.
 Simulation simulate(const Plan& plan, const CostModel& costs);
 
-/// With a backward twice as long as a forward and messages that take no time.
+/// With a backward twice as long as a forward and messages that cost nothing.
 Simulation simulate(const Plan& plan);
 
 }  // namespace strait

@@ -50,8 +50,10 @@ struct PartFile {
 /// The tensors of a file that a listing names, wherever among the parts they are.
 class StateLoader : public StateVisitor {
  public:
+  /// `ends_may_be_one`: a name that is not there stands for its twin, see Checkpoint::load_links().
   StateLoader(const std::vector<std::filesystem::path>& parts, const std::vector<CheckpointRecord>& records,
-              const char* file) {
+              const char* file, bool ends_may_be_one = false)
+      : ends_may_be_one_(ends_may_be_one) {
     for (size_t i = 0; i < parts.size(); ++i) {
       files_.push_back({SafetensorsReader(parts[i] / file), records[i].checksums_of(file)});
       for (const auto& [name, sum] : files_.back().checksums) {
@@ -63,7 +65,7 @@ class StateLoader : public StateVisitor {
   }
 
   void tensor(std::string_view name, at::Tensor& value) override {
-    if (!load(name, value)) load(twin_of(name), value);
+    if (!load(name, value) && ends_may_be_one_) load(twin_of(name), value);
   }
 
   bool is_empty() const {
@@ -84,16 +86,6 @@ class StateLoader : public StateVisitor {
   }
 
  private:
-  /// The name under which the other end of a channel keeps the same; its own for what is no end's state.
-  static std::string twin_of(std::string_view name) {
-    std::string twin(name);
-    for (const auto& [end, other] : {std::pair{".sender.", ".receiver."}, {".receiver.", ".sender."}}) {
-      const size_t place = twin.find(end);
-      if (place != std::string::npos) return twin.replace(place, std::string_view(end).size(), other);
-    }
-    return twin;
-  }
-
   bool load(std::string_view name, at::Tensor& value) {
     for (const auto& [reader, checksums] : files_) {
       const TensorEntry* entry = reader.find(name);
@@ -106,6 +98,7 @@ class StateLoader : public StateVisitor {
     return false;
   }
 
+  bool ends_may_be_one_;
   std::vector<PartFile> files_;
   std::set<std::string> read_;
 };
@@ -193,7 +186,7 @@ void Checkpoint::load_optimizer(torch::optim::Optimizer& optimizer, const Model&
 }
 
 void Checkpoint::load_links(std::vector<Boundary>& boundaries, bool exactly) const {
-  StateLoader loader(parts_, records_, kLinksFile);
+  StateLoader loader(parts_, records_, kLinksFile, !exactly);
   if (loader.is_empty()) return;
   for (auto& boundary : boundaries) {
     const size_t before = loader.count();

@@ -1,6 +1,10 @@
 #include "strait/train/contribution.h"
 
+#include <xxhash.h>
+
 #include <nlohmann/json.hpp>
+
+#include "strait/base/error.h"
 
 namespace strait {
 namespace {
@@ -21,6 +25,7 @@ std::string to_text(const Contribution& mine) {
               {"on", sums_json(mine.on)},
               {"boundaries", to_json(mine.boundaries)},
               {"stages", stages},
+              {"feedback_state", mine.feedback_state},
               {"seconds", mine.seconds},
               {"data_wait_seconds", mine.data_wait_seconds},
               {"measured_seconds", mine.measured_seconds}}
@@ -34,6 +39,7 @@ Contribution contribution_in(const std::string& text) {
                     .on = sums_in(from.at("on")),
                     .boundaries = boundary_traffic_of(from.at("boundaries")),
                     .stages = {},
+                    .feedback_state = from.at("feedback_state"),
                     .seconds = from.at("seconds"),
                     .data_wait_seconds = from.at("data_wait_seconds"),
                     .measured_seconds = from.at("measured_seconds")};
@@ -43,7 +49,32 @@ Contribution contribution_in(const std::string& text) {
   return part;
 }
 
+class StateHasher : public StateVisitor {
+ public:
+  void tensor(std::string_view name, at::Tensor& value) override {
+    if (!value.defined()) return;
+    const at::Tensor dense = value.contiguous();
+    sums.emplace(name, XXH3_64bits(dense.data_ptr(), dense.nbytes()));
+  }
+  std::map<std::string, uint64_t> sums;
+};
+
 }  // namespace
+
+std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundaries) {
+  StateHasher hasher;
+  for (Boundary& boundary : boundaries) boundary.visit_state(hasher);
+  return std::move(hasher.sums);
+}
+
+void check_ends_agree(const std::map<std::string, uint64_t>& feedback_state) {
+  for (const auto& [name, sum] : feedback_state) {
+    const auto other = feedback_state.find(twin_of(name));
+    if (other != feedback_state.end() && other->second != sum) {
+      throw Error("boundary state {}: the two ends do not keep the same any more", name);
+    }
+  }
+}
 
 Contribution gather(Group& group, const Contribution& mine) {
   if (group.size() == 1) return mine;
@@ -56,6 +87,7 @@ Contribution gather(Group& group, const Contribution& mine) {
     all.on += part.on;
     add_traffic(all.boundaries, part.boundaries);
     all.stages.merge(part.stages);
+    all.feedback_state.merge(part.feedback_state);
   }
   return all;
 }

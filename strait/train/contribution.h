@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "strait/pipeline/executor.h"
@@ -16,6 +18,7 @@ struct Contribution {
   StepResult on;   ///< and with it
   std::vector<BoundaryTraffic> boundaries;
   std::map<int, StageTimes> stages;  ///< by number
+  std::map<std::string, uint64_t> feedback_state;  ///< XXH3 of what the ends of the links keep, by name
   double seconds = 0;                ///< of training in this process
   double data_wait_seconds = 0;
   double measured_seconds = 0;  ///< the part of `seconds` that `stages` is of
@@ -24,6 +27,13 @@ struct Contribution {
 /// The contributions of all processes, added up; times that they all spend count as the first process measured
 /// them. The same on every process.
 Contribution gather(Group& group, const Contribution& mine);
+
+/// The checksums of the state that the links keep in this process.
+std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundaries);
+
+/// Throws Error that names the boundary when the two ends of a link, by now in different processes, do not keep the
+/// same where they should.
+void check_ends_agree(const std::map<std::string, uint64_t>& feedback_state);
 
 /// The share of `ranks` processes' time in which no stage computes.
 double bubble_share(const Contribution& all, int ranks);

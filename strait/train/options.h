@@ -39,6 +39,7 @@ struct TrainOptions {
   int epochs = 100;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
+  double clip_norm = 0;         ///< largest 2-norm of the whole network's gradient; 0 = any
   std::string device = "auto";  ///< auto | cpu | cuda
   int threads = 0;              ///< 0 = all cores, shared between local stages
 

@@ -20,20 +20,21 @@ StepInput step_input(Batch& batch, uint64_t step, at::Device device) {
   return input;
 }
 
-/// The stages, one after another, of one rank each.
+/// The rank of each stage, as in the plans: one after another, and round again.
 std::vector<int> place_stages(size_t stages, const Group& group) {
-  std::vector<int> ranks(stages, 0);
-  if (group.size() > 1) std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<int> ranks;
+  for (size_t i = 0; i < stages; ++i) ranks.push_back(static_cast<int>(i) % group.size());
   return ranks;
 }
 
+/// The layers of the stages of one rank.
 Model layers_of(const Model& model, const std::vector<LayerRange>& stages, const std::vector<int>& rank_of_stage,
                 int rank) {
   Model own{{}, model.sample_shape};
   for (size_t i = 0; i < stages.size(); ++i) {
     if (rank_of_stage[i] != rank) continue;
-    own.layers.insert(own.layers.end(), model.layers.begin() + static_cast<ptrdiff_t>(stages[i].begin),
-                      model.layers.begin() + static_cast<ptrdiff_t>(stages[i].end));
+    const Model stage = model.part(stages[i]);
+    own.layers.insert(own.layers.end(), stage.layers.begin(), stage.layers.end());
   }
   return own;
 }
@@ -55,10 +56,11 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
       rank_of_stage_(place_stages(stages_.size(), *group_)),
       own_(layers_of(model_, stages_, rank_of_stage_, group_->rank())),
       executor_(make_executor()),
+      gradients_(model_, stages_, rank_of_stage_, *group_),
       optimizer_(make_optimizer(options_.train.optimizer, own_.parameters())) {}
 
 Executor Trainer::make_executor() {
-  check_stage_count(static_cast<int>(stages_.size()), group_->size());
+  check_process_count(static_cast<int>(stages_.size()), options_.pipeline.stages_per_rank, group_->size());
   model_.to(device_);
   const int rank = group_->rank();
   Executor::Setup setup;
@@ -175,7 +177,9 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   const Stopwatch watch;
   evaluate_passes(data.test, observer, position_.epoch, mine);
   if (stopped_) return false;
-  EpochMetrics metrics = epoch_metrics(gather(*group_, mine));
+  const Contribution all = gather(*group_, mine);
+  check_ends_agree(all.feedback_state);
+  EpochMetrics metrics = epoch_metrics(all);
   metrics.evaluation_seconds = watch.seconds();
   observer.on_epoch(metrics);
   const Position ended = std::exchange(position_, {});
@@ -203,6 +207,8 @@ bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObser
     input.stops = observer.should_stop();
     const StepResult result = executor_.train(input, compressed);
     position_.sums += result;
+    gradients_.sum_ties();
+    if (options_.train.clip_norm > 0) gradients_.clip(options_.train.clip_norm);
     optimizer_->step();
     ++position_.step;
     ++position_.batches;
@@ -227,9 +233,11 @@ Contribution Trainer::contribution() {
                     .on = {},
                     .boundaries = position_.traffic,
                     .stages = executor_.take_times(),
+                    .feedback_state = {},
                     .seconds = position_.seconds,
                     .data_wait_seconds = position_.data_wait_seconds,
                     .measured_seconds = std::exchange(measured_seconds_, 0)};
+  if (!is_alone()) mine.feedback_state = feedback_state_of(executor_.boundaries());
   for (auto& boundary : executor_.boundaries()) {
     BoundaryTraffic& traffic = *std::ranges::find(mine.boundaries, boundary.name, &BoundaryTraffic::name);
     if (boundary.activation_sender) traffic.activation_diagnostics = boundary.activation_sender->take_diagnostics();
@@ -311,7 +319,7 @@ const Model& Trainer::collect_model() {
   for (size_t i = 0; i < stages_.size(); ++i) {
     const int owner = rank_of_stage_[i];
     if (owner == 0 || (owner != group_->rank() && group_->rank() != 0)) continue;
-    for (const auto& [name, value] : layers_of(model_, {stages_[i]}, {owner}, owner).state()) {
+    for (const auto& [name, value] : model_.part(stages_[i]).state()) {
       const std::string what = "weights of " + name;
       at::Tensor here = value.detach().to(at::kCPU).contiguous();
       if (group_->rank() == owner) {

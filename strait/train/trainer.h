@@ -14,6 +14,7 @@
 #include "strait/train/checkpoint.h"
 #include "strait/train/checkpoint_folder.h"
 #include "strait/train/contribution.h"
+#include "strait/train/gradients.h"
 #include "strait/train/metrics.h"
 #include "strait/train/model_file.h"
 #include "strait/train/options.h"
@@ -121,6 +122,7 @@ class Trainer {
   Model own_;  ///< the layers of this process's stages
   std::unique_ptr<Transport> transport_;
   Executor executor_;
+  Gradients gradients_;
   bool stopped_ = false;  ///< the last pass ended before its data did
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
   Position position_;

@@ -156,7 +156,8 @@ TEST_F(Distributed, TheLauncherRefusesWhatIsNoTraining) {
       {{"-n", "4"}, "strait: command is required\n"},
       {{"-n", "0", "--", "train", config_}, "strait: --processes: Value 0 not in range 1 to 1024\n"},
       {{"-n", "3", "--", "train", config_},
-       "(\\[[012]\\] strait: WORLD_SIZE: expected 4 processes, one for each stage that model.cuts makes, or 1; "
+       "(\\[[012]\\] strait: WORLD_SIZE: expected 4 processes, one for each of the 4 stages that model.cuts "
+       "makes, or 1; "
        "found 3\n)+"}};
   for (const auto& [words, error] : cases) {
     std::vector<std::string> all = {"launch"};

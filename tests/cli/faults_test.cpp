@@ -88,9 +88,9 @@ TEST_F(Faults, AnotherWorldSizeIsRefused) {
   all.start(3, flags, {"WORLD_SIZE=5"});
   const auto results = all.wait(kLimit);
   EXPECT_EQ(results.at(3).status, 2);
-  EXPECT_EQ(
-      results.at(3).err,
-      "strait: WORLD_SIZE: expected 4 processes, one for each stage that model.cuts makes, or 1; found 5\n");
+  EXPECT_EQ(results.at(3).err,
+            "strait: WORLD_SIZE: expected 4 processes, one for each of the 4 stages that model.cuts makes, or "
+            "1; found 5\n");
   for (const int rank : {0, 1, 2}) {
     EXPECT_EQ(results.at(rank).status, 1);
     EXPECT_THAT(results.at(rank).err, HasSubstr("of 4 ranks these did not come within 3 s: 3\n"));

@@ -110,8 +110,16 @@ INSTANTIATE_TEST_SUITE_P(
             "train.schedule.kind = \"cosin\"",
             "a.toml:1: train.schedule.kind: expected one of: cosine, constant; found \"cosin\" (did you mean "
             "\"cosine\"?)"},
+        BadText{"pipeline.stages_per_rank = 0",
+                "a.toml:1: pipeline.stages_per_rank: expected an integer >= 1, found 0"},
+        BadText{"pipeline.stages_per_rank = 2",
+                "a.toml:1: pipeline.stages_per_rank: expected 1 with schedule \"1f1b\", which has one stage a "
+                "rank, found 2; several are for schedule \"interleaved\""},
+        BadText{"[pipeline]\nschedule = \"interleaved\"\nstages_per_rank = 3",
+                "a.toml:3: pipeline.stages_per_rank: expected a number that divides the 4 stages, found 3"},
         BadText{"pipeline.schedule = \"1F1B\"",
-                "a.toml:1: pipeline.schedule: expected one of: gpipe, 1f1b; found \"1F1B\" (did you mean "
+                "a.toml:1: pipeline.schedule: expected one of: gpipe, 1f1b, interleaved; found \"1F1B\" (did "
+                "you mean "
                 "\"1f1b\"?)"},
         BadText{"compression.evaluation = \"\"",
                 "a.toml:1: compression.evaluation: expected one of: plain, frozen; found \"\""},

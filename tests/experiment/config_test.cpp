@@ -31,12 +31,14 @@ batch_size = 50
 epochs = 7
 optimizer = { kind = "sgd", lr = 0.1, momentum = 0.8, weight_decay = 1e-4 }
 schedule  = { kind = "constant", t_max = 14 }
+clip_norm = 0.5
 device = "cpu"
 threads = 2
 
 [pipeline]
-schedule = "gpipe"
+schedule = "interleaved"
 micro_batches = 5
+stages_per_rank = 3
 
 [compression]
 activations = { codec = "quant:4", feedback = "none" }
@@ -62,8 +64,8 @@ Config manual() {
   config.seed = 3;
   config.model = {"resnet18", 32, {"layer1", "layer3"}};
   config.data = {"shapes", "elsewhere", 10000, 500, 50};
-  config.train = {7, {"sgd", 0.1, 0.8, 1e-4}, {"constant", 14}, "cpu", 2};
-  config.pipeline = {"gpipe", 5};
+  config.train = {7, {"sgd", 0.1, 0.8, 1e-4}, {"constant", 14}, 0.5, "cpu", 2};
+  config.pipeline = {.schedule = "interleaved", .micro_batches = 5, .stages_per_rank = 3};
   config.compression.activations.codec = "quant:4";
   config.compression.gradients.codec = "quant:8";
   config.compression.store = {"file", "bf16", "/tmp"};
@@ -132,12 +134,15 @@ batch_size = 50
 epochs = 7
 optimizer = { kind = "sgd", lr = 0.1, momentum = 0.8, weight_decay = 0.0001 }
 schedule = { kind = "constant", t_max = 14 }
+clip_norm = 0.5
 device = "cpu"
 threads = 2
 
 [pipeline]
-schedule = "gpipe"
+schedule = "interleaved"
 micro_batches = 5
+stages_per_rank = 3
+timeout = "60s"
 
 [compression]
 activations = { codec = "quant:4", feedback = "none" }
@@ -168,6 +173,7 @@ TEST(Config, ResolvedTextReadsBackAsTheSame) {
   odd.train.optimizer.momentum = 0.1 + 0.2;
   odd.train.optimizer.weight_decay = 1e22;
   odd.model.cuts = {};
+  odd.pipeline.stages_per_rank = 1;
   for (const auto& config : {Config{}, manual(), odd}) {
     const auto text = to_toml(config);
     EXPECT_EQ(parse_config(text, "resolved.toml"), config) << text;

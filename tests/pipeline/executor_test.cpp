@@ -201,14 +201,16 @@ TEST(Executor, MicroBatchesGiveTheGradientOfTheWholeBatch) {
 TEST(Executor, SchedulesAgreeBitForBit) {
   for (const int micro_batches : {1, 2, 4}) {
     std::vector<std::vector<at::Tensor>> gradients;
-    for (const char* schedule : {"gpipe", "1f1b"}) {
+    for (const char* schedule : {"gpipe", "1f1b", "interleaved"}) {
       Fixture split;
-      Executor executor =
-          split.executor({schedule, micro_batches}, compression("quant:4,scope=sample", "topk:0.5"), 12);
+      PipelineOptions options{.schedule = schedule, .micro_batches = micro_batches};
+      if (options.schedule == "interleaved") options.stages_per_rank = 2;
+      Executor executor = split.executor(options, compression("quant:4,scope=sample", "topk:0.5"), 12);
       for (uint64_t step = 0; step < 3; ++step) executor.train(Fixture::batch(12, step), true);
       gradients.push_back(split.network.gradients());
     }
     expect_equal(gradients[0], gradients[1]);
+    expect_equal(gradients[0], gradients[2]);
   }
 }
 

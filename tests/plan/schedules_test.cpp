@@ -51,12 +51,16 @@ TEST(Schedules, EqualTheGoldenFiles) {
   }
   EXPECT_EQ(to_text(one_process(lower(one_f_one_b(2, 3)))),
             test::read_file(folder + "1f1b_2x3_one_process.txt"));
+  for (const auto& [stages, micro_batches] : {Size{4, 4}, {4, 3}, {8, 8}}) {
+    EXPECT_EQ(to_text(lower(interleaved({stages, micro_batches, 2}))),
+              test::read_file(fmt::format("{}interleaved_{}x{}_2_a_rank.txt", folder, stages, micro_batches)));
+  }
 }
 
 TEST(Schedules, AllAreValidAndFreeOfDeadlock) {
   for (const auto& [stages, micro_batches] : small_sizes()) {
     for (const auto& name : schedule_names()) {
-      const Plan plan = lower(make_schedule(name, stages, micro_batches));
+      const Plan plan = lower(make_schedule(name, {stages, micro_batches}));
       EXPECT_NO_THROW(validate(plan, Passes::forward_backward));
       EXPECT_NO_THROW(simulate(plan));
     }
@@ -93,27 +97,87 @@ TEST(Schedules, BubbleAsInTheTextbook) {
   for (const auto& [stages, micro_batches] : small_sizes()) {
     const double bubble = (stages - 1.0) / (micro_batches + stages - 1.0);
     for (const auto& name : schedule_names()) {
-      const Plan plan = lower(make_schedule(name, stages, micro_batches));
-      const auto result = simulate(plan, CostModel::uniform(stages, 1, 2, 0));
+      const Plan plan = lower(make_schedule(name, {stages, micro_batches}));
+      const auto result = simulate(plan, CostModel::uniform(stages, 1, 2));
       EXPECT_DOUBLE_EQ(result.makespan, 3 * (micro_batches + stages - 1.0)) << name;
       EXPECT_THAT(result.bubble_share, Each(::testing::DoubleNear(bubble, 1e-12))) << name;
     }
   }
 }
 
+std::vector<ScheduleSize> interleaved_sizes() {
+  std::vector<ScheduleSize> sizes;
+  for (int ranks = 1; ranks <= 8; ++ranks) {
+    for (int chunks = 1; chunks <= 4; ++chunks) {
+      for (int micro_batches = 1; micro_batches <= 16; ++micro_batches) {
+        sizes.push_back({ranks * chunks, micro_batches, chunks});
+      }
+    }
+  }
+  return sizes;
+}
+
+TEST(Interleaved, IsValidAndFreeOfDeadlockForAnyNumberOfMicroBatches) {
+  for (const auto& size : interleaved_sizes()) {
+    const Plan plan = lower(interleaved(size));
+    const int ranks = size.stages / size.stages_per_rank;
+    ASSERT_EQ(plan.ranks.size(), static_cast<size_t>(ranks));
+    for (int stage = 0; stage < size.stages; ++stage) {
+      EXPECT_EQ(plan.rank_of_stage[static_cast<size_t>(stage)], stage % ranks);
+    }
+    EXPECT_NO_THROW(validate(plan, Passes::forward_backward));
+    EXPECT_NO_THROW(simulate(plan)) << size.stages << " " << size.micro_batches << " " << size.stages_per_rank;
+  }
+}
+
+TEST(Interleaved, DividesTheBubbleByTheStagesOfARank) {
+  for (const auto& size : interleaved_sizes()) {
+    const auto& [stages, micro_batches, chunks] = size;
+    const int ranks = stages / chunks;
+    const auto whole =
+        simulate(lower(one_f_one_b(ranks, micro_batches)), CostModel::uniform(ranks, chunks, 2 * chunks));
+    const auto parts = simulate(lower(interleaved(size)));
+    EXPECT_LE(parts.makespan, whole.makespan) << stages << " " << micro_batches << " " << chunks;
+    if (micro_batches % ranks != 0) continue;
+    EXPECT_DOUBLE_EQ(parts.makespan, 3.0 * chunks * micro_batches + 3.0 * (ranks - 1));
+    EXPECT_NEAR(parts.shares.bubble * chunks, whole.shares.bubble, 1e-9);
+  }
+}
+
+TEST(Interleaved, OneStageARankIs1F1B) { EXPECT_EQ(interleaved({4, 6, 1}), one_f_one_b(4, 6)); }
+
+TEST(Interleaved, OneProcessKeepsTheOrderOfEveryStage) {
+  const Plan plan = lower(interleaved({6, 5, 2}));
+  const Plan merged = one_process(plan);
+  EXPECT_NO_THROW(validate(merged, Passes::forward_backward));
+  for (int stage = 0; stage < 6; ++stage) EXPECT_EQ(of_stage(merged, stage), of_stage(plan, stage));
+}
+
+std::string refusal(std::string_view name, const ScheduleSize& size) {
+  try {
+    make_schedule(name, size);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Interleaved, SizesThatDoNotFitAreRefused) {
+  EXPECT_THAT(refusal("interleaved", {5, 2, 2}),
+              HasSubstr("expected a number that divides the 5 stages, found 2"));
+  EXPECT_THAT(refusal("interleaved", {4, 2, 0}), HasSubstr("found 0"));
+  EXPECT_THAT(refusal("gpipe", {4, 2, 2}), HasSubstr("expected 1 with schedule \"gpipe\""));
+  EXPECT_THAT(refusal("1f1b", {4, 2, 2}), HasSubstr("several are for schedule \"interleaved\""));
+}
+
 TEST(Schedules, WrongNamesAndSizesAreRefused) {
-  EXPECT_THAT(schedule_names(), ElementsAre("gpipe", "1f1b"));
+  EXPECT_THAT(schedule_names(), ElementsAre("gpipe", "1f1b", "interleaved"));
   EXPECT_THROW(gpipe(0, 1), InputError);
   EXPECT_THROW(one_f_one_b(1, 0), InputError);
   EXPECT_THROW(forward_only(-1, 1), InputError);
   EXPECT_THROW(gpipe(kMaxStages + 1, 1), InputError);
   EXPECT_THROW(lower(lower(gpipe(2, 1))), InternalError);
-  try {
-    make_schedule("gpip", 2, 2);
-    FAIL() << "accepted";
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("did you mean \"gpipe\"?"));
-  }
+  EXPECT_THAT(refusal("gpip", {2, 2}), HasSubstr("did you mean \"gpipe\"?"));
 }
 
 }  // namespace

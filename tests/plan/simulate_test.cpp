@@ -19,7 +19,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // One micro-batch over two stages: 0 computes 1 s, sends 10 s, 1 computes 2 + 3 s, sends 20 s, 0 computes 4 s.
-const CostModel kUnequal{.forward = {1, 2}, .backward = {4, 3}, .activation = {10}, .gradient = {20}};
+// A byte takes a second.
+const CostModel kUnequal{.forward = {1, 2},
+                         .backward = {4, 3},
+                         .activation = {{.bytes = 10}},
+                         .gradient = {{.bytes = 20}},
+                         .link = {.bytes_per_second = 1}};
 
 TEST(Simulate, TimesOfOneMicroBatch) {
   const auto result = simulate(lower(gpipe(2, 1)), kUnequal);
@@ -34,7 +39,7 @@ TEST(Simulate, TimesOfOneMicroBatch) {
   EXPECT_THAT(result.bubble_share, ElementsAre(DoubleEq(35.0 / 40), DoubleEq(35.0 / 40)));
 }
 
-TEST(Simulate, ALinkCarriesOneMessageAtATimeAndSendsDoNotBlock) {
+TEST(Simulate, AWireCarriesOneMessageAtATimeAndSendsDoNotBlock) {
   // Forwards end at 1, 2, 3; their messages arrive at 11, 21, 31; the last forward ends at 33.
   const auto result = simulate(lower(forward_only(2, 3)), kUnequal);
   EXPECT_EQ(result.makespan, 33);
@@ -42,7 +47,8 @@ TEST(Simulate, ALinkCarriesOneMessageAtATimeAndSendsDoNotBlock) {
 }
 
 TEST(Simulate, TheTwoDirectionsOfABoundaryDoNotDelayEachOther) {
-  const CostModel costs{.forward = {1, 1}, .backward = {1, 1}, .activation = {100}, .gradient = {100}};
+  auto costs = CostModel::uniform(2, 1, 1, {.bytes = 100});
+  costs.link.bytes_per_second = 1;
   // Gradient 0 leaves at 103 while activation 1 (101 to 201) is under way; it arrives at 203.
   const auto result = simulate(lower(one_f_one_b(2, 2)), costs);
   EXPECT_EQ(result.makespan, 304);
@@ -82,16 +88,31 @@ TEST(Simulate, ADeadlockListsWhoWaitsForWhat) {
 TEST(Simulate, ACostModelThatDoesNotFitIsRefused) {
   const Plan plan = lower(gpipe(3, 2));
   EXPECT_THROW(simulate(plan, kUnequal), InputError);
-  auto costs = CostModel::uniform(3, 1, 1, 1);
-  EXPECT_NO_THROW(simulate(plan, costs));
-  costs.gradient[1] = -1;
-  EXPECT_THROW(simulate(plan, costs), InputError);
-  costs.gradient[1] = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THROW(simulate(plan, costs), InputError);
+  const auto good = CostModel::uniform(3, 1, 1, {1, 1, 1});
+  EXPECT_NO_THROW(simulate(plan, good));
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const double bad : {-1.0, kNan, std::numeric_limits<double>::infinity()}) {
+    const auto refuses = [&](const auto& change) {
+      CostModel costs = good;
+      change(costs);
+      EXPECT_THROW(simulate(plan, costs), InputError) << bad;
+    };
+    refuses([&](CostModel& costs) { costs.forward[0] = bad; });
+    refuses([&](CostModel& costs) { costs.backward[2] = bad; });
+    refuses([&](CostModel& costs) { costs.gradient[1].bytes = bad; });
+    refuses([&](CostModel& costs) { costs.activation[0].encode_seconds = bad; });
+    refuses([&](CostModel& costs) { costs.activation[1].decode_seconds = bad; });
+    refuses([&](CostModel& costs) { costs.link.latency_seconds = bad; });
+  }
+  CostModel costs_with_rate = good;
+  for (const double bad : {-1.0, 0.0, kNan}) {
+    costs_with_rate.link.bytes_per_second = bad;
+    EXPECT_THROW(simulate(plan, costs_with_rate), InputError) << bad;
+  }
 }
 
 TEST(Simulate, AFreePlanHasNoBubble) {
-  const auto result = simulate(lower(gpipe(2, 2)), CostModel::uniform(2, 0, 0, 0));
+  const auto result = simulate(lower(gpipe(2, 2)), CostModel::uniform(2, 0, 0));
   EXPECT_EQ(result.makespan, 0);
   EXPECT_THAT(result.bubble_share, ElementsAre(0, 0));
 }
@@ -99,7 +120,9 @@ TEST(Simulate, AFreePlanHasNoBubble) {
 TEST(Simulate, HundredsOfStagesAndMicroBatchesAreQuick) {
   const auto begin = std::chrono::steady_clock::now();
   const Plan plan = lower(one_f_one_b(300, 300));
-  const auto result = simulate(plan, CostModel::uniform(300, 1, 2, 0.5));
+  auto costs = CostModel::uniform(300, 1, 2, {.bytes = 1, .encode_seconds = 0.1, .decode_seconds = 0.1});
+  costs.link = {.bytes_per_second = 4, .latency_seconds = 0.5};
+  const auto result = simulate(plan, costs);
   EXPECT_EQ(result.steps.size(), size_t{300} * 300 * 2 + size_t{299} * 300 * 4);
   EXPECT_EQ(parse_plan(to_text(plan)), plan);
   // Takes 0.3 s; a quadratic scan would take minutes, also on a machine that is busy.

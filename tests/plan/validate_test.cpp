@@ -44,6 +44,7 @@ std::vector<Case> cases() {
     cases.push_back({one_process(alternating), Passes::forward_backward});
     cases.push_back({lower(forward_only(stages, micro_batches)), Passes::forward_only});
   }
+  cases.push_back({lower(interleaved({4, 3, 2})), Passes::forward_backward});
   return cases;
 }
 

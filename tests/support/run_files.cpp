@@ -12,9 +12,8 @@ using nlohmann::json;
 
 void erase_times(json& value) {
   if (value.is_object()) {
-    for (const char* key :
-         {"seconds", "samples_per_second", "evaluation_seconds", "data_wait_seconds", "encode_seconds",
-          "decode_seconds", "forward_seconds", "backward_seconds", "bubble_share"}) {
+    for (const char* key : {"seconds", "samples_per_second", "evaluation_seconds", "data_wait_seconds",
+                            "encode_seconds", "decode_seconds", "bubble_share", "stages"}) {
       value.erase(key);
     }
   }

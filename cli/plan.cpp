@@ -1,0 +1,124 @@
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "cli/output.h"
+#include "cli/plan_output.h"
+#include "cli/verbs.h"
+#include "strait/base/error.h"
+#include "strait/base/text.h"
+#include "strait/base/units.h"
+
+namespace strait::cli {
+namespace {
+
+struct PlanFlags {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::vector<std::string> bandwidths;
+  std::vector<std::string> latencies;
+  std::string stages;
+  std::string measured;
+  bool inline_codec = false;
+  bool json = false;
+};
+
+/// Every bandwidth with every latency.
+std::vector<LinkRate> links_of(const PlanFlags& flags) {
+  std::vector<LinkRate> links;
+  for (const auto& bandwidth : flags.bandwidths) {
+    for (const auto& latency : flags.latencies) {
+      links.push_back({parse_bandwidth(bandwidth, "--bandwidth"), parse_seconds(latency, "--latency")});
+    }
+  }
+  return links;
+}
+
+/// The configuration of the command line, of the measured run, or of both, which must agree.
+Config config_of(const PlanFlags& flags) {
+  if (flags.measured.empty()) {
+    if (flags.config.empty()) throw InputError("plan: expected CONFIG.toml or --measured DIR");
+    return load_config(flags.config, flags.overrides);
+  }
+  const std::string recorded = (std::filesystem::path(flags.measured) / "config.toml").string();
+  Config config = load_config(recorded);
+  const auto& other = flags.config.empty() ? recorded : flags.config;
+  if (config_hash(load_config(other, flags.overrides)) != config_hash(config)) {
+    throw InputError("--measured: {} is not the configuration that the command line gives", recorded);
+  }
+  return config;
+}
+
+/// Measures here, and takes from the run what it has measured itself.
+void measure_into(PlanReport& report, const std::string& run_folder) {
+  const auto candidates = candidates_for(report.config);
+  if (run_folder.empty()) {
+    report.measurement = measure(report.config, candidates);
+    return;
+  }
+  const RunMeasurement run = read_measurement(report.config, run_folder);
+  report.measurement = measure(report.config, candidates);
+  report.measurement.stages = run.stages;
+  report.measurement.own() = run.own;
+  report.run = {run_folder, static_cast<double>(report.config.data.batch_size) / run.samples_per_second};
+}
+
+int run_plan(const PlanFlags& flags) {
+  const auto links = links_of(flags);
+  PlanReport report;
+  report.config = config_of(flags);
+  int stages = static_cast<int>(report.config.model.cuts.size()) + 1;
+  if (!flags.stages.empty()) {
+    stages = static_cast<int>(parse_integer(flags.stages, "--stages", 1, kMaxStages));
+    report.assumed_stages = stages;
+  }
+  const Predictor predictor(report.config, stages,
+                            flags.inline_codec ? CodecPlace::compute_thread : CodecPlace::own_threads);
+  report.ranks = predictor.plan().ranks.size();
+  measure_into(report, flags.measured);
+  if (report.assumed_stages) {
+    report.measurement = stretched(report.measurement, stages);
+    report.run.reset();  // it is of another pipeline
+  }
+  for (const auto& link : links) {
+    report.links.push_back(predictor.predict(report.measurement, link));
+    report.ideal_seconds.push_back(
+        predictor.ideal_seconds(report.measurement.stages, report.measurement.own(), link));
+  }
+  print(flags.json ? plan_json(report) : plan_text(report));
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action) {
+  auto* plan = app.add_subcommand(
+      "plan", "Predict the time of a training step over a link, with each codec, and what bounds it");
+  auto flags = std::make_shared<PlanFlags>();
+  flags->bandwidths = {"unlimited"};
+  flags->latencies = {"0"};
+  plan->add_option("config", flags->config, "Configuration file; not needed with --measured")
+      ->type_name("CONFIG.toml");
+  const auto add_list = [&](const char* name, std::vector<std::string>& values, const char* about,
+                            const char* type) {
+    return plan->add_option(name, values, about)->type_name(type)->allow_extra_args(false);
+  };
+  add_list("--set", flags->overrides, "Change a key, for example pipeline.micro_batches=8 (may be repeated)",
+           "KEY=VALUE");
+  add_list("--bandwidth", flags->bandwidths,
+           "What a process can send, for example 100Mbps or unlimited (default: unlimited; may be repeated)",
+           "RATE");
+  add_list("--latency", flags->latencies, "Of every message, for example 20ms (default: 0; may be repeated)",
+           "TIME");
+  plan->add_option("--stages", flags->stages, "Pretend that the network is cut into N stages of equal cost")
+      ->type_name("N");
+  plan->add_option("--measured", flags->measured,
+                   "Take times and sizes from the last epoch of this run, and compare with it")
+      ->type_name("DIR");
+  plan->add_flag("--inline-codec", flags->inline_codec,
+                 "Encode and decode between computations, not in threads beside them");
+  plan->add_flag("--json", flags->json, "Print one JSON object");
+  plan->callback([&action, flags] { action = [flags] { return run_plan(*flags); }; });
+}
+
+}  // namespace strait::cli

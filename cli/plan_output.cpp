@@ -1,0 +1,207 @@
+#include "cli/plan_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "strait/base/units.h"
+
+namespace strait::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double rate_of(const PlanReport& report, double step_seconds) {
+  return static_cast<double>(report.config.data.batch_size) / step_seconds;
+}
+
+std::string name_of(const LinkRate& link) {
+  std::string rate =
+      std::isinf(link.bytes_per_second) ? "an unlimited link" : bandwidth_text(link.bytes_per_second);
+  if (link.latency_seconds == 0) return rate;
+  return fmt::format("{} with {} latency", rate, duration_text(link.latency_seconds));
+}
+
+/// The largest part of a step with its share.
+std::string bound_of(const TimeShares& shares) {
+  const double parts[] = {shares.compute, shares.bubble, shares.codec, shares.wire, shares.latency};
+  const double share = shares.total() > 0 ? std::ranges::max(parts) / shares.total() : 0;
+  return fmt::format("{} {:.0f}%", shares.largest(), 100 * share);
+}
+
+/// Whether compression is worth it on that link.
+std::string verdict(const PlanReport& report, const LinkPrediction& prediction) {
+  if (report.ranks == 1) return "nothing crosses a link: all stages are in one process";
+  const std::string link = name_of(prediction.link);
+  const CandidateStep& fastest = prediction.fastest();
+  if (prediction.compression_pays()) {
+    return fmt::format("compression is worth it over {}: {} has {:.2f} times the rate of none", link,
+                       fastest.candidate, prediction.none().seconds / fastest.seconds);
+  }
+  return fmt::format("compression is not worth it over {}: none is {}", link,
+                     prediction.best == 0 ? "the fastest" : "within 2% of the best");
+}
+
+size_t name_width(const PlanReport& report) {
+  size_t width = std::string_view("codec").size();
+  for (const auto& candidate : report.measurement.candidates) {
+    width = std::max(width, candidate.candidate.name.size());
+  }
+  return width;
+}
+
+std::string table_of(const PlanReport& report, const LinkPrediction& prediction) {
+  const size_t width = name_width(report);
+  std::string table =
+      fmt::format("\nover {}\n  {:<{}}  {:>9} {:>10} {:>7} {:>9}  {}\n", name_of(prediction.link), "codec",
+                  width, "step", "samples/s", "ratio", "speed-up", "bound by");
+  for (size_t i = 0; i < prediction.steps.size(); ++i) {
+    const CandidateStep& step = prediction.steps[i];
+    table += fmt::format("{} {:<{}}  {:>9} {:>10.1f} {:>6.1f}x {:>8.2f}x  {}{}\n",
+                         i == prediction.best ? '*' : ' ', step.candidate, width, duration_text(step.seconds),
+                         rate_of(report, step.seconds), step.ratio, prediction.none().seconds / step.seconds,
+                         bound_of(step.shares), step.own ? "  <- the configuration" : "");
+  }
+  return table + verdict(report, prediction) + "\n";
+}
+
+std::string stages_table(const PlanReport& report) {
+  size_t width = std::string_view("stage").size();
+  for (const auto& stage : report.measurement.stages) width = std::max(width, stage.name.size());
+  std::string table = fmt::format("  {:<{}}  {:>9} {:>9}\n", "stage", width, "forward", "backward");
+  for (const auto& stage : report.measurement.stages) {
+    table += fmt::format("  {:<{}}  {:>9} {:>9}\n", stage.name, width, duration_text(stage.forward),
+                         duration_text(stage.backward));
+    if (report.assumed_stages) break;  // they are all the same
+  }
+  return table;
+}
+
+std::string heading(const PlanReport& report) {
+  const MicroBatches parts = micro_batches_of(report.config);
+  std::string text = fmt::format("{}: {} stages in {} processes, schedule {}, {} micro-batches of {} samples\n",
+                                 report.config.name, report.measurement.stages.size(), report.ranks,
+                                 report.config.pipeline.schedule, parts.count, parts.rows);
+  if (report.assumed_stages) {
+    text += "assumed: stages of equal cost, and at every boundary the mean of those that there are\n";
+  }
+  return text;
+}
+
+std::string comparison(const PlanReport& report) {
+  const double measured = report.run->step_seconds;
+  std::string text = fmt::format("\nmeasured in {}: {} a step, {:.1f} samples/s\n", report.run->folder,
+                                 duration_text(measured), rate_of(report, measured));
+  for (size_t i = 0; i < report.links.size(); ++i) {
+    const double predicted = report.own_step(i).seconds;
+    const double ideal = report.ideal_seconds[i];
+    text += fmt::format("over {}: predicted {} ({:+.1f}%), ideal {}, of whose rate the run has {:.1f}%\n",
+                        name_of(report.links[i].link), duration_text(predicted),
+                        100 * (predicted / measured - 1), duration_text(ideal), 100 * ideal / measured);
+  }
+  return text;
+}
+
+Json messages_json(const std::vector<MessageCost>& messages) {
+  Json list = Json::array();
+  for (const auto& message : messages) {
+    list.push_back({{"bytes", message.bytes},
+                    {"encode_seconds", message.encode_seconds},
+                    {"decode_seconds", message.decode_seconds}});
+  }
+  return list;
+}
+
+Json measurement_json(const Measurement& measurement) {
+  Json stages = Json::array();
+  for (const auto& stage : measurement.stages) {
+    stages.push_back(
+        {{"name", stage.name}, {"forward_seconds", stage.forward}, {"backward_seconds", stage.backward}});
+  }
+  Json candidates = Json::array();
+  for (const auto& costs : measurement.candidates) {
+    candidates.push_back({{"codec", costs.candidate.name},
+                          {"own", costs.candidate.own},
+                          {"ratio", costs.ratio},
+                          {"activations", messages_json(costs.activation)},
+                          {"gradients", messages_json(costs.gradient)}});
+  }
+  return {{"stages", stages}, {"codecs", candidates}};
+}
+
+Json step_json(const PlanReport& report, const LinkPrediction& prediction, const CandidateStep& step) {
+  const TimeShares& shares = step.shares;
+  return {{"codec", step.candidate},
+          {"own", step.own},
+          {"step_seconds", step.seconds},
+          {"samples_per_second", rate_of(report, step.seconds)},
+          {"ratio", step.ratio},
+          {"speedup", prediction.none().seconds / step.seconds},
+          {"bound", shares.largest()},
+          {"seconds_by",
+           {{"compute", shares.compute},
+            {"bubble", shares.bubble},
+            {"codec", shares.codec},
+            {"wire", shares.wire},
+            {"latency", shares.latency}}}};
+}
+
+Json link_json(const PlanReport& report, size_t index) {
+  const LinkPrediction& prediction = report.links[index];
+  const double rate = prediction.link.bytes_per_second;
+  Json rows = Json::array();
+  for (const auto& step : prediction.steps) rows.push_back(step_json(report, prediction, step));
+  return {{"bandwidth_bits_per_second", std::isinf(rate) ? Json() : Json(8 * rate)},
+          {"latency_seconds", prediction.link.latency_seconds},
+          {"rows", rows},
+          {"best", prediction.fastest().candidate},
+          {"compression_pays", report.ranks > 1 && prediction.compression_pays()},
+          {"verdict", verdict(report, prediction)},
+          {"predicted_step_seconds", report.own_step(index).seconds},
+          {"ideal_step_seconds", report.ideal_seconds[index]}};
+}
+
+}  // namespace
+
+const CandidateStep& PlanReport::own_step(size_t link) const {
+  return *std::ranges::find_if(links[link].steps, &CandidateStep::own);
+}
+
+std::string plan_text(const PlanReport& report) {
+  std::string text = heading(report) + stages_table(report);
+  for (const auto& prediction : report.links) text += table_of(report, prediction);
+  if (report.run) text += comparison(report);
+  return text + "\nAccuracy is not in this table: what a codec costs of it, only training shows.\n";
+}
+
+std::string plan_json(const PlanReport& report) {
+  const MicroBatches parts = micro_batches_of(report.config);
+  Json json = {{"name", report.config.name},
+               {"config_hash", config_hash(report.config)},
+               {"schedule", report.config.pipeline.schedule},
+               {"micro_batches", parts.count},
+               {"micro_batch_rows", parts.rows},
+               {"stages", report.measurement.stages.size()},
+               {"processes", report.ranks},
+               {"equal_stages_assumed", report.assumed_stages.has_value()},
+               {"measurement", measurement_json(report.measurement)},
+               {"links", Json::array()}};
+  for (size_t i = 0; i < report.links.size(); ++i) json["links"].push_back(link_json(report, i));
+  if (report.run) {
+    const double measured = report.run->step_seconds;
+    json["measured_in"] = report.run->folder;
+    json["measured_step_seconds"] = measured;
+    if (report.links.size() == 1) {
+      const double predicted = report.own_step(0).seconds;
+      json["predicted_step_seconds"] = predicted;
+      json["ideal_step_seconds"] = report.ideal_seconds[0];
+      json["share_of_ideal"] = report.ideal_seconds[0] / measured;
+      json["prediction_error"] = predicted / measured - 1;
+    }
+  }
+  return json.dump() + "\n";
+}
+
+}  // namespace strait::cli

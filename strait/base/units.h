@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace strait {
+
+/// Seconds of a text such as `20ms`, `1.5s`, `300us` or `0`. Throws InputError that names `what` otherwise.
+double parse_seconds(std::string_view text, std::string_view what);
+
+/// Bytes a second of a text such as `100Mbps`, `1Gbit/s`, `20mbit`, `12.5MB/s` or `unlimited`, which gives
+/// infinity. Prefixes are k, M and G, powers of 1000; a small b is bits, a big B bytes. Throws InputError
+/// that names `what` otherwise.
+double parse_bandwidth(std::string_view text, std::string_view what);
+
+/// `20 ms`, `1.5 s`, `300 us`: with up to four digits, in the unit that makes it a number from 1 to 1000.
+std::string duration_text(double seconds);
+
+/// `100 Mbps`, or `unlimited`.
+std::string bandwidth_text(double bytes_per_second);
+
+}  // namespace strait

@@ -1,0 +1,94 @@
+#include "strait/train/gradients.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "strait/base/error.h"
+
+namespace strait {
+
+Gradients::Gradients(const Model& model, const std::vector<LayerRange>& stages,
+                     const std::vector<int>& rank_of_stage, Group& group)
+    : group_(group), stage_count_(stages.size()) {
+  for (const auto& [first, second] : model.ties) ties_.push_back({.first = {}, .second = {}, .name = second});
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    const int rank = rank_of_stage[stage];
+    for (auto& [name, parameter] : model.part(stages[stage]).named_parameters()) {
+      bool counts = true;
+      for (size_t i = 0; i < ties_.size(); ++i) {
+        Tie& tie = ties_[i];
+        if (name == model.ties[i].first) std::tie(tie.first, tie.first_rank) = std::pair(parameter, rank);
+        if (name != model.ties[i].second) continue;
+        std::tie(tie.second, tie.second_rank) = std::pair(parameter, rank);
+        counts = false;
+      }
+      if (rank != group_.rank()) continue;
+      own_.push_back(parameter);
+      if (counts) counted_.emplace_back(stage, parameter);
+    }
+  }
+  const torch::NoGradGuard no_grad;
+  for (const Tie& tie : ties_) {
+    STRAIT_CHECK(tie.first.defined() && tie.second.defined(), "there is no parameter for the tie {}", tie.name);
+    at::Tensor(tie.second).copy_(tie.first);  // every process has the whole network when it begins
+  }
+}
+
+void Gradients::sum_ties() {
+  const torch::NoGradGuard no_grad;
+  const auto exchange = [&](const at::Tensor& mine, int other, bool sends_first, const std::string& name) {
+    const at::Tensor here = mine.to(at::kCPU).contiguous();
+    at::Tensor theirs = at::empty_like(here);
+    if (sends_first) group_.send(here, other, "gradient of " + name);
+    group_.receive(theirs, other, "gradient of " + name);
+    if (!sends_first) group_.send(here, other, "gradient of " + name);
+    return theirs.to(mine.device());
+  };
+  for (const Tie& tie : ties_) {
+    const bool has_first = tie.first_rank == group_.rank();
+    const bool has_second = tie.second_rank == group_.rank();
+    if (has_first && has_second) {
+      tie.first.grad().add_(tie.second.grad());
+      tie.second.grad().copy_(tie.first.grad());
+    } else if (has_first) {
+      tie.first.grad().add_(exchange(tie.first.grad(), tie.second_rank, true, tie.name));
+    } else if (has_second) {
+      // The same sum in the same order: first plus second.
+      tie.second.grad().copy_(exchange(tie.second.grad(), tie.first_rank, false, tie.name).add_(tie.second.grad()));
+    }
+  }
+}
+
+// Stage by stage, so that the order of the sum does not depend on the processes.
+double Gradients::norm() const {
+  std::vector<double> squares(stage_count_, 0.0);
+  for (const auto& [stage, parameter] : counted_) {
+    const auto part = parameter.grad().norm().item<double>();
+    squares[stage] += part * part;
+  }
+  const bool finite = std::ranges::all_of(squares, [](double x) { return std::isfinite(x); });
+  double sum = 0;
+  std::vector<double> all(stage_count_, 0.0);
+  for (const auto& text : group_.gather(finite ? nlohmann::json(squares).dump() : "[]")) {
+    const auto theirs = nlohmann::json::parse(text).get<std::vector<double>>();
+    if (theirs.empty()) return std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < all.size(); ++i) all[i] += theirs[i];  // a stage is in one process: the rest are zeros
+  }
+  for (const double square : all) sum += square;
+  return std::sqrt(sum);
+}
+
+void Gradients::clip(double limit) {
+  const torch::NoGradGuard no_grad;
+  constexpr double kSmall = 1e-6;  // as PyTorch has it
+  const double total = norm();
+  if (!std::isfinite(total)) throw NumericError("the norm of the gradients is not finite");
+  const double scale = limit / (total + kSmall);
+  if (scale >= 1) return;
+  for (const auto& parameter : own_) parameter.grad().mul_(scale);
+}
+
+}  // namespace strait

@@ -1,0 +1,63 @@
+#include "strait/models/dropout.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <thread>
+
+#include "strait/base/draws.h"
+
+namespace strait {
+namespace {
+
+at::Tensor drop(const at::Tensor& x, const DrawKey& key, double probability = 0.3, uint64_t place = 4) {
+  const DrawScope scope(key);
+  return dropout(x, probability, place);
+}
+
+TEST(Dropout, KeepsTheMeanAndTheShare) {
+  const at::Tensor dropped = drop(torch::ones({50, 2001}), {.seed = 1});
+  EXPECT_NEAR(dropped.eq(0).to(at::kDouble).mean().item<double>(), 0.3, 0.005);
+  EXPECT_NEAR(dropped.mean().item<double>(), 1.0, 0.01);
+  EXPECT_TRUE(at::allclose(dropped.max(), at::full({}, 1 / 0.7F)));
+  EXPECT_TRUE(at::equal(drop(torch::ones({3, 4}), {}, 0), torch::ones({3, 4})));
+}
+
+TEST(Dropout, DependsOnTheRowOfTheBatchAndNotOnTheMicroBatch) {
+  const at::Tensor x = torch::ones({12, 7, 5});
+  const at::Tensor whole = drop(x, {.seed = 3, .step = 8});
+  for (const int64_t first : {0, 5, 11}) {
+    const at::Tensor part = x.narrow(0, first, 12 - first);
+    EXPECT_TRUE(at::equal(drop(part, {.seed = 3, .step = 8, .first_row = static_cast<size_t>(first)}),
+                          whole.narrow(0, first, 12 - first)));
+  }
+}
+
+TEST(Dropout, DiffersWithSeedStepPlaceAndRow) {
+  const at::Tensor x = torch::ones({4, 100});
+  const at::Tensor base = drop(x, {.seed = 3, .step = 8});
+  EXPECT_FALSE(at::equal(drop(x, {.seed = 4, .step = 8}), base));
+  EXPECT_FALSE(at::equal(drop(x, {.seed = 3, .step = 9}), base));
+  EXPECT_FALSE(at::equal(drop(x, {.seed = 3, .step = 8}, 0.3, 5), base));
+  EXPECT_FALSE(at::equal(base[0], base[1]));
+}
+
+TEST(Dropout, TheGradientGoesWhereTheValueWent) {
+  const at::Tensor x = torch::ones({4, 10}).requires_grad_();
+  const at::Tensor y = drop(x, {.seed = 1});
+  y.sum().backward();
+  EXPECT_TRUE(at::equal(x.grad(), y.detach()));
+}
+
+TEST(DrawScope, IsOfItsThreadAndEndsWithIt) {
+  const DrawScope outer({.seed = 1});
+  {
+    const DrawScope inner({.seed = 2});
+    EXPECT_EQ(current_draws().seed, 2U);
+    std::thread([] { EXPECT_EQ(current_draws().seed, 0U); }).join();
+  }
+  EXPECT_EQ(current_draws().seed, 1U);
+}
+
+}  // namespace
+}  // namespace strait

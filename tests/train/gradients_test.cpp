@@ -1,0 +1,201 @@
+#include "strait/train/gradients.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "strait/base/draws.h"
+#include "strait/models/dropout.h"
+#include "strait/train/optimizer.h"
+#include "strait/train/trainer.h"
+#include "tests/train/fixed_dataset.h"
+#include "tests/transport/ranks.h"
+
+namespace strait {
+namespace {
+
+namespace nn = torch::nn;
+using test::Ranks;
+using testing::Each;
+using testing::IsEmpty;
+
+constexpr int64_t kClasses = 10;
+constexpr int64_t kWidth = 12;
+
+/// What a language model ties: the first layer turns classes into vectors with the matrix with which the last
+/// layer turns vectors into classes.
+class Embed : public Layer {
+ public:
+  Embed() : weight_(register_parameter("weight", torch::randn({kClasses, kWidth}))) {}
+  at::Tensor forward(const at::Tensor& x) override { return at::matmul(x, weight_); }
+
+ private:
+  at::Tensor weight_;
+};
+
+class Hidden : public Layer {
+ public:
+  explicit Hidden(uint64_t place) : linear_(register_module("linear", nn::Linear(kWidth, kWidth))), place_(place) {}
+  at::Tensor forward(const at::Tensor& x) override {
+    const at::Tensor y = linear_(x).tanh();
+    return is_training() ? dropout(y, 0.2, place_) : y;
+  }
+
+ private:
+  nn::Linear linear_;
+  uint64_t place_;
+};
+
+class Head : public Layer {
+ public:
+  Head() : weight_(register_parameter("weight", torch::randn({kClasses, kWidth}))) {}
+  at::Tensor forward(const at::Tensor& x) override { return at::matmul(x, weight_.t()); }
+
+ private:
+  at::Tensor weight_;
+};
+
+Model tied_model() {
+  torch::manual_seed(5);
+  Model model;
+  model.sample_shape = {kClasses};
+  model.layers = {{"embed", "embed", std::make_shared<Embed>()},
+                  {"a", "a", std::make_shared<Hidden>(1)},
+                  {"b", "b", std::make_shared<Hidden>(2)},
+                  {"head", "head", std::make_shared<Head>()}};
+  model.ties = {{"embed.weight", "head.weight"}};
+  return model;
+}
+
+TrainerOptions options(int micro_batches, double clip_norm) {
+  TrainerOptions options;
+  options.seed = 3;
+  options.batch_size = 8;
+  options.train.epochs = 2;
+  options.train.device = "cpu";
+  options.train.clip_norm = clip_norm;
+  options.train.optimizer.lr = 0.1;
+  options.pipeline.micro_batches = micro_batches;
+  options.compression.gradients = {"topk:0.5", "ef21"};
+  options.cuts = {"embed", "a", "b"};
+  return options;
+}
+
+DataSplits data() {
+  torch::manual_seed(6);
+  const auto set = [] {
+    return std::make_shared<test::FixedDataset>(torch::randn({20, kClasses}), torch::randint(kClasses, {20}));
+  };
+  return {set(), set()};
+}
+
+using State = std::vector<std::pair<std::string, at::Tensor>>;
+
+State copy_of(const Model& model) {
+  State state;
+  for (const auto& [name, value] : model.state()) state.emplace_back(name, value.clone());
+  return state;
+}
+
+State trained(const TrainerOptions& options) {
+  Trainer trainer(tied_model(), options);
+  TrainObserver observer;
+  trainer.train(data(), observer);
+  return copy_of(trainer.collect_model());
+}
+
+void expect_equal(const State& a, const State& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
+}
+
+TEST(Gradients, TiesClippingAndDropoutGiveTheBitsOfOneProcess) {
+  for (const int micro_batches : {1, 4}) {
+    const TrainerOptions all = options(micro_batches, 0.5);
+    const State expected = trained(all);
+    std::vector<Model> models;  // drawn here: ranks are threads, and share a generator
+    for (int rank = 0; rank < 4; ++rank) models.push_back(tied_model());
+    const DataSplits splits = data();
+    State got;
+    const auto errors = Ranks(4).run([&](Group& group) {
+      const std::shared_ptr<Group> shared(&group, [](Group*) {});
+      Trainer trainer(models[static_cast<size_t>(group.rank())], all, shared);
+      TrainObserver observer;
+      trainer.train(splits, observer);
+      const Model& model = trainer.collect_model();
+      if (group.rank() == 0) got = copy_of(model);
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+    expect_equal(got, expected);
+  }
+}
+
+TEST(Gradients, TiedParametersAreOneParameter) {
+  // The same network with one tensor in both places, trained by LibTorch alone.
+  TrainerOptions plain = options(1, 0);
+  plain.compression = {};
+  const State got = trained(plain);
+  EXPECT_TRUE(at::equal(got.front().second, got.back().second));
+
+  Model model = tied_model();
+  const at::Tensor weight = model.named_parameters().front().second;
+  const auto first = model.layers[1].layer;
+  const auto second = model.layers[2].layer;
+  std::vector<at::Tensor> parameters = {weight};
+  for (const auto& layer : {first, second}) {
+    for (const auto& parameter : layer->parameters()) parameters.push_back(parameter);
+  }
+  torch::optim::SGD optimizer(parameters, torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(5e-4));
+  const DataSplits splits = data();
+  uint64_t step = 0;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (auto& group : optimizer.param_groups()) {
+      static_cast<torch::optim::SGDOptions&>(group.options())
+          .lr(learning_rate(plain.train.schedule, plain.train.optimizer.lr, epoch));
+    }
+    Loader loader(splits.train, {.order = epoch_order(plain.seed, epoch, 20),
+                                 .batch_size = 8,
+                                 .augmentation_key = augmentation_key(plain.seed, epoch)});
+    while (const auto batch = loader.next()) {
+      const DrawScope draws({.seed = plain.seed, .step = step++});
+      optimizer.zero_grad();
+      const at::Tensor hidden = second->forward(first->forward(at::matmul(batch->inputs, weight)));
+      nn::functional::cross_entropy(at::matmul(hidden, weight.t()), batch->targets).backward();
+      optimizer.step();
+    }
+  }
+  EXPECT_TRUE(at::allclose(got.front().second, weight, 1e-5, 1e-6));
+}
+
+TEST(Gradients, ClippingIsPyTorchs) {
+  for (const double limit : {0.1, 1e6}) {
+    Model model = tied_model();
+    model.ties.clear();
+    const auto stages = cut_into_stages(model, {"a"});
+    Alone alone;
+    Gradients gradients(model, stages, {0, 0}, alone);
+    std::vector<at::Tensor> expected;
+    for (const auto& parameter : model.parameters()) {
+      parameter.mutable_grad() = torch::randn_like(parameter);
+      expected.push_back(parameter.detach().clone());
+      expected.back().mutable_grad() = parameter.grad().clone();
+    }
+    gradients.clip(limit);
+    nn::utils::clip_grad_norm_(expected, limit);
+    const auto parameters = model.parameters();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(at::allclose(parameters[i].grad(), expected[i].grad(), 1e-6, 1e-9)) << limit << " " << i;
+    }
+  }
+}
+
+TEST(Gradients, ANormThatIsNotFiniteIsADivergence) {
+  Model model = tied_model();
+  Alone alone;
+  Gradients gradients(model, cut_into_stages(model, {}), {0}, alone);
+  for (const auto& parameter : model.parameters()) parameter.mutable_grad() = torch::zeros_like(parameter);
+  model.parameters()[1].mutable_grad()[0] = std::numeric_limits<float>::infinity();
+  EXPECT_THROW(gradients.clip(1), NumericError);
+}
+
+}  // namespace
+}  // namespace strait
