@@ -36,6 +36,7 @@ class Meeting {
 
  private:
   void open_store();
+  std::string place() const;
   std::chrono::milliseconds limit(std::chrono::milliseconds usual) const;
 
   Membership membership_;

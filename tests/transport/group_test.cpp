@@ -141,12 +141,12 @@ TEST(C10dTransport, APeerThatFailsSaysWhy) {
     transport->receive({rank == 0 ? 0U : 1U, Direction::gradient, 0}, 1000);
   });
   EXPECT_EQ(errors[2], "no space left");
-  EXPECT_EQ(
-      errors[1],
-      "rank 1, boundary b, gradient, micro-batch 0: rank 2 is gone, because rank 2 failed: no space left");
-  EXPECT_EQ(
-      errors[0],
-      "rank 0, boundary a, gradient, micro-batch 0: rank 1 is gone, because rank 2 failed: no space left");
+  EXPECT_EQ(errors[1],
+            "rank 1, boundary b, gradient, micro-batch 0: rank 2 is gone; the first to fail was rank 2: no "
+            "space left");
+  EXPECT_EQ(errors[0],
+            "rank 0, boundary a, gradient, micro-batch 0: rank 1 is gone; the first to fail was rank 2: no "
+            "space left");
 }
 
 TEST(Group, DivergenceIsPassedOnAsDivergence) {
