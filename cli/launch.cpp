@@ -36,7 +36,8 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "strait-launch-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw Error("{}: cannot be made: {}", pattern, std::strerror(errno));
+    if (mkdtemp(pattern.data()) == nullptr)
+      throw Error("{}: cannot be made: {}", pattern, std::strerror(errno));
     path_ = pattern;
   }
   ~TemporaryFolder() {
@@ -107,7 +108,8 @@ class Launch {
       child.reset();
       if (end->signal != 0) {
         outputs_[rank]->finish();
-        fmt::print(stderr, "[{}] strait: killed by signal {} ({})\n", rank, end->signal, strsignal(end->signal));
+        fmt::print(stderr, "[{}] strait: killed by signal {} ({})\n", rank, end->signal,
+                   strsignal(end->signal));
       }
       const int status = end->signal != 0 ? kSignalled + end->signal : end->status;
       if (status == kDone || status_ != kDone) continue;
@@ -145,9 +147,11 @@ int run_launch(const LaunchFlags& flags) {
 }  // namespace
 
 void add_launch(CLI::App& app, Action& action) {
-  auto* launch = app.add_subcommand("launch", "Train with several processes on this machine, one for each stage");
+  auto* launch =
+      app.add_subcommand("launch", "Train with several processes on this machine, one for each stage");
   auto flags = std::make_shared<LaunchFlags>();
-  launch->add_option("-n,--processes", flags->processes, "Number of processes: the stages that model.cuts makes")
+  launch
+      ->add_option("-n,--processes", flags->processes, "Number of processes: the stages that model.cuts makes")
       ->required()
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
@@ -158,8 +162,10 @@ void add_launch(CLI::App& app, Action& action) {
       ->required()
       ->type_name("-- train CONFIG.toml ...");
   launch->footer(
-      "\nSets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, prefixes every line with\n"
-      "the rank, passes Ctrl-C and SIGTERM on and leaves no process behind. The exit status is that of the first\n"
+      "\nSets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, prefixes every line "
+      "with\n"
+      "the rank, passes Ctrl-C and SIGTERM on and leaves no process behind. The exit status is that of the "
+      "first\n"
       "process that failed. Over several machines: docs/distributed.md.");
   launch->callback([&action, flags] { action = [flags] { return run_launch(*flags); }; });
 }

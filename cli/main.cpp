@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <new>
 #include <sstream>
 
@@ -57,11 +59,10 @@ int run(int argc, char** argv) {
   return action();
 }
 
-int run_guarded(int argc, char** argv) {
+/// Says what the exception that is being handled means, and gives its exit status.
+int fail_by_exception() {
   try {
-    const int status = run(argc, argv);
-    flush_output();
-    return status;
+    throw;
   } catch (const InputError& error) {
     return fail(kWrongInput, error.what());
   } catch (const NumericError& error) {
@@ -74,6 +75,23 @@ int run_guarded(int argc, char** argv) {
     // LibTorch appends where it was thrown, a line a frame.
     const std::string message = error.what();
     return fail(kFailed, message.substr(0, message.find('\n')));
+  }
+}
+
+/// For what a thread of LibTorch throws where nobody can catch it, such as the one that listens to the store
+/// when the connection is reset.
+[[noreturn]] void fail_in_thread() {
+  std::_Exit(std::current_exception() ? fail_by_exception() : fail(kFailed, "ended without a reason"));
+}
+
+int run_guarded(int argc, char** argv) {
+  std::set_terminate(fail_in_thread);
+  try {
+    const int status = run(argc, argv);
+    flush_output();
+    return status;
+  } catch (const std::exception&) {
+    return fail_by_exception();
   }
 }
 

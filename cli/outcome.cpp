@@ -16,7 +16,7 @@ int report_outcome(const RunOutcome& outcome, const std::filesystem::path& folde
       throw NumericError("training diverged: {}; what was measured is in {}", outcome.error, folder.string());
     case RunStatus::stopped:
       say(fmt::format("stopped after {} epochs; a checkpoint is in {}, --resume goes on from it\n",
-                        outcome.epochs.size(), (folder / "checkpoint").string()));
+                      outcome.epochs.size(), (folder / "checkpoint").string()));
       return kStopped;
     default:
       say(fmt::format("done; the run is in {}\n", folder.string()));

@@ -37,6 +37,15 @@ void write_trace(const Trace& trace, const std::string& path, Group& group) {
   });
 }
 
+/// Those that decide what the processes do together.
+std::string shared_flags(const TrainFlags& flags) {
+  std::string all;
+  if (flags.resume) all += "--resume ";
+  if (flags.overwrite) all += "--overwrite ";
+  if (!flags.trace.empty()) all += "--trace ";
+  return all.substr(0, all.find_last_not_of(' ') + 1);
+}
+
 RunOutcome train_in(std::shared_ptr<Group> group, const TrainFlags& flags, const Config& config,
                     const std::string& out) {
   const Start start = flags.resume ? Start::resume : flags.overwrite ? Start::replace : Start::fresh;
@@ -61,7 +70,7 @@ int run_train(const TrainFlags& flags) {
   if (!membership || membership->size == 1) {
     return report_outcome(train_in(std::make_shared<Alone>(), flags, config, out), out);
   }
-  const auto group = join_training(config, *membership);
+  const auto group = join_training(config, *membership, shared_flags(flags));
   return report_outcome(train_in(group, flags, config, out), out, membership->rank);
 }
 

@@ -35,6 +35,11 @@ std::string full_name(const CLI::App& app) {
   return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
 }
 
+/// What a verb runs that stands behind --, such as launch's, takes its flags with it.
+std::string hint_of(const CLI::App& verb) {
+  return verb.get_option_no_throw("command") == nullptr ? "" : "; what it runs stands behind --";
+}
+
 /// `--in=FILE` is the flag --in, `-n4` the flag -n.
 std::string flag_of(const std::string& argument) {
   return argument.starts_with("--") ? argument.substr(0, argument.find('=')) : argument.substr(0, 2);
@@ -49,8 +54,8 @@ std::string explain_usage(const CLI::App& app, std::span<const std::string> argu
     if (argument.size() > 1 && argument.front() == '-') {
       const auto* option = verb->get_option_no_throw(flag_of(argument));
       if (option == nullptr) {
-        return fmt::format("{} has no flag {}{}; see {} --help", full_name(*verb), flag_of(argument),
-                           suggestion(flag_of(argument), flags_of(*verb)), full_name(*verb));
+        return fmt::format("{} has no flag {}{}{}; see {} --help", full_name(*verb), flag_of(argument),
+                           suggestion(flag_of(argument), flags_of(*verb)), hint_of(*verb), full_name(*verb));
       }
       // Its value is the next argument, which is not to be taken for a verb.
       if (option->get_items_expected_min() > 0 && flag_of(argument) == argument) ++i;

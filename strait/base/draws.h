@@ -8,9 +8,9 @@ namespace strait {
 /// What the random draws of a forward pass are keyed with, beside what says which draw it is. A draw keyed so
 /// does not depend on how the network is cut, on the micro-batches or on the processes.
 struct DrawKey {
-  uint64_t seed = 0;      ///< the run's
-  uint64_t step = 0;      ///< optimizer steps taken before
-  size_t first_row = 0;   ///< row of the batch at which the input's first sample stands
+  uint64_t seed = 0;     ///< the run's
+  uint64_t step = 0;     ///< optimizer steps taken before
+  size_t first_row = 0;  ///< row of the batch at which the input's first sample stands
 };
 
 namespace detail {

@@ -26,16 +26,23 @@ void Trace::add(Lane lane, std::string name, Clock::time_point start, Clock::tim
 
 std::string Trace::events_json(int rank) const {
   const std::scoped_lock lock(mutex_);
-  std::string json = fmt::format(R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}"}}}})", rank);
+  std::string json =
+      fmt::format(R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}"}}}})", rank);
   for (size_t lane = 0; lane < kLanes.size(); ++lane) {
-    json += fmt::format(",\n" R"({{"ph":"M","name":"thread_name","pid":{0},"tid":{1},"args":{{"name":"{2}"}}}})", rank,
-                        lane, kLanes[lane]);
     json += fmt::format(
-        ",\n" R"({{"ph":"M","name":"thread_sort_index","pid":{0},"tid":{1},"args":{{"sort_index":{1}}}}})", rank, lane);
+        ",\n"
+        R"({{"ph":"M","name":"thread_name","pid":{0},"tid":{1},"args":{{"name":"{2}"}}}})",
+        rank, lane, kLanes[lane]);
+    json += fmt::format(
+        ",\n"
+        R"({{"ph":"M","name":"thread_sort_index","pid":{0},"tid":{1},"args":{{"sort_index":{1}}}}})",
+        rank, lane);
   }
   for (const Event& event : events_) {
-    json += fmt::format(",\n" R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{},"dur":{}}})", event.name,
-                        to_string(event.lane), rank, static_cast<int>(event.lane), event.start, event.duration);
+    json += fmt::format(
+        ",\n"
+        R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{},"dur":{}}})",
+        event.name, to_string(event.lane), rank, static_cast<int>(event.lane), event.start, event.duration);
   }
   return json;
 }

@@ -68,8 +68,8 @@ void Loader::run() {
         if (stopped_) return;
       }
       const auto ids = left.first(count);
-      Batch batch = pass_.ids_only ? Batch{{}, {}, {ids.begin(), ids.end()}}
-                                   : data_->batch(ids, pass_.augmentation_key);
+      Batch batch =
+          pass_.ids_only ? Batch{{}, {}, {ids.begin(), ids.end()}} : data_->batch(ids, pass_.augmentation_key);
       left = left.subspan(count);
       {
         const std::lock_guard lock(mutex_);

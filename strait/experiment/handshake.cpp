@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/base/units.h"
-#include "strait/train/runtime.h"
 #include "strait/pipeline/schedules.h"
+#include "strait/train/runtime.h"
 #include "strait/transport/c10d_group.h"
 #include "strait/wire/frame.h"
 
@@ -19,10 +19,11 @@ bool is_local(const std::string& key) {
          key == "train.device";
 }
 
-std::string hello_of(const Config& config, const Membership& membership) {
+std::string hello_of(const Config& config, const Membership& membership, const std::string& flags) {
   return json{{"wire_version", kWireVersion},
               {"code_version", code_version()},
               {"size", membership.size},
+              {"flags", flags},
               {"config", key_values(config)}}
       .dump();
 }
@@ -31,7 +32,8 @@ std::string hello_of(const Config& config, const Membership& membership) {
 std::string difference(const json& mine, const json& theirs) {
   for (const auto& [field, name] : {std::pair{"wire_version", "wire version"},
                                     {"code_version", "code version"},
-                                    {"size", "number of processes (WORLD_SIZE)"}}) {
+                                    {"size", "number of processes (WORLD_SIZE)"},
+                                    {"flags", "flags"}}) {
     if (mine.at(field) != theirs.at(field)) {
       return fmt::format("has {} {}, this one {}", name, theirs.at(field).dump(), mine.at(field).dump());
     }
@@ -62,12 +64,14 @@ void check_hellos(int rank, const std::vector<std::string>& hellos) {
 
 }  // namespace
 
-std::shared_ptr<Group> join_training(const Config& config, const Membership& membership) {
+std::shared_ptr<Group> join_training(const Config& config, const Membership& membership,
+                                     const std::string& flags) {
   check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, membership.size);
-  const auto timeout = std::chrono::duration<double>(parse_seconds(config.pipeline.timeout, "pipeline.timeout"));
-  return join_group(
-      membership, std::chrono::ceil<std::chrono::milliseconds>(timeout), hello_of(config, membership),
-      [&](const std::vector<std::string>& hellos) { check_hellos(membership.rank, hellos); });
+  const auto timeout =
+      std::chrono::duration<double>(parse_seconds(config.pipeline.timeout, "pipeline.timeout"));
+  return join_group(membership, std::chrono::ceil<std::chrono::milliseconds>(timeout),
+                    hello_of(config, membership, flags),
+                    [&](const std::vector<std::string>& hellos) { check_hellos(membership.rank, hellos); });
 }
 
 }  // namespace strait

@@ -10,8 +10,10 @@
 
 namespace strait {
 
-/// Joins the processes that train the configuration together. Throws InputError when there is not one process for
-/// each stage, Error when another one has another configuration or code version, and what join_group() throws.
-std::shared_ptr<Group> join_training(const Config& config, const Membership& membership);
+/// Joins the processes that train the configuration together. `flags` are those of the command line that all
+/// must have alike. Throws InputError when there is not one process for each stage, Error when another one has
+/// another configuration, other flags or another code version, and what join_group() throws.
+std::shared_ptr<Group> join_training(const Config& config, const Membership& membership,
+                                     const std::string& flags);
 
 }  // namespace strait

@@ -95,7 +95,8 @@ Rule<std::string> folder_name() {
 Rule<std::string> duration() {
   return [](const std::string& text) -> std::string {
     constexpr double kShortest = 1e-3;
-    if (complaint_of([&] { parse_seconds(text, ""); }).empty() && parse_seconds(text, "") >= kShortest) return "";
+    if (complaint_of([&] { parse_seconds(text, ""); }).empty() && parse_seconds(text, "") >= kShortest)
+      return "";
     return fmt::format("expected a time such as 60s or 500ms, found {}", toml_string(text));
   };
 }

@@ -20,8 +20,8 @@ struct RunOutcome {
 };
 
 /// Builds the network that the configuration describes, for its data, and prepares the process for it, one of
-/// `processes` on this machine. Seeds LibTorch's generator, so that the same configuration gives the same initial
-/// weights, whatever the cuts and in every process.
+/// `processes` on this machine. Seeds LibTorch's generator, so that the same configuration gives the same
+/// initial weights, whatever the cuts and in every process.
 Model make_network(const Config& config, int processes = 1);
 
 /// Builds the trainer that the configuration describes, with that network.

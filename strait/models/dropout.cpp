@@ -36,8 +36,7 @@ at::Tensor dropout(const at::Tensor& x, double probability, uint64_t place) {
   const auto kept = static_cast<float>(1 / (1 - probability));
   at::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const CounterRandom random(
-          make_key(key.seed, key.step, place, key.first_row + static_cast<size_t>(row)));
+      const CounterRandom random(make_key(key.seed, key.step, place, key.first_row + static_cast<size_t>(row)));
       fill_row(random, threshold, kept, mask.data_ptr<float>() + row * size, size);
     }
   });

@@ -18,9 +18,7 @@ struct Crossing {
   MessageMode mode;
   MessageMeta meta;  ///< of the tensor
 
-  Tag tag() const {
-    return {static_cast<uint32_t>(boundary), direction, context.micro_batch};
-  }
+  Tag tag() const { return {static_cast<uint32_t>(boundary), direction, context.micro_batch}; }
 };
 
 struct Arrival {
@@ -28,8 +26,8 @@ struct Arrival {
   bool stops = false;  ///< what the message's header says, see FrameHeader
 };
 
-/// Carries tensors over the boundaries of this process's stages: encodes and sends, receives and decodes, in the
-/// calling thread.
+/// Carries tensors over the boundaries of this process's stages: encodes and sends, receives and decodes, in
+/// the calling thread.
 class Exchange {
  public:
   /// `trace` may be null. Boundaries and transport must outlive it.

@@ -22,8 +22,8 @@ struct Executor::Run {
   MessageMode mode;
   int64_t micro_rows;
   uint64_t seed;
-  bool stops_down;  ///< what this process says with its activations
-  bool stops_up;    ///< what it says with its gradients
+  bool stops_down;                           ///< what this process says with its activations
+  bool stops_up;                             ///< what it says with its gradients
   std::map<Key, at::Tensor> inputs = {};     ///< received, not consumed yet
   std::map<Key, at::Tensor> outputs = {};    ///< made, not sent yet
   std::map<Key, at::Tensor> gradients = {};  ///< of a stage's output: received, not consumed yet
@@ -170,9 +170,9 @@ void Executor::forward(const Action& action, Run& run) {
         run.mode.training ? stage.forward(micro_batch, input) : stage.infer(input);
   } else {
     const at::Tensor targets = run.part(run.batch.targets, action.micro_batch);
-    record(run.mode.training ? stage.forward_loss(micro_batch, input, targets)
-                             : stage.infer_loss(input, targets),
-           run.batch.step, run.result);
+    record(
+        run.mode.training ? stage.forward_loss(micro_batch, input, targets) : stage.infer_loss(input, targets),
+        run.batch.step, run.result);
   }
   if (run.mode.training) times_[action.stage].forward_seconds += watch.seconds();
 }

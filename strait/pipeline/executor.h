@@ -117,7 +117,7 @@ class Executor {
   Trace* trace_;
   std::map<std::pair<uint32_t, bool>, StepPlan> plans_;
   std::map<int, StageTimes> times_;
-  bool asked_to_stop_ = false;  ///< by a stage below
+  bool asked_to_stop_ = false;          ///< by a stage below
   std::unique_ptr<Exchange> exchange_;  // last: its threads use the boundaries
 };
 

@@ -112,9 +112,8 @@ Arrival OverlappedExchange::receive(const Crossing& message) {
 
 void OverlappedExchange::finish() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] {
-    return error_ || (departures_.empty() && !sending_ && arrivals_.empty() && !receiving_);
-  });
+  changed_.wait(
+      lock, [&] { return error_ || (departures_.empty() && !sending_ && arrivals_.empty() && !receiving_); });
   if (error_) std::rethrow_exception(error_);
 }
 

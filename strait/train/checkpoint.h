@@ -41,8 +41,8 @@ class Checkpoint {
   /// The position to go on from. Its sums are such that those of all processes together are the epoch's so far.
   Position position() const;
 
-  // `model` may hold some of a network's layers, and boundaries some of their ends: then the checkpoint may have
-  // more than is asked for. `exactly`: it must not.
+  // `model` may hold some of a network's layers, and boundaries some of their ends: then the checkpoint may
+  // have more than is asked for. `exactly`: it must not.
 
   void load_weights(Model& model, bool exactly) const;
   void load_optimizer(torch::optim::Optimizer& optimizer, const Model& model, bool exactly) const;

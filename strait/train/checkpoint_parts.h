@@ -8,8 +8,8 @@
 
 namespace strait {
 
-// A run's folder of checkpoints holds those of rank 0, and in rank-1, rank-2, ... those of the other processes, as
-// far as they share a file system.
+// A run's folder of checkpoints holds those of rank 0, and in rank-1, rank-2, ... those of the other processes,
+// as far as they share a file system.
 
 /// The checkpoints from which a process can go on at its place, oldest first: those of which it sees its own
 /// part, where as many in as many replicas wrote them, or else every part. Throws InputError for a

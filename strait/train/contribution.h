@@ -17,10 +17,10 @@ struct Contribution {
   StepResult off;  ///< the test set without compression
   StepResult on;   ///< and with it
   std::vector<BoundaryTraffic> boundaries;
-  std::map<int, StageTimes> stages;  ///< by number
+  std::map<int, StageTimes> stages;                ///< by number
   std::map<std::string, uint64_t> feedback_state;  ///< XXH3 of what the ends of the links keep, by name
   std::map<std::string, uint64_t> weights;         ///< Replicas::weight_checksums()
-  double seconds = 0;                ///< of training in this process
+  double seconds = 0;                              ///< of training in this process
   double data_wait_seconds = 0;
   double measured_seconds = 0;  ///< the part of `seconds` that `stages` is of
 };
@@ -33,8 +33,8 @@ Contribution gather(Group& group, const Contribution& mine);
 /// number.
 std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundaries, int replica);
 
-/// Throws Error that names the boundary when the two ends of a link, by now in different processes, do not keep the
-/// same where they should.
+/// Throws Error that names the boundary when the two ends of a link, by now in different processes, do not keep
+/// the same where they should.
 void check_ends_agree(const std::map<std::string, uint64_t>& feedback_state);
 
 /// The share of time of the `ranks` processes of a pipeline in which no stage computes.

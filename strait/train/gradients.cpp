@@ -57,7 +57,8 @@ void Gradients::sum_ties() {
       tie.first.grad().add_(exchange(tie.first.grad(), tie.second_rank, true, tie.name));
     } else if (has_second) {
       // The same sum in the same order: first plus second.
-      tie.second.grad().copy_(exchange(tie.second.grad(), tie.first_rank, false, tie.name).add_(tie.second.grad()));
+      tie.second.grad().copy_(
+          exchange(tie.second.grad(), tie.first_rank, false, tie.name).add_(tie.second.grad()));
     }
   }
 }
@@ -75,7 +76,8 @@ double Gradients::norm() const {
   for (const auto& text : group_.gather(finite ? nlohmann::json(squares).dump() : "[]")) {
     const auto theirs = nlohmann::json::parse(text).get<std::vector<double>>();
     if (theirs.empty()) return std::numeric_limits<double>::infinity();
-    for (size_t i = 0; i < all.size(); ++i) all[i] += theirs[i];  // a stage is in one process: the rest are zeros
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] += theirs[i];  // a stage is in one process: the rest are zeros
   }
   for (const double square : all) sum += square;
   return std::sqrt(sum);

@@ -16,7 +16,8 @@ class Gradients {
   Gradients(const Model& model, const std::vector<LayerRange>& stages, const std::vector<int>& rank_of_stage,
             Group& group);
 
-  /// Gives both parameters of each tie the sum of their gradients. They started equal, so equal steps keep them so.
+  /// Gives both parameters of each tie the sum of their gradients. They started equal, so equal steps keep them
+  /// so.
   void sum_ties();
 
   /// Scales all gradients so that their 2-norm over the whole network is at most `limit`, as PyTorch's
@@ -25,7 +26,7 @@ class Gradients {
 
  private:
   struct Tie {
-    at::Tensor first;   ///< defined where they are in this process
+    at::Tensor first;  ///< defined where they are in this process
     at::Tensor second;
     int first_rank = 0;
     int second_rank = 0;

@@ -28,8 +28,8 @@ struct Position {
 /// XXH3 of the tensors of a file, by name.
 using Checksums = std::map<std::string, uint64_t>;
 
-/// The content of a checkpoint's position.json. With several processes each leaves a part of the checkpoint: the
-/// tensors of its stages and, of the position's sums, what it knows itself.
+/// The content of a checkpoint's position.json. With several processes each leaves a part of the checkpoint:
+/// the tensors of its stages and, of the position's sums, what it knows itself.
 struct CheckpointRecord {
   Position position;
   Place place;  ///< whose part it is

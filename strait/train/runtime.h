@@ -7,8 +7,9 @@
 namespace strait {
 
 /// Prepares the process for training: LibTorch's number of threads (0 means one for each core that the
-/// process may run on, as its affinity says, shared with the `processes` on this machine), and an allocator that keeps what it has, because a step frees
-/// and takes the same large blocks again and fresh pages from the operating system cost a tenth of its time.
+/// process may run on, as its affinity says, shared with the `processes` on this machine), and an allocator
+/// that keeps what it has, because a step frees and takes the same large blocks again and fresh pages from the
+/// operating system cost a tenth of its time.
 void configure_runtime(int threads, int processes = 1);
 
 /// The device of a name (auto, cpu, cuda). Throws InputError when it is not there.

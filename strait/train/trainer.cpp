@@ -29,8 +29,8 @@ std::vector<int> place_stages(size_t stages, const Group& group) {
 }
 
 /// The layers of the stages of one rank.
-Model layers_of(const Model& model, const std::vector<LayerRange>& stages, const std::vector<int>& rank_of_stage,
-                int rank) {
+Model layers_of(const Model& model, const std::vector<LayerRange>& stages,
+                const std::vector<int>& rank_of_stage, int rank) {
   Model own{{}, model.sample_shape};
   for (size_t i = 0; i < stages.size(); ++i) {
     if (rank_of_stage[i] != rank) continue;
@@ -250,9 +250,8 @@ bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObser
     const double seconds = watch.seconds();
     position_.seconds += seconds;
     measured_seconds_ += seconds;
-    observer.on_batch(position_.epoch, "train",
-                      std::min(position_.batches * options_.batch_size, data->size()), data->size(),
-                      score_of(position_.sums).loss);
+    observer.on_batch(position_.epoch, "train", std::min(position_.batches * options_.batch_size, data->size()),
+                      data->size(), score_of(position_.sums).loss);
     if (stops) return false;
     if (checkpoints_ && checkpoints_->is_due_after(position_.step)) save_checkpoint();
     watch = Stopwatch();
@@ -276,7 +275,8 @@ Contribution Trainer::contribution() {
   mine.weights = replicas_.weight_checksums();
   for (auto& boundary : executor_.boundaries()) {
     BoundaryTraffic& traffic = *std::ranges::find(mine.boundaries, boundary.name, &BoundaryTraffic::name);
-    if (boundary.activation_sender) traffic.activation_diagnostics = boundary.activation_sender->take_diagnostics();
+    if (boundary.activation_sender)
+      traffic.activation_diagnostics = boundary.activation_sender->take_diagnostics();
     if (boundary.gradient_sender) traffic.gradient_diagnostics = boundary.gradient_sender->take_diagnostics();
   }
   return mine;

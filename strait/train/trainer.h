@@ -38,8 +38,8 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
 
-  /// After each batch. `phase` is "train" or "test"; `done` of `total` samples of the pass. The loss is not a number
-  /// on a process without the last stage.
+  /// After each batch. `phase` is "train" or "test"; `done` of `total` samples of the pass. The loss is not a
+  /// number on a process without the last stage.
   virtual void on_batch(int /*epoch*/, const char* /*phase*/, int64_t /*done*/, int64_t /*total*/,
                         double /*mean_loss*/) {}
   virtual void on_epoch(const EpochMetrics& /*metrics*/) {}

@@ -88,8 +88,8 @@ std::unique_ptr<Group> join_group(const Membership& membership, std::chrono::mil
   const auto hellos = meeting->exchange(hello);
   meeting->linger(false);
   check(hellos);
-  return std::make_unique<C10dGroup>(
-      membership.size, std::make_shared<Connections>(membership, timeout, std::move(meeting)));
+  return std::make_unique<C10dGroup>(membership.size,
+                                     std::make_shared<Connections>(membership, timeout, std::move(meeting)));
 }
 
 }  // namespace strait

@@ -14,12 +14,13 @@
 
 namespace strait {
 
-/// Messages between the ranks of a group. A send returns at once; its memory is freed when it has gone. Receives
-/// may be announced, so that a message comes as soon as it is sent and not when it is asked for.
+/// Messages between the ranks of a group. A send returns at once; its memory is freed when it has gone.
+/// Receives may be announced, so that a message comes as soon as it is sent and not when it is asked for.
 class C10dTransport : public Transport {
  public:
   /// Boundary `b` leads to rank peers[b] and is called names[b].
-  C10dTransport(std::shared_ptr<Connections> connections, std::vector<int> peers, std::vector<std::string> names);
+  C10dTransport(std::shared_ptr<Connections> connections, std::vector<int> peers,
+                std::vector<std::string> names);
   ~C10dTransport() override;
   C10dTransport(const C10dTransport&) = delete;
   C10dTransport& operator=(const C10dTransport&) = delete;

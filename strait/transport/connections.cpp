@@ -29,8 +29,8 @@ std::string own_address_towards(const std::string& host, uint16_t port) {
     socklen_t size = sizeof(own);
     auto* const address = reinterpret_cast<sockaddr*>(&own);
     // Connecting a datagram socket sends nothing; it chooses the route.
-    const bool routed =
-        connect(socket_number, to->ai_addr, to->ai_addrlen) == 0 && getsockname(socket_number, address, &size) == 0;
+    const bool routed = connect(socket_number, to->ai_addr, to->ai_addrlen) == 0 &&
+                        getsockname(socket_number, address, &size) == 0;
     close(socket_number);
     std::array<char, NI_MAXHOST> text{};
     if (routed && getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
@@ -102,7 +102,7 @@ void Connections::begin(const std::string& where, int peer, const std::function<
 void Connections::wait(const std::string& where, int peer, c10d::Work& work) const {
   // What comes after, up to the process's end, is to be within the timeout too.
   begin(where, peer, [&] {
-    if (!work.wait(timeout_ * 3 / 4)) throw Error("{}: given up", where);
+    if (!work.wait(timeout_ * 2 / 3)) throw Error("{}: given up", where);
   });
 }
 
@@ -111,7 +111,9 @@ void Connections::explain(const std::string& where, int peer, const std::string&
   const auto failure = meeting_->word();
   if (failure && failure->rank != rank_) {
     if (failure->diverged) throw NumericError("rank {}: {}", failure->rank, failure->reason);
-    throw Error("{}: {} is gone, because rank {} failed: {}", where, who, failure->rank, failure->reason);
+    const std::string first = fmt::format("rank {}", failure->rank);
+    throw Error("{}: {} is gone; the first to fail was {}", where, who,
+                failure->reason.starts_with(first) ? failure->reason : first + ": " + failure->reason);
   }
   if (message.find("imed out") != std::string::npos) {
     throw Error("{}: {} was silent for pipeline.timeout, {} s", where, who, timeout_.count() / 1000);

@@ -16,7 +16,8 @@ namespace strait {
 class Connections {
  public:
   /// Connects through the meeting's store. Throws Error when that fails.
-  Connections(const Membership& membership, std::chrono::milliseconds timeout, std::unique_ptr<Meeting> meeting);
+  Connections(const Membership& membership, std::chrono::milliseconds timeout,
+              std::unique_ptr<Meeting> meeting);
   ~Connections();
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
@@ -24,8 +25,8 @@ class Connections {
   int rank() const { return rank_; }
   c10d::ProcessGroupGloo& gloo() const;
 
-  /// Begin an operation, and wait for it. When that fails, throw an Error that says `where`, which peer (-1: any)
-  /// and why, which may be what a rank left word of; NumericError where training diverged there.
+  /// Begin an operation, and wait for it. When that fails, throw an Error that says `where`, which peer (-1:
+  /// any) and why, which may be what a rank left word of; NumericError where training diverged there.
   void begin(const std::string& where, int peer, const std::function<void()>& operation) const;
   void wait(const std::string& where, int peer, c10d::Work& work) const;
 

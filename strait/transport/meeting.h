@@ -26,8 +26,8 @@ class Meeting {
   /// Leaves word of a failure; the first one counts. Never throws: it is the end anyway.
   void leave_word(const Failure& failure);
 
-  /// The failure that a rank left word of, waiting a moment for it; nothing when there is none or the store does
-  /// not answer any more.
+  /// The failure that a rank left word of, waiting a moment for it; nothing when there is none or the store
+  /// does not answer any more.
   std::optional<Failure> word();
 
   /// On the rank that serves the store: waits a while until every rank has read the hellos and, where
@@ -36,6 +36,7 @@ class Meeting {
 
  private:
   void open_store();
+  std::string place() const;
   std::chrono::milliseconds limit(std::chrono::milliseconds usual) const;
 
   Membership membership_;

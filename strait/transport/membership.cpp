@@ -29,7 +29,8 @@ int number(const Environment& environment, const char* name, std::optional<int> 
   const auto text = environment(name);
   if (!text) {
     if (fallback) return *fallback;
-    throw InputError("{}: expected a number from {} to {}, found that the variable is not set", name, low, high);
+    throw InputError("{}: expected a number from {} to {}, found that the variable is not set", name, low,
+                     high);
   }
   return static_cast<int>(parse_integer(*text, name, low, high));
 }

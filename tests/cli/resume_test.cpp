@@ -11,8 +11,7 @@
 #include <thread>
 
 #include "strait/base/random.h"
-#include "tests/support/process.h"
-#include "tests/support/run_files.h"
+#include "tests/cli/tiny_runs.h"
 
 namespace strait {
 namespace {
@@ -21,55 +20,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-constexpr const char* kConfig = R"(name = "tiny"
-seed = 7
-[model]
-width = 4
-[data]
-kind = "shapes"
-train_limit = 160
-test_limit = 40
-batch_size = 20
-[train]
-epochs = 3
-threads = 1
-[pipeline]
-micro_batches = 2
-[compression]
-activations = { codec = "quant:4,scope=sample", feedback = "ef21" }
-gradients = { codec = "topk:0.2", feedback = "ef" }
-)";
-
-class ResumedProcess : public testing::Test {
- protected:
-  ResumedProcess() { test::write_file(config_, kConfig); }
-
-  std::vector<std::string> arguments(const std::string& out, const std::vector<std::string>& flags = {}) const {
-    std::vector<std::string> all = {"train", config_, "--out", dir_ / out};
-    all.insert(all.end(), flags.begin(), flags.end());
-    return all;
-  }
-
-  test::ProcessResult train(const std::string& out, const std::vector<std::string>& flags = {}) const {
-    return test::run_process(STRAIT_PROGRAM, arguments(out, flags));
-  }
-
-  void expect_equal_runs(const std::string& a, const std::string& b) const {
-    EXPECT_EQ(test::read_file(dir_ / a / "model.safetensors"), test::read_file(dir_ / b / "model.safetensors"));
-    EXPECT_EQ(test::metrics_without_times(dir_ / a), test::metrics_without_times(dir_ / b));
-  }
-
-  std::vector<std::string> checkpoints(const std::string& out) const {
-    return test::names_in(dir_ / out / "checkpoint");
-  }
-
-  nlohmann::json status(const std::string& out) const {
-    return nlohmann::json::parse(test::read_file(dir_ / out / "status.json"));
-  }
-
-  test::TempDir dir_;
-  std::string config_ = dir_ / "tiny.toml";
-};
+using ResumedProcess = test::TinyRuns;
 
 bool is_partial(const std::string& name) { return name.ends_with(".partial"); }
 
@@ -91,7 +42,6 @@ void watch(test::Process& process, const fs::path& run,
 // time after the run has got on, and a third then waits for a checkpoint that is being written or removed.
 TEST_F(ResumedProcess, KilledAnywhereItComesToTheSameBits) {
   constexpr int kKills = 24;
-  ASSERT_EQ(train("whole").status, 0);
   CounterRandom random(2024);
   int run = 0;
   int in_checkpoint = 0;
@@ -119,7 +69,7 @@ TEST_F(ResumedProcess, KilledAnywhereItComesToTheSameBits) {
     std::cout << "kill " << kills << " of " << name() << ", kind " << kind << ", delay " << delay.count() / 1000
               << " ms, left " << testing::PrintToString(left) << "\n";
     if (result.status == 0) {  // it was done before: compare, and kill another one
-      expect_equal_runs("whole", name());
+      expect_equal_runs(whole(), name());
       ++run;
       continue;
     }
@@ -129,13 +79,12 @@ TEST_F(ResumedProcess, KilledAnywhereItComesToTheSameBits) {
   }
   const auto last = train(name(), flags);
   ASSERT_EQ(last.status, 0) << last.err;
-  expect_equal_runs("whole", name());
+  expect_equal_runs(whole(), name());
   EXPECT_EQ(checkpoints(name()), std::vector<std::string>{"epoch-0003-batch-00000"});
   EXPECT_GE(in_checkpoint, 1);
 }
 
 TEST_F(ResumedProcess, StoppedBySignalsItGoesOn) {
-  ASSERT_EQ(train("whole").status, 0);
   for (const int signal : {SIGINT, SIGTERM}) {
     test::Process process(STRAIT_PROGRAM,
                           arguments("stopped", {"--resume", "--set", "checkpoint.every_steps=1"}));
@@ -150,14 +99,13 @@ TEST_F(ResumedProcess, StoppedBySignalsItGoesOn) {
   }
   const auto last = train("stopped", {"--resume"});
   EXPECT_THAT(last.out, HasSubstr("going on from"));
-  expect_equal_runs("whole", "stopped");
+  expect_equal_runs(whole(), "stopped");
   EXPECT_THAT(train("stopped", {"--resume"}).out, HasSubstr("finished all its epochs already"));
 }
 
 // A limit on the size of files stands for the full disk: it lets status.json through and stops the file of the
 // checkpoint that is above it.
 TEST_F(ResumedProcess, AFullDiskLeavesTheCheckpointBefore) {
-  ASSERT_EQ(train("whole").status, 0);
   ASSERT_EQ(train("run", {"--set", "train.epochs=1"}).status, 0);
   const auto checkpoint = dir_ / "run/checkpoint/epoch-0001-batch-00000";
   const std::string weights = test::read_file(checkpoint / "model.safetensors");
@@ -177,7 +125,7 @@ TEST_F(ResumedProcess, AFullDiskLeavesTheCheckpointBefore) {
     EXPECT_EQ(test::read_file(checkpoint / "model.safetensors"), weights);
   }
   ASSERT_EQ(train("run", {"--resume"}).status, 0);
-  expect_equal_runs("whole", "run");
+  expect_equal_runs(whole(), "run");
 }
 
 TEST_F(ResumedProcess, WrongFlagsAndConfigurationsAreRefused) {

@@ -54,7 +54,8 @@ struct Outcome {
 
 std::vector<StepInput> batches() {
   std::vector<StepInput> all;
-  for (uint64_t step = 0; step < kSteps; ++step) all.push_back(Fixture::batch(step % 2 == 0 ? kBatch : 7, step));
+  for (uint64_t step = 0; step < kSteps; ++step)
+    all.push_back(Fixture::batch(step % 2 == 0 ? kBatch : 7, step));
   return all;
 }
 
@@ -113,8 +114,8 @@ std::vector<Outcome> processes(const std::vector<Case>& all) {
     const int rank = group.rank();
     for (size_t i = 0; i < all.size(); ++i) {
       const auto transport = connect(group);
-      Executor executor(parts[i][static_cast<size_t>(rank)].setup(all[i].pipeline, all[i].scheme.options(), kBatch,
-                                                                  rank, kStages),
+      Executor executor(parts[i][static_cast<size_t>(rank)].setup(all[i].pipeline, all[i].scheme.options(),
+                                                                  kBatch, rank, kStages),
                         *transport);
       const double loss = train(executor, inputs);
       if (rank == kStages - 1) outcomes[i].loss = loss;
@@ -140,12 +141,14 @@ TEST(Distributed, EverySchemeGivesTheBitsOfOneProcess) {
     EXPECT_EQ(outcomes[i].loss, expected.loss) << all[i].name();
     ASSERT_EQ(outcomes[i].gradients.size(), expected.gradients.size());
     for (size_t k = 0; k < expected.gradients.size(); ++k) {
-      EXPECT_TRUE(at::equal(outcomes[i].gradients[k], expected.gradients[k])) << all[i].name() << ", tensor " << k;
+      EXPECT_TRUE(at::equal(outcomes[i].gradients[k], expected.gradients[k]))
+          << all[i].name() << ", tensor " << k;
     }
   }
 }
 
-/// Runs two stages' worth of steps on every rank until `stop` of some rank says so; the number of batches each did.
+/// Runs two stages' worth of steps on every rank until `stop` of some rank says so; the number of batches each
+/// did.
 std::vector<uint64_t> batches_until(const std::function<bool(int rank, uint64_t step)>& stop) {
   std::vector<Fixture> parts(kStages);
   const auto inputs = batches();
@@ -153,8 +156,8 @@ std::vector<uint64_t> batches_until(const std::function<bool(int rank, uint64_t 
   const auto errors = Ranks(kStages).run([&](Group& group) {
     const int rank = group.rank();
     const auto transport = connect(group);
-    Executor executor(parts[static_cast<size_t>(rank)].setup({.schedule = "1f1b", .micro_batches = 2}, {}, kBatch,
-                                                             rank, kStages),
+    Executor executor(parts[static_cast<size_t>(rank)].setup({.schedule = "1f1b", .micro_batches = 2}, {},
+                                                             kBatch, rank, kStages),
                       *transport);
     for (StepInput input : inputs) {
       input.stops = stop(rank, input.step);
@@ -185,11 +188,10 @@ TEST(Distributed, EveryRankHearsOfDivergence) {
     const int rank = group.rank();
     const auto transport = connect(group);
     try {
-      Executor executor(
-          parts[static_cast<size_t>(rank)].setup({.schedule = "gpipe", .micro_batches = 4},
-                                                 Scheme{"quant:4", "none", "none", "none"}.options(), kBatch, rank,
-                                                 kStages),
-          *transport);
+      Executor executor(parts[static_cast<size_t>(rank)].setup(
+                            {.schedule = "gpipe", .micro_batches = 4},
+                            Scheme{"quant:4", "none", "none", "none"}.options(), kBatch, rank, kStages),
+                        *transport);
       for (const StepInput& input : inputs) executor.train(input, true);
     } catch (const NumericError& error) {
       group.fail({.rank = rank, .diverged = true, .reason = error.what()});

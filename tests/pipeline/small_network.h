@@ -39,8 +39,8 @@ struct Network {
 };
 
 inline Loss cross_entropy(const at::Tensor& output, const at::Tensor& targets) {
-  return {torch::nn::functional::cross_entropy(output, targets), output.argmax(1).eq(targets).sum().item<int64_t>(),
-          targets.size(0)};
+  return {torch::nn::functional::cross_entropy(output, targets),
+          output.argmax(1).eq(targets).sum().item<int64_t>(), targets.size(0)};
 }
 
 struct Fixture {
@@ -52,8 +52,8 @@ struct Fixture {
   }
 
   /// A stage a rank, or all of them on one.
-  Executor::Setup setup(const PipelineOptions& options, const CompressionOptions& compression, int64_t batch_size,
-                        int rank, int ranks) {
+  Executor::Setup setup(const PipelineOptions& options, const CompressionOptions& compression,
+                        int64_t batch_size, int rank, int ranks) {
     const auto is_here = [&](size_t stage) { return ranks == 1 || static_cast<int>(stage) == rank; };
     Executor::Setup setup;
     setup.stage_count = static_cast<int>(network.layers.size());

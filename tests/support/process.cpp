@@ -6,11 +6,13 @@
 
 #include <csignal>
 #include <stdexcept>
+#include <thread>
 
 namespace strait::test {
 namespace {
 
-[[noreturn]] void become(char* const* arguments, const char* out, const char* err) {
+[[noreturn]] void become(char* const* arguments, const std::vector<std::string>& variables, const char* out,
+                         const char* err) {
   const auto redirect = [](int target, const char* path, int flags) {
     const int file = open(path, flags, 0600);
     if (file < 0 || dup2(file, target) < 0) _exit(127);
@@ -18,13 +20,15 @@ namespace {
   redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
   redirect(STDOUT_FILENO, out, O_WRONLY | O_CREAT);
   redirect(STDERR_FILENO, err, O_WRONLY | O_CREAT);
+  for (const auto& variable : variables) putenv(const_cast<char*>(variable.c_str()));
   execv(arguments[0], arguments);
   _exit(127);
 }
 
 }  // namespace
 
-Process::Process(const std::string& program, const std::vector<std::string>& arguments) {
+Process::Process(const std::string& program, const std::vector<std::string>& arguments,
+                 const std::vector<std::string>& variables) {
   const std::string out = dir_ / "out";
   const std::string err = dir_ / "err";
   std::vector<char*> words = {const_cast<char*>(program.c_str())};
@@ -32,7 +36,7 @@ Process::Process(const std::string& program, const std::vector<std::string>& arg
   words.push_back(nullptr);
   id_ = fork();
   if (id_ < 0) throw std::runtime_error("cannot fork");
-  if (id_ == 0) become(words.data(), out.c_str(), err.c_str());
+  if (id_ == 0) become(words.data(), variables, out.c_str(), err.c_str());
 }
 
 Process::~Process() {
@@ -57,8 +61,18 @@ ProcessResult Process::wait() {
           read_file(dir_ / "err")};
 }
 
-ProcessResult run_process(const std::string& program, const std::vector<std::string>& arguments) {
-  return Process(program, arguments).wait();
+ProcessResult Process::wait(std::chrono::milliseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!has_ended() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  send(SIGKILL);
+  return wait();
+}
+
+ProcessResult run_process(const std::string& program, const std::vector<std::string>& arguments,
+                          const std::vector<std::string>& variables) {
+  return Process(program, arguments, variables).wait();
 }
 
 }  // namespace strait::test

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -18,16 +19,22 @@ struct ProcessResult {
 /// A program that runs, with an empty standard input. It is killed when the object goes before its end.
 class Process {
  public:
-  Process(const std::string& program, const std::vector<std::string>& arguments);
+  /// `variables` are NAME=VALUE, on top of this program's environment.
+  Process(const std::string& program, const std::vector<std::string>& arguments,
+          const std::vector<std::string>& variables = {});
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  pid_t id() const { return id_; }
   bool has_ended();
   void send(int signal);
 
   /// Waits for the end.
   ProcessResult wait();
+
+  /// The same; kills the process where it still runs after the limit.
+  ProcessResult wait(std::chrono::milliseconds limit);
 
  private:
   TempDir dir_;
@@ -37,6 +44,7 @@ class Process {
 };
 
 /// Runs a program and waits for its end.
-ProcessResult run_process(const std::string& program, const std::vector<std::string>& arguments);
+ProcessResult run_process(const std::string& program, const std::vector<std::string>& arguments,
+                          const std::vector<std::string>& variables = {});
 
 }  // namespace strait::test

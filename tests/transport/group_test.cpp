@@ -94,10 +94,12 @@ TEST(C10dTransport, TakesBothDirectionsAtOnce) {
     };
     constexpr uint32_t kMessages = 30;
     std::thread sender([&] {
-      for (uint32_t i = 0; i < kMessages; ++i) transport->send({0, direction(true), i}, frame_of(200'000, 1, i));
+      for (uint32_t i = 0; i < kMessages; ++i)
+        transport->send({0, direction(true), i}, frame_of(200'000, 1, i));
     });
     for (uint32_t i = 0; i < kMessages; ++i) {
-      EXPECT_EQ(parse_frame(transport->receive({0, direction(false), i}, 300'000).bytes()).header.micro_batch, i);
+      EXPECT_EQ(parse_frame(transport->receive({0, direction(false), i}, 300'000).bytes()).header.micro_batch,
+                i);
     }
     sender.join();
     transport->drain();
@@ -140,9 +142,11 @@ TEST(C10dTransport, APeerThatFailsSaysWhy) {
   });
   EXPECT_EQ(errors[2], "no space left");
   EXPECT_EQ(errors[1],
-            "rank 1, boundary b, gradient, micro-batch 0: rank 2 is gone, because rank 2 failed: no space left");
+            "rank 1, boundary b, gradient, micro-batch 0: rank 2 is gone; the first to fail was rank 2: no "
+            "space left");
   EXPECT_EQ(errors[0],
-            "rank 0, boundary a, gradient, micro-batch 0: rank 1 is gone, because rank 2 failed: no space left");
+            "rank 0, boundary a, gradient, micro-batch 0: rank 1 is gone; the first to fail was rank 2: no "
+            "space left");
 }
 
 TEST(Group, DivergenceIsPassedOnAsDivergence) {

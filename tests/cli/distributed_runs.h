@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "strait/transport/port.h"
+#include "tests/cli/tiny_runs.h"
+#include "tests/support/rank_processes.h"
+
+namespace strait::test {
+
+/// Runs of four processes, one a stage.
+class DistributedRuns : public TinyRuns {
+ protected:
+  static constexpr int kRanks = 4;
+  static constexpr std::chrono::seconds kLimit{40};  ///< for what hangs: nobody here comes near it
+
+  RankProcesses ranks() const { return {STRAIT_PROGRAM, kRanks, free_port()}; }
+
+  RankProcesses start(const std::string& out, const std::vector<std::string>& flags = {}) const {
+    RankProcesses all = ranks();
+    all.start_all(arguments(out, flags));
+    return all;
+  }
+
+  /// Waits for all; each must end with the status.
+  std::map<int, ProcessResult> expect_all(RankProcesses& all, int status) const {
+    auto results = all.wait(kLimit);
+    for (const auto& [rank, result] : results)
+      EXPECT_EQ(result.status, status) << "rank " << rank << ": " << result.err;
+    return results;
+  }
+
+  std::map<int, ProcessResult> train_with_ranks(const std::string& out,
+                                                const std::vector<std::string>& flags = {}) const {
+    RankProcesses all = start(out, flags);
+    return expect_all(all, 0);
+  }
+
+  std::vector<std::string> launch_arguments(const std::string& out,
+                                            const std::vector<std::string>& flags = {}) const {
+    std::vector<std::string> all = {"launch", "-n", std::to_string(kRanks), "--"};
+    const auto train = arguments(out, flags);
+    all.insert(all.end(), train.begin(), train.end());
+    return all;
+  }
+
+  /// Until the run has another checkpoint than before, or `ended` says that there will be none.
+  template <class Ended>
+  void wait_for_checkpoint(const std::string& out, const std::vector<std::string>& before,
+                           const Ended& ended) const {
+    const auto is_new = [&](const std::string& name) {
+      return name.starts_with("epoch-") && !name.ends_with(".partial") &&
+             std::ranges::find(before, name) == before.end();
+    };
+    while (!ended()) {
+      std::error_code ignored;  // the folder changes meanwhile
+      for (std::filesystem::directory_iterator item(dir_ / out / "checkpoint", ignored), end; item != end;
+           item.increment(ignored)) {
+        if (is_new(item->path().filename().string())) return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+};
+
+}  // namespace strait::test

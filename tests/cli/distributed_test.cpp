@@ -1,0 +1,173 @@
+// One process a stage: the bits of one process, stops in order, launchers. What goes wrong: faults_test.cpp.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <regex>
+
+#include "strait/train/safetensors.h"
+#include "tests/cli/distributed_runs.h"
+
+namespace strait {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+/// The bytes of every tensor in the files of that name of all parts of a run's last checkpoint. What both ends
+/// of a channel keep must be the same at both, and counts once.
+std::map<std::string, std::string> state_of(const fs::path& run, const std::string& file) {
+  std::map<std::string, std::string> state;
+  for (const auto& item : fs::recursive_directory_iterator(run / "checkpoint")) {
+    if (item.path().filename() != file) continue;
+    for (const auto& [full_name, tensor] : read_safetensors(item.path()).tensors) {
+      const std::string name = std::regex_replace(full_name, std::regex("\\.(sender|receiver)\\."), ".");
+      const std::string bytes(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
+      EXPECT_TRUE(state.try_emplace(name, bytes).first->second == bytes) << full_name;
+    }
+  }
+  return state;
+}
+
+class Distributed : public test::DistributedRuns {
+ protected:
+  /// Model, metrics, optimizer and feedback, whatever the number of processes.
+  void expect_equal_states(const std::string& a, const std::string& b) const {
+    expect_equal_runs(a, b);
+    for (const char* file : {"optimizer.safetensors", "links.safetensors"}) {
+      const auto state = state_of(dir_ / a, file);
+      EXPECT_FALSE(state.empty());
+      EXPECT_TRUE(state == state_of(dir_ / b, file)) << file;
+    }
+  }
+
+  /// Four processes, then one, then four again, an epoch each.
+  void expect_the_same_with_changing_ranks(const std::vector<std::string>& scheme) const {
+    const auto flags = [&](const char* epochs) {
+      std::vector<std::string> all = {"--resume", "--set", std::string("train.epochs=") + epochs};
+      all.insert(all.end(), scheme.begin(), scheme.end());
+      return all;
+    };
+    ASSERT_EQ(train("alone", scheme).status, 0);
+    train_with_ranks("changed", flags("1"));
+    const auto alone = train("changed", flags("2"));
+    EXPECT_THAT(alone.out, HasSubstr("going on from"));
+    const auto last = train_with_ranks("changed", flags("3"));
+    EXPECT_THAT(last.at(0).out, HasSubstr("going on from"));
+    expect_equal_states("alone", "changed");
+  }
+};
+
+TEST_F(Distributed, FourProcessesAndOneAndFourGiveTheBitsOfOne) { expect_the_same_with_changing_ranks({}); }
+
+TEST_F(Distributed, SoTheyDoWithAqSgd) {
+  expect_the_same_with_changing_ranks({"--set", "compression.activations.feedback=aq-sgd"});
+}
+
+TEST_F(Distributed, CtrlCAtTheLauncherStopsAllInOrder) {
+  test::Process launcher(STRAIT_PROGRAM, launch_arguments("run", {"--set", "checkpoint.every_steps=4"}));
+  wait_for_checkpoint("run", {}, [&] { return launcher.has_ended(); });
+  launcher.send(SIGINT);
+  const auto stopped = launcher.wait(kLimit);
+  EXPECT_EQ(stopped.status, 130) << stopped.err;
+  EXPECT_EQ(stopped.err, "");
+  EXPECT_THAT(stopped.out, HasSubstr("--resume goes on from it"));
+  EXPECT_EQ(status("run").at("status"), "stopped");
+  const auto resumed = test::run_process(STRAIT_PROGRAM, launch_arguments("run", {"--resume"}));
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("[0] going on from"));
+  expect_equal_states(whole(), "run");
+}
+
+TEST_F(Distributed, SigtermToOneRankStopsAllInOrder) {
+  auto all = start("run", {"--set", "checkpoint.every_steps=4"});
+  wait_for_checkpoint("run", {}, [&] { return all.have_all_ended(); });
+  all.at(2).send(SIGTERM);
+  for (const auto& [rank, result] : expect_all(all, 130)) EXPECT_EQ(result.err, "") << rank;
+  EXPECT_EQ(status("run").at("status"), "stopped");
+  train_with_ranks("run", {"--resume"});
+  expect_equal_runs(whole(), "run");
+}
+
+// Without the redirects Debian 12's torchrun fails, of PyTorch 1.13 under Python 3.11.
+TEST_F(Distributed, TorchrunStartsTheRanks) {
+  std::vector<std::string> words = {"--no_python",
+                                    "--nproc_per_node",
+                                    std::to_string(kRanks),
+                                    "--master_port",
+                                    std::to_string(free_port()),
+                                    "--redirects",
+                                    "0:1",
+                                    "--tee",
+                                    "0:1",
+                                    STRAIT_PROGRAM};
+  const auto train = arguments("run");
+  words.insert(words.end(), train.begin(), train.end());
+  const auto result = test::run_process("/usr/bin/torchrun", words);
+  EXPECT_EQ(result.status, 0) << result.err;
+  expect_equal_runs(whole(), "run");
+}
+
+/// The processes that a process has started.
+std::vector<pid_t> children_of(pid_t process) {
+  const std::string id = std::to_string(process);
+  std::ifstream in("/proc/" + id + "/task/" + id + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child = 0; in >> child;) children.push_back(child);
+  return children;
+}
+
+/// Whether it computes no more; nobody may have asked for its status yet.
+bool is_dead(pid_t process) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/stat");
+  std::string number;
+  std::string name;
+  char state = 'X';
+  in >> number >> name >> state;
+  return state == 'X' || state == 'Z';
+}
+
+TEST_F(Distributed, AKilledLauncherLeavesNoProcessBehind) {
+  test::Process launcher(STRAIT_PROGRAM, launch_arguments("run"), {"TMPDIR=" + dir_.path().string()});
+  wait_for_checkpoint("run", {}, [&] { return launcher.has_ended(); });
+  const auto children = children_of(launcher.id());
+  EXPECT_EQ(children.size(), static_cast<size_t>(kRanks));
+  launcher.send(SIGKILL);
+  EXPECT_EQ(launcher.wait(kLimit).status, 128 + SIGKILL);
+  const auto end = std::chrono::steady_clock::now() + kLimit;
+  while (!std::ranges::all_of(children, is_dead) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(std::ranges::all_of(children, is_dead));
+}
+
+TEST_F(Distributed, TheLauncherRefusesWhatIsNoTraining) {
+  struct Case {
+    std::vector<std::string> words;
+    std::string error;
+  };
+  const std::vector<Case> cases = {
+      {{"-n", "4", "train", config_, "--out", dir_ / "run"},
+       "strait: strait launch has no flag --out[^\n]*; what it runs stands behind --; see strait launch "
+       "--help\n"},
+      {{"-n", "4", "--", "eval", config_}, "strait: launch: expected train behind --, found \"eval\"\n"},
+      {{"-n", "4"}, "strait: command is required\n"},
+      {{"-n", "0", "--", "train", config_}, "strait: --processes: Value 0 not in range 1 to 1024\n"},
+      {{"-n", "3", "--", "train", config_},
+       "(\\[[012]\\] strait: WORLD_SIZE: expected 4 processes, one for each of the 4 stages that model.cuts "
+       "makes, or 1; "
+       "found 3\n)+"}};
+  for (const auto& [words, error] : cases) {
+    std::vector<std::string> all = {"launch"};
+    all.insert(all.end(), words.begin(), words.end());
+    const auto result = test::run_process(STRAIT_PROGRAM, all);
+    EXPECT_EQ(result.status, 2);
+    EXPECT_THAT(result.err, testing::MatchesRegex(error));
+    EXPECT_FALSE(fs::exists(dir_ / "run"));
+  }
+}
+
+}  // namespace
+}  // namespace strait
