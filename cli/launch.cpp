@@ -151,7 +151,8 @@ void add_launch(CLI::App& app, Action& action) {
       app.add_subcommand("launch", "Train with several processes on this machine, one for each stage");
   auto flags = std::make_shared<LaunchFlags>();
   launch
-      ->add_option("-n,--processes", flags->processes, "Number of processes: the stages that model.cuts makes")
+      ->add_option("-n,--processes", flags->processes,
+                   "Number of processes: the stages that model.cuts makes, times pipeline.replicas")
       ->required()
       ->check(CLI::Range(1, 1024))
       ->type_name("N");

@@ -18,10 +18,10 @@ struct LinkOptions {
 struct CompressionOptions {
   LinkOptions activations;
   LinkOptions gradients;
-  LinkOptions replicas;  ///< not at boundaries: the gradients that replicas of the pipeline exchange
-  bool reuse_indices = false;        ///< gradients keep the positions that the activations kept
-  StoreOptions store;                ///< of aq-sgd
-  int start_epoch = 0;               ///< epochs before this one train without compression
+  LinkOptions replicas;        ///< not at boundaries: the gradients that replicas of the pipeline exchange
+  bool reuse_indices = false;  ///< gradients keep the positions that the activations kept
+  StoreOptions store;          ///< of aq-sgd
+  int start_epoch = 0;         ///< epochs before this one train without compression
   std::string evaluation = "plain";  ///< plain: the bare operator; frozen: the link with its state read-only
   int diagnostics = 0;               ///< measure the messages of every n-th step; 0 = none
 
