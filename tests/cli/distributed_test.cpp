@@ -66,6 +66,24 @@ TEST_F(Distributed, SoTheyDoWithAqSgd) {
   expect_the_same_with_changing_ranks({"--set", "compression.activations.feedback=aq-sgd"});
 }
 
+TEST_F(Distributed, ReplicasGoOnToTheSameBits) {
+  const auto flags = [](std::vector<std::string> all) {
+    for (const char* key : {"pipeline.replicas=2", "model.cuts=[\"layer2\"]",
+                            "compression.replicas.codec=topk:0.1", "compression.replicas.feedback=ef21"}) {
+      all.insert(all.end(), {"--set", key});
+    }
+    return all;
+  };
+  train_with_ranks("uncut", flags({}));
+  train_with_ranks("parts", flags({"--set", "train.epochs=1"}));
+  train_with_ranks("parts", flags({"--resume"}));
+  expect_equal_runs("uncut", "parts");
+  const auto refused = train("parts", flags({"--resume"}));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("expected 4 processes, one for each of the 2 stages that model.cuts makes "
+                                     "in each of 2 pipeline.replicas, or 2; found 1"));
+}
+
 TEST_F(Distributed, CtrlCAtTheLauncherStopsAllInOrder) {
   test::Process launcher(STRAIT_PROGRAM, launch_arguments("run", {"--set", "checkpoint.every_steps=4"}));
   wait_for_checkpoint("run", {}, [&] { return launcher.has_ended(); });
