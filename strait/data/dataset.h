@@ -13,18 +13,28 @@ namespace strait {
 
 /// The [data] table of a configuration.
 struct DataOptions {
-  std::string kind = "cifar10";  ///< cifar10 | shapes
-  std::string root;              ///< the folder that holds cifar-10-batches-bin/
+  std::string kind = "cifar10";  ///< cifar10 | shapes | wikitext2 | text
+  std::string root;              ///< the folder that holds cifar-10-batches-bin/, wikitext-2-raw/, gpt2/
   int64_t train_limit = 0;       ///< first N training samples; 0 = all
   int64_t test_limit = 0;        ///< first N test samples; 0 = all
   int64_t batch_size = 100;
 
+  // Of text.
+  int64_t block = 1024;                          ///< tokens a sample
+  std::string tokenizer;                         ///< folder of its files; empty: gpt2/ under root
+  std::vector<double> train_range = {0.0, 1.0};  ///< share of the training text, cut at articles or lines
+  std::string train_file;                        ///< text: the training text
+  std::string test_file;                         ///< text: the test text
+
   bool operator==(const DataOptions&) const = default;
 };
 
+/// Whether samples are blocks of tokens.
+inline bool is_text(const DataOptions& options) { return options.kind == "wikitext2" || options.kind == "text"; }
+
 struct Batch {
-  at::Tensor inputs;         ///< [B, 3, 32, 32] float32, normalised
-  at::Tensor targets;        ///< [B] int64, class labels
+  at::Tensor inputs;         ///< [B, 3, 32, 32] float32, normalised; of text [B, block] int64, tokens
+  at::Tensor targets;        ///< [B] int64, class labels; of text the inputs
   std::vector<int64_t> ids;  ///< B indices into the data set
 };
 

@@ -68,6 +68,18 @@ Config resolve(TomlTable root, std::span<const std::string> overrides) {
 
 }  // namespace
 
+void set_defaults_of_kinds(Config& config) {
+  if (config.model.kind == "gpt2") {
+    config.model.width = 768;
+    config.model.cuts = {"h.2", "h.5", "h.8"};
+  }
+  if (is_text(config.data)) config.data.batch_size = 8;
+  if (config.train.optimizer.kind == "adamw") {
+    config.train.optimizer.lr = 5e-5;
+    config.train.optimizer.weight_decay = 0;
+  }
+}
+
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides) {
   return resolve(load_layers(path), overrides);
 }

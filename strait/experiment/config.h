@@ -30,6 +30,10 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
+/// Gives every key that a kind decides about (`model.kind` and so on, as the configuration says them) the value
+/// that it has where nothing sets it.
+void set_defaults_of_kinds(Config& config);
+
 /// Reads a configuration file, the files under it (`base = "other.toml"`, relative to the file that says
 /// so) and, on top, the `key=value` of `--set` flags; the last one wins. Values are checked one by one and
 /// together, codec specs included; whether the layers and files named exist is for their users to say.

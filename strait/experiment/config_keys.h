@@ -7,34 +7,64 @@
 namespace strait {
 
 /// The one list of keys: calls visit(key, field, rule) for each, in the order of the resolved file, the
-/// keys of a table together. Reading, writing, checks and suggestions all go through it. `C` is Config or
-/// const Config; a key's default is the field's initial value.
+/// keys of a table together. Reading, writing, checks and suggestions all go through it. Which keys there are
+/// depends on the values of the keys `*.kind`, each of which comes before those that depend on it. `C` is Config
+/// or const Config; a key's default is the field's initial value, or what set_defaults_of_kinds() says.
 template <class C, class Visitor>
 void visit_keys(C& config, Visitor&& visit) {
   visit("name", config.name, folder_name());
   visit("seed", config.seed, at_least(0));
 
   auto& model = config.model;
-  visit("model.kind", model.kind, one_of({"resnet18"}));
+  visit("model.kind", model.kind, one_of({"resnet18", "gpt2"}));
   visit("model.width", model.width, at_least(1));
+  if (model.kind == "gpt2") {
+    visit("model.layers", model.layers, at_least(1));
+    visit("model.heads", model.heads, at_least(1));
+    visit("model.context", model.context, at_least(2));
+    visit("model.vocab", model.vocab, at_least(1));
+    visit("model.dropout", model.dropout, below_one());
+    visit("model.init", model.init, path_text());
+    visit("model.recompute", model.recompute, yes_or_no());
+  }
   visit("model.cuts", model.cuts, distinct_names());
 
   auto& data = config.data;
-  visit("data.kind", data.kind, one_of({"cifar10", "shapes"}));
+  visit("data.kind", data.kind, one_of({"cifar10", "shapes", "wikitext2", "text"}));
   visit("data.root", data.root, path_text());
   visit("data.train_limit", data.train_limit, at_least(0));
   visit("data.test_limit", data.test_limit, at_least(0));
   visit("data.batch_size", data.batch_size, at_least(1));
+  if (is_text(data)) {
+    visit("data.block", data.block, at_least(2));
+    visit("data.tokenizer", data.tokenizer, path_text());
+    visit("data.train_range", data.train_range, range_of_share());
+  }
+  if (data.kind == "text") {
+    visit("data.train_file", data.train_file, path_text());
+    visit("data.test_file", data.test_file, path_text());
+  }
 
   auto& train = config.train;
   visit("train.epochs", train.epochs, at_least(1));
-  visit("train.optimizer.kind", train.optimizer.kind, one_of({"sgd"}));
+  visit("train.optimizer.kind", train.optimizer.kind, one_of({"sgd", "adamw"}));
   visit("train.optimizer.lr", train.optimizer.lr, positive());
-  visit("train.optimizer.momentum", train.optimizer.momentum, below_one());
+  if (train.optimizer.kind == "adamw") {
+    visit("train.optimizer.betas", train.optimizer.betas, two_below_one());
+    visit("train.optimizer.eps", train.optimizer.eps, positive());
+  } else {
+    visit("train.optimizer.momentum", train.optimizer.momentum, below_one());
+  }
   visit("train.optimizer.weight_decay", train.optimizer.weight_decay, not_negative());
-  visit("train.schedule.kind", train.schedule.kind, one_of({"cosine", "constant"}));
-  visit("train.schedule.t_max", train.schedule.t_max, at_least(1));
+  visit("train.schedule.kind", train.schedule.kind, one_of({"cosine", "constant", "linear"}));
+  if (train.schedule.kind == "linear") {
+    visit("train.schedule.warmup_steps", train.schedule.warmup_steps, at_least(0));
+  } else {
+    visit("train.schedule.t_max", train.schedule.t_max, at_least(1));
+  }
+  visit("train.accumulate", train.accumulate, at_least(1));
   visit("train.clip_norm", train.clip_norm, not_negative());
+  visit("train.precision", train.precision, one_of({"fp32", "bf16"}));
   visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}));
   visit("train.threads", train.threads, at_least(0));
 

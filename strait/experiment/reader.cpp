@@ -11,9 +11,9 @@
 namespace strait {
 namespace {
 
-std::vector<std::string> all_keys() {
+/// The keys that there are with the kinds of the configuration.
+std::vector<std::string> keys_of(const Config& config) {
   std::vector<std::string> keys;
-  const Config config;
   visit_keys(config, [&](std::string_view key, const auto&, const auto&) { keys.emplace_back(key); });
   return keys;
 }
@@ -29,11 +29,49 @@ std::vector<std::string> children_of(const std::string& prefix, const std::vecto
   return children;
 }
 
-/// The end of the message about an unknown key: the nearest key of its table, or a key of that very name
-/// in another table.
+/// Every kind that a configuration can have, with the setting that chooses it.
+struct KindChoice {
+  std::string setting;
+  Config config;
+};
+
+std::vector<KindChoice> all_kinds() {
+  std::vector<KindChoice> all;
+  const auto add = [&](std::string_view key, std::string& (*field)(Config&), const std::string& kind) {
+    Config config;
+    field(config) = kind;
+    all.push_back({fmt::format("{} = {}", key, toml_string(kind)), std::move(config)});
+  };
+  add("model.kind", [](Config& c) -> std::string& { return c.model.kind; }, "gpt2");
+  for (const char* kind : {"wikitext2", "text"}) {
+    add("data.kind", [](Config& c) -> std::string& { return c.data.kind; }, kind);
+  }
+  for (const char* kind : {"sgd", "adamw"}) {
+    add("train.optimizer.kind", [](Config& c) -> std::string& { return c.train.optimizer.kind; }, kind);
+  }
+  for (const char* kind : {"cosine", "linear"}) {
+    add("train.schedule.kind", [](Config& c) -> std::string& { return c.train.schedule.kind; }, kind);
+  }
+  return all;
+}
+
+/// The setting with which there is such a key; empty where there is none.
+std::string setting_with(const std::string& key) {
+  for (const auto& [setting, config] : all_kinds()) {
+    const auto keys = keys_of(config);
+    if (std::ranges::find(keys, key) != keys.end()) return setting;
+  }
+  return "";
+}
+
+/// The end of the message about an unknown key: the kind it belongs to, the nearest key of its table, or a key
+/// of that very name in another table.
 std::string hint_for(const std::string& prefix, const std::string& name, const std::vector<std::string>& keys) {
   if (prefix.empty() && (name == "variants" || name == "seeds" || name == "title")) {
     return "; a file with it is for strait sweep";
+  }
+  if (const auto setting = setting_with(prefix + name); !setting.empty()) {
+    return fmt::format("; it is one with {}", setting);
   }
   std::vector<std::string> near;
   for (const auto& child : children_of(prefix, keys)) {
@@ -125,6 +163,7 @@ std::string read(const TomlNode& node, std::string& field, const Rule<std::strin
 
 constexpr std::string_view array_of(const std::string& /*item*/) { return "an array of strings"; }
 constexpr std::string_view array_of(int /*item*/) { return "an array of integers"; }
+constexpr std::string_view array_of(double /*item*/) { return "an array of numbers"; }
 
 /// The items have only their type checked; the rule is for the whole.
 template <class T>
@@ -182,9 +221,29 @@ void check_batch(const Config& config, const TomlTable& root) {
                  pipeline.micro_batches);
 }
 
+/// GPT-2 reads text, and nothing else does.
+void check_kinds(const Config& config, const TomlTable& root) {
+  const bool reads_text = config.model.kind == "gpt2";
+  if (reads_text != is_text(config.data)) {
+    throw InputError("{}: data.kind: expected {} for model.kind {}, found {}", origin_of(root, "data.kind"),
+                     reads_text ? "\"wikitext2\" or \"text\"" : "pictures, \"cifar10\" or \"shapes\",",
+                     toml_string(config.model.kind), toml_string(config.data.kind));
+  }
+  if (!reads_text) return;
+  const auto expect = [&](bool holds, std::string_view key, const std::string& what, int64_t found) {
+    if (!holds) throw InputError("{}: {}: expected {}, found {}", origin_of(root, key), key, what, found);
+  };
+  const auto& model = config.model;
+  expect(model.width % model.heads == 0, "model.heads",
+         fmt::format("a divisor of model.width, which is {}", model.width), model.heads);
+  expect(config.data.block <= model.context, "data.block",
+         fmt::format("at most model.context, which is {}", model.context), config.data.block);
+}
+
 /// Checks that no single key can fulfil alone.
 void check_together(const Config& config, const TomlTable& root) {
   check_compression(config, root);
+  check_kinds(config, root);
   check_stages(config, root);
   check_batch(config, root);
 }
@@ -192,18 +251,24 @@ void check_together(const Config& config, const TomlTable& root) {
 }  // namespace
 
 Config read_config(const TomlTable& root) {
-  static const std::vector<std::string> kKeys = all_keys();
-  check_names(root, "", kKeys);
   Config config;
   const TomlNode environment{default_data_root(), Origin{"STRAIT_DATA", 0}};
-  visit_keys(config, [&](std::string_view key, auto& field, const auto& rule) {
-    const TomlNode* node = find(root, key);
-    if (node == nullptr && key == "data.root") node = &environment;
-    if (node == nullptr) return;
-    if (const auto complaint = read(*node, field, rule); !complaint.empty()) {
-      throw InputError("{}: {}: {}", node->origin.text(), key, complaint);
-    }
-  });
+  const auto read_keys = [&](const auto& wanted) {
+    visit_keys(config, [&](std::string_view key, auto& field, const auto& rule) {
+      if (!wanted(key)) return;
+      const TomlNode* node = find(root, key);
+      if (node == nullptr && key == "data.root") node = &environment;
+      if (node == nullptr) return;
+      if (const auto complaint = read(*node, field, rule); !complaint.empty()) {
+        throw InputError("{}: {}: {}", node->origin.text(), key, complaint);
+      }
+    });
+  };
+  const auto names_kind = [](std::string_view key) { return key.ends_with(".kind"); };
+  read_keys(names_kind);
+  set_defaults_of_kinds(config);
+  check_names(root, "", keys_of(config));
+  read_keys([&](std::string_view key) { return !names_kind(key); });
   check_together(config, root);
   return config;
 }

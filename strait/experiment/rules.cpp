@@ -19,6 +19,15 @@ Rule<double> real(std::string expected, bool (*holds)(double)) {
   };
 }
 
+Rule<std::vector<double>> two_reals(std::string expected, bool (*hold)(double, double)) {
+  return [expected = std::move(expected), hold](const std::vector<double>& values) -> std::string {
+    if (values.size() == 2 && hold(values[0], values[1])) return "";
+    std::vector<std::string> found;
+    std::ranges::transform(values, std::back_inserter(found), toml_number);
+    return fmt::format("expected {}, found [{}]", expected, list_of(found));
+  };
+}
+
 std::string complaint_about(std::string_view name, const std::vector<std::string>& choices) {
   if (std::ranges::find(choices, name) != choices.end()) return "";
   return fmt::format("expected one of: {}; found {}{}", list_of(choices), toml_string(name),
@@ -70,6 +79,15 @@ Rule<double> not_negative() {
 
 Rule<double> below_one() {
   return real("a number >= 0 and < 1", [](double value) { return value >= 0 && value < 1; });
+}
+
+Rule<std::vector<double>> two_below_one() {
+  return two_reals("two numbers >= 0 and < 1",
+                   [](double a, double b) { return a >= 0 && a < 1 && b >= 0 && b < 1; });
+}
+
+Rule<std::vector<double>> range_of_share() {
+  return two_reals("two rising numbers from 0 to 1", [](double a, double b) { return a >= 0 && a < b && b <= 1; });
 }
 
 Rule<std::string> path_text() {

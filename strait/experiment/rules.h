@@ -22,6 +22,9 @@ Rule<double> positive();
 Rule<double> not_negative();
 Rule<double> below_one();  ///< in [0, 1)
 
+Rule<std::vector<double>> two_below_one();   ///< two numbers, each in [0, 1)
+Rule<std::vector<double>> range_of_share();  ///< two numbers in [0, 1], the first below the second
+
 Rule<std::string> path_text();
 Rule<std::string> one_of(std::vector<std::string> choices);
 Rule<std::string> folder_name();  ///< names one folder on every file system: letters, digits and ._+-

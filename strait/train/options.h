@@ -7,18 +7,21 @@
 namespace strait {
 
 struct OptimizerOptions {
-  std::string kind = "sgd";
+  std::string kind = "sgd";  ///< sgd | adamw
   double lr = 0.01;
-  double momentum = 0.9;
-  double weight_decay = 5e-4;
+  double momentum = 0.9;                     ///< sgd
+  std::vector<double> betas = {0.9, 0.999};  ///< adamw: of the means of gradients and of their squares
+  double eps = 1e-8;                         ///< adamw
+  double weight_decay = 5e-4;                ///< of sgd part of the gradient, of adamw apart from it
 
   bool operator==(const OptimizerOptions&) const = default;
 };
 
-/// The learning rate over the epochs.
+/// The learning rate over the training.
 struct ScheduleOptions {
-  std::string kind = "cosine";  ///< cosine | constant
+  std::string kind = "cosine";  ///< cosine | constant | linear
   int t_max = 200;              ///< cosine: epochs of half a period (PyTorch's CosineAnnealingLR)
+  int warmup_steps = 0;         ///< linear: steps in which the rate rises from 0; then it falls to 0 at the end
 
   bool operator==(const ScheduleOptions&) const = default;
 };
@@ -39,7 +42,9 @@ struct TrainOptions {
   int epochs = 100;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
+  int accumulate = 1;           ///< batches a step of the optimizer
   double clip_norm = 0;         ///< largest 2-norm of the whole network's gradient; 0 = any
+  std::string precision = "fp32";  ///< fp32 | bf16: of matrix products, where the device has it
   std::string device = "auto";  ///< auto | cpu | cuda
   int threads = 0;              ///< 0 = all cores, shared between local stages
 
