@@ -113,18 +113,40 @@ uint32_t guess_bound(std::span<const float> x, size_t k) {
   return *place;
 }
 
-/// Marks the elements that reach the bound, and lists them in the order of their index.
-void collect(std::span<const float> x, uint32_t bound, std::vector<float>& candidates,
-             std::span<uint64_t> mask) {
-  candidates.resize(x.size());
-  float* next = candidates.data();
+/// Marks the elements that reach the bound, and gives them in the order of their index.
+std::span<const float> collect(std::span<const float> x, uint32_t bound, std::vector<float>& space,
+                               std::span<uint64_t> mask) {
+  if (space.size() < x.size()) space.resize(x.size());
+  float* next = space.data();
   for (size_t word = 0; word < mask.size(); ++word) {
     const float* part = x.data() + word * 64;
     const size_t count = std::min<size_t>(64, x.size() - word * 64);
     mask[word] = flag_word(part, count, [bound](uint32_t m) { return m >= bound; });
     for (uint64_t bits = mask[word]; bits != 0; bits &= bits - 1) *next++ = part[std::countr_zero(bits)];
   }
-  candidates.resize(static_cast<size_t>(next - candidates.data()));
+  return {space.data(), next};
+}
+
+/// The threshold among elements that all reach the bound: one count over the range that they have, then an
+/// exact search in the bin that it leads to.
+Threshold find_threshold_above(uint32_t bound, std::span<const float> x, size_t k, SelectScratch& scratch) {
+  uint32_t most = bound;
+  for (const float value : x) most = std::max(most, magnitude(value));
+  const auto width = static_cast<unsigned>(std::bit_width(most - bound));
+  const unsigned shift = width > 11 ? width - 11 : 0;
+  const auto bin_of = [bound, shift](uint32_t bits) { return (bits - bound) >> shift; };
+  count(x, scratch, bin_of);
+  const uint32_t bin = find_bin(scratch.counts[0], k, scratch.counts[0].size());
+  auto& inside = scratch.inside;
+  inside.clear();
+  for (const float value : x) {
+    if (bin_of(magnitude(value)) == bin) inside.push_back(magnitude(value));
+  }
+  const auto place = inside.begin() + static_cast<ptrdiff_t>(k) - 1;
+  std::nth_element(inside.begin(), place, inside.end(), std::greater());
+  const uint32_t value = *place;
+  const auto above = std::count_if(inside.begin(), place, [value](uint32_t bits) { return bits > value; });
+  return {value, k - static_cast<size_t>(above)};
 }
 
 /// Of the marked elements, which are the candidates in that order, only those within the threshold stay.
@@ -164,9 +186,9 @@ void mark(std::span<const float> x, Threshold threshold, std::span<uint64_t> mas
 // Exact in any case: the guess only leaves fewer elements to search, and one that leaves too few is dropped.
 void select_largest(std::span<const float> x, size_t k, SelectScratch& scratch, std::span<uint64_t> mask) {
   if (const uint32_t bound = guess_bound(x, k); bound > 0) {
-    collect(x, bound, scratch.candidates, mask);
-    if (scratch.candidates.size() >= k) {
-      narrow(scratch.candidates, find_threshold(scratch.candidates, k, scratch), mask);
+    const auto candidates = collect(x, bound, scratch.candidates, mask);
+    if (candidates.size() >= k) {
+      narrow(candidates, find_threshold_above(bound, candidates, k, scratch), mask);
       return;
     }
   }

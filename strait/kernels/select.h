@@ -15,6 +15,7 @@ constexpr size_t mask_words(size_t n) { return (n + 63) / 64; }
 struct SelectScratch {
   std::array<std::array<uint32_t, 2048>, 4> counts;
   std::vector<float> candidates;  ///< elements that a guess leaves in question
+  std::vector<uint32_t> inside;   ///< magnitudes of those near the threshold
 };
 
 /// Marks exactly `k` elements of largest magnitude in `mask`; of equal magnitudes the lower index wins.
