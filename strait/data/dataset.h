@@ -52,6 +52,7 @@ class Dataset {
 struct DataSplits {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;
+  int64_t vocab = 0;  ///< of text: how many tokens the tokenizer has; every token is below it
 };
 
 /// Loads or draws the training and test set.
