@@ -58,7 +58,7 @@ class MergeReader {
   void add(const std::string& where, std::string_view line) {
     const auto parts = split(line, ' ');
     if (parts.size() != 2) {
-      throw InputError("{}: expected two tokens with a space between them, found {}", where, quoted(line));
+      throw InputError("{}: expected two tokens with a space between them, found {}", where, in_quotes(line));
     }
     add(where, parts[0], parts[1]);
   }
@@ -66,7 +66,7 @@ class MergeReader {
   void add(const std::string& where, const std::string& left, const std::string& right) {
     const BpeModel::Merge merge{id_of(where, left), id_of(where, right), id_of(where, left + right)};
     if (!pairs_.emplace(merge.left, merge.right).second) {
-      throw InputError("{}: the merge of {} and {} is there already", where, quoted(left), quoted(right));
+      throw InputError("{}: the merge of {} and {} is there already", where, in_quotes(left), in_quotes(right));
     }
     merges_.push_back(merge);
   }
@@ -77,7 +77,7 @@ class MergeReader {
   int32_t id_of(const std::string& where, const std::string& shown) const {
     const auto bytes = bytes_of_alphabet(shown);
     const auto id = bytes ? vocabulary_.find(*bytes) : std::nullopt;
-    if (!id) throw InputError("{}: {} is no token of {}", where, quoted(shown), vocabulary_.file());
+    if (!id) throw InputError("{}: {} is no token of {}", where, in_quotes(shown), vocabulary_.file());
     return *id;
   }
 
@@ -130,7 +130,7 @@ void check_settings(const std::string& file, const Json& root) {
     const Json& found = root.at(pointer);
     if (found.is_null() || found == expected) continue;
     throw InputError("{}: {} is {}, expected {} as in the byte-level encoding of GPT-2", file, path + 1,
-                     quoted(found.dump()), expected.dump());
+                     shortened(found.dump()), expected.dump());
   }
 }
 
@@ -153,7 +153,7 @@ void read_json_merges(const std::string& file, const Json& list, MergeReader& me
     } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
       merges.add(where, merge[0].get<std::string>(), merge[1].get<std::string>());
     } else {
-      throw InputError("{}: expected a text or a pair of texts, found {}", where, quoted(merge.dump()));
+      throw InputError("{}: expected a text or a pair of texts, found {}", where, shortened(merge.dump()));
     }
   }
 }

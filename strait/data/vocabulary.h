@@ -11,8 +11,11 @@
 
 namespace strait {
 
-/// `text` in quotation marks, cut where it is long: what a message shows of a file.
-std::string quoted(std::string_view text);
+/// `text`, cut where it is long: what a message shows of a file.
+std::string shortened(std::string_view text);
+
+/// The same in quotation marks.
+std::string in_quotes(std::string_view text);
 
 /// The bytes that `shown`, well-formed UTF-8 in GPT-2's alphabet of bytes, stands for; nothing where a character
 /// stands for no byte.
