@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string input(reinterpret_cast<const char*>(data), size);
   try_files({{"tokenizer.json", input}}, input);
   const size_t end = std::min(input.find('\0'), size);
-  const std::string vocab = "{" + strait::fuzz::byte_entries() + input.substr(0, end) + "}";
+  const std::string vocab = fmt::format("{{{}{}}}", strait::fuzz::byte_entries(), input.substr(0, end));
   const std::string rest = input.substr(std::min(end + 1, size));
   try_files({{"vocab.json", vocab}, {"merges.txt", rest}}, input);
   try_files({{"tokenizer.json", R"({"model": {"vocab": )" + vocab + R"(, "merges": [)" + rest}}, input);

@@ -61,7 +61,8 @@ using Merges = std::vector<std::pair<std::string, std::string>>;  ///< of bytes
 /// vocab.json and merges.txt of a tokenizer with the 256 bytes, what the merges make in their order, and
 /// `<|endoftext|>`.
 inline std::vector<NamedText> small_tokenizer(const Merges& merges) {
-  std::string vocab = "{" + byte_entries();
+  std::string vocab = "{";
+  vocab += byte_entries();
   std::string list = "#version: 0.2\n";
   size_t id = 256;
   for (const auto& [left, right] : merges) {

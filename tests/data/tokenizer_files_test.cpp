@@ -25,12 +25,12 @@ std::string complaint(const std::vector<NamedText>& files) {
 
 /// What is said of a vocabulary of the bytes and these entries.
 std::string complaint_of_entries(const std::string& entries) {
-  return complaint({{"vocab.json", "{" + fuzz::byte_entries() + entries + "}"}, {"merges.txt", ""}});
+  return complaint({{"vocab.json", fmt::format("{{{}{}}}", fuzz::byte_entries(), entries)}, {"merges.txt", ""}});
 }
 
 /// What is said of these merges where "ab" and "abc" are tokens.
 std::string complaint_of_merges(const std::string& merges) {
-  const auto vocab = "{" + fuzz::byte_entries() + R"(, "ab": 256, "abc": 257})";
+  const auto vocab = fmt::format(R"({{{}, "ab": 256, "abc": 257}})", fuzz::byte_entries());
   return complaint({{"vocab.json", vocab}, {"merges.txt", merges}});
 }
 
@@ -89,7 +89,7 @@ TEST(TokenizerFiles, AddedTokensAreTextAsItIs) {
 }
 
 TEST(TokenizerFiles, TheFirstLineOfMergesMayBeAVersion) {
-  const auto vocab = "{" + fuzz::byte_entries() + R"(, "##": 256})";
+  const auto vocab = fmt::format(R"({{{}, "##": 256}})", fuzz::byte_entries());
   const auto merges_of = [&](const std::string& merges) {
     return parse_tokenizer_files(std::vector<NamedText>{{"vocab.json", vocab}, {"merges.txt", merges}}).merges.size();
   };
@@ -131,8 +131,8 @@ TEST(TokenizerFiles, TokensMustBeMadeOfBytes) {
 
 TEST(TokenizerFiles, LongTokensAreCutInMessages) {
   const std::string word = "\xc3\xa9" + std::string(100, ' ');
-  EXPECT_EQ(in_quotes(word), "\"\xc3\xa9" + std::string(58, ' ') + "...\"");
-  EXPECT_EQ(in_quotes(std::string(59, ' ') + "\xc3\xa9"), "\"" + std::string(59, ' ') + "...\"");
+  EXPECT_EQ(in_quotes(word), fmt::format("\"\xc3\xa9{}...\"", std::string(58, ' ')));
+  EXPECT_EQ(in_quotes(std::string(59, ' ') + "\xc3\xa9"), fmt::format("\"{}...\"", std::string(59, ' ')));
 }
 
 TEST(TokenizerFiles, MergesMustBeOfTokens) {

@@ -111,7 +111,8 @@ TEST(Tokenizer, LongPiecesComeBack) {
 
 TEST(Encoder, RemembersWithoutAChange) {
   Encoder encoder(sample());
-  for (const std::string text : {" the other 's", "ing the", " the other 's", std::string(70, 'a'), std::string(70, 'a')}) {
+  const std::string word(70, 'a');
+  for (const std::string& text : {std::string(" the other 's"), std::string("ing the"), std::string(" the other 's"), word, word}) {
     std::vector<int32_t> ids = {7};
     encoder.append(text, ids);
     const auto alone = sample().encode(text);
