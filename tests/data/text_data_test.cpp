@@ -87,8 +87,8 @@ TEST_F(TextData, TextIsCutIntoBlocksAsAWhole) {
 TEST_F(TextData, WikitextIsReadLineByLine) {
   options_.kind = "wikitext2";
   const auto data = load_data(options_);
-  EXPECT_EQ(text_of(*data.train), " = A| = \n| tex|t\n =| B =| \n m|");
-  EXPECT_EQ(text_of(*data.test), " = V|alid|");
+  EXPECT_EQ(text_of(*data.train), " = A| = \n| tex|t\n =| B =| \n m|ore\n|");
+  EXPECT_EQ(text_of(*data.test), " = V|alid| = \n|");
 }
 
 TEST_F(TextData, TheRangeIsOfTheTrainingTextAlone) {

@@ -81,15 +81,15 @@ TEST(Wikitext2, HasThePublishedNumberOfBlocks) {
     EXPECT_EQ(data.vocab, 50257);
     const auto batch = data.train->batch(std::vector<int64_t>{0}, std::nullopt);
     const auto* ids = batch.inputs.data_ptr<int64_t>();
-    EXPECT_EQ(gpt2().decode(std::span(ids, 11)), " = Valkyria Chronicles III = \n Sen");
+    EXPECT_EQ(gpt2().decode(std::span(ids, 11)), " = Valkyria Chronicles III = \n Senj");
   }
 }
 
 TEST(Wikitext2, RangesAreWholeArticles) {
   const auto text = wiki("train");
   std::string all;
-  for (int i = 0; i < 600; ++i) {
-    const auto part = range_of_text(text, i / 600.0, (i + 1) / 600.0, TextForm::wikitext);
+  for (int i = 0; i < 100; ++i) {
+    const auto part = range_of_text(text, i / 100.0, (i + 1) / 100.0, TextForm::wikitext);
     EXPECT_TRUE(i == 0 || part.empty() || (part.starts_with(" = ") && !part.starts_with(" = = "))) << i;
     all += part;
   }
