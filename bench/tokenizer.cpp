@@ -1,7 +1,7 @@
-// Times the tokenizer of GPT-2 on one thread over the training text of WikiText-2: cutting into pieces, encoding as a
-// whole and line by line, encoding by an encoder that has met every piece before, decoding; besides, loading the files,
-// and words of growing length in which nothing comes again. Every text is verified to come back from its tokens before
-// it is timed. MB is 10^6 bytes of text a second.
+// Times the tokenizer of GPT-2 on one thread over the training text of WikiText-2: cutting into pieces,
+// encoding as a whole and line by line, encoding by an encoder that has met every piece before, decoding;
+// besides, loading the files, and words of growing length in which nothing comes again. Every text is verified
+// to come back from its tokens before it is timed. MB is 10^6 bytes of text a second.
 //
 // Needs gpt2/ and wikitext-2-raw/ in the folder that STRAIT_DATA names, and does nothing where it is not set.
 
@@ -90,14 +90,18 @@ void one_word(benchmark::State& state) {
 }
 
 void register_all() {
-  for (const auto& [name, work] : {std::pair{"cut", &cut}, {"encode", &encode}, {"encode_lines", &encode_lines}, {"decode", &decode}}) {
-    benchmark::RegisterBenchmark(name, [work = work](benchmark::State& state) { time_text(state, text(), work); })
-        ->Unit(benchmark::kMillisecond);
+  for (const auto& [name, work] :
+       {std::pair{"cut", &cut}, {"encode", &encode}, {"encode_lines", &encode_lines}, {"decode", &decode}}) {
+    benchmark::RegisterBenchmark(name, [work = work](benchmark::State& state) {
+      time_text(state, text(), work);
+    })->Unit(benchmark::kMillisecond);
   }
   benchmark::RegisterBenchmark("encode_again", encode_again)->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("load", load)->Unit(benchmark::kMillisecond);
-  benchmark::RegisterBenchmark("one_word", one_word)->RangeMultiplier(10)->Range(1000, 1'000'000)->Unit(
-      benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("one_word", one_word)
+      ->RangeMultiplier(10)
+      ->Range(1000, 1'000'000)
+      ->Unit(benchmark::kMillisecond);
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ std::vector<int64_t> ids_of_json(const std::string& input, const std::string& fi
 /// Ids as `strait tokenize --json` prints them, as a JSON array, or as numbers between white space.
 std::vector<int64_t> parse_ids(const std::string& input, const std::string& file) {
   const size_t begin = input.find_first_not_of(" \t\r\n");
-  if (begin != std::string::npos && (input[begin] == '{' || input[begin] == '[')) return ids_of_json(input, file);
+  if (begin != std::string::npos && (input[begin] == '{' || input[begin] == '['))
+    return ids_of_json(input, file);
   std::vector<int64_t> ids;
   std::istringstream words(input);
   for (std::string word; words >> word;) {
@@ -64,7 +65,8 @@ std::string summary_of(std::string_view text, size_t tokens) {
   std::string summary = fmt::format("{} tokens, {} bytes, {} characters", tokens, text.size(), characters);
   if (tokens > 0) {
     const auto a_token = [&](auto count) { return static_cast<double>(count) / static_cast<double>(tokens); };
-    summary += fmt::format("; {:.3f} bytes and {:.3f} characters a token", a_token(text.size()), a_token(characters));
+    summary +=
+        fmt::format("; {:.3f} bytes and {:.3f} characters a token", a_token(text.size()), a_token(characters));
   }
   return summary + "\n";
 }
@@ -77,7 +79,8 @@ int run_tokenize(const TokenizeOptions& options) {
     return 0;
   }
   const auto ids = tokenizer.encode(input, options.special ? SpecialTokens::as_tokens : SpecialTokens::as_text);
-  print(options.json ? Json{{"tokens", ids.size()}, {"ids", ids}}.dump() + "\n" : summary_of(input, ids.size()));
+  print(options.json ? Json{{"tokens", ids.size()}, {"ids", ids}}.dump() + "\n"
+                     : summary_of(input, ids.size()));
   return 0;
 }
 
@@ -94,8 +97,8 @@ void add_tokenize(CLI::App& app, Action& action) {
       ->required()
       ->type_name("FILE");
   auto* json = verb->add_flag("--json", options->json, "Print one JSON object, with the ids");
-  auto* special =
-      verb->add_flag("--special", options->special, "Take <|endoftext|> and the like in the text for the token");
+  auto* special = verb->add_flag("--special", options->special,
+                                 "Take <|endoftext|> and the like in the text for the token");
   verb->add_flag("--decode", options->decode,
                  "FILE holds ids, as --json prints them or as numbers; print the bytes that they stand for")
       ->excludes(json)

@@ -12,8 +12,8 @@
 
 namespace strait::fuzz {
 
-/// Bytes in GPT-2's alphabet, written as encoder.py says it: printable bytes stand for themselves, and the others
-/// are U+0100 and on, in order.
+/// Bytes in GPT-2's alphabet, written as encoder.py says it: printable bytes stand for themselves, and the
+/// others are U+0100 and on, in order.
 inline std::string shown(std::string_view bytes) {
   const auto printable = [](int byte) {
     return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || (byte >= 0xae && byte <= 0xff);
@@ -73,14 +73,15 @@ inline std::vector<NamedText> small_tokenizer(const Merges& merges) {
   return {{"vocab.json", vocab}, {"merges.txt", list}};
 }
 
-/// Merges of words, spaces and characters of several bytes. Two of them stand in the wrong order: "xyz" could be made
-/// before "xy" is.
+/// Merges of words, spaces and characters of several bytes. Two of them stand in the wrong order: "xyz" could
+/// be made before "xy" is.
 inline Merges sample_merges() {
-  return {{" ", "t"},       {"h", "e"},       {" t", "he"},      {"i", "n"},   {"e", "r"},    {" ", "a"},
-          {"\xc3", "\xa9"}, {"\xe3", "\x81"}, {"a", "a"},        {"aa", "aa"}, {"'", "s"},    {" ", " "},
-          {"  ", "  "},     {"\n", "\n"},     {"0", "0"},        {"1", "9"},   {"\xcc", "\x81"}, {"xy", "z"},
-          {"y", "x"},       {"x", "y"},       {"\xf0", "\x9f"},  {"in", "g"},  {" the", "r"}, {"\r", "\n"},
-          {"\xff", "\xfe"}, {"\xe2", "\x80"}, {"\xe2\x80", "\x8d"}, {"o", "r"},   {"t", "h"},    {"th", "e"}};
+  return {{" ", "t"},       {"h", "e"},           {" t", "he"},     {"i", "n"},   {"e", "r"},
+          {" ", "a"},       {"\xc3", "\xa9"},     {"\xe3", "\x81"}, {"a", "a"},   {"aa", "aa"},
+          {"'", "s"},       {" ", " "},           {"  ", "  "},     {"\n", "\n"}, {"0", "0"},
+          {"1", "9"},       {"\xcc", "\x81"},     {"xy", "z"},      {"y", "x"},   {"x", "y"},
+          {"\xf0", "\x9f"}, {"in", "g"},          {" the", "r"},    {"\r", "\n"}, {"\xff", "\xfe"},
+          {"\xe2", "\x80"}, {"\xe2\x80", "\x8d"}, {"o", "r"},       {"t", "h"},   {"th", "e"}};
 }
 
 }  // namespace strait::fuzz

@@ -30,7 +30,9 @@ struct DataOptions {
 };
 
 /// Whether samples are blocks of tokens.
-inline bool is_text(const DataOptions& options) { return options.kind == "wikitext2" || options.kind == "text"; }
+inline bool is_text(const DataOptions& options) {
+  return options.kind == "wikitext2" || options.kind == "text";
+}
 
 struct Batch {
   at::Tensor inputs;         ///< [B, 3, 32, 32] float32, normalised; of text [B, block] int64, tokens

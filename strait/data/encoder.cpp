@@ -24,9 +24,8 @@ class SpecialFinder {
   /// The first that begins at `position` or behind it, and moves the position there; null where there is none.
   const Tokenizer::Special* find(size_t& position) const {
     for (; (position = text_.find_first_of(first_bytes_, position)) != std::string_view::npos; ++position) {
-      const auto found = std::ranges::find_if(specials_, [&](const auto& special) {
-        return text_.substr(position).starts_with(special.text);
-      });
+      const auto found = std::ranges::find_if(
+          specials_, [&](const auto& special) { return text_.substr(position).starts_with(special.text); });
       if (found != specials_.end()) return &*found;
     }
     return nullptr;

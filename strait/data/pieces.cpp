@@ -14,16 +14,16 @@ constexpr std::string_view kPattern =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\p{White_Space}\\p{L}\\p{N}]+"
     "|\\p{White_Space}+(?!\\P{White_Space})|\\p{White_Space}+";
 
-/// The compiled pattern, made once. It is anchored: some branch takes any character, so a piece begins where the
-/// last one ended.
+/// The compiled pattern, made once. It is anchored: some branch takes any character, so a piece begins where
+/// the last one ended.
 const pcre2_code* pattern() {
   static const pcre2_code* const kCode = [] {
     int error = 0;
     size_t offset = 0;
-    pcre2_code* code =
-        pcre2_compile(reinterpret_cast<PCRE2_SPTR>(kPattern.data()), kPattern.size(),
-                      PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &offset, nullptr);
-    if (code == nullptr) throw Error("the system's PCRE2 cannot compile the pattern of pieces (error {})", error);
+    pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(kPattern.data()), kPattern.size(),
+                                     PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &offset, nullptr);
+    if (code == nullptr)
+      throw Error("the system's PCRE2 cannot compile the pattern of pieces (error {})", error);
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where that fails, matching is slower and gives the same
     return code;
   }();
@@ -49,8 +49,8 @@ std::optional<std::string_view> Pieces::next() {
   if (position_ >= well_formed_) well_formed_ = position_ + well_formed_prefix(text_.substr(position_));
   size_t end = position_ + 1;
   if (well_formed_ > position_) {
-    const int found = pcre2_match(pattern(), reinterpret_cast<PCRE2_SPTR>(text_.data()), well_formed_, position_,
-                                  PCRE2_NO_UTF_CHECK, match_->data, nullptr);
+    const int found = pcre2_match(pattern(), reinterpret_cast<PCRE2_SPTR>(text_.data()), well_formed_,
+                                  position_, PCRE2_NO_UTF_CHECK, match_->data, nullptr);
     STRAIT_CHECK(found > 0, "PCRE2 gives {} at byte {}", found, position_);
     end = pcre2_get_ovector_pointer(match_->data)[1];
     STRAIT_CHECK(end > position_, "an empty piece at byte {}", position_);

@@ -8,13 +8,13 @@
 namespace strait {
 
 /// Cuts a text into the pieces that GPT-2's byte-pair encoding never merges across: a contraction such as 've,
-/// letters, digits or other characters with a space before them, and runs of white space. Source: the pattern of
-/// encoder.py in https://github.com/openai/gpt-2. Letters and numbers are Unicode's categories L and N, white
-/// space its property White_Space.
+/// letters, digits or other characters with a space before them, and runs of white space. Source: the pattern
+/// of encoder.py in https://github.com/openai/gpt-2. Letters and numbers are Unicode's categories L and N,
+/// white space its property White_Space.
 ///
-/// A malformed byte, one that is no part of a well-formed UTF-8 character, is a piece of its own, and the text on
-/// either side is cut as though it ended and began there. So the pieces of any bytes, one behind the other, are
-/// those bytes.
+/// A malformed byte, one that is no part of a well-formed UTF-8 character, is a piece of its own, and the text
+/// on either side is cut as though it ended and began there. So the pieces of any bytes, one behind the other,
+/// are those bytes.
 ///
 /// The text must outlive the object. Objects are independent of one another; each is for one thread.
 class Pieces {

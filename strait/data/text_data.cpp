@@ -17,9 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kRootAdvice =
-    "data.root (or STRAIT_DATA) must name the folder that holds wikitext-2-raw/wiki.train.raw and wiki.valid.raw";
+    "data.root (or STRAIT_DATA) must name the folder that holds wikitext-2-raw/wiki.train.raw and "
+    "wiki.valid.raw";
 constexpr std::string_view kTokenizerAdvice =
-    "data.tokenizer must name the folder of the tokenizer's files, or data.root (or STRAIT_DATA) the folder that "
+    "data.tokenizer must name the folder of the tokenizer's files, or data.root (or STRAIT_DATA) the folder "
+    "that "
     "holds gpt2/vocab.json and gpt2/merges.txt, which \"strait data get gpt2-tokenizer\" fetches";
 
 fs::path tokenizer_folder(const DataOptions& options) {
@@ -92,7 +94,8 @@ DataSplits load_text(const DataOptions& options) {
   const bool wikitext = options.kind == "wikitext2";
   const auto train =
       wikitext ? wikitext_file(options, "wiki.train.raw") : text_file(options.train_file, "data.train_file");
-  const auto test = wikitext ? wikitext_file(options, "wiki.valid.raw") : text_file(options.test_file, "data.test_file");
+  const auto test =
+      wikitext ? wikitext_file(options, "wiki.valid.raw") : text_file(options.test_file, "data.test_file");
   const TextReader reader(options, wikitext ? TextForm::wikitext : TextForm::plain);
   return {reader.read(train, options.train_range, options.train_limit, "data.train_limit"),
           reader.read(test, {0.0, 1.0}, options.test_limit, "data.test_limit"), reader.vocab()};

@@ -11,8 +11,10 @@ namespace strait {
 
 /// How a text is read.
 enum class TextForm : uint8_t {
-  /// As the raw files of WikiText-2 become the data set of Hugging Face and then the blocks of its run_clm: each line
-  /// is encoded alone with its newline, a line with nothing but white space as nothing, and every 1,000 lines are a
+  /// As the raw files of WikiText-2 become the data set of Hugging Face and then the blocks of its run_clm:
+  /// each line
+  /// is encoded alone with its newline, a line with nothing but white space as nothing, and every 1,000 lines
+  /// are a
   /// group. Parts are articles, each from its line ` = Title = ` between two blank lines on; what stands before
   /// the first belongs to it.
   wikitext,
@@ -24,8 +26,8 @@ inline constexpr int64_t kLinesInGroup = 1000;
 
 std::string_view to_string(TextForm form);
 
-/// The parts whose beginning, as a share of the text's bytes, lies in [begin, end). Ranges that follow one another
-/// share nothing and leave nothing out; [0, 1] is the whole text.
+/// The parts whose beginning, as a share of the text's bytes, lies in [begin, end). Ranges that follow one
+/// another share nothing and leave nothing out; [0, 1] is the whole text.
 std::string_view range_of_text(std::string_view text, double begin, double end, TextForm form);
 
 struct EncodedText {

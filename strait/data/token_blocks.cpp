@@ -9,7 +9,8 @@
 
 namespace strait {
 
-TokenBlocks::TokenBlocks(std::vector<int32_t> tokens, int64_t block) : tokens_(std::move(tokens)), block_(block) {
+TokenBlocks::TokenBlocks(std::vector<int32_t> tokens, int64_t block)
+    : tokens_(std::move(tokens)), block_(block) {
   STRAIT_CHECK(block > 0 && static_cast<int64_t>(tokens_.size()) % block == 0, "{} tokens are not blocks of {}",
                tokens_.size(), block);
 }

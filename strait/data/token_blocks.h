@@ -9,8 +9,8 @@
 
 namespace strait {
 
-/// Blocks of consecutive tokens. A batch has them as `inputs` [B, block] int64, and `targets` is the same tensor:
-/// the loss shifts it by one. Nothing is drawn, so the augmentation key changes nothing.
+/// Blocks of consecutive tokens. A batch has them as `inputs` [B, block] int64, and `targets` is the same
+/// tensor: the loss shifts it by one. Nothing is drawn, so the augmentation key changes nothing.
 class TokenBlocks final : public Dataset {
  public:
   /// `tokens` has a whole number of blocks.

@@ -106,7 +106,8 @@ fs::path token_cache_folder() {
     return value == nullptr ? std::nullopt : std::optional<fs::path>(value);
   };
   if (const auto own = variable("STRAIT_CACHE")) return *own;
-  if (const auto shared = variable("XDG_CACHE_HOME"); shared && shared->is_absolute()) return *shared / "strait";
+  if (const auto shared = variable("XDG_CACHE_HOME"); shared && shared->is_absolute())
+    return *shared / "strait";
   if (const auto home = variable("HOME"); home && home->is_absolute()) return *home / ".cache" / "strait";
   return {};
 }

@@ -20,10 +20,10 @@ enum class SpecialTokens : uint8_t {
   as_tokens  ///< the token of that text; of two that fit, the longer
 };
 
-/// GPT-2's byte-level byte-pair encoding (Radford et al., "Language Models are Unsupervised Multitask Learners",
-/// 2019, section 2.2): a text is cut into pieces (pieces.h), the bytes of a piece are its first tokens, and the merges
-/// are done in order of rank, each wherever it applies, from left to right. Every byte string can be encoded, and
-/// decoding gives it back. Immutable, so that threads may share one.
+/// GPT-2's byte-level byte-pair encoding (Radford et al., "Language Models are Unsupervised Multitask
+/// Learners", 2019, section 2.2): a text is cut into pieces (pieces.h), the bytes of a piece are its first
+/// tokens, and the merges are done in order of rank, each wherever it applies, from left to right. Every byte
+/// string can be encoded, and decoding gives it back. Immutable, so that threads may share one.
 class Tokenizer {
  public:
   explicit Tokenizer(BpeModel model);

@@ -40,7 +40,8 @@ const Json& member(const std::string& file, const Json& object, const char* key,
   const auto found = object.find(key);
   if (found == object.end()) throw InputError("{}: has no {}", file, path);
   if (found->type() != type) {
-    throw InputError("{}: {} is a JSON {}, expected a JSON {}", file, path, found->type_name(), Json(type).type_name());
+    throw InputError("{}: {} is a JSON {}, expected a JSON {}", file, path, found->type_name(),
+                     Json(type).type_name());
   }
   return *found;
 }
@@ -101,7 +102,8 @@ void read_merge_lines(const NamedText& file, MergeReader& merges) {
 BpeModel parse_vocab_and_merges(const NamedText& vocab_file, const NamedText& merges_file) {
   const Json vocab = parse_json(vocab_file);
   if (!vocab.is_object()) {
-    throw InputError("{}: is a JSON {}, expected an object of tokens and ids", vocab_file.name, vocab.type_name());
+    throw InputError("{}: is a JSON {}, expected an object of tokens and ids", vocab_file.name,
+                     vocab.type_name());
   }
   Vocabulary vocabulary(vocab_file.name);
   add_vocabulary(vocab, vocabulary);
@@ -137,7 +139,8 @@ void check_settings(const std::string& file, const Json& root) {
 void add_added_tokens(const std::string& file, const Json& root, Vocabulary& vocabulary) {
   if (!root.contains("added_tokens")) return;
   for (const auto& token : member(file, root, "added_tokens", Json::value_t::array, "added_tokens")) {
-    if (!token.is_object()) throw InputError("{}: added_tokens has {}, expected objects", file, token.type_name());
+    if (!token.is_object())
+      throw InputError("{}: added_tokens has {}, expected objects", file, token.type_name());
     const auto& content = member(file, token, "content", Json::value_t::string, "content of an added token");
     const auto& id = member(file, token, "id", Json::value_t::number_unsigned, "id of an added token");
     vocabulary.add(content.get<std::string>(), id);
@@ -176,7 +179,9 @@ BpeModel parse_tokenizer_json(const NamedText& file) {
 }  // namespace
 
 std::vector<NamedText> read_tokenizer_files(const fs::path& folder) {
-  const auto read = [&](const char* name) { return NamedText{(folder / name).string(), read_whole(folder / name)}; };
+  const auto read = [&](const char* name) {
+    return NamedText{(folder / name).string(), read_whole(folder / name)};
+  };
   if (fs::exists(folder / "vocab.json") || fs::exists(folder / "merges.txt")) {
     return {read("vocab.json"), read("merges.txt")};
   }

@@ -60,7 +60,8 @@ void Vocabulary::add(const std::string& bytes, const nlohmann::json& id) {
   constexpr auto kMost = std::numeric_limits<int32_t>::max();
   if (bytes.empty()) throw InputError("{}: a token is empty", file_);
   if (!id.is_number_unsigned() || id.get<uint64_t>() > kMost) {
-    throw InputError("{}: the id of token {} is {}, expected an integer from 0 on", file_, in_quotes(bytes), id.dump());
+    throw InputError("{}: the id of token {} is {}, expected an integer from 0 on", file_, in_quotes(bytes),
+                     id.dump());
   }
   const auto number = id.get<int32_t>();
   const auto [known, is_new] = ids_.emplace(bytes, number);
@@ -70,7 +71,8 @@ void Vocabulary::add(const std::string& bytes, const nlohmann::json& id) {
   }
   const auto [other, free] = tokens_.emplace(number, bytes);
   if (!free) {
-    throw InputError("{}: tokens {} and {} both have the id {}", file_, in_quotes(other->second), in_quotes(bytes), number);
+    throw InputError("{}: tokens {} and {} both have the id {}", file_, in_quotes(other->second),
+                     in_quotes(bytes), number);
   }
 }
 

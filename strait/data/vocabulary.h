@@ -17,8 +17,8 @@ std::string shortened(std::string_view text);
 /// The same in quotation marks.
 std::string in_quotes(std::string_view text);
 
-/// The bytes that `shown`, well-formed UTF-8 in GPT-2's alphabet of bytes, stands for; nothing where a character
-/// stands for no byte.
+/// The bytes that `shown`, well-formed UTF-8 in GPT-2's alphabet of bytes, stands for; nothing where a
+/// character stands for no byte.
 std::optional<std::string> bytes_of_alphabet(std::string_view shown);
 
 /// The tokens of a file while they are read. Functions throw InputError that names the file.

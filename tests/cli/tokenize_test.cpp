@@ -29,8 +29,9 @@ class Tokenize : public testing::Test {
 
   /// The program at the end of a pipe that gives it the file.
   test::ProcessResult run_on_pipe(const std::string& arguments) const {
-    return test::run_process("/bin/bash", {"-c", "cat " + file_ + " | " + STRAIT_PROGRAM + " tokenize --tokenizer " +
-                                                     dir_.path().string() + " - " + arguments});
+    return test::run_process("/bin/bash",
+                             {"-c", "cat " + file_ + " | " + STRAIT_PROGRAM + " tokenize --tokenizer " +
+                                        dir_.path().string() + " - " + arguments});
   }
 
   test::TempDir dir_;
@@ -83,10 +84,12 @@ TEST_F(Tokenize, WrongInputIsNamed) {
   expect_error(test::run_process(STRAIT_PROGRAM, {"tokenize", file_}), "--tokenizer");
   expect_error(test::run_process(STRAIT_PROGRAM, {"tokenize", "--tokenizer", dir_ / "none", file_}),
                "holds no tokenizer");
-  for (const auto& [ids, message] :
-       {std::pair{"1 x", "token 1 must be an integer"}, {"[1, 99999]", "token 1 has the id 99999"},
-        {"[1, \"2\"]", "expected a JSON array of token ids"}, {"{\"ids\": 3}", "expected a JSON array of token ids"},
-        {"[1", "expected a JSON array of token ids"}, {"[18446744073709551615]", "expected a JSON array"}}) {
+  for (const auto& [ids, message] : {std::pair{"1 x", "token 1 must be an integer"},
+                                     {"[1, 99999]", "token 1 has the id 99999"},
+                                     {"[1, \"2\"]", "expected a JSON array of token ids"},
+                                     {"{\"ids\": 3}", "expected a JSON array of token ids"},
+                                     {"[1", "expected a JSON array of token ids"},
+                                     {"[18446744073709551615]", "expected a JSON array"}}) {
     test::write_file(file_, ids);
     expect_error(run({file_, "--decode"}), message);
   }

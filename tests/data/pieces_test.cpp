@@ -38,8 +38,9 @@ TEST(Pieces, TheLastOfManySpacesBelongsToTheWord) {
 }
 
 TEST(Pieces, KnowUnicodesClasses) {
-  EXPECT_THAT(pieces_of("\xd7\xa9\xd7\x9c \xd9\xa3\xd9\xa4"), ElementsAre("\xd7\xa9\xd7\x9c", " \xd9\xa3\xd9\xa4"));
-  EXPECT_THAT(pieces_of("e\xcc\x81t"), ElementsAre("e", "\xcc\x81", "t"));            // a combining mark is no letter
+  EXPECT_THAT(pieces_of("\xd7\xa9\xd7\x9c \xd9\xa3\xd9\xa4"),
+              ElementsAre("\xd7\xa9\xd7\x9c", " \xd9\xa3\xd9\xa4"));
+  EXPECT_THAT(pieces_of("e\xcc\x81t"), ElementsAre("e", "\xcc\x81", "t"));  // a combining mark is no letter
   EXPECT_THAT(pieces_of("a\xe2\x80\x83 b"), ElementsAre("a", "\xe2\x80\x83", " b"));  // U+2003 is white space
   EXPECT_THAT(pieces_of("a\xe1\xa0\x8e!"), ElementsAre("a", "\xe1\xa0\x8e!"));        // U+180E is not
 }
@@ -47,9 +48,9 @@ TEST(Pieces, KnowUnicodesClasses) {
 TEST(Pieces, AMalformedByteIsAPieceAndEndsTheTextBeforeIt) {
   EXPECT_THAT(pieces_of("ab\xff\xfe"), ElementsAre("ab", "\xff", "\xfe"));
   EXPECT_THAT(pieces_of("a  \xff b"), ElementsAre("a", "  ", "\xff", " b"));
-  EXPECT_THAT(pieces_of("\xe2\x82"), ElementsAre("\xe2", "\x82"));                   // cut off
-  EXPECT_THAT(pieces_of("\xc0\x80x"), ElementsAre("\xc0", "\x80", "x"));             // overlong
-  EXPECT_THAT(pieces_of("\xed\xa0\x80"), ElementsAre("\xed", "\xa0", "\x80"));       // a surrogate
+  EXPECT_THAT(pieces_of("\xe2\x82"), ElementsAre("\xe2", "\x82"));              // cut off
+  EXPECT_THAT(pieces_of("\xc0\x80x"), ElementsAre("\xc0", "\x80", "x"));        // overlong
+  EXPECT_THAT(pieces_of("\xed\xa0\x80"), ElementsAre("\xed", "\xa0", "\x80"));  // a surrogate
   EXPECT_THAT(pieces_of("\xf4\x90\x80\x80"), ElementsAre("\xf4", "\x90", "\x80", "\x80"));
   EXPECT_THAT(pieces_of("\xef\xbf\xbd"), ElementsAre("\xef\xbf\xbd"));  // U+FFFD itself is a character
 }

@@ -57,7 +57,8 @@ std::string text_of(const Dataset& data) {
   std::string text;
   for (int64_t id = 0; id < data.size(); ++id) {
     const auto batch = data.batch(std::vector<int64_t>{id}, std::nullopt);
-    for (int64_t i = 0; i < batch.inputs.numel(); ++i) text += static_cast<char>(batch.inputs.data_ptr<int64_t>()[i]);
+    for (int64_t i = 0; i < batch.inputs.numel(); ++i)
+      text += static_cast<char>(batch.inputs.data_ptr<int64_t>()[i]);
     text += '|';
   }
   return text;
@@ -97,7 +98,8 @@ TEST_F(TextData, TheRangeIsOfTheTrainingTextAlone) {
   EXPECT_EQ(text_of(*data.train), "efgh|");
   EXPECT_EQ(text_of(*data.test), "0123|4567|");
   options_.train_range = {0.9, 1.0};
-  EXPECT_EQ(complaint(), train_ + ": the range [0.9, 1] of the text has 0 tokens and not one block of data.block = 4");
+  EXPECT_EQ(complaint(),
+            train_ + ": the range [0.9, 1] of the text has 0 tokens and not one block of data.block = 4");
 }
 
 TEST_F(TextData, LimitsCountBlocks) {
@@ -122,7 +124,8 @@ TEST_F(TextData, TheTokenizerMayLieElsewhere) {
 
 TEST_F(TextData, MissingAndShortTextsAreNamed) {
   test::write_file(test_, "012");
-  EXPECT_EQ(complaint(), test_ + ": the range [0, 1] of the text has 3 tokens and not one block of data.block = 4");
+  EXPECT_EQ(complaint(),
+            test_ + ": the range [0, 1] of the text has 3 tokens and not one block of data.block = 4");
   options_.test_file = root_ / "none";
   EXPECT_THAT(complaint(), HasSubstr("none: cannot be opened"));
   options_.test_file = "";

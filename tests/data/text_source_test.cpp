@@ -19,7 +19,8 @@ const Tokenizer& tokenizer() {
 
 /// An article of about 100 bytes, whose text looks like a title and a section in passing.
 std::string article(const std::string& name) {
-  return " \n = " + name + " = \n \n text of " + name + "\n = not a title = \n \n = = Section = = \n \n more text \n";
+  return " \n = " + name + " = \n \n text of " + name +
+         "\n = not a title = \n \n = = Section = = \n \n more text \n";
 }
 
 TEST(RangeOfText, CutsAtArticles) {
@@ -29,7 +30,9 @@ TEST(RangeOfText, CutsAtArticles) {
   const std::string text = one + two + four;
   // The blank line before a title is the last of the article before.
   const std::string first = one + " \n";
-  const auto range = [&](double begin, double end) { return range_of_text(text, begin, end, TextForm::wikitext); };
+  const auto range = [&](double begin, double end) {
+    return range_of_text(text, begin, end, TextForm::wikitext);
+  };
   EXPECT_EQ(range(0, 1), text);
   EXPECT_EQ(range(0, 0.1), first);
   EXPECT_EQ(range(0.1, 0.5), two.substr(2) + " \n");

@@ -51,7 +51,8 @@ TEST(TokenCache, ADamagedFileIsNone) {
 TEST(TokenCache, AFolderThatCannotBeWrittenIsNone) {
   const test::TempDir dir;
   test::write_file(dir / "file", "");
-  for (const auto& folder : {dir / "file/below", std::filesystem::path("/proc/none"), std::filesystem::path()}) {
+  for (const auto& folder :
+       {dir / "file/below", std::filesystem::path("/proc/none"), std::filesystem::path()}) {
     const TokenCache cache(folder);
     cache.store(kKey, kText);
     EXPECT_EQ(cache.find(kKey), std::nullopt);

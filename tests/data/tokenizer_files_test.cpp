@@ -25,7 +25,8 @@ std::string complaint(const std::vector<NamedText>& files) {
 
 /// What is said of a vocabulary of the bytes and these entries.
 std::string complaint_of_entries(const std::string& entries) {
-  return complaint({{"vocab.json", fmt::format("{{{}{}}}", fuzz::byte_entries(), entries)}, {"merges.txt", ""}});
+  return complaint(
+      {{"vocab.json", fmt::format("{{{}{}}}", fuzz::byte_entries(), entries)}, {"merges.txt", ""}});
 }
 
 /// What is said of these merges where "ab" and "abc" are tokens.
@@ -69,7 +70,8 @@ TEST(ByteAlphabet, IsThatOfGpt2) {
 TEST(TokenizerFiles, OneFileGivesTheSameAsTwo) {
   const Tokenizer two(parse_tokenizer_files(fuzz::small_tokenizer(fuzz::sample_merges())));
   for (const bool pairs : {false, true}) {
-    const Tokenizer one(parse_tokenizer_files(std::vector<NamedText>{{"tokenizer.json", sample_json(pairs).dump()}}));
+    const Tokenizer one(
+        parse_tokenizer_files(std::vector<NamedText>{{"tokenizer.json", sample_json(pairs).dump()}}));
     for (const char* text : {"the other thing's 1900", "xyxyz \r\n", "<|endoftext|>"}) {
       EXPECT_EQ(one.encode(text), two.encode(text));
       EXPECT_EQ(one.encode(text, SpecialTokens::as_tokens), two.encode(text, SpecialTokens::as_tokens));
@@ -91,7 +93,8 @@ TEST(TokenizerFiles, AddedTokensAreTextAsItIs) {
 TEST(TokenizerFiles, TheFirstLineOfMergesMayBeAVersion) {
   const auto vocab = fmt::format(R"({{{}, "##": 256}})", fuzz::byte_entries());
   const auto merges_of = [&](const std::string& merges) {
-    return parse_tokenizer_files(std::vector<NamedText>{{"vocab.json", vocab}, {"merges.txt", merges}}).merges.size();
+    return parse_tokenizer_files(std::vector<NamedText>{{"vocab.json", vocab}, {"merges.txt", merges}})
+        .merges.size();
   };
   EXPECT_EQ(merges_of("#version: 0.2\n# #\n"), 1U);
   EXPECT_EQ(merges_of("# #"), 1U);
@@ -136,7 +139,8 @@ TEST(TokenizerFiles, LongTokensAreCutInMessages) {
 }
 
 TEST(TokenizerFiles, MergesMustBeOfTokens) {
-  EXPECT_EQ(complaint_of_merges("#version: 0.2\na b\nab d\n"), "merges.txt:3: \"abd\" is no token of vocab.json");
+  EXPECT_EQ(complaint_of_merges("#version: 0.2\na b\nab d\n"),
+            "merges.txt:3: \"abd\" is no token of vocab.json");
   EXPECT_EQ(complaint_of_merges("a b\nbc d\n"), "merges.txt:2: \"bc\" is no token of vocab.json");
   EXPECT_EQ(complaint_of_merges("a b\na b\n"), "merges.txt:2: the merge of \"a\" and \"b\" is there already");
   for (const std::string line : {"a", "a b c", "a  b", ""}) {

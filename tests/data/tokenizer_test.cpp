@@ -73,7 +73,8 @@ TEST(Tokenizer, TheLongerOfTwoSpecialTokensIsTaken) {
   BpeModel model = parse_tokenizer_files(fuzz::small_tokenizer({}));
   model.tokens.emplace_back("<|endoftext|>+");
   const Tokenizer tokenizer(model);
-  EXPECT_THAT(tokenizer.encode("<|endoftext|>+<|endoftext|>-", SpecialTokens::as_tokens), ElementsAre(257, 256, '-'));
+  EXPECT_THAT(tokenizer.encode("<|endoftext|>+<|endoftext|>-", SpecialTokens::as_tokens),
+              ElementsAre(257, 256, '-'));
 }
 
 TEST(Tokenizer, EveryByteAndEveryPairOfBytesComesBack) {
@@ -81,7 +82,8 @@ TEST(Tokenizer, EveryByteAndEveryPairOfBytesComesBack) {
     const std::string one(1, static_cast<char>(first));
     ASSERT_THAT(sample().encode(one), ElementsAre(first));
     ASSERT_TRUE(comes_back(sample(), one));
-    for (int second = 0; second < 256; ++second) ASSERT_TRUE(comes_back(sample(), one + static_cast<char>(second)));
+    for (int second = 0; second < 256; ++second)
+      ASSERT_TRUE(comes_back(sample(), one + static_cast<char>(second)));
   }
 }
 
@@ -90,9 +92,10 @@ RC_GTEST_PROP(TokenizerProperty, EveryByteStringComesBack, (const std::string& t
 }
 
 RC_GTEST_PROP(TokenizerProperty, MixturesOfHostileTextComeBack, ()) {
-  const auto parts = *rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
-      " the", "'s", "'LL", "  ", "\r\n", "\xff", "\xe2\x80", "\xe2\x80\x8d", "\xf0\x9f\x91\xa9", "\xed\xa0\x80", "\xc0\x80",
-      "e\xcc\x81", "\xd7\xa9", "aaaa", "19", "\xe3\x80\x80", std::string(1, '\0'), "<|endoftext|>"));
+  const auto parts = *rc::gen::container<std::vector<std::string>>(
+      rc::gen::element<std::string>(" the", "'s", "'LL", "  ", "\r\n", "\xff", "\xe2\x80", "\xe2\x80\x8d",
+                                    "\xf0\x9f\x91\xa9", "\xed\xa0\x80", "\xc0\x80", "e\xcc\x81", "\xd7\xa9",
+                                    "aaaa", "19", "\xe3\x80\x80", std::string(1, '\0'), "<|endoftext|>"));
   std::string text;
   for (const auto& part : parts) text += part;
   RC_ASSERT(comes_back(sample(), text));
@@ -112,7 +115,8 @@ TEST(Tokenizer, LongPiecesComeBack) {
 TEST(Encoder, RemembersWithoutAChange) {
   Encoder encoder(sample());
   const std::string word(70, 'a');
-  for (const std::string& text : {std::string(" the other 's"), std::string("ing the"), std::string(" the other 's"), word, word}) {
+  for (const std::string& text :
+       {std::string(" the other 's"), std::string("ing the"), std::string(" the other 's"), word, word}) {
     std::vector<int32_t> ids = {7};
     encoder.append(text, ids);
     const auto alone = sample().encode(text);
@@ -128,7 +132,8 @@ TEST(Tokenizer, RefusesIdsThatAreNone) {
   const auto last = sample().vocab_size() - 1;
   EXPECT_EQ(message({1, -1}), fmt::format("token 1 has the id -1, expected 0 to {}", last));
   EXPECT_EQ(message({last + 1}), fmt::format("token 0 has the id {}, expected 0 to {}", last + 1, last));
-  EXPECT_EQ(message({int64_t{1} << 40}), fmt::format("token 0 has the id 1099511627776, expected 0 to {}", last));
+  EXPECT_EQ(message({int64_t{1} << 40}),
+            fmt::format("token 0 has the id 1099511627776, expected 0 to {}", last));
 }
 
 }  // namespace

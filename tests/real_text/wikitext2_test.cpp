@@ -104,8 +104,8 @@ TEST(Wikitext2, HasTheNumberOfArticlesOfItsPaper) {
     const auto text = wiki(part);
     int found = 0;
     for (size_t start = 0; start < text.size(); ++found) {
-      const auto rest = range_of_text(text, static_cast<double>(start + 1) / static_cast<double>(text.size()), 1,
-                                      TextForm::wikitext);
+      const auto rest = range_of_text(text, static_cast<double>(start + 1) / static_cast<double>(text.size()),
+                                      1, TextForm::wikitext);
       start = text.size() - rest.size();
     }
     EXPECT_EQ(found, articles) << part;
