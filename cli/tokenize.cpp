@@ -39,9 +39,10 @@ std::string read_input(const std::string& file) {
 std::vector<int64_t> ids_of_json(const std::string& input, const std::string& file) {
   const auto json = Json::parse(input, nullptr, false);
   const auto& list = json.is_object() && json.contains("ids") ? json["ids"] : json;
-  const bool good = list.is_array() && std::ranges::all_of(list, [](const auto& id) {
-                      return id.is_number_integer() && (!id.is_number_unsigned() || id <= INT64_MAX);
-                    });
+  const bool good =
+      list.is_array() && std::ranges::all_of(list, [](const auto& id) {
+        return id.is_number_integer() && (!id.is_number_unsigned() || id.template get<uint64_t>() <= INT64_MAX);
+      });
   if (!good) throw InputError("{}: expected a JSON array of token ids, or an object with one as \"ids\"", file);
   return list.get<std::vector<int64_t>>();
 }
