@@ -6,6 +6,7 @@
 
 #include "strait/base/error.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/variable.h"
 
 namespace strait {
 namespace {
@@ -83,26 +84,9 @@ Config manual() {
   return config;
 }
 
-/// Sets or, with nullptr, removes STRAIT_DATA as long as it lives.
-class DataVariable {
- public:
-  explicit DataVariable(const char* value) {
-    if (const char* old = std::getenv("STRAIT_DATA")) old_ = old;
-    set(value);
-  }
-  ~DataVariable() { set(old_ ? old_->c_str() : nullptr); }
-  DataVariable(const DataVariable&) = delete;
-  DataVariable& operator=(const DataVariable&) = delete;
-
- private:
-  static void set(const char* value) {
-    if (value == nullptr) {
-      unsetenv("STRAIT_DATA");
-    } else {
-      setenv("STRAIT_DATA", value, 1);
-    }
-  }
-  std::optional<std::string> old_;
+/// STRAIT_DATA as it is in a test.
+struct DataVariable : test::Variable {
+  explicit DataVariable(const char* value) : Variable("STRAIT_DATA", value) {}
 };
 
 Config with(const std::vector<std::string>& overrides) { return parse_config("", "empty.toml", overrides); }
