@@ -356,7 +356,7 @@ TEST_F(WarmStart, TheNetworkMustFit) {
   const auto error = error_of(
       config_with({"compression.start_epoch=1", "model.width=4", from(dir_ / "source")}), "run", Start::fresh);
   EXPECT_THAT(error,
-              HasSubstr("model.safetensors: tensor \"conv1.weight\" is Float of shape [2, 3, 3, 3], expected"));
+              HasSubstr("model.safetensors: tensor \"conv1.weight\" is F32 of shape [2, 3, 3, 3], expected"));
 }
 
 }  // namespace
