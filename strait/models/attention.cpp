@@ -108,8 +108,7 @@ class BlockAttention : public torch::autograd::Function<BlockAttention> {
       const at::Tensor factors = setting->factors_like(weights, block, q.size(1));
       block.keys(dv).baddbmm_(dropped(weights, factors).transpose(1, 2), given);
       const at::Tensor of_weights = dropped(at::bmm(given, block.keys(v).transpose(1, 2)), factors);
-      const at::Tensor of_scores =
-          at::_softmax_backward_data(of_weights, weights, -1, weights.scalar_type());
+      const at::Tensor of_scores = at::_softmax_backward_data(of_weights, weights, -1, weights.scalar_type());
       block.queries(dq).copy_(at::bmm(of_scores, block.keys(k)).mul_(scale_of(q)));
       block.keys(dk).baddbmm_(of_scores.transpose(1, 2), scaled);
     });

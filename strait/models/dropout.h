@@ -16,14 +16,14 @@ struct DropoutDraws {
   double probability = 0;  ///< below 1
   uint64_t place = 0;      ///< tells apart the dropouts of a network
 
-  /// The factors of the elements [begin, begin + factors.size()) of the input's sample `row`, in row-major order:
-  /// 0 for those that go, 1 / (1 - probability) for the others.
+  /// The factors of the elements [begin, begin + factors.size()) of the input's sample `row`, in row-major
+  /// order: 0 for those that go, 1 / (1 - probability) for the others.
   void fill(int64_t row, int64_t begin, std::span<float> factors) const;
 };
 
 /// Sets each element of x, [rows, ...], to zero with the given probability, below 1, and scales the others by
-/// 1 / (1 - probability), so that the mean stays. Which elements go is a function of the place, the element and the
-/// current DrawKey, as DropoutDraws says: the same on every device, in every micro-batch and process.
+/// 1 / (1 - probability), so that the mean stays. Which elements go is a function of the place, the element and
+/// the current DrawKey, as DropoutDraws says: the same on every device, in every micro-batch and process.
 at::Tensor dropout(const at::Tensor& x, double probability, uint64_t place);
 
 }  // namespace strait

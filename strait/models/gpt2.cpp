@@ -58,8 +58,8 @@ class Attention : public nn::Module {
  public:
   Attention(const ModelOptions& options, uint64_t place)
       : input_(register_module("c_attn", std::make_shared<Projection>(options.width, 3 * options.width))),
-        output_(register_module("c_proj", std::make_shared<Projection>(options.width, options.width,
-                                                                       residual_deviation(options)))),
+        output_(register_module(
+            "c_proj", std::make_shared<Projection>(options.width, options.width, residual_deviation(options)))),
         heads_(options.heads),
         dropout_(options.dropout),
         place_(place) {}
@@ -70,8 +70,7 @@ class Attention : public nn::Module {
                            .permute({2, 0, 3, 1, 4})
                            .contiguous()
                            .unbind(0);
-    const at::Tensor y =
-        causal_attention(parts[0], parts[1], parts[2], is_training() ? dropout_ : 0, place_);
+    const at::Tensor y = causal_attention(parts[0], parts[1], parts[2], is_training() ? dropout_ : 0, place_);
     return output_->forward(y.transpose(1, 2).flatten(2));
   }
 
@@ -154,8 +153,7 @@ class Block : public Layer {
  private:
   at::Tensor run(const at::Tensor& x) {
     const double probability = is_training() ? dropout_ : 0;  // the first place is of the attention weights
-    const at::Tensor y =
-        x + dropout(attention_->forward(norm1_(x)), probability, first_place_ + 1);
+    const at::Tensor y = x + dropout(attention_->forward(norm1_(x)), probability, first_place_ + 1);
     return y + dropout(perceptron_->forward(norm2_(y)), probability, first_place_ + 2);
   }
 

@@ -74,8 +74,8 @@ std::vector<LayerRange> cut_into_stages(const Model& model, const std::vector<st
 /// The shape of one sample at the end of each stage but the last.
 std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vector<LayerRange>& stages);
 
-/// Builds the network that the options describe: of pictures with `classes` outputs, of text for samples of `block`
-/// tokens.
+/// Builds the network that the options describe: of pictures with `classes` outputs, of text for samples of
+/// `block` tokens.
 Model make_model(const ModelOptions& options, int64_t classes, int64_t block = 0);
 
 }  // namespace strait

@@ -114,8 +114,9 @@ void check_ties(const std::filesystem::path& path, const std::vector<Match>& mat
     const TensorEntry& a = *std::ranges::find(matches, first, &Match::name)->entry;
     const TensorEntry& b = *std::ranges::find(matches, second, &Match::name)->entry;
     if (&a == &b || at::equal(read(a).to(at::kFloat), read(b).to(at::kFloat))) continue;
-    throw InputError("{}: tensor {} differs from {}, expected the same values: the model has one matrix for both",
-                     path.string(), in_quotes(b.name), in_quotes(a.name));
+    throw InputError(
+        "{}: tensor {} differs from {}, expected the same values: the model has one matrix for both",
+        path.string(), in_quotes(b.name), in_quotes(a.name));
   }
 }
 

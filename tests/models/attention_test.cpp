@@ -19,8 +19,7 @@ constexpr uint64_t kPlace = 5;
 /// The formula as it stands, which keeps all weights.
 at::Tensor plain_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double probability) {
   const int64_t tokens = q.size(2);
-  const at::Tensor scores =
-      at::matmul(q, k.transpose(2, 3)) / std::sqrt(static_cast<double>(q.size(3)));
+  const at::Tensor scores = at::matmul(q, k.transpose(2, 3)) / std::sqrt(static_cast<double>(q.size(3)));
   const at::Tensor later = torch::ones({tokens, tokens}, torch::kBool).triu(1);
   const at::Tensor weights = scores.masked_fill(later, -std::numeric_limits<double>::infinity()).softmax(-1);
   return at::matmul(dropout(weights, probability, kPlace), v);

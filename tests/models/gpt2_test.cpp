@@ -48,11 +48,18 @@ std::vector<at::Tensor> pass(Model& model, const at::Tensor& tokens) {
 TEST(Gpt2, HasThePublishedNamesAndLayouts) {
   const auto state = by_name(make_gpt2(tiny_gpt2(), 8));
   using Shape = std::vector<int64_t>;
-  const std::map<std::string, Shape> block = {
-      {"ln_1.weight", {12}},          {"ln_1.bias", {12}},        {"attn.c_attn.weight", {12, 36}},
-      {"attn.c_attn.bias", {36}},     {"attn.c_proj.weight", {12, 12}}, {"attn.c_proj.bias", {12}},
-      {"ln_2.weight", {12}},          {"ln_2.bias", {12}},        {"mlp.c_fc.weight", {12, 48}},
-      {"mlp.c_fc.bias", {48}},        {"mlp.c_proj.weight", {48, 12}}, {"mlp.c_proj.bias", {12}}};
+  const std::map<std::string, Shape> block = {{"ln_1.weight", {12}},
+                                              {"ln_1.bias", {12}},
+                                              {"attn.c_attn.weight", {12, 36}},
+                                              {"attn.c_attn.bias", {36}},
+                                              {"attn.c_proj.weight", {12, 12}},
+                                              {"attn.c_proj.bias", {12}},
+                                              {"ln_2.weight", {12}},
+                                              {"ln_2.bias", {12}},
+                                              {"mlp.c_fc.weight", {12, 48}},
+                                              {"mlp.c_fc.bias", {48}},
+                                              {"mlp.c_proj.weight", {48, 12}},
+                                              {"mlp.c_proj.bias", {12}}};
   std::map<std::string, Shape> expected = {{"wte.weight", {19, 12}},
                                            {"wpe.weight", {10, 12}},
                                            {"ln_f.weight", {12}},

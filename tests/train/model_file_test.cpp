@@ -117,14 +117,16 @@ TEST_F(ModelFile, OtherTypesAreRefused) {
 
 TEST_F(ModelFile, OtherShapesAreRefused) {
   tensor("h.1.attn.c_attn.weight") = torch::zeros({36, 12});  // a linear layer's
-  EXPECT_THAT(error_of_load(), HasSubstr("tensor \"h.1.attn.c_attn.weight\" is F32 of shape [36, 12], expected F32, "
-                                         "F16 or BF16 of shape [12, 36]"));
+  EXPECT_THAT(error_of_load(),
+              HasSubstr("tensor \"h.1.attn.c_attn.weight\" is F32 of shape [36, 12], expected F32, "
+                        "F16 or BF16 of shape [12, 36]"));
   ModelOptions larger = test::tiny_gpt2();
   larger.width = 24;
   larger.layers = 4;
   save_model(path_, make_gpt2(larger, 10));
-  EXPECT_THAT(error(), HasSubstr("tensor \"wte.weight\" is F32 of shape [19, 24], expected F32, F16 or BF16 of shape "
-                                 "[19, 12]"));
+  EXPECT_THAT(error(),
+              HasSubstr("tensor \"wte.weight\" is F32 of shape [19, 24], expected F32, F16 or BF16 of shape "
+                        "[19, 12]"));
   larger.width = 12;
   save_model(path_, make_gpt2(larger, 10));
   EXPECT_THAT(error(), HasSubstr("tensor \"h.2.attn.c_attn.bias\" is not part of the model"));
@@ -143,8 +145,9 @@ TEST_F(ModelFile, AnotherHeadIsRefused) {
   at::Tensor head = tensor("wte.weight").clone();
   head[3][4] += 0.5;
   file_.tensors.emplace_back("lm_head.weight", head);
-  EXPECT_THAT(error_of_load(), HasSubstr("tensor \"lm_head.weight\" differs from \"wte.weight\", expected the same "
-                                         "values: the model has one matrix for both"));
+  EXPECT_THAT(error_of_load(),
+              HasSubstr("tensor \"lm_head.weight\" differs from \"wte.weight\", expected the same "
+                        "values: the model has one matrix for both"));
 }
 
 TEST_F(ModelFile, ATensorWithAndWithoutPrefixIsRefused) {
