@@ -38,8 +38,9 @@ void expect_gradients(const Model& model, const std::filesystem::path& path) {
     if (name == "lm_head.weight") continue;
     const at::Tensor* gradient = expected.find(name);
     ASSERT_NE(gradient, nullptr) << name;
-    EXPECT_TRUE(at::allclose(parameter.grad(), *gradient, kExact, 1e-6)) << name;
-    EXPECT_GT(gradient->abs().max().item<double>(), 1e-5) << name;
+    const auto largest = gradient->abs().max().item<double>();
+    EXPECT_GT(largest, 1e-5) << name;
+    EXPECT_LT((parameter.grad() - *gradient).abs().max().item<double>(), kExact * largest) << name;
   }
 }
 
