@@ -103,7 +103,11 @@ std::optional<RunFolder> begin_run(const Config& config, const std::filesystem::
     if (rank == 0) return RunFolder(folder, identity, trainer.position().epoch);
     return std::nullopt;
   }
-  if (beginning.another) trainer.warm_start(*beginning.another, config.compression.start_from_optimizer);
+  if (beginning.another) {
+    trainer.warm_start(*beginning.another, config.compression.start_from_optimizer);
+  } else if (!config.model.init.empty()) {
+    trainer.load(config.model.init);
+  }
   if (rank == 0) return RunFolder(folder, identity, start == Start::resume ? Start::replace : start);
   if (start != Start::fresh) checkpoints.clear();
   return std::nullopt;
@@ -137,7 +141,7 @@ Beginning find_beginning(const Config& config, const std::filesystem::path& fold
 Model make_network(const Config& config, int processes) {
   configure_runtime(config.train.threads, processes);
   at::manual_seed(config.seed);
-  return make_model(config.model, kClasses);
+  return make_model(config.model, kClasses, config.data.block);
 }
 
 Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* trace) {

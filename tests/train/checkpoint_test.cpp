@@ -231,8 +231,8 @@ TEST_F(CheckpointFiles, AnotherNetworkIsRefused) {
   training.write(first_);
   EXPECT_THAT(
       input_error_of([&] { Training(4).load(first_); }),
-      HasSubstr("model.safetensors: tensor \"conv1.weight\" is Float of shape [2, 3, 3, 3], expected Float "
-                "of shape [4, 3, 3, 3]"));
+      HasSubstr("model.safetensors: tensor \"conv1.weight\" is F32 of shape [2, 3, 3, 3], expected F32, F16 "
+                "or BF16 of shape [4, 3, 3, 3]"));
 }
 
 TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
