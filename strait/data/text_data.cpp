@@ -24,14 +24,6 @@ constexpr std::string_view kTokenizerAdvice =
     "that "
     "holds gpt2/vocab.json and gpt2/merges.txt, which \"strait data get gpt2-tokenizer\" fetches";
 
-fs::path tokenizer_folder(const DataOptions& options) {
-  if (!options.tokenizer.empty()) return options.tokenizer;
-  if (options.root.empty()) throw InputError("data.tokenizer is not set: {}", kTokenizerAdvice);
-  const auto folder = fs::path(options.root) / "gpt2";
-  if (!fs::exists(folder)) throw InputError("{}: no such folder; {}", folder.string(), kTokenizerAdvice);
-  return folder;
-}
-
 fs::path wikitext_file(const DataOptions& options, const char* name) {
   if (options.root.empty()) throw InputError("data.root is not set: {}", kRootAdvice);
   const auto path = fs::path(options.root) / kWikitextFolder / name;
@@ -89,6 +81,14 @@ class TextReader {
 };
 
 }  // namespace
+
+fs::path tokenizer_folder(const DataOptions& options) {
+  if (!options.tokenizer.empty()) return options.tokenizer;
+  if (options.root.empty()) throw InputError("data.tokenizer is not set: {}", kTokenizerAdvice);
+  const auto folder = fs::path(options.root) / "gpt2";
+  if (!fs::exists(folder)) throw InputError("{}: no such folder; {}", folder.string(), kTokenizerAdvice);
+  return folder;
+}
 
 DataSplits load_text(const DataOptions& options) {
   const bool wikitext = options.kind == "wikitext2";

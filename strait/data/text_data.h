@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string_view>
 
 #include "strait/data/dataset.h"
@@ -7,6 +8,10 @@
 namespace strait {
 
 inline constexpr std::string_view kWikitextFolder = "wikitext-2-raw";
+
+/// Where the tokenizer's files lie: `options.tokenizer`, or gpt2/ under `options.root`. Throws InputError where neither
+/// is there.
+std::filesystem::path tokenizer_folder(const DataOptions& options);
 
 /// The kinds "wikitext2" and "text": blocks of `options.block` tokens (text_source.h).
 ///
