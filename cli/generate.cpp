@@ -43,7 +43,7 @@ int64_t end_of_text_of(const Tokenizer& tokenizer) {
   return found == special.end() ? -1 : found->id;
 }
 
-Generator make_generator(const Config& config, const std::string& weights, const Tokenizer& tokenizer) {
+Generator make_generator(const Config& config, const std::filesystem::path& weights, const Tokenizer& tokenizer) {
   if (config.model.vocab > tokenizer.vocab_size()) {
     throw InputError("model.vocab: expected at most {}, the tokens of the tokenizer, found {}", tokenizer.vocab_size(),
                      config.model.vocab);
@@ -73,7 +73,7 @@ std::string continue_text(Generator& generator, const GenerateFlags& flags, cons
 int run_generate(const GenerateFlags& flags) {
   const Config config = load_config(flags.config, flags.overrides);
   if (!is_text(config.data)) throw InputError("{}: expected a model of text, found {}", flags.config, config.model.kind);
-  const std::string weights = flags.weights.empty() ? config.model.init : flags.weights;
+  const std::filesystem::path weights = flags.weights.empty() ? initial_weights(config) : flags.weights;
   if (weights.empty()) throw InputError("--weights: expected a file, since model.init names none");
   const Tokenizer tokenizer = load_tokenizer(tokenizer_folder(config.data));
   Generator generator = make_generator(config, weights, tokenizer);

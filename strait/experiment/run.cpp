@@ -85,14 +85,6 @@ Config with_store_in(const std::filesystem::path& folder, Config config) {
   return config;
 }
 
-/// model.init, a relative path from where the process runs, or else from data.root.
-std::filesystem::path initial_weights(const Config& config) {
-  const std::filesystem::path path = config.model.init;
-  if (std::filesystem::exists(path)) return path;
-  const auto below_root = std::filesystem::path(config.data.root) / path;
-  return std::filesystem::exists(below_root) ? below_root : path;
-}
-
 /// Lets the trainer take over the checkpoint, if any, before the folder is touched. The folder is the first
 /// process's; the others only clear their place for checkpoints.
 std::optional<RunFolder> begin_run(const Config& config, const std::filesystem::path& folder, Start start,
@@ -150,6 +142,13 @@ Model make_network(const Config& config, int processes) {
   configure_runtime(config.train.threads, processes);
   at::manual_seed(config.seed);
   return make_model(config.model, kClasses, config.data.block);
+}
+
+std::filesystem::path initial_weights(const Config& config) {
+  const std::filesystem::path path = config.model.init;
+  if (std::filesystem::exists(path)) return path;
+  const auto below_root = std::filesystem::path(config.data.root) / path;
+  return std::filesystem::exists(below_root) ? below_root : path;
 }
 
 Model load_network(const Config& config, const std::filesystem::path& weights) {

@@ -24,6 +24,9 @@ struct RunOutcome {
 /// initial weights, whatever the cuts and in every process.
 Model make_network(const Config& config, int processes = 1);
 
+/// The file that model.init names: a relative path from where the process runs, or else from data.root.
+std::filesystem::path initial_weights(const Config& config);
+
 /// The same network with a file's weights (load_model()), on the configuration's device.
 Model load_network(const Config& config, const std::filesystem::path& weights);
 
