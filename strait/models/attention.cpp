@@ -50,7 +50,7 @@ struct Setting : torch::CustomClassHolder {
 
   /// What dropout multiplies a block's weights with; in float32 on the CPU.
   at::Tensor factors(const Block& block, int64_t rows, int64_t tokens) const {
-    const at::Tensor mask = at::empty({rows, block.size(), block.end}, at::kFloat);
+    at::Tensor mask = at::empty({rows, block.size(), block.end}, at::kFloat);
     const std::span<float> all(mask.data_ptr<float>(), static_cast<size_t>(mask.numel()));
     const auto keys = static_cast<size_t>(block.end);
     at::parallel_for(0, rows * block.size(), kQueries, [&](int64_t begin, int64_t end) {
