@@ -19,6 +19,11 @@ struct EvalFlags {
   bool json = false;
 };
 
+std::string row_of(const char* name, const Score& score) {
+  const std::string perplexity = score.perplexity ? fmt::format("{:>11} ", perplexity_text(*score.perplexity)) : "";
+  return fmt::format("{:<12} {:>10.4f} {}{:>9.2f}%\n", name, score.loss, perplexity, score.accuracy);
+}
+
 int run_eval(const EvalFlags& flags) {
   const Config config = load_config(flags.config, flags.overrides);
   Evaluation scores;
@@ -29,9 +34,9 @@ int run_eval(const EvalFlags& flags) {
   if (flags.json) {
     print(to_json(scores).dump() + "\n");
   } else {
-    print(fmt::format("{:<12} {:>10} {:>10}\n{:<12} {:>10.4f} {:>9.2f}%\n{:<12} {:>10.4f} {:>9.2f}%\n",
-                      "compression", "loss", "accuracy", "off", scores.off.loss, scores.off.accuracy, "on",
-                      scores.on.loss, scores.on.accuracy));
+    const bool text = scores.off.perplexity.has_value();
+    print(fmt::format("{:<12} {:>10} {}{:>10}\n", "compression", "loss", text ? " perplexity " : "", "accuracy") +
+          row_of("off", scores.off) + row_of("on", scores.on));
   }
   return 0;
 }

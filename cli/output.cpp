@@ -28,4 +28,14 @@ std::string clock_time(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
+std::string perplexity_text(double perplexity) {
+  constexpr double kLarge = 1e6;
+  return perplexity < kLarge ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.2e}", perplexity);
+}
+
+std::string score_text(const Score& score) {
+  return score.perplexity ? "perplexity " + perplexity_text(*score.perplexity)
+                          : fmt::format("{:.2f}%", score.accuracy);
+}
+
 }  // namespace strait::cli

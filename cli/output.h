@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "strait/train/metrics.h"
+
 namespace strait::cli {
 
 /// Writes to standard output. A reader that has gone (`strait ... | head`) is no error; anything else that
@@ -14,5 +16,11 @@ void flush_output();
 
 /// A span of time as `0:07` or `1:02:03`.
 std::string clock_time(double seconds);
+
+/// `21.01`; a large one as `4.85e+08`.
+std::string perplexity_text(double perplexity);
+
+/// What a network is judged by: `93.10%`, of text `perplexity 21.01`.
+std::string score_text(const Score& score);
 
 }  // namespace strait::cli

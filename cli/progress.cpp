@@ -16,6 +16,9 @@ namespace {
 
 constexpr int kBarWidth = 24;
 constexpr double kSecondsBetweenDraws = 0.1;
+constexpr double kSlow = 10;  // samples a second: then a decimal tells something
+
+std::string rate_text(double rate) { return fmt::format("{:.{}f}", rate, rate < kSlow ? 1 : 0); }
 
 }  // namespace
 
@@ -40,8 +43,8 @@ void Progress::on_batch(int epoch, const char* phase, int64_t done, int64_t tota
   const auto filled = static_cast<size_t>(kBarWidth * done / std::max<int64_t>(total, 1));
   const std::string place = epoch < 0 ? "" : fmt::format("epoch {}/{} ", epoch + 1, epochs_);
   const std::string loss = std::isnan(mean_loss) ? "" : fmt::format("  loss {:.4f}", mean_loss);
-  fmt::print(stderr, "\r\x1b[K{}{}{:<5} [{:<{}}] {}/{}  {:.0f} samples/s  {} left{}", label_, place, phase,
-             std::string(filled, '#'), kBarWidth, done, total, rate,
+  fmt::print(stderr, "\r\x1b[K{}{}{:<5} [{:<{}}] {}/{}  {} samples/s  {} left{}", label_, place, phase,
+             std::string(filled, '#'), kBarWidth, done, total, rate_text(rate),
              clock_time(static_cast<double>(total - done) / rate), loss);
   std::fflush(stderr);
   bar_shown_ = true;
@@ -58,12 +61,14 @@ void Progress::on_epoch(const EpochMetrics& metrics) {
   clear_bar();
   const Traffic activations = metrics.total(Direction::activation);
   const Traffic gradients = metrics.total(Direction::gradient);
+  const std::string tokens =
+      metrics.tokens_per_second ? fmt::format("  {:.0f} tokens/s", *metrics.tokens_per_second) : "";
   print(fmt::format(
-      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test off {:.2f}%  on {:.2f}%  ratio {:.1f}x down "
-      "{:.1f}x back  {:.0f} samples/s  {}\n",
-      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy, metrics.test.off.accuracy,
-      metrics.test.on.accuracy, activations.ratio(), gradients.ratio(), metrics.samples_per_second,
-      clock_time(metrics.seconds + metrics.evaluation_seconds)));
+      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test off {}  on {}  ratio {:.1f}x down "
+      "{:.1f}x back  {} samples/s{}  {}\n",
+      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy, score_text(metrics.test.off),
+      score_text(metrics.test.on), activations.ratio(), gradients.ratio(),
+      rate_text(metrics.samples_per_second), tokens, clock_time(metrics.seconds + metrics.evaluation_seconds)));
   flush_output();
 }
 

@@ -47,21 +47,38 @@ size_t name_width(const Task& task) {
   return width;
 }
 
-std::string result_columns(const RunState& state, const std::filesystem::path& folder) {
+/// Whether every run is one of text: then perplexities stand where accuracies do.
+bool is_of_text(const Task& task) {
+  return std::ranges::all_of(task.chosen, [&](size_t run) { return is_text(task.sweep.runs[run].config.data); });
+}
+
+std::string score_heading(bool text) {
+  return text ? fmt::format("{:>9} {:>9} {:>9} {:>9}", "off loss", "off ppl", "on loss", "on ppl")
+              : fmt::format("{:>9} {:>9}", "off %", "on %");
+}
+
+std::string score_columns(const Score& off, const Score& on, bool text) {
+  if (!text) return fmt::format("{:>9.2f} {:>9.2f}", off.accuracy, on.accuracy);
+  return fmt::format("{:>9.4f} {:>9} {:>9.4f} {:>9}", off.loss, perplexity_text(off.perplexity.value()), on.loss,
+                     perplexity_text(on.perplexity.value()));
+}
+
+std::string result_columns(const RunState& state, const std::filesystem::path& folder, bool text) {
   if (state.status == RunStatus::failed) return "failed: " + state.error;
   if (state.status != RunStatus::done) return std::string(to_string(*state.status));
   const RunSummary run = summarise(folder);
-  return fmt::format("{:>9.2f} {:>9.2f} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", run.off_accuracy,
-                     run.on_accuracy, run.train_loss, run.wire_bytes_per_step, run.ratio, run.seconds);
+  return fmt::format("{} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", score_columns(run.off, run.on, text),
+                     run.train_loss, run.wire_bytes_per_step, run.ratio, run.seconds);
 }
 
 std::string table_of(const Task& task, const SweepRecord& record) {
   const size_t width = name_width(task);
-  std::string table = fmt::format("\n{:<{}} {:>9} {:>9} {:>10} {:>14} {:>8} {:>8}\n", "run", width, "off %",
-                                  "on %", "train loss", "bytes a step", "ratio", "seconds");
+  const bool text = is_of_text(task);
+  std::string table = fmt::format("\n{:<{}} {} {:>10} {:>14} {:>8} {:>8}\n", "run", width, score_heading(text),
+                                  "train loss", "bytes a step", "ratio", "seconds");
   for (const size_t run : task.chosen) {
     const auto& name = task.sweep.runs[run].config.name;
-    table += fmt::format("{:<{}} {}\n", name, width, result_columns(record.state(run), task.folder / name));
+    table += fmt::format("{:<{}} {}\n", name, width, result_columns(record.state(run), task.folder / name, text));
   }
   return table;
 }

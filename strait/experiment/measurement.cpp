@@ -11,6 +11,8 @@
 #include "strait/boundary/boundary.h"
 #include "strait/experiment/run.h"
 #include "strait/pipeline/stage.h"
+#include "strait/train/loss.h"
+#include "strait/train/precision.h"
 #include "strait/train/runtime.h"
 
 namespace strait {
@@ -58,14 +60,15 @@ class Pass {
         ranges_(cut_into_stages(model_, config.model.cuts)),
         forward_(ranges_.size()),
         backward_(ranges_.size()) {
+    check_precision(config.train.precision, device_);
     model_.to(device_);
     model_.train(true);
     load_batch(config);
     for (size_t i = 0; i < ranges_.size(); ++i) {
       const bool last = i + 1 == ranges_.size();
       stages_.emplace_back(
-          [this, i](const at::Tensor& x) { return model_.forward(x, ranges_[i].begin, ranges_[i].end); },
-          last ? LossFunction(classification_loss) : LossFunction(), i == 0);
+          forward_of(model_, ranges_[i], config.train.precision, device_.type()),
+          last ? loss_of_data(is_text(config.data)) : LossFunction(), i == 0);
       names_.push_back(model_.layers[ranges_[i].begin].name + ".." + model_.layers[ranges_[i].end - 1].name);
     }
   }

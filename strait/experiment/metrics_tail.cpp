@@ -13,8 +13,8 @@ void add_epoch(const std::string& line, std::vector<EpochProgress>& epochs) {
     const auto& test = json.at("test");
     epochs.push_back({.done = json.at("epoch").get<int>() + 1,
                       .train_loss = json.at("train_loss"),
-                      .off_accuracy = test.at("off").at("accuracy"),
-                      .on_accuracy = test.at("on").at("accuracy")});
+                      .off = score_in(test.at("off")),
+                      .on = score_in(test.at("on"))});
   } catch (const nlohmann::json::exception&) {
     // Progress is for people to watch; strait report complains about a file like this.
   }

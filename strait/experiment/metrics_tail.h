@@ -4,14 +4,16 @@
 #include <filesystem>
 #include <vector>
 
+#include "strait/train/metrics.h"
+
 namespace strait {
 
 /// What a line of metrics.jsonl says of an epoch, as far as its progress goes.
 struct EpochProgress {
   int done = 0;  ///< epochs, with this one
   double train_loss = 0;
-  double off_accuracy = 0;  ///< percent
-  double on_accuracy = 0;   ///< percent
+  Score off;  ///< of the test set without compression
+  Score on;   ///< and with it
 };
 
 /// Follows the metrics.jsonl that another process writes.

@@ -17,8 +17,10 @@ namespace fs = std::filesystem;
 constexpr Place kOneProcess;  // a start from another run takes the whole of its checkpoint
 constexpr const char* kFinished = "the run has finished all its epochs already";
 
-/// Keys that a run may change on its way. Other cuts are for the feedback state to refuse.
-bool may_change(const std::string& key) {
+/// Keys that a run may change on its way. Other cuts are for the feedback state to refuse; with the schedule
+/// "linear" every step depends on where the training ends.
+bool may_change(const std::string& key, const Config& config) {
+  if (key == "train.epochs" && config.train.schedule.kind == "linear") return false;
   constexpr std::array kKeys = {
       "name",         "data.root",  "train.threads",           "train.device",
       "train.epochs", "model.cuts", "compression.store.place", "compression.store.folder"};
@@ -31,7 +33,7 @@ void check_same_run(const Config& begun, const Config& now, const fs::path& sour
   const auto after = key_values(now);
   for (size_t i = 0; i < before.size(); ++i) {
     const auto& [key, value] = before[i];
-    if (value == after[i].second || may_change(key)) continue;
+    if (value == after[i].second || may_change(key, now)) continue;
     throw InputError("{}: the run has {} = {}, the configuration {}; --resume cannot change it",
                      source.string(), key, value, after[i].second);
   }

@@ -63,8 +63,8 @@ RunStatus status_named(const std::string& name) {
 
 /// Adds an epoch's line of metrics.jsonl to what is known of the epochs before it.
 void add_epoch(const nlohmann::json& epoch, RunSummary& summary) {
-  summary.off_accuracy = epoch.at("test").at("off").at("accuracy");
-  summary.on_accuracy = epoch.at("test").at("on").at("accuracy");
+  summary.off = score_in(epoch.at("test").at("off"));
+  summary.on = score_in(epoch.at("test").at("on"));
   summary.train_loss = epoch.at("train_loss");
   summary.seconds += epoch.at("seconds").get<double>() + epoch.at("evaluation_seconds").get<double>();
   double raw = 0;
@@ -175,7 +175,8 @@ Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* 
            .train = config.train,
            .pipeline = config.pipeline,
            .compression = config.compression,
-           .cuts = config.model.cuts},
+           .cuts = config.model.cuts,
+           .is_text = is_text(config.data)},
           std::move(group),
           trace};
 }

@@ -59,8 +59,8 @@ RunStatus status_of(const std::filesystem::path& folder);
 /// The last epoch of a run in a few numbers.
 struct RunSummary {
   RunStatus status = RunStatus::running;
-  double off_accuracy = 0;  ///< percent
-  double on_accuracy = 0;   ///< percent
+  Score off;  ///< of the test set without compression
+  Score on;   ///< and with it
   double train_loss = 0;
   double wire_bytes_per_step = 0;  ///< over all boundaries, both directions
   double ratio = 1;                ///< uncompressed over wire bytes, likewise

@@ -1,6 +1,7 @@
 #include "strait/experiment/sweep.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
@@ -88,23 +89,25 @@ std::string take_title(TomlTable& root) {
 }
 
 /// A figure of a published table. `paper` is the table that holds it.
-double percentage(const TomlNode& paper, const std::string& key) {
+double figure(const TomlNode& paper, const std::string& key, bool is_text) {
   const auto& table = *paper.get<TomlTable>();
   const auto found = table.find(key);
   const TomlNode* node = found == table.end() ? &paper : &found->second;
   const auto* real = node->get<double>();
   const auto* integer = node->get<int64_t>();
   const double value = real != nullptr ? *real : integer != nullptr ? static_cast<double>(*integer) : -1;
-  if (value >= 0 && value <= 100) return value;
-  throw InputError("{}: paper.{}: expected a percentage, found {}", node->origin.text(), key,
-                   node == &paper ? "none" : describe(*node));
+  if (is_text ? value >= 1 && std::isfinite(value) : value >= 0 && value <= 100) return value;
+  throw InputError("{}: paper.{}: expected a {}, found {}", node->origin.text(), key,
+                   is_text ? "perplexity" : "percentage", node == &paper ? "none" : describe(*node));
 }
 
 /// Takes a variant's published figures out of it.
-std::optional<PaperFigures> take_paper(TomlTable& variant) {
-  const auto entry = variant.extract("paper");
-  if (entry.empty()) return std::nullopt;
-  const TomlNode& paper = entry.mapped();
+std::optional<TomlNode> take_paper(TomlTable& variant) {
+  auto entry = variant.extract("paper");
+  return entry.empty() ? std::nullopt : std::optional(std::move(entry.mapped()));
+}
+
+PaperFigures read_paper(const TomlNode& paper, bool is_text) {
   const auto* table = paper.get<TomlTable>();
   if (table == nullptr) {
     throw InputError("{}: paper: expected {{ off = ..., on = ... }}, found {}", paper.origin.text(),
@@ -115,13 +118,15 @@ std::optional<PaperFigures> take_paper(TomlTable& variant) {
       throw InputError("{}: paper: expected off and on alone, found {}", node.origin.text(), toml_string(key));
     }
   }
-  return PaperFigures{percentage(paper, "off"), percentage(paper, "on")};
+  return {figure(paper, "off", is_text), figure(paper, "on", is_text)};
 }
 
 /// The runs of a variant, whose tables stand over the sweep's in `merged`.
 std::vector<SweepRun> runs_of_variant(TomlTable merged, const TomlNode::Array& seeds) {
-  const auto paper = take_paper(merged);
+  const auto published = take_paper(merged);
   const Config config = read_config(merged);
+  std::optional<PaperFigures> paper;
+  if (published) paper = read_paper(*published, is_text(config.data));
   std::vector<SweepRun> runs;
   if (seeds.empty()) runs.push_back({config.name, config, paper});
   for (const auto& seed : seeds) {

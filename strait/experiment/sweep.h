@@ -10,7 +10,8 @@
 
 namespace strait {
 
-/// What a published table says of a variant: accuracies in percent with compression off and on.
+/// What a published table says of a variant, with compression off and on: accuracies in percent, of text
+/// perplexities.
 struct PaperFigures {
   double off = 0;
   double on = 0;

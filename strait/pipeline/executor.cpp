@@ -62,12 +62,13 @@ at::Tensor take(std::map<std::pair<int, int>, at::Tensor>& from, const Action& a
   return std::move(node.mapped());
 }
 
-void record(const Loss& loss, uint64_t step, StepResult& result) {
+void record(const Loss& loss, int64_t rows, uint64_t step, StepResult& result) {
   const double mean = loss.mean.item<double>();
   if (!std::isfinite(mean)) throw NumericError("the loss is not finite at step {}", step);
   result.loss_sum += mean * static_cast<double>(loss.count);
   result.correct += loss.correct;
   result.count += loss.count;
+  result.rows += rows;
 }
 
 }  // namespace
@@ -172,7 +173,7 @@ void Executor::forward(const Action& action, Run& run) {
     const at::Tensor targets = run.part(run.batch.targets, action.micro_batch);
     record(
         run.mode.training ? stage.forward_loss(micro_batch, input, targets) : stage.infer_loss(input, targets),
-        run.batch.step, run.result);
+        run.rows_of(action.micro_batch), run.batch.step, run.result);
   }
   if (run.mode.training) times_[action.stage].forward_seconds += watch.seconds();
 }

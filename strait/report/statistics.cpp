@@ -8,9 +8,13 @@
 namespace strait::report {
 namespace {
 
-constexpr std::array<Metric, 3> kMetrics = {Metric{"accuracy", "accuracy", "%", true},
-                                            Metric{"perplexity", "perplexity", "", false},
-                                            Metric{"loss", "loss", "", false}};
+constexpr Metric kAccuracy{"accuracy", "accuracy", "%", true};
+constexpr Metric kLoss{"loss", "loss", "", false};
+
+// Runs of text have the first, and accuracies of tokens too.
+constexpr std::array<Metric, 3> kMetrics = {Metric{"perplexity", "perplexity", "", false},
+ kAccuracy,
+ kLoss};
 
 using ScoresOf = Scores Epoch::*;
 
@@ -84,7 +88,7 @@ Metric metric_of(const Table& table) {
       if (best(variant, metric, &Epoch::off)) return metric;
     }
   }
-  return kMetrics.front();
+  return kAccuracy;
 }
 
 Estimate estimate(const std::vector<double>& values) {
@@ -143,6 +147,8 @@ Summary summarise(const Variant& variant, const Metric& metric) {
   summary.best_on = best(variant, metric, &Epoch::on);
   summary.last_off = last(runs, metric, &Epoch::off);
   summary.last_on = last(runs, metric, &Epoch::on);
+  summary.loss_off = last(runs, kLoss, &Epoch::off);
+  summary.loss_on = last(runs, kLoss, &Epoch::on);
   summary.ratio_activations = ratio(sum(traffic, &StepTraffic::raw_activations), wire_activations);
   summary.ratio_gradients = ratio(sum(traffic, &StepTraffic::raw_gradients), wire_gradients);
   if (wire_activations) summary.wire_bytes_per_step = *wire_activations + wire_gradients.value_or(0);

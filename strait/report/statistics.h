@@ -15,7 +15,7 @@ struct Metric {
   bool higher_is_better;
 };
 
-/// The first of accuracy, perplexity and loss that a run of the table has; accuracy when none has run.
+/// The first of perplexity, accuracy and loss that a run of the table has; accuracy when none has run.
 Metric metric_of(const Table& table);
 
 /// The mean over seeds.
@@ -55,6 +55,8 @@ struct Summary {
   Value best_on;
   Estimate last_off;  ///< the last epoch that all counted seeds have finished
   Estimate last_on;
+  Estimate loss_off;  ///< of the same epoch
+  Estimate loss_on;
   Value ratio_activations;  ///< uncompressed over wire bytes of each seed's last epoch, summed over boundaries
   Value ratio_gradients;
   Value wire_bytes_per_step;          ///< both directions, all boundaries

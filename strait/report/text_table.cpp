@@ -9,9 +9,12 @@ namespace strait::report {
 namespace {
 
 constexpr std::string_view kMissing = "–";
+constexpr ptrdiff_t kLossPlace = 5;  // behind the last epoch's columns
+constexpr double kLarge = 1e12;      // from here on digits tell nothing
 
 /// The number with that many decimals and a comma between thousands.
 std::string grouped(double value, int decimals) {
+  if (std::abs(value) >= kLarge) return fmt::format("{:.2e}", value);
   std::string text = fmt::format("{:.{}f}", value, decimals);
   const size_t digits = std::min(text.find('.'), text.size());
   const size_t first = text.front() == '-' ? 1 : 0;
@@ -81,13 +84,20 @@ TextTable result_table(const Table& table) {
                   {"Ratio", "grad."},     {"", "Wire bytes a step"},
                   {"", "Seconds"},        {"", "Seeds"},
                   {"", "Status", false}};
+  // Of text both figures are usual.
+  const bool with_loss = metric.key == "perplexity";
+  if (with_loss) {
+    const std::string loss = "Loss, last epoch, mean ± s.e.";
+    text.columns.insert(text.columns.begin() + kLossPlace, {{loss, "off"}, {loss, "on"}});
+  }
   for (const auto& variant : table.variants) {
     const Summary row = summarise(variant, metric);
-    text.rows.push_back({variant.name, text_of(row.best_off, 2), text_of(row.best_on, 2), text_of(row.last_off),
+    auto& cells = text.rows.emplace_back(std::vector<std::string>{variant.name, text_of(row.best_off, 2), text_of(row.best_on, 2), text_of(row.last_off),
                          text_of(row.last_on), text_of(variant.published.off, 2),
                          text_of(variant.published.on, 2), text_of(row.ratio_activations, 1, "×"),
                          text_of(row.ratio_gradients, 1, "×"), bytes_text(row.wire_bytes_per_step),
                          seconds_text(row.seconds), seeds_text(variant, row), status_text(row)});
+    if (with_loss) cells.insert(cells.begin() + kLossPlace, {text_of(row.loss_off), text_of(row.loss_on)});
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <set>
 
 #include "strait/base/error.h"
@@ -73,18 +74,28 @@ class StateLoader : public StateVisitor {
   const std::string& name() const { return files_.front().reader.name(); }
   size_t count() const { return read_.size(); }
 
+  /// What follows the last dot of each tensor's name must be one of these.
+  void expect_last_names(const std::vector<std::string>& names, std::string_view reason) const {
+    expect_each(reason, [&](const std::string& name) {
+      return std::ranges::find(names, name.substr(name.rfind('.') + 1)) != names.end();
+    });
+  }
+
   /// `reason`: whose the tensors are, and what to do about it.
   void expect_all_read(std::string_view reason) const {
+    expect_each(reason,
+                [&](const std::string& name) { return read_.contains(name) || read_.contains(twin_of(name)); });
+  }
+
+ private:
+  void expect_each(std::string_view reason, const auto& holds) const {
     for (const auto& [reader, checksums] : files_) {
       for (const auto& entry : reader.header().entries) {
-        if (!read_.contains(entry.name) && !read_.contains(twin_of(entry.name))) {
-          throw InputError("{}: tensor {} {}", reader.name(), in_quotes(entry.name), reason);
-        }
+        if (!holds(entry.name)) throw InputError("{}: tensor {} {}", reader.name(), in_quotes(entry.name), reason);
       }
     }
   }
 
- private:
   bool load(std::string_view name, at::Tensor& value) {
     for (const auto& [reader, checksums] : files_) {
       const TensorEntry* entry = reader.find(name);
@@ -191,9 +202,11 @@ void Checkpoint::load_weights(Model& model, bool exactly) const {
 }
 
 void Checkpoint::load_optimizer(torch::optim::Optimizer& optimizer, const Model& model, bool exactly) const {
+  constexpr std::string_view kReason = "is no state of this optimizer (train.optimizer.kind)";
   StateLoader loader(sources(), kOptimizerFile);
+  loader.expect_last_names(state_names(optimizer), kReason);
   visit_state(optimizer, model.named_parameters(), loader);
-  if (exactly) loader.expect_all_read("is no state of this optimizer (train.optimizer.kind)");
+  if (exactly) loader.expect_all_read(kReason);
 }
 
 void Checkpoint::load_links(std::vector<Boundary>& boundaries, Replicas& replicas, bool exactly) const {

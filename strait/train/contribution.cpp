@@ -11,9 +11,9 @@ namespace {
 
 using nlohmann::json;
 
-json sums_json(const StepResult& sums) { return {sums.loss_sum, sums.correct, sums.count}; }
+json sums_json(const StepResult& sums) { return {sums.loss_sum, sums.correct, sums.count, sums.rows}; }
 
-StepResult sums_in(const json& json) { return {json.at(0), json.at(1), json.at(2)}; }
+StepResult sums_in(const json& json) { return {json.at(0), json.at(1), json.at(2), json.at(3)}; }
 
 std::string to_text(const Contribution& mine) {
   json stages = json::array();

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace strait {
 namespace {
 
 using nlohmann::json;
-
-json score_json(const Score& score) { return {{"loss", score.loss}, {"accuracy", score.accuracy}}; }
 
 json number_or_null(const std::optional<double>& number) { return number ? json(*number) : json(); }
 
@@ -39,8 +38,6 @@ json traffic_json(const Traffic& traffic, const std::optional<Diagnostics>& diag
   if (diagnostics) all["diagnostics"] = diagnostics_json(*diagnostics);
   return all;
 }
-
-Score score_in(const json& json) { return {json.at("loss"), json.at("accuracy")}; }
 
 Traffic traffic_in(const json& json) {
   return {.messages = json.at("messages"),
@@ -71,9 +68,15 @@ std::optional<Diagnostics> diagnostics_in(const json& traffic) {
 
 }  // namespace
 
-Score score_of(const StepResult& sums) {
+Score score_of(const StepResult& sums, bool is_text) {
   const auto count = static_cast<double>(sums.count);
-  return {sums.loss_sum / count, 100.0 * static_cast<double>(sums.correct) / count};
+  Score score{sums.loss_sum / count, 100.0 * static_cast<double>(sums.correct) / count};
+  if (is_text) score.perplexity = std::exp(score.loss);
+  return score;
+}
+
+bool is_better(const Score& score, const Score& than) {
+  return score.perplexity ? score.loss < than.loss : score.accuracy > than.accuracy;
 }
 
 void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTraffic>& part) {
@@ -96,9 +99,14 @@ Traffic EpochMetrics::total(Direction direction) const {
   return sum;
 }
 
+json to_json(const Score& score) {
+  json all = {{"loss", score.loss}, {"accuracy", score.accuracy}};
+  if (score.perplexity) all["perplexity"] = std::isfinite(*score.perplexity) ? json(*score.perplexity) : json();
+  return all;
+}
+
 json to_json(const Evaluation& evaluation) {
-  return {
-      {"off", score_json(evaluation.off)}, {"on", score_json(evaluation.on)}, {"samples", evaluation.samples}};
+  return {{"off", to_json(evaluation.off)}, {"on", to_json(evaluation.on)}, {"samples", evaluation.samples}};
 }
 
 json to_json(const std::vector<BoundaryTraffic>& boundaries) {
@@ -116,7 +124,7 @@ json to_json(const EpochMetrics& metrics) {
   for (const auto& [name, forward, backward] : metrics.stages) {
     stages.push_back({{"name", name}, {"forward_seconds", forward}, {"backward_seconds", backward}});
   }
-  return {{"epoch", metrics.epoch},
+  json all = {{"epoch", metrics.epoch},
           {"steps", metrics.steps},
           {"train_loss", metrics.train.loss},
           {"train_accuracy", metrics.train.accuracy},
@@ -129,6 +137,8 @@ json to_json(const EpochMetrics& metrics) {
           {"bubble_share", metrics.bubble_share},
           {"boundaries", to_json(metrics.boundaries)},
           {"stages", std::move(stages)}};
+  if (metrics.tokens_per_second) all["tokens_per_second"] = *metrics.tokens_per_second;
+  return all;
 }
 
 std::vector<BoundaryTraffic> boundary_traffic_of(const json& json) {
@@ -140,6 +150,12 @@ std::vector<BoundaryTraffic> boundary_traffic_of(const json& json) {
                           diagnostics_in(activations), diagnostics_in(gradients)});
   }
   return boundaries;
+}
+
+Score score_in(const json& json) {
+  Score score{json.at("loss"), json.at("accuracy")};
+  if (json.contains("perplexity")) score.perplexity = std::exp(score.loss);
+  return score;
 }
 
 EpochMetrics epoch_metrics_of(const json& json) {
@@ -155,6 +171,9 @@ EpochMetrics epoch_metrics_of(const json& json) {
           .lr = json.at("lr"),
           .seconds = json.at("seconds"),
           .samples_per_second = json.at("samples_per_second"),
+          .tokens_per_second = json.contains("tokens_per_second")
+                                   ? std::optional(json.at("tokens_per_second").get<double>())
+                                   : std::nullopt,
           .evaluation_seconds = json.at("evaluation_seconds"),
           .data_wait_seconds = json.at("data_wait_seconds"),
           .bubble_share = json.value("bubble_share", 0.0),

@@ -22,6 +22,7 @@ json to_json(const Position& position) {
           {"loss_sum", position.sums.loss_sum},
           {"correct", position.sums.correct},
           {"count", position.sums.count},
+          {"rows", position.sums.rows},
           {"seconds", position.seconds},
           {"data_wait_seconds", position.data_wait_seconds},
           {"boundaries", to_json(position.traffic)}};
@@ -31,7 +32,8 @@ Position position_in(const json& json) {
   return {.epoch = json.at("epoch"),
           .batches = json.at("batches"),
           .step = json.at("step"),
-          .sums = {json.at("loss_sum"), json.at("correct"), json.at("count")},
+          .sums = {json.at("loss_sum"), json.at("correct"), json.at("count"),
+                   json.value("rows", json.at("count").get<int64_t>())},  // older checkpoints are of pictures
           .seconds = json.at("seconds"),
           .data_wait_seconds = json.at("data_wait_seconds"),
           .traffic = boundary_traffic_of(json.at("boundaries"))};

@@ -119,7 +119,7 @@ void RunFolder::add_epoch(const EpochMetrics& metrics) {
 
 void RunFolder::take_in(const EpochMetrics& metrics) {
   const auto improve = [&](std::optional<Best>& best, const Score& score) {
-    if (!best || score.accuracy > best->accuracy) best = Best{metrics.epoch, score.accuracy, score.loss};
+    if (!best || is_better(score, best->score)) best = Best{metrics.epoch, score};
   };
   improve(best_off_, metrics.test.off);
   improve(best_on_, metrics.test.on);
@@ -136,8 +136,11 @@ void RunFolder::add_scalars(const EpochMetrics& metrics) {
   add("test_off/accuracy", metrics.test.off.accuracy);
   add("test_on/loss", metrics.test.on.loss);
   add("test_on/accuracy", metrics.test.on.accuracy);
+  if (metrics.test.off.perplexity) add("test_off/perplexity", *metrics.test.off.perplexity);
+  if (metrics.test.on.perplexity) add("test_on/perplexity", *metrics.test.on.perplexity);
   add("lr", metrics.lr);
   add("samples_per_second", metrics.samples_per_second);
+  if (metrics.tokens_per_second) add("tokens_per_second", *metrics.tokens_per_second);
   for (const auto& boundary : metrics.boundaries) {
     add("wire_bytes/" + boundary.name + "/activations", static_cast<double>(boundary.activations.wire_bytes));
     add("wire_bytes/" + boundary.name + "/gradients", static_cast<double>(boundary.gradients.wire_bytes));
@@ -160,7 +163,9 @@ void RunFolder::set_status(RunStatus status, const std::string& error) {
               {"updated", now()}};
   if (!error.empty()) out["error"] = error;
   const auto best = [](const Best& best) {
-    return json{{"epoch", best.epoch}, {"accuracy", best.accuracy}, {"loss", best.loss}};
+    json all = to_json(best.score);
+    all["epoch"] = best.epoch;
+    return all;
   };
   if (best_off_) out["best"] = {{"off", best(*best_off_)}, {"on", best(*best_on_)}};
   if (!epochs_.empty()) {

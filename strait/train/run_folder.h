@@ -59,8 +59,7 @@ class RunFolder {
  private:
   struct Best {
     int epoch;
-    double accuracy;
-    double loss;
+    Score score;
   };
   void begin(const std::string& kept_lines);
   void take_in(const EpochMetrics& metrics);

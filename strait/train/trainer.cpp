@@ -8,6 +8,7 @@
 #include "strait/data/batch_parts.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/optimizer.h"
+#include "strait/train/precision.h"
 #include "strait/train/runtime.h"
 #include "strait/train/store_budget.h"
 
@@ -40,17 +41,20 @@ Model layers_of(const Model& model, const std::vector<LayerRange>& stages,
   return own;
 }
 
+/// The samples of an epoch that are trained with: a last batch with fewer than replicas is left out.
+int64_t trained_samples(int64_t samples, int64_t batch_size, int replicas) {
+  const int64_t rest = samples % batch_size;
+  return rest < replicas ? samples - rest : samples;
+}
+
+int64_t ceil_of(int64_t count, int64_t parts) { return (count + parts - 1) / parts; }
+
 std::shared_ptr<Group> own_pipeline(const std::shared_ptr<Group>& group, const TrainerOptions& options) {
   check_process_count(static_cast<int>(options.cuts.size()) + 1, options.pipeline, group->size());
   return pipeline_of(group, {group->rank(), group->size(), options.pipeline.replicas});
 }
 
 }  // namespace
-
-Loss classification_loss(const at::Tensor& output, const at::Tensor& targets) {
-  return {torch::nn::functional::cross_entropy(output, targets),
-          output.detach().argmax(1).eq(targets).sum().item<int64_t>(), targets.size(0)};
-}
 
 Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> group, Trace* trace)
     : model_(std::move(model)),
@@ -68,6 +72,7 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
       optimizer_(make_optimizer(options_.train.optimizer, own_.parameters())) {}
 
 Executor Trainer::make_executor() {
+  check_precision(options_.train.precision, device_);
   model_.to(device_);
   const int rank = pipeline_->rank();
   Executor::Setup setup;
@@ -84,10 +89,9 @@ Executor Trainer::make_executor() {
     const bool last = i + 1 == stages_.size();
     const bool here = rank_of_stage_[i] == rank;
     if (here) {
-      setup.stages.try_emplace(
-          static_cast<int>(i),
-          [this, range = stages_[i]](const at::Tensor& x) { return model_.forward(x, range.begin, range.end); },
-          last ? LossFunction(classification_loss) : LossFunction(), i == 0);
+      setup.stages.try_emplace(static_cast<int>(i),
+                               forward_of(model_, stages_[i], options_.train.precision, device_.type()),
+                               last ? loss_of_data(options_.is_text) : LossFunction(), i == 0);
     }
     if (last) break;
     const bool below = rank_of_stage_[i + 1] == rank;
@@ -121,6 +125,39 @@ void Trainer::check_samples(int64_t samples) const {
   if (samples >= options_.pipeline.replicas) return;
   throw InputError("pipeline.replicas: expected at most {}, the samples of the training set, found {}", samples,
                    options_.pipeline.replicas);
+}
+
+int64_t Trainer::steps_of(int64_t batches) const { return ceil_of(batches, options_.train.accumulate); }
+
+void Trainer::plan_steps(int64_t samples) {
+  const auto& schedule = options_.train.schedule;
+  const int64_t trained = trained_samples(samples, options_.batch_size, options_.pipeline.replicas);
+  epoch_steps_ = steps_of(ceil_of(trained, options_.batch_size));
+  const int64_t all = options_.train.epochs * epoch_steps_;
+  if (schedule.kind != "linear" || schedule.warmup_steps <= all) return;
+  throw InputError("train.schedule.warmup_steps: expected at most {}, the steps of the training, found {}", all,
+                   schedule.warmup_steps);
+}
+
+// Counted from the epoch, because a training may begin with another one's checkpoint and count of steps.
+double Trainer::learning_rate_at(int64_t step_of_epoch) const {
+  return learning_rate(options_.train.schedule, options_.train.optimizer.lr,
+                       {.epoch = position_.epoch,
+                        .step = position_.epoch * epoch_steps_ + step_of_epoch,
+                        .all_steps = options_.train.epochs * epoch_steps_});
+}
+
+Trainer::StepPart Trainer::part_of_step(int64_t batch, int64_t samples) const {
+  const int replicas = options_.pipeline.replicas;
+  const int64_t size = options_.batch_size;
+  const int64_t trained = trained_samples(samples, size, replicas);
+  const int64_t first = batch - batch % options_.train.accumulate;
+  const int64_t end = std::min((first + options_.train.accumulate) * size, trained);
+  const int64_t rows = std::min(size, trained - batch * size);
+  return {.first_row = (batch - first) * size + part_of_batch(rows, place().replica(), replicas).first_row,
+          .all_rows = end - first * size,
+          .begins = batch == first,
+          .ends = batch * size + rows == end};
 }
 
 void Trainer::check_store(int64_t samples, TrainObserver& observer) {
@@ -188,6 +225,7 @@ bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
   together(*group_, [&] {
     check_samples(data.train->size());
     check_store(data.train->size(), observer);
+    plan_steps(data.train->size());
   });
   if (checkpoints_ && position_.batches == 0 && checkpoints_->keeps(position_.epoch)) save_checkpoint();
   while (position_.epoch < options_.train.epochs) {
@@ -218,8 +256,6 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
 
 bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer) {
   Stopwatch watch;
-  set_learning_rate(*optimizer_,
-                    learning_rate(options_.train.schedule, options_.train.optimizer.lr, position_.epoch));
   model_.train(true);
   const int replica = place().replica();
   const int replicas = options_.pipeline.replicas;
@@ -230,33 +266,41 @@ bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObser
                               .augmentation_key = augmentation_key(options_.seed, position_.epoch)});
   const bool compressed = position_.epoch >= options_.compression.start_epoch;
   const double waited_before = position_.data_wait_seconds;
+  bool stops = false;
   while (auto batch = loader.next()) {
-    optimizer_->zero_grad();
+    const StepPart part = part_of_step(position_.batches, data->size());
+    if (part.begins) optimizer_->zero_grad();
     StepInput input = step_input(*batch, position_.step, device_);
     input.next_ids = loader.next_ids();
-    input.all_rows = std::min(options_.batch_size, data->size() - position_.batches * options_.batch_size);
-    input.first_row = part_of_batch(input.all_rows, replica, replicas).first_row;
+    input.all_rows = part.all_rows;
+    input.first_row = part.first_row;
     input.stops = observer.should_stop();
     const StepResult result = executor_.train(input, compressed);
     position_.sums += result;
-    const bool stops = replicas_.sum_gradients(
-        position_.step, {.training = true, .compressed = compressed, .stops = result.stops});
-    gradients_.sum_ties();
-    if (options_.train.clip_norm > 0) gradients_.clip(options_.train.clip_norm);
-    optimizer_->step();
-    ++position_.step;
+    stops |= result.stops;
     ++position_.batches;
+    if (part.ends) stops = finish_step(compressed, stops);
     position_.data_wait_seconds = waited_before + loader.waited_seconds();
     const double seconds = watch.seconds();
     position_.seconds += seconds;
     measured_seconds_ += seconds;
     observer.on_batch(position_.epoch, "train", std::min(position_.batches * options_.batch_size, data->size()),
                       data->size(), score_of(position_.sums).loss);
-    if (stops) return false;
-    if (checkpoints_ && checkpoints_->is_due_after(position_.step)) save_checkpoint();
+    if (part.ends && stops) return false;
+    if (part.ends && checkpoints_ && checkpoints_->is_due_after(position_.step)) save_checkpoint();
     watch = Stopwatch();
   }
   return true;
+}
+
+bool Trainer::finish_step(bool compressed, bool stops) {
+  stops = replicas_.sum_gradients(position_.step, {.training = true, .compressed = compressed, .stops = stops});
+  gradients_.sum_ties();
+  if (options_.train.clip_norm > 0) gradients_.clip(options_.train.clip_norm);
+  set_learning_rate(*optimizer_, learning_rate_at(steps_of(position_.batches) - 1));
+  optimizer_->step();
+  ++position_.step;
+  return stops;
 }
 
 Contribution Trainer::contribution() {
@@ -285,17 +329,19 @@ Contribution Trainer::contribution() {
 EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
   EpochMetrics metrics{
       .epoch = position_.epoch,
-      .steps = position_.batches,
-      .train = score_of(all.train),
-      .test = {score_of(all.off), score_of(all.on), all.off.count},
-      .lr = learning_rate(options_.train.schedule, options_.train.optimizer.lr, position_.epoch),
+      .steps = steps_of(position_.batches),
+      .train = score_of(all.train, options_.is_text),
+      .test = evaluation_of(all),
+      .lr = learning_rate_at(0),
       .seconds = all.seconds,
-      .samples_per_second = static_cast<double>(all.train.count) / all.seconds,
+      .samples_per_second = static_cast<double>(all.train.rows) / all.seconds,
+      .tokens_per_second = {},
       .evaluation_seconds = 0,
       .data_wait_seconds = all.data_wait_seconds,
       .bubble_share = bubble_share(all, pipeline_->size()),
       .boundaries = all.boundaries,
       .stages = {}};
+  if (options_.is_text) metrics.tokens_per_second = static_cast<double>(all.train.count) / all.seconds;
   for (const auto& [number, times] : all.stages) {
     const auto count = static_cast<double>(times.micro_batches);
     metrics.stages.push_back({stage_name(static_cast<size_t>(number)), times.forward_seconds / count,
@@ -308,7 +354,11 @@ Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data, TrainOb
   Contribution mine;
   evaluate_passes(data, observer, -1, mine);
   const Contribution all = gather(*group_, mine);
-  return {score_of(all.off), score_of(all.on), all.off.count};
+  return evaluation_of(all);
+}
+
+Evaluation Trainer::evaluation_of(const Contribution& all) const {
+  return {score_of(all.off, options_.is_text), score_of(all.on, options_.is_text), all.off.rows};
 }
 
 void Trainer::evaluate_passes(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch,

@@ -15,6 +15,7 @@
 #include "strait/train/checkpoint_folder.h"
 #include "strait/train/contribution.h"
 #include "strait/train/gradients.h"
+#include "strait/train/loss.h"
 #include "strait/train/metrics.h"
 #include "strait/train/model_file.h"
 #include "strait/train/options.h"
@@ -31,6 +32,7 @@ struct TrainerOptions {
   PipelineOptions pipeline;
   CompressionOptions compression;
   std::vector<std::string> cuts;
+  bool is_text = false;  ///< samples are blocks of tokens
 };
 
 /// Hears of progress while it happens, in the thread that trains.
@@ -47,13 +49,10 @@ class TrainObserver {
   /// A line about the run that is worth reading: how it begins, what it will need.
   virtual void on_note(const std::string& /*line*/) {}
 
-  /// Asked before each batch; true ends the run after it. With several processes the first decides, and the
+  /// Asked before each batch; true ends the run after the optimizer's step that it is part of. With several processes the first decides, and the
   /// others can only ask it to.
   virtual bool should_stop() { return false; }
 };
-
-/// Mean cross-entropy over classes and the count of right predictions.
-Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 
 /// Trains a network that is cut into stages and evaluates it with compression off and on. All stages are in
 /// this process, or one in each process of a group, which then makes every call together. The same seed and
@@ -62,7 +61,7 @@ Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 class Trainer {
  public:
   /// `model` is the whole network, in every process with the same weights. Throws InputError when the group is
-  /// not one process for each stage of each replica. `trace` may be null; what it points to must outlive the
+  /// not one process for each stage of each replica, and when the device does not have train.precision. `trace` may be null; what it points to must outlive the
   /// trainer.
   Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> group = std::make_shared<Alone>(),
           Trace* trace = nullptr);
@@ -104,12 +103,25 @@ class Trainer {
   bool is_alone() const { return pipeline_->size() == 1; }
   bool compresses_activations() const;
   void check_samples(int64_t samples) const;
+  void plan_steps(int64_t samples);
   void check_store(int64_t samples, TrainObserver& observer);
   std::string stage_name(size_t stage) const;
+  /// A batch as part of a step of the optimizer.
+  struct StepPart {
+    int64_t first_row = 0;  ///< of this replica's share of the batch, among the rows of the step
+    int64_t all_rows = 0;   ///< of the step
+    bool begins = true;     ///< the step
+    bool ends = true;
+  };
+  StepPart part_of_step(int64_t batch, int64_t samples) const;
+  double learning_rate_at(int64_t step_of_epoch) const;
+  int64_t steps_of(int64_t batches) const;
+  bool finish_step(bool compressed, bool stops);
   bool run_epoch(const DataSplits& data, TrainObserver& observer);
   bool train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer);
   Contribution contribution();
   EpochMetrics epoch_metrics(const Contribution& all) const;
+  Evaluation evaluation_of(const Contribution& all) const;
   void evaluate_passes(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch,
                        Contribution& scores);
   StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, bool compressed, TrainObserver& observer,
@@ -135,6 +147,7 @@ class Trainer {
   bool stopped_ = false;  ///< the last pass ended before its data did
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
   Position position_;
+  int64_t epoch_steps_ = 0;      ///< of the optimizer in an epoch
   double measured_seconds_ = 0;  ///< of training, since the stages' times were taken
   std::optional<CheckpointFolder> checkpoints_;
   std::string config_;

@@ -32,7 +32,9 @@ batch_size = 50
 epochs = 7
 optimizer = { kind = "sgd", lr = 0.1, momentum = 0.8, weight_decay = 1e-4 }
 schedule  = { kind = "constant", t_max = 14 }
+accumulate = 2
 clip_norm = 0.5
+precision = "bf16"
 device = "cpu"
 threads = 2
 
@@ -68,7 +70,14 @@ Config manual() {
   config.seed = 3;
   config.model = {"resnet18", 32, {"layer1", "layer3"}};
   config.data = {"shapes", "elsewhere", 10000, 500, 50};
-  config.train = {7, {"sgd", 0.1, 0.8, 1e-4}, {"constant", 14}, 0.5, "cpu", 2};
+  config.train = {.epochs = 7,
+                  .optimizer = {.lr = 0.1, .momentum = 0.8, .weight_decay = 1e-4},
+                  .schedule = {"constant", 14},
+                  .accumulate = 2,
+                  .clip_norm = 0.5,
+                  .precision = "bf16",
+                  .device = "cpu",
+                  .threads = 2};
   config.pipeline = {
       .schedule = "interleaved", .micro_batches = 5, .stages_per_rank = 3, .replicas = 2, .timeout = "90s"};
   config.compression.activations.codec = "quant:4";
@@ -81,6 +90,61 @@ Config manual() {
   config.compression.evaluation = "frozen";
   config.compression.diagnostics = 10;
   config.checkpoint = {2, 50, 3, {2, 20}};
+  return config;
+}
+
+/// Text, with every key that its kinds have.
+constexpr const char* kText = R"(
+[model]
+kind = "gpt2"
+width = 32
+layers = 3
+heads = 4
+context = 64
+vocab = 300
+dropout = 0
+init = "model.safetensors"
+recompute = true
+cuts = ["h.0"]
+
+[data]
+kind = "text"
+root = "elsewhere"
+batch_size = 4
+block = 16
+tokenizer = "gpt2"
+train_range = [0, 0.25]
+train_file = "train.txt"
+test_file = "test.txt"
+
+[train]
+optimizer = { kind = "adamw", lr = 1e-3, betas = [0.8, 0.99], eps = 1e-6, weight_decay = 0.1 }
+schedule = { kind = "linear", warmup_steps = 7 }
+)";
+
+Config text() {
+  Config config;
+  config.model = {.kind = "gpt2",
+                  .width = 32,
+                  .cuts = {"h.0"},
+                  .layers = 3,
+                  .heads = 4,
+                  .context = 64,
+                  .vocab = 300,
+                  .dropout = 0,
+                  .init = "model.safetensors",
+                  .recompute = true};
+  config.data = {.kind = "text",
+                 .root = "elsewhere",
+                 .batch_size = 4,
+                 .block = 16,
+                 .tokenizer = "gpt2",
+                 .train_range = {0, 0.25},
+                 .train_file = "train.txt",
+                 .test_file = "test.txt"};
+  config.train.optimizer = {
+      .kind = "adamw", .lr = 1e-3, .betas = {0.8, 0.99}, .eps = 1e-6, .weight_decay = 0.1};
+  config.train.schedule = {.kind = "linear", .warmup_steps = 7};
   return config;
 }
 
@@ -103,6 +167,30 @@ TEST(Config, AnEmptyFileGivesTheDefaults) {
 
 TEST(Config, ReadsEveryKeyOfTheManual) { EXPECT_EQ(parse_config(kManual, "manual.toml"), manual()); }
 
+TEST(Config, ReadsEveryKeyOfText) { EXPECT_EQ(parse_config(kText, "text.toml"), text()); }
+
+TEST(Config, KindsDecideDefaults) {
+  const Config config = with({"model.kind=gpt2", "data.kind=wikitext2", "train.optimizer.kind=adamw"});
+  EXPECT_EQ(config.model.width, 768);
+  EXPECT_EQ(config.model.cuts, (std::vector<std::string>{"h.2", "h.5", "h.8"}));
+  EXPECT_EQ(config.data.batch_size, 8);
+  EXPECT_EQ(config.data.block, 1024);
+  EXPECT_EQ(config.train.optimizer.lr, 5e-5);
+  EXPECT_EQ(config.train.optimizer.weight_decay, 0);
+  EXPECT_EQ(with({"train.optimizer.kind=adamw", "train.optimizer.lr=1"}).train.optimizer.lr, 1);
+}
+
+TEST(Config, KeysOfOtherKindsAreNotWritten) {
+  const std::string pictures = to_toml(manual());
+  const std::string language = to_toml(text());
+  for (const char* key : {"heads", "block", "betas", "warmup_steps"}) {
+    EXPECT_FALSE(pictures.contains(key)) << key;
+    EXPECT_TRUE(language.contains(key)) << key;
+  }
+  EXPECT_FALSE(language.contains("momentum"));
+  EXPECT_FALSE(language.contains("t_max"));
+}
+
 TEST(Config, WritesTheFormOfTheManual) {
   EXPECT_EQ(to_toml(manual()), R"(name = "fw4-bw8"
 seed = 3
@@ -123,7 +211,9 @@ batch_size = 50
 epochs = 7
 optimizer = { kind = "sgd", lr = 0.1, momentum = 0.8, weight_decay = 0.0001 }
 schedule = { kind = "constant", t_max = 14 }
+accumulate = 2
 clip_norm = 0.5
+precision = "bf16"
 device = "cpu"
 threads = 2
 
@@ -165,7 +255,7 @@ TEST(Config, ResolvedTextReadsBackAsTheSame) {
   odd.train.optimizer.weight_decay = 1e22;
   odd.model.cuts = {};
   odd.pipeline.stages_per_rank = 1;
-  for (const auto& config : {Config{}, manual(), odd}) {
+  for (const auto& config : {Config{}, manual(), text(), odd}) {
     const auto text = to_toml(config);
     EXPECT_EQ(parse_config(text, "resolved.toml"), config) << text;
     EXPECT_EQ(to_toml(parse_config(text, "resolved.toml")), text);

@@ -118,10 +118,16 @@ std::vector<std::string> aq_sgd_in(const std::string& place, const std::string& 
   return {kAqSgd[0], "compression.store.place=" + place, "compression.store.format=" + format};
 }
 
+// 3 batches make a step, and the last of the epoch one of its own.
+const std::vector<std::string> kAdamW = {
+    "train.optimizer.kind=adamw",  "train.optimizer.lr=0.01",       "train.optimizer.weight_decay=0.1",
+    "train.schedule.kind=linear", "train.schedule.warmup_steps=2", "train.accumulate=3"};
+
 INSTANTIATE_TEST_SUITE_P(Schemes, ResumeBitForBit,
                          testing::Values(Scheme{"none", "none", 1}, Scheme{"none", "none", 2},
                                          Scheme{"quant:4,rounding=stochastic", "none", 2},
                                          Scheme{"quant:4", "none", 1}, Scheme{"topk:0.2", "ef", 1},
+                                         Scheme{"topk:0.2", "ef", 1, kAdamW},
                                          Scheme{"topk:0.2", "ef", 2}, Scheme{"topk:0.2", "ef21", 1},
                                          Scheme{"quant:4,scope=sample", "ef21", 2},
                                          Scheme{"topk:0.2", "ef-mixed", 2},
@@ -209,6 +215,17 @@ TEST_F(Resume, TheConfigurationMustBeTheRuns) {
                 "run", Start::resume)
                 .status,
             RunStatus::done);
+}
+
+TEST_F(Resume, ThereIsNoOtherEndForALinearSchedule) {
+  const auto linear = [](const std::string& epochs, const std::string& kind) {
+    return config_with({"train.schedule.kind=linear", "train.epochs=" + epochs, "train.optimizer.kind=" + kind});
+  };
+  run(linear("2", "adamw"), "run");
+  EXPECT_THAT(error_of(linear("3", "adamw"), "run", Start::resume),
+              HasSubstr("position.json: the run has train.epochs = 2, the configuration 3"));
+  EXPECT_THAT(error_of(linear("2", "sgd"), "run", Start::resume),
+              HasSubstr("the run has train.optimizer.kind = \"adamw\", the configuration \"sgd\""));
 }
 
 TEST_F(Resume, MetricsAreCutBackToTheCheckpoint) {

@@ -141,6 +141,8 @@ TEST_F(SweepFile, SaysWhatIsWrong) {
        "sweep.toml:3: paper.off: expected a percentage, found \"93\""},
       {one + "paper = { off = 93, on = 101 }\n", "sweep.toml:3: paper.on: expected a percentage, found 101"},
       {one + "paper = { off = 93, on = nan }\n", "sweep.toml:3: paper.on: expected a percentage, found nan"},
+      {one + "model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\npaper = { off = 21.01, on = 0.5 }\n",
+       "sweep.toml:5: paper.on: expected a perplexity, found 0.5"},
       {one + "paper = { off = 93, on = 92, of = 1 }\n",
        "sweep.toml:3: paper: expected off and on alone, found \"of\""},
       {one + "[[variants]]\nname = \"b\"\n",

@@ -72,8 +72,22 @@ TEST(Summary, ALossIsBestWhereItIsLeast) {
   EXPECT_EQ(metric.key, "loss");
   EXPECT_THAT(summarise(variant, metric).best_off, Optional(30.0));
   EXPECT_EQ(summarise(variant, metric).best_on, std::nullopt);
-  for (auto& measured : variant.runs[0].epochs) measured.off.emplace("perplexity", 9);
-  EXPECT_EQ(metric_of({"t", "t", {variant}}).key, "perplexity");
+}
+
+TEST(Summary, TextIsJudgedByItsPerplexity) {
+  Variant variant{"v", {}, {run(Status::done, {epoch(0, 50, 0), epoch(1, 70, 0)})}};
+  for (auto& measured : variant.runs[0].epochs) {
+    measured.off.emplace("perplexity", measured.number == 0 ? 9 : 11);
+    measured.on.emplace("loss", 3 + measured.number);
+  }
+  const Metric metric = metric_of({"t", "t", {variant}});
+  EXPECT_EQ(metric.key, "perplexity");
+  const Summary summary = summarise(variant, metric);
+  EXPECT_THAT(summary.best_off, Optional(9.0));
+  EXPECT_THAT(summary.last_off.mean, Optional(11.0));
+  EXPECT_THAT(summary.loss_off.mean, Optional(30.0));
+  EXPECT_THAT(summary.loss_on.mean, Optional(4.0));
+  EXPECT_EQ(summary.last_on.mean, std::nullopt) << "was beyond all numbers";
 }
 
 TEST(Summary, ADivergedRunIsCountedButHasNoLastEpoch) {

@@ -51,6 +51,22 @@ TEST(TextTable, SaysOneSeedRatherThanAnErrorOfZero) {
                                          "8.0×", "4.0×", "750,000", "1,234", "2", "done"));
 }
 
+TEST(TextTable, OfTextHasPerplexityAndLoss) {
+  Table table = two_variants()[0];
+  table.variants.resize(1);
+  table.variants[0].published = {21.01, 2990.16};
+  Epoch& epoch = table.variants[0].runs[0].epochs[0];
+  epoch.off = {{"accuracy", 40}, {"loss", 3}, {"perplexity", 20.0855}};
+  epoch.on = {{"accuracy", 1}, {"loss", 50}, {"perplexity", 5.18e21}};
+  const TextTable text = result_table(table);
+  EXPECT_EQ(text.columns[1].group, "Best perplexity");
+  EXPECT_EQ(text.columns[5].group, "Loss, last epoch, mean ± s.e.");
+  EXPECT_EQ(text.columns.size(), text.rows[0].size());
+  EXPECT_THAT(text.rows[0], ElementsAre("one", "20.09", "5.18e+21", "20.09 (n = 1)", "5.18e+21 (n = 1)",
+                                        "3.00 (n = 1)", "50.00 (n = 1)", "21.01", "2,990.16", "8.0×", "4.0×",
+                                        "750,000", "1,234", "1", "done"));
+}
+
 TEST(TextTable, CountsEveryRun) {
   Table table = two_variants()[0];
   table.variants[1].runs[1].status = Status::diverged;

@@ -21,7 +21,7 @@ CheckpointRecord sample_record() {
   record.position = {.epoch = 3,
                      .batches = 17,
                      .step = 1017,
-                     .sums = {0.1 + 0.2, 5, 34},
+                     .sums = {0.1 + 0.2, 5, 34, 17},
                      .seconds = 1.0 / 3,
                      .data_wait_seconds = 1e-9,
                      .traffic = {{"layer1", {1, 2, 3, 0.5, 0.25}, {4, 5, 6, 0.75, 0.125}}}};
@@ -52,6 +52,7 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
   EXPECT_EQ(read.position.sums.loss_sum, 0.1 + 0.2);
   EXPECT_EQ(read.position.sums.correct, 5);
   EXPECT_EQ(read.position.sums.count, 34);
+  EXPECT_EQ(read.position.sums.rows, 17);
   EXPECT_EQ(read.position.seconds, 1.0 / 3);
   EXPECT_EQ(to_json(read.position.traffic), to_json(record.position.traffic));
   EXPECT_EQ(read.seed, record.seed);
@@ -93,6 +94,27 @@ TEST(EpochMetrics, ReadBackFromJson) {
                                                   .residual_norm = 0.25};
   EXPECT_EQ(to_json(epoch_metrics_of(to_json(metrics))), to_json(metrics));
   EXPECT_THROW(epoch_metrics_of(nlohmann::json::object()), nlohmann::json::exception);
+  EXPECT_FALSE(to_json(metrics).dump().contains("perplexity")) << "that is for text";
+  metrics.test.off.perplexity = std::exp(0.5);
+  metrics.test.on = {.loss = 1000, .accuracy = 0, .perplexity = std::exp(1000.0)};
+  metrics.tokens_per_second = 123.5;
+  const auto line = to_json(metrics);
+  EXPECT_EQ(line["test"]["off"]["perplexity"], std::exp(0.5));
+  EXPECT_TRUE(line["test"]["on"]["perplexity"].is_null()) << "JSON has no infinity";
+  const EpochMetrics read = epoch_metrics_of(nlohmann::json::parse(line.dump()));
+  EXPECT_EQ(to_json(read), line);
+  EXPECT_EQ(read.test.on.perplexity, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(read.tokens_per_second, 123.5);
+}
+
+TEST(Score, TheBetterOneIsByAccuracyOrOfTextByTheLoss) {
+  EXPECT_TRUE(is_better({.loss = 2, .accuracy = 50}, {.loss = 1, .accuracy = 40}));
+  EXPECT_FALSE(is_better({.loss = 1, .accuracy = 50}, {.loss = 2, .accuracy = 50}));
+  const Score good = score_of({.loss_sum = 4, .correct = 0, .count = 4}, true);
+  const Score bad = score_of({.loss_sum = 8, .correct = 4, .count = 4}, true);
+  EXPECT_TRUE(is_better(good, bad));
+  EXPECT_FALSE(is_better(bad, good));
+  EXPECT_DOUBLE_EQ(good.perplexity.value(), std::exp(1.0));
 }
 
 TEST(Traffic, AddsUpBoundaryByBoundary) {
@@ -106,8 +128,9 @@ TEST(Traffic, AddsUpBoundaryByBoundary) {
 
 /// What a checkpoint is taken of: a network, an optimizer and one boundary with state at three ends.
 struct Training {
-  explicit Training(int width = 2) : model(make_model({"resnet18", width, {}}, 10)) {
-    optimizer = make_optimizer({}, model.parameters());
+  explicit Training(int width = 2, const OptimizerOptions& kind = {})
+      : model(make_model({"resnet18", width, {}}, 10)) {
+    optimizer = make_optimizer(kind, model.parameters());
     CompressionOptions options;
     options.activations = {"topk:0.5", "ef21"};
     options.gradients = {"topk:0.5", "ef"};
@@ -175,6 +198,44 @@ TEST_F(CheckpointFiles, LoadedAndWrittenAgainTheyAreTheSameBytes) {
   EXPECT_THAT(names_in_file(first_ / kLinksFile),
               ElementsAre("layer2.activations.sender.estimate", "layer2.gradients.sender.residual"));
   EXPECT_EQ(names_in_file(first_ / kOptimizerFile).at(0), "conv1.weight.momentum_buffer");
+}
+
+TEST_F(CheckpointFiles, AdamWGoesOnToTheSameBits) {
+  const OptimizerOptions adamw{.kind = "adamw", .weight_decay = 0.01};
+  Training training(2, adamw);
+  training.step();
+  training.step();
+  training.write(first_);
+  EXPECT_THAT(names_in_file(first_ / kOptimizerFile),
+              testing::IsSupersetOf({"conv1.weight.exp_avg", "conv1.weight.exp_avg_sq", "conv1.weight.step"}));
+  EXPECT_EQ(read_safetensors(first_ / kOptimizerFile).find("conv1.weight.step")->item<int64_t>(), 2);
+  Training other(2, adamw);
+  other.load(first_);
+  for (Training* each : {&training, &other}) {
+    each->optimizer->zero_grad();
+    each->step();
+  }
+  for (size_t i = 0; i < training.model.state().size(); ++i) {
+    EXPECT_TRUE(at::equal(training.model.state()[i].second, other.model.state()[i].second));
+  }
+}
+
+TEST_F(CheckpointFiles, OfAnotherOptimizerAreRefused) {
+  const OptimizerOptions adamw{.kind = "adamw"};
+  Training sgd;
+  sgd.step();
+  sgd.write(first_);
+  Training other(2, adamw);
+  other.step();
+  other.write(second_);
+  for (const bool exactly : {false, true}) {
+    EXPECT_THAT(input_error_of([&] { Checkpoint({first_}).load_optimizer(*other.optimizer, other.model, exactly); }),
+                HasSubstr("optimizer.safetensors: tensor \"conv1.weight.momentum_buffer\" is no state of this "
+                          "optimizer (train.optimizer.kind)"));
+    EXPECT_THAT(input_error_of([&] { Checkpoint({second_}).load_optimizer(*sgd.optimizer, sgd.model, exactly); }),
+                HasSubstr("optimizer.safetensors: tensor \"conv1.weight.exp_avg\" is no state of this optimizer "
+                          "(train.optimizer.kind)"));
+  }
 }
 
 TEST_F(CheckpointFiles, WhatWasNeverUsedIsAbsent) {

@@ -84,7 +84,7 @@ TEST(Gradients, TiedParametersAreOneParameter) {
   for (int epoch = 0; epoch < 2; ++epoch) {
     for (auto& group : optimizer.param_groups()) {
       static_cast<torch::optim::SGDOptions&>(group.options())
-          .lr(learning_rate(plain.train.schedule, plain.train.optimizer.lr, epoch));
+          .lr(learning_rate(plain.train.schedule, plain.train.optimizer.lr, {.epoch = epoch}));
     }
     Loader loader(splits.train, {.order = epoch_order(plain.seed, epoch, 20),
                                  .batch_size = 8,

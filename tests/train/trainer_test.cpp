@@ -107,10 +107,25 @@ TEST(Trainer, ADivergedRunThrowsANumericError) {
 
 TEST(LearningRate, FollowsTheSchedule) {
   const ScheduleOptions cosine{"cosine", 200};
-  EXPECT_DOUBLE_EQ(learning_rate(cosine, 0.01, 0), 0.01);
-  EXPECT_DOUBLE_EQ(learning_rate(cosine, 0.01, 100), 0.005);
-  EXPECT_NEAR(learning_rate(cosine, 0.01, 200), 0, 1e-18);
-  EXPECT_DOUBLE_EQ(learning_rate({"constant", 200}, 0.01, 77), 0.01);
+  EXPECT_DOUBLE_EQ(learning_rate(cosine, 0.01, {.epoch = 0}), 0.01);
+  EXPECT_DOUBLE_EQ(learning_rate(cosine, 0.01, {.epoch = 100}), 0.005);
+  EXPECT_NEAR(learning_rate(cosine, 0.01, {.epoch = 200}), 0, 1e-18);
+  EXPECT_DOUBLE_EQ(learning_rate({"constant", 200}, 0.01, {.epoch = 77}), 0.01);
+}
+
+TEST(LearningRate, LinearRisesAndFallsByTheStep) {
+  const ScheduleOptions linear{.kind = "linear", .warmup_steps = 4};
+  const auto rate = [&](int64_t step) { return learning_rate(linear, 0.1, {.epoch = 9, .step = step, .all_steps = 12}); };
+  EXPECT_EQ(rate(0), 0);
+  EXPECT_DOUBLE_EQ(rate(1), 0.025);
+  EXPECT_DOUBLE_EQ(rate(3), 0.075);
+  EXPECT_DOUBLE_EQ(rate(4), 0.1);
+  EXPECT_DOUBLE_EQ(rate(8), 0.05);
+  EXPECT_DOUBLE_EQ(rate(11), 0.0125);
+  EXPECT_EQ(rate(12), 0);
+  EXPECT_EQ(rate(13), 0);
+  EXPECT_DOUBLE_EQ(learning_rate({.kind = "linear"}, 0.1, {.all_steps = 12}), 0.1) << "without a warm-up";
+  EXPECT_EQ(learning_rate({.kind = "linear", .warmup_steps = 12}, 0.1, {.step = 12, .all_steps = 12}), 0);
 }
 
 TEST(LoadModel, NamesTheTensorThatIsWrong) {

@@ -1,0 +1,226 @@
+// Training and scoring a language model: AdamW, the linear schedule, several batches a step, bfloat16.
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "strait/models/bfloat16.h"
+#include "strait/train/precision.h"
+#include "tests/support/temp_dir.h"
+#include "tests/train/tied_network.h"
+#include "tests/train/token_network.h"
+#include "tests/transport/ranks.h"
+
+namespace strait {
+namespace {
+
+using test::copy_of;
+using test::expect_equal;
+using test::State;
+using test::token_data;
+using test::token_model;
+using test::token_options;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Asks for a stop after so many batches, and keeps the metrics.
+struct Observer : TrainObserver {
+  explicit Observer(int stop_after = -1) : left(stop_after) {}
+  void on_batch(int, const char*, int64_t, int64_t, double) override { --left; }
+  void on_epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
+  bool should_stop() override { return left == 0; }
+  int left;
+  std::vector<EpochMetrics> epochs;
+};
+
+DataSplits splits(int64_t train = 22) { return {token_data(train), token_data(7)}; }
+
+struct Trained {
+  State state;
+  std::vector<EpochMetrics> epochs;
+};
+
+Trained trained(const TrainerOptions& options, bool drops = false, int64_t samples = 22) {
+  Trainer trainer(token_model(drops), options);
+  Observer observer;
+  EXPECT_TRUE(trainer.train(splits(samples), observer));
+  return {copy_of(trainer.collect_model()), observer.epochs};
+}
+
+TEST(Text, SamplesAreBlocksAndScoresAreOfTokens) {
+  const auto epochs = trained(token_options()).epochs;
+  ASSERT_EQ(epochs.size(), 2U);
+  for (const auto& epoch : epochs) {
+    EXPECT_EQ(epoch.steps, 5);
+    EXPECT_EQ(epoch.test.samples, 7);
+    EXPECT_DOUBLE_EQ(epoch.test.off.perplexity.value(), std::exp(epoch.test.off.loss));
+    EXPECT_NEAR(epoch.samples_per_second * epoch.seconds, 22, 1e-6);
+    EXPECT_NEAR(epoch.tokens_per_second.value() * epoch.seconds, 22 * (test::kBlock - 1), 1e-6);
+    const double predictions = 7 * (test::kBlock - 1);
+    EXPECT_NEAR(std::fmod(epoch.test.on.accuracy / 100 * predictions + 1e-9, 1), 0, 1e-6) << "a whole number";
+  }
+  EXPECT_LT(epochs[1].train.loss, epochs[0].train.loss);
+}
+
+TEST(Text, PicturesHaveNoPerplexity) {
+  Trainer trainer(test::tied_model(), [] {
+    TrainerOptions options;
+    options.train.epochs = 1;
+    options.train.device = "cpu";
+    return options;
+  }());
+  Observer observer;
+  ASSERT_TRUE(trainer.train(test::tied_data(), observer));
+  EXPECT_EQ(observer.epochs[0].test.off.perplexity, std::nullopt);
+  EXPECT_EQ(observer.epochs[0].tokens_per_second, std::nullopt);
+}
+
+TEST(Schedule, TheRateOfAnEpochIsThatOfItsFirstStep) {
+  const auto epochs = trained(token_options()).epochs;  // 10 steps, of which 3 rise
+  EXPECT_EQ(epochs[0].lr, 0);
+  EXPECT_DOUBLE_EQ(epochs[1].lr, 0.02 * 5 / 7);
+  TrainerOptions four = token_options();
+  four.train.accumulate = 4;  // 2 steps an epoch
+  EXPECT_DOUBLE_EQ(trained(four).epochs[1].lr, 0.02 * 2 / 3);
+}
+
+TEST(Schedule, AWarmUpBeyondTheTrainingIsNamed) {
+  TrainerOptions options = token_options();
+  options.train.schedule.warmup_steps = 11;
+  Trainer trainer(token_model(), options);
+  Observer observer;
+  try {
+    trainer.train(splits(), observer);
+    ADD_FAILURE() << "trained";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "train.schedule.warmup_steps: expected at most 10, the steps of the training, found 11");
+  }
+}
+
+TEST(Accumulate, GivesTheBitsOfAsManyMicroBatches) {
+  TrainerOptions whole = token_options();
+  whole.batch_size = 20;
+  whole.pipeline.micro_batches = 4;
+  TrainerOptions parts = token_options();
+  parts.train.accumulate = 4;
+  // 20 + 20 + 7 samples: the last step has two batches, of 5 and of 2.
+  const Trained expected = trained(whole, true, 47);
+  const Trained got = trained(parts, true, 47);
+  expect_equal(got.state, expected.state);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(got.epochs[i].steps, 3);
+    EXPECT_EQ(got.epochs[i].train.loss, expected.epochs[i].train.loss);
+    EXPECT_EQ(got.epochs[i].lr, expected.epochs[i].lr);
+  }
+}
+
+TEST(Accumulate, StopsAndCheckpointsFallOnTheEndOfAStep) {
+  TrainerOptions options = token_options();
+  options.train.accumulate = 2;  // steps of 10, 10 and 2 samples
+  options.compression.gradients = {"topk:0.5", "ef21"};
+  const Trained expected = trained(options, true);
+  for (const int stop_after : {0, 1, 2, 3, 4}) {
+    const test::TempDir dir;
+    Trainer first(token_model(true), options);
+    first.keep_checkpoints(CheckpointFolder(dir.path(), {}), "");
+    Observer stopper(stop_after);
+    EXPECT_FALSE(first.train(splits(), stopper));
+    const int64_t batches = std::min(stop_after / 2 * 2 + 2, 5);
+    EXPECT_EQ(first.position().batches, batches) << "asked before batch " << stop_after;
+    EXPECT_EQ(first.position().step, static_cast<uint64_t>((batches + 1) / 2));
+
+    const auto entries = CheckpointFolder(dir.path(), {}).entries();
+    ASSERT_EQ(entries.size(), 1U);
+    EXPECT_EQ(entries[0], (CheckpointFolder::Entry{0, batches}));
+    Trainer second(token_model(true), options);
+    second.resume(Checkpoint({dir / entries[0].name()}));
+    Observer observer;
+    EXPECT_TRUE(second.train(splits(), observer));
+    expect_equal(copy_of(second.collect_model()), expected.state);
+    ASSERT_EQ(observer.epochs.size(), 2U);
+    EXPECT_EQ(observer.epochs[0].train.loss, expected.epochs[0].train.loss);
+    EXPECT_EQ(observer.epochs[0].steps, 3);
+  }
+}
+
+TEST(Accumulate, ReplicasExchangeOnceAStep) {
+  TrainerOptions options = token_options();
+  options.train.accumulate = 2;
+  const Trained expected = trained(options);
+  options.pipeline.replicas = 2;
+  options.pipeline.schedule = "gpipe";
+  options.cuts = {};
+  std::vector<Model> models = {token_model(), token_model()};
+  const DataSplits data = splits(21);  // a last batch of one sample is left out
+  const DataSplits whole = splits();
+  for (const auto& used : {whole, data}) {
+    std::vector<State> states(2);
+    std::vector<EpochMetrics> epochs;
+    models = {token_model(), token_model()};
+    const auto errors = test::Ranks(2).run([&](Group& group) {
+      const std::shared_ptr<Group> shared(&group, [](Group*) {});
+      Trainer trainer(models[static_cast<size_t>(group.rank())], options, shared);
+      Observer observer;
+      EXPECT_TRUE(trainer.train(used, observer));
+      states[static_cast<size_t>(group.rank())] = copy_of(trainer.collect_model());
+      if (group.rank() == 0) epochs = observer.epochs;
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+    expect_equal(states[0], states[1]);
+    ASSERT_EQ(epochs.size(), 2U);
+    const bool all = used.train->size() == 22;
+    EXPECT_EQ(epochs[0].steps, all ? 3 : 2);
+    EXPECT_NEAR(epochs[0].samples_per_second * epochs[0].seconds, all ? 22 : 20, 1e-6);
+    EXPECT_EQ(epochs[0].boundaries.back().gradients.messages, static_cast<uint64_t>(all ? 6 : 4));
+    if (!all) continue;
+    for (size_t i = 0; i < states[0].size(); ++i) {
+      EXPECT_TRUE(at::allclose(states[0][i].second, expected.state[i].second, 1e-3, 1e-4)) << states[0][i].first;
+    }
+  }
+}
+
+TEST(Bfloat16, IsNearFloat32AndCrossesBoundariesAsFloat32) {
+  TrainerOptions options = token_options();
+  const Trained full = trained(options);
+  options.train.precision = "bf16";
+  const Trained half = trained(options);
+  EXPECT_EQ(half.epochs[1].boundaries[0].activations.raw_bytes, full.epochs[1].boundaries[0].activations.raw_bytes);
+  EXPECT_NE(half.epochs[1].test.off.loss, full.epochs[1].test.off.loss);
+  EXPECT_NEAR(half.epochs[1].test.off.loss, full.epochs[1].test.off.loss, 0.05);
+  for (const auto& [name, value] : half.state) EXPECT_EQ(value.scalar_type(), at::kFloat) << name;
+  expect_equal(trained(token_options()).state, full.state);  // nothing of it stays on
+}
+
+TEST(Bfloat16, AScopeNestsAndEnds) {
+  ASSERT_TRUE(has_bfloat16(at::kCPU));
+  const at::Tensor square = torch::ones({4, 4});
+  const auto type = [&] { return at::matmul(square, square).scalar_type(); };
+  EXPECT_FALSE(in_bfloat16(at::kCPU));
+  {
+    const Bfloat16Scope outer(at::kCPU);
+    {
+      const Bfloat16Scope inner(at::kCPU);
+      EXPECT_EQ(type(), at::kBFloat16);
+    }
+    EXPECT_EQ(type(), at::kBFloat16);
+    EXPECT_TRUE(in_bfloat16(at::kCPU));
+  }
+  EXPECT_EQ(type(), at::kFloat);
+}
+
+TEST(Bfloat16, ADeviceWithoutItIsNamed) {
+  EXPECT_NO_THROW(check_precision("fp32", at::Device("meta")));
+  EXPECT_NO_THROW(check_precision("bf16", at::kCPU));
+  try {
+    check_precision("bf16", at::Device("meta"));
+    ADD_FAILURE() << "meta has it";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("train.precision: expected \"fp32\", because the device meta does not have "
+                                        "bfloat16, found \"bf16\""));
+  }
+}
+
+}  // namespace
+}  // namespace strait
