@@ -20,7 +20,8 @@ struct EvalFlags {
 };
 
 std::string row_of(const char* name, const Score& score) {
-  const std::string perplexity = score.perplexity ? fmt::format("{:>11} ", perplexity_text(*score.perplexity)) : "";
+  const std::string perplexity =
+      score.perplexity ? fmt::format("{:>11} ", perplexity_text(*score.perplexity)) : "";
   return fmt::format("{:<12} {:>10.4f} {}{:>9.2f}%\n", name, score.loss, perplexity, score.accuracy);
 }
 
@@ -35,8 +36,9 @@ int run_eval(const EvalFlags& flags) {
     print(to_json(scores).dump() + "\n");
   } else {
     const bool text = scores.off.perplexity.has_value();
-    print(fmt::format("{:<12} {:>10} {}{:>10}\n", "compression", "loss", text ? " perplexity " : "", "accuracy") +
-          row_of("off", scores.off) + row_of("on", scores.on));
+    print(
+        fmt::format("{:<12} {:>10} {}{:>10}\n", "compression", "loss", text ? " perplexity " : "", "accuracy") +
+        row_of("off", scores.off) + row_of("on", scores.on));
   }
   return 0;
 }

@@ -66,8 +66,8 @@ void Progress::on_epoch(const EpochMetrics& metrics) {
   print(fmt::format(
       "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test off {}  on {}  ratio {:.1f}x down "
       "{:.1f}x back  {} samples/s{}  {}\n",
-      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy, score_text(metrics.test.off),
-      score_text(metrics.test.on), activations.ratio(), gradients.ratio(),
+      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy,
+      score_text(metrics.test.off), score_text(metrics.test.on), activations.ratio(), gradients.ratio(),
       rate_text(metrics.samples_per_second), tokens, clock_time(metrics.seconds + metrics.evaluation_seconds)));
   flush_output();
 }

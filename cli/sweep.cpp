@@ -49,7 +49,8 @@ size_t name_width(const Task& task) {
 
 /// Whether every run is one of text: then perplexities stand where accuracies do.
 bool is_of_text(const Task& task) {
-  return std::ranges::all_of(task.chosen, [&](size_t run) { return is_text(task.sweep.runs[run].config.data); });
+  return std::ranges::all_of(task.chosen,
+                             [&](size_t run) { return is_text(task.sweep.runs[run].config.data); });
 }
 
 std::string score_heading(bool text) {
@@ -59,8 +60,8 @@ std::string score_heading(bool text) {
 
 std::string score_columns(const Score& off, const Score& on, bool text) {
   if (!text) return fmt::format("{:>9.2f} {:>9.2f}", off.accuracy, on.accuracy);
-  return fmt::format("{:>9.4f} {:>9} {:>9.4f} {:>9}", off.loss, perplexity_text(off.perplexity.value()), on.loss,
-                     perplexity_text(on.perplexity.value()));
+  return fmt::format("{:>9.4f} {:>9} {:>9.4f} {:>9}", off.loss, perplexity_text(off.perplexity.value()),
+                     on.loss, perplexity_text(on.perplexity.value()));
 }
 
 std::string result_columns(const RunState& state, const std::filesystem::path& folder, bool text) {
@@ -78,7 +79,8 @@ std::string table_of(const Task& task, const SweepRecord& record) {
                                   "train loss", "bytes a step", "ratio", "seconds");
   for (const size_t run : task.chosen) {
     const auto& name = task.sweep.runs[run].config.name;
-    table += fmt::format("{:<{}} {}\n", name, width, result_columns(record.state(run), task.folder / name, text));
+    table +=
+        fmt::format("{:<{}} {}\n", name, width, result_columns(record.state(run), task.folder / name, text));
   }
   return table;
 }

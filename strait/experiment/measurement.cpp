@@ -66,9 +66,8 @@ class Pass {
     load_batch(config);
     for (size_t i = 0; i < ranges_.size(); ++i) {
       const bool last = i + 1 == ranges_.size();
-      stages_.emplace_back(
-          forward_of(model_, ranges_[i], config.train.precision, device_.type()),
-          last ? loss_of_data(is_text(config.data)) : LossFunction(), i == 0);
+      stages_.emplace_back(forward_of(model_, ranges_[i], config.train.precision, device_.type()),
+                           last ? loss_of_data(is_text(config.data)) : LossFunction(), i == 0);
       names_.push_back(model_.layers[ranges_[i].begin].name + ".." + model_.layers[ranges_[i].end - 1].name);
     }
   }

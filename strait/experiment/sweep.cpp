@@ -118,7 +118,10 @@ PaperFigures read_paper(const TomlNode& paper, bool is_text) {
       throw InputError("{}: paper: expected off and on alone, found {}", node.origin.text(), toml_string(key));
     }
   }
-  return {figure(paper, "off", is_text), figure(paper, "on", is_text)};
+  PaperFigures figures;
+  if (table->contains("off")) figures.off = figure(paper, "off", is_text);
+  figures.on = figure(paper, "on", is_text);
+  return figures;
 }
 
 /// The runs of a variant, whose tables stand over the sweep's in `merged`.

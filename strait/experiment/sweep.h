@@ -13,7 +13,7 @@ namespace strait {
 /// What a published table says of a variant, with compression off and on: accuracies in percent, of text
 /// perplexities.
 struct PaperFigures {
-  double off = 0;
+  std::optional<double> off;  ///< not all tables have it
   double on = 0;
 };
 
@@ -32,9 +32,9 @@ struct Sweep {
 };
 
 /// Reads a sweep file: a configuration (`name`, a `base` or tables of its own) with one `[[variants]]` a
-/// run, each of which has a `name`, may have `paper = { off = 93.1, on = 92.95 }`, and has any keys of a
-/// configuration, merged over the others. With `seeds = [...]` every variant runs once for each; with more
-/// than one, `-seedN` is added to the names. Two runs that would compute the same are an error. Throws
+/// run, each of which has a `name`, may have `paper = { off = 93.1, on = 92.95 }` (or `on` alone), and has any
+/// keys of a configuration, merged over the others. With `seeds = [...]` every variant runs once for each; with
+/// more than one, `-seedN` is added to the names. Two runs that would compute the same are an error. Throws
 /// InputError.
 Sweep load_sweep(const std::filesystem::path& path);
 

@@ -14,7 +14,8 @@ nlohmann::json run_json(const SweepRun& run, const RunState& state) {
                         {"folder", run.config.name},
                         {"config_hash", config_hash(run.config)},
                         {"status", state.status ? to_string(*state.status) : "waiting"}};
-  if (run.paper) out["paper"] = {{"off", run.paper->off}, {"on", run.paper->on}};
+  if (run.paper) out["paper"] = {{"on", run.paper->on}};
+  if (run.paper && run.paper->off) out["paper"]["off"] = *run.paper->off;
   if (!state.error.empty()) out["error"] = state.error;
   return out;
 }

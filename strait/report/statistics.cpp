@@ -12,9 +12,7 @@ constexpr Metric kAccuracy{"accuracy", "accuracy", "%", true};
 constexpr Metric kLoss{"loss", "loss", "", false};
 
 // Runs of text have the first, and accuracies of tokens too.
-constexpr std::array<Metric, 3> kMetrics = {Metric{"perplexity", "perplexity", "", false},
- kAccuracy,
- kLoss};
+constexpr std::array<Metric, 3> kMetrics = {Metric{"perplexity", "perplexity", "", false}, kAccuracy, kLoss};
 
 using ScoresOf = Scores Epoch::*;
 

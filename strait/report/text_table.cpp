@@ -92,11 +92,12 @@ TextTable result_table(const Table& table) {
   }
   for (const auto& variant : table.variants) {
     const Summary row = summarise(variant, metric);
-    auto& cells = text.rows.emplace_back(std::vector<std::string>{variant.name, text_of(row.best_off, 2), text_of(row.best_on, 2), text_of(row.last_off),
-                         text_of(row.last_on), text_of(variant.published.off, 2),
-                         text_of(variant.published.on, 2), text_of(row.ratio_activations, 1, "×"),
-                         text_of(row.ratio_gradients, 1, "×"), bytes_text(row.wire_bytes_per_step),
-                         seconds_text(row.seconds), seeds_text(variant, row), status_text(row)});
+    auto& cells = text.rows.emplace_back(
+        std::vector<std::string>{variant.name, text_of(row.best_off, 2), text_of(row.best_on, 2),
+                                 text_of(row.last_off), text_of(row.last_on), text_of(variant.published.off, 2),
+                                 text_of(variant.published.on, 2), text_of(row.ratio_activations, 1, "×"),
+                                 text_of(row.ratio_gradients, 1, "×"), bytes_text(row.wire_bytes_per_step),
+                                 seconds_text(row.seconds), seeds_text(variant, row), status_text(row)});
     if (with_loss) cells.insert(cells.begin() + kLossPlace, {text_of(row.loss_off), text_of(row.loss_on)});
   }
   return text;

@@ -95,21 +95,22 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Choices, BadFile,
     testing::Values(
-        BadText{
-            "model.kind = \"resnet\"",
-            "a.toml:1: model.kind: expected one of: resnet18, gpt2; found \"resnet\" (did you mean \"resnet18\"?)"},
+        BadText{"model.kind = \"resnet\"",
+                "a.toml:1: model.kind: expected one of: resnet18, gpt2; found \"resnet\" (did you mean "
+                "\"resnet18\"?)"},
         BadText{"data.kind = \"cifar100\"",
-                "a.toml:1: data.kind: expected one of: cifar10, shapes, wikitext2, text; found \"cifar100\" (did you mean "
+                "a.toml:1: data.kind: expected one of: cifar10, shapes, wikitext2, text; found \"cifar100\" "
+                "(did you mean "
                 "\"cifar10\"?)"},
         BadText{
             "train.device = \"gpu\"",
             "a.toml:1: train.device: expected one of: auto, cpu, cuda; found \"gpu\" (did you mean \"cpu\"?)"},
         BadText{"train.optimizer.kind = \"rmsprop\"",
                 "a.toml:1: train.optimizer.kind: expected one of: sgd, adamw; found \"rmsprop\""},
-        BadText{
-            "train.schedule.kind = \"cosin\"",
-            "a.toml:1: train.schedule.kind: expected one of: cosine, constant, linear; found \"cosin\" (did you mean "
-            "\"cosine\"?)"},
+        BadText{"train.schedule.kind = \"cosin\"",
+                "a.toml:1: train.schedule.kind: expected one of: cosine, constant, linear; found \"cosin\" "
+                "(did you mean "
+                "\"cosine\"?)"},
         BadText{"pipeline.stages_per_rank = 0",
                 "a.toml:1: pipeline.stages_per_rank: expected an integer >= 1, found 0"},
         BadText{"pipeline.stages_per_rank = 2",
@@ -193,25 +194,31 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Kinds, BadFile,
     testing::Values(
-        BadText{"train.optimizer.betas = [0.9, 0.999]",
-                "a.toml:1: unknown key \"train.optimizer.betas\"; it is one with train.optimizer.kind = \"adamw\""},
+        BadText{
+            "train.optimizer.betas = [0.9, 0.999]",
+            "a.toml:1: unknown key \"train.optimizer.betas\"; it is one with train.optimizer.kind = \"adamw\""},
         BadText{"[train.optimizer]\nkind = \"adamw\"\nmomentum = 0.9",
-                "a.toml:3: unknown key \"train.optimizer.momentum\"; it is one with train.optimizer.kind = \"sgd\""},
+                "a.toml:3: unknown key \"train.optimizer.momentum\"; it is one with train.optimizer.kind = "
+                "\"sgd\""},
         BadText{"train.schedule.warmup_steps = 1",
                 "a.toml:1: unknown key \"train.schedule.warmup_steps\"; it is one with train.schedule.kind = "
                 "\"linear\""},
-        BadText{"train.schedule = { kind = \"linear\", t_max = 3 }",
-                "a.toml:1: unknown key \"train.schedule.t_max\"; it is one with train.schedule.kind = \"cosine\""},
-        BadText{"model.heads = 2", "a.toml:1: unknown key \"model.heads\"; it is one with model.kind = \"gpt2\""},
-        BadText{"data.block = 8", "a.toml:1: unknown key \"data.block\"; it is one with data.kind = \"wikitext2\""},
+        BadText{
+            "train.schedule = { kind = \"linear\", t_max = 3 }",
+            "a.toml:1: unknown key \"train.schedule.t_max\"; it is one with train.schedule.kind = \"cosine\""},
+        BadText{"model.heads = 2",
+                "a.toml:1: unknown key \"model.heads\"; it is one with model.kind = \"gpt2\""},
+        BadText{"data.block = 8",
+                "a.toml:1: unknown key \"data.block\"; it is one with data.kind = \"wikitext2\""},
         BadText{"model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\ndata.train_file = \"a.txt\"",
                 "a.toml:3: unknown key \"data.train_file\"; it is one with data.kind = \"text\""},
         BadText{"model.kind = \"gpt2\"",
                 "a.toml:1: data.kind: expected \"wikitext2\" or \"text\" for model.kind \"gpt2\", found "
                 "\"cifar10\""},
-        BadText{"[data]\nkind = \"text\"",
-                "a.toml:2: data.kind: expected pictures, \"cifar10\" or \"shapes\", for model.kind \"resnet18\", "
-                "found \"text\""},
+        BadText{
+            "[data]\nkind = \"text\"",
+            "a.toml:2: data.kind: expected pictures, \"cifar10\" or \"shapes\", for model.kind \"resnet18\", "
+            "found \"text\""},
         BadText{"model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\nmodel.heads = 5",
                 "a.toml:3: model.heads: expected a divisor of model.width, which is 768, found 5"},
         BadText{"model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\nmodel.context = 512",
@@ -228,7 +235,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:2: train.optimizer.betas: expected two numbers >= 0 and < 1, found [0.9]"},
         BadText{"train.accumulate = 0", "a.toml:1: train.accumulate: expected an integer >= 1, found 0"},
         BadText{"train.precision = \"fp16\"",
-                "a.toml:1: train.precision: expected one of: fp32, bf16; found \"fp16\" (did you mean \"bf16\"?)"}));
+                "a.toml:1: train.precision: expected one of: fp32, bf16; found \"fp16\" (did you mean "
+                "\"bf16\"?)"}));
 
 TEST(BadToml, IsNamedWithItsLine) {
   const auto starts = [](const char* text, const std::string& start) {

@@ -119,16 +119,16 @@ std::vector<std::string> aq_sgd_in(const std::string& place, const std::string& 
 }
 
 // 3 batches make a step, and the last of the epoch one of its own.
-const std::vector<std::string> kAdamW = {
-    "train.optimizer.kind=adamw",  "train.optimizer.lr=0.01",       "train.optimizer.weight_decay=0.1",
-    "train.schedule.kind=linear", "train.schedule.warmup_steps=2", "train.accumulate=3"};
+const std::vector<std::string> kAdamW = {"train.optimizer.kind=adamw",       "train.optimizer.lr=0.01",
+                                         "train.optimizer.weight_decay=0.1", "train.schedule.kind=linear",
+                                         "train.schedule.warmup_steps=2",    "train.accumulate=3"};
 
 INSTANTIATE_TEST_SUITE_P(Schemes, ResumeBitForBit,
                          testing::Values(Scheme{"none", "none", 1}, Scheme{"none", "none", 2},
                                          Scheme{"quant:4,rounding=stochastic", "none", 2},
                                          Scheme{"quant:4", "none", 1}, Scheme{"topk:0.2", "ef", 1},
-                                         Scheme{"topk:0.2", "ef", 1, kAdamW},
-                                         Scheme{"topk:0.2", "ef", 2}, Scheme{"topk:0.2", "ef21", 1},
+                                         Scheme{"topk:0.2", "ef", 1, kAdamW}, Scheme{"topk:0.2", "ef", 2},
+                                         Scheme{"topk:0.2", "ef21", 1},
                                          Scheme{"quant:4,scope=sample", "ef21", 2},
                                          Scheme{"topk:0.2", "ef-mixed", 2},
                                          Scheme{"topk:0.2", "none", 2, {"compression.reuse_indices=true"}},
@@ -219,7 +219,8 @@ TEST_F(Resume, TheConfigurationMustBeTheRuns) {
 
 TEST_F(Resume, ThereIsNoOtherEndForALinearSchedule) {
   const auto linear = [](const std::string& epochs, const std::string& kind) {
-    return config_with({"train.schedule.kind=linear", "train.epochs=" + epochs, "train.optimizer.kind=" + kind});
+    return config_with(
+        {"train.schedule.kind=linear", "train.epochs=" + epochs, "train.optimizer.kind=" + kind});
   };
   run(linear("2", "adamw"), "run");
   EXPECT_THAT(error_of(linear("3", "adamw"), "run", Start::resume),

@@ -90,6 +90,15 @@ TEST_F(SweepFile, HasATitleAndPublishedFiguresThatChangeNoRun) {
   EXPECT_EQ(sweep.runs[0].config, plain.runs[0].config);
 }
 
+TEST_F(SweepFile, PublishedFiguresOfTextArePerplexities) {
+  const auto sweep = load(
+      "model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\n[[variants]]\nname = \"a\"\npaper = { on = 2990.16 "
+      "}\n");
+  ASSERT_TRUE(sweep.runs.at(0).paper.has_value());
+  EXPECT_EQ(sweep.runs[0].paper->off, std::nullopt) << "the table does not have it";
+  EXPECT_EQ(sweep.runs[0].paper->on, 2990.16);
+}
+
 TEST_F(SweepFile, ItsRunsAreFoundByVariant) {
   const auto sweep = load(
       "name = \"s\"\nseeds = [0, 1]\n[[variants]]\nname = \"none\"\n"

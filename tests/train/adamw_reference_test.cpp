@@ -71,15 +71,17 @@ TEST(AdamWReference, TenStepsEqualPyTorchs) {
   }
   const auto rates = reference["rates"].get<std::vector<double>>();
   for (int64_t step = 0; step < 10; ++step) {
-    EXPECT_NEAR(learning_rate(options.train.schedule, options.train.optimizer.lr, {.step = step, .all_steps = 10}),
-                rates[static_cast<size_t>(step)], 1e-15);
+    EXPECT_NEAR(
+        learning_rate(options.train.schedule, options.train.optimizer.lr, {.step = step, .all_steps = 10}),
+        rates[static_cast<size_t>(step)], 1e-15);
   }
 
   const at::Tensor leaf = logits.clone().requires_grad_(true);
   const Loss loss = language_model_loss(leaf * 1, data->targets());
   EXPECT_NEAR(loss.mean.item<double>(), reference["loss"].get<double>(), 1e-5);
   loss.mean.backward();
-  EXPECT_TRUE(at::allclose(leaf.grad(), *read_safetensors(dir / "gradient.safetensors").find("logits"), 1e-5, 1e-8));
+  EXPECT_TRUE(
+      at::allclose(leaf.grad(), *read_safetensors(dir / "gradient.safetensors").find("logits"), 1e-5, 1e-8));
 }
 
 }  // namespace

@@ -229,12 +229,14 @@ TEST_F(CheckpointFiles, OfAnotherOptimizerAreRefused) {
   other.step();
   other.write(second_);
   for (const bool exactly : {false, true}) {
-    EXPECT_THAT(input_error_of([&] { Checkpoint({first_}).load_optimizer(*other.optimizer, other.model, exactly); }),
-                HasSubstr("optimizer.safetensors: tensor \"conv1.weight.momentum_buffer\" is no state of this "
-                          "optimizer (train.optimizer.kind)"));
-    EXPECT_THAT(input_error_of([&] { Checkpoint({second_}).load_optimizer(*sgd.optimizer, sgd.model, exactly); }),
-                HasSubstr("optimizer.safetensors: tensor \"conv1.weight.exp_avg\" is no state of this optimizer "
-                          "(train.optimizer.kind)"));
+    EXPECT_THAT(
+        input_error_of([&] { Checkpoint({first_}).load_optimizer(*other.optimizer, other.model, exactly); }),
+        HasSubstr("optimizer.safetensors: tensor \"conv1.weight.momentum_buffer\" is no state of this "
+                  "optimizer (train.optimizer.kind)"));
+    EXPECT_THAT(
+        input_error_of([&] { Checkpoint({second_}).load_optimizer(*sgd.optimizer, sgd.model, exactly); }),
+        HasSubstr("optimizer.safetensors: tensor \"conv1.weight.exp_avg\" is no state of this optimizer "
+                  "(train.optimizer.kind)"));
   }
 }
 

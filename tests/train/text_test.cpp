@@ -176,7 +176,8 @@ TEST(Accumulate, ReplicasExchangeOnceAStep) {
     EXPECT_EQ(epochs[0].boundaries.back().gradients.messages, static_cast<uint64_t>(all ? 6 : 4));
     if (!all) continue;
     for (size_t i = 0; i < states[0].size(); ++i) {
-      EXPECT_TRUE(at::allclose(states[0][i].second, expected.state[i].second, 1e-3, 1e-4)) << states[0][i].first;
+      EXPECT_TRUE(at::allclose(states[0][i].second, expected.state[i].second, 1e-3, 1e-4))
+          << states[0][i].first;
     }
   }
 }
@@ -186,7 +187,8 @@ TEST(Bfloat16, IsNearFloat32AndCrossesBoundariesAsFloat32) {
   const Trained full = trained(options);
   options.train.precision = "bf16";
   const Trained half = trained(options);
-  EXPECT_EQ(half.epochs[1].boundaries[0].activations.raw_bytes, full.epochs[1].boundaries[0].activations.raw_bytes);
+  EXPECT_EQ(half.epochs[1].boundaries[0].activations.raw_bytes,
+            full.epochs[1].boundaries[0].activations.raw_bytes);
   EXPECT_NE(half.epochs[1].test.off.loss, full.epochs[1].test.off.loss);
   EXPECT_NEAR(half.epochs[1].test.off.loss, full.epochs[1].test.off.loss, 0.05);
   for (const auto& [name, value] : half.state) EXPECT_EQ(value.scalar_type(), at::kFloat) << name;
@@ -217,8 +219,9 @@ TEST(Bfloat16, ADeviceWithoutItIsNamed) {
     check_precision("bf16", at::Device("meta"));
     ADD_FAILURE() << "meta has it";
   } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("train.precision: expected \"fp32\", because the device meta does not have "
-                                        "bfloat16, found \"bf16\""));
+    EXPECT_THAT(error.what(),
+                HasSubstr("train.precision: expected \"fp32\", because the device meta does not have "
+                          "bfloat16, found \"bf16\""));
   }
 }
 

@@ -115,7 +115,9 @@ TEST(LearningRate, FollowsTheSchedule) {
 
 TEST(LearningRate, LinearRisesAndFallsByTheStep) {
   const ScheduleOptions linear{.kind = "linear", .warmup_steps = 4};
-  const auto rate = [&](int64_t step) { return learning_rate(linear, 0.1, {.epoch = 9, .step = step, .all_steps = 12}); };
+  const auto rate = [&](int64_t step) {
+    return learning_rate(linear, 0.1, {.epoch = 9, .step = step, .all_steps = 12});
+  };
   EXPECT_EQ(rate(0), 0);
   EXPECT_DOUBLE_EQ(rate(1), 0.025);
   EXPECT_DOUBLE_EQ(rate(3), 0.075);
