@@ -45,6 +45,8 @@ int run(int argc, char** argv) {
   add_plan(app, action);
   add_codec(app, action);
   add_data(app, action);
+  add_generate(app, action);
+  add_tokenize(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

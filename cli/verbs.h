@@ -21,5 +21,7 @@ void add_plan(CLI::App& app, Action& action);
 void add_codec(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
+void add_generate(CLI::App& app, Action& action);
+void add_tokenize(CLI::App& app, Action& action);
 
 }  // namespace strait::cli

@@ -12,6 +12,7 @@ find_package(LibArchive REQUIRED)
 find_package(GTest REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8>=10.40)  # \p{White_Space}
 find_file(STRAIT_CHART_LIBRARY NAMES chart.min.js PATHS /usr/share/javascript/chart.js REQUIRED)  # Chart.js 3
 find_program(STRAIT_BROWSER NAMES chromium REQUIRED)  # opens the report in a test
 

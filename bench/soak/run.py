@@ -5,8 +5,9 @@
 
 Every epoch the processes compare checksums of the state that both ends of each link keep, and end with an error when
 two differ; so a run that is stopped in order (exit status 130) has not drifted. Memory is the resident set of each
-process, sampled every ten seconds. Writes FOLDER/soak.json and prints a table: memory after the first tenth of the
-time, at the end, the largest, and the growth an hour as the slope of a line through the samples after that tenth.
+process, sampled every ten seconds. Writes FOLDER/soak.json (samples, configuration, code version, machine) and
+FOLDER/soak.md, a table: memory after the first tenth of the time, at the end, the largest, and the growth an hour as
+the slope of a line through the samples after that tenth. The run itself lies in FOLDER/run.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 STOPPED = 130
 SECONDS_BETWEEN_SAMPLES = 10
@@ -60,6 +62,20 @@ def watch(launcher: subprocess.Popen, seconds: float) -> dict[int, list[tuple[fl
     return samples
 
 
+def table(result: dict[str, Any]) -> str:
+    lines = ["# Soak", "",
+             f"Four processes of strait {result['run']['code_version']} for {result['hours']:.2f} hours, "
+             f"{result['epochs']} epochs, `ef21` in both directions ({result['run']['machine']} a process). "
+             f"Exit status {result['exit_status']}: {STOPPED} means stopped in order, with the state of the two ends of every "
+             "link equal after each epoch. Configuration and all samples: [soak.json](soak.json).", "",
+             "| rank | settled MB | last MB | largest MB | growth MB/h |", "| ---: | ---: | ---: | ---: | ---: |"]
+    for rank, points in sorted(result["samples"].items()):
+        settled = points[len(points) // 10:]
+        lines.append(f"| {rank} | {settled[0][1]:.1f} | {settled[-1][1]:.1f} | {max(y for _, y in points):.1f} | "
+                     f"{slope(settled):.2f} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=1.0)
@@ -74,14 +90,14 @@ def main() -> int:
     if launcher.poll() is None:
         launcher.send_signal(signal.SIGINT)
     status = launcher.wait()
-    epochs = sum(1 for _ in open(run / "metrics.jsonl", encoding="utf-8"))
-    (flags.out / "soak.json").write_text(json.dumps({"status": status, "epochs": epochs, "samples": samples}))
-    print(f"{'rank':>4} {'settled MB':>11} {'last MB':>9} {'largest MB':>11} {'growth MB/h':>12}")
-    for rank, points in sorted(samples.items()):
-        settled = points[len(points) // 10:]
-        print(f"{rank:>4} {settled[0][1]:>11.1f} {settled[-1][1]:>9.1f} {max(y for _, y in points):>11.1f} "
-              f"{slope(settled):>12.2f}")
-    print(f"{epochs} epochs; the launcher's exit status is {status}")
+    result = {"exit_status": status, "epochs": sum(1 for _ in (run / "metrics.jsonl").open(encoding="utf-8")),
+              "hours": max(points[-1][0] for points in samples.values()),
+              "config": (run / "config.toml").read_text(encoding="utf-8"),
+              "run": json.loads((run / "status.json").read_text(encoding="utf-8")), "samples": samples}
+    (flags.out / "soak.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
+    text = table(result)
+    (flags.out / "soak.md").write_text(text, encoding="utf-8")
+    print(text)
     return 0 if status == STOPPED else 1
 
 

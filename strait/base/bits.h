@@ -17,12 +17,9 @@ class BitWriter {
 
   /// Appends the low `count` bits of `value`; count <= 56 and the bits above them are zero.
   void put(uint64_t value, unsigned count) {
+    if (filled_ + count >= 64) flush();
     pending_ |= value << filled_;
     filled_ += count;
-    const unsigned whole = filled_ / 8;
-    store(whole);
-    pending_ >>= whole * 8;
-    filled_ %= 8;
   }
 
   void put_zeros(uint64_t count) {
@@ -30,9 +27,9 @@ class BitWriter {
     put(0, static_cast<unsigned>(std::min<uint64_t>(count, 56)));
   }
 
-  /// Pads the last byte with zero bits.
+  /// Pads the last byte with zero bits. Only then do size() and full() tell of all that was put.
   void finish() {
-    store(filled_ > 0 ? 1 : 0);
+    store((filled_ + 7) / 8);
     pending_ = 0;
     filled_ = 0;
   }
@@ -41,6 +38,14 @@ class BitWriter {
   bool full() const { return full_; }
 
  private:
+  /// Leaves fewer than eight bits pending.
+  void flush() {
+    const unsigned whole = filled_ / 8;
+    store(whole);
+    pending_ >>= whole * 8;
+    filled_ %= 8;
+  }
+
   void store(unsigned bytes) {
     const size_t room = space_.size() - used_;
     if (room >= sizeof(pending_)) {

@@ -94,4 +94,11 @@ void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
+std::string read_whole(const std::filesystem::path& path) {
+  const InputFile file(path);
+  std::string content(file.size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(content)));
+  return content;
+}
+
 }  // namespace strait

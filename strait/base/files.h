@@ -44,4 +44,7 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
+/// The whole content of a regular file. Throws InputError.
+std::string read_whole(const std::filesystem::path& path);
+
 }  // namespace strait

@@ -30,7 +30,9 @@ struct DataOptions {
 };
 
 /// Whether samples are blocks of tokens.
-inline bool is_text(const DataOptions& options) { return options.kind == "wikitext2" || options.kind == "text"; }
+inline bool is_text(const DataOptions& options) {
+  return options.kind == "wikitext2" || options.kind == "text";
+}
 
 struct Batch {
   at::Tensor inputs;         ///< [B, 3, 32, 32] float32, normalised; of text [B, block] int64, tokens
@@ -52,6 +54,7 @@ class Dataset {
 struct DataSplits {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;
+  int64_t vocab = 0;  ///< of text: how many tokens the tokenizer has; every token is below it
 };
 
 /// Loads or draws the training and test set.

@@ -9,6 +9,7 @@
 #include "strait/data/cifar10.h"
 #include "strait/data/dataset.h"
 #include "strait/data/shapes.h"
+#include "strait/data/text_data.h"
 
 namespace strait {
 namespace {
@@ -21,7 +22,8 @@ struct Kind {
   DataSplits (*load)(const DataOptions&);
 };
 
-constexpr std::array<Kind, 2> kKinds = {{{"cifar10", load_cifar10}, {"shapes", load_shapes}}};
+constexpr std::array<Kind, 4> kKinds = {
+    {{"cifar10", load_cifar10}, {"shapes", load_shapes}, {"wikitext2", load_text}, {"text", load_text}}};
 
 }  // namespace
 

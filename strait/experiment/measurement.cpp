@@ -101,7 +101,7 @@ class Pass {
 
  private:
   void load_batch(const Config& config) {
-    const auto data = load_data(config.data).train;
+    const auto data = load_splits(config).train;
     const int64_t rows = micro_batches_of(config).rows;
     if (data->size() < rows) {
       throw InputError("data.train_limit: a micro-batch has {} samples, found {} in the training set", rows,

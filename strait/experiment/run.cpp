@@ -103,7 +103,11 @@ std::optional<RunFolder> begin_run(const Config& config, const std::filesystem::
     if (rank == 0) return RunFolder(folder, identity, trainer.position().epoch);
     return std::nullopt;
   }
-  if (beginning.another) trainer.warm_start(*beginning.another, config.compression.start_from_optimizer);
+  if (beginning.another) {
+    trainer.warm_start(*beginning.another, config.compression.start_from_optimizer);
+  } else if (!config.model.init.empty()) {
+    trainer.load(initial_weights(config));
+  }
   if (rank == 0) return RunFolder(folder, identity, start == Start::resume ? Start::replace : start);
   if (start != Start::fresh) checkpoints.clear();
   return std::nullopt;
@@ -137,7 +141,30 @@ Beginning find_beginning(const Config& config, const std::filesystem::path& fold
 Model make_network(const Config& config, int processes) {
   configure_runtime(config.train.threads, processes);
   at::manual_seed(config.seed);
-  return make_model(config.model, kClasses);
+  return make_model(config.model, kClasses, config.data.block);
+}
+
+std::filesystem::path initial_weights(const Config& config) {
+  const std::filesystem::path path = config.model.init;
+  if (std::filesystem::exists(path)) return path;
+  const auto below_root = std::filesystem::path(config.data.root) / path;
+  return std::filesystem::exists(below_root) ? below_root : path;
+}
+
+Model load_network(const Config& config, const std::filesystem::path& weights) {
+  Model model = make_network(config);
+  load_model(weights, model);
+  model.to(device_of(config.train.device));
+  return model;
+}
+
+DataSplits load_splits(const Config& config) {
+  DataSplits data = load_data(config.data);
+  if (data.vocab > config.model.vocab) {
+    throw InputError("model.vocab: expected at least {}, the tokens of the tokenizer, found {}", data.vocab,
+                     config.model.vocab);
+  }
+  return data;
 }
 
 Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* trace) {
@@ -167,7 +194,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     if (beginning.finished) return {RunStatus::done, {}, {}};
     DataSplits data;
     together(*group, [&] {
-      data = load_data(config.data);
+      data = load_splits(config);
       trainer.reset(new Trainer(make_trainer(with_store_in(folder, config), group, trace)));
       files = begin_run(config, folder, start, beginning, rank, *trainer);
     });
@@ -197,7 +224,7 @@ Evaluation evaluate_experiment(const Config& config, const std::filesystem::path
   alone.pipeline.replicas = 1;
   Trainer trainer = make_trainer(alone);
   trainer.load(weights);
-  return trainer.evaluate(load_data(config.data).test, observer);
+  return trainer.evaluate(load_splits(config).test, observer);
 }
 
 RunStatus status_of(const std::filesystem::path& folder) {

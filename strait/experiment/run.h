@@ -24,6 +24,16 @@ struct RunOutcome {
 /// initial weights, whatever the cuts and in every process.
 Model make_network(const Config& config, int processes = 1);
 
+/// The file that model.init names: a relative path from where the process runs, or else from data.root.
+std::filesystem::path initial_weights(const Config& config);
+
+/// The same network with a file's weights (load_model()), on the configuration's device.
+Model load_network(const Config& config, const std::filesystem::path& weights);
+
+/// Loads the data; throws InputError, besides what load_data() throws, where the tokenizer has more tokens than
+/// the model.
+DataSplits load_splits(const Config& config);
+
 /// Builds the trainer that the configuration describes, with that network.
 Trainer make_trainer(const Config& config, std::shared_ptr<Group> group = std::make_shared<Alone>(),
                      Trace* trace = nullptr);

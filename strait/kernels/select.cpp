@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <functional>
 
 namespace strait::kernels {
 namespace {
@@ -93,24 +95,104 @@ uint64_t lowest_bits(uint64_t word, size_t count) {
   return kept;
 }
 
-}  // namespace
+/// A magnitude that somewhat more than k elements reach, as far as a sample tells; 0 where it tells nothing.
+uint32_t guess_bound(std::span<const float> x, size_t k) {
+  constexpr size_t kRun = 8;
+  std::array<uint32_t, 1024> sample;
+  const size_t runs = sample.size() / kRun;
+  if (x.size() < 4 * sample.size()) return 0;
+  const size_t stride = x.size() / runs;
+  for (size_t i = 0; i < sample.size(); ++i) sample[i] = magnitude(x[i / kRun * stride + i % kRun]);
+  // Four standard deviations of the number of sampled elements that are among the k largest.
+  const double share = static_cast<double>(k) / static_cast<double>(x.size());
+  const double expected = share * sample.size();
+  const auto rank = static_cast<size_t>(expected + 4 * std::sqrt(expected * (1 - share)) + 1);
+  if (rank >= sample.size()) return 0;
+  const auto place = sample.begin() + static_cast<ptrdiff_t>(rank);
+  std::nth_element(sample.begin(), place, sample.end(), std::greater());
+  return *place;
+}
 
-void select_largest(std::span<const float> x, size_t k, SelectScratch& scratch, std::span<uint64_t> mask) {
-  const Threshold bound = find_threshold(x, k, scratch);
-  const uint32_t threshold = bound.value;
-  size_t ties = bound.ties;
+/// Marks the elements that reach the bound, and gives them in the order of their index.
+std::span<const float> collect(std::span<const float> x, uint32_t bound, std::vector<float>& space,
+                               std::span<uint64_t> mask) {
+  if (space.size() < x.size()) space.resize(x.size());
+  float* next = space.data();
   for (size_t word = 0; word < mask.size(); ++word) {
     const float* part = x.data() + word * 64;
     const size_t count = std::min<size_t>(64, x.size() - word * 64);
-    uint64_t bits = flag_word(part, count, [threshold](uint32_t m) { return m > threshold; });
-    if (ties > 0) {
-      const uint64_t equal = flag_word(part, count, [threshold](uint32_t m) { return m == threshold; });
+    mask[word] = flag_word(part, count, [bound](uint32_t m) { return m >= bound; });
+    for (uint64_t bits = mask[word]; bits != 0; bits &= bits - 1) *next++ = part[std::countr_zero(bits)];
+  }
+  return {space.data(), next};
+}
+
+/// The threshold among elements that all reach the bound: one count over the range that they have, then an
+/// exact search in the bin that it leads to.
+Threshold find_threshold_above(uint32_t bound, std::span<const float> x, size_t k, SelectScratch& scratch) {
+  uint32_t most = bound;
+  for (const float value : x) most = std::max(most, magnitude(value));
+  const auto width = static_cast<unsigned>(std::bit_width(most - bound));
+  const unsigned shift = width > 11 ? width - 11 : 0;
+  const auto bin_of = [bound, shift](uint32_t bits) { return (bits - bound) >> shift; };
+  count(x, scratch, bin_of);
+  const uint32_t bin = find_bin(scratch.counts[0], k, scratch.counts[0].size());
+  auto& inside = scratch.inside;
+  inside.clear();
+  for (const float value : x) {
+    if (bin_of(magnitude(value)) == bin) inside.push_back(magnitude(value));
+  }
+  const auto place = inside.begin() + static_cast<ptrdiff_t>(k) - 1;
+  std::nth_element(inside.begin(), place, inside.end(), std::greater());
+  const uint32_t value = *place;
+  const auto above = std::count_if(inside.begin(), place, [value](uint32_t bits) { return bits > value; });
+  return {value, k - static_cast<size_t>(above)};
+}
+
+/// Of the marked elements, which are the candidates in that order, only those within the threshold stay.
+void narrow(std::span<const float> candidates, Threshold threshold, std::span<uint64_t> mask) {
+  const float* next = candidates.data();
+  for (auto& word : mask) {
+    uint64_t kept = 0;
+    for (uint64_t bits = word; bits != 0; bits &= bits - 1) {
+      const uint32_t m = magnitude(*next++);
+      const bool tie = m == threshold.value && threshold.ties > 0;
+      threshold.ties -= tie ? 1 : 0;
+      kept |= m > threshold.value || tie ? bits & (0 - bits) : 0;
+    }
+    word = kept;
+  }
+}
+
+/// Marks the elements within the threshold.
+void mark(std::span<const float> x, Threshold threshold, std::span<uint64_t> mask) {
+  for (size_t word = 0; word < mask.size(); ++word) {
+    const float* part = x.data() + word * 64;
+    const size_t count = std::min<size_t>(64, x.size() - word * 64);
+    const uint32_t bound = threshold.value;
+    uint64_t bits = flag_word(part, count, [bound](uint32_t m) { return m > bound; });
+    if (threshold.ties > 0) {
+      const uint64_t equal = flag_word(part, count, [bound](uint32_t m) { return m == bound; });
       const auto found = static_cast<size_t>(std::popcount(equal));
-      bits |= found <= ties ? equal : lowest_bits(equal, ties);
-      ties -= std::min(found, ties);
+      bits |= found <= threshold.ties ? equal : lowest_bits(equal, threshold.ties);
+      threshold.ties -= std::min(found, threshold.ties);
     }
     mask[word] = bits;
   }
+}
+
+}  // namespace
+
+// Exact in any case: the guess only leaves fewer elements to search, and one that leaves too few is dropped.
+void select_largest(std::span<const float> x, size_t k, SelectScratch& scratch, std::span<uint64_t> mask) {
+  if (const uint32_t bound = guess_bound(x, k); bound > 0) {
+    const auto candidates = collect(x, bound, scratch.candidates, mask);
+    if (candidates.size() >= k) {
+      narrow(candidates, find_threshold_above(bound, candidates, k, scratch), mask);
+      return;
+    }
+  }
+  mark(x, find_threshold(x, k, scratch), mask);
 }
 
 void gather_marked(std::span<const float> x, std::span<const uint64_t> mask, std::span<float> out) {

@@ -4,15 +4,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace strait::kernels {
 
 /// Words of a set of positions out of n: bit i % 64 of word i / 64.
 constexpr size_t mask_words(size_t n) { return (n + 63) / 64; }
 
-/// Counters that selection works in (32 KiB); need not be initialised.
+/// What selection works in; need not be initialised, and grows to the size of the largest input at most.
 struct SelectScratch {
   std::array<std::array<uint32_t, 2048>, 4> counts;
+  std::vector<float> candidates;  ///< elements that a guess leaves in question
+  std::vector<uint32_t> inside;   ///< magnitudes of those near the threshold
 };
 
 /// Marks exactly `k` elements of largest magnitude in `mask`; of equal magnitudes the lower index wins.

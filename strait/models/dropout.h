@@ -3,13 +3,27 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
+
+#include "strait/base/draws.h"
 
 namespace strait {
 
+/// The draws of one dropout in one forward pass. They belong to elements and not to the order in which they are
+/// asked for, so that a part of a mask can be made by itself, and again.
+struct DropoutDraws {
+  DrawKey key;
+  double probability = 0;  ///< below 1
+  uint64_t place = 0;      ///< tells apart the dropouts of a network
+
+  /// The factors of the elements [begin, begin + factors.size()) of the input's sample `row`, in row-major
+  /// order: 0 for those that go, 1 / (1 - probability) for the others.
+  void fill(int64_t row, int64_t begin, std::span<float> factors) const;
+};
+
 /// Sets each element of x, [rows, ...], to zero with the given probability, below 1, and scales the others by
-/// 1 / (1 - probability), so that the mean stays. `place` tells apart the dropouts of a network. Which elements
-/// go is a function of the place, the element and the current DrawKey: the same on every device, in every
-/// micro-batch and process.
+/// 1 / (1 - probability), so that the mean stays. Which elements go is a function of the place, the element and
+/// the current DrawKey, as DropoutDraws says: the same on every device, in every micro-batch and process.
 at::Tensor dropout(const at::Tensor& x, double probability, uint64_t place);
 
 }  // namespace strait

@@ -2,6 +2,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
+#include "strait/models/gpt2.h"
 #include "strait/models/resnet18.h"
 
 namespace strait {
@@ -35,6 +36,16 @@ std::vector<std::string> cut_names(const Model& model) {
 }
 
 }  // namespace
+
+std::vector<int64_t> Layer::output_shape(const std::vector<int64_t>& sample) {
+  const auto own = parameters();
+  std::vector<int64_t> shape = sample;
+  shape.insert(shape.begin(), 1);
+  return forward(at::zeros(shape, own.empty() ? at::TensorOptions() : own.front().options()))
+      .sizes()
+      .slice(1)
+      .vec();
+}
 
 std::vector<std::pair<std::string, at::Tensor>> Model::state() const {
   NamedTensors tensors;
@@ -103,20 +114,21 @@ std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vecto
   const torch::NoGradGuard no_grad;
   model.train(false);
   std::vector<int64_t> shape = model.sample_shape;
-  shape.insert(shape.begin(), 1);
-  at::Tensor x = at::zeros(shape, model.parameters().front().options());
   std::vector<std::vector<int64_t>> shapes;
   for (size_t i = 0; i + 1 < stages.size(); ++i) {
-    x = model.forward(x, stages[i].begin, stages[i].end);
-    shapes.push_back(x.sizes().slice(1).vec());
+    for (size_t layer = stages[i].begin; layer < stages[i].end; ++layer) {
+      shape = model.layers[layer].layer->output_shape(shape);
+    }
+    shapes.push_back(shape);
   }
   model.train(true);
   return shapes;
 }
 
-Model make_model(const ModelOptions& options, int64_t classes) {
+Model make_model(const ModelOptions& options, int64_t classes, int64_t block) {
   if (options.kind == "resnet18") return make_resnet18(options.width, classes);
-  throw InputError("model.kind: unknown model \"{}\"; expected resnet18", options.kind);
+  if (options.kind == "gpt2") return make_gpt2(options, block);
+  throw InputError("model.kind: unknown model \"{}\"; expected resnet18 or gpt2", options.kind);
 }
 
 }  // namespace strait

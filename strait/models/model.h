@@ -14,6 +14,10 @@ namespace strait {
 class Layer : public torch::nn::Module {
  public:
   virtual at::Tensor forward(const at::Tensor& x) = 0;
+
+  /// The shape of one sample of the output, for that of the input. Unless a layer knows better it is found by
+  /// running a sample of zeros; call it in evaluation mode.
+  virtual std::vector<int64_t> output_shape(const std::vector<int64_t>& sample);
 };
 
 /// A layer under the name by which it is cut, and the prefix of its parameters' names in a file (empty:
@@ -36,7 +40,12 @@ struct Model {
   std::vector<int64_t> sample_shape;  ///< of the input, without the batch dimension
 
   /// Pairs of parameters, by name, that are one and the same: equal at all times, with one gradient, the sum.
+  /// A file has the first one, and may have the second.
   std::vector<std::pair<std::string, std::string>> ties = {};
+
+  // What other programs' files of such a network may have besides.
+  std::string file_prefix = {};               ///< before names
+  std::vector<std::string> file_extras = {};  ///< tensors that are no weights, by the ends of their names
 
   /// Parameters and buffers in layer order, under PyTorch's names; the tensors share memory with the model.
   std::vector<std::pair<std::string, at::Tensor>> state() const;
@@ -62,10 +71,11 @@ struct Model {
 /// for a cut after the last layer.
 std::vector<LayerRange> cut_into_stages(const Model& model, const std::vector<std::string>& cuts);
 
-/// The shape of one sample at the end of each stage but the last, found by running one of zeros.
+/// The shape of one sample at the end of each stage but the last.
 std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vector<LayerRange>& stages);
 
-/// Builds the network that the options describe, with `classes` outputs.
-Model make_model(const ModelOptions& options, int64_t classes);
+/// Builds the network that the options describe: of pictures with `classes` outputs, of text for samples of
+/// `block` tokens.
+Model make_model(const ModelOptions& options, int64_t classes, int64_t block = 0);
 
 }  // namespace strait

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
@@ -10,35 +11,122 @@
 namespace strait {
 namespace {
 
-std::string describe(const at::Tensor& tensor) {
-  return fmt::format("{} of shape [{}]", toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
+/// A tensor of the model and where a file has it.
+struct Match {
+  std::string name;
+  at::Tensor value;
+  const TensorEntry* entry;
+};
+
+using ReadTensor = std::function<at::Tensor(const TensorEntry&)>;
+
+/// Finds a model's tensors among those of a file, by their names, types and shapes alone.
+class Matcher {
+ public:
+  Matcher(const std::filesystem::path& path, const std::vector<TensorEntry>& entries, const Model& model)
+      : path_(path.string()), model_(model), state_(model.state()) {
+    for (const auto& entry : entries) add(entry);
+  }
+
+  std::vector<Match> matches() const {
+    const auto unknown = unknown_names();
+    std::vector<Match> matches;
+    for (const auto& [name, value] : state_) {
+      const TensorEntry* entry = find_or_first_of_tie(name);
+      if (entry == nullptr) {
+        throw InputError("{}: tensor {} is missing{}", path_, in_quotes(name), suggestion(name, unknown));
+      }
+      check_fits(*entry, value);
+      matches.push_back({name, value, entry});
+    }
+    if (unknown.empty()) return matches;
+    throw InputError("{}: tensor {} is not part of the model{}", path_, in_quotes(find(unknown.front())->name),
+                     suggestion(unknown.front(), names()));
+  }
+
+ private:
+  void add(const TensorEntry& entry) {
+    const auto& extras = model_.file_extras;
+    if (std::ranges::any_of(extras, [&](const auto& end) { return entry.name.ends_with(end); })) return;
+    const std::string& prefix = model_.file_prefix;
+    const std::string name = entry.name.starts_with(prefix) ? entry.name.substr(prefix.size()) : entry.name;
+    if (const auto [place, is_new] = found_.emplace(name, &entry); !is_new) {
+      throw InputError("{}: tensor {} is there twice, the other time as {}", path_, in_quotes(entry.name),
+                       in_quotes(place->second->name));
+    }
+  }
+
+  const TensorEntry* find(const std::string& name) const {
+    const auto place = found_.find(name);
+    return place == found_.end() ? nullptr : place->second;
+  }
+
+  const TensorEntry* find_or_first_of_tie(const std::string& name) const {
+    const TensorEntry* entry = find(name);
+    const auto tie = std::ranges::find(model_.ties, name, [](const auto& pair) { return pair.second; });
+    return entry == nullptr && tie != model_.ties.end() ? find(tie->first) : entry;
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : state_) names.push_back(name);
+    return names;
+  }
+
+  /// What the file has and the model has not.
+  std::vector<std::string> unknown_names() const {
+    const auto known = names();
+    std::vector<std::string> unknown;
+    for (const auto& [name, entry] : found_) {
+      if (std::ranges::find(known, name) == known.end()) unknown.push_back(name);
+    }
+    return unknown;
+  }
+
+  void check_fits(const TensorEntry& entry, const at::Tensor& value) const {
+    const bool is_float = value.scalar_type() == at::kFloat;
+    const bool type_fits = entry.type == value.scalar_type() ||
+                           (is_float && (entry.type == at::kHalf || entry.type == at::kBFloat16));
+    if (type_fits && value.sizes() == at::IntArrayRef(entry.shape)) return;
+    throw InputError("{}: tensor {} is {} of shape [{}], expected {} of shape [{}]", path_,
+                     in_quotes(entry.name), safetensors_type_name(entry.type), fmt::join(entry.shape, ", "),
+                     is_float ? "F32, F16 or BF16" : safetensors_type_name(value.scalar_type()),
+                     fmt::join(value.sizes(), ", "));
+  }
+
+  std::string path_;
+  const Model& model_;
+  std::vector<std::pair<std::string, at::Tensor>> state_;
+  std::map<std::string, const TensorEntry*> found_;  ///< by the model's names
+};
+
+void check_finite(const std::filesystem::path& path, const std::vector<Match>& matches,
+                  const ReadTensor& read) {
+  for (const auto& [name, value, entry] : matches) {
+    if (!value.is_floating_point() || at::isfinite(read(*entry).to(at::kFloat)).all().item<bool>()) continue;
+    throw InputError("{}: tensor {} has a value that is not finite", path.string(), in_quotes(entry->name));
+  }
 }
 
-void check_fits(const std::filesystem::path& path, const TensorFile& file, const Model& model) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : model.state()) {
-    names.push_back(name);
-    const at::Tensor* found = file.find(name);
-    if (found == nullptr) throw InputError("{}: tensor \"{}\" is missing", path.string(), name);
-    if (found->sizes() != value.sizes() || found->scalar_type() != value.scalar_type()) {
-      throw InputError("{}: tensor \"{}\" is {}, expected {}", path.string(), name, describe(*found),
-                       describe(value));
-    }
-  }
-  for (const auto& [name, value] : file.tensors) {
-    if (std::ranges::find(names, name) == names.end()) {
-      throw InputError("{}: tensor \"{}\" is not part of the model{}", path.string(), name,
-                       suggestion(name, names));
-    }
+void check_ties(const std::filesystem::path& path, const std::vector<Match>& matches, const Model& model,
+                const ReadTensor& read) {
+  for (const auto& [first, second] : model.ties) {
+    const TensorEntry& a = *std::ranges::find(matches, first, &Match::name)->entry;
+    const TensorEntry& b = *std::ranges::find(matches, second, &Match::name)->entry;
+    if (&a == &b || at::equal(read(a).to(at::kFloat), read(b).to(at::kFloat))) continue;
+    throw InputError(
+        "{}: tensor {} differs from {}, expected the same values: the model has one matrix for both",
+        path.string(), in_quotes(b.name), in_quotes(a.name));
   }
 }
 
-void check_finite(const std::filesystem::path& path, const TensorFile& file) {
-  for (const auto& [name, value] : file.tensors) {
-    if (value.is_floating_point() && !at::isfinite(value).all().item<bool>()) {
-      throw InputError("{}: tensor \"{}\" has a value that is not finite", path.string(), name);
-    }
-  }
+void copy(const std::vector<Match>& matches, const ReadTensor& read) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& match : matches) match.value.copy_(read(*match.entry));
+}
+
+bool is_second_of_tie(const Model& model, const std::string& name) {
+  return std::ranges::any_of(model.ties, [&](const auto& tie) { return tie.second == name; });
 }
 
 }  // namespace
@@ -46,19 +134,31 @@ void check_finite(const std::filesystem::path& path, const TensorFile& file) {
 TensorFile weights_of(const Model& model) { return {model.state(), {{"format", "pt"}}}; }
 
 void save_model(const std::filesystem::path& path, const Model& model) {
-  write_safetensors(path, weights_of(model));
+  TensorFile file = weights_of(model);
+  std::erase_if(file.tensors, [&](const auto& tensor) { return is_second_of_tie(model, tensor.first); });
+  write_safetensors(path, file);
 }
 
 void set_weights(const std::filesystem::path& path, const TensorFile& file, Model& model) {
-  check_fits(path, file, model);
-  const torch::NoGradGuard no_grad;
-  for (auto& [name, value] : model.state()) value.copy_(*file.find(name));
+  std::vector<TensorEntry> entries;
+  for (const auto& [name, value] : file.tensors) {
+    entries.push_back({.name = name, .type = value.scalar_type(), .shape = value.sizes().vec()});
+  }
+  copy(Matcher(path, entries, model).matches(),
+       [&](const TensorEntry& entry) { return *file.find(entry.name); });
 }
 
 void load_model(const std::filesystem::path& path, Model& model) {
-  const TensorFile file = read_safetensors(path);
-  check_finite(path, file);
-  set_weights(path, file, model);
+  const SafetensorsReader reader(path);
+  const ReadTensor read = [&](const TensorEntry& entry) {
+    at::Tensor tensor;
+    reader.read(entry, tensor);
+    return tensor;
+  };
+  const auto matches = Matcher(path, reader.header().entries, model).matches();
+  check_finite(path, matches, read);
+  check_ties(path, matches, model, read);
+  copy(matches, read);
 }
 
 }  // namespace strait

@@ -10,14 +10,18 @@ namespace strait {
 /// The whole model under PyTorch's names; the tensors share memory with it.
 TensorFile weights_of(const Model& model);
 
-/// Writes the whole model under PyTorch's names, whatever its cuts.
+/// Writes the whole model under PyTorch's names, whatever its cuts; of a tie the first parameter only, as
+/// Hugging Face does.
 void save_model(const std::filesystem::path& path, const Model& model);
 
-/// Copies the tensors into the model. Every tensor of the model must be there with its shape and type, and
-/// nothing else; throws InputError that names `path` and tensor and leaves the model as it was.
+/// Copies the tensors into the model. Every tensor of the model must be there with its shape, and nothing else
+/// but what the model says a file may have besides (Model::file_prefix, Model::file_extras); the second of a
+/// tie may be missing. float32 values are read from F32, F16 or BF16, others from their own type. Throws
+/// InputError that names `path`, tensor, what was expected and what was found, and leaves the model as it was.
 void set_weights(const std::filesystem::path& path, const TensorFile& file, Model& model);
 
-/// Copies a file's tensors into the model under the same conditions; besides, every value must be finite.
+/// Copies a file's tensors into the model under the same conditions; besides, every value must be finite and
+/// both of a tie equal. Holds one tensor of the file at a time, or two to compare them.
 void load_model(const std::filesystem::path& path, Model& model);
 
 }  // namespace strait

@@ -75,5 +75,16 @@ TEST(InputFile, ReadsAnyPart) {
   }
 }
 
+TEST(ReadWhole, GivesEveryByteOfARegularFile) {
+  const test::TempDir dir;
+  const std::string content("a\0\r\n\xff", 5);
+  test::write_file(dir / "file", content);
+  EXPECT_EQ(read_whole(dir / "file"), content);
+  test::write_file(dir / "file", "");
+  EXPECT_EQ(read_whole(dir / "file"), "");
+  EXPECT_THROW(read_whole(dir / "none"), InputError);
+  EXPECT_THROW(read_whole(dir.path()), InputError);
+}
+
 }  // namespace
 }  // namespace strait

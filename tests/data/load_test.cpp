@@ -15,10 +15,11 @@ TEST(Load, AnUnknownKindListsTheKnownOnes) {
   DataOptions options;
   options.kind = "cifar100";
   EXPECT_EQ(message_of<InputError>([&] { load_data(options); }),
-            "data.kind is \"cifar100\", expected one of cifar10, shapes (did you mean \"cifar10\"?)");
+            "data.kind is \"cifar100\", expected one of cifar10, shapes, wikitext2, text (did you mean "
+            "\"cifar10\"?)");
   options.kind = "imagenet";
   EXPECT_EQ(message_of<InputError>([&] { load_data(options); }),
-            "data.kind is \"imagenet\", expected one of cifar10, shapes");
+            "data.kind is \"imagenet\", expected one of cifar10, shapes, wikitext2, text");
 }
 
 TEST(Load, AnEpochVisitsEverySampleOnce) {

@@ -6,6 +6,7 @@
 
 #include "strait/base/error.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/variable.h"
 
 namespace strait {
 namespace {
@@ -147,26 +148,9 @@ Config text() {
   return config;
 }
 
-/// Sets or, with nullptr, removes STRAIT_DATA as long as it lives.
-class DataVariable {
- public:
-  explicit DataVariable(const char* value) {
-    if (const char* old = std::getenv("STRAIT_DATA")) old_ = old;
-    set(value);
-  }
-  ~DataVariable() { set(old_ ? old_->c_str() : nullptr); }
-  DataVariable(const DataVariable&) = delete;
-  DataVariable& operator=(const DataVariable&) = delete;
-
- private:
-  static void set(const char* value) {
-    if (value == nullptr) {
-      unsetenv("STRAIT_DATA");
-    } else {
-      setenv("STRAIT_DATA", value, 1);
-    }
-  }
-  std::optional<std::string> old_;
+/// STRAIT_DATA as it is in a test.
+struct DataVariable : test::Variable {
+  explicit DataVariable(const char* value) : Variable("STRAIT_DATA", value) {}
 };
 
 Config with(const std::vector<std::string>& overrides) { return parse_config("", "empty.toml", overrides); }
@@ -197,14 +181,15 @@ TEST(Config, KindsDecideDefaults) {
 }
 
 TEST(Config, KeysOfOtherKindsAreNotWritten) {
+  const auto has = [](const std::string& text, const char* key) { return text.find(key) != std::string::npos; };
   const std::string pictures = to_toml(manual());
   const std::string language = to_toml(text());
   for (const char* key : {"heads", "block", "betas", "warmup_steps"}) {
-    EXPECT_FALSE(pictures.contains(key)) << key;
-    EXPECT_TRUE(language.contains(key)) << key;
+    EXPECT_FALSE(has(pictures, key)) << key;
+    EXPECT_TRUE(has(language, key)) << key;
   }
-  EXPECT_FALSE(language.contains("momentum"));
-  EXPECT_FALSE(language.contains("t_max"));
+  EXPECT_FALSE(has(language, "momentum"));
+  EXPECT_FALSE(has(language, "t_max"));
 }
 
 TEST(Config, WritesTheFormOfTheManual) {

@@ -137,6 +137,23 @@ INSTANTIATE_TEST_SUITE_P(Schemes, ResumeBitForBit,
                                          Scheme{"quant:4", "none", 2, aq_sgd_in("file", "bf16")}),
                          [](const auto& info) { return "case" + std::to_string(info.index); });
 
+TEST_F(Resume, InitialWeightsAreReadAtTheBeginningOnly) {
+  run(config_with({"train.epochs=1"}), "first");
+  Config config = config_with({"train.epochs=1", "train.optimizer.lr=1e-12"});
+  const fs::path init = dir_ / "init.safetensors";
+  fs::copy_file(dir_ / "first" / "model.safetensors", init);
+  config.model.init = init.string();
+  run(config, "whole");
+  const auto weight_of = [](const fs::path& path) { return *read_safetensors(path).find("conv1.weight"); };
+  EXPECT_TRUE(at::allclose(weight_of(dir_ / "whole" / "model.safetensors"), weight_of(init)));
+
+  EXPECT_EQ(run(config, "parts", Start::fresh, 2).status, RunStatus::stopped);
+  fs::remove(init);
+  EXPECT_EQ(run(config, "parts", Start::resume).status, RunStatus::done);
+  expect_equal_runs("whole", "parts");
+  EXPECT_THAT(error_of(config, "more", Start::fresh), HasSubstr(init.string()));
+}
+
 TEST_F(Resume, GoesOnAfterEveryBatchWhereItIsStopped) {
   const Config config = config_with({"train.epochs=1"});
   run(config, "whole");
@@ -374,7 +391,7 @@ TEST_F(WarmStart, TheNetworkMustFit) {
   const auto error = error_of(
       config_with({"compression.start_epoch=1", "model.width=4", from(dir_ / "source")}), "run", Start::fresh);
   EXPECT_THAT(error,
-              HasSubstr("model.safetensors: tensor \"conv1.weight\" is Float of shape [2, 3, 3, 3], expected"));
+              HasSubstr("model.safetensors: tensor \"conv1.weight\" is F32 of shape [2, 3, 3, 3], expected"));
 }
 
 }  // namespace

@@ -47,6 +47,8 @@ std::vector<float> make(const std::string& kind, size_t n) {
     if (kind == "huge")
       x[i] = std::copysign(std::numeric_limits<float>::max() * std::abs(std::sin(value)), value);
     if (kind == "rising") x[i] = static_cast<float>(i);
+    if (kind == "uneven")
+      x[i] = i % 32 < 8 ? 100 + value : value;  // a sample of runs can see the large ones only
     if (kind == "near") x[i] = std::nextafter(1.0F, value > 0 ? 2.0F : 0.0F);
   }
   return x;
@@ -55,8 +57,8 @@ std::vector<float> make(const std::string& kind, size_t n) {
 TEST(Select, AgreesWithAStableSort) {
   SelectScratch scratch;
   for (const char* kind :
-       {"normal", "relu", "ties", "constant", "zero", "denormal", "huge", "rising", "near"}) {
-    for (const size_t n : {1U, 2U, 5U, 63U, 64U, 65U, 200U, 1000U, 4099U}) {
+       {"normal", "relu", "ties", "constant", "zero", "denormal", "huge", "rising", "uneven", "near"}) {
+    for (const size_t n : {1U, 2U, 5U, 63U, 64U, 65U, 200U, 1000U, 4099U, 16384U}) {
       const auto x = make(kind, n);
       for (const size_t k : {size_t{1}, n / 100 + 1, n / 10 + 1, n / 2 + 1, n - 1, n}) {
         if (k < 1 || k > n) continue;

@@ -42,6 +42,18 @@ TEST(Dropout, DiffersWithSeedStepPlaceAndRow) {
   EXPECT_FALSE(at::equal(base[0], base[1]));
 }
 
+TEST(Dropout, APartOfAMaskIsThatPartOfTheWhole) {
+  const DropoutDraws draws{{.seed = 2, .step = 1, .first_row = 3}, 0.4, 6};
+  const at::Tensor whole = drop(torch::ones({2, 31}), draws.key, draws.probability, draws.place);
+  for (const int64_t begin : {0, 1, 6, 7, 30}) {
+    for (int64_t size = 0; begin + size <= 31; ++size) {
+      std::vector<float> factors(static_cast<size_t>(size));
+      draws.fill(1, begin, factors);
+      EXPECT_TRUE(at::equal(torch::tensor(factors), whole[1].narrow(0, begin, size))) << begin << " " << size;
+    }
+  }
+}
+
 TEST(Dropout, TheGradientGoesWhereTheValueWent) {
   const at::Tensor x = torch::ones({4, 10}).requires_grad_();
   const at::Tensor y = drop(x, {.seed = 1});

@@ -153,11 +153,11 @@ TEST(LoadModel, NamesTheTensorThatIsWrong) {
   TensorFile wrong_shape = file;
   wrong_shape.tensors[0].second = torch::zeros({2, 3, 5, 5});
   expect_error(wrong_shape,
-               "tensor \"conv1.weight\" is Float of shape [2, 3, 5, 5], expected Float of shape "
+               "tensor \"conv1.weight\" is F32 of shape [2, 3, 5, 5], expected F32, F16 or BF16 of shape "
                "[2, 3, 3, 3]");
   TensorFile wrong_type = file;
-  wrong_type.tensors[0].second = wrong_type.tensors[0].second.to(torch::kHalf);
-  expect_error(wrong_type, "tensor \"conv1.weight\" is Half of shape");
+  wrong_type.tensors[0].second = wrong_type.tensors[0].second.to(torch::kDouble);
+  expect_error(wrong_type, "tensor \"conv1.weight\" is F64 of shape");
   TensorFile extra = file;
   extra.tensors.emplace_back("conv2.weight", torch::zeros({1}));
   expect_error(extra, "tensor \"conv2.weight\" is not part of the model (did you mean \"conv1.weight\"?)");

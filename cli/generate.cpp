@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "strait/base/error.h"
+#include "strait/data/text_data.h"
+#include "strait/data/tokenizer.h"
+#include "strait/experiment/run.h"
+#include "strait/train/generator.h"
+
+namespace strait::cli {
+namespace {
+
+constexpr const char* kEndOfText = "<|endoftext|>";
+
+struct GenerateFlags {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string weights;
+  std::string prompt;
+  int64_t tokens = 100;
+  SamplingOptions sampling;
+  std::string compression = "both";
+  bool json = false;
+};
+
+/// The tokens that begin the text: the prompt's, or the one that stands between texts.
+std::vector<int64_t> begin_of(const std::string& prompt, const Tokenizer& tokenizer, int64_t end_of_text) {
+  const auto ids = tokenizer.encode(prompt);
+  if (!ids.empty()) return {ids.begin(), ids.end()};
+  if (end_of_text < 0) throw InputError("--prompt: expected a text, since the tokenizer has no {}", kEndOfText);
+  return {end_of_text};
+}
+
+int64_t end_of_text_of(const Tokenizer& tokenizer) {
+  const auto& special = tokenizer.special_tokens();
+  const auto found = std::ranges::find(special, kEndOfText, &Tokenizer::Special::text);
+  return found == special.end() ? -1 : found->id;
+}
+
+Generator make_generator(const Config& config, const std::filesystem::path& weights, const Tokenizer& tokenizer) {
+  if (config.model.vocab > tokenizer.vocab_size()) {
+    throw InputError("model.vocab: expected at most {}, the tokens of the tokenizer, found {}", tokenizer.vocab_size(),
+                     config.model.vocab);
+  }
+  return {load_network(config, weights), config.model.cuts, config.compression, config.model.context};
+}
+
+/// Prints each token as it comes, unless the result is one object at the end.
+std::string continue_text(Generator& generator, const GenerateFlags& flags, const Tokenizer& tokenizer,
+                          bool compressed) {
+  const int64_t end_of_text = end_of_text_of(tokenizer);
+  std::string text;
+  const auto hear = [&](int64_t token) {
+    if (token == end_of_text) return false;
+    const std::string piece = tokenizer.decode(std::span(&token, 1));
+    text += piece;
+    if (!flags.json) {
+      print(piece);
+      flush_output();
+    }
+    return true;
+  };
+  generator.generate(begin_of(flags.prompt, tokenizer, end_of_text), flags.tokens, compressed, flags.sampling, hear);
+  return text;
+}
+
+int run_generate(const GenerateFlags& flags) {
+  const Config config = load_config(flags.config, flags.overrides);
+  if (!is_text(config.data)) throw InputError("{}: expected a model of text, found {}", flags.config, config.model.kind);
+  const std::filesystem::path weights = flags.weights.empty() ? initial_weights(config) : flags.weights;
+  if (weights.empty()) throw InputError("--weights: expected a file, since model.init names none");
+  const Tokenizer tokenizer = load_tokenizer(tokenizer_folder(config.data));
+  Generator generator = make_generator(config, weights, tokenizer);
+  nlohmann::ordered_json texts = {{"prompt", flags.prompt}};
+  for (const std::string side : {"off", "on"}) {
+    if (flags.compression != side && flags.compression != "both") continue;
+    if (!flags.json) print(fmt::format("compression {}:\n{}", side, flags.prompt));
+    texts[side] = continue_text(generator, flags, tokenizer, side == "on");
+    if (!flags.json) print("\n");
+  }
+  // A token may end within a character, and JSON has characters only.
+  if (flags.json) print(texts.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, Action& action) {
+  auto* generate = app.add_subcommand("generate", "Let a language model continue a text, with compression off and on");
+  auto flags = std::make_shared<GenerateFlags>();
+  generate->add_option("config", flags->config, "Configuration file")->required()->type_name("CONFIG.toml");
+  generate->add_option("--weights", flags->weights, "Weights under Hugging Face's names; default: model.init")
+      ->type_name("FILE.safetensors");
+  generate->add_option("--prompt", flags->prompt, "The text to continue; default: none")->type_name("TEXT");
+  generate->add_option("--tokens", flags->tokens, "How many tokens at most")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  generate
+      ->add_option("--temperature", flags->sampling.temperature, "Divides the logits; 0: always the likeliest token")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  generate->add_option("--top-k", flags->sampling.top_k, "Draw among so many likeliest tokens; 0: among all")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  generate->add_option("--seed", flags->sampling.seed, "Of the draws")->capture_default_str();
+  generate->add_option("--compression", flags->compression, "off, on or both")
+      ->check(CLI::IsMember({"off", "on", "both"}))
+      ->capture_default_str();
+  generate->add_option("--set", flags->overrides, "Change a key (may be repeated)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  generate->add_flag("--json", flags->json, "Print one JSON object");
+  generate->callback([&action, flags] { action = [flags] { return run_generate(*flags); }; });
+}
+
+}  // namespace strait::cli

@@ -1,0 +1,104 @@
+#include "strait/data/text_data.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "strait/base/error.h"
+#include "strait/base/files.h"
+#include "strait/data/limits.h"
+#include "strait/data/token_blocks.h"
+#include "strait/data/token_cache.h"
+
+namespace strait {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kRootAdvice =
+    "data.root (or STRAIT_DATA) must name the folder that holds wikitext-2-raw/wiki.train.raw and "
+    "wiki.valid.raw";
+constexpr std::string_view kTokenizerAdvice =
+    "data.tokenizer must name the folder of the tokenizer's files, or data.root (or STRAIT_DATA) the folder "
+    "that "
+    "holds gpt2/vocab.json and gpt2/merges.txt, which \"strait data get gpt2-tokenizer\" fetches";
+
+fs::path wikitext_file(const DataOptions& options, const char* name) {
+  if (options.root.empty()) throw InputError("data.root is not set: {}", kRootAdvice);
+  const auto path = fs::path(options.root) / kWikitextFolder / name;
+  if (!fs::exists(path)) throw InputError("{}: no such file; {}", path.string(), kRootAdvice);
+  return path;
+}
+
+fs::path text_file(const std::string& value, std::string_view key) {
+  if (value.empty()) throw InputError("{} is not set, expected the name of a text file", key);
+  return value;
+}
+
+/// Turns texts into samples.
+class TextReader {
+ public:
+  TextReader(const DataOptions& options, TextForm form)
+      : form_(form),
+        block_(options.block),
+        files_(read_tokenizer_files(tokenizer_folder(options))),
+        tokenizer_(parse_tokenizer_files(files_)),
+        cache_(token_cache_folder()) {}
+
+  int64_t vocab() const { return tokenizer_.vocab_size(); }
+
+  /// The first `limit` blocks of the range of the file; `key` is the limit's.
+  std::shared_ptr<const Dataset> read(const fs::path& path, const std::vector<double>& range, int64_t limit,
+                                      std::string_view key) const {
+    const std::string text = read_whole(path);
+    const EncodedText encoded = encode(range_of_text(text, range[0], range[1], form_));
+    auto tokens = cut_into_blocks(encoded, block_);
+    if (tokens.empty()) {
+      throw InputError("{}: the range [{}, {}] of the text has {} tokens and not one block of data.block = {}",
+                       path.string(), range[0], range[1], encoded.tokens.size(), block_);
+    }
+    const int64_t blocks = limited(key, limit, static_cast<int64_t>(tokens.size()) / block_);
+    tokens.resize(static_cast<size_t>(blocks * block_));
+    tokens.shrink_to_fit();
+    return std::make_shared<TokenBlocks>(std::move(tokens), block_);
+  }
+
+ private:
+  EncodedText encode(std::string_view text) const {
+    const std::string key = token_key(files_, text, form_);
+    if (auto known = cache_.find(key)) return std::move(*known);
+    EncodedText encoded = encode_text(tokenizer_, text, form_);
+    cache_.store(key, encoded);
+    return encoded;
+  }
+
+  TextForm form_;
+  int64_t block_;
+  std::vector<NamedText> files_;
+  Tokenizer tokenizer_;
+  TokenCache cache_;
+};
+
+}  // namespace
+
+fs::path tokenizer_folder(const DataOptions& options) {
+  if (!options.tokenizer.empty()) return options.tokenizer;
+  if (options.root.empty()) throw InputError("data.tokenizer is not set: {}", kTokenizerAdvice);
+  const auto folder = fs::path(options.root) / "gpt2";
+  if (!fs::exists(folder)) throw InputError("{}: no such folder; {}", folder.string(), kTokenizerAdvice);
+  return folder;
+}
+
+DataSplits load_text(const DataOptions& options) {
+  const bool wikitext = options.kind == "wikitext2";
+  const auto train =
+      wikitext ? wikitext_file(options, "wiki.train.raw") : text_file(options.train_file, "data.train_file");
+  const auto test =
+      wikitext ? wikitext_file(options, "wiki.valid.raw") : text_file(options.test_file, "data.test_file");
+  const TextReader reader(options, wikitext ? TextForm::wikitext : TextForm::plain);
+  return {reader.read(train, options.train_range, options.train_limit, "data.train_limit"),
+          reader.read(test, {0.0, 1.0}, options.test_limit, "data.test_limit"), reader.vocab()};
+}
+
+}  // namespace strait

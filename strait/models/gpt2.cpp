@@ -1,0 +1,203 @@
+#include "strait/models/gpt2.h"
+
+#include <cmath>
+
+#include "strait/base/error.h"
+#include "strait/models/attention.h"
+#include "strait/models/dropout.h"
+#include "strait/models/recompute.h"
+
+namespace strait {
+namespace {
+
+namespace nn = torch::nn;
+
+constexpr double kDeviation = 0.02;  // of initial weights
+
+/// Places of dropouts (DropoutDraws::place): the embedding's, then three of each block.
+constexpr uint64_t kEmbeddingPlace = 0;
+constexpr uint64_t kBlockPlaces = 3;
+uint64_t first_place_of(uint64_t block) { return kEmbeddingPlace + 1 + block * kBlockPlaces; }
+
+at::Tensor drawn(at::IntArrayRef shape, double deviation = kDeviation) {
+  return torch::empty(shape).normal_(0, deviation);
+}
+
+nn::LayerNorm layer_norm(int64_t width) { return nn::LayerNorm(nn::LayerNormOptions({width}).eps(1e-5)); }
+
+/// A matrix by itself.
+class Matrix : public nn::Module {
+ public:
+  explicit Matrix(at::Tensor values) : weight_(register_parameter("weight", std::move(values))) {}
+  const at::Tensor& weight() const { return weight_; }
+
+ private:
+  at::Tensor weight_;
+};
+
+/// A linear layer whose weight is [in, out].
+class Projection : public nn::Module {
+ public:
+  Projection(int64_t in, int64_t out, double deviation = kDeviation)
+      : weight_(register_parameter("weight", drawn({in, out}, deviation))),
+        bias_(register_parameter("bias", torch::zeros({out}))) {}
+
+  at::Tensor forward(const at::Tensor& x) const {
+    return at::addmm(bias_, x.flatten(0, 1), weight_).view({x.size(0), x.size(1), -1});
+  }
+
+ private:
+  at::Tensor weight_;
+  at::Tensor bias_;
+};
+
+/// What leads back to the residual stream begins smaller, for there are two of it in every block.
+double residual_deviation(const ModelOptions& options) { return kDeviation / std::sqrt(2.0 * options.layers); }
+
+class Attention : public nn::Module {
+ public:
+  Attention(const ModelOptions& options, uint64_t place)
+      : input_(register_module("c_attn", std::make_shared<Projection>(options.width, 3 * options.width))),
+        output_(register_module(
+            "c_proj", std::make_shared<Projection>(options.width, options.width, residual_deviation(options)))),
+        heads_(options.heads),
+        dropout_(options.dropout),
+        place_(place) {}
+
+  at::Tensor forward(const at::Tensor& x) const {
+    const auto parts = input_->forward(x)
+                           .view({x.size(0), x.size(1), 3, heads_, -1})
+                           .permute({2, 0, 3, 1, 4})
+                           .contiguous()
+                           .unbind(0);
+    const at::Tensor y = causal_attention(parts[0], parts[1], parts[2], is_training() ? dropout_ : 0, place_);
+    return output_->forward(y.transpose(1, 2).flatten(2));
+  }
+
+ private:
+  std::shared_ptr<Projection> input_;
+  std::shared_ptr<Projection> output_;
+  int64_t heads_;
+  double dropout_;
+  uint64_t place_;
+};
+
+class Perceptron : public nn::Module {
+ public:
+  explicit Perceptron(const ModelOptions& options)
+      : input_(register_module("c_fc", std::make_shared<Projection>(options.width, 4 * options.width))),
+        output_(register_module("c_proj", std::make_shared<Projection>(4 * options.width, options.width,
+                                                                       residual_deviation(options)))) {}
+
+  at::Tensor forward(const at::Tensor& x) const {
+    return output_->forward(at::gelu(input_->forward(x), "tanh"));
+  }
+
+ private:
+  std::shared_ptr<Projection> input_;
+  std::shared_ptr<Projection> output_;
+};
+
+class Embed : public Layer {
+ public:
+  explicit Embed(const ModelOptions& options)
+      : tokens_(register_module("wte", std::make_shared<Matrix>(drawn({options.vocab, options.width})))),
+        positions_(register_module("wpe", std::make_shared<Matrix>(drawn({options.context, options.width})))),
+        dropout_(options.dropout) {}
+
+  at::Tensor forward(const at::Tensor& x) override {
+    check(x);
+    const at::Tensor y = at::embedding(tokens_->weight(), x) + positions_->weight().narrow(0, 0, x.size(1));
+    return dropout(y, is_training() ? dropout_ : 0, kEmbeddingPlace);
+  }
+
+  std::vector<int64_t> output_shape(const std::vector<int64_t>& sample) override {
+    return {sample[0], tokens_->weight().size(1)};
+  }
+
+  const at::Tensor& matrix() const { return tokens_->weight(); }
+
+ private:
+  void check(const at::Tensor& x) const {
+    STRAIT_CHECK(x.size(1) <= positions_->weight().size(0), "{} tokens, {} positions", x.size(1),
+                 positions_->weight().size(0));
+    const auto largest = x.max().item<int64_t>();
+    if (largest < tokens_->weight().size(0)) return;
+    throw InputError("model.vocab: expected more than {}, a token of the data, found {}", largest,
+                     tokens_->weight().size(0));
+  }
+
+  std::shared_ptr<Matrix> tokens_;
+  std::shared_ptr<Matrix> positions_;
+  double dropout_;
+};
+
+class Block : public Layer {
+ public:
+  Block(const ModelOptions& options, uint64_t first_place)
+      : norm1_(register_module("ln_1", layer_norm(options.width))),
+        attention_(register_module("attn", std::make_shared<Attention>(options, first_place))),
+        norm2_(register_module("ln_2", layer_norm(options.width))),
+        perceptron_(register_module("mlp", std::make_shared<Perceptron>(options))),
+        first_place_(first_place),
+        dropout_(options.dropout),
+        recompute_(options.recompute) {}
+
+  at::Tensor forward(const at::Tensor& x) override {
+    if (!recompute_) return run(x);
+    return recomputed(x, [this](const at::Tensor& again) { return run(again); });
+  }
+
+  std::vector<int64_t> output_shape(const std::vector<int64_t>& sample) override { return sample; }
+
+ private:
+  at::Tensor run(const at::Tensor& x) {
+    const double probability = is_training() ? dropout_ : 0;  // the first place is of the attention weights
+    const at::Tensor y = x + dropout(attention_->forward(norm1_(x)), probability, first_place_ + 1);
+    return y + dropout(perceptron_->forward(norm2_(y)), probability, first_place_ + 2);
+  }
+
+  nn::LayerNorm norm1_;
+  std::shared_ptr<Attention> attention_;
+  nn::LayerNorm norm2_;
+  std::shared_ptr<Perceptron> perceptron_;
+  uint64_t first_place_;
+  double dropout_;
+  bool recompute_;
+};
+
+class Head : public Layer {
+ public:
+  explicit Head(const at::Tensor& matrix)
+      : norm_(register_module("ln_f", layer_norm(matrix.size(1)))),
+        matrix_(register_module("lm_head", std::make_shared<Matrix>(matrix.detach().clone()))) {}
+
+  at::Tensor forward(const at::Tensor& x) override { return at::linear(norm_(x), matrix_->weight()); }
+
+ private:
+  nn::LayerNorm norm_;
+  std::shared_ptr<Matrix> matrix_;
+};
+
+}  // namespace
+
+Model make_gpt2(const ModelOptions& options, int64_t block) {
+  STRAIT_CHECK(options.width % options.heads == 0, "{} heads of a width of {}", options.heads, options.width);
+  STRAIT_CHECK(block >= 1 && block <= options.context, "{} tokens, {} positions", block, options.context);
+  Model model;
+  model.sample_shape = {block};
+  const auto embed = std::make_shared<Embed>(options);
+  model.layers.push_back({"embed", "", embed});
+  for (int i = 0; i < options.layers; ++i) {
+    const std::string name = "h." + std::to_string(i);
+    const uint64_t first_place = first_place_of(static_cast<uint64_t>(i));
+    model.layers.push_back({name, name, std::make_shared<Block>(options, first_place)});
+  }
+  model.layers.push_back({"head", "", std::make_shared<Head>(embed->matrix())});
+  model.ties = {{"wte.weight", "lm_head.weight"}};
+  model.file_prefix = "transformer.";
+  model.file_extras = {".attn.bias", ".attn.masked_bias"};  // the causal mask
+  return model;
+}
+
+}  // namespace strait

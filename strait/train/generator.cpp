@@ -1,0 +1,76 @@
+#include "strait/train/generator.h"
+
+#include <algorithm>
+
+#include "strait/base/error.h"
+
+namespace strait {
+namespace {
+
+constexpr uint64_t kTokenTag = 0x746f6b656e;  // "token"
+
+/// The numbers of the options' most likely tokens, falling.
+at::Tensor shortlist(const at::Tensor& logits, const SamplingOptions& options) {
+  const int64_t wanted = options.temperature == 0 ? 1 : options.top_k == 0 ? logits.size(0) : options.top_k;
+  const auto [values, tokens] = at::sort(logits, /*stable=*/true, /*dim=*/0, /*descending=*/true);
+  return tokens.slice(0, 0, std::min(wanted, logits.size(0)));
+}
+
+}  // namespace
+
+int64_t draw_token(const at::Tensor& logits, const SamplingOptions& options, double uniform) {
+  const at::Tensor all = logits.to(at::kCPU, at::kDouble);
+  if (all.isnan().any().item<bool>()) throw NumericError("the logits of the next token are not numbers");
+  const at::Tensor tokens = shortlist(all, options);
+  if (tokens.size(0) == 1) return tokens.item<int64_t>();
+  const at::Tensor sums = at::softmax(all.index_select(0, tokens) / options.temperature, 0).cumsum(0);
+  const auto* begin = sums.data_ptr<double>();
+  const auto* end = begin + sums.size(0);
+  const auto place = std::upper_bound(begin, end - 1, uniform * *(end - 1)) - begin;
+  return tokens[place].item<int64_t>();
+}
+
+Generator::Generator(Model model, const std::vector<std::string>& cuts, const CompressionOptions& compression,
+                     int64_t context)
+    : model_(std::move(model)), context_(context), stages_(cut_into_stages(model_, cuts)) {
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    boundaries_.emplace_back(cuts[i], static_cast<uint16_t>(i), compression, Boundary::Local{});
+  }
+  model_.train(false);
+}
+
+std::vector<int64_t> Generator::generate(std::vector<int64_t> text, int64_t count, bool compressed,
+                                         const SamplingOptions& options,
+                                         const std::function<bool(int64_t)>& hear) {
+  STRAIT_CHECK(!text.empty(), "a text to continue has at least one token");
+  const torch::NoGradGuard no_grad;
+  const size_t given = text.size();
+  CounterRandom random(make_key(kTokenTag, options.seed));
+  for (int64_t i = 0; i < count; ++i) {
+    text.push_back(draw_token(next_logits(text, compressed), options, random.uniform()));
+    if (!hear(text.back())) break;
+  }
+  text.erase(text.begin(), text.begin() + static_cast<ptrdiff_t>(given));
+  return text;
+}
+
+at::Tensor Generator::next_logits(const std::vector<int64_t>& text, bool compressed) {
+  const auto length = std::min(static_cast<int64_t>(text.size()), context_);
+  const at::Device device = model_.parameters().front().device();
+  at::Tensor x = at::tensor(at::IntArrayRef(text).take_back(static_cast<size_t>(length)), at::kLong)
+                     .unsqueeze(0)
+                     .to(device);
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    x = model_.forward(x, stages_[i].begin, stages_[i].end);
+    if (i < boundaries_.size()) x = cross(boundaries_[i], x, compressed).to(device);
+  }
+  return x[0][length - 1];
+}
+
+at::Tensor Generator::cross(Boundary& boundary, const at::Tensor& x, bool compressed) const {
+  const MessageMode mode{.training = false, .compressed = compressed};
+  Buffer frame = boundary.activation_sender->encode(x, {}, mode, FrameCheck::trust);
+  return boundary.activation_receiver->decode(std::move(frame), {x.sizes().vec()}, {}, mode, FrameCheck::trust);
+}
+
+}  // namespace strait
