@@ -2,9 +2,11 @@
 
 #include <torch/torch.h>
 
+#include <optional>
 #include <utility>
 
 #include "strait/base/draws.h"
+#include "strait/models/bfloat16.h"
 
 namespace strait {
 namespace {
@@ -15,6 +17,14 @@ using torch::autograd::variable_list;
 struct Rerun : torch::CustomClassHolder {
   std::function<at::Tensor(const at::Tensor&)> function;
   DrawKey draws;
+  bool bfloat16 = false;
+
+  at::Tensor run(const at::Tensor& x) const {
+    const DrawScope scope(draws);
+    std::optional<Bfloat16Scope> precision;
+    if (bfloat16) precision.emplace(x.device().type());
+    return function(x);
+  }
 };
 
 class Recompute : public torch::autograd::Function<Recompute> {
@@ -30,8 +40,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
     const auto rerun = c10::static_intrusive_pointer_cast<Rerun>(context->saved_data["rerun"].toCapsule());
     const at::Tensor x = context->get_saved_variables()[0].detach().requires_grad_(true);
     const at::AutoGradMode with_graph(true);
-    const DrawScope draws(rerun->draws);
-    torch::autograd::backward({rerun->function(x)}, {gradients[0]});
+    torch::autograd::backward({rerun->run(x)}, {gradients[0]});
     return {x.grad(), at::Tensor()};
   }
 };
@@ -43,6 +52,7 @@ at::Tensor recomputed(const at::Tensor& x, std::function<at::Tensor(const at::Te
   auto rerun = c10::make_intrusive<Rerun>();
   rerun->function = std::move(function);
   rerun->draws = current_draws();
+  rerun->bfloat16 = in_bfloat16(x.device().type());
   return Recompute::apply(x, rerun);
 }
 

@@ -22,8 +22,8 @@ namespace strait {
 struct StepResult {
   double loss_sum = 0;  ///< sum over `count` of the loss
   int64_t correct = 0;
-  int64_t count = 0;  ///< predictions, of which a sample may have several
-  int64_t rows = 0;   ///< samples
+  int64_t count = 0;   ///< predictions, of which a sample may have several
+  int64_t rows = 0;    ///< samples
   bool stops = false;  ///< somebody said so: all ranks stop after this batch
 
   /// Adds the numbers; whether a batch was the last is its own.

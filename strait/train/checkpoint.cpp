@@ -91,7 +91,8 @@ class StateLoader : public StateVisitor {
   void expect_each(std::string_view reason, const auto& holds) const {
     for (const auto& [reader, checksums] : files_) {
       for (const auto& entry : reader.header().entries) {
-        if (!holds(entry.name)) throw InputError("{}: tensor {} {}", reader.name(), in_quotes(entry.name), reason);
+        if (!holds(entry.name))
+          throw InputError("{}: tensor {} {}", reader.name(), in_quotes(entry.name), reason);
       }
     }
   }

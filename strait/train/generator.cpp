@@ -57,9 +57,8 @@ std::vector<int64_t> Generator::generate(std::vector<int64_t> text, int64_t coun
 at::Tensor Generator::next_logits(const std::vector<int64_t>& text, bool compressed) {
   const auto length = std::min(static_cast<int64_t>(text.size()), context_);
   const at::Device device = model_.parameters().front().device();
-  at::Tensor x = at::tensor(at::IntArrayRef(text).take_back(static_cast<size_t>(length)), at::kLong)
-                     .unsqueeze(0)
-                     .to(device);
+  const at::IntArrayRef end = at::IntArrayRef(text).slice(text.size() - static_cast<size_t>(length));
+  at::Tensor x = at::tensor(end, at::kLong).unsqueeze(0).to(device);
   for (size_t i = 0; i < stages_.size(); ++i) {
     x = model_.forward(x, stages_[i].begin, stages_[i].end);
     if (i < boundaries_.size()) x = cross(boundaries_[i], x, compressed).to(device);

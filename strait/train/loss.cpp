@@ -9,15 +9,16 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 128;  // bounds what is kept beside the logits
 
-/// Calls visit(rows, following, first) with [R, V] rows of the logits, which share their memory, the [R] tokens to
-/// predict from them, and the place of the first among all predictions.
+/// Calls visit(rows, following, first) with [R, V] rows of the logits, which share their memory, the [R] tokens
+/// to predict from them, and the place of the first among all predictions.
 template <class Visit>
 void visit_predictions(const at::Tensor& logits, const at::Tensor& tokens, Visit visit) {
   const int64_t each = tokens.size(1) - 1;
   for (int64_t block = 0; block < tokens.size(0); ++block) {
     for (int64_t begin = 0; begin < each; begin += kRowsAtOnce) {
       const int64_t rows = std::min(kRowsAtOnce, each - begin);
-      visit(logits[block].narrow(0, begin, rows), tokens[block].narrow(0, begin + 1, rows), block * each + begin);
+      visit(logits[block].narrow(0, begin, rows), tokens[block].narrow(0, begin + 1, rows),
+            block * each + begin);
     }
   }
 }

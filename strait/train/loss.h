@@ -10,8 +10,8 @@ Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 /// The same for a language model: at each position but a block's last the class is the token that follows.
 /// `logits` is [B, T, V] in any floating type, `tokens` [B, T] int64 with T above 1; B * (T - 1) predictions.
 ///
-/// Logits are large, so the backward pass makes their gradient in their own memory: they must not be a leaf, and
-/// can be used for nothing else (autograd throws when what computed them needs them still).
+/// Logits are large, so the backward pass makes their gradient in their own memory: they must not be a leaf,
+/// and can be used for nothing else (autograd throws when what computed them needs them still).
 Loss language_model_loss(const at::Tensor& logits, const at::Tensor& tokens);
 
 /// That of data whose samples are blocks of tokens, or of pictures.

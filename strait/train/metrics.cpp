@@ -125,18 +125,18 @@ json to_json(const EpochMetrics& metrics) {
     stages.push_back({{"name", name}, {"forward_seconds", forward}, {"backward_seconds", backward}});
   }
   json all = {{"epoch", metrics.epoch},
-          {"steps", metrics.steps},
-          {"train_loss", metrics.train.loss},
-          {"train_accuracy", metrics.train.accuracy},
-          {"test", to_json(metrics.test)},
-          {"lr", metrics.lr},
-          {"seconds", metrics.seconds},
-          {"samples_per_second", metrics.samples_per_second},
-          {"evaluation_seconds", metrics.evaluation_seconds},
-          {"data_wait_seconds", metrics.data_wait_seconds},
-          {"bubble_share", metrics.bubble_share},
-          {"boundaries", to_json(metrics.boundaries)},
-          {"stages", std::move(stages)}};
+              {"steps", metrics.steps},
+              {"train_loss", metrics.train.loss},
+              {"train_accuracy", metrics.train.accuracy},
+              {"test", to_json(metrics.test)},
+              {"lr", metrics.lr},
+              {"seconds", metrics.seconds},
+              {"samples_per_second", metrics.samples_per_second},
+              {"evaluation_seconds", metrics.evaluation_seconds},
+              {"data_wait_seconds", metrics.data_wait_seconds},
+              {"bubble_share", metrics.bubble_share},
+              {"boundaries", to_json(metrics.boundaries)},
+              {"stages", std::move(stages)}};
   if (metrics.tokens_per_second) all["tokens_per_second"] = *metrics.tokens_per_second;
   return all;
 }

@@ -36,16 +36,16 @@ at::Tensor like(const at::Tensor& tensor, const at::Tensor& parameter) {
   return tensor.to(parameter.device());
 }
 
-const StateForm kSgd = {
-    .names = {"momentum_buffer"},
-    .take = [](const ParamState& state) -> std::vector<at::Tensor> {
-      return {static_cast<const torch::optim::SGDParamState&>(state).momentum_buffer()};
-    },
-    .make = [](const std::vector<at::Tensor>& tensors, const at::Tensor& parameter) -> std::unique_ptr<ParamState> {
-      auto state = std::make_unique<torch::optim::SGDParamState>();
-      state->momentum_buffer(like(tensors[0], parameter));
-      return state;
-    }};
+const StateForm kSgd = {.names = {"momentum_buffer"},
+                        .take = [](const ParamState& state) -> std::vector<at::Tensor> {
+                          return {static_cast<const torch::optim::SGDParamState&>(state).momentum_buffer()};
+                        },
+                        .make = [](const std::vector<at::Tensor>& tensors,
+                                   const at::Tensor& parameter) -> std::unique_ptr<ParamState> {
+                          auto state = std::make_unique<torch::optim::SGDParamState>();
+                          state->momentum_buffer(like(tensors[0], parameter));
+                          return state;
+                        }};
 
 const StateForm kAdamW = {
     .names = {"exp_avg", "exp_avg_sq", "step"},
@@ -53,11 +53,13 @@ const StateForm kAdamW = {
       const auto& adamw = static_cast<const torch::optim::AdamWParamState&>(state);
       return {adamw.exp_avg(), adamw.exp_avg_sq(), at::scalar_tensor(adamw.step(), at::kLong)};
     },
-    .make = [](const std::vector<at::Tensor>& tensors, const at::Tensor& parameter) -> std::unique_ptr<ParamState> {
+    .make = [](const std::vector<at::Tensor>& tensors,
+               const at::Tensor& parameter) -> std::unique_ptr<ParamState> {
       auto state = std::make_unique<torch::optim::AdamWParamState>();
       state->exp_avg(like(tensors[0], parameter));
       state->exp_avg_sq(like(tensors[1], parameter));
-      STRAIT_CHECK(tensors[2].defined() && tensors[2].numel() == 1, "the optimizer's count of steps is missing");
+      STRAIT_CHECK(tensors[2].defined() && tensors[2].numel() == 1,
+                   "the optimizer's count of steps is missing");
       state->step(tensors[2].item<int64_t>());
       return state;
     }};
@@ -84,10 +86,11 @@ double learning_rate(const ScheduleOptions& schedule, double base, const Schedul
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerOptions& options,
                                                         const std::vector<at::Tensor>& parameters) {
   if (options.kind == "adamw") {
-    return std::make_unique<torch::optim::AdamW>(parameters, torch::optim::AdamWOptions(options.lr)
-                                                                 .betas({options.betas.at(0), options.betas.at(1)})
-                                                                 .eps(options.eps)
-                                                                 .weight_decay(options.weight_decay));
+    return std::make_unique<torch::optim::AdamW>(parameters,
+                                                 torch::optim::AdamWOptions(options.lr)
+                                                     .betas({options.betas.at(0), options.betas.at(1)})
+                                                     .eps(options.eps)
+                                                     .weight_decay(options.weight_decay));
   }
   STRAIT_CHECK(options.kind == "sgd", "optimizer {}", options.kind);
   return std::make_unique<torch::optim::SGD>(

@@ -11,8 +11,8 @@
 
 namespace strait {
 
-/// Where a training stands, always between two steps of the optimizer. Every random draw after initialisation is a function
-/// of the seed and of this, or comes from LibTorch's generator.
+/// Where a training stands, always between two steps of the optimizer. Every random draw after initialisation
+/// is a function of the seed and of this, or comes from LibTorch's generator.
 struct Position {
   int epoch = 0;        ///< the epoch that it is in or, with no batch of it done, that begins next
   int64_t batches = 0;  ///< of that epoch, done

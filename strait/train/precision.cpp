@@ -7,8 +7,9 @@ namespace strait {
 
 void check_precision(const std::string& precision, c10::Device device) {
   if (precision == "fp32" || has_bfloat16(device)) return;
-  throw InputError("train.precision: expected \"fp32\", because the device {} does not have bfloat16, found \"{}\"",
-                   device.str(), precision);
+  throw InputError(
+      "train.precision: expected \"fp32\", because the device {} does not have bfloat16, found \"{}\"",
+      device.str(), precision);
 }
 
 Stage::Forward forward_of(const Model& model, const LayerRange& range, const std::string& precision,

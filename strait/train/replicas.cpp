@@ -21,6 +21,7 @@ Buffer copy_of(const Buffer& frame) {
 
 at::Tensor joined_gradients(const std::vector<at::Tensor>& parameters) {
   std::vector<at::Tensor> flat;
+  flat.reserve(parameters.size());
   for (const auto& parameter : parameters) flat.push_back(parameter.grad().reshape({1, -1}));
   return at::cat(flat, 1).to(at::kCPU);
 }
@@ -28,7 +29,7 @@ at::Tensor joined_gradients(const std::vector<at::Tensor>& parameters) {
 void set_gradients(const std::vector<at::Tensor>& parameters, const at::Tensor& joined) {
   int64_t begin = 0;
   for (const auto& parameter : parameters) {
-    at::Tensor gradient = parameter.grad();
+    const at::Tensor& gradient = parameter.grad();
     gradient.copy_(joined.narrow(1, begin, gradient.numel()).view(gradient.sizes()));
     begin += gradient.numel();
   }
@@ -81,7 +82,8 @@ class Replicas::Exchange {
     for (auto& stage : stages) channels_.emplace_back(std::move(stage), place_, stage_count, link);
     std::vector<int> peers(static_cast<size_t>(place.replicas), -1);
     for (const int other : others()) peers[connection_to(other)] = place_.rank_in(other);
-    transport_ = group.make_transport(std::move(peers), std::vector<std::string>(peers.size(), kName));
+    const std::vector<std::string> names(peers.size(), kName);
+    transport_ = group.make_transport(std::move(peers), names);
   }
 
   bool sum_gradients(uint64_t step, MessageMode mode) {
@@ -188,7 +190,7 @@ class Replicas::Exchange {
     for (int from = 0; from < place_.replicas; ++from) {
       Receiver& receiver = channels.receivers[index(from)];
       Buffer frame = from == place_.replica()
-                         ? std::move(own)
+                         ? std::exchange(own, {})
                          : transport_->receive(tag(from, channels), receiver.frame_bound(channels.meta));
       const at::Tensor part = receiver.decode(std::move(frame), channels.meta, context(channels, step), mode);
       stops |= receiver.peer_stops();

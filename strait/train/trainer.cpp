@@ -327,20 +327,19 @@ Contribution Trainer::contribution() {
 }
 
 EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
-  EpochMetrics metrics{
-      .epoch = position_.epoch,
-      .steps = steps_of(position_.batches),
-      .train = score_of(all.train, options_.is_text),
-      .test = evaluation_of(all),
-      .lr = learning_rate_at(0),
-      .seconds = all.seconds,
-      .samples_per_second = static_cast<double>(all.train.rows) / all.seconds,
-      .tokens_per_second = {},
-      .evaluation_seconds = 0,
-      .data_wait_seconds = all.data_wait_seconds,
-      .bubble_share = bubble_share(all, pipeline_->size()),
-      .boundaries = all.boundaries,
-      .stages = {}};
+  EpochMetrics metrics{.epoch = position_.epoch,
+                       .steps = steps_of(position_.batches),
+                       .train = score_of(all.train, options_.is_text),
+                       .test = evaluation_of(all),
+                       .lr = learning_rate_at(0),
+                       .seconds = all.seconds,
+                       .samples_per_second = static_cast<double>(all.train.rows) / all.seconds,
+                       .tokens_per_second = {},
+                       .evaluation_seconds = 0,
+                       .data_wait_seconds = all.data_wait_seconds,
+                       .bubble_share = bubble_share(all, pipeline_->size()),
+                       .boundaries = all.boundaries,
+                       .stages = {}};
   if (options_.is_text) metrics.tokens_per_second = static_cast<double>(all.train.count) / all.seconds;
   for (const auto& [number, times] : all.stages) {
     const auto count = static_cast<double>(times.micro_batches);

@@ -49,8 +49,8 @@ class TrainObserver {
   /// A line about the run that is worth reading: how it begins, what it will need.
   virtual void on_note(const std::string& /*line*/) {}
 
-  /// Asked before each batch; true ends the run after the optimizer's step that it is part of. With several processes the first decides, and the
-  /// others can only ask it to.
+  /// Asked before each batch; true ends the run after the optimizer's step that it is part of. With several
+  /// processes the first decides, and the others can only ask it to.
   virtual bool should_stop() { return false; }
 };
 
@@ -61,8 +61,8 @@ class TrainObserver {
 class Trainer {
  public:
   /// `model` is the whole network, in every process with the same weights. Throws InputError when the group is
-  /// not one process for each stage of each replica, and when the device does not have train.precision. `trace` may be null; what it points to must outlive the
-  /// trainer.
+  /// not one process for each stage of each replica, and when the device does not have train.precision. `trace`
+  /// may be null; what it points to must outlive the trainer.
   Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> group = std::make_shared<Alone>(),
           Trace* trace = nullptr);
   Trainer(const Trainer&) = delete;  // the stages refer to the model in place

@@ -181,14 +181,15 @@ TEST(Config, KindsDecideDefaults) {
 }
 
 TEST(Config, KeysOfOtherKindsAreNotWritten) {
+  const auto has = [](const std::string& text, const char* key) { return text.find(key) != std::string::npos; };
   const std::string pictures = to_toml(manual());
   const std::string language = to_toml(text());
   for (const char* key : {"heads", "block", "betas", "warmup_steps"}) {
-    EXPECT_FALSE(pictures.contains(key)) << key;
-    EXPECT_TRUE(language.contains(key)) << key;
+    EXPECT_FALSE(has(pictures, key)) << key;
+    EXPECT_TRUE(has(language, key)) << key;
   }
-  EXPECT_FALSE(language.contains("momentum"));
-  EXPECT_FALSE(language.contains("t_max"));
+  EXPECT_FALSE(has(language, "momentum"));
+  EXPECT_FALSE(has(language, "t_max"));
 }
 
 TEST(Config, WritesTheFormOfTheManual) {

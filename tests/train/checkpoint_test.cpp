@@ -94,7 +94,7 @@ TEST(EpochMetrics, ReadBackFromJson) {
                                                   .residual_norm = 0.25};
   EXPECT_EQ(to_json(epoch_metrics_of(to_json(metrics))), to_json(metrics));
   EXPECT_THROW(epoch_metrics_of(nlohmann::json::object()), nlohmann::json::exception);
-  EXPECT_FALSE(to_json(metrics).dump().contains("perplexity")) << "that is for text";
+  EXPECT_EQ(to_json(metrics).dump().find("perplexity"), std::string::npos) << "that is for text";
   metrics.test.off.perplexity = std::exp(0.5);
   metrics.test.on = {.loss = 1000, .accuracy = 0, .perplexity = std::exp(1000.0)};
   metrics.tokens_per_second = 123.5;

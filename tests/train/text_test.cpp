@@ -6,6 +6,7 @@
 
 #include "strait/models/bfloat16.h"
 #include "strait/train/precision.h"
+#include "tests/models/tiny_gpt2.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/tied_network.h"
 #include "tests/train/token_network.h"
@@ -193,6 +194,27 @@ TEST(Bfloat16, IsNearFloat32AndCrossesBoundariesAsFloat32) {
   EXPECT_NEAR(half.epochs[1].test.off.loss, full.epochs[1].test.off.loss, 0.05);
   for (const auto& [name, value] : half.state) EXPECT_EQ(value.scalar_type(), at::kFloat) << name;
   expect_equal(trained(token_options()).state, full.state);  // nothing of it stays on
+}
+
+TEST(Bfloat16, RecomputedBlocksOfGpt2GiveTheSameBits) {
+  const auto trained_gpt2 = [](const std::string& precision, bool recompute) {
+    ModelOptions network = test::tiny_gpt2();
+    network.dropout = 0.2;
+    network.recompute = recompute;
+    torch::manual_seed(11);
+    TrainerOptions options = token_options();
+    options.train.precision = precision;
+    options.cuts = {"h.0"};
+    Trainer trainer(make_gpt2(network, test::kBlock), options);
+    Observer observer;
+    EXPECT_TRUE(trainer.train(splits(), observer));
+    return Trained{copy_of(trainer.collect_model()), observer.epochs};
+  };
+  const Trained full = trained_gpt2("fp32", false);
+  const Trained half = trained_gpt2("bf16", false);
+  expect_equal(trained_gpt2("bf16", true).state, half.state);
+  EXPECT_NE(half.epochs[1].test.off.loss, full.epochs[1].test.off.loss);
+  EXPECT_NEAR(half.epochs[1].test.off.loss, full.epochs[1].test.off.loss, 0.05);
 }
 
 TEST(Bfloat16, AScopeNestsAndEnds) {

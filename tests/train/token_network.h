@@ -9,6 +9,7 @@ namespace strait::test {
 inline constexpr int64_t kVocabulary = 11;
 inline constexpr int64_t kBlock = 6;
 inline constexpr int64_t kVector = 8;
+inline constexpr uint64_t kPlace = 1;  // of the dropout
 
 class TokenVectors : public Layer {
  public:
@@ -24,7 +25,7 @@ class Between : public Layer {
   Between() : linear_(register_module("linear", torch::nn::Linear(kVector, kVector))) {}
   at::Tensor forward(const at::Tensor& x) override {
     const at::Tensor y = linear_(x).tanh();
-    return is_training() && drops_ ? dropout(y, 0.2, 1) : y;
+    return is_training() && drops_ ? dropout(y, 0.2, kPlace) : y;
   }
   void set_dropout(bool on) { drops_ = on; }
 
