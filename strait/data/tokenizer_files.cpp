@@ -59,7 +59,8 @@ class MergeReader {
   void add(const std::string& where, std::string_view line) {
     const auto parts = split(line, ' ');
     if (parts.size() != 2) {
-      throw InputError("{}: expected two tokens with a space between them, found {}", where, quoted(line));
+      throw InputError("{}: expected two tokens with a space between them, found {}", where,
+                       quoted_short(line));
     }
     add(where, parts[0], parts[1]);
   }
@@ -67,7 +68,8 @@ class MergeReader {
   void add(const std::string& where, const std::string& left, const std::string& right) {
     const BpeModel::Merge merge{id_of(where, left), id_of(where, right), id_of(where, left + right)};
     if (!pairs_.emplace(merge.left, merge.right).second) {
-      throw InputError("{}: the merge of {} and {} is there already", where, quoted(left), quoted(right));
+      throw InputError("{}: the merge of {} and {} is there already", where, quoted_short(left),
+                       quoted_short(right));
     }
     merges_.push_back(merge);
   }
@@ -78,7 +80,7 @@ class MergeReader {
   int32_t id_of(const std::string& where, const std::string& shown) const {
     const auto bytes = bytes_of_alphabet(shown);
     const auto id = bytes ? vocabulary_.find(*bytes) : std::nullopt;
-    if (!id) throw InputError("{}: {} is no token of {}", where, quoted(shown), vocabulary_.file());
+    if (!id) throw InputError("{}: {} is no token of {}", where, quoted_short(shown), vocabulary_.file());
     return *id;
   }
 

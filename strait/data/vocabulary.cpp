@@ -35,7 +35,7 @@ std::string shortened(std::string_view text) {
   return fmt::format("{}...", text.substr(0, well_formed_prefix(text.substr(0, kShownBytes))));
 }
 
-std::string quoted(std::string_view text) { return fmt::format("\"{}\"", shortened(text)); }
+std::string quoted_short(std::string_view text) { return fmt::format("\"{}\"", shortened(text)); }
 
 std::optional<std::string> bytes_of_alphabet(std::string_view shown) {
   std::string bytes;
@@ -52,7 +52,8 @@ std::optional<std::string> bytes_of_alphabet(std::string_view shown) {
 
 void Vocabulary::add_shown(const std::string& shown, const nlohmann::json& id) {
   const auto bytes = bytes_of_alphabet(shown);
-  if (!bytes) throw InputError("{}: token {} has a character that stands for no byte", file_, quoted(shown));
+  if (!bytes)
+    throw InputError("{}: token {} has a character that stands for no byte", file_, quoted_short(shown));
   add(*bytes, id);
 }
 
@@ -60,19 +61,19 @@ void Vocabulary::add(const std::string& bytes, const nlohmann::json& id) {
   constexpr auto kMost = std::numeric_limits<int32_t>::max();
   if (bytes.empty()) throw InputError("{}: a token is empty", file_);
   if (!id.is_number_unsigned() || id.get<uint64_t>() > kMost) {
-    throw InputError("{}: the id of token {} is {}, expected an integer from 0 on", file_, quoted(bytes),
+    throw InputError("{}: the id of token {} is {}, expected an integer from 0 on", file_, quoted_short(bytes),
                      id.dump());
   }
   const auto number = id.get<int32_t>();
   const auto [known, is_new] = ids_.emplace(bytes, number);
   if (!is_new && known->second == number) return;
   if (!is_new) {
-    throw InputError("{}: token {} has the ids {} and {}", file_, quoted(bytes), known->second, number);
+    throw InputError("{}: token {} has the ids {} and {}", file_, quoted_short(bytes), known->second, number);
   }
   const auto [other, free] = tokens_.emplace(number, bytes);
   if (!free) {
-    throw InputError("{}: tokens {} and {} both have the id {}", file_, quoted(other->second), quoted(bytes),
-                     number);
+    throw InputError("{}: tokens {} and {} both have the id {}", file_, quoted_short(other->second),
+                     quoted_short(bytes), number);
   }
 }
 

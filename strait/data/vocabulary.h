@@ -15,7 +15,7 @@ namespace strait {
 std::string shortened(std::string_view text);
 
 /// The same in quotation marks.
-std::string quoted(std::string_view text);
+std::string quoted_short(std::string_view text);
 
 /// The bytes that `shown`, well-formed UTF-8 in GPT-2's alphabet of bytes, stands for; nothing where a
 /// character stands for no byte.

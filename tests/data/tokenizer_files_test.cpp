@@ -134,8 +134,8 @@ TEST(TokenizerFiles, TokensMustBeMadeOfBytes) {
 
 TEST(TokenizerFiles, LongTokensAreCutInMessages) {
   const std::string word = "\xc3\xa9" + std::string(100, ' ');
-  EXPECT_EQ(quoted(word), fmt::format("\"\xc3\xa9{}...\"", std::string(58, ' ')));
-  EXPECT_EQ(quoted(std::string(59, ' ') + "\xc3\xa9"), fmt::format("\"{}...\"", std::string(59, ' ')));
+  EXPECT_EQ(quoted_short(word), fmt::format("\"\xc3\xa9{}...\"", std::string(58, ' ')));
+  EXPECT_EQ(quoted_short(std::string(59, ' ') + "\xc3\xa9"), fmt::format("\"{}...\"", std::string(59, ' ')));
 }
 
 TEST(TokenizerFiles, MergesMustBeOfTokens) {
