@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -43,10 +44,11 @@ int64_t end_of_text_of(const Tokenizer& tokenizer) {
   return found == special.end() ? -1 : found->id;
 }
 
-Generator make_generator(const Config& config, const std::filesystem::path& weights, const Tokenizer& tokenizer) {
+Generator make_generator(const Config& config, const std::filesystem::path& weights,
+                         const Tokenizer& tokenizer) {
   if (config.model.vocab > tokenizer.vocab_size()) {
-    throw InputError("model.vocab: expected at most {}, the tokens of the tokenizer, found {}", tokenizer.vocab_size(),
-                     config.model.vocab);
+    throw InputError("model.vocab: expected at most {}, the tokens of the tokenizer, found {}",
+                     tokenizer.vocab_size(), config.model.vocab);
   }
   return {load_network(config, weights), config.model.cuts, config.compression, config.model.context};
 }
@@ -66,14 +68,17 @@ std::string continue_text(Generator& generator, const GenerateFlags& flags, cons
     }
     return true;
   };
-  generator.generate(begin_of(flags.prompt, tokenizer, end_of_text), flags.tokens, compressed, flags.sampling, hear);
+  generator.generate(begin_of(flags.prompt, tokenizer, end_of_text), flags.tokens, compressed, flags.sampling,
+                     hear);
   return text;
 }
 
 int run_generate(const GenerateFlags& flags) {
   const Config config = load_config(flags.config, flags.overrides);
-  if (!is_text(config.data)) throw InputError("{}: expected a model of text, found {}", flags.config, config.model.kind);
-  const std::filesystem::path weights = flags.weights.empty() ? initial_weights(config) : flags.weights;
+  if (!is_text(config.data))
+    throw InputError("{}: expected a model of text, found {}", flags.config, config.model.kind);
+  const std::filesystem::path weights =
+      flags.weights.empty() ? initial_weights(config) : std::filesystem::path(flags.weights);
   if (weights.empty()) throw InputError("--weights: expected a file, since model.init names none");
   const Tokenizer tokenizer = load_tokenizer(tokenizer_folder(config.data));
   Generator generator = make_generator(config, weights, tokenizer);
@@ -92,15 +97,19 @@ int run_generate(const GenerateFlags& flags) {
 }  // namespace
 
 void add_generate(CLI::App& app, Action& action) {
-  auto* generate = app.add_subcommand("generate", "Let a language model continue a text, with compression off and on");
+  auto* generate =
+      app.add_subcommand("generate", "Let a language model continue a text, with compression off and on");
   auto flags = std::make_shared<GenerateFlags>();
   generate->add_option("config", flags->config, "Configuration file")->required()->type_name("CONFIG.toml");
   generate->add_option("--weights", flags->weights, "Weights under Hugging Face's names; default: model.init")
       ->type_name("FILE.safetensors");
   generate->add_option("--prompt", flags->prompt, "The text to continue; default: none")->type_name("TEXT");
-  generate->add_option("--tokens", flags->tokens, "How many tokens at most")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  generate->add_option("--tokens", flags->tokens, "How many tokens at most")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   generate
-      ->add_option("--temperature", flags->sampling.temperature, "Divides the logits; 0: always the likeliest token")
+      ->add_option("--temperature", flags->sampling.temperature,
+                   "Divides the logits; 0: always the likeliest token")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   generate->add_option("--top-k", flags->sampling.top_k, "Draw among so many likeliest tokens; 0: among all")

@@ -9,6 +9,7 @@
 #include <new>
 #include <sstream>
 
+#include "cli/blas.h"
 #include "cli/exit_status.h"
 #include "cli/output.h"
 #include "cli/usage.h"
@@ -101,6 +102,7 @@ int run_guarded(int argc, char** argv) {
 }  // namespace strait::cli
 
 int main(int argc, char** argv) {
+  strait::cli::choose_blas_kernels(argv);
   // A reader of standard output that goes away, or a peer, is noticed where it is written to.
   std::signal(SIGPIPE, SIG_IGN);
   return strait::cli::run_guarded(argc, argv);

@@ -21,10 +21,10 @@ struct DataOptions {
 
   // Of text.
   int64_t block = 1024;                          ///< tokens a sample
-  std::string tokenizer;                         ///< folder of its files; empty: gpt2/ under root
+  std::string tokenizer = {};                    ///< folder of its files; empty: gpt2/ under root
   std::vector<double> train_range = {0.0, 1.0};  ///< share of the training text, cut at articles or lines
-  std::string train_file;                        ///< text: the training text
-  std::string test_file;                         ///< text: the test text
+  std::string train_file = {};                   ///< text: the training text
+  std::string test_file = {};                    ///< text: the test text
 
   bool operator==(const DataOptions&) const = default;
 };

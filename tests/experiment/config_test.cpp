@@ -69,7 +69,8 @@ Config manual() {
   config.name = "fw4-bw8";
   config.seed = 3;
   config.model = {"resnet18", 32, {"layer1", "layer3"}};
-  config.data = {"shapes", "elsewhere", 10000, 500, 50};
+  config.data = {
+      .kind = "shapes", .root = "elsewhere", .train_limit = 10000, .test_limit = 500, .batch_size = 50};
   config.train = {.epochs = 7,
                   .optimizer = {.lr = 0.1, .momentum = 0.8, .weight_decay = 1e-4},
                   .schedule = {"constant", 14},
