@@ -29,35 +29,41 @@ std::vector<std::string> children_of(const std::string& prefix, const std::vecto
   return children;
 }
 
-/// Every kind that a configuration can have, with the setting that chooses it.
+/// A kind that a configuration can have: the table whose keys depend on it, and the setting that chooses it.
 struct KindChoice {
+  std::string table;
   std::string setting;
   Config config;
 };
 
 std::vector<KindChoice> all_kinds() {
   std::vector<KindChoice> all;
-  const auto add = [&](std::string_view key, std::string& (*field)(Config&), const std::string& kind) {
+  const auto add = [&](const std::string& table, std::string& (*field)(Config&), const std::string& kind) {
     Config config;
     field(config) = kind;
-    all.push_back({fmt::format("{} = {}", key, toml_string(kind)), std::move(config)});
+    all.push_back({table, fmt::format("{}kind = {}", table, toml_string(kind)), std::move(config)});
   };
-  add("model.kind", [](Config& c) -> std::string& { return c.model.kind; }, "gpt2");
+  add(
+      "model.", [](Config& c) -> std::string& { return c.model.kind; }, "gpt2");
   for (const char* kind : {"wikitext2", "text"}) {
-    add("data.kind", [](Config& c) -> std::string& { return c.data.kind; }, kind);
+    add(
+        "data.", [](Config& c) -> std::string& { return c.data.kind; }, kind);
   }
   for (const char* kind : {"sgd", "adamw"}) {
-    add("train.optimizer.kind", [](Config& c) -> std::string& { return c.train.optimizer.kind; }, kind);
+    add(
+        "train.optimizer.", [](Config& c) -> std::string& { return c.train.optimizer.kind; }, kind);
   }
   for (const char* kind : {"cosine", "linear"}) {
-    add("train.schedule.kind", [](Config& c) -> std::string& { return c.train.schedule.kind; }, kind);
+    add(
+        "train.schedule.", [](Config& c) -> std::string& { return c.train.schedule.kind; }, kind);
   }
   return all;
 }
 
 /// The setting with which there is such a key; empty where there is none.
 std::string setting_with(const std::string& key) {
-  for (const auto& [setting, config] : all_kinds()) {
+  for (const auto& [table, setting, config] : all_kinds()) {
+    if (!key.starts_with(table)) continue;
     const auto keys = keys_of(config);
     if (std::ranges::find(keys, key) != keys.end()) return setting;
   }
@@ -186,6 +192,11 @@ std::string origin_of(const TomlTable& root, std::string_view key) {
   return node == nullptr ? "default" : node->origin.text();
 }
 
+/// Where the first of two keys comes from that is not a default.
+std::string origin_of(const TomlTable& root, std::string_view key, std::string_view other) {
+  return origin_of(root, find(root, key) != nullptr ? key : other);
+}
+
 /// check() of the compression, with the place of the key that its complaint begins with.
 void check_compression(const Config& config, const TomlTable& root) {
   try {
@@ -210,9 +221,8 @@ void check_stages(const Config& config, const TomlTable& root) {
 void check_batch(const Config& config, const TomlTable& root) {
   const auto expect_at_most = [&](int64_t most, std::string_view key, std::string_view what, int64_t found) {
     if (found <= most) return;
-    const bool is_set = find(root, key) != nullptr;
     throw InputError("{}: {}: expected at most {}, which is {}, found {}",
-                     origin_of(root, is_set ? key : "data.batch_size"), key, what, most, found);
+                     origin_of(root, key, "data.batch_size"), key, what, most, found);
   };
   const auto& [batch, pipeline] = std::tie(config.data.batch_size, config.pipeline);
   expect_at_most(batch, "pipeline.replicas", "data.batch_size", pipeline.replicas);
@@ -225,19 +235,21 @@ void check_batch(const Config& config, const TomlTable& root) {
 void check_kinds(const Config& config, const TomlTable& root) {
   const bool reads_text = config.model.kind == "gpt2";
   if (reads_text != is_text(config.data)) {
-    throw InputError("{}: data.kind: expected {} for model.kind {}, found {}", origin_of(root, "data.kind"),
+    throw InputError("{}: data.kind: expected {} for model.kind {}, found {}",
+                     origin_of(root, "data.kind", "model.kind"),
                      reads_text ? "\"wikitext2\" or \"text\"" : "pictures, \"cifar10\" or \"shapes\",",
                      toml_string(config.model.kind), toml_string(config.data.kind));
   }
   if (!reads_text) return;
-  const auto expect = [&](bool holds, std::string_view key, const std::string& what, int64_t found) {
-    if (!holds) throw InputError("{}: {}: expected {}, found {}", origin_of(root, key), key, what, found);
-  };
   const auto& model = config.model;
-  expect(model.width % model.heads == 0, "model.heads",
-         fmt::format("a divisor of model.width, which is {}", model.width), model.heads);
-  expect(config.data.block <= model.context, "data.block",
-         fmt::format("at most model.context, which is {}", model.context), config.data.block);
+  if (model.width % model.heads != 0) {
+    throw InputError("{}: model.heads: expected a divisor of model.width, which is {}, found {}",
+                     origin_of(root, "model.heads", "model.width"), model.width, model.heads);
+  }
+  if (config.data.block > model.context) {
+    throw InputError("{}: data.block: expected at most model.context, which is {}, found {}",
+                     origin_of(root, "data.block", "model.context"), model.context, config.data.block);
+  }
 }
 
 /// Checks that no single key can fulfil alone.

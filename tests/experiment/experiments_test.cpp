@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 /// The runs of a table by variant, each checked to differ from the protocol in compression and seed only.
 std::map<std::string, SweepRun> rows(const std::string& folder, int table, size_t seeds) {
-  const Config base = load_config(fs::path("experiments") / folder / "resnet18.toml");
+  const Config base =
+      load_config(fs::path("experiments") / folder / (table == 5 ? "gpt2.toml" : "resnet18.toml"));
   const auto name = fmt::format("table{}", table);
   const auto sweep = load_sweep(fs::path("experiments") / folder / (name + ".toml"));
   EXPECT_EQ(sweep.name, name);
@@ -106,6 +107,27 @@ TEST(Experiments, Table4IsThePapers) {
                 {"aq-sgd-topk-10", "topk:0.1 aq-sgd", "topk:0.1 none", 10, 85.91, 84.16}});
 }
 
+TEST(Experiments, Table5IsThePapers) {
+  const std::map<std::string, std::pair<std::string, double>> expected = {
+      {"none", {"none", 21.01}},        {"topk-50", {"topk:0.5", 22.38}},
+      {"topk-30", {"topk:0.3", 26.28}}, {"topk-20", {"topk:0.2", 33.32}},
+      {"topk-10", {"topk:0.1", 74.51}}, {"topk-10-separate", {"topk:0.1", 2990.16}}};
+  for (const std::string folder : {"paper", "small"}) {
+    const auto found = rows(folder, 5, 1);
+    EXPECT_EQ(found.size(), expected.size());
+    for (const auto& [name, row] : expected) {
+      ASSERT_TRUE(found.contains(name)) << name;
+      const auto& [variant, config, paper] = found.at(name);
+      EXPECT_EQ(config.compression.activations, (LinkOptions{row.first, "none"})) << name;
+      EXPECT_EQ(config.compression.gradients, (LinkOptions{row.first, "none"})) << name;
+      EXPECT_EQ(config.compression.reuse_indices, name != "none" && name != "topk-10-separate") << name;
+      ASSERT_TRUE(paper.has_value()) << name;
+      EXPECT_FALSE(paper->off.has_value()) << name;
+      EXPECT_EQ(paper->on, row.second) << name;
+    }
+  }
+}
+
 TEST(Experiments, TheSingleRunIsARowOfItsTable) {
   const Config single = load_config("experiments/small/topk-10.toml");
   EXPECT_EQ(single, rows("small", 2, 1).at("topk-10").config);
@@ -125,6 +147,24 @@ TEST(Experiments, FollowTheProtocols) {
   small.train.optimizer.lr = 0.05;
   small.compression.diagnostics = 25;
   EXPECT_EQ(load_config("experiments/small/resnet18.toml"), small);
+}
+
+TEST(Experiments, TextFollowsTheProtocols) {
+  const Config paper = load_config("experiments/paper/gpt2.toml");
+  Config expected = parse_config(R"(name = "gpt2"
+model = { kind = "gpt2", init = "gpt2/model.safetensors" }
+data = { kind = "wikitext2" }
+train = { epochs = 4, optimizer.kind = "adamw", schedule = { kind = "linear" }, clip_norm = 1.0 }
+)",
+                                 "expected");
+  EXPECT_EQ(paper, expected);
+
+  const Config small = load_config("experiments/small/gpt2.toml");
+  const Config first = load_config("experiments/small/gpt2-pretrain.toml");
+  EXPECT_EQ(first.model.init, "");
+  EXPECT_EQ(small.model.init, "runs/gpt2-pretrain/model.safetensors");
+  EXPECT_EQ(first.data.train_range.back(), small.data.train_range.front());  // nothing is learnt twice
+  EXPECT_EQ(first.compression, small.compression);
 }
 
 TEST(Experiments, TheDemoComparesFourSchemesOnDrawnPictures) {

@@ -71,7 +71,7 @@ TEST(DrawToken, StaysAmongTheTopK) {
 }
 
 TEST(DrawToken, RefusesWhatIsNoNumber) {
-  EXPECT_THROW(draw_token(torch::tensor({0.0, NAN}), {}, 0.5), NumericError);
+  EXPECT_THROW(draw_token(torch::tensor({0.0, double{NAN}}), {}, 0.5), NumericError);
 }
 
 TEST(Generator, TakesTheModelsLikeliestTokenWhateverTheCuts) {
