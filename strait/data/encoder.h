@@ -6,6 +6,7 @@
 #include <queue>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -36,7 +37,9 @@ class Encoder {
   struct Candidate {
     uint32_t rank;
     size_t left;
-    auto operator<=>(const Candidate&) const = default;
+    bool operator>(const Candidate& other) const {
+      return std::tie(rank, left) > std::tie(other.rank, other.left);
+    }
   };
 
   struct Hash {

@@ -21,12 +21,11 @@ constexpr std::string_view kRootAdvice =
     "wiki.valid.raw";
 constexpr std::string_view kTokenizerAdvice =
     "data.tokenizer must name the folder of the tokenizer's files, or data.root (or STRAIT_DATA) the folder "
-    "that "
-    "holds gpt2/vocab.json and gpt2/merges.txt, which \"strait data get gpt2-tokenizer\" fetches";
+    "that holds gpt2/vocab.json and gpt2/merges.txt, which \"strait data get gpt2-tokenizer\" fetches";
 
 fs::path wikitext_file(const DataOptions& options, const char* name) {
   if (options.root.empty()) throw InputError("data.root is not set: {}", kRootAdvice);
-  const auto path = fs::path(options.root) / kWikitextFolder / name;
+  auto path = fs::path(options.root) / kWikitextFolder / name;
   if (!fs::exists(path)) throw InputError("{}: no such file; {}", path.string(), kRootAdvice);
   return path;
 }
@@ -85,7 +84,7 @@ class TextReader {
 fs::path tokenizer_folder(const DataOptions& options) {
   if (!options.tokenizer.empty()) return options.tokenizer;
   if (options.root.empty()) throw InputError("data.tokenizer is not set: {}", kTokenizerAdvice);
-  const auto folder = fs::path(options.root) / "gpt2";
+  auto folder = fs::path(options.root) / "gpt2";
   if (!fs::exists(folder)) throw InputError("{}: no such folder; {}", folder.string(), kTokenizerAdvice);
   return folder;
 }

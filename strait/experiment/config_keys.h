@@ -6,15 +6,10 @@
 
 namespace strait {
 
-/// The one list of keys: calls visit(key, field, rule) for each, in the order of the resolved file, the
-/// keys of a table together. Reading, writing, checks and suggestions all go through it. Which keys there are
-/// depends on the values of the keys `*.kind`, each of which comes before those that depend on it. `C` is Config
-/// or const Config; a key's default is the field's initial value, or what set_defaults_of_kinds() says.
-template <class C, class Visitor>
-void visit_keys(C& config, Visitor&& visit) {
-  visit("name", config.name, folder_name());
-  visit("seed", config.seed, at_least(0));
+// The parts of visit_keys().
 
+template <class C, class Visitor>
+void visit_network_keys(C& config, Visitor& visit) {
   auto& model = config.model;
   visit("model.kind", model.kind, one_of({"resnet18", "gpt2"}));
   visit("model.width", model.width, at_least(1));
@@ -44,7 +39,10 @@ void visit_keys(C& config, Visitor&& visit) {
     visit("data.train_file", data.train_file, path_text());
     visit("data.test_file", data.test_file, path_text());
   }
+}
 
+template <class C, class Visitor>
+void visit_training_keys(C& config, Visitor& visit) {
   auto& train = config.train;
   visit("train.epochs", train.epochs, at_least(1));
   visit("train.optimizer.kind", train.optimizer.kind, one_of({"sgd", "adamw"}));
@@ -67,6 +65,19 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("train.precision", train.precision, one_of({"fp32", "bf16"}));
   visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}));
   visit("train.threads", train.threads, at_least(0));
+}
+
+/// The one list of keys: calls visit(key, field, rule) for each, in the order of the resolved file, the
+/// keys of a table together. Reading, writing, checks and suggestions all go through it. Which keys there are
+/// depends on the values of the keys `*.kind`, each of which comes before those that depend on it. `C` is
+/// Config or const Config; a key's default is the field's initial value, or what set_defaults_of_kinds() says.
+template <class C, class Visitor>
+void visit_keys(C& config, Visitor&& visit) {
+  visit("name", config.name, folder_name());
+  visit("seed", config.seed, at_least(0));
+
+  visit_network_keys(config, visit);
+  visit_training_keys(config, visit);
 
   auto& pipeline = config.pipeline;
   visit("pipeline.schedule", pipeline.schedule, one_of(schedule_names()));

@@ -145,10 +145,10 @@ Model make_network(const Config& config, int processes) {
 }
 
 std::filesystem::path initial_weights(const Config& config) {
-  const std::filesystem::path path = config.model.init;
-  if (std::filesystem::exists(path)) return path;
+  std::filesystem::path path = config.model.init;
+  if (path.empty()) return path;
   const auto below_root = std::filesystem::path(config.data.root) / path;
-  return std::filesystem::exists(below_root) ? below_root : path;
+  return !std::filesystem::exists(path) && std::filesystem::exists(below_root) ? below_root : path;
 }
 
 Model load_network(const Config& config, const std::filesystem::path& weights) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "fuzz/tokenizer_input.h"
@@ -24,7 +25,7 @@ layers = 2
 heads = 2
 width = 8
 context = 16
-vocab = 300
+vocab = 287
 cuts = ["embed", "h.0", "h.1"]
 [data]
 kind = "text"
@@ -45,6 +46,7 @@ reuse_indices = true
 )";
 
   TextRuns() {
+    std::filesystem::create_directories(dir_ / "tokenizer");
     for (const auto& file : fuzz::small_tokenizer(fuzz::sample_merges())) {
       test::write_file(dir_ / "tokenizer" / file.name, file.text);
     }
@@ -56,9 +58,9 @@ reuse_indices = true
   }
 
   test::ProcessResult run(std::vector<std::string> arguments) const {
-    const std::vector<std::pair<std::string, std::string>> places = {
-        {"data.tokenizer", dir_ / "tokenizer"}, {"data.train_file", dir_ / "train.txt"},
-        {"data.test_file", dir_ / "test.txt"}};
+    const std::vector<std::pair<std::string, std::string>> places = {{"data.tokenizer", dir_ / "tokenizer"},
+                                                                     {"data.train_file", dir_ / "train.txt"},
+                                                                     {"data.test_file", dir_ / "test.txt"}};
     for (const auto& [key, path] : places) {
       arguments.insert(arguments.end(), {"--set", key + "=\"" + path + "\""});
     }
@@ -86,8 +88,7 @@ TEST_F(TextRuns, TrainingEvaluationAndGenerationAgree) {
   const std::string metrics = test::read_file(dir_ / "run" / "metrics.jsonl");
   const auto last = json::parse(metrics.substr(metrics.find('\n') + 1));
 
-  const auto scored =
-      run({"eval", config_, "--weights", dir_ / "run" / "model.safetensors", "--json"});
+  const auto scored = run({"eval", config_, "--weights", dir_ / "run" / "model.safetensors", "--json"});
   ASSERT_EQ(scored.status, 0) << scored.err;
   const auto scores = json::parse(scored.out);
   for (const char* side : {"off", "on"}) {
@@ -102,8 +103,7 @@ TEST_F(TextRuns, TrainingEvaluationAndGenerationAgree) {
   EXPECT_EQ(texts["prompt"], "the cat");
   EXPECT_NE(texts["off"], texts["on"]);
   EXPECT_EQ(generate({"--prompt", "the cat", "--tokens", "20", "--seed", "3", "--json"}).out, told.out);
-  const auto plain =
-      generate({"--prompt", "the cat", "--tokens", "20", "--seed", "3", "--compression", "off"});
+  const auto plain = generate({"--prompt", "the cat", "--tokens", "20", "--seed", "3", "--compression", "off"});
   EXPECT_THAT(plain.out, HasSubstr("compression off:\nthe cat"));
   EXPECT_THAT(plain.out, testing::Not(HasSubstr("compression on")));
 }
@@ -112,7 +112,8 @@ TEST_F(TextRuns, FourProcessesGiveTheBitsOfOne) {
   ASSERT_EQ(train("one").status, 0);
   const auto four = run({"launch", "-n", "4", "--", "train", config_, "--out", dir_ / "four"});
   ASSERT_EQ(four.status, 0) << four.err;
-  EXPECT_EQ(test::read_file(dir_ / "one" / "model.safetensors"), test::read_file(dir_ / "four" / "model.safetensors"));
+  EXPECT_EQ(test::read_file(dir_ / "one" / "model.safetensors"),
+            test::read_file(dir_ / "four" / "model.safetensors"));
 }
 
 TEST_F(TextRuns, GenerateRefusesWhatItCannotUse) {
