@@ -111,6 +111,9 @@ std::string config_hash(const Config& config) {
   Config rest = config;
   rest.name.clear();
   rest.data.root.clear();
+  rest.data.tokenizer.clear();
+  rest.data.train_file.clear();
+  rest.data.test_file.clear();
   rest.compression.store.place.clear();
   rest.compression.store.folder.clear();
   rest.pipeline.timeout.clear();
