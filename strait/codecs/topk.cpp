@@ -12,6 +12,25 @@
 namespace strait {
 namespace {
 
+kernels::SelectScratch& own_scratch() {
+  thread_local kernels::SelectScratch scratch;
+  return scratch;
+}
+
+/// The largest elements of each group of n.
+class Largest : public SparseSource {
+ public:
+  Largest(std::span<const float> x, size_t n) : x_(x), n_(n) {}
+
+  void select(size_t group, std::span<uint64_t> mask, std::span<float> values) const override {
+    kernels::select_largest(x_.subspan(group * n_, n_), own_scratch(), mask, values);
+  }
+
+ private:
+  std::span<const float> x_;
+  size_t n_;
+};
+
 /// The k = ceil(p * n) elements of largest magnitude of each sample, or of the tensor; the others become 0
 /// (docs/operators.md, "topk").
 class TopK : public Codec, public Selective {
@@ -61,8 +80,12 @@ class TopK : public Codec, public Selective {
     // A value that is not finite is among the largest, so the kept values tell for all.
     const SparseShape shape = shape_of(meta);
     if (shape.k == 0) return;
-    IndexSet kept = select(x, shape);
-    format_->write(x, kept, out);
+    IndexSet kept{shape, {}};
+    if (shape.k < shape.n) {
+      kept = format_->write(shape, Largest(x, shape.n), out);
+    } else {
+      format_->write_values(x, kept, out);
+    }
     if (context.kept != nullptr) *context.kept = std::move(kept);
   }
 
@@ -78,19 +101,6 @@ class TopK : public Codec, public Selective {
   }
 
  private:
-  static IndexSet select(std::span<const float> x, const SparseShape& shape) {
-    IndexSet kept{shape, {}};
-    if (shape.k == shape.n) return kept;
-    const size_t words = shape.mask_words();
-    kept.masks.resize(shape.groups * words);
-    const auto scratch = std::make_unique<kernels::SelectScratch>();
-    for (size_t group = 0; group < shape.groups; ++group) {
-      kernels::select_largest(x.subspan(group * shape.n, shape.n), shape.k, *scratch,
-                              std::span(kept.masks).subspan(group * words, words));
-    }
-    return kept;
-  }
-
   Selection selection_;
   std::shared_ptr<const SparseFormat> format_;
   std::optional<Half> half_;  ///< set: a half of the k that the share gives
