@@ -42,9 +42,10 @@ class SparseSource {
   /// index.
   virtual void select(size_t group, std::span<uint64_t> mask, std::span<float> values) const = 0;
 
-  /// What the receiver will see in place of the values that select() gave, where it may be something else.
+  /// What the receiver will see of the values that select() gave, for a source that asks; `received` may be
+  /// written to.
   virtual void sent(size_t /*group*/, std::span<const uint64_t> /*mask*/, std::span<const float> /*values*/,
-                    std::span<const float> /*received*/) const {}
+                    std::span<float> /*received*/) const {}
   virtual bool asks_what_is_sent() const { return false; }
 };
 
