@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -78,7 +79,8 @@ CodedSet SparseFormat::write_set(std::span<const uint64_t> mask, const SparseSha
 // Every group is written where it stands when all index sets are as long as they can be; then what is shorter
 // moves together. So groups do not wait for each other.
 IndexSet SparseFormat::write(const SparseShape& shape, const SparseSource& source, ByteWriter& out) const {
-  const auto& [groups, n, k] = shape;
+  const size_t groups = shape.groups;
+  const size_t k = shape.k;
   IndexSet kept{shape, std::vector<uint64_t>(groups * shape.mask_words())};
   ByteWriter codes(out.claim(groups));
   ByteWriter lengths(out.claim(groups * sizeof(uint32_t)));
@@ -160,9 +162,10 @@ IndexSet SparseFormat::read(ByteReader& in, const SparseShape& shape, std::span<
 }
 
 void SparseFormat::write_values(std::span<const float> x, const IndexSet& kept, ByteWriter& out) const {
-  const auto& [groups, n, k] = kept.shape;
+  const size_t n = kept.shape.n;
+  const size_t k = kept.shape.k;
   const size_t list = values_->size(k);
-  const auto lists = out.claim(groups * list);
+  const auto lists = out.claim(kept.shape.groups * list);
   for_each_group(kept.shape, [&](size_t group) {
     const auto part = x.subspan(group * n, n);
     const auto values = k < n ? own_values(k) : std::span<float>();
@@ -172,9 +175,10 @@ void SparseFormat::write_values(std::span<const float> x, const IndexSet& kept, 
 }
 
 void SparseFormat::read_values(ByteReader& in, const IndexSet& kept, std::span<float> out) const {
-  const auto& [groups, n, k] = kept.shape;
+  const size_t n = kept.shape.n;
+  const size_t k = kept.shape.k;
   const size_t list = values_->size(k);
-  const auto lists = in.take(groups * list);
+  const auto lists = in.take(kept.shape.groups * list);
   for_each_group(kept.shape, [&](size_t group) {
     const auto part = out.subspan(group * n, n);
     const auto values = k < n ? own_values(k) : part;

@@ -13,8 +13,8 @@ namespace strait::kernels {
 namespace {
 
 const std::vector<int64_t>& compiled_targets() {
-  static const auto targets = hwy::SupportedAndGeneratedTargets();
-  return targets;
+  static const auto kTargets = hwy::SupportedAndGeneratedTargets();
+  return kTargets;
 }
 
 /// Makes the choice of STRAIT_KERNELS, if any, Highway's.
@@ -34,8 +34,8 @@ int64_t choose() {
 }  // namespace
 
 int64_t chosen_target() {
-  static const int64_t target = choose();
-  return target;
+  static const int64_t kTarget = choose();
+  return kTarget;
 }
 
 std::vector<std::string> kernel_targets() {
