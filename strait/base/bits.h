@@ -71,14 +71,18 @@ class BitReader {
  public:
   explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  /// The next 57 bits or more, without consuming them.
+  /// The next available() bits, 57 or more, without consuming them.
   uint64_t peek() const {
     const size_t byte = position_ / 8;
-    if (byte >= bytes_.size()) return 0;
     uint64_t word = 0;
-    std::memcpy(&word, bytes_.data() + byte, std::min(sizeof(word), bytes_.size() - byte));
+    if (byte + sizeof(word) <= bytes_.size()) {
+      std::memcpy(&word, bytes_.data() + byte, sizeof(word));
+    } else if (byte < bytes_.size()) {
+      std::memcpy(&word, bytes_.data() + byte, bytes_.size() - byte);
+    }
     return word >> (position_ % 8);
   }
+  unsigned available() const { return 64 - static_cast<unsigned>(position_ % 8); }
 
   void skip(size_t count) { position_ += count; }
 

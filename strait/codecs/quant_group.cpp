@@ -37,11 +37,12 @@ at::Tensor scalar_like(const at::Tensor& x, float value) { return at::full({1}, 
 
 }  // namespace
 
-kernels::Range sendable_range(std::span<const float> x) {
-  const auto range = kernels::range_of(x);
+kernels::Range sendable(kernels::Range range) {
   if (!kernels::is_usable(range)) reject_range(range);
   return range;
 }
+
+kernels::Range sendable_range(std::span<const float> x) { return sendable(kernels::range_of(x)); }
 
 kernels::Range read_range(ByteReader& in) {
   kernels::Range range;
@@ -59,15 +60,14 @@ void write_range(kernels::Range range, ByteWriter& out) {
   out.put(range.hi);
 }
 
-void read_codes(std::span<const std::byte> in, kernels::Range range, unsigned bits, std::span<float> out) {
-  const size_t used = out.size() * bits % 8;
-  if (used != 0 && std::to_integer<unsigned>(in.back()) >> used != 0) {
-    throw WireError("the padding behind {} codes of {} bits is not zero", out.size(), bits);
+void check_codes(std::span<const std::byte> codes, size_t count, kernels::Range range, unsigned bits) {
+  const size_t used = count * bits % 8;
+  if (used != 0 && std::to_integer<unsigned>(codes.back()) >> used != 0) {
+    throw WireError("the padding behind {} codes of {} bits is not zero", count, bits);
   }
-  if (range.lo == range.hi && std::ranges::any_of(in, [](std::byte b) { return b != std::byte{0}; })) {
+  if (range.lo == range.hi && std::ranges::any_of(codes, [](std::byte b) { return b != std::byte{0}; })) {
     throw WireError("a group of equal values has a code that is not zero");
   }
-  kernels::dequantise(in, range, bits, out);
 }
 
 kernels::Dither make_dither(const MessageContext& context) {

@@ -21,13 +21,16 @@ constexpr size_t kRangeSize = 2 * sizeof(float);
 /// past float32.
 kernels::Range sendable_range(std::span<const float> x);
 
+/// The range itself where its ends and their difference are finite; else throws NumericError.
+kernels::Range sendable(kernels::Range range);
+
 /// Throws WireError when the range is not one that sendable_range() returns.
 kernels::Range read_range(ByteReader& in);
 void write_range(kernels::Range range, ByteWriter& out);
 
-/// Decodes the packed codes of one group; throws WireError for padding that is not zero and for a code
-/// that is not zero where hi == lo. in.size() == packed_size(out.size(), bits).
-void read_codes(std::span<const std::byte> in, kernels::Range range, unsigned bits, std::span<float> out);
+/// Throws WireError when the packed codes of a group of `count` elements end in padding that is not zero, or
+/// one is not zero where hi == lo. codes.size() == packed_size(count, bits).
+void check_codes(std::span<const std::byte> codes, size_t count, kernels::Range range, unsigned bits);
 
 /// The dither keys of a message; element 0 of its batch has index 0.
 kernels::Dither make_dither(const MessageContext& context);

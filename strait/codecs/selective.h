@@ -31,6 +31,23 @@ class Selective {
 
   /// How the kept values are written.
   virtual const SparseFormat& format() const = 0;
+
+  // For error feedback, the arithmetic around the operator in the passes that it makes anyway. `x` is float32
+  // on the CPU and contiguous, and so is the state, of the same shape. When one throws, the state is undefined.
+
+  /// Codec::encode() of x + residual; the residual becomes what of it the receiver does not see.
+  virtual void encode_sum(const at::Tensor& x, at::Tensor& residual, const MessageContext& context,
+                          ByteWriter& out) const = 0;
+
+  /// Codec::encode() of x - estimate; the estimate moves by what the receiver sees.
+  virtual void encode_difference(const at::Tensor& x, at::Tensor& estimate, const MessageContext& context,
+                                 ByteWriter& out) const = 0;
+
+  /// Whether the two are there for messages of this shape, of which something is kept and something not.
+  bool is_partial(const MessageMeta& meta) const {
+    const SparseShape shape = shape_of(meta);
+    return meta.elements() > 0 && shape.k > 0 && shape.k < shape.n;
+  }
 };
 
 }  // namespace strait

@@ -1,55 +1,49 @@
 #include "strait/codecs/sparse.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <utility>
-#include <vector>
 
 #include "strait/kernels/index_code.h"
-#include "strait/kernels/select.h"
+#include "strait/kernels/marked.h"
 
 namespace strait {
 namespace {
 
 constexpr size_t kIndexHeaderSize = sizeof(uint8_t) + sizeof(uint32_t);
+constexpr size_t kGrain = 1 << 15;  // elements that a thread handles at least
 
-/// One group's index set as it stands in the message.
-struct CodedSet {
-  bool rice = false;
-  std::span<const std::byte> bytes;
-};
-
-/// Reads the codes, lengths and index sets of all groups.
-std::vector<CodedSet> read_coded_sets(ByteReader& in, const SparseShape& shape, IndexCode allowed, unsigned r) {
-  const auto codes = in.take(shape.groups);
-  ByteReader lengths(in.take(shape.groups * sizeof(uint32_t)));
-  const size_t bitmap = kernels::bitmap_size(shape.n);
-  std::vector<CodedSet> sets(shape.groups);
-  for (size_t group = 0; group < shape.groups; ++group) {
-    const auto code = std::to_integer<unsigned>(codes[group]);
-    const auto length = lengths.get<uint32_t>();
-    const bool rice = code != 0;
-    if (rice && code != 1 + r)
-      throw WireError("group {} has index code {}, expected 0 or {}", group, code, 1 + r);
-    if (allowed == (rice ? IndexCode::bitmap : IndexCode::rice)) {
-      throw WireError("group {} has index code {}, which this codec does not use", group, code);
-    }
-    const bool fits = !rice                             ? length == bitmap
-                      : allowed == IndexCode::automatic ? length < bitmap
-                                                        : length <= kernels::rice_bound(shape.n, shape.k, r);
-    if (!fits) throw WireError("group {} has an index set of {} bytes with index code {}", group, length, code);
-    sets[group] = {rice, in.take(length)};
-  }
-  return sets;
+/// Calls work(group) for every group, several at once where LibTorch has threads.
+template <class Work>
+void for_each_group(const SparseShape& shape, const Work& work) {
+  const auto grain = static_cast<int64_t>(std::max<size_t>(1, kGrain / shape.n));
+  at::parallel_for(0, static_cast<int64_t>(shape.groups), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t group = begin; group < end; ++group) work(static_cast<size_t>(group));
+  });
 }
 
-std::span<const uint64_t> mask_of(const IndexSet& kept, size_t group) {
-  const size_t words = kept.shape.mask_words();
-  return std::span(kept.masks).subspan(group * words, words);
+/// The thread's own space for the values of a group; `which` tells several such spaces apart.
+std::span<float> own_values(size_t count, size_t which = 0) {
+  thread_local std::array<std::vector<float>, 2> spaces;
+  auto& space = spaces[which];
+  if (space.size() < count) space.resize(count);
+  return std::span(space).first(count);
 }
 
 }  // namespace
 
 size_t SparseShape::mask_words() const { return kernels::mask_words(n); }
+
+std::span<uint64_t> IndexSet::mask(size_t group) {
+  return std::span(masks).subspan(group * shape.mask_words(), shape.mask_words());
+}
+
+std::span<const uint64_t> IndexSet::mask(size_t group) const {
+  return std::span(masks).subspan(group * shape.mask_words(), shape.mask_words());
+}
 
 SparseFormat::SparseFormat(IndexCode index, std::unique_ptr<const ValueFormat> values)
     : index_(index), values_(std::move(values)) {}
@@ -68,75 +62,129 @@ PayloadSize SparseFormat::size(const SparseShape& shape) const {
   return {indices + values, index_ == IndexCode::bitmap};
 }
 
-void SparseFormat::write_indices(const IndexSet& kept, ByteWriter& out) const {
-  const SparseShape& shape = kept.shape;
+CodedSet SparseFormat::write_set(std::span<const uint64_t> mask, const SparseShape& shape,
+                                 std::span<std::byte> space) const {
   const size_t bitmap = kernels::bitmap_size(shape.n);
-  const unsigned r = kernels::rice_parameter(shape.n, shape.k);
-  ByteWriter codes(out.claim(shape.groups));
-  ByteWriter lengths(out.claim(shape.groups * sizeof(uint32_t)));
-  for (size_t group = 0; group < shape.groups; ++group) {
-    const auto mask = mask_of(kept, group);
-    std::optional<size_t> rice;
-    if (index_ != IndexCode::bitmap) {
-      const size_t limit = index_ == IndexCode::rice ? index_bound(shape) : bitmap - 1;
-      const auto room = out.rest();
-      rice = kernels::write_rice(mask, r, room.first(std::min(limit, room.size())));
-    }
-    STRAIT_CHECK(rice || index_ != IndexCode::rice, "a Rice code of {} of {} exceeds its bound", shape.k,
-                 shape.n);
-    const auto set = out.claim(rice.value_or(bitmap));
-    if (!rice) kernels::write_bitmap(mask, set);
-    codes.put(static_cast<uint8_t>(rice ? 1 + r : 0));
-    lengths.put(static_cast<uint32_t>(set.size()));
+  if (index_ != IndexCode::bitmap) {
+    const unsigned r = kernels::rice_parameter(shape.n, shape.k);
+    const auto room = index_ == IndexCode::rice ? space : space.first(std::min(space.size(), bitmap - 1));
+    const auto used = kernels::write_rice(mask, r, room);
+    if (used) return {static_cast<uint8_t>(1 + r), space.first(*used)};
+    STRAIT_CHECK(index_ != IndexCode::rice, "a Rice code of {} of {} exceeds its bound", shape.k, shape.n);
   }
+  kernels::write_bitmap(mask, space.first(bitmap));
+  return {0, space.first(bitmap)};
 }
 
-IndexSet SparseFormat::read_indices(ByteReader& in, const SparseShape& shape) const {
-  IndexSet kept{shape, std::vector<uint64_t>(shape.groups * shape.mask_words())};
-  const unsigned r = kernels::rice_parameter(shape.n, shape.k);
-  const auto sets = read_coded_sets(in, shape, index_, r);
-  std::vector<uint32_t> positions(shape.k);
-  for (size_t group = 0; group < shape.groups; ++group) {
-    const auto& [rice, bytes] = sets[group];
-    const bool valid = rice ? kernels::read_rice(bytes, shape.n, r, positions)
-                            : kernels::read_bitmap(bytes, shape.n, positions);
-    if (!valid) throw WireError("group {} has no valid set of {} of {} positions", group, shape.k, shape.n);
-    uint64_t* mask = kept.masks.data() + group * shape.mask_words();
-    for (const uint32_t position : positions) mask[position / 64] |= uint64_t{1} << position % 64;
+// Every group is written where it stands when all index sets are as long as they can be; then what is shorter
+// moves together. So groups do not wait for each other.
+IndexSet SparseFormat::write(const SparseShape& shape, const SparseSource& source, ByteWriter& out) const {
+  const size_t groups = shape.groups;
+  const size_t k = shape.k;
+  IndexSet kept{shape, std::vector<uint64_t>(groups * shape.mask_words())};
+  ByteWriter codes(out.claim(groups));
+  ByteWriter lengths(out.claim(groups * sizeof(uint32_t)));
+  const size_t bound = index_bound(shape);
+  const size_t list = values_->size(k);
+  ByteWriter space(out.rest());
+  const auto sets = space.claim(groups * bound);
+  const auto lists = space.claim(groups * list);
+  std::vector<CodedSet> coded(groups);
+  for_each_group(shape, [&](size_t group) {
+    const auto mask = kept.mask(group);
+    const auto values = own_values(k);
+    source.select(group, mask, values);
+    const auto bytes = lists.subspan(group * list, list);
+    values_->write(values, bytes);
+    coded[group] = write_set(mask, shape, sets.subspan(group * bound, bound));
+    if (!source.asks_what_is_sent()) return;
+    const auto received = own_values(k, 1);
+    values_->read(bytes, received);
+    source.sent(group, mask, values, received);
+  });
+  for (const auto& [code, bytes] : coded) {
+    codes.put(code);
+    lengths.put(static_cast<uint32_t>(bytes.size()));
+    const auto place = out.claim(bytes.size());
+    if (place.data() != bytes.data()) std::memmove(place.data(), bytes.data(), bytes.size());
   }
+  const auto place = out.claim(lists.size());
+  if (place.data() != lists.data()) std::memmove(place.data(), lists.data(), lists.size());
   return kept;
 }
 
-void SparseFormat::write(std::span<const float> x, const IndexSet& kept, ByteWriter& out) const {
-  if (kept.shape.k < kept.shape.n) write_indices(kept, out);
-  write_values(x, kept, out);
+std::vector<CodedSet> SparseFormat::read_sets(ByteReader& in, const SparseShape& shape) const {
+  const auto codes = in.take(shape.groups);
+  ByteReader lengths(in.take(shape.groups * sizeof(uint32_t)));
+  const size_t bitmap = kernels::bitmap_size(shape.n);
+  const unsigned r = kernels::rice_parameter(shape.n, shape.k);
+  std::vector<CodedSet> sets(shape.groups);
+  for (size_t group = 0; group < shape.groups; ++group) {
+    const auto code = std::to_integer<uint8_t>(codes[group]);
+    const auto length = lengths.get<uint32_t>();
+    const bool rice = code != 0;
+    if (rice && code != 1 + r) {
+      throw WireError("group {} has index code {}, expected 0 or {}", group, code, 1 + r);
+    }
+    if (index_ == (rice ? IndexCode::bitmap : IndexCode::rice)) {
+      throw WireError("group {} has index code {}, which this codec does not use", group, code);
+    }
+    const bool fits = !rice                            ? length == bitmap
+                      : index_ == IndexCode::automatic ? length < bitmap
+                                                       : length <= kernels::rice_bound(shape.n, shape.k, r);
+    if (!fits) throw WireError("group {} has an index set of {} bytes with index code {}", group, length, code);
+    sets[group] = {code, in.take(length)};
+  }
+  return sets;
 }
 
 IndexSet SparseFormat::read(ByteReader& in, const SparseShape& shape, std::span<float> out) const {
   IndexSet kept{shape, {}};
-  if (shape.k < shape.n) kept = read_indices(in, shape);
-  read_values(in, kept, out);
+  if (shape.k == shape.n) {
+    read_values(in, kept, out);
+    return kept;
+  }
+  kept.masks.resize(shape.groups * shape.mask_words());
+  const auto sets = read_sets(in, shape);
+  const size_t list = values_->size(shape.k);
+  const auto lists = in.take(shape.groups * list);
+  for_each_group(shape, [&](size_t group) {
+    const auto& [code, bytes] = sets[group];
+    const auto mask = kept.mask(group);
+    const bool valid = code != 0 ? kernels::read_rice(bytes, shape.n, shape.k, code - 1U, mask)
+                                 : kernels::read_bitmap(bytes, shape.n, shape.k, mask);
+    if (!valid) throw WireError("group {} has no valid set of {} of {} positions", group, shape.k, shape.n);
+    const auto values = own_values(shape.k);
+    values_->read(lists.subspan(group * list, list), values);
+    kernels::scatter_marked(values, mask, out.subspan(group * shape.n, shape.n));
+  });
   return kept;
 }
 
 void SparseFormat::write_values(std::span<const float> x, const IndexSet& kept, ByteWriter& out) const {
-  const auto& [groups, n, k] = kept.shape;
-  std::vector<float> values(k < n ? k : 0);
-  for (size_t group = 0; group < groups; ++group) {
+  const size_t n = kept.shape.n;
+  const size_t k = kept.shape.k;
+  const size_t list = values_->size(k);
+  const auto lists = out.claim(kept.shape.groups * list);
+  for_each_group(kept.shape, [&](size_t group) {
     const auto part = x.subspan(group * n, n);
-    if (k < n) kernels::gather_marked(part, mask_of(kept, group), values);
-    values_->write(k < n ? values : part, out.claim(values_->size(k)));
-  }
+    const auto values = k < n ? own_values(k) : std::span<float>();
+    if (k < n) kernels::gather_marked(part, kept.mask(group), values);
+    values_->write(k < n ? std::span<const float>(values) : part, lists.subspan(group * list, list));
+  });
 }
 
 void SparseFormat::read_values(ByteReader& in, const IndexSet& kept, std::span<float> out) const {
-  const auto& [groups, n, k] = kept.shape;
-  std::vector<float> values(k < n ? k : 0);
-  for (size_t group = 0; group < groups; ++group) {
+  const size_t n = kept.shape.n;
+  const size_t k = kept.shape.k;
+  const size_t list = values_->size(k);
+  const auto lists = in.take(kept.shape.groups * list);
+  for_each_group(kept.shape, [&](size_t group) {
     const auto part = out.subspan(group * n, n);
-    values_->read(in.take(values_->size(k)), k < n ? std::span(values) : part);
-    if (k < n) kernels::scatter_marked(values, mask_of(kept, group), part);
-  }
+    const auto values = k < n ? own_values(k) : part;
+    values_->read(lists.subspan(group * list, list), values);
+    if (k < n) kernels::scatter_marked(values, kept.mask(group), part);
+  });
 }
 
 }  // namespace strait

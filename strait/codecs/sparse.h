@@ -28,10 +28,35 @@ struct SparseShape {
 struct IndexSet {
   SparseShape shape;
   std::vector<uint64_t> masks;  ///< mask_words() words for each group; empty when k == n, which keeps all
+
+  std::span<uint64_t> mask(size_t group);
+  std::span<const uint64_t> mask(size_t group) const;
+};
+
+/// Where the groups of a message come from. Several groups may be asked for at once.
+class SparseSource {
+ public:
+  virtual ~SparseSource() = default;
+
+  /// Marks the k positions that the group keeps and copies their elements to `values`, in the order of their
+  /// index.
+  virtual void select(size_t group, std::span<uint64_t> mask, std::span<float> values) const = 0;
+
+  /// What the receiver will see of the values that select() gave, for a source that asks; `received` may be
+  /// written to.
+  virtual void sent(size_t /*group*/, std::span<const uint64_t> /*mask*/, std::span<const float> /*values*/,
+                    std::span<float> /*received*/) const {}
+  virtual bool asks_what_is_sent() const { return false; }
 };
 
 /// How the set of positions is coded: automatic takes the code with fewer bytes, the bitmap when equal.
 enum class IndexCode { automatic, bitmap, rice };
+
+/// One group's index set as it stands in a message.
+struct CodedSet {
+  uint8_t code = 0;  ///< 0: bitmap; 1 + r: Rice
+  std::span<const std::byte> bytes;
+};
 
 /// Writes and reads sparse payloads (docs/wire_format.md, "topk"): index sets, then values in the order of
 /// their index. Stateless.
@@ -41,9 +66,9 @@ class SparseFormat {
 
   PayloadSize size(const SparseShape& shape) const;
 
-  /// `x` has groups * n elements; the masks have exactly k bits set below n. Throws NumericError when a
-  /// marked value cannot be sent.
-  void write(std::span<const float> x, const IndexSet& kept, ByteWriter& out) const;
+  /// Writes what the source selects of each group, k < n; gives the positions. Throws NumericError when a value
+  /// cannot be sent.
+  IndexSet write(const SparseShape& shape, const SparseSource& source, ByteWriter& out) const;
 
   /// Fills all groups * n elements; those not sent become +0. Gives the positions. Throws WireError.
   IndexSet read(ByteReader& in, const SparseShape& shape, std::span<float> out) const;
@@ -57,8 +82,9 @@ class SparseFormat {
 
  private:
   size_t index_bound(const SparseShape& shape) const;
-  void write_indices(const IndexSet& kept, ByteWriter& out) const;
-  IndexSet read_indices(ByteReader& in, const SparseShape& shape) const;
+  CodedSet write_set(std::span<const uint64_t> mask, const SparseShape& shape,
+                     std::span<std::byte> space) const;
+  std::vector<CodedSet> read_sets(ByteReader& in, const SparseShape& shape) const;
 
   IndexCode index_;
   std::unique_ptr<const ValueFormat> values_;

@@ -7,10 +7,80 @@
 #include <optional>
 
 #include "strait/codecs/selective.h"
+#include "strait/kernels/marked.h"
 #include "strait/kernels/select.h"
 
 namespace strait {
 namespace {
+
+kernels::SelectScratch& own_scratch() {
+  thread_local kernels::SelectScratch scratch;
+  return scratch;
+}
+
+std::span<const float> elements_of(const at::Tensor& x) {
+  return {x.data_ptr<float>(), static_cast<size_t>(x.numel())};
+}
+
+/// The largest elements of each group of n.
+class Largest : public SparseSource {
+ public:
+  Largest(std::span<const float> x, size_t n) : x_(x), n_(n) {}
+
+  void select(size_t group, std::span<uint64_t> mask, std::span<float> values) const override {
+    kernels::select_largest(x_.subspan(group * n_, n_), own_scratch(), mask, values);
+  }
+
+ private:
+  std::span<const float> x_;
+  size_t n_;
+};
+
+/// A source that works on a state beside x, and changes it by what was sent.
+class WithState : public SparseSource {
+ public:
+  WithState(const at::Tensor& x, at::Tensor& state, size_t n)
+      : x_(elements_of(x)), state_(state.data_ptr<float>(), x_.size()), n_(n) {}
+
+  bool asks_what_is_sent() const override { return true; }
+
+ protected:
+  std::span<const float> x(size_t group) const { return x_.subspan(group * n_, n_); }
+  std::span<float> state(size_t group) const { return state_.subspan(group * n_, n_); }
+
+ private:
+  std::span<const float> x_;
+  std::span<float> state_;
+  size_t n_;
+};
+
+class LargestSums : public WithState {
+ public:
+  using WithState::WithState;
+
+  void select(size_t group, std::span<uint64_t> mask, std::span<float> values) const override {
+    kernels::select_largest_of_sums(x(group), state(group), own_scratch(), mask, values);
+  }
+  void sent(size_t group, std::span<const uint64_t> mask, std::span<const float> values,
+            std::span<float> received) const override {
+    // Here stand the sums, of which all is left where nothing was sent.
+    for (size_t i = 0; i < values.size(); ++i) received[i] = values[i] - received[i];
+    kernels::put_marked(received, mask, state(group));
+  }
+};
+
+class LargestDifferences : public WithState {
+ public:
+  using WithState::WithState;
+
+  void select(size_t group, std::span<uint64_t> mask, std::span<float> values) const override {
+    kernels::select_largest_of_differences(x(group), state(group), own_scratch(), mask, values);
+  }
+  void sent(size_t group, std::span<const uint64_t> mask, std::span<const float> /*values*/,
+            std::span<float> received) const override {
+    kernels::add_marked(received, mask, state(group));
+  }
+};
 
 /// The k = ceil(p * n) elements of largest magnitude of each sample, or of the tensor; the others become 0
 /// (docs/operators.md, "topk").
@@ -42,6 +112,16 @@ class TopK : public Codec, public Selective {
   std::shared_ptr<const Codec> half(Half half) const override {
     return std::make_shared<TopK>(selection_, format_, half);
   }
+  void encode_sum(const at::Tensor& x, at::Tensor& residual, const MessageContext& context,
+                  ByteWriter& out) const override {
+    const SparseShape shape = shape_of(meta_of(x));
+    keep(format_->write(shape, LargestSums(x, residual, shape.n), out), context);
+  }
+  void encode_difference(const at::Tensor& x, at::Tensor& estimate, const MessageContext& context,
+                         ByteWriter& out) const override {
+    const SparseShape shape = shape_of(meta_of(x));
+    keep(format_->write(shape, LargestDifferences(x, estimate, shape.n), out), context);
+  }
   SparseShape shape_of(const MessageMeta& meta) const override {
     const size_t groups = selection_.per_sample ? meta.rows() : 1;
     const size_t n = selection_.per_sample ? meta.row_size() : meta.elements();
@@ -61,9 +141,13 @@ class TopK : public Codec, public Selective {
     // A value that is not finite is among the largest, so the kept values tell for all.
     const SparseShape shape = shape_of(meta);
     if (shape.k == 0) return;
-    IndexSet kept = select(x, shape);
-    format_->write(x, kept, out);
-    if (context.kept != nullptr) *context.kept = std::move(kept);
+    IndexSet kept{shape, {}};
+    if (shape.k < shape.n) {
+      kept = format_->write(shape, Largest(x, shape.n), out);
+    } else {
+      format_->write_values(x, kept, out);
+    }
+    keep(std::move(kept), context);
   }
 
   void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
@@ -73,22 +157,12 @@ class TopK : public Codec, public Selective {
       std::ranges::fill(out, 0.0F);
       return;
     }
-    IndexSet kept = format_->read(in, shape, out);
-    if (context.kept != nullptr) *context.kept = std::move(kept);
+    keep(format_->read(in, shape, out), context);
   }
 
  private:
-  static IndexSet select(std::span<const float> x, const SparseShape& shape) {
-    IndexSet kept{shape, {}};
-    if (shape.k == shape.n) return kept;
-    const size_t words = shape.mask_words();
-    kept.masks.resize(shape.groups * words);
-    const auto scratch = std::make_unique<kernels::SelectScratch>();
-    for (size_t group = 0; group < shape.groups; ++group) {
-      kernels::select_largest(x.subspan(group * shape.n, shape.n), shape.k, *scratch,
-                              std::span(kept.masks).subspan(group * words, words));
-    }
-    return kept;
+  static void keep(IndexSet kept, const MessageContext& context) {
+    if (context.kept != nullptr) *context.kept = std::move(kept);
   }
 
   Selection selection_;

@@ -79,7 +79,9 @@ class QuantValues : public ValueFormat {
   void read(std::span<const std::byte> in, std::span<float> out) const override {
     ByteReader reader(in);
     const auto range = read_range(reader);
-    read_codes(reader.take(kernels::packed_size(out.size(), bits_)), range, bits_, out);
+    const auto codes = reader.take(kernels::packed_size(out.size(), bits_));
+    check_codes(codes, out.size(), range, bits_);
+    kernels::dequantise(codes, range, bits_, out);
   }
 
   at::Tensor reconstruct(const at::Tensor& lists) const override {

@@ -5,11 +5,23 @@
 #include <bit>
 #include <cstring>
 
-namespace strait::kernels {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "strait/kernels/half.cpp"
+#include <hwy/foreach_target.h>  // includes this file once for each target
+#include <hwy/highway.h>
+//
+#include <hwy/cache_control.h>
+
+#include "strait/kernels/dispatch.h"
+
+// Plain loops, which the compiler turns into the target's vector instructions.
+HWY_BEFORE_NAMESPACE();
+namespace strait::kernels::HWY_NAMESPACE {
 namespace {
 
 constexpr uint32_t kMagnitude = 0x7fffffff;
 constexpr size_t kBlock = 1024;
+constexpr size_t kAhead = 1024;  // elements between a load or a store and the prefetch of those that come
 
 /// `yes` where the condition holds, else `no`, without a branch: zeros and ordinary values alternate after
 /// a ReLU, and a branch would also keep the loop from being vectorised.
@@ -47,6 +59,7 @@ uint32_t narrow(std::span<const float> x, std::span<std::byte> out, Convert conv
   uint32_t largest = 0;
   for (size_t begin = 0; begin < x.size(); begin += kBlock) {
     const size_t count = std::min(kBlock, x.size() - begin);
+    for (size_t i = 0; i < count; i += 16) hwy::Prefetch(x.data() + begin + i + kAhead);
     for (size_t i = 0; i < count; ++i) {
       const auto bits = std::bit_cast<uint32_t>(x[begin + i]);
       largest = std::max(largest, bits & kMagnitude);
@@ -65,6 +78,7 @@ uint32_t widen(std::span<const std::byte> in, std::span<float> out, Convert conv
   for (size_t begin = 0; begin < out.size(); begin += kBlock) {
     const size_t count = std::min(kBlock, out.size() - begin);
     std::memcpy(block.data(), in.data() + begin * sizeof(uint16_t), count * sizeof(uint16_t));
+    for (size_t i = 0; i < count; i += 16) hwy::Prefetch(out.data() + begin + i + kAhead);
     for (size_t i = 0; i < count; ++i) {
       const uint32_t half = block[i];
       largest = std::max(largest, half & 0x7fff);
@@ -92,4 +106,25 @@ bool from_bf16(std::span<const std::byte> in, std::span<float> out) {
   return widen(in, out, [](uint32_t half) { return half << 16; }) < 0x7f80;
 }
 
+}  // namespace strait::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace strait::kernels {
+
+HWY_EXPORT(to_fp16);
+HWY_EXPORT(to_bf16);
+HWY_EXPORT(from_fp16);
+HWY_EXPORT(from_bf16);
+
+uint32_t to_fp16(std::span<const float> x, std::span<std::byte> out) { return STRAIT_KERNEL(to_fp16)(x, out); }
+uint32_t to_bf16(std::span<const float> x, std::span<std::byte> out) { return STRAIT_KERNEL(to_bf16)(x, out); }
+bool from_fp16(std::span<const std::byte> in, std::span<float> out) {
+  return STRAIT_KERNEL(from_fp16)(in, out);
+}
+bool from_bf16(std::span<const std::byte> in, std::span<float> out) {
+  return STRAIT_KERNEL(from_bf16)(in, out);
+}
+
 }  // namespace strait::kernels
+#endif

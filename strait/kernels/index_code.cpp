@@ -5,40 +5,18 @@
 #include <cstring>
 
 #include "strait/base/bits.h"
+#include "strait/kernels/marked.h"
 
-namespace strait::kernels {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "strait/kernels/index_code.cpp"
+#include <hwy/foreach_target.h>  // includes this file once for each target
+#include <hwy/highway.h>
+//
+#include "strait/kernels/dispatch.h"
 
-void write_bitmap(std::span<const uint64_t> mask, std::span<std::byte> out) {
-  std::memcpy(out.data(), mask.data(), out.size());
-}
-
-bool read_bitmap(std::span<const std::byte> in, size_t n, std::span<uint32_t> positions) {
-  if (in.size() != bitmap_size(n)) return false;
-  size_t found = 0;
-  for (size_t begin = 0; begin < in.size(); begin += sizeof(uint64_t)) {
-    uint64_t word = 0;
-    std::memcpy(&word, in.data() + begin, std::min(sizeof(word), in.size() - begin));
-    if (found + static_cast<size_t>(std::popcount(word)) > positions.size()) return false;
-    for (; word != 0; word &= word - 1) {
-      positions[found++] = static_cast<uint32_t>(begin * 8 + static_cast<size_t>(std::countr_zero(word)));
-    }
-  }
-  return found == positions.size() && positions.back() < n;
-}
-
-unsigned rice_parameter(size_t n, size_t k) {
-  double go_on = static_cast<double>(n - k) / static_cast<double>(n);
-  unsigned best = 0;
-  double best_cost = 0;
-  for (unsigned r = 0; r <= kMaxRiceParameter; ++r, go_on *= go_on) {
-    const double cost = 1.0 + r + go_on / (1.0 - go_on);
-    if (r == 0 || cost < best_cost) {
-      best = r;
-      best_cost = cost;
-    }
-  }
-  return best;
-}
+// Plain code, for which targets have instructions that count and move bits.
+HWY_BEFORE_NAMESPACE();
+namespace strait::kernels::HWY_NAMESPACE {
 
 std::optional<size_t> write_rice(std::span<const uint64_t> mask, unsigned r, std::span<std::byte> out) {
   BitWriter bits(out);
@@ -64,31 +42,84 @@ std::optional<size_t> write_rice(std::span<const uint64_t> mask, unsigned r, std
   return bits.size();
 }
 
-bool read_rice(std::span<const std::byte> in, size_t n, unsigned r, std::span<uint32_t> positions) {
+bool read_rice(std::span<const std::byte> in, size_t n, size_t k, unsigned r, std::span<uint64_t> mask) {
   BitReader bits(in);
   const uint64_t low_mask = (uint64_t{1} << r) - 1;
+  std::ranges::fill(mask, uint64_t{0});
+  uint64_t window = 0;  // the stream from bits.position() on, of which `left` bits are there
+  unsigned left = 0;
   uint64_t expected = 0;
-  for (auto& position : positions) {
+  for (; k > 0; --k) {
     uint64_t quotient = 0;
-    uint64_t window = bits.peek();
-    // 57 bits are certain to be there: a window whose low 26 bits hold the one also holds the r low bits.
-    while ((window & ((uint64_t{1} << 26) - 1)) == 0) {
-      if (bits.position() >= bits.size()) return false;  // so the loop ends with the bytes
-      bits.skip(26);
-      quotient += 26;
+    auto zeros = static_cast<unsigned>(std::countr_zero(window));
+    if (zeros + 1 + r > left) {
       window = bits.peek();
+      // 57 bits are certain to be there: a window whose low 26 bits hold the one also holds the r low bits.
+      for (; (window & ((uint64_t{1} << 26) - 1)) == 0; window = bits.peek(), quotient += 26) {
+        if (bits.position() >= bits.size()) return false;  // so the loop ends with the bytes
+        bits.skip(26);
+      }
+      left = bits.available();
+      zeros = static_cast<unsigned>(std::countr_zero(window));
     }
-    const auto zeros = static_cast<unsigned>(std::countr_zero(window));
     quotient += zeros;
     if (quotient > n >> r) return false;
-    const uint64_t gap = quotient << r | (window >> (zeros + 1) & low_mask);
-    bits.skip(zeros + 1 + r);
+    const uint64_t gap = quotient << r | (window >> zeros >> 1 & low_mask);
+    const unsigned size = zeros + 1 + r;  // at most 57
+    bits.skip(size);
+    window >>= size;
+    left -= size;
     if (gap >= n - expected) return false;
     expected += gap;
-    position = static_cast<uint32_t>(expected++);
+    mask[expected / 64] |= uint64_t{1} << expected % 64;
+    ++expected;
   }
   if (bits.position() > bits.size() || (bits.position() + 7) / 8 != in.size()) return false;
   return bits.size() == bits.position() || bits.peek() == 0;
 }
 
+}  // namespace strait::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace strait::kernels {
+
+HWY_EXPORT(write_rice);
+HWY_EXPORT(read_rice);
+
+void write_bitmap(std::span<const uint64_t> mask, std::span<std::byte> out) {
+  std::memcpy(out.data(), mask.data(), out.size());
+}
+
+bool read_bitmap(std::span<const std::byte> in, size_t n, size_t k, std::span<uint64_t> mask) {
+  if (in.size() != bitmap_size(n)) return false;
+  mask.back() = 0;
+  std::memcpy(mask.data(), in.data(), in.size());
+  if (n % 64 != 0 && mask.back() >> n % 64 != 0) return false;
+  return count_marked(mask) == k;
+}
+
+unsigned rice_parameter(size_t n, size_t k) {
+  double go_on = static_cast<double>(n - k) / static_cast<double>(n);
+  unsigned best = 0;
+  double best_cost = 0;
+  for (unsigned r = 0; r <= kMaxRiceParameter; ++r, go_on *= go_on) {
+    const double cost = 1.0 + r + go_on / (1.0 - go_on);
+    if (r == 0 || cost < best_cost) {
+      best = r;
+      best_cost = cost;
+    }
+  }
+  return best;
+}
+
+std::optional<size_t> write_rice(std::span<const uint64_t> mask, unsigned r, std::span<std::byte> out) {
+  return STRAIT_KERNEL(write_rice)(mask, r, out);
+}
+
+bool read_rice(std::span<const std::byte> in, size_t n, size_t k, unsigned r, std::span<uint64_t> mask) {
+  return STRAIT_KERNEL(read_rice)(in, n, k, r, mask);
+}
+
 }  // namespace strait::kernels
+#endif

@@ -7,8 +7,7 @@
 
 namespace strait::kernels {
 
-// Two lossless codes of a set of k positions out of n, 1 <= k <= n < 2^32. On the sender a set is a mask
-// (select.h); the receiver gets the positions in increasing order.
+// Two lossless codes of a set of k positions out of n, 1 <= k <= n < 2^32. A set is a mask (marked.h).
 
 constexpr unsigned kMaxRiceParameter = 30;
 
@@ -18,9 +17,9 @@ constexpr size_t bitmap_size(size_t n) { return (n + 7) / 8; }
 /// Writes bit i % 8 of byte i / 8 for position i. out.size() == bitmap_size(n).
 void write_bitmap(std::span<const uint64_t> mask, std::span<std::byte> out);
 
-/// Returns false when the bitmap does not hold exactly positions.size() bits, all of them below n, or
-/// is not of bitmap_size(n) bytes. Then `positions` is undefined.
-bool read_bitmap(std::span<const std::byte> in, size_t n, std::span<uint32_t> positions);
+/// Returns false when the bitmap does not hold exactly k bits, all of them below n, or is not of
+/// bitmap_size(n) bytes. Then the mask is undefined. mask.size() == mask_words(n).
+bool read_bitmap(std::span<const std::byte> in, size_t n, size_t k, std::span<uint64_t> mask);
 
 /// The Rice parameter for k of n positions: the r that minimises the expected bits of one gap,
 /// 1 + r + s / (1 - s), where s = (1 - k / n)^(2^r) is the chance that the quotient goes on. The smallest
@@ -35,8 +34,8 @@ constexpr size_t rice_bound(size_t n, size_t k, unsigned r) { return (((n - k) >
 /// nothing when `out` is too small; `out` may be overwritten as a whole.
 std::optional<size_t> write_rice(std::span<const uint64_t> mask, unsigned r, std::span<std::byte> out);
 
-/// Returns false when `in` is not the code of positions.size() positions below n, to the last padding
-/// bit. Then `positions` is undefined. Requires r <= kMaxRiceParameter.
-bool read_rice(std::span<const std::byte> in, size_t n, unsigned r, std::span<uint32_t> positions);
+/// Returns false when `in` is not the code of k positions below n, to the last padding bit. Then the mask is
+/// undefined. Requires r <= kMaxRiceParameter and mask.size() == mask_words(n).
+bool read_rice(std::span<const std::byte> in, size_t n, size_t k, unsigned r, std::span<uint64_t> mask);
 
 }  // namespace strait::kernels

@@ -9,8 +9,28 @@
 
 #include "strait/kernels/pack.h"
 
-namespace strait::kernels {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "strait/kernels/quantise.cpp"
+#include <hwy/foreach_target.h>  // includes this file once for each target
+#include <hwy/highway.h>
+//
+#include <hwy/cache_control.h>
+
+#include "strait/kernels/dispatch.h"
+
+// Where the intrinsics are not needed, plain loops, which the compiler turns into the target's vector
+// instructions.
+HWY_BEFORE_NAMESPACE();
+namespace strait::kernels::HWY_NAMESPACE {
 namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Integers = hn::ScalableTag<int32_t>;
+
+constexpr size_t kLanes = HWY_LANES(float);
+constexpr size_t kAhead = 1024;  // elements between a load and the prefetch of what comes
 
 // Elements between the passes "compute codes" and "pack"; a multiple of 8, small enough for registers
 // and first-level cache.
@@ -47,46 +67,36 @@ void with_bits(unsigned bits, Work work) {
   }
 }
 
-/// Packs `count` codes, one a byte; the array is zero from `count` to the next multiple of 8.
+/// Eight codes, one a byte, in each word.
+using Words = std::array<uint64_t, kBlock / 8>;
+
+/// Packs whole words of codes; `out` has b bytes for each of the first `count` codes' words but perhaps the
+/// last.
 template <unsigned b>
-void pack(const uint8_t* codes, size_t count, std::byte* out) {
+void pack(Words& words, size_t count, std::byte* out) {
+  for (auto& word : words) word = pack8<b>(word);
+  const size_t whole = count / 8;
+  const size_t bytes = packed_size(count, b);
   size_t i = 0;
-  for (; i + 8 <= count; i += 8, out += b) {
-    uint64_t word;
-    std::memcpy(&word, codes + i, sizeof(word));
-    word = pack8<b>(word);
-    std::memcpy(out, &word, b);
-  }
-  if (i < count) {
-    uint64_t word;
-    std::memcpy(&word, codes + i, sizeof(word));
-    word = pack8<b>(word);
-    std::memcpy(out, &word, packed_size(count - i, b));
-  }
+  // A store of 8 bytes, where the next ones overwrite what is too much, costs less than one of exactly b.
+  for (; i < whole && i * b + sizeof(uint64_t) <= bytes; ++i)
+    std::memcpy(out + i * b, &words[i], sizeof(uint64_t));
+  for (; i < whole; ++i) std::memcpy(out + i * b, &words[i], b);
+  if (whole * 8 < count) std::memcpy(out + whole * b, &words[whole], bytes - whole * b);
 }
 
 template <unsigned b>
-void unpack(const std::byte* in, size_t count, uint8_t* codes) {
+void unpack(const std::byte* in, size_t count, Words& words) {
+  const size_t whole = count / 8;
+  const size_t bytes = packed_size(count, b);
   size_t i = 0;
-  // A load of 8 bytes, where the codes are that long, costs less than one of exactly b.
-  for (; i + 64 <= count; i += 8, in += b) {
-    uint64_t word;
-    std::memcpy(&word, in, sizeof(word));
-    word = unpack8<b>(word);
-    std::memcpy(codes + i, &word, sizeof(word));
+  for (; i < whole && i * b + sizeof(uint64_t) <= bytes; ++i)
+    std::memcpy(&words[i], in + i * b, sizeof(uint64_t));
+  for (; i * 8 < count; ++i) {
+    words[i] = 0;
+    std::memcpy(&words[i], in + i * b, std::min<size_t>(b, bytes - i * b));
   }
-  for (; i + 8 <= count; i += 8, in += b) {
-    uint64_t word = 0;
-    std::memcpy(&word, in, b);
-    word = unpack8<b>(word);
-    std::memcpy(codes + i, &word, sizeof(word));
-  }
-  if (i < count) {
-    uint64_t word = 0;
-    std::memcpy(&word, in, packed_size(count - i, b));
-    word = unpack8<b>(word);
-    std::memcpy(codes + i, &word, sizeof(word));
-  }
+  for (auto& word : words) word = unpack8<b>(word);
 }
 
 /// x mapped to [0, levels]. A group of equal elements is all zeros, whatever the divisor.
@@ -108,12 +118,14 @@ template <class CodesOf>
 void quantise_blocks(size_t size, unsigned bits, std::span<std::byte> out, CodesOf codes_of) {
   with_bits(bits, [&](auto constant) {
     constexpr unsigned kBits = decltype(constant)::value;
-    alignas(64) std::array<uint8_t, kBlock + 8> codes;
+    alignas(64) std::array<uint8_t, kBlock> codes{};
+    alignas(64) Words words;
     for (size_t begin = 0; begin < size; begin += kBlock) {
       const size_t count = std::min(kBlock, size - begin);
       codes_of(begin, count, codes.data());
-      std::fill_n(codes.data() + count, 8, uint8_t{0});
-      pack<kBits>(codes.data(), count, out.data() + begin / 8 * kBits);
+      std::fill(codes.begin() + static_cast<ptrdiff_t>(count), codes.end(), uint8_t{0});
+      std::memcpy(words.data(), codes.data(), sizeof(words));
+      pack<kBits>(words, count, out.data() + begin / 8 * kBits);
     }
   });
 }
@@ -121,26 +133,64 @@ void quantise_blocks(size_t size, unsigned bits, std::span<std::byte> out, Codes
 }  // namespace
 
 Range range_of(std::span<const float> x) {
-  int32_t least = ordered(x[0]);
-  int32_t greatest = least;
-  for (const float value : x) {
-    const int32_t order = ordered(value);
-    least = std::min(least, order);
-    greatest = std::max(greatest, order);
+  constexpr size_t kStreams = 4;  // places at which the group is read at once, which memory serves faster
+  const size_t each = x.size() / kStreams / kLanes * kLanes;
+  const auto order_at = [&](size_t i) HWY_ATTR {
+    const auto bits = hn::BitCast(Integers(), hn::LoadU(Floats(), x.data() + i));
+    return hn::Xor(bits, hn::And(hn::ShiftRight<31>(bits), hn::Set(Integers(), 0x7fffffff)));
+  };
+  const auto first = hn::Set(Integers(), ordered(x[0]));
+  hn::Vec<Integers> least[kStreams] = {first, first, first, first};
+  hn::Vec<Integers> greatest[kStreams] = {first, first, first, first};
+  for (size_t i = 0; i < each; i += kLanes) {
+    for (size_t stream = 0; stream < kStreams; ++stream) {
+      hwy::Prefetch(x.data() + stream * each + i + kAhead);
+      const auto order = order_at(stream * each + i);
+      least[stream] = hn::Min(least[stream], order);
+      greatest[stream] = hn::Max(greatest[stream], order);
+    }
+  }
+  const auto low = hn::Min(hn::Min(least[0], least[1]), hn::Min(least[2], least[3]));
+  const auto high = hn::Max(hn::Max(greatest[0], greatest[1]), hn::Max(greatest[2], greatest[3]));
+  int32_t lo = hn::GetLane(hn::MinOfLanes(Integers(), low));
+  int32_t hi = hn::GetLane(hn::MaxOfLanes(Integers(), high));
+  for (size_t i = each * kStreams; i < x.size(); ++i) {
+    lo = std::min(lo, ordered(x[i]));
+    hi = std::max(hi, ordered(x[i]));
   }
   // Adding +0 turns -0 into +0 and changes nothing else.
-  return {from_ordered(least) + 0.0F, from_ordered(greatest) + 0.0F};
+  return {from_ordered(lo) + 0.0F, from_ordered(hi) + 0.0F};
 }
 
-bool is_usable(Range range) {
-  return std::isfinite(range.lo) && std::isfinite(range.hi) && std::isfinite(range.hi - range.lo);
-}
-
+// A product with the inverse is quicker than the division but may round to another code, where it comes near
+// the middle between two: there, and where the inverse is no ordinary number, the division decides.
 void quantise(std::span<const float> x, Range range, unsigned bits, std::span<std::byte> out) {
   const Scale scale(range, bits);
-  quantise_blocks(x.size(), bits, out, [&](size_t begin, size_t count, uint8_t* codes) {
-    for (size_t i = 0; i < count; ++i) {
-      // In [2^23, 2^24) floats are integers: the addition rounds half to even.
+  const float inverse = scale.levels / scale.divisor;
+  // The product is within 5 roundings of the quotient, 5 * 255 * 2^-24 < 1e-4.
+  // The next group is on its way to the cache when its range is wanted, where groups are small enough.
+  const size_t ahead = x.size() <= size_t{1} << 17 ? x.size() : kAhead;
+  const float sure = std::isnormal(inverse) && std::isnormal(scale.divisor) ? 0.4999F : 0;
+  const auto lo = hn::Set(Floats(), scale.lo);
+  const auto magic =
+      hn::Set(Floats(), 0x1p23F);  // in [2^23, 2^24) floats are integers: adding rounds half to even
+  quantise_blocks(x.size(), bits, out, [&](size_t begin, size_t count, uint8_t* codes) HWY_ATTR {
+    size_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      hwy::Prefetch(x.data() + begin + i + ahead);
+      const auto above = hn::Sub(hn::LoadU(Floats(), x.data() + begin + i), lo);
+      const auto product = hn::Mul(above, hn::Set(Floats(), inverse));
+      auto rounded = hn::Add(product, magic);
+      const auto off = hn::Abs(hn::Sub(product, hn::Sub(rounded, magic)));
+      if (!hn::AllTrue(Floats(), hn::Lt(off, hn::Set(Floats(), sure)))) {
+        const auto quotient = hn::Div(above, hn::Set(Floats(), scale.divisor));
+        rounded = hn::Add(hn::Mul(quotient, hn::Set(Floats(), scale.levels)), magic);
+      }
+      const hn::RebindToUnsigned<Floats> words;
+      const hn::Rebind<uint8_t, Floats> bytes;
+      hn::StoreU(hn::TruncateTo(bytes, hn::BitCast(words, rounded)), bytes, codes + i);
+    }
+    for (; i < count; ++i) {
       codes[i] = static_cast<uint8_t>(std::bit_cast<uint32_t>(scale(x[begin + i]) + 0x1p23F));
     }
   });
@@ -165,10 +215,13 @@ void dequantise(std::span<const std::byte> in, Range range, unsigned bits, std::
   const auto levels = static_cast<float>((1U << bits) - 1);
   with_bits(bits, [&](auto constant) {
     constexpr unsigned kBits = decltype(constant)::value;
-    alignas(64) std::array<uint8_t, kBlock + 8> codes;
+    alignas(64) Words words{};
+    alignas(64) std::array<uint8_t, kBlock> codes;
     for (size_t begin = 0; begin < out.size(); begin += kBlock) {
       const size_t count = std::min(kBlock, out.size() - begin);
-      unpack<kBits>(in.data() + begin / 8 * kBits, count, codes.data());
+      unpack<kBits>(in.data() + begin / 8 * kBits, count, words);
+      std::memcpy(codes.data(), words.data(), sizeof(words));
+      for (size_t i = 0; i < count; i += 16) hwy::Prefetch(out.data() + begin + i + kAhead);
       for (size_t i = 0; i < count; ++i) {
         out[begin + i] = range.lo + (static_cast<float>(codes[i]) / levels) * extent;
       }
@@ -176,4 +229,35 @@ void dequantise(std::span<const std::byte> in, Range range, unsigned bits, std::
   });
 }
 
+}  // namespace strait::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace strait::kernels {
+
+HWY_EXPORT(range_of);
+HWY_EXPORT(quantise);
+HWY_EXPORT(quantise_stochastic);
+HWY_EXPORT(dequantise);
+
+Range range_of(std::span<const float> x) { return STRAIT_KERNEL(range_of)(x); }
+
+bool is_usable(Range range) {
+  return std::isfinite(range.lo) && std::isfinite(range.hi) && std::isfinite(range.hi - range.lo);
+}
+
+void quantise(std::span<const float> x, Range range, unsigned bits, std::span<std::byte> out) {
+  STRAIT_KERNEL(quantise)(x, range, bits, out);
+}
+
+void quantise_stochastic(std::span<const float> x, Range range, unsigned bits, Dither dither,
+                         std::span<std::byte> out) {
+  STRAIT_KERNEL(quantise_stochastic)(x, range, bits, dither, out);
+}
+
+void dequantise(std::span<const std::byte> in, Range range, unsigned bits, std::span<float> out) {
+  STRAIT_KERNEL(dequantise)(in, range, bits, out);
+}
+
 }  // namespace strait::kernels
+#endif

@@ -1,219 +1,400 @@
 #include "strait/kernels/select.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <functional>
+#include <limits>
 
-namespace strait::kernels {
+#include "strait/kernels/marked.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "strait/kernels/select.cpp"
+#include <hwy/foreach_target.h>  // includes this file once for each target
+#include <hwy/highway.h>
+//
+#include <hwy/cache_control.h>
+
+#include "strait/kernels/dispatch.h"
+#include "strait/kernels/marked-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace strait::kernels::HWY_NAMESPACE {
 namespace {
 
-inline uint32_t magnitude(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffff; }
+constexpr size_t kAhead = 1024;  // elements between a load and the prefetch of what comes
 
-/// Elements of magnitude above `value` are kept, and the first `ties` of those that equal it.
+/// Where elements come from: at(i) gives kLanes of them from i on, at_end(i, count, out) fewer, one(i) one; the
+/// first two may change something and are called once for each element. A group is read at kStreams places at
+/// once, of which memory serves several faster than one.
+struct Plain {
+  static constexpr size_t kStreams = 4;
+
+  const float* x;
+
+  HWY_INLINE hn::Vec<Floats> at(size_t i) const { return hn::LoadU(Floats(), x + i); }
+  void at_end(size_t i, size_t count, float* out) const { std::copy_n(x + i, count, out); }
+  float one(size_t i) const { return x[i]; }
+  HWY_INLINE void prefetch(size_t i) const { hwy::Prefetch(x + i); }
+  Plain again() const { return *this; }
+};
+
+struct Sums {
+  static constexpr size_t kStreams = 1;
+
+  const float* x;
+  float* y;
+
+  HWY_INLINE hn::Vec<Floats> at(size_t i) const {
+    const auto sum = hn::Add(hn::LoadU(Floats(), x + i), hn::LoadU(Floats(), y + i));
+    hn::StoreU(sum, Floats(), y + i);
+    return sum;
+  }
+  void at_end(size_t i, size_t count, float* out) const {
+    for (size_t j = 0; j < count; ++j) out[j] = y[i + j] = x[i + j] + y[i + j];
+  }
+  float one(size_t i) const { return x[i] + y[i]; }
+  HWY_INLINE void prefetch(size_t i) const {
+    hwy::Prefetch(x + i);
+    hwy::Prefetch(y + i);
+  }
+  Plain again() const { return {y}; }
+};
+
+struct Differences {
+  static constexpr size_t kStreams = 2;
+
+  const float* x;
+  const float* y;
+
+  HWY_INLINE hn::Vec<Floats> at(size_t i) const {
+    return hn::Sub(hn::LoadU(Floats(), x + i), hn::LoadU(Floats(), y + i));
+  }
+  void at_end(size_t i, size_t count, float* out) const {
+    for (size_t j = 0; j < count; ++j) out[j] = x[i + j] - y[i + j];
+  }
+  float one(size_t i) const { return x[i] - y[i]; }
+  HWY_INLINE void prefetch(size_t i) const {
+    hwy::Prefetch(x + i);
+    hwy::Prefetch(y + i);
+  }
+  Differences again() const { return *this; }
+};
+
+template <class V>
+HWY_INLINE auto magnitude(V values) {
+  return hn::And(hn::BitCast(Integers(), values), hn::Set(Integers(), 0x7fffffff));
+}
+
+/// The elements that are kept: those of magnitude above `value`, and the first `ties` of those that equal it.
 struct Threshold {
-  uint32_t value = 0;
+  int32_t value = 0;
   size_t ties = 0;
 };
 
-using Counts = std::array<uint32_t, 2048>;
+/// Floats in space for whole words of 64, filled up with zeros.
+struct Candidates {
+  float* data = nullptr;
+  size_t count = 0;
 
-/// The bin in which the k-th largest falls when the first `bins` are emptied from the top; k becomes its
-/// rank there.
-uint32_t find_bin(const Counts& counts, size_t& k, size_t bins) {
-  auto bin = static_cast<uint32_t>(bins) - 1;
-  while (k > counts[bin]) k -= counts[bin--];
-  return bin;
+  size_t words() const { return mask_words(count); }
+  void fill_up() const { std::fill_n(data + count, words() * 64 - count, 0.0F); }
+};
+
+/// How many have a magnitude above `value` >= 0.
+size_t count_above(const Candidates& from, int32_t value) {
+  const auto bound = hn::Set(Integers(), value);
+  auto sum0 = hn::Zero(Integers());
+  auto sum1 = sum0;
+  for (size_t i = 0; i < from.words() * 64; i += 2 * kLanes) {  // a true lane is -1
+    const auto at = [&](size_t j) { return magnitude(hn::LoadU(Floats(), from.data + j)); };
+    sum0 = hn::Sub(sum0, hn::VecFromMask(Integers(), hn::Gt(at(i), bound)));
+    sum1 = hn::Sub(sum1, hn::VecFromMask(Integers(), hn::Gt(at(i + kLanes), bound)));
+  }
+  return static_cast<size_t>(hn::GetLane(hn::SumOfLanes(Integers(), hn::Add(sum0, sum1))));
 }
 
-/// Counts all elements by `bin_of(magnitude)`. Four counters a bin, so that a run of equal elements does not
-/// wait for its own increments.
-template <class BinOf>
-void count(std::span<const float> x, SelectScratch& scratch, BinOf bin_of) {
-  auto& [a, b, c, d] = scratch.counts;
-  for (auto& counts : scratch.counts) counts.fill(0);
-  size_t i = 0;
-  for (; i + 4 <= x.size(); i += 4) {
-    ++a[bin_of(magnitude(x[i]))];
-    ++b[bin_of(magnitude(x[i + 1]))];
-    ++c[bin_of(magnitude(x[i + 2]))];
-    ++d[bin_of(magnitude(x[i + 3]))];
+/// A magnitude, and how many candidates are above it.
+struct Point {
+  int64_t value = 0;
+  size_t above = 0;
+};
+
+constexpr size_t kFew = 16;  // candidates between two points that are sorted rather than counted
+
+/// The threshold that keeps k, which is known to lie between two points that have few candidates between them.
+Threshold find_among_few(const Candidates& from, size_t k, Point low, Point high) {
+  std::array<float, kFew + HWY_LANES(float)> few{};
+  float* end = few.data();
+  const auto below = hn::Set(Integers(), static_cast<int32_t>(low.value));
+  const auto above = hn::Set(Integers(), static_cast<int32_t>(high.value));
+  for (size_t i = 0; i < from.words() * 64; i += kLanes) {
+    const auto values = hn::LoadU(Floats(), from.data + i);
+    const auto inside = hn::AndNot(hn::Gt(magnitude(values), above), hn::Gt(magnitude(values), below));
+    end += compress_store(values, bits_of(hn::RebindMask(Floats(), inside)), end);
   }
-  for (; i < x.size(); ++i) ++a[bin_of(magnitude(x[i]))];
-  for (size_t bin = 0; bin < a.size(); ++bin) a[bin] += b[bin] + c[bin] + d[bin];
+  const auto bits = [](float value) { return std::bit_cast<int32_t>(value) & 0x7fffffff; };
+  const auto larger = [&](float a, float b) { return bits(a) > bits(b); };
+  std::sort(few.data(), end, larger);
+  const float* const place = few.data() + (k - high.above) - 1;
+  const auto before =
+      std::find_if(few.data(), end, [&](float value) { return !larger(value, *place); }) - few.data();
+  return {bits(*place), k - high.above - static_cast<size_t>(before)};
 }
 
-/// Radix selection over the 31 bits of a magnitude: 11, then 10 and 10 within the bin found before.
-Threshold find_threshold(std::span<const float> x, size_t k, SelectScratch& scratch) {
-  Counts& counts = scratch.counts[0];
-  count(x, scratch, [](uint32_t bits) { return bits >> 20; });
-  uint32_t prefix = find_bin(counts, k, counts.size());
-  for (const unsigned shift : {10U, 0U}) {
-    // Elements with another prefix go to 32 bins behind the 1024 that are searched; no branch, because
-    // after a ReLU half of the elements are zeros in random places.
-    count(x, scratch, [prefix, shift](uint32_t bits) {
-      const uint32_t inside = (bits >> shift) & 1023;
-      const uint32_t outside = 1024 | (bits & 31);
-      return bits >> (shift + 10) == prefix ? inside : outside;
-    });
-    prefix = prefix << 10 | find_bin(counts, k, 1024);
+/// The threshold that keeps k of the candidates, where more than k are above `low`. Each step counts those
+/// above a magnitude in between, first `hint`, then where a line through the last two counts comes to the other
+/// side of k, every fourth time the middle.
+Threshold find_threshold(const Candidates& from, size_t k, Point low, int64_t hint) {
+  Point high{std::numeric_limits<int32_t>::max(), 0};
+  Point last = low;
+  int64_t middle = hint;
+  for (int step = 1; high.value - low.value > 1; ++step) {
+    if (low.above - high.above <= kFew) return find_among_few(from, k, low, high);
+    middle = std::clamp(middle, low.value + 1, high.value - 1);
+    const Point now{middle, count_above(from, static_cast<int32_t>(middle))};
+    if (now.above == k) return {static_cast<int32_t>(middle), 0};
+    const auto missed = static_cast<double>(now.above) - static_cast<double>(k);
+    (missed > 0 ? low : high) = now;
+    const double step_size = static_cast<double>(now.value - last.value);
+    const double steepness = (static_cast<double>(last.above) - static_cast<double>(now.above)) / step_size;
+    const double aim = missed + std::copysign(std::max(kFew / 3.0, std::abs(missed) / 8), missed);
+    middle = step % 4 == 0 || !(steepness > 0) ? low.value + (high.value - low.value) / 2
+                                               : now.value + static_cast<int64_t>(aim / steepness);
+    last = now;
   }
-  return {prefix, k};
+  return {static_cast<int32_t>(high.value), k - high.above};
 }
 
-/// 64 flags of 0 or 1 as the bits of a word: the product moves eight bytes' low bits into its top byte.
-inline uint64_t gather_flags(const std::array<uint8_t, 64>& flags) {
-  uint64_t word = 0;
-  for (unsigned i = 0; i < 8; ++i) {
-    uint64_t eight;
-    std::memcpy(&eight, flags.data() + i * 8, sizeof(eight));
-    word |= (eight * 0x0102040810204080 >> 56) << (i * 8);
-  }
-  return word;
+/// Magnitudes >= 1 that somewhat more than k of n elements reach, and that about k do, as far as a sample
+/// tells.
+struct Guess {
+  int32_t bound = 1;
+  int32_t hint = 1;
+};
+
+template <class Source>
+Guess guess(const Source& source, size_t n, size_t k) {
+  constexpr size_t kSample = 1024;
+  constexpr size_t kRun = 8;
+  if (n < 4 * kSample) return {};
+  alignas(64) std::array<float, kSample> sample;
+  const size_t stride = n / (kSample / kRun);
+  for (size_t i = 0; i < kSample; ++i) sample[i] = source.one(i / kRun * stride + i % kRun);
+  const Candidates all{sample.data(), kSample};
+  const Point zero{0, count_above(all, 0)};
+  const auto reached_by = [&](size_t rank) {
+    if (rank >= zero.above) return 1;
+    const auto [value, ties] = find_threshold(all, rank, zero, 0x3f800000);
+    return ties > 0 ? value : value + 1;
+  };
+  // Four standard deviations of the number of sampled elements that are among the k largest.
+  const double share = static_cast<double>(k) / static_cast<double>(n);
+  const double expected = share * kSample;
+  const auto rank = static_cast<size_t>(expected + 4 * std::sqrt(expected * (1 - share)) + 1);
+  return {reached_by(rank), reached_by(static_cast<size_t>(expected) + 1)};
 }
 
-template <class Test>
-uint64_t flag_word(const float* x, size_t count, Test test) {
-  alignas(64) std::array<uint8_t, 64> flags;
-  if (count == 64) {
-    for (size_t i = 0; i < 64; ++i) flags[i] = test(magnitude(x[i])) ? 1 : 0;
-  } else {
-    flags.fill(0);
-    for (size_t i = 0; i < count; ++i) flags[i] = test(magnitude(x[i])) ? 1 : 0;
+/// Takes words of 64 elements: gives the marks of those that reach a bound, and appends these.
+class Collector {
+ public:
+  Collector() = default;
+  Collector(int32_t bound, float* space) : below_(bound - 1), next_(space) {}
+
+  template <class At>
+  HWY_INLINE uint64_t take(At at) {
+    const auto below = hn::Set(Integers(), below_);
+    uint64_t word = 0;
+    for (size_t i = 0; i < 64; i += kLanes) {
+      const auto values = at(i);
+      const uint64_t bits = bits_of(hn::RebindMask(Floats(), hn::Gt(magnitude(values), below)));
+      next_ += compress_store(values, bits, next_);
+      word |= bits << i;
+    }
+    return word;
   }
-  return gather_flags(flags);
+
+  float* end() const { return next_; }
+
+ private:
+  int32_t below_ = 0;
+  float* next_ = nullptr;
+};
+
+constexpr size_t kSlack = 64;  // floats behind each stream's candidates
+
+/// Marks the elements that reach the bound, and gives them.
+template <class Source>
+Candidates collect(const Source& source, size_t n, int32_t bound, float* space, std::span<uint64_t> mask) {
+  constexpr size_t kStreams = Source::kStreams;
+  const size_t each = n / 64 / kStreams;  // words
+  const auto begin_of = [&](size_t stream) { return space + stream * (each * 64 + kSlack); };
+  std::array<Collector, kStreams> streams;
+  for (size_t stream = 0; stream < kStreams; ++stream) streams[stream] = {bound, begin_of(stream)};
+  for (size_t step = 0; step < each; ++step) {
+    for (size_t stream = 0; stream < kStreams; ++stream) {
+      const size_t word = stream * each + step;
+      for (size_t i = 0; i < 64; i += 16) source.prefetch(word * 64 + i + kAhead);
+      mask[word] = streams[stream].take([&](size_t i) HWY_ATTR { return source.at(word * 64 + i); });
+    }
+  }
+  float* end = streams[0].end();
+  for (size_t stream = 1; stream < kStreams; ++stream) {
+    end = std::copy(begin_of(stream), streams[stream].end(), end);
+  }
+  Collector rest(bound, end);
+  for (size_t begin = each * kStreams * 64; begin < n; begin += 64) {
+    alignas(64) std::array<float, 64> last{};
+    source.at_end(begin, std::min<size_t>(64, n - begin), last.data());
+    mask[begin / 64] = rest.take([&](size_t i) HWY_ATTR { return hn::Load(Floats(), last.data() + i); });
+  }
+  const Candidates found{space, static_cast<size_t>(rest.end() - space)};
+  found.fill_up();
+  return found;
 }
 
 /// The lowest `count` set bits of a word.
 uint64_t lowest_bits(uint64_t word, size_t count) {
   uint64_t kept = 0;
-  for (; count > 0; --count) {
-    kept |= word & (0 - word);
-    word &= word - 1;
-  }
+  for (; count > 0 && word != 0; --count, word &= word - 1) kept |= word & (0 - word);
   return kept;
 }
 
-/// A magnitude that somewhat more than k elements reach, as far as a sample tells; 0 where it tells nothing.
-uint32_t guess_bound(std::span<const float> x, size_t k) {
-  constexpr size_t kRun = 8;
-  std::array<uint32_t, 1024> sample;
-  const size_t runs = sample.size() / kRun;
-  if (x.size() < 4 * sample.size()) return 0;
-  const size_t stride = x.size() / runs;
-  for (size_t i = 0; i < sample.size(); ++i) sample[i] = magnitude(x[i / kRun * stride + i % kRun]);
-  // Four standard deviations of the number of sampled elements that are among the k largest.
-  const double share = static_cast<double>(k) / static_cast<double>(x.size());
-  const double expected = share * sample.size();
-  const auto rank = static_cast<size_t>(expected + 4 * std::sqrt(expected * (1 - share)) + 1);
-  if (rank >= sample.size()) return 0;
-  const auto place = sample.begin() + static_cast<ptrdiff_t>(rank);
-  std::nth_element(sample.begin(), place, sample.end(), std::greater());
-  return *place;
-}
-
-/// Marks the elements that reach the bound, and gives them in the order of their index.
-std::span<const float> collect(std::span<const float> x, uint32_t bound, std::vector<float>& space,
-                               std::span<uint64_t> mask) {
-  if (space.size() < x.size()) space.resize(x.size());
-  float* next = space.data();
-  for (size_t word = 0; word < mask.size(); ++word) {
-    const float* part = x.data() + word * 64;
-    const size_t count = std::min<size_t>(64, x.size() - word * 64);
-    mask[word] = flag_word(part, count, [bound](uint32_t m) { return m >= bound; });
-    for (uint64_t bits = mask[word]; bits != 0; bits &= bits - 1) *next++ = part[std::countr_zero(bits)];
-  }
-  return {space.data(), next};
-}
-
-/// The threshold among elements that all reach the bound: one count over the range that they have, then an
-/// exact search in the bin that it leads to.
-Threshold find_threshold_above(uint32_t bound, std::span<const float> x, size_t k, SelectScratch& scratch) {
-  uint32_t most = bound;
-  for (const float value : x) most = std::max(most, magnitude(value));
-  const auto width = static_cast<unsigned>(std::bit_width(most - bound));
-  const unsigned shift = width > 11 ? width - 11 : 0;
-  const auto bin_of = [bound, shift](uint32_t bits) { return (bits - bound) >> shift; };
-  count(x, scratch, bin_of);
-  const uint32_t bin = find_bin(scratch.counts[0], k, scratch.counts[0].size());
-  auto& inside = scratch.inside;
-  inside.clear();
-  for (const float value : x) {
-    if (bin_of(magnitude(value)) == bin) inside.push_back(magnitude(value));
-  }
-  const auto place = inside.begin() + static_cast<ptrdiff_t>(k) - 1;
-  std::nth_element(inside.begin(), place, inside.end(), std::greater());
-  const uint32_t value = *place;
-  const auto above = std::count_if(inside.begin(), place, [value](uint32_t bits) { return bits > value; });
-  return {value, k - static_cast<size_t>(above)};
-}
-
-/// Of the marked elements, which are the candidates in that order, only those within the threshold stay.
-void narrow(std::span<const float> candidates, Threshold threshold, std::span<uint64_t> mask) {
-  const float* next = candidates.data();
-  for (auto& word : mask) {
-    uint64_t kept = 0;
-    for (uint64_t bits = word; bits != 0; bits &= bits - 1) {
-      const uint32_t m = magnitude(*next++);
-      const bool tie = m == threshold.value && threshold.ties > 0;
-      threshold.ties -= tie ? 1 : 0;
-      kept |= m > threshold.value || tie ? bits & (0 - bits) : 0;
-    }
-    word = kept;
-  }
-}
-
-/// Marks the elements within the threshold.
-void mark(std::span<const float> x, Threshold threshold, std::span<uint64_t> mask) {
-  for (size_t word = 0; word < mask.size(); ++word) {
-    const float* part = x.data() + word * 64;
-    const size_t count = std::min<size_t>(64, x.size() - word * 64);
-    const uint32_t bound = threshold.value;
-    uint64_t bits = flag_word(part, count, [bound](uint32_t m) { return m > bound; });
+/// The candidates within the threshold move to the front, in the same order; which they were goes to `kept`.
+void narrow(const Candidates& from, Threshold threshold, uint64_t* kept) {
+  const auto bound = hn::Set(Integers(), threshold.value);
+  float* next = from.data;
+  for (size_t word = 0; word < from.words(); ++word) {
+    const float* part = from.data + word * 64;
+    const auto at = [&](size_t i) HWY_ATTR { return magnitude(hn::LoadU(Floats(), part + i)); };
+    const auto flags = [](auto mask) HWY_ATTR { return hn::RebindMask(Floats(), mask); };
+    uint64_t bits = word_of([&](size_t i) HWY_ATTR { return flags(hn::Gt(at(i), bound)); });
     if (threshold.ties > 0) {
-      const uint64_t equal = flag_word(part, count, [bound](uint32_t m) { return m == bound; });
-      const auto found = static_cast<size_t>(std::popcount(equal));
-      bits |= found <= threshold.ties ? equal : lowest_bits(equal, threshold.ties);
-      threshold.ties -= std::min(found, threshold.ties);
+      const uint64_t equal = word_of([&](size_t i) HWY_ATTR { return flags(hn::Eq(at(i), bound)); });
+      const uint64_t ties = lowest_bits(equal, threshold.ties);
+      threshold.ties -= static_cast<size_t>(std::popcount(ties));
+      bits |= ties;
     }
-    mask[word] = bits;
+    kept[word] = bits;
+    for (size_t i = 0; i < 64; i += kLanes) {
+      next += compress_store(hn::LoadU(Floats(), part + i), bits >> i, next);
+    }
   }
+}
+
+/// Bit j of `bits` at the place of the j-th set bit of the mask.
+HWY_INLINE uint64_t deposit(uint64_t bits, uint64_t mask) {
+#if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX2
+  return _pdep_u64(bits, mask);
+#else
+  uint64_t placed = 0;
+  for (; mask != 0; mask &= mask - 1, bits >>= 1) placed |= mask & (0 - (bits & 1)) & (0 - mask);
+  return placed;
+#endif
+}
+
+/// Of the marked positions, only those stay whose bit of the stream `kept` is set.
+void narrow_mask(const uint64_t* kept, std::span<uint64_t> mask) {
+  size_t done = 0;
+  for (auto& word : mask) {
+    const size_t shift = done % 64;
+    // Shifted by 64 - shift in two steps, since a shift by 64 is not defined.
+    const uint64_t bits = kept[done / 64] >> shift | kept[done / 64 + 1] << 1 << (63 - shift);
+    done += static_cast<size_t>(std::popcount(word));
+    word = deposit(bits, word);
+  }
+}
+
+/// Marks the first `count` of the positions below n that are not marked.
+void mark_first(size_t count, size_t n, std::span<uint64_t> mask) {
+  for (size_t word = 0; count > 0 && word < mask.size(); ++word) {
+    uint64_t open = ~mask[word];
+    if (word == n / 64) open &= (uint64_t{1} << n % 64) - 1;
+    const uint64_t taken = lowest_bits(open, count);
+    count -= static_cast<size_t>(std::popcount(taken));
+    mask[word] |= taken;
+  }
+}
+
+/// Copies the marked elements to `space`, of whole words of 64.
+template <class Source>
+void gather(const Source& source, size_t n, std::span<const uint64_t> mask, float* space) {
+  for (size_t word = 0; word < n / 64; ++word) {
+    for (size_t i = 0; i < 64; i += kLanes) {
+      space += compress_store(source.at(word * 64 + i), mask[word] >> i, space);
+    }
+  }
+  for (size_t i = n - n % 64; i < n; ++i) {
+    if ((mask[i / 64] >> i % 64 & 1) != 0) *space++ = source.one(i);
+  }
+}
+
+/// Exact in any case: the guess only leaves fewer elements to search, and one that leaves too few is dropped
+/// for all that are not zero.
+template <class Source>
+void select(const Source& source, size_t n, SelectScratch& scratch, std::span<uint64_t> mask,
+            std::span<float> kept) {
+  const size_t k = kept.size();
+  const size_t needed = n + (Source::kStreams + 2) * kSlack;
+  if (scratch.candidates.size() < needed) scratch.candidates.resize(needed);
+  float* const space = scratch.candidates.data();
+  auto [bound, hint] = guess(source, n, k);
+  Candidates found = collect(source, n, bound, space, mask);
+  if (found.count < k && bound > 1) found = collect(source.again(), n, bound = 1, space, mask);
+  if (found.count > k) {
+    if (scratch.kept.size() < found.words() + 2) scratch.kept.resize(found.words() + 2);
+    narrow(found, find_threshold(found, k, {bound - 1, found.count}, hint), scratch.kept.data());
+    narrow_mask(scratch.kept.data(), mask);
+  }
+  if (found.count < k) {  // the rest are zeros
+    mark_first(k - found.count, n, mask);
+    gather(source.again(), n, mask, space);
+  }
+  std::copy_n(space, k, kept.data());
 }
 
 }  // namespace
 
-// Exact in any case: the guess only leaves fewer elements to search, and one that leaves too few is dropped.
-void select_largest(std::span<const float> x, size_t k, SelectScratch& scratch, std::span<uint64_t> mask) {
-  if (const uint32_t bound = guess_bound(x, k); bound > 0) {
-    const auto candidates = collect(x, bound, scratch.candidates, mask);
-    if (candidates.size() >= k) {
-      narrow(candidates, find_threshold_above(bound, candidates, k, scratch), mask);
-      return;
-    }
-  }
-  mark(x, find_threshold(x, k, scratch), mask);
+void select_plain(const float* x, size_t n, SelectScratch& scratch, std::span<uint64_t> mask,
+                  std::span<float> kept) {
+  select(Plain{x}, n, scratch, mask, kept);
 }
 
-void gather_marked(std::span<const float> x, std::span<const uint64_t> mask, std::span<float> out) {
-  float* next = out.data();
-  for (size_t word = 0; word < mask.size(); ++word) {
-    const float* part = x.data() + word * 64;
-    if (mask[word] == ~uint64_t{0}) {
-      next = std::copy_n(part, 64, next);
-      continue;
-    }
-    for (uint64_t bits = mask[word]; bits != 0; bits &= bits - 1) *next++ = part[std::countr_zero(bits)];
-  }
+void select_sums(const float* x, float* y, size_t n, SelectScratch& scratch, std::span<uint64_t> mask,
+                 std::span<float> kept) {
+  select(Sums{x, y}, n, scratch, mask, kept);
 }
 
-void scatter_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out) {
-  std::ranges::fill(out, 0.0F);
-  const float* next = values.data();
-  for (size_t word = 0; word < mask.size(); ++word) {
-    float* part = out.data() + word * 64;
-    for (uint64_t bits = mask[word]; bits != 0; bits &= bits - 1) part[std::countr_zero(bits)] = *next++;
-  }
+void select_differences(const float* x, const float* y, size_t n, SelectScratch& scratch,
+                        std::span<uint64_t> mask, std::span<float> kept) {
+  select(Differences{x, y}, n, scratch, mask, kept);
+}
+
+}  // namespace strait::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace strait::kernels {
+
+HWY_EXPORT(select_plain);
+HWY_EXPORT(select_sums);
+HWY_EXPORT(select_differences);
+
+void select_largest(std::span<const float> x, SelectScratch& scratch, std::span<uint64_t> mask,
+                    std::span<float> kept) {
+  STRAIT_KERNEL(select_plain)(x.data(), x.size(), scratch, mask, kept);
+}
+
+void select_largest_of_sums(std::span<const float> x, std::span<float> y, SelectScratch& scratch,
+                            std::span<uint64_t> mask, std::span<float> kept) {
+  STRAIT_KERNEL(select_sums)(x.data(), y.data(), x.size(), scratch, mask, kept);
+}
+
+void select_largest_of_differences(std::span<const float> x, std::span<const float> y, SelectScratch& scratch,
+                                   std::span<uint64_t> mask, std::span<float> kept) {
+  STRAIT_KERNEL(select_differences)(x.data(), y.data(), x.size(), scratch, mask, kept);
 }
 
 }  // namespace strait::kernels
+#endif

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,25 +7,27 @@
 
 namespace strait::kernels {
 
-/// Words of a set of positions out of n: bit i % 64 of word i / 64.
-constexpr size_t mask_words(size_t n) { return (n + 63) / 64; }
-
-/// What selection works in; need not be initialised, and grows to the size of the largest input at most.
+/// What selection works in; it grows to the size of the largest input and stays so.
 struct SelectScratch {
-  std::array<std::array<uint32_t, 2048>, 4> counts;
-  std::vector<float> candidates;  ///< elements that a guess leaves in question
-  std::vector<uint32_t> inside;   ///< magnitudes of those near the threshold
+  std::vector<float> candidates;  ///< elements that may be among the largest, in the order of their index
+  std::vector<uint64_t> kept;     ///< which of them are
 };
 
-/// Marks exactly `k` elements of largest magnitude in `mask`; of equal magnitudes the lower index wins.
-/// Magnitudes are compared as integers: NaN above infinity above every number. Requires 1 <= k <= n,
-/// n = x.size() < 2^32 and mask.size() == mask_words(n); bits from n on are zero.
-void select_largest(std::span<const float> x, size_t k, SelectScratch& scratch, std::span<uint64_t> mask);
+// Marks the k = kept.size() elements of largest magnitude in `mask` (marked.h) and copies them to `kept`, in
+// the order of their index; of equal magnitudes the lower index wins. Magnitudes are compared as integers: NaN
+// above infinity above every number. Requires 1 <= k <= n, n = x.size() < 2^32 and mask.size() ==
+// mask_words(n); bits from n on become zero.
 
-/// Copies the marked elements in the order of their index. `out` has one element a set bit.
-void gather_marked(std::span<const float> x, std::span<const uint64_t> mask, std::span<float> out);
+/// Among the elements of x.
+void select_largest(std::span<const float> x, SelectScratch& scratch, std::span<uint64_t> mask,
+                    std::span<float> kept);
 
-/// The reverse: puts `values` at the marked positions and +0 everywhere else, in the order of their index.
-void scatter_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out);
+/// Among the sums x + y, which replace y.
+void select_largest_of_sums(std::span<const float> x, std::span<float> y, SelectScratch& scratch,
+                            std::span<uint64_t> mask, std::span<float> kept);
+
+/// Among the differences x - y.
+void select_largest_of_differences(std::span<const float> x, std::span<const float> y, SelectScratch& scratch,
+                                   std::span<uint64_t> mask, std::span<float> kept);
 
 }  // namespace strait::kernels

@@ -9,6 +9,11 @@ class EfEncoder : public Encoder {
   explicit EfEncoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+    if (const Selective* selective = fused(*codec_, x, context)) {
+      at::Tensor residual = residual_.own_rows(meta_of(x), context);
+      selective->encode_sum(x.to(at::kCPU).contiguous(), residual, context, out);
+      return;
+    }
     const at::Tensor sum = x.to(at::kCPU).add(residual_.rows(meta_of(x), context));
     const at::Tensor received = encode_and_decode(*codec_, sum, context, out);
     const at::Tensor left = sum.sub(received);

@@ -9,6 +9,11 @@ class Ef21Encoder : public Encoder {
   explicit Ef21Encoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+    if (const Selective* selective = fused(*codec_, x, context)) {
+      at::Tensor estimate = estimate_.own_rows(meta_of(x), context);
+      selective->encode_difference(x.to(at::kCPU).contiguous(), estimate, context, out);
+      return;
+    }
     const at::Tensor estimate = estimate_.rows(meta_of(x), context);
     const at::Tensor received = encode_and_decode(*codec_, x.to(at::kCPU).sub(estimate), context, out);
     const at::Tensor next = estimate.add(received);

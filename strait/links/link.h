@@ -46,7 +46,7 @@ class Encoder {
   virtual ~Encoder() = default;
 
   /// Writes the next message of training and moves the state on. Leaves what `context` asks for there. When
-  /// it throws, the state is unchanged.
+  /// it throws, the encoder is of no further use.
   virtual void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) = 0;
 
   /// Writes a message with the state as it is and leaves it so; for evaluation.

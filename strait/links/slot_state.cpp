@@ -19,17 +19,29 @@ at::Tensor SlotState::rows(const MessageMeta& meta, const MessageContext& contex
   return padded;
 }
 
-void SlotState::set_rows(const at::Tensor& value, const MessageContext& context) {
+at::Tensor SlotState::own_rows(const MessageMeta& meta, const MessageContext& context) {
   const auto first = static_cast<int64_t>(context.first_row);
-  const int64_t end = first + value.size(0);
+  const int64_t end = first + static_cast<int64_t>(meta.rows());
   if (!all_.defined() || all_.size(0) < end) {
-    auto shape = value.sizes().vec();
+    auto shape = meta.shape;
     shape[0] = end;
     at::Tensor grown = at::zeros(shape, at::kFloat);
     if (all_.defined()) grown.narrow(0, 0, all_.size(0)).copy_(all_);
     all_ = grown;
   }
-  all_.narrow(0, first, value.size(0)).copy_(value);
+  STRAIT_CHECK(all_.sizes().slice(1) == at::IntArrayRef(meta.shape).slice(1),
+               "the samples of a link changed their shape");
+  return all_.narrow(0, first, end - first);
+}
+
+void SlotState::set_rows(const at::Tensor& value, const MessageContext& context) {
+  own_rows(meta_of(value), context).copy_(value);
+}
+
+const Selective* fused(const Codec& codec, const at::Tensor& x, const MessageContext& context) {
+  const Selective* selective = codec.selective();
+  return context.trace == nullptr && selective != nullptr && selective->is_partial(meta_of(x)) ? selective
+                                                                                               : nullptr;
 }
 
 at::Tensor encode_and_decode(const Codec& codec, const at::Tensor& x, const MessageContext& context,

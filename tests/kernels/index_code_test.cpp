@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "strait/kernels/select.h"
+#include "strait/kernels/marked.h"
 
 namespace strait::kernels {
 namespace {
@@ -30,6 +30,8 @@ std::vector<uint64_t> mask_of(const Positions& set, size_t n) {
   for (const uint32_t position : set) mask[position / 64] |= uint64_t{1} << (position % 64);
   return mask;
 }
+
+using Mask = std::vector<uint64_t>;
 
 /// The code of the documentation as a text of bits, padded.
 std::string rice_text(const Positions& set, unsigned r) {
@@ -71,9 +73,9 @@ TEST(IndexCode, RiceFollowsItsDefinitionForEveryParameter) {
       ASSERT_TRUE(used) << k << " of " << n << ", r = " << r;
       out.resize(*used);
       ASSERT_EQ(out, bytes_of(rice_text(set, r)));
-      Positions back(k);
-      ASSERT_TRUE(read_rice(out, n, r, back)) << k << " of " << n << ", r = " << r;
-      ASSERT_EQ(back, set);
+      Mask back(mask_words(n));
+      ASSERT_TRUE(read_rice(out, n, k, r, back)) << k << " of " << n << ", r = " << r;
+      ASSERT_EQ(back, mask_of(set, n));
     }
   }
 }
@@ -89,9 +91,9 @@ TEST(IndexCode, ExtremeSetsStayWithinTheBound) {
         std::vector<std::byte> out(rice_bound(n, k, r));
         const auto used = write_rice(mask_of(set, n), r, out);
         ASSERT_TRUE(used);
-        Positions back(k);
-        ASSERT_TRUE(read_rice(std::span(out).first(*used), n, r, back));
-        ASSERT_EQ(back, set);
+        Mask back(mask_words(n));
+        ASSERT_TRUE(read_rice(std::span(out).first(*used), n, k, r, back));
+        ASSERT_EQ(back, mask_of(set, n));
         ASSERT_FALSE(write_rice(mask_of(set, n), r, std::span(out).first(*used - 1)));
       }
     }
@@ -116,21 +118,24 @@ TEST(IndexCode, RiceRejectsEveryOtherLengthAndPadding) {
   const auto set = random_set(1000, 100, 5);
   const unsigned r = rice_parameter(1000, 100);
   const auto good = bytes_of(rice_text(set, r));
-  Positions back(set.size());
+  const size_t k = set.size();
+  Mask back(mask_words(1 << 20));
+  const auto fits = [&](std::span<const std::byte> code, size_t n, unsigned parameter) {
+    return read_rice(code, n, k, parameter, std::span(back).first(mask_words(n)));
+  };
   for (size_t size = 0; size < good.size(); ++size) {
-    EXPECT_FALSE(read_rice(std::span(good).first(size), 1000, r, back)) << size;
+    EXPECT_FALSE(fits(std::span(good).first(size), 1000, r)) << size;
   }
   auto longer = good;
   longer.push_back(std::byte{0});
-  EXPECT_FALSE(read_rice(longer, 1000, r, back));
-  EXPECT_FALSE(read_rice(good, set.back(), r, back));
-  EXPECT_TRUE(read_rice(good, set.back() + 1, r, back));
+  EXPECT_FALSE(fits(longer, 1000, r));
+  EXPECT_FALSE(fits(good, set.back(), r));
+  EXPECT_TRUE(fits(good, set.back() + 1, r));
   const std::vector<std::byte> zeros(100000);
-  EXPECT_FALSE(read_rice(zeros, 1000, r, back));
-  EXPECT_FALSE(read_rice(zeros, 0xffffffff, 30, back));
+  EXPECT_FALSE(fits(zeros, 1000, r));
+  EXPECT_FALSE(fits(zeros, 1 << 20, 30));
   const auto padded = bytes_of("1000000000000000").front() | std::byte{0x80};
-  Positions one(1);
-  EXPECT_FALSE(read_rice({&padded, 1}, 10, 0, one));
+  EXPECT_FALSE(read_rice({&padded, 1}, 10, 1, 0, std::span(back).first(1)));
 }
 
 TEST(IndexCode, RiceNeverReadsOutsideRandomBytes) {
@@ -138,11 +143,12 @@ TEST(IndexCode, RiceNeverReadsOutsideRandomBytes) {
   for (int round = 0; round < 20000; ++round) {
     std::vector<std::byte> bytes(random() % 40);
     for (auto& byte : bytes) byte = static_cast<std::byte>(random() & random());
-    Positions positions(1 + random() % 40);
-    const size_t n = positions.size() + random() % 300;
-    if (!read_rice(bytes, n, random() % 31, positions)) continue;
-    ASSERT_TRUE(std::ranges::is_sorted(positions, std::less_equal()));
-    ASSERT_LT(positions.back(), n);
+    const size_t k = 1 + random() % 40;
+    const size_t n = k + random() % 300;
+    Mask mask(mask_words(n));
+    if (!read_rice(bytes, n, k, random() % 31, mask)) continue;
+    ASSERT_EQ(count_marked(mask), k);
+    ASSERT_TRUE(n % 64 == 0 || mask.back() >> n % 64 == 0);
   }
 }
 
@@ -151,20 +157,17 @@ TEST(IndexCode, BitmapRoundTripsAndIsChecked) {
     const auto set = random_set(n, k, 1);
     std::vector<std::byte> out(bitmap_size(n));
     write_bitmap(mask_of(set, n), out);
-    Positions back(k);
-    ASSERT_TRUE(read_bitmap(out, n, back));
-    ASSERT_EQ(back, set);
-    Positions more(k + 1);
-    EXPECT_FALSE(read_bitmap(out, n, more));
-    if (k > 1) {
-      EXPECT_FALSE(read_bitmap(out, n, std::span(back).first(k - 1)));
-    }
-    EXPECT_FALSE(read_bitmap(std::span(out).first(out.size() - 1), n, back));
+    Mask back(mask_words(n));
+    ASSERT_TRUE(read_bitmap(out, n, k, back));
+    ASSERT_EQ(back, mask_of(set, n));
+    EXPECT_FALSE(read_bitmap(out, n, k + 1, back));
+    EXPECT_FALSE(read_bitmap(out, n, k - 1, back));
+    EXPECT_FALSE(read_bitmap(std::span(out).first(out.size() - 1), n, k, back));
     if (n % 8 != 0) {
       // One position moved into the padding: the count is right, the place is not.
       out[set.front() / 8] &= ~static_cast<std::byte>(1U << (set.front() % 8));
       out.back() |= std::byte{0x80};
-      EXPECT_FALSE(read_bitmap(out, n, back));
+      EXPECT_FALSE(read_bitmap(out, n, k, back));
     }
   }
 }

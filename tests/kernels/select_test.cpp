@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -10,6 +11,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "strait/kernels/marked.h"
 
 namespace strait::kernels {
 namespace {
@@ -31,6 +34,8 @@ std::vector<size_t> sorted_selection(const std::vector<float>& x, size_t k) {
   std::ranges::sort(order);
   return order;
 }
+
+uint32_t bits_of(float value) { return std::bit_cast<uint32_t>(value); }
 
 std::vector<float> make(const std::string& kind, size_t n) {
   std::mt19937 random(static_cast<unsigned>(n));
@@ -63,10 +68,13 @@ TEST(Select, AgreesWithAStableSort) {
       for (const size_t k : {size_t{1}, n / 100 + 1, n / 10 + 1, n / 2 + 1, n - 1, n}) {
         if (k < 1 || k > n) continue;
         std::vector<uint64_t> mask(mask_words(n), ~uint64_t{0});
-        select_largest(x, k, scratch, mask);
+        std::vector<float> kept(k);
+        select_largest(x, scratch, mask, kept);
         const auto expected = sorted_selection(x, k);
         ASSERT_EQ(positions_of(mask), expected) << kind << ", " << k << " of " << n;
-        std::vector<float> kept(k);
+        for (size_t i = 0; i < k; ++i) ASSERT_EQ(bits_of(kept[i]), bits_of(x[expected[i]]));
+        ASSERT_EQ(count_marked(mask), k);
+        kept.assign(k, NAN);
         gather_marked(x, mask, kept);
         for (size_t i = 0; i < k; ++i) ASSERT_EQ(kept[i], x[expected[i]]);
         std::vector<float> spread(n, NAN);
@@ -79,6 +87,37 @@ TEST(Select, AgreesWithAStableSort) {
   }
 }
 
+TEST(Select, SumsAndDifferencesAreThoseOfTheWholeTensors) {
+  SelectScratch scratch;
+  for (const char* kind : {"normal", "relu", "ties", "zero", "uneven"}) {
+    for (const size_t n : {1U, 63U, 65U, 1000U, 8195U}) {
+      const auto x = make(kind, n);
+      auto y = make("normal", n + 1);
+      y.resize(n);
+      std::vector<float> sums(n);
+      std::vector<float> differences(n);
+      for (size_t i = 0; i < n; ++i) sums[i] = x[i] + y[i];
+      for (size_t i = 0; i < n; ++i) differences[i] = x[i] - y[i];
+      for (const size_t k : {size_t{1}, n / 10 + 1, n / 2 + 1, n}) {
+        if (k > n) continue;
+        const auto choose = [&](const std::vector<float>& from) {
+          std::pair result(std::vector<uint64_t>(mask_words(n)), std::vector<float>(k));
+          select_largest(from, scratch, result.first, result.second);
+          return result;
+        };
+        std::vector<uint64_t> mask(mask_words(n));
+        std::vector<float> kept(k);
+        select_largest_of_differences(x, y, scratch, mask, kept);
+        ASSERT_EQ(std::pair(mask, kept), choose(differences)) << kind << ", " << k << " of " << n;
+        auto written = y;
+        select_largest_of_sums(x, written, scratch, mask, kept);
+        ASSERT_EQ(std::pair(mask, kept), choose(sums)) << kind << ", " << k << " of " << n;
+        ASSERT_EQ(written, sums);
+      }
+    }
+  }
+}
+
 TEST(Select, ANonFiniteElementIsAmongTheLargest) {
   SelectScratch scratch;
   for (const float bad : {INFINITY, -INFINITY, std::nanf(""), -std::nanf("")}) {
@@ -86,7 +125,9 @@ TEST(Select, ANonFiniteElementIsAmongTheLargest) {
       auto x = make("huge", 100);
       x[position] = bad;
       std::vector<uint64_t> mask(mask_words(x.size()));
-      select_largest(x, 1, scratch, mask);
+      std::vector<float> kept(1);
+      select_largest(x, scratch, mask, kept);
+      EXPECT_EQ(bits_of(kept[0]), bits_of(bad));
       EXPECT_EQ(positions_of(mask), std::vector<size_t>{position});
     }
   }

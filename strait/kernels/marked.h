@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace strait::kernels {
+
+// A set of positions out of n as a mask: bit i % 64 of word i / 64, bits from n on zero.
+
+/// Words of a mask of n positions.
+constexpr size_t mask_words(size_t n) { return (n + 63) / 64; }
+
+size_t count_marked(std::span<const uint64_t> mask);
+
+// `values` has one element a marked position, in the order of the positions.
+
+/// Copies the marked elements of x.
+void gather_marked(std::span<const float> x, std::span<const uint64_t> mask, std::span<float> values);
+
+/// Puts the values at the marked positions and +0 everywhere else.
+void scatter_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out);
+
+/// Puts the values at the marked positions and leaves the others.
+void put_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out);
+
+/// Adds the values at the marked positions.
+void add_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out);
+
+/// Puts +0 at the marked positions.
+void clear_marked(std::span<const uint64_t> mask, std::span<float> out);
+
+}  // namespace strait::kernels

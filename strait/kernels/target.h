@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace strait::kernels {
+
+// Kernels are compiled for several instruction sets (Highway's targets: AVX3 is AVX-512), all of which give the
+// same bits. The best one that the processor has is taken, or the one that the variable STRAIT_KERNELS names.
+
+/// What this processor can run of what was compiled, the best first.
+std::vector<std::string> kernel_targets();
+
+/// The one in use. Throws InputError when STRAIT_KERNELS names none of kernel_targets().
+std::string kernel_target();
+
+}  // namespace strait::kernels
