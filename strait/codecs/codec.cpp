@@ -27,8 +27,12 @@ void Codec::encode(const at::Tensor& x, const MessageContext& context, ByteWrite
 at::Tensor Codec::decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
   at::Tensor out =
       meta.elements() == 0 ? at::empty(meta.shape, at::kFloat) : do_decode_tensor(in, meta, context);
-  if (in.left() != 0) throw WireError("{} bytes follow the payload of codec {}", in.left(), spec_);
+  expect_end(in);
   return out;
+}
+
+void Codec::expect_end(const ByteReader& in) const {
+  if (in.left() != 0) throw WireError("{} bytes follow the payload of codec {}", in.left(), spec_);
 }
 
 at::Tensor Codec::do_decode_tensor(ByteReader& in, const MessageMeta& meta,

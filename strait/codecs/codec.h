@@ -76,6 +76,9 @@ class Codec {
   virtual at::Tensor do_decode_tensor(ByteReader& in, const MessageMeta& meta,
                                       const MessageContext& context) const;
 
+  /// Throws WireError when the payload goes on.
+  void expect_end(const ByteReader& in) const;
+
  private:
   friend std::shared_ptr<const Codec> make_codec(std::string_view spec);
   uint16_t id_ = 0;

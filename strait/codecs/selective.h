@@ -43,7 +43,10 @@ class Selective {
   virtual void encode_difference(const at::Tensor& x, at::Tensor& estimate, const MessageContext& context,
                                  ByteWriter& out) const = 0;
 
-  /// Whether the two are there for messages of this shape, of which something is kept and something not.
+  /// Codec::decode(), by which the estimate moves.
+  virtual void decode_difference(ByteReader& in, at::Tensor& estimate, const MessageContext& context) const = 0;
+
+  /// Whether these are there for messages of this shape, of which something is kept and something not.
   bool is_partial(const MessageMeta& meta) const {
     const SparseShape shape = shape_of(meta);
     return meta.elements() > 0 && shape.k > 0 && shape.k < shape.n;

@@ -138,13 +138,8 @@ std::vector<CodedSet> SparseFormat::read_sets(ByteReader& in, const SparseShape&
   return sets;
 }
 
-IndexSet SparseFormat::read(ByteReader& in, const SparseShape& shape, std::span<float> out) const {
-  IndexSet kept{shape, {}};
-  if (shape.k == shape.n) {
-    read_values(in, kept, out);
-    return kept;
-  }
-  kept.masks.resize(shape.groups * shape.mask_words());
+IndexSet SparseFormat::read(ByteReader& in, const SparseShape& shape, const Receive& receive) const {
+  IndexSet kept{shape, std::vector<uint64_t>(shape.groups * shape.mask_words())};
   const auto sets = read_sets(in, shape);
   const size_t list = values_->size(shape.k);
   const auto lists = in.take(shape.groups * list);
@@ -156,7 +151,7 @@ IndexSet SparseFormat::read(ByteReader& in, const SparseShape& shape, std::span<
     if (!valid) throw WireError("group {} has no valid set of {} of {} positions", group, shape.k, shape.n);
     const auto values = own_values(shape.k);
     values_->read(lists.subspan(group * list, list), values);
-    kernels::scatter_marked(values, mask, out.subspan(group * shape.n, shape.n));
+    receive(group, mask, values);
   });
   return kept;
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -70,10 +71,15 @@ class SparseFormat {
   /// cannot be sent.
   IndexSet write(const SparseShape& shape, const SparseSource& source, ByteWriter& out) const;
 
-  /// Fills all groups * n elements; those not sent become +0. Gives the positions. Throws WireError.
-  IndexSet read(ByteReader& in, const SparseShape& shape, std::span<float> out) const;
+  /// Takes the k values of a group, in the order of their index.
+  using Receive =
+      std::function<void(size_t group, std::span<const uint64_t> mask, std::span<const float> values)>;
 
-  /// The same without the index sets, for a receiver that knows the positions.
+  /// Hands each group to `receive`, several at once, k < n; gives the positions. Throws WireError, when it may
+  /// have handed over some.
+  IndexSet read(ByteReader& in, const SparseShape& shape, const Receive& receive) const;
+
+  // The values alone, for a receiver that knows the positions, or where k == n. Those not sent become +0.
   size_t values_size(const SparseShape& shape) const { return shape.groups * values_->size(shape.k); }
   void write_values(std::span<const float> x, const IndexSet& kept, ByteWriter& out) const;
   void read_values(ByteReader& in, const IndexSet& kept, std::span<float> out) const;

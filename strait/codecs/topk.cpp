@@ -122,6 +122,15 @@ class TopK : public Codec, public Selective {
     const SparseShape shape = shape_of(meta_of(x));
     keep(format_->write(shape, LargestDifferences(x, estimate, shape.n), out), context);
   }
+  void decode_difference(ByteReader& in, at::Tensor& estimate, const MessageContext& context) const override {
+    const SparseShape shape = shape_of(meta_of(estimate));
+    const std::span all(estimate.data_ptr<float>(), static_cast<size_t>(estimate.numel()));
+    const auto receive = [&](size_t group, auto mask, auto values) {
+      kernels::add_marked(values, mask, all.subspan(group * shape.n, shape.n));
+    };
+    keep(format_->read(in, shape, receive), context);
+    expect_end(in);
+  }
   SparseShape shape_of(const MessageMeta& meta) const override {
     const size_t groups = selection_.per_sample ? meta.rows() : 1;
     const size_t n = selection_.per_sample ? meta.row_size() : meta.elements();
@@ -157,7 +166,15 @@ class TopK : public Codec, public Selective {
       std::ranges::fill(out, 0.0F);
       return;
     }
-    keep(format_->read(in, shape, out), context);
+    if (shape.k == shape.n) {
+      IndexSet all{shape, {}};
+      format_->read_values(in, all, out);
+      return keep(std::move(all), context);
+    }
+    const auto receive = [&](size_t group, auto mask, auto values) {
+      kernels::scatter_marked(values, mask, out.subspan(group * shape.n, shape.n));
+    };
+    keep(format_->read(in, shape, receive), context);
   }
 
  private:

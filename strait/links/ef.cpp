@@ -9,7 +9,7 @@ class EfEncoder : public Encoder {
   explicit EfEncoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    if (const Selective* selective = fused(*codec_, x, context)) {
+    if (const Selective* selective = fused(*codec_, meta_of(x), context)) {
       at::Tensor residual = residual_.own_rows(meta_of(x), context);
       selective->encode_sum(x.to(at::kCPU).contiguous(), residual, context, out);
       return;

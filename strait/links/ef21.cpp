@@ -9,7 +9,7 @@ class Ef21Encoder : public Encoder {
   explicit Ef21Encoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    if (const Selective* selective = fused(*codec_, x, context)) {
+    if (const Selective* selective = fused(*codec_, meta_of(x), context)) {
       at::Tensor estimate = estimate_.own_rows(meta_of(x), context);
       selective->encode_difference(x.to(at::kCPU).contiguous(), estimate, context, out);
       return;
@@ -36,6 +36,11 @@ class Ef21Decoder : public Decoder {
   explicit Ef21Decoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
   at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
+    if (const Selective* selective = fused(*codec_, meta, context)) {
+      at::Tensor estimate = estimate_.own_rows(meta, context);
+      selective->decode_difference(in, estimate, context);
+      return estimate.clone();
+    }
     at::Tensor next = decode_frozen(in, meta, context);
     estimate_.set_rows(next, context);
     return next;

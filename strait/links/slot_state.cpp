@@ -38,10 +38,9 @@ void SlotState::set_rows(const at::Tensor& value, const MessageContext& context)
   own_rows(meta_of(value), context).copy_(value);
 }
 
-const Selective* fused(const Codec& codec, const at::Tensor& x, const MessageContext& context) {
+const Selective* fused(const Codec& codec, const MessageMeta& meta, const MessageContext& context) {
   const Selective* selective = codec.selective();
-  return context.trace == nullptr && selective != nullptr && selective->is_partial(meta_of(x)) ? selective
-                                                                                               : nullptr;
+  return context.trace == nullptr && selective != nullptr && selective->is_partial(meta) ? selective : nullptr;
 }
 
 at::Tensor encode_and_decode(const Codec& codec, const at::Tensor& x, const MessageContext& context,

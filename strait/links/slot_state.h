@@ -29,7 +29,7 @@ class SlotState {
 
 /// The codec as one that does the arithmetic around it itself, where it can for this message and nobody wants
 /// to see more of it than its bytes; else null.
-const Selective* fused(const Codec& codec, const at::Tensor& x, const MessageContext& context);
+const Selective* fused(const Codec& codec, const MessageMeta& meta, const MessageContext& context);
 
 /// encode() followed by decode() of the bytes just written: what the receiver will see.
 at::Tensor encode_and_decode(const Codec& codec, const at::Tensor& x, const MessageContext& context,
