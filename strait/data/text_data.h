@@ -9,8 +9,8 @@ namespace strait {
 
 inline constexpr std::string_view kWikitextFolder = "wikitext-2-raw";
 
-/// Where the tokenizer's files lie: `options.tokenizer`, or gpt2/ under `options.root`. Throws InputError where neither
-/// is there.
+/// Where the tokenizer's files lie: `options.tokenizer`, or gpt2/ under `options.root`. Throws InputError where
+/// neither is there.
 std::filesystem::path tokenizer_folder(const DataOptions& options);
 
 /// The kinds "wikitext2" and "text": blocks of `options.block` tokens (text_source.h).

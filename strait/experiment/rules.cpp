@@ -87,7 +87,8 @@ Rule<std::vector<double>> two_below_one() {
 }
 
 Rule<std::vector<double>> range_of_share() {
-  return two_reals("two rising numbers from 0 to 1", [](double a, double b) { return a >= 0 && a < b && b <= 1; });
+  return two_reals("two rising numbers from 0 to 1",
+                   [](double a, double b) { return a >= 0 && a < b && b <= 1; });
 }
 
 Rule<std::string> path_text() {

@@ -42,11 +42,11 @@ struct TrainOptions {
   int epochs = 100;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
-  int accumulate = 1;           ///< batches a step of the optimizer
-  double clip_norm = 0;         ///< largest 2-norm of the whole network's gradient; 0 = any
+  int accumulate = 1;              ///< batches a step of the optimizer
+  double clip_norm = 0;            ///< largest 2-norm of the whole network's gradient; 0 = any
   std::string precision = "fp32";  ///< fp32 | bf16: of matrix products, where the device has it
-  std::string device = "auto";  ///< auto | cpu | cuda
-  int threads = 0;              ///< 0 = all cores, shared between local stages
+  std::string device = "auto";     ///< auto | cpu | cuda
+  int threads = 0;                 ///< 0 = all cores, shared between local stages
 
   bool operator==(const TrainOptions&) const = default;
 };

@@ -108,7 +108,7 @@ TEST(Tokenizer, LongPiecesComeBack) {
   EXPECT_TRUE(comes_back(sample(), word));
   EXPECT_TRUE(comes_back(sample(), std::string(1'000'000, ' ') + "x"));
   std::string mixed;
-  for (int i = 0; i < 100'000; ++i) mixed += static_cast<char>('a' + i * i % 26);
+  for (int64_t i = 0; i < 100'000; ++i) mixed += static_cast<char>('a' + i * i % 26);
   EXPECT_TRUE(comes_back(sample(), mixed));
 }
 
