@@ -64,20 +64,6 @@ class Stream {
   uint64_t decoded_ = 0;
 };
 
-/// Tensors to write to that have been written before and take turns.
-class Outputs {
- public:
-  Outputs(const MessageMeta& meta, size_t count) {
-    for (size_t i = 0; i < count; ++i) tensors_.push_back(at::zeros(meta.shape, at::kFloat));
-  }
-
-  at::Tensor& next() { return tensors_[turn_++ % tensors_.size()]; }
-
- private:
-  std::vector<at::Tensor> tensors_;
-  size_t turn_ = 0;
-};
-
 /// memcpy by as many threads as a codec may use.
 void copy(const at::Tensor& from, at::Tensor& to) {
   constexpr int64_t kGrain = 1 << 20;
@@ -98,24 +84,23 @@ struct LinkTimes {
 };
 
 LinkTimes time_link(const Link& link, BenchInput& input, const Repetitions& repetitions) {
-  constexpr int64_t kMostKept = 1024;  // of very small tensors, whose outputs so stay nearer than their inputs
-  Outputs outputs(input.meta(), static_cast<size_t>(std::min(input.copies(), kMostKept)));
+  constexpr int64_t kMostWaiting = 1024;  // very small messages may stay nearer than their inputs
   // A round takes three copies of the input, so a message is as old as they are after a third as many rounds.
-  const auto waiting = static_cast<size_t>(std::min((input.copies() + 2) / 3, kMostKept));
+  const auto waiting = static_cast<size_t>(std::min((input.copies() + 2) / 3, kMostWaiting));
   Stream stream(link, input.meta(), waiting);
   for (size_t i = 0; i < waiting; ++i) stream.encode(input.next());
+  at::Tensor copied = at::zeros(input.meta().shape, at::kFloat);
+  at::Tensor received = at::zeros(input.meta().shape, at::kFloat);
   LinkTimes times(repetitions.warm_up);
   const auto time_copy = [&](Times& copies) {
     const at::Tensor from = input.next();
-    at::Tensor& to = outputs.next();
-    copies.add(timed([&] { copy(from, to); }));
+    copies.add(timed([&] { copy(from, copied); }));
   };
   repeat(repetitions, [&] {
     time_copy(times.encode_copy);
     const at::Tensor x = input.next();
     times.encode.add(timed([&] { stream.encode(x); }));
     time_copy(times.decode_copy);
-    at::Tensor& received = outputs.next();
     received.reset();  // its memory is what the allocator gives next
     times.decode.add(timed([&] { received = stream.decode(); }));
   });

@@ -16,9 +16,8 @@
 namespace strait {
 
 /// How many bytes of other input are read before a copy of an input has its turn again, so that it is out of
-/// the cache by then: 75 MB, or the size of the last-level cache where that is larger. As many bytes of output
-/// are written meanwhile. What the system says of the cache counts, though a virtual machine may share it with
-/// others.
+/// the cache by then: 75 MB, or the size of the last-level cache where that is larger. What the system says of
+/// the cache counts, though a virtual machine may share it with others.
 size_t cold_distance();
 
 /// Float32 tensors of one shape that take turns, so that each comes from memory and not from the cache.
@@ -78,11 +77,12 @@ struct CodecRates {
   MessageBits bits;
 };
 
-/// Verifies and times a codec with its feedback. Encoding and decoding take turns with memcpy, each call on
-/// memory that was used last cold_distance() ago: another copy of the input, a message that waited, an output
-/// that was written before. Payloads carry no frame, and decode() makes a tensor, which is new memory where the
-/// allocator does not keep what is freed. Throws InputError for a wrong codec or feedback name, NumericError
-/// for input that the codec cannot send and Error where the codec is wrong.
+/// Verifies and times a codec with its feedback. Encoding and decoding take turns with memcpy. Every call reads
+/// another copy of the input, or a message that has waited as long; what is written, memcpy's target as well as
+/// the decoded tensor, goes where the last one went, with five times the tensor's bytes read and written in
+/// between. Decoding makes its tensor: the caller sees to an allocator that keeps what is freed. Payloads carry
+/// no frame. Throws InputError for a wrong codec or feedback name, NumericError for input that the codec cannot
+/// send and Error where the codec is wrong.
 CodecRates bench_codec(const LinkOptions& options, BenchInput& input, const Repetitions& repetitions);
 
 }  // namespace strait
