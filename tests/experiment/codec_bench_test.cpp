@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "strait/base/error.h"
+#include "strait/experiment/plain_link.h"
 
 namespace strait {
 namespace {
@@ -191,10 +192,11 @@ TEST(BenchCodec, MeasuresEveryLink) {
     const CodecRates rates = bench_codec(link, input, kOnce);
     for (const double value :
          {rates.memcpy_gb_s, rates.encode_gb_s, rates.decode_gb_s, rates.encode_memcpy_ratio,
-          rates.decode_memcpy_ratio, rates.reference_gb_s.value(), rates.bits.all}) {
+          rates.decode_memcpy_ratio, rates.reference_gb_s.value_or(1), rates.bits.all}) {
       EXPECT_GT(value, 0);
       EXPECT_TRUE(std::isfinite(value));
     }
+    EXPECT_EQ(rates.reference_gb_s.has_value(), plain_operators(make_codec(link.codec)).has_value());
     EXPECT_EQ(rates.bits.index.has_value(), make_codec(link.codec)->selective() != nullptr);
   }
 }
