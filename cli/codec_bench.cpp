@@ -9,6 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "cli/message_check.h"
 #include "cli/output.h"
@@ -147,9 +148,9 @@ class Table {
 };
 
 double median_memcpy(const std::vector<Row>& rows) {
-  Times rates(0);
-  for (const auto& row : rows) rates.add(row.rates.memcpy_gb_s);
-  return rates.median();
+  std::vector<double> rates;
+  for (const auto& row : rows) rates.push_back(row.rates.memcpy_gb_s);
+  return median(std::move(rates));
 }
 
 CodecRates measure(const LinkOptions& link, BenchInput& input, const std::string& file) {

@@ -78,15 +78,21 @@ Operator plain_topk(std::shared_ptr<const Codec> codec, Operator values) {
   };
 }
 
-/// The plain operator of a codec, or of a format of values, that does not select; empty where there is none.
+/// The plain operator of a codec that does not select; empty where there is none.
 Operator plain_operator(const CodecSpec& spec) {
   if (spec.name() == "fp16") return through(at::kHalf);
   if (spec.name() == "bf16") return through(at::kBFloat16);
   if (spec.name() == "quant") return plain_quant(spec);
-  if (spec.name() == "none" || spec.name() == "fp32") {
+  if (spec.name() == "none") {
     return [](const at::Tensor& x, const MessageContext& /*context*/) { return x.clone(); };
   }
   return {};
+}
+
+/// What becomes of the kept values [G, k] under topk's option `values`; quant takes each row as a group.
+Operator plain_values(const std::string& format) {
+  if (format == "fp32") return [](const at::Tensor& x, const MessageContext& /*context*/) { return x; };
+  return plain_operator(CodecSpec::parse(format.starts_with("quant") ? format + ",scope=sample" : format));
 }
 
 Operator ef(Operator whole) {
@@ -139,7 +145,7 @@ LinkOperators exact_operators(const std::shared_ptr<const Codec>& codec) {
 std::optional<LinkOperators> plain_operators(const std::shared_ptr<const Codec>& codec) {
   CodecSpec spec = CodecSpec::parse(codec->spec());
   if (spec.name() == "topk") {
-    const Operator values = plain_operator(CodecSpec::parse(spec.option("values", "fp32")));
+    const Operator values = plain_values(spec.option("values", "fp32"));
     return operators_of(codec,
                         [&](std::shared_ptr<const Codec> part) { return plain_topk(std::move(part), values); });
   }

@@ -35,6 +35,13 @@ double timed(const Work& work) {
   return watch.seconds();
 }
 
+/// Of one value at least; of an even number the greater of the two in the middle.
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 /// Times of the same work under repeat(). Those of the warm-up do not count.
 class Times {
  public:
@@ -42,13 +49,8 @@ class Times {
 
   void add(double seconds) { all_.push_back(seconds); }
 
-  /// There has to be a time that counts. Of an even number the greater of the two in the middle.
-  double median() const {
-    auto counted = std::vector(all_.begin() + warm_up_, all_.end());
-    const auto middle = counted.begin() + static_cast<ptrdiff_t>(counted.size() / 2);
-    std::nth_element(counted.begin(), middle, counted.end());
-    return *middle;
-  }
+  /// There has to be a time that counts.
+  double median() const { return strait::median({all_.begin() + warm_up_, all_.end()}); }
 
  private:
   int warm_up_;
