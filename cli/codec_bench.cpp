@@ -84,7 +84,7 @@ void prepare_runtime(int threads) {
 /// Writes as much memory as a few tensors take and frees it, for it to be what the codecs get. glibc finds a
 /// block that was freed for the next tensor of its size only after some calls.
 void write_ahead(size_t tensor_bytes) {
-  constexpr size_t kTensors = 24;
+  constexpr size_t kTensors = 32;
   constexpr size_t kMost = size_t{1} << 30;
   at::ones({static_cast<int64_t>(std::min(kTensors * tensor_bytes, kMost))}, at::kByte);
 }
@@ -149,6 +149,7 @@ class Table {
 
 double median_memcpy(const std::vector<Row>& rows) {
   std::vector<double> rates;
+  rates.reserve(rows.size());
   for (const auto& row : rows) rates.push_back(row.rates.memcpy_gb_s);
   return median(std::move(rates));
 }
