@@ -28,6 +28,7 @@ test: build
 	ctest --test-dir build --output-on-failure --no-label-summary -j2
 
 bench: build
+	build/strait codec bench
 	@for program in build/bench_*; do \
 	  if [ -x "$$program" ] && [ -f "$$program" ]; then "$$program" || exit 1; fi; \
 	done

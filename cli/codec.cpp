@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/codec_apply.h"
+#include "cli/codec_bench.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "strait/base/text.h"
@@ -65,13 +66,44 @@ void add_apply(CLI::App& codec, Action& action) {
   apply->callback([&action, options] { action = [options] { return run_codec_apply(*options); }; });
 }
 
+void add_bench(CLI::App& codec, Action& action) {
+  auto* bench = codec.add_subcommand(
+      "bench",
+      "Verify codecs and time them against memcpy and LibTorch, in 10^9 bytes of float32 tensor a second");
+  auto options = std::make_shared<CodecBenchOptions>();
+  bench->add_option("--codec", options->codecs, "Codec spec (may be repeated; default: four of every kind)")
+      ->type_name("SPEC")
+      ->allow_extra_args(false);
+  bench->add_option("--feedback", options->feedback, "Feedback scheme: " + list_of(link_names()))
+      ->type_name("NAME")
+      ->capture_default_str();
+  auto* shape = bench
+                    ->add_option("--shape", options->shapes,
+                                 "Batch first, of normal numbers and of the same after ReLU (may be repeated; "
+                                 "default: 100x64x32x32 and 8x1024x768)")
+                    ->type_name("AxBxC")
+                    ->allow_extra_args(false);
+  bench->add_option("--in", options->in, "Time the float32 tensors of a file")
+      ->type_name("FILE.safetensors")
+      ->excludes(shape);
+  bench->add_option("--threads", options->threads, "Threads of codecs, memcpy and LibTorch; 0: one a core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  bench->add_flag("--json", options->json, "Print one JSON object");
+  bench->footer(
+      "bits, index and bound are bits of payload for every element of the tensor: all of it, its index\n"
+      "sets, and log2 C(n, k), below which no code of the index sets can come on average.");
+  bench->callback([&action, options] { action = [options] { return run_codec_bench(*options); }; });
+}
+
 }  // namespace
 
 void add_codec(CLI::App& app, Action& action) {
-  auto* codec = app.add_subcommand("codec", "List and try the compression operators");
+  auto* codec = app.add_subcommand("codec", "List, try and time the compression operators");
   codec->require_subcommand(1);
   add_list(*codec, action);
   add_apply(*codec, action);
+  add_bench(*codec, action);
 }
 
 }  // namespace strait::cli

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/message_check.h"
 #include "cli/output.h"
 #include "strait/base/error.h"
 #include "strait/boundary/channel.h"
@@ -101,25 +102,6 @@ Cost cost_of(const std::string& name, const at::Tensor& sent, const Delivery& de
   return cost;
 }
 
-std::string type_name(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return "float32";
-    case at::kDouble:
-      return "float64";
-    case at::kHalf:
-      return "float16";
-    case at::kBFloat16:
-      return "bfloat16";
-    case at::kLong:
-      return "int64";
-    case at::kInt:
-      return "int32";
-    default:
-      return at::toString(tensor.scalar_type());
-  }
-}
-
 /// The message's position that a tensor is named for: `N` or, with the prefix, `ids.N`.
 size_t position_of(const std::string& name, const std::string& prefix, size_t messages,
                    const std::string& path) {
@@ -128,15 +110,6 @@ size_t position_of(const std::string& name, const std::string& prefix, size_t me
   }
   throw InputError("{}: tensor \"{}\": expected {} messages named \"0\" to \"{}\"", path, name, messages,
                    messages - 1);
-}
-
-void check_message(const std::string& name, const at::Tensor& x, const std::string& path) {
-  if (x.scalar_type() != at::kFloat) {
-    throw InputError("{}: tensor \"{}\": expected float32, found {}", path, name, type_name(x));
-  }
-  if (x.dim() == 0) {
-    throw InputError("{}: tensor \"{}\": expected at least one dimension, found a scalar", path, name);
-  }
 }
 
 std::vector<int64_t> ids_of(const std::string& name, const at::Tensor& ids, const at::Tensor& x,

@@ -6,10 +6,10 @@
 #include <numeric>
 #include <utility>
 
-#include "strait/base/clock.h"
 #include "strait/base/error.h"
 #include "strait/boundary/boundary.h"
 #include "strait/experiment/run.h"
+#include "strait/experiment/times.h"
 #include "strait/pipeline/stage.h"
 #include "strait/train/loss.h"
 #include "strait/train/precision.h"
@@ -17,33 +17,6 @@
 
 namespace strait {
 namespace {
-
-/// Calls the work once to warm up and then until the time is spent, but neither very often nor too seldom for
-/// a median.
-template <class Work>
-void repeat(double seconds, const Work& work) {
-  constexpr int kLeast = 3;
-  constexpr int kMost = 25;
-  work();
-  const Stopwatch watch;
-  for (int round = 0; round < kLeast || (round < kMost && watch.seconds() < seconds); ++round) work();
-}
-
-/// Times of the same work; the first one was the warm-up.
-class Times {
- public:
-  void add(double seconds) { all_.push_back(seconds); }
-
-  double median() const {
-    auto sorted = std::vector(all_.begin() + 1, all_.end());
-    const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
-    std::nth_element(sorted.begin(), middle, sorted.end());
-    return *middle;
-  }
-
- private:
-  std::vector<double> all_;
-};
 
 /// What a device has been asked for may not be done yet.
 void wait_for(at::Device device) {
@@ -117,10 +90,10 @@ class Pass {
   template <class Work>
   double timed(const Work& work) const {
     wait_for(device_);
-    const Stopwatch watch;
-    work();
-    wait_for(device_);
-    return watch.seconds();
+    return strait::timed([&] {
+      work();
+      wait_for(device_);
+    });
   }
 
   void forward(size_t i) {
@@ -182,7 +155,7 @@ CandidateCosts measure_candidate(const Pass& pass, const Candidate& candidate,
     Exchange down;
     Exchange back;
     uint64_t step = 0;
-    repeat(kSeconds, [&] {
+    repeat({.seconds = kSeconds}, [&] {
       const MessageContext context = pass.context(step++);
       down.send(*boundary.activation_sender, *boundary.activation_receiver, pass.activation(i), context);
       back.send(*boundary.gradient_sender, *boundary.gradient_receiver, pass.gradient(i), context);
@@ -272,7 +245,7 @@ MicroBatches micro_batches_of(const Config& config) {
 Measurement measure(const Config& config, std::span<const Candidate> candidates) {
   constexpr double kSeconds = 2;
   Pass pass(config);
-  repeat(kSeconds, [&] { pass.run(); });
+  repeat({.seconds = kSeconds}, [&] { pass.run(); });
   Measurement measurement{.stages = pass.stages(), .candidates = {}};
   for (const auto& candidate : candidates) {
     measurement.candidates.push_back(measure_candidate(pass, candidate, config.model.cuts));

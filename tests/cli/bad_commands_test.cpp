@@ -49,6 +49,8 @@ class BadCommands : public testing::TestWithParam<BadCommand> {
                      tensor_file(R"({"0":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", zero + zero));
     test::write_file(dir_ / "scalar.safetensors",
                      tensor_file(R"({"0":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", zero));
+    test::write_file(dir_ / "hollow.safetensors",
+                     tensor_file(R"({"0":{"dtype":"F32","shape":[0,2],"data_offsets":[0,0]}})", ""));
     test::write_file(dir_ / "empty.safetensors", tensor_file("{}", ""));
     test::write_file(dir_ / "nan.safetensors", tensor_file("{\"0\":" + float_1 + "}", float_bytes(NAN)));
   }
@@ -77,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{{"two\nlines"}, 2, {"strait has no verb \"two lines\""}},
         BadCommand{{"--versoin"}, 2, {"strait has no flag --versoin", "did you mean \"--version\"?"}},
         BadCommand{{"-x", "codec"}, 2, {"strait has no flag -x"}},
-        BadCommand{{"codec"}, 2, {"expected a verb behind \"strait codec\"", "list", "apply"}},
+        BadCommand{{"codec"}, 2, {"expected a verb behind \"strait codec\"", "list", "apply", "bench"}},
         BadCommand{{"codec", "lits"}, 2, {"strait codec has no verb \"lits\"", "did you mean \"list\"?"}},
         BadCommand{{"codec", "list", "--jsno"},
                    2,
@@ -121,6 +123,34 @@ INSTANTIATE_TEST_SUITE_P(
                     "{dir}/no/such/folder/out.safetensors"},
                    1,
                    {"{dir}/no/such/folder/out.safetensors"}}));
+
+/// `strait codec bench` of codec none with a flag.
+BadCommand bench(const std::string& flag, const std::string& value, std::vector<std::string> words) {
+  return {{"codec", "bench", "--json", "--codec", "none", flag, value}, 2, std::move(words)};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    CodecBench, BadCommands,
+    testing::Values(
+        bench("--shape", "3xx", {"--shape 3xx", "integer", "not \"\""}),
+        bench("--shape", "", {"--shape", "integer"}), bench("--shape", "4x-1", {"--shape 4x-1", "not \"-1\""}),
+        bench("--shape", "70000x70000", {"--shape 70000x70000", "to 30678", "not \"70000\""}),
+        bench("--codec", "nome", {"unknown codec \"nome\"", "did you mean \"none\"?"}),
+        bench("--feedback", "eff", {"unknown feedback \"eff\"", "did you mean \"ef\"?"}),
+        bench("--feedback", "ef-mixed", {"ef-mixed", "needs a codec that selects", "\"none\""}),
+        bench("--threads", "-1", {"--threads"}),
+        bench("--shapes", "4", {"no flag --shapes", "did you mean \"--shape\"?"}),
+        bench("--in", "{dir}/missing.safetensors", {"{dir}/missing.safetensors"}),
+        bench("--in", "{dir}/int.safetensors",
+              {"{dir}/int.safetensors", "tensor \"0\"", "expected float32, found int64"}),
+        bench("--in", "{dir}/scalar.safetensors",
+              {"{dir}/scalar.safetensors", "tensor \"0\"", "one dimension"}),
+        bench("--in", "{dir}/hollow.safetensors", {"{dir}/hollow.safetensors", "tensor \"0\"", "an element"}),
+        bench("--in", "{dir}/empty.safetensors", {"{dir}/empty.safetensors", "found no tensors"}),
+        bench("--in", "{dir}/nan.safetensors",
+              {"{dir}/nan.safetensors", "tensor \"0\"", "codec none", "not finite"}),
+        BadCommand{
+            {"codec", "bench", "--shape", "4", "--in", "{dir}/good.safetensors"}, 2, {"--in", "--shape"}}));
 
 INSTANTIATE_TEST_SUITE_P(
     Data, BadCommands,
