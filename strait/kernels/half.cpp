@@ -5,12 +5,12 @@
 #include <bit>
 #include <cstring>
 
+#include "strait/kernels/prefetch.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "strait/kernels/half.cpp"
 #include <hwy/foreach_target.h>  // includes this file once for each target
 #include <hwy/highway.h>
-//
-#include <hwy/cache_control.h>
 
 #include "strait/kernels/dispatch.h"
 
@@ -21,7 +21,6 @@ namespace {
 
 constexpr uint32_t kMagnitude = 0x7fffffff;
 constexpr size_t kBlock = 1024;
-constexpr size_t kAhead = 1024;  // elements between a load or a store and the prefetch of those that come
 
 /// `yes` where the condition holds, else `no`, without a branch: zeros and ordinary values alternate after
 /// a ReLU, and a branch would also keep the loop from being vectorised.
@@ -59,7 +58,7 @@ uint32_t narrow(std::span<const float> x, std::span<std::byte> out, Convert conv
   uint32_t largest = 0;
   for (size_t begin = 0; begin < x.size(); begin += kBlock) {
     const size_t count = std::min(kBlock, x.size() - begin);
-    for (size_t i = 0; i < count; i += 16) hwy::Prefetch(x.data() + begin + i + kAhead);
+    for (size_t i = 0; i < count; i += 16) prefetch(x.data() + begin + i + kAhead);
     for (size_t i = 0; i < count; ++i) {
       const auto bits = std::bit_cast<uint32_t>(x[begin + i]);
       largest = std::max(largest, bits & kMagnitude);
@@ -78,7 +77,7 @@ uint32_t widen(std::span<const std::byte> in, std::span<float> out, Convert conv
   for (size_t begin = 0; begin < out.size(); begin += kBlock) {
     const size_t count = std::min(kBlock, out.size() - begin);
     std::memcpy(block.data(), in.data() + begin * sizeof(uint16_t), count * sizeof(uint16_t));
-    for (size_t i = 0; i < count; i += 16) hwy::Prefetch(out.data() + begin + i + kAhead);
+    for (size_t i = 0; i < count; i += 16) prefetch(out.data() + begin + i + kAhead);
     for (size_t i = 0; i < count; ++i) {
       const uint32_t half = block[i];
       largest = std::max(largest, half & 0x7fff);

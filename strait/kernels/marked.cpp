@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "strait/kernels/prefetch.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "strait/kernels/marked.cpp"
 #include <hwy/foreach_target.h>  // includes this file once for each target
 #include <hwy/highway.h>
-//
-#include <hwy/cache_control.h>
 
 #include "strait/kernels/dispatch.h"
 #include "strait/kernels/marked-inl.h"
@@ -17,7 +17,6 @@ HWY_BEFORE_NAMESPACE();
 namespace strait::kernels::HWY_NAMESPACE {
 namespace {
 
-constexpr size_t kAhead = 1024;  // elements between a store and the prefetch of where others will go
 
 /// The next floats of `values` in the marked lanes, 0 in the others. May look at kLanes floats.
 HWY_INLINE hn::Vec<Floats> expand(const float* values, uint64_t bits) {
@@ -88,7 +87,7 @@ void scatter(std::span<const float> values, std::span<const uint64_t> mask, std:
   const float* const end = next + values.size();
   size_t word = 0;
   for (; word < out.size() / 64 && end - next >= 64; ++word) {
-    for (size_t i = 0; i < 64; i += 16) hwy::Prefetch(out.data() + word * 64 + i + kAhead);
+    for (size_t i = 0; i < 64; i += 16) prefetch(out.data() + word * 64 + i + kAhead);
     for (size_t i = 0; i < 64; i += kLanes) {
       const uint64_t bits = mask[word] >> i & ((uint64_t{1} << kLanes) - 1);
       hn::StoreU(expand(next, bits), Floats(), out.data() + word * 64 + i);

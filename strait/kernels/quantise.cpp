@@ -8,13 +8,12 @@
 #include <type_traits>
 
 #include "strait/kernels/pack.h"
+#include "strait/kernels/prefetch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "strait/kernels/quantise.cpp"
 #include <hwy/foreach_target.h>  // includes this file once for each target
 #include <hwy/highway.h>
-//
-#include <hwy/cache_control.h>
 
 #include "strait/kernels/dispatch.h"
 
@@ -28,9 +27,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
 using Integers = hn::ScalableTag<int32_t>;
+using Unsigned = hn::RebindToUnsigned<Floats>;
+using Bytes = hn::Rebind<uint8_t, Floats>;
 
 constexpr size_t kLanes = HWY_LANES(float);
-constexpr size_t kAhead = 1024;  // elements between a load and the prefetch of what comes
+constexpr size_t kStreams = 4;   // places at which a group is read at once, which memory serves faster
 
 // Elements between the passes "compute codes" and "pack"; a multiple of 8, small enough for registers
 // and first-level cache.
@@ -70,31 +71,45 @@ void with_bits(unsigned bits, Work work) {
 /// Eight codes, one a byte, in each word.
 using Words = std::array<uint64_t, kBlock / 8>;
 
-/// Packs whole words of codes; `out` has b bytes for each of the first `count` codes' words but perhaps the
-/// last.
+/// Whether 8 codes of b bits are an unsigned integer, of this type.
+template <unsigned b>
+constexpr bool kIsInteger = std::has_single_bit(b);
+template <unsigned b>
+using Packed8 = std::conditional_t<b == 1, uint8_t,
+                                   std::conditional_t<b == 2, uint16_t, std::conditional_t<b == 4, uint32_t, uint64_t>>>;
+
+/// Packs the codes of a block, `count` of which are wanted.
 template <unsigned b>
 void pack(Words& words, size_t count, std::byte* out) {
   for (auto& word : words) word = pack8<b>(word);
-  const size_t whole = count / 8;
   const size_t bytes = packed_size(count, b);
-  size_t i = 0;
-  // A store of 8 bytes, where the next ones overwrite what is too much, costs less than one of exactly b.
-  for (; i < whole && i * b + sizeof(uint64_t) <= bytes; ++i)
-    std::memcpy(out + i * b, &words[i], sizeof(uint64_t));
-  for (; i < whole; ++i) std::memcpy(out + i * b, &words[i], b);
-  if (whole * 8 < count) std::memcpy(out + whole * b, &words[whole], bytes - whole * b);
+  if constexpr (kIsInteger<b>) {
+    alignas(64) std::array<Packed8<b>, kBlock / 8> packed;
+    for (size_t i = 0; i < words.size(); ++i) packed[i] = static_cast<Packed8<b>>(words[i]);
+    std::memcpy(out, packed.data(), bytes);
+  } else {
+    // A store of 8 bytes, where the next ones overwrite what is too much, costs less than one of exactly b.
+    size_t i = 0;
+    for (; i * b + sizeof(uint64_t) <= bytes; ++i) std::memcpy(out + i * b, &words[i], sizeof(uint64_t));
+    for (; i * b < bytes; ++i) std::memcpy(out + i * b, &words[i], std::min<size_t>(b, bytes - i * b));
+  }
 }
 
+/// The way back.
 template <unsigned b>
 void unpack(const std::byte* in, size_t count, Words& words) {
-  const size_t whole = count / 8;
   const size_t bytes = packed_size(count, b);
-  size_t i = 0;
-  for (; i < whole && i * b + sizeof(uint64_t) <= bytes; ++i)
-    std::memcpy(&words[i], in + i * b, sizeof(uint64_t));
-  for (; i * 8 < count; ++i) {
-    words[i] = 0;
-    std::memcpy(&words[i], in + i * b, std::min<size_t>(b, bytes - i * b));
+  if constexpr (kIsInteger<b>) {
+    alignas(64) std::array<Packed8<b>, kBlock / 8> packed{};
+    std::memcpy(packed.data(), in, bytes);
+    for (size_t i = 0; i < words.size(); ++i) words[i] = packed[i];
+  } else {
+    size_t i = 0;
+    for (; i * b + sizeof(uint64_t) <= bytes; ++i) std::memcpy(&words[i], in + i * b, sizeof(uint64_t));
+    for (; i * b < bytes; ++i) {
+      words[i] = 0;
+      std::memcpy(&words[i], in + i * b, std::min<size_t>(b, bytes - i * b));
+    }
   }
   for (auto& word : words) word = unpack8<b>(word);
 }
@@ -113,27 +128,32 @@ struct Scale {
   float levels;
 };
 
-/// Codes block by block with `codes_of(begin, count, codes)`, then packs them.
+/// Codes block by block with `codes_of(begin, count, codes)`, then packs them: at several places at once, then
+/// the few that are left.
 template <class CodesOf>
-void quantise_blocks(size_t size, unsigned bits, std::span<std::byte> out, CodesOf codes_of) {
+void quantise_blocks(size_t size, unsigned bits, std::span<std::byte> out, const CodesOf& codes_of) {
   with_bits(bits, [&](auto constant) {
     constexpr unsigned kBits = decltype(constant)::value;
-    alignas(64) std::array<uint8_t, kBlock> codes{};
-    alignas(64) Words words;
-    for (size_t begin = 0; begin < size; begin += kBlock) {
+    const auto block = [&](size_t begin) HWY_ATTR {
+      alignas(64) std::array<uint8_t, kBlock> codes;
+      alignas(64) Words words;
       const size_t count = std::min(kBlock, size - begin);
       codes_of(begin, count, codes.data());
-      std::fill(codes.begin() + static_cast<ptrdiff_t>(count), codes.end(), uint8_t{0});
+      if (count < kBlock) std::fill(codes.begin() + static_cast<ptrdiff_t>(count), codes.end(), uint8_t{0});
       std::memcpy(words.data(), codes.data(), sizeof(words));
       pack<kBits>(words, count, out.data() + begin / 8 * kBits);
+    };
+    const size_t each = size / kBlock / kStreams * kBlock;
+    for (size_t i = 0; i < each; i += kBlock) {
+      for (size_t stream = 0; stream < kStreams; ++stream) block(stream * each + i);
     }
+    for (size_t begin = each * kStreams; begin < size; begin += kBlock) block(begin);
   });
 }
 
 }  // namespace
 
 Range range_of(std::span<const float> x) {
-  constexpr size_t kStreams = 4;  // places at which the group is read at once, which memory serves faster
   const size_t each = x.size() / kStreams / kLanes * kLanes;
   const auto order_at = [&](size_t i) HWY_ATTR {
     const auto bits = hn::BitCast(Integers(), hn::LoadU(Floats(), x.data() + i));
@@ -144,7 +164,7 @@ Range range_of(std::span<const float> x) {
   hn::Vec<Integers> greatest[kStreams] = {first, first, first, first};
   for (size_t i = 0; i < each; i += kLanes) {
     for (size_t stream = 0; stream < kStreams; ++stream) {
-      hwy::Prefetch(x.data() + stream * each + i + kAhead);
+      prefetch(x.data() + stream * each + i + kAhead);
       const auto order = order_at(stream * each + i);
       least[stream] = hn::Min(least[stream], order);
       greatest[stream] = hn::Max(greatest[stream], order);
@@ -162,36 +182,39 @@ Range range_of(std::span<const float> x) {
   return {from_ordered(lo) + 0.0F, from_ordered(hi) + 0.0F};
 }
 
-// A product with the inverse is quicker than the division but may round to another code, where it comes near
-// the middle between two: there, and where the inverse is no ordinary number, the division decides.
+// A product with the inverse is quicker than the division but may round to another code. So there are two: with
+// an inverse that is a little too small and one that is a little too large. Where both round to the same code,
+// so does the division, for rounding keeps the order; a block in which they do not is divided.
 void quantise(std::span<const float> x, Range range, unsigned bits, std::span<std::byte> out) {
+  // Quotient and product, the inverse itself, the product with it and this factor: 5 roundings of 2^-24.
+  constexpr float kMargin = 0x1p-21F;
   const Scale scale(range, bits);
   const float inverse = scale.levels / scale.divisor;
-  // The product is within 5 roundings of the quotient, 5 * 255 * 2^-24 < 1e-4.
-  // The next group is on its way to the cache when its range is wanted, where groups are small enough.
-  const size_t ahead = x.size() <= size_t{1} << 17 ? x.size() : kAhead;
-  const float sure = std::isnormal(inverse) && std::isnormal(scale.divisor) ? 0.4999F : 0;
   const auto lo = hn::Set(Floats(), scale.lo);
-  const auto magic =
-      hn::Set(Floats(), 0x1p23F);  // in [2^23, 2^24) floats are integers: adding rounds half to even
-  quantise_blocks(x.size(), bits, out, [&](size_t begin, size_t count, uint8_t* codes) HWY_ATTR {
-    size_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) {
-      hwy::Prefetch(x.data() + begin + i + ahead);
-      const auto above = hn::Sub(hn::LoadU(Floats(), x.data() + begin + i), lo);
-      const auto product = hn::Mul(above, hn::Set(Floats(), inverse));
-      auto rounded = hn::Add(product, magic);
-      const auto off = hn::Abs(hn::Sub(product, hn::Sub(rounded, magic)));
-      if (!hn::AllTrue(Floats(), hn::Lt(off, hn::Set(Floats(), sure)))) {
-        const auto quotient = hn::Div(above, hn::Set(Floats(), scale.divisor));
-        rounded = hn::Add(hn::Mul(quotient, hn::Set(Floats(), scale.levels)), magic);
-      }
-      const hn::RebindToUnsigned<Floats> words;
-      const hn::Rebind<uint8_t, Floats> bytes;
-      hn::StoreU(hn::TruncateTo(bytes, hn::BitCast(words, rounded)), bytes, codes + i);
+  const auto less = hn::Set(Floats(), inverse * (1 - kMargin));
+  const auto more = hn::Set(Floats(), inverse * (1 + kMargin));
+  // In [2^23, 2^24) floats are integers: adding rounds half to even.
+  const auto magic = hn::Set(Floats(), 0x1p23F);
+  // A small group is in the cache since its range was found. So memory can begin with the next one: with half of
+  // it, for which there is time.
+  const bool is_cached = x.size() <= size_t{1} << 17;
+  const size_t ahead = is_cached ? x.size() : kAhead;
+  const size_t wanted_of_64 = is_cached ? 32 : 64;
+  quantise_blocks(x.size(), bits, out, [=](size_t begin, size_t count, uint8_t* codes) HWY_ATTR {
+    const float* const from = x.data() + begin;
+    auto differ = hn::Set(Integers(), std::isnormal(inverse) ? 0 : 1);
+    const size_t whole = count - count % kLanes;
+    for (size_t i = 0; i < whole; i += kLanes) {
+      if (i % 64 < wanted_of_64) prefetch(from + i + ahead);
+      const auto above = hn::Sub(hn::LoadU(Floats(), from + i), lo);
+      const auto rounded = hn::BitCast(Integers(), hn::MulAdd(above, less, magic));
+      const auto other = hn::BitCast(Integers(), hn::MulAdd(above, more, magic));
+      differ = hn::Or(differ, hn::Xor(rounded, other));
+      hn::StoreU(hn::TruncateTo(Bytes(), hn::BitCast(Unsigned(), rounded)), Bytes(), codes + i);
     }
-    for (; i < count; ++i) {
-      codes[i] = static_cast<uint8_t>(std::bit_cast<uint32_t>(scale(x[begin + i]) + 0x1p23F));
+    const bool divide = !hn::AllTrue(Integers(), hn::Eq(differ, hn::Zero(Integers())));
+    for (size_t i = divide ? 0 : whole; i < count; ++i) {
+      codes[i] = static_cast<uint8_t>(std::bit_cast<uint32_t>(scale(from[i]) + 0x1p23F));
     }
   });
 }
@@ -221,7 +244,7 @@ void dequantise(std::span<const std::byte> in, Range range, unsigned bits, std::
       const size_t count = std::min(kBlock, out.size() - begin);
       unpack<kBits>(in.data() + begin / 8 * kBits, count, words);
       std::memcpy(codes.data(), words.data(), sizeof(words));
-      for (size_t i = 0; i < count; i += 16) hwy::Prefetch(out.data() + begin + i + kAhead);
+      for (size_t i = 0; i < count; i += 16) prefetch(out.data() + begin + i + kAhead);
       for (size_t i = 0; i < count; ++i) {
         out[begin + i] = range.lo + (static_cast<float>(codes[i]) / levels) * extent;
       }

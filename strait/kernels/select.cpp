@@ -8,13 +8,12 @@
 #include <limits>
 
 #include "strait/kernels/marked.h"
+#include "strait/kernels/prefetch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "strait/kernels/select.cpp"
 #include <hwy/foreach_target.h>  // includes this file once for each target
 #include <hwy/highway.h>
-//
-#include <hwy/cache_control.h>
 
 #include "strait/kernels/dispatch.h"
 #include "strait/kernels/marked-inl.h"
@@ -23,7 +22,6 @@ HWY_BEFORE_NAMESPACE();
 namespace strait::kernels::HWY_NAMESPACE {
 namespace {
 
-constexpr size_t kAhead = 1024;  // elements between a load and the prefetch of what comes
 
 /// Where elements come from: at(i) gives kLanes of them from i on, at_end(i, count, out) fewer, one(i) one; the
 /// first two may change something and are called once for each element. A group is read at kStreams places at
@@ -36,7 +34,7 @@ struct Plain {
   HWY_INLINE hn::Vec<Floats> at(size_t i) const { return hn::LoadU(Floats(), x + i); }
   void at_end(size_t i, size_t count, float* out) const { std::copy_n(x + i, count, out); }
   float one(size_t i) const { return x[i]; }
-  HWY_INLINE void prefetch(size_t i) const { hwy::Prefetch(x + i); }
+  HWY_INLINE void prefetch_at(size_t i) const { prefetch(x + i); }
   Plain again() const { return *this; }
 };
 
@@ -55,9 +53,9 @@ struct Sums {
     for (size_t j = 0; j < count; ++j) out[j] = y[i + j] = x[i + j] + y[i + j];
   }
   float one(size_t i) const { return x[i] + y[i]; }
-  HWY_INLINE void prefetch(size_t i) const {
-    hwy::Prefetch(x + i);
-    hwy::Prefetch(y + i);
+  HWY_INLINE void prefetch_at(size_t i) const {
+    prefetch(x + i);
+    prefetch(y + i);
   }
   Plain again() const { return {y}; }
 };
@@ -75,9 +73,9 @@ struct Differences {
     for (size_t j = 0; j < count; ++j) out[j] = x[i + j] - y[i + j];
   }
   float one(size_t i) const { return x[i] - y[i]; }
-  HWY_INLINE void prefetch(size_t i) const {
-    hwy::Prefetch(x + i);
-    hwy::Prefetch(y + i);
+  HWY_INLINE void prefetch_at(size_t i) const {
+    prefetch(x + i);
+    prefetch(y + i);
   }
   Differences again() const { return *this; }
 };
@@ -235,7 +233,7 @@ Candidates collect(const Source& source, size_t n, int32_t bound, float* space, 
   for (size_t step = 0; step < each; ++step) {
     for (size_t stream = 0; stream < kStreams; ++stream) {
       const size_t word = stream * each + step;
-      for (size_t i = 0; i < 64; i += 16) source.prefetch(word * 64 + i + kAhead);
+      for (size_t i = 0; i < 64; i += 16) source.prefetch_at(word * 64 + i + kAhead);
       mask[word] = streams[stream].take([&](size_t i) HWY_ATTR { return source.at(word * 64 + i); });
     }
   }
