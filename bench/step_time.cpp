@@ -1,5 +1,5 @@
-// The time of a training step of ResNet-18 with four stages in one process, against the unsplit network in
-// the same run. Each codec takes turns with the baseline, because the machine's speed drifts.
+// The time of a training step of ResNet-18 with four stages in one process, against the unsplit network and against
+// four stages without codecs in the same run.
 
 #include <fmt/format.h>
 #include <torch/torch.h>
@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "strait/experiment/times.h"
 #include "strait/models/model.h"
 #include "strait/train/runtime.h"
 #include "strait/train/trainer.h"
@@ -18,7 +19,6 @@
 namespace strait {
 namespace {
 
-constexpr int kSteps = 10;
 constexpr int kRounds = 9;
 constexpr int64_t kBatch = 100;
 
@@ -38,11 +38,14 @@ class OneBatch : public Dataset {
   at::Tensor targets_;
 };
 
+/// Steps of an epoch: a second or more.
+int64_t steps_at(int width) { return std::max(1, 160 / width); }
+
 /// Stops training after one epoch, where the next call goes on.
 struct OneEpoch : TrainObserver {
-  void on_epoch(const EpochMetrics& metrics) override { step_seconds = metrics.seconds / kSteps; }
-  bool should_stop() override { return step_seconds.has_value(); }
-  std::optional<double> step_seconds;
+  void on_epoch(const EpochMetrics& metrics) override { epoch_seconds = metrics.seconds; }
+  bool should_stop() override { return epoch_seconds.has_value(); }
+  std::optional<double> epoch_seconds;
 };
 
 struct Scheme {
@@ -71,56 +74,63 @@ Trainer make(const Scheme& scheme, int width) {
 double step_seconds(Trainer& trainer, const DataSplits& data) {
   OneEpoch epoch;
   trainer.train(data, epoch);
-  return epoch.step_seconds.value();
+  return epoch.epoch_seconds.value() / static_cast<double>(data.train->size() / kBatch);
 }
 
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
-}
-
+/// Each of these trains in turn, because the machine's speed drifts.
 void compare(const Scheme& scheme, int width, const DataSplits& data) {
   Trainer whole = make({"unsplit", {}, {}, {}}, width);
+  Trainer raw = make({"none", scheme.cuts, {}, {}}, width);
   Trainer split = make(scheme, width);
   std::vector<double> whole_times;
   std::vector<double> split_times;
-  std::vector<double> ratios;
+  std::vector<double> to_whole;
+  std::vector<double> to_raw;
   for (int round = -1; round < kRounds; ++round) {  // the first round warms up
     const double a = step_seconds(whole, data);
-    const double b = step_seconds(split, data);
+    const double b = step_seconds(raw, data);
+    const double c = step_seconds(split, data);
     if (round < 0) continue;
     whole_times.push_back(a);
-    split_times.push_back(b);
-    ratios.push_back(b / a);
+    split_times.push_back(c);
+    to_whole.push_back(c / a);
+    to_raw.push_back(c / b);
   }
-  fmt::print("{:<14} {:>12.1f} {:>14.1f} {:>10.3f}\n", scheme.name, 1e3 * median(whole_times),
-             1e3 * median(split_times), median(ratios));
+  fmt::print("{:<14} {:>12.1f} {:>14.1f} {:>12.3f} {:>9.3f}\n", scheme.name, 1e3 * median(whole_times),
+             1e3 * median(split_times), median(to_whole), median(to_raw));
   std::fflush(stdout);
+}
+
+std::vector<Scheme> all_schemes() {
+  const std::vector<std::string> cuts = {"layer1", "layer2", "layer3"};
+  const LinkOptions topk{"topk:0.1", "none"};
+  const auto with = [](const char* feedback) { return LinkOptions{"topk:0.1", feedback}; };
+  return {{"none", cuts, {}, {}},
+          {"fp16", cuts, {"fp16", "none"}, {"fp16", "none"}},
+          {"fw4-bw8", cuts, {"quant:4", "none"}, {"quant:8", "none"}},
+          {"topk-10", cuts, topk, topk},
+          {"topk-10-reuse", cuts, topk, topk, true},
+          {"ef", cuts, with("ef"), with("ef")},
+          {"ef21", cuts, with("ef21"), with("ef21")},
+          {"ef-mixed", cuts, with("ef-mixed"), with("ef-mixed")},
+          {"aq-sgd", cuts, with("aq-sgd"), topk},
+          {"aq-sgd-file", cuts, with("aq-sgd"), topk, false, "file"}};
 }
 
 }  // namespace
 }  // namespace strait
 
+/// bench_step_time [width [scheme]...]: by default all schemes at width 16.
 int main(int argc, char** argv) {
   using namespace strait;
   const int width = argc > 1 ? std::atoi(argv[1]) : 16;
+  const std::vector<std::string> wanted(argv + std::min(argc, 2), argv + argc);
   configure_runtime(0);
-  fmt::print("ResNet-18 width {}, batch {}, {}\n{:<14} {:>12} {:>14} {:>10}\n", width, kBatch,
-             machine_description(), "codecs", "unsplit ms", "four stages ms", "ratio");
-  const DataSplits data{std::make_shared<OneBatch>(kSteps * kBatch), std::make_shared<OneBatch>(kBatch)};
-  const std::vector<std::string> cuts = {"layer1", "layer2", "layer3"};
-  const LinkOptions topk{"topk:0.1", "none"};
-  const auto with = [](const char* feedback) { return LinkOptions{"topk:0.1", feedback}; };
-  for (const Scheme& scheme : {Scheme{"none", cuts, {}, {}},
-                               {"fp16", cuts, {"fp16", "none"}, {"fp16", "none"}},
-                               {"fw4-bw8", cuts, {"quant:4", "none"}, {"quant:8", "none"}},
-                               {"topk-10", cuts, topk, topk},
-                               {"topk-10 reuse", cuts, topk, topk, true},
-                               {"ef", cuts, with("ef"), with("ef")},
-                               {"ef21", cuts, with("ef21"), with("ef21")},
-                               {"ef-mixed", cuts, with("ef-mixed"), with("ef-mixed")},
-                               {"aq-sgd", cuts, with("aq-sgd"), topk},
-                               {"aq-sgd, file", cuts, with("aq-sgd"), topk, false, "file"}}) {
-    compare(scheme, width, data);
+  fmt::print("ResNet-18 width {}, batch {}, {}\n{:<14} {:>12} {:>14} {:>12} {:>9}\n", width, kBatch,
+             machine_description(), "codecs", "unsplit ms", "four stages ms", "to unsplit", "to none");
+  const int64_t steps = steps_at(width);
+  const DataSplits data{std::make_shared<OneBatch>(steps * kBatch), std::make_shared<OneBatch>(kBatch)};
+  for (const Scheme& scheme : all_schemes()) {
+    if (wanted.empty() || std::ranges::count(wanted, scheme.name) > 0) compare(scheme, width, data);
   }
 }

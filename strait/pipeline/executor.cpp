@@ -139,6 +139,7 @@ StepResult Executor::execute(const StepInput& batch, MessageMode mode) {
     for (auto& [number, stage] : setup_.stages) stage.clear();
     throw;
   }
+  if (run.result.stops) asked_to_stop_ = false;  // who trains on has not been asked again
   return run.result;
 }
 

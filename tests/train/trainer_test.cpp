@@ -95,6 +95,8 @@ TEST(Trainer, StopsBetweenBatchesWhenAsked) {
   Trainer trainer = trainer_of(options("none", "none"));
   EXPECT_FALSE(trainer.train({random_data(80), random_data(10)}, stopper));
   EXPECT_EQ(stopper.batches, 3);  // asked before the third, which it still does
+  TrainObserver quiet;
+  EXPECT_TRUE(trainer.train({random_data(80), random_data(10)}, quiet));
 }
 
 TEST(Trainer, ADivergedRunThrowsANumericError) {
