@@ -1,0 +1,101 @@
+// Messages take memory only for what they hand out: buffers stay from one to the next.
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "strait/links/link.h"
+
+namespace {
+
+bool counting = false;
+size_t counted = 0;  // bytes
+
+void* allocate(size_t size, size_t alignment) {
+  if (counting) counted += size;
+  void* memory = aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+// In place of the library's, for this program.
+void* operator new(size_t size) { return allocate(size, alignof(std::max_align_t)); }
+void* operator new[](size_t size) { return allocate(size, alignof(std::max_align_t)); }
+void operator delete(void* memory) noexcept { free(memory); }
+void operator delete[](void* memory) noexcept { free(memory); }
+void operator delete(void* memory, size_t /*size*/) noexcept { free(memory); }
+void operator delete[](void* memory, size_t /*size*/) noexcept { free(memory); }
+
+// What LibTorch takes for the elements of its tensors.
+extern "C" int posix_memalign(void** memory, size_t alignment, size_t size) noexcept {
+  *memory = allocate(size, alignment);
+  return 0;
+}
+
+namespace strait {
+namespace {
+
+/// Bytes that `work` allocates.
+template <class Work>
+size_t bytes_of(const Work& work) {
+  counted = 0;
+  counting = true;
+  work();
+  counting = false;
+  return counted;
+}
+
+struct Case {
+  std::string codec;
+  std::string feedback;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const auto& info : codec_list()) {
+    for (const auto& sample : info.samples) all.push_back({std::string(sample), "none"});
+  }
+  for (const char* feedback : {"ef", "ef21"}) {
+    for (const char* codec : {"topk:0.1", "topk:0.1,values=fp16"}) all.push_back({codec, feedback});
+  }
+  return all;
+}
+
+TEST(Allocation, MessagesOfASteadyStateTakeNoMemoryOfTheirOwn) {
+  constexpr size_t kSmall = 1024;  // shapes and handles of tensors
+  at::set_num_threads(1);
+  const at::Tensor x = at::randn({8, 16384});
+  for (const auto& [codec, feedback] : cases()) {
+    SCOPED_TRACE(codec + ", " + feedback);
+    const auto link = make_link(feedback, make_codec(codec));
+    const auto encoder = link->make_encoder();
+    const auto decoder = link->make_decoder();
+    std::vector<std::byte> space(link->payload_size(meta_of(x)).bound);
+    for (uint64_t step = 0; step < 3; ++step) {
+      size_t used = 0;
+      at::Tensor received;
+      const size_t encoding = bytes_of([&] {
+        ByteWriter out(space);
+        encoder->encode(x, {.step = step}, out);
+        used = out.used();
+      });
+      const size_t decoding = bytes_of([&] {
+        ByteReader in(std::span<const std::byte>(space).first(used));
+        received = decoder->decode(in, meta_of(x), {.step = step});
+      });
+      if (step == 0) continue;  // which makes the buffers
+      EXPECT_LT(encoding, kSmall);
+      EXPECT_GE(decoding, x.nbytes());
+      EXPECT_LT(decoding, x.nbytes() + kSmall);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strait
