@@ -93,7 +93,7 @@ struct CodecInfo {
   std::string_view name;
   std::unique_ptr<Codec> (*factory)(CodecSpec spec);
   std::string_view parameters;            ///< for `strait codec list`
-  std::vector<std::string_view> samples;  ///< specs that the conformance, fuzz and benchmark suites run
+  std::vector<std::string_view> samples;  ///< what suites and `strait codec bench` run
 };
 
 /// All codecs in the order of codec_list.def.
