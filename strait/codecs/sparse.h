@@ -14,11 +14,13 @@
 
 namespace strait {
 
-/// A payload of `groups` groups of `n` elements of which `k` each are sent: k <= n, 1 <= n < 2^32.
+/// A payload of `groups` groups of `n` elements of which `k` each are sent: k <= n, 1 <= n < 2^32. A group is
+/// rows of `width` elements, of which the last may be cut short; width >= 1.
 struct SparseShape {
   size_t groups = 0;
   size_t n = 0;
   size_t k = 0;
+  size_t width = 1;
 
   size_t mask_words() const;  ///< 64-bit words of one group's mask (kernels/select.h)
 
@@ -50,12 +52,13 @@ class SparseSource {
   virtual bool asks_what_is_sent() const { return false; }
 };
 
-/// How the set of positions is coded: automatic takes the code with fewer bytes, the bitmap when equal.
-enum class IndexCode { automatic, bitmap, rice };
+/// How the set of positions is coded. Automatic takes the interlaced code where that is a sixteenth shorter
+/// than the others should be; else of the others the one with fewer bytes, the bitmap when equal.
+enum class IndexCode { automatic, bitmap, rice, interlaced };
 
 /// One group's index set as it stands in a message.
 struct CodedSet {
-  uint8_t code = 0;  ///< 0: bitmap; 1 + r: Rice
+  uint8_t code = 0;  ///< 0: bitmap; 1 + r: Rice; 32: interlaced
   std::span<const std::byte> bytes;
 };
 
@@ -88,8 +91,10 @@ class SparseFormat {
 
  private:
   size_t index_bound(const SparseShape& shape) const;
+  bool allows(IndexCode index) const { return index_ == IndexCode::automatic || index_ == index; }
   CodedSet write_set(std::span<const uint64_t> mask, const SparseShape& shape,
                      std::span<std::byte> space) const;
+  void check_set(size_t group, const CodedSet& set, const SparseShape& shape) const;
   std::vector<CodedSet> read_sets(ByteReader& in, const SparseShape& shape) const;
 
   IndexCode index_;
