@@ -17,9 +17,9 @@ class BitWriter {
 
   /// Appends the low `count` bits of `value`; count <= 56 and the bits above them are zero.
   void put(uint64_t value, unsigned count) {
-    if (filled_ + count >= 64) flush();
     pending_ |= value << filled_;
     filled_ += count;
+    store(filled_ / 8);
   }
 
   void put_zeros(uint64_t count) {
@@ -29,23 +29,16 @@ class BitWriter {
 
   /// Pads the last byte with zero bits. Only then do size() and full() tell of all that was put.
   void finish() {
-    store((filled_ + 7) / 8);
-    pending_ = 0;
-    filled_ = 0;
+    filled_ = (filled_ + 7) / 8 * 8;
+    store(filled_ / 8);
   }
 
   size_t size() const { return used_; }
   bool full() const { return full_; }
 
  private:
-  /// Leaves fewer than eight bits pending.
-  void flush() {
-    const unsigned whole = filled_ / 8;
-    store(whole);
-    pending_ >>= whole * 8;
-    filled_ %= 8;
-  }
-
+  /// Writes the first of the pending bytes, and mostly more than is used: a store is cheaper than a branch that
+  /// waits for a byte to be full.
   void store(unsigned bytes) {
     const size_t room = space_.size() - used_;
     if (room >= sizeof(pending_)) {
@@ -54,9 +47,13 @@ class BitWriter {
       if (bytes > 0) std::memcpy(space_.data() + used_, &pending_, bytes);
     } else {
       full_ = true;
+      pending_ = 0;
+      filled_ = 0;
       return;
     }
     used_ += bytes;
+    pending_ >>= bytes * 8;  // 7 bytes at most, for count <= 56
+    filled_ -= bytes * 8;
   }
 
   std::span<std::byte> space_;

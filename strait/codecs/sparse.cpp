@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -30,10 +29,10 @@ void for_each_group(const SparseShape& shape, const Work& work) {
   });
 }
 
-/// The thread's own space for the values of a group; `which` tells several such spaces apart.
-std::span<float> own_values(size_t count, size_t which = 0) {
-  thread_local std::array<std::vector<float>, 2> spaces;
-  auto& space = spaces[which];
+/// Space of the thread's own, that stays; what is in it is undefined. `Use` tells several such spaces apart.
+template <class Use, class Item>
+std::span<Item> own(size_t count) {
+  thread_local std::vector<Item> space;
   if (space.size() < count) space.resize(count);
   return std::span(space).first(count);
 }
@@ -50,9 +49,31 @@ size_t worthwhile(const SparseShape& shape) {
   return static_cast<size_t>(std::min(rice, bitmap) * 15 / 16);
 }
 
+std::span<float> own_values(size_t count) {
+  struct Values;
+  return own<Values, float>(count);
+}
+
+/// One coded set for each group.
+std::span<CodedSet> own_sets(size_t groups) {
+  struct Sets;
+  return own<Sets, CodedSet>(groups);
+}
+
+/// Where a group's positions go, whether anybody keeps them or not.
+std::span<uint64_t> mask_for(size_t group, const SparseShape& shape, IndexSet* kept) {
+  struct Mask;
+  return kept != nullptr ? kept->mask(group) : own<Mask, uint64_t>(shape.mask_words());
+}
+
 }  // namespace
 
 size_t SparseShape::mask_words() const { return kernels::mask_words(n); }
+
+void IndexSet::reset(const SparseShape& new_shape) {
+  shape = new_shape;
+  masks.resize(shape.k < shape.n ? shape.groups * shape.mask_words() : 0);
+}
 
 std::span<uint64_t> IndexSet::mask(size_t group) {
   return std::span(masks).subspan(group * shape.mask_words(), shape.mask_words());
@@ -103,10 +124,11 @@ CodedSet SparseFormat::write_set(std::span<const uint64_t> mask, const SparseSha
 
 // Every group is written where it stands when all index sets are as long as they can be; then what is shorter
 // moves together. So groups do not wait for each other.
-IndexSet SparseFormat::write(const SparseShape& shape, const SparseSource& source, ByteWriter& out) const {
+void SparseFormat::write(const SparseShape& shape, const SparseSource& source, ByteWriter& out,
+                         IndexSet* kept) const {
   const size_t groups = shape.groups;
   const size_t k = shape.k;
-  IndexSet kept{shape, std::vector<uint64_t>(groups * shape.mask_words())};
+  if (kept != nullptr) kept->reset(shape);
   ByteWriter codes(out.claim(groups));
   ByteWriter lengths(out.claim(groups * sizeof(uint32_t)));
   const size_t bound = index_bound(shape);
@@ -114,16 +136,15 @@ IndexSet SparseFormat::write(const SparseShape& shape, const SparseSource& sourc
   ByteWriter space(out.rest());
   const auto sets = space.claim(groups * bound);
   const auto lists = space.claim(groups * list);
-  std::vector<CodedSet> coded(groups);
+  const auto coded = own_sets(groups);
   for_each_group(shape, [&](size_t group) {
-    const auto mask = kept.mask(group);
-    const auto values = own_values(k);
-    source.select(group, mask, values);
+    const auto mask = mask_for(group, shape, kept);
+    const auto values = source.select(group, mask);
     const auto bytes = lists.subspan(group * list, list);
     values_->write(values, bytes);
     coded[group] = write_set(mask, shape, sets.subspan(group * bound, bound));
     if (!source.asks_what_is_sent()) return;
-    const auto received = own_values(k, 1);
+    const auto received = own_values(k);
     values_->read(bytes, received);
     source.sent(group, mask, values, received);
   });
@@ -135,7 +156,6 @@ IndexSet SparseFormat::write(const SparseShape& shape, const SparseSource& sourc
   }
   const auto place = out.claim(lists.size());
   if (place.data() != lists.data()) std::memmove(place.data(), lists.data(), lists.size());
-  return kept;
 }
 
 void SparseFormat::check_set(size_t group, const CodedSet& set, const SparseShape& shape) const {
@@ -158,10 +178,10 @@ void SparseFormat::check_set(size_t group, const CodedSet& set, const SparseShap
   }
 }
 
-std::vector<CodedSet> SparseFormat::read_sets(ByteReader& in, const SparseShape& shape) const {
+std::span<const CodedSet> SparseFormat::read_sets(ByteReader& in, const SparseShape& shape) const {
   const auto codes = in.take(shape.groups);
   ByteReader lengths(in.take(shape.groups * sizeof(uint32_t)));
-  std::vector<CodedSet> sets(shape.groups);
+  const auto sets = own_sets(shape.groups);
   for (size_t group = 0; group < shape.groups; ++group) {
     sets[group] = {std::to_integer<uint8_t>(codes[group]), in.take(lengths.get<uint32_t>())};
     check_set(group, sets[group], shape);
@@ -169,14 +189,15 @@ std::vector<CodedSet> SparseFormat::read_sets(ByteReader& in, const SparseShape&
   return sets;
 }
 
-IndexSet SparseFormat::read(ByteReader& in, const SparseShape& shape, const Receive& receive) const {
-  IndexSet kept{shape, std::vector<uint64_t>(shape.groups * shape.mask_words())};
+void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSink& sink,
+                        IndexSet* kept) const {
+  if (kept != nullptr) kept->reset(shape);
   const auto sets = read_sets(in, shape);
   const size_t list = values_->size(shape.k);
   const auto lists = in.take(shape.groups * list);
   for_each_group(shape, [&](size_t group) {
     const auto& [code, bytes] = sets[group];
-    const auto mask = kept.mask(group);
+    const auto mask = mask_for(group, shape, kept);
     const bool valid =
         code == kBitmapCode ? kernels::read_bitmap(bytes, shape.n, shape.k, mask)
         : code == kInterlacedCode
@@ -185,9 +206,8 @@ IndexSet SparseFormat::read(ByteReader& in, const SparseShape& shape, const Rece
     if (!valid) throw WireError("group {} has no valid set of {} of {} positions", group, shape.k, shape.n);
     const auto values = own_values(shape.k);
     values_->read(lists.subspan(group * list, list), values);
-    receive(group, mask, values);
+    sink.receive(group, mask, values);
   });
-  return kept;
 }
 
 void SparseFormat::write_values(std::span<const float> x, const IndexSet& kept, ByteWriter& out) const {

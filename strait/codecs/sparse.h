@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -32,6 +31,9 @@ struct IndexSet {
   SparseShape shape;
   std::vector<uint64_t> masks;  ///< mask_words() words for each group; empty when k == n, which keeps all
 
+  /// Room for the positions of such a payload, in the memory that is there.
+  void reset(const SparseShape& new_shape);
+
   std::span<uint64_t> mask(size_t group);
   std::span<const uint64_t> mask(size_t group) const;
 };
@@ -41,15 +43,24 @@ class SparseSource {
  public:
   virtual ~SparseSource() = default;
 
-  /// Marks the k positions that the group keeps and copies their elements to `values`, in the order of their
-  /// index.
-  virtual void select(size_t group, std::span<uint64_t> mask, std::span<float> values) const = 0;
+  /// Marks the k positions that the group keeps and gives their elements in the order of their index, where
+  /// they stay until the thread's next call.
+  virtual std::span<const float> select(size_t group, std::span<uint64_t> mask) const = 0;
 
   /// What the receiver will see of the values that select() gave, for a source that asks; `received` may be
   /// written to.
   virtual void sent(size_t /*group*/, std::span<const uint64_t> /*mask*/, std::span<const float> /*values*/,
                     std::span<float> /*received*/) const {}
   virtual bool asks_what_is_sent() const { return false; }
+};
+
+/// Where the groups of a message go. Several may come at once.
+class SparseSink {
+ public:
+  virtual ~SparseSink() = default;
+
+  /// Takes the k values of a group in the order of their index.
+  virtual void receive(size_t group, std::span<const uint64_t> mask, std::span<const float> values) const = 0;
 };
 
 /// How the set of positions is coded. Automatic takes the interlaced code where that is a sixteenth shorter
@@ -70,17 +81,13 @@ class SparseFormat {
 
   PayloadSize size(const SparseShape& shape) const;
 
-  /// Writes what the source selects of each group, k < n; gives the positions. Throws NumericError when a value
-  /// cannot be sent.
-  IndexSet write(const SparseShape& shape, const SparseSource& source, ByteWriter& out) const;
+  /// Writes what the source selects of each group, k < n; the positions go to `kept`, which may be null. Throws
+  /// NumericError when a value cannot be sent.
+  void write(const SparseShape& shape, const SparseSource& source, ByteWriter& out, IndexSet* kept) const;
 
-  /// Takes the k values of a group, in the order of their index.
-  using Receive =
-      std::function<void(size_t group, std::span<const uint64_t> mask, std::span<const float> values)>;
-
-  /// Hands each group to `receive`, several at once, k < n; gives the positions. Throws WireError, when it may
-  /// have handed over some.
-  IndexSet read(ByteReader& in, const SparseShape& shape, const Receive& receive) const;
+  /// Hands each group to the sink, k < n; the positions go to `kept`, which may be null. Throws WireError, when
+  /// it may have handed over some.
+  void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, IndexSet* kept) const;
 
   // The values alone, for a receiver that knows the positions, or where k == n. Those not sent become +0.
   size_t values_size(const SparseShape& shape) const { return shape.groups * values_->size(shape.k); }
@@ -95,7 +102,7 @@ class SparseFormat {
   CodedSet write_set(std::span<const uint64_t> mask, const SparseShape& shape,
                      std::span<std::byte> space) const;
   void check_set(size_t group, const CodedSet& set, const SparseShape& shape) const;
-  std::vector<CodedSet> read_sets(ByteReader& in, const SparseShape& shape) const;
+  std::span<const CodedSet> read_sets(ByteReader& in, const SparseShape& shape) const;
 
   IndexCode index_;
   std::unique_ptr<const ValueFormat> values_;

@@ -25,41 +25,44 @@ std::span<const float> elements_of(const at::Tensor& x) {
 /// The largest elements of each group of n.
 class Largest : public SparseSource {
  public:
-  Largest(std::span<const float> x, size_t n) : x_(x), n_(n) {}
+  Largest(std::span<const float> x, const SparseShape& shape) : x_(x), n_(shape.n), k_(shape.k) {}
 
-  void select(size_t group, std::span<uint64_t> mask, std::span<float> values) const override {
-    kernels::select_largest(x_.subspan(group * n_, n_), own_scratch(), mask, values);
+  std::span<const float> select(size_t group, std::span<uint64_t> mask) const override {
+    return kernels::select_largest(x_.subspan(group * n_, n_), k_, own_scratch(), mask);
   }
 
  private:
   std::span<const float> x_;
   size_t n_;
+  size_t k_;
 };
 
 /// A source that works on a state beside x, and changes it by what was sent.
 class WithState : public SparseSource {
  public:
-  WithState(const at::Tensor& x, at::Tensor& state, size_t n)
-      : x_(elements_of(x)), state_(state.data_ptr<float>(), x_.size()), n_(n) {}
+  WithState(const at::Tensor& x, at::Tensor& state, const SparseShape& shape)
+      : x_(elements_of(x)), state_(state.data_ptr<float>(), x_.size()), n_(shape.n), k_(shape.k) {}
 
   bool asks_what_is_sent() const override { return true; }
 
  protected:
   std::span<const float> x(size_t group) const { return x_.subspan(group * n_, n_); }
   std::span<float> state(size_t group) const { return state_.subspan(group * n_, n_); }
+  size_t k() const { return k_; }
 
  private:
   std::span<const float> x_;
   std::span<float> state_;
   size_t n_;
+  size_t k_;
 };
 
 class LargestSums : public WithState {
  public:
   using WithState::WithState;
 
-  void select(size_t group, std::span<uint64_t> mask, std::span<float> values) const override {
-    kernels::select_largest_of_sums(x(group), state(group), own_scratch(), mask, values);
+  std::span<const float> select(size_t group, std::span<uint64_t> mask) const override {
+    return kernels::select_largest_of_sums(x(group), state(group), k(), own_scratch(), mask);
   }
   void sent(size_t group, std::span<const uint64_t> mask, std::span<const float> values,
             std::span<float> received) const override {
@@ -73,13 +76,41 @@ class LargestDifferences : public WithState {
  public:
   using WithState::WithState;
 
-  void select(size_t group, std::span<uint64_t> mask, std::span<float> values) const override {
-    kernels::select_largest_of_differences(x(group), state(group), own_scratch(), mask, values);
+  std::span<const float> select(size_t group, std::span<uint64_t> mask) const override {
+    return kernels::select_largest_of_differences(x(group), state(group), k(), own_scratch(), mask);
   }
   void sent(size_t group, std::span<const uint64_t> mask, std::span<const float> /*values*/,
             std::span<float> received) const override {
     kernels::add_marked(received, mask, state(group));
   }
+};
+
+/// A whole tensor in groups of n, whose other elements become 0.
+class Scattered : public SparseSink {
+ public:
+  Scattered(std::span<float> out, size_t n) : out_(out), n_(n) {}
+
+  void receive(size_t group, std::span<const uint64_t> mask, std::span<const float> values) const override {
+    kernels::scatter_marked(values, mask, out_.subspan(group * n_, n_));
+  }
+
+ private:
+  std::span<float> out_;
+  size_t n_;
+};
+
+/// A tensor in groups of n to which the values are added.
+class Added : public SparseSink {
+ public:
+  Added(std::span<float> sum, size_t n) : sum_(sum), n_(n) {}
+
+  void receive(size_t group, std::span<const uint64_t> mask, std::span<const float> values) const override {
+    kernels::add_marked(values, mask, sum_.subspan(group * n_, n_));
+  }
+
+ private:
+  std::span<float> sum_;
+  size_t n_;
 };
 
 /// The k = ceil(p * n) elements of largest magnitude of each sample, or of the tensor; the others become 0
@@ -115,20 +146,17 @@ class TopK : public Codec, public Selective {
   void encode_sum(const at::Tensor& x, at::Tensor& residual, const MessageContext& context,
                   ByteWriter& out) const override {
     const SparseShape shape = shape_of(meta_of(x));
-    keep(format_->write(shape, LargestSums(x, residual, shape.n), out), context);
+    format_->write(shape, LargestSums(x, residual, shape), out, context.kept);
   }
   void encode_difference(const at::Tensor& x, at::Tensor& estimate, const MessageContext& context,
                          ByteWriter& out) const override {
     const SparseShape shape = shape_of(meta_of(x));
-    keep(format_->write(shape, LargestDifferences(x, estimate, shape.n), out), context);
+    format_->write(shape, LargestDifferences(x, estimate, shape), out, context.kept);
   }
   void decode_difference(ByteReader& in, at::Tensor& estimate, const MessageContext& context) const override {
     const SparseShape shape = shape_of(meta_of(estimate));
     const std::span all(estimate.data_ptr<float>(), static_cast<size_t>(estimate.numel()));
-    const auto receive = [&](size_t group, auto mask, auto values) {
-      kernels::add_marked(values, mask, all.subspan(group * shape.n, shape.n));
-    };
-    keep(format_->read(in, shape, receive), context);
+    format_->read(in, shape, Added(all, shape.n), context.kept);
     expect_end(in);
   }
   SparseShape shape_of(const MessageMeta& meta) const override {
@@ -151,13 +179,10 @@ class TopK : public Codec, public Selective {
     // A value that is not finite is among the largest, so the kept values tell for all.
     const SparseShape shape = shape_of(meta);
     if (shape.k == 0) return;
-    IndexSet kept{shape, {}};
-    if (shape.k < shape.n) {
-      kept = format_->write(shape, Largest(x, shape.n), out);
-    } else {
-      format_->write_values(x, kept, out);
-    }
-    keep(std::move(kept), context);
+    if (shape.k < shape.n) return format_->write(shape, Largest(x, shape), out, context.kept);
+    IndexSet all{shape, {}};
+    format_->write_values(x, all, out);
+    if (context.kept != nullptr) *context.kept = std::move(all);
   }
 
   void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
@@ -170,19 +195,13 @@ class TopK : public Codec, public Selective {
     if (shape.k == shape.n) {
       IndexSet all{shape, {}};
       format_->read_values(in, all, out);
-      return keep(std::move(all), context);
+      if (context.kept != nullptr) *context.kept = std::move(all);
+      return;
     }
-    const auto receive = [&](size_t group, auto mask, auto values) {
-      kernels::scatter_marked(values, mask, out.subspan(group * shape.n, shape.n));
-    };
-    keep(format_->read(in, shape, receive), context);
+    format_->read(in, shape, Scattered(out, shape.n), context.kept);
   }
 
  private:
-  static void keep(IndexSet kept, const MessageContext& context) {
-    if (context.kept != nullptr) *context.kept = std::move(kept);
-  }
-
   Selection selection_;
   std::shared_ptr<const SparseFormat> format_;
   std::optional<Half> half_;  ///< set: a half of the k that the share gives

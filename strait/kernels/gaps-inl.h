@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -20,20 +21,37 @@
 HWY_BEFORE_NAMESPACE();
 namespace strait::kernels::HWY_NAMESPACE {
 
+/// Writes the positions of a word's ones, of which the first is at `begin`; up to 7 more may be overwritten.
+/// Eight at a time, whether they are there or not: a branch for each would be guessed wrong for most words.
+HWY_INLINE uint32_t* write_positions(uint64_t word, uint32_t begin, uint32_t* out) {
+  const auto count = static_cast<unsigned>(std::popcount(word));
+  for (unsigned i = 0; i < count; i += 8) {
+    for (unsigned j = i; j < i + 8; ++j, word &= word - 1) {
+      out[j] = begin + static_cast<uint32_t>(std::countr_zero(word));
+    }
+  }
+  return out + count;
+}
+
 /// Appends the code of write_rice() (index_code.h), unpadded.
 HWY_INLINE void put_gaps(std::span<const uint64_t> mask, unsigned r, BitWriter& out) {
+  constexpr size_t kWords = 64;  // between the two steps
+  std::array<uint32_t, kWords * 64 + 8> positions;
   BitWriter bits = out;
-  const uint64_t low_mask = (uint64_t{1} << r) - 1;
-  uint64_t expected = 0;  // the position that a gap of zero would give
-  for (size_t word = 0; word < mask.size() && !bits.full(); ++word) {
-    for (uint64_t left = mask[word]; left != 0; left &= left - 1) {
-      const uint64_t position = word * 64 + static_cast<uint64_t>(std::countr_zero(left));
-      const uint64_t gap = position - expected;
-      const uint64_t quotient = gap >> r;
+  const uint32_t low_mask = (uint32_t{1} << r) - 1;
+  uint32_t expected = 0;  // the position that a gap of zero would give
+  for (size_t begin = 0; begin < mask.size() && !bits.full(); begin += kWords) {
+    uint32_t* end = positions.data();
+    for (size_t word = begin; word < std::min(begin + kWords, mask.size()); ++word) {
+      end = write_positions(mask[word], static_cast<uint32_t>(word * 64), end);
+    }
+    for (const uint32_t* position = positions.data(); position != end; ++position) {
+      const uint32_t gap = *position - expected;
+      const uint32_t quotient = gap >> r;
       const uint64_t tail = (gap & low_mask) << 1 | 1;
-      expected = position + 1;
+      expected = *position + 1;
       if (quotient + 1 + r <= 56) {
-        bits.put(tail << quotient, static_cast<unsigned>(quotient) + 1 + r);
+        bits.put(tail << quotient, quotient + 1 + r);
       } else {
         bits.put_zeros(quotient);
         bits.put(tail, 1 + r);

@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
+#include <functional>
 #include <limits>
 
 #include "strait/kernels/marked.h"
@@ -119,37 +119,51 @@ struct Point {
   size_t above = 0;
 };
 
-constexpr size_t kFew = 16;  // candidates between two points that are sorted rather than counted
+constexpr size_t kFew = 16;  // candidates that are sorted rather than counted
 
-/// The threshold that keeps k, which is known to lie between two points that have few candidates between them.
-Threshold find_among_few(const Candidates& from, size_t k, Point low, Point high) {
-  std::array<float, kFew + HWY_LANES(float)> few{};
-  float* end = few.data();
-  const auto below = hn::Set(Integers(), static_cast<int32_t>(low.value));
-  const auto above = hn::Set(Integers(), static_cast<int32_t>(high.value));
+/// The threshold that keeps k of up to kFew candidates.
+Threshold sort_few(const Candidates& from, size_t k) {
+  std::array<int32_t, kFew> few{};
+  const auto end = std::transform(from.data, from.data + from.count, few.begin(),
+                                  [](float value) { return std::bit_cast<int32_t>(value) & 0x7fffffff; });
+  std::sort(few.begin(), end, std::greater());
+  const int32_t value = few[k - 1];
+  return {value, k - static_cast<size_t>(std::find(few.begin(), end, value) - few.begin())};
+}
+
+/// Copies the candidates between two magnitudes, excluding the lower, to `space`, which may be where they are.
+Candidates between(const Candidates& from, int64_t low, int64_t high, float* space) {
+  const auto below = hn::Set(Integers(), static_cast<int32_t>(low));
+  const auto above = hn::Set(Integers(), static_cast<int32_t>(high));
+  float* end = space;
   for (size_t i = 0; i < from.words() * 64; i += kLanes) {
     const auto values = hn::LoadU(Floats(), from.data + i);
     const auto inside = hn::AndNot(hn::Gt(magnitude(values), above), hn::Gt(magnitude(values), below));
     end += compress_store(values, bits_of(hn::RebindMask(Floats(), inside)), end);
   }
-  const auto bits = [](float value) { return std::bit_cast<int32_t>(value) & 0x7fffffff; };
-  const auto larger = [&](float a, float b) { return bits(a) > bits(b); };
-  std::sort(few.data(), end, larger);
-  const float* const place = few.data() + (k - high.above) - 1;
-  const auto before =
-      std::find_if(few.data(), end, [&](float value) { return !larger(value, *place); }) - few.data();
-  return {bits(*place), k - high.above - static_cast<size_t>(before)};
+  const Candidates found{space, static_cast<size_t>(end - space)};
+  found.fill_up();
+  return found;
 }
 
 /// The threshold that keeps k of the candidates, where more than k are above `low`. Each step counts those
 /// above a magnitude in between, first `hint`, then where a line through the last two counts comes to the other
-/// side of k, every fourth time the middle.
-Threshold find_threshold(const Candidates& from, size_t k, Point low, int64_t hint) {
+/// side of k, every fourth time the middle. When few are left between the bounds, they are copied to `space`,
+/// and only they are searched.
+Threshold find_threshold(Candidates from, size_t k, Point low, int64_t hint, float* space) {
   Point high{std::numeric_limits<int32_t>::max(), 0};
   Point last = low;
   int64_t middle = hint;
   for (int step = 1; high.value - low.value > 1; ++step) {
-    if (low.above - high.above <= kFew) return find_among_few(from, k, low, high);
+    const size_t left = low.above - high.above;
+    if (left <= from.count / 8 || left <= kFew) {
+      from = between(from, low.value, high.value, space);
+      k -= high.above;
+      last.above -= high.above;
+      low.above = left;
+      high.above = 0;
+      if (left <= kFew) return sort_few(from, k);
+    }
     middle = std::clamp(middle, low.value + 1, high.value - 1);
     const Point now{middle, count_above(from, static_cast<int32_t>(middle))};
     if (now.above == k) return {static_cast<int32_t>(middle), 0};
@@ -178,13 +192,14 @@ Guess guess(const Source& source, size_t n, size_t k) {
   constexpr size_t kRun = 8;
   if (n < 4 * kSample) return {};
   alignas(64) std::array<float, kSample> sample;
+  std::array<float, kSample / 8 + 64> space;
   const size_t stride = n / (kSample / kRun);
   for (size_t i = 0; i < kSample; ++i) sample[i] = source.one(i / kRun * stride + i % kRun);
   const Candidates all{sample.data(), kSample};
   const Point zero{0, count_above(all, 0)};
   const auto reached_by = [&](size_t rank) {
     if (rank >= zero.above) return 1;
-    const auto [value, ties] = find_threshold(all, rank, zero, 0x3f800000);
+    const auto [value, ties] = find_threshold(all, rank, zero, 0x3f800000, space.data());
     return ties > 0 ? value : value + 1;
   };
   // Four standard deviations of the number of sampled elements that are among the k largest.
@@ -222,10 +237,9 @@ class Collector {
 
 constexpr size_t kSlack = 64;  // floats behind each stream's candidates
 
-/// Marks the elements that reach the bound, and gives them.
-template <class Source>
+/// Marks the elements that reach the bound, and gives them. Reads at kStreams places at once.
+template <size_t kStreams, class Source>
 Candidates collect(const Source& source, size_t n, int32_t bound, float* space, std::span<uint64_t> mask) {
-  constexpr size_t kStreams = Source::kStreams;
   const size_t each = n / 64 / kStreams;  // words
   const auto begin_of = [&](size_t stream) { return space + stream * (each * 64 + kSlack); };
   std::array<Collector, kStreams> streams;
@@ -331,42 +345,47 @@ void gather(const Source& source, size_t n, std::span<const uint64_t> mask, floa
 /// Exact in any case: the guess only leaves fewer elements to search, and one that leaves too few is dropped
 /// for all that are not zero.
 template <class Source>
-void select(const Source& source, size_t n, SelectScratch& scratch, std::span<uint64_t> mask,
-            std::span<float> kept) {
-  const size_t k = kept.size();
-  const size_t needed = n + (Source::kStreams + 2) * kSlack;
+std::span<float> select(const Source& source, size_t n, size_t k, SelectScratch& scratch,
+                        std::span<uint64_t> mask) {
+  // Behind the streams' candidates, room for those that find_threshold() copies.
+  const size_t needed = n + n / 8 + (Source::kStreams + 4) * kSlack;
   if (scratch.candidates.size() < needed) scratch.candidates.resize(needed);
   float* const space = scratch.candidates.data();
-  auto [bound, hint] = guess(source, n, k);
-  Candidates found = collect(source, n, bound, space, mask);
-  if (found.count < k && bound > 1) found = collect(source.again(), n, bound = 1, space, mask);
+  const auto [bound, hint] = guess(source, n, k);
+  int64_t low = bound - 1;
+  Candidates found = collect<Source::kStreams>(source, n, bound, space, mask);
+  if (found.count < k && bound > 1) {
+    low = 0;
+    found = collect<1>(source.again(), n, 1, space, mask);
+  }
   if (found.count > k) {
     if (scratch.kept.size() < found.words() + 2) scratch.kept.resize(found.words() + 2);
-    narrow(found, find_threshold(found, k, {bound - 1, found.count}, hint), scratch.kept.data());
+    const auto threshold = find_threshold(found, k, {low, found.count}, hint, space + found.words() * 64);
+    narrow(found, threshold, scratch.kept.data());
     narrow_mask(scratch.kept.data(), mask);
   }
   if (found.count < k) {  // the rest are zeros
     mark_first(k - found.count, n, mask);
     gather(source.again(), n, mask, space);
   }
-  std::copy_n(space, k, kept.data());
+  return {space, k};
 }
 
 }  // namespace
 
-void select_plain(const float* x, size_t n, SelectScratch& scratch, std::span<uint64_t> mask,
-                  std::span<float> kept) {
-  select(Plain{x}, n, scratch, mask, kept);
+std::span<float> select_plain(const float* x, size_t n, size_t k, SelectScratch& scratch,
+                              std::span<uint64_t> mask) {
+  return select(Plain{x}, n, k, scratch, mask);
 }
 
-void select_sums(const float* x, float* y, size_t n, SelectScratch& scratch, std::span<uint64_t> mask,
-                 std::span<float> kept) {
-  select(Sums{x, y}, n, scratch, mask, kept);
+std::span<float> select_sums(const float* x, float* y, size_t n, size_t k, SelectScratch& scratch,
+                             std::span<uint64_t> mask) {
+  return select(Sums{x, y}, n, k, scratch, mask);
 }
 
-void select_differences(const float* x, const float* y, size_t n, SelectScratch& scratch,
-                        std::span<uint64_t> mask, std::span<float> kept) {
-  select(Differences{x, y}, n, scratch, mask, kept);
+std::span<float> select_differences(const float* x, const float* y, size_t n, size_t k, SelectScratch& scratch,
+                                    std::span<uint64_t> mask) {
+  return select(Differences{x, y}, n, k, scratch, mask);
 }
 
 }  // namespace strait::kernels::HWY_NAMESPACE
@@ -379,19 +398,19 @@ HWY_EXPORT(select_plain);
 HWY_EXPORT(select_sums);
 HWY_EXPORT(select_differences);
 
-void select_largest(std::span<const float> x, SelectScratch& scratch, std::span<uint64_t> mask,
-                    std::span<float> kept) {
-  STRAIT_KERNEL(select_plain)(x.data(), x.size(), scratch, mask, kept);
+std::span<float> select_largest(std::span<const float> x, size_t k, SelectScratch& scratch,
+                                std::span<uint64_t> mask) {
+  return STRAIT_KERNEL(select_plain)(x.data(), x.size(), k, scratch, mask);
 }
 
-void select_largest_of_sums(std::span<const float> x, std::span<float> y, SelectScratch& scratch,
-                            std::span<uint64_t> mask, std::span<float> kept) {
-  STRAIT_KERNEL(select_sums)(x.data(), y.data(), x.size(), scratch, mask, kept);
+std::span<float> select_largest_of_sums(std::span<const float> x, std::span<float> y, size_t k,
+                                        SelectScratch& scratch, std::span<uint64_t> mask) {
+  return STRAIT_KERNEL(select_sums)(x.data(), y.data(), x.size(), k, scratch, mask);
 }
 
-void select_largest_of_differences(std::span<const float> x, std::span<const float> y, SelectScratch& scratch,
-                                   std::span<uint64_t> mask, std::span<float> kept) {
-  STRAIT_KERNEL(select_differences)(x.data(), y.data(), x.size(), scratch, mask, kept);
+std::span<float> select_largest_of_differences(std::span<const float> x, std::span<const float> y, size_t k,
+                                               SelectScratch& scratch, std::span<uint64_t> mask) {
+  return STRAIT_KERNEL(select_differences)(x.data(), y.data(), x.size(), k, scratch, mask);
 }
 
 }  // namespace strait::kernels

@@ -13,21 +13,21 @@ struct SelectScratch {
   std::vector<uint64_t> kept;     ///< which of them are
 };
 
-// Marks the k = kept.size() elements of largest magnitude in `mask` (marked.h) and copies them to `kept`, in
-// the order of their index; of equal magnitudes the lower index wins. Magnitudes are compared as integers: NaN
-// above infinity above every number. Requires 1 <= k <= n, n = x.size() < 2^32 and mask.size() ==
-// mask_words(n); bits from n on become zero.
+// Marks the k elements of largest magnitude in `mask` (marked.h) and gives them in the order of their index, in
+// `scratch`, where they stay until the next call. Of equal magnitudes the lower index wins. Magnitudes are
+// compared as integers: NaN above infinity above every number. Requires 1 <= k <= n, n = x.size() < 2^32 and
+// mask.size() == mask_words(n); bits from n on become zero.
 
 /// Among the elements of x.
-void select_largest(std::span<const float> x, SelectScratch& scratch, std::span<uint64_t> mask,
-                    std::span<float> kept);
+std::span<float> select_largest(std::span<const float> x, size_t k, SelectScratch& scratch,
+                                std::span<uint64_t> mask);
 
 /// Among the sums x + y, which replace y.
-void select_largest_of_sums(std::span<const float> x, std::span<float> y, SelectScratch& scratch,
-                            std::span<uint64_t> mask, std::span<float> kept);
+std::span<float> select_largest_of_sums(std::span<const float> x, std::span<float> y, size_t k,
+                                        SelectScratch& scratch, std::span<uint64_t> mask);
 
 /// Among the differences x - y.
-void select_largest_of_differences(std::span<const float> x, std::span<const float> y, SelectScratch& scratch,
-                                   std::span<uint64_t> mask, std::span<float> kept);
+std::span<float> select_largest_of_differences(std::span<const float> x, std::span<const float> y, size_t k,
+                                               SelectScratch& scratch, std::span<uint64_t> mask);
 
 }  // namespace strait::kernels

@@ -70,6 +70,27 @@ TEST(Quantise, TiesGoToTheEvenCode) {
   for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(code_at(packed, i, 2), expected[i]) << i;
 }
 
+TEST(Quantise, ValuesBesideTheMiddleOfTwoCodesFollowTheFormula) {
+  // Extents that no power of two divides, the smallest and the largest, where an inverse is not exact or not
+  // there; beside each middle the floats around it.
+  for (const float extent : {0.7F, 3.0F, 1e-38F, 1e-44F, 3e38F}) {
+    for (unsigned bits = 1; bits <= 8; ++bits) {
+      const auto levels = static_cast<float>((1 << bits) - 1);
+      std::vector<float> x = {0.0F, extent};
+      for (float level = 0.5F; level < levels; ++level) {
+        const float middle = level / levels * extent;
+        x.insert(x.end(), {std::nextafter(middle, 0.0F), middle, std::nextafter(middle, extent)});
+      }
+      std::vector<std::byte> packed(packed_size(x.size(), bits));
+      quantise(x, {0.0F, extent}, bits, packed);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const float wanted = std::nearbyint(scaled(x[i], {0.0F, extent}, bits));
+        ASSERT_EQ(static_cast<float>(code_at(packed, i, bits)), wanted) << x[i] << " of " << extent;
+      }
+    }
+  }
+}
+
 TEST(Quantise, RangeDoesNotDependOnOrderOrSignsOfZero) {
   const auto is = [](Range range, float lo, float hi) {
     return range.lo == lo && range.hi == hi && !std::signbit(range.lo == 0 ? range.lo : 0.0F) &&

@@ -68,8 +68,9 @@ TEST(Select, AgreesWithAStableSort) {
       for (const size_t k : {size_t{1}, n / 100 + 1, n / 10 + 1, n / 2 + 1, n - 1, n}) {
         if (k < 1 || k > n) continue;
         std::vector<uint64_t> mask(mask_words(n), ~uint64_t{0});
-        std::vector<float> kept(k);
-        select_largest(x, scratch, mask, kept);
+        const auto largest = select_largest(x, k, scratch, mask);
+        std::vector<float> kept(largest.begin(), largest.end());
+        ASSERT_EQ(kept.size(), k);
         const auto expected = sorted_selection(x, k);
         ASSERT_EQ(positions_of(mask), expected) << kind << ", " << k << " of " << n;
         for (size_t i = 0; i < k; ++i) ASSERT_EQ(bits_of(kept[i]), bits_of(x[expected[i]]));
@@ -100,18 +101,16 @@ TEST(Select, SumsAndDifferencesAreThoseOfTheWholeTensors) {
       for (size_t i = 0; i < n; ++i) differences[i] = x[i] - y[i];
       for (const size_t k : {size_t{1}, n / 10 + 1, n / 2 + 1, n}) {
         if (k > n) continue;
-        const auto choose = [&](const std::vector<float>& from) {
-          std::pair result(std::vector<uint64_t>(mask_words(n)), std::vector<float>(k));
-          select_largest(from, scratch, result.first, result.second);
-          return result;
-        };
         std::vector<uint64_t> mask(mask_words(n));
-        std::vector<float> kept(k);
-        select_largest_of_differences(x, y, scratch, mask, kept);
-        ASSERT_EQ(std::pair(mask, kept), choose(differences)) << kind << ", " << k << " of " << n;
+        const auto marked = [&](std::span<const float> kept) {
+          return std::pair(mask, std::vector<float>(kept.begin(), kept.end()));
+        };
+        const auto of_differences = marked(select_largest_of_differences(x, y, k, scratch, mask));
+        ASSERT_EQ(of_differences, marked(select_largest(differences, k, scratch, mask)))
+            << kind << ", " << k << " of " << n;
         auto written = y;
-        select_largest_of_sums(x, written, scratch, mask, kept);
-        ASSERT_EQ(std::pair(mask, kept), choose(sums)) << kind << ", " << k << " of " << n;
+        const auto of_sums = marked(select_largest_of_sums(x, written, k, scratch, mask));
+        ASSERT_EQ(of_sums, marked(select_largest(sums, k, scratch, mask))) << kind << ", " << k << " of " << n;
         ASSERT_EQ(written, sums);
       }
     }
@@ -125,9 +124,7 @@ TEST(Select, ANonFiniteElementIsAmongTheLargest) {
       auto x = make("huge", 100);
       x[position] = bad;
       std::vector<uint64_t> mask(mask_words(x.size()));
-      std::vector<float> kept(1);
-      select_largest(x, scratch, mask, kept);
-      EXPECT_EQ(bits_of(kept[0]), bits_of(bad));
+      EXPECT_EQ(bits_of(select_largest(x, 1, scratch, mask)[0]), bits_of(bad));
       EXPECT_EQ(positions_of(mask), std::vector<size_t>{position});
     }
   }
