@@ -45,6 +45,8 @@ void prepare(InterlaceLevel& level, size_t n, size_t width);
 HWY_BEFORE_NAMESPACE();
 namespace strait::kernels::HWY_NAMESPACE {
 
+namespace {
+
 #if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX2
 HWY_INLINE uint64_t extract(uint64_t bits, uint64_t places) { return _pext_u64(bits, places); }
 HWY_INLINE uint64_t deposit(uint64_t bits, uint64_t places) { return _pdep_u64(bits, places); }
@@ -274,6 +276,8 @@ bool take(InterlaceScratch& scratch, size_t index, BitReader& bits, size_t n, si
   std::ranges::copy(known, mask.begin());
   return true;
 }
+
+}  // namespace
 
 std::optional<size_t> write_interlaced(std::span<const uint64_t> mask, size_t n, size_t width,
                                        InterlaceScratch& scratch, std::span<std::byte> out) {
