@@ -99,7 +99,7 @@ std::optional<size_t> write_to_last(std::span<const uint64_t> mask, std::span<st
 }
 
 bool read_to_last(std::span<const std::byte> in, size_t n, size_t k, std::span<uint64_t> mask) {
-  if (in.size() > bitmap_size(n) || (!in.empty() && in.back() == std::byte{0})) return false;
+  if (in.empty() || in.size() > bitmap_size(n) || in.back() == std::byte{0}) return false;
   std::ranges::fill(mask, uint64_t{0});
   std::memcpy(mask.data(), in.data(), in.size());
   return is_set_of(mask, n, k);

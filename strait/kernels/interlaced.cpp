@@ -242,8 +242,7 @@ void put(InterlaceScratch& scratch, size_t index, std::span<const uint64_t> mask
     return put_class(packed.first(mask.size()), n, bits);
   }
   InterlaceLevel& level = scratch.levels[index];
-  const size_t coarse = level.coarse_size;
-  put(scratch, index + 1, level.coarse_words(), coarse, bits);
+  put(scratch, index + 1, level.coarse_words(), level.coarse_size, bits);
   for (const auto& pass : level.passes) {
     for (const auto& places : pass.classes) {
       const size_t size = pack(mask, places, packed);
@@ -307,8 +306,6 @@ HWY_EXPORT(read_interlaced);
 void prepare(InterlaceLevel& level, size_t n, size_t width) {
   constexpr uint64_t kEven = 0x5555555555555555;
   const size_t words = mask_words(n);
-  level.n = n;
-  level.width = width;
   level.down = static_cast<int64_t>(std::min(width, words * 64));
   level.margin = std::min(static_cast<size_t>(level.down) + 1, words * 64) / 64 + 2;
   level.known.resize(words + 2 * level.margin);
@@ -332,6 +329,8 @@ void prepare(InterlaceLevel& level, size_t n, size_t width) {
   }
   level.coarse_size = count_marked(level.even);
   level.coarse.resize(words + 2);
+  level.n = n;  // last, so that what throws above leaves no level that looks prepared
+  level.width = width;
 }
 
 size_t interlaced_bound(size_t n) {
