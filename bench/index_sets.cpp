@@ -131,9 +131,9 @@ std::vector<Set> sets_of(const at::Tensor& x, double share) {
   kernels::SelectScratch scratch;
   std::vector<Set> sets;
   for (int64_t row = 0; row < x.size(0); ++row) {
-    Set& set = sets.emplace_back(n, k, plane, static_cast<size_t>(x.size(3)),
-                                 std::vector<uint64_t>(kernels::mask_words(n)));
-    kernels::select_largest({x[row].data_ptr<float>(), n}, k, scratch, set.mask);
+    sets.push_back(
+        Set{n, k, plane, static_cast<size_t>(x.size(3)), std::vector<uint64_t>(kernels::mask_words(n))});
+    kernels::select_largest({x[row].data_ptr<float>(), n}, k, scratch, sets.back().mask);
   }
   return sets;
 }
