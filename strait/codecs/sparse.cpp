@@ -4,15 +4,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "strait/kernels/index_code.h"
+#include "strait/kernels/interlaced.h"
 #include "strait/kernels/marked.h"
 
 namespace strait {
 namespace {
 
 constexpr size_t kIndexHeaderSize = sizeof(uint8_t) + sizeof(uint32_t);
+constexpr uint8_t kBitmapCode = 0;
+constexpr uint8_t kRiceCode = 1;  // with the parameter 0
+constexpr uint8_t kInterlacedCode = 32;
 constexpr size_t kGrain = 1 << 15;  // elements that a thread handles at least
 
 /// Calls work(group) for every group, several at once where LibTorch has threads.
@@ -30,6 +35,18 @@ std::span<Item> own(size_t count) {
   thread_local std::vector<Item> space;
   if (space.size() < count) space.resize(count);
   return std::span(space).first(count);
+}
+
+kernels::InterlaceScratch& own_interlace() {
+  thread_local kernels::InterlaceScratch scratch;
+  return scratch;
+}
+
+/// The bytes that the interlaced code may take where another can be had.
+size_t worthwhile(const SparseShape& shape) {
+  const double rice = kernels::rice_bits(shape.n, shape.k) / 8;
+  const auto bitmap = static_cast<double>(kernels::bitmap_size(shape.n));
+  return static_cast<size_t>(std::min(rice, bitmap) * 15 / 16);
 }
 
 std::span<float> own_values(size_t count) {
@@ -72,6 +89,7 @@ SparseFormat::SparseFormat(IndexCode index, std::unique_ptr<const ValueFormat> v
 size_t SparseFormat::index_bound(const SparseShape& shape) const {
   const size_t bitmap = kernels::bitmap_size(shape.n);
   if (index_ == IndexCode::bitmap) return bitmap;
+  if (index_ == IndexCode::interlaced) return kernels::interlaced_bound(shape.n);
   const size_t rice = kernels::rice_bound(shape.n, shape.k, kernels::rice_parameter(shape.n, shape.k));
   return index_ == IndexCode::rice ? rice : std::min(rice, bitmap);
 }
@@ -86,15 +104,22 @@ PayloadSize SparseFormat::size(const SparseShape& shape) const {
 CodedSet SparseFormat::write_set(std::span<const uint64_t> mask, const SparseShape& shape,
                                  std::span<std::byte> space) const {
   const size_t bitmap = kernels::bitmap_size(shape.n);
-  if (index_ != IndexCode::bitmap) {
+  const bool automatic = index_ == IndexCode::automatic;
+  if (allows(IndexCode::interlaced)) {
+    const auto room = automatic ? space.first(std::min(space.size(), worthwhile(shape))) : space;
+    const auto used = kernels::write_interlaced(mask, shape.n, shape.width, own_interlace(), room);
+    if (used) return {kInterlacedCode, space.first(*used)};
+    STRAIT_CHECK(automatic, "an interlaced code of {} of {} exceeds its bound", shape.k, shape.n);
+  }
+  if (allows(IndexCode::rice)) {
     const unsigned r = kernels::rice_parameter(shape.n, shape.k);
-    const auto room = index_ == IndexCode::rice ? space : space.first(std::min(space.size(), bitmap - 1));
+    const auto room = automatic ? space.first(std::min(space.size(), bitmap - 1)) : space;
     const auto used = kernels::write_rice(mask, r, room);
-    if (used) return {static_cast<uint8_t>(1 + r), space.first(*used)};
-    STRAIT_CHECK(index_ != IndexCode::rice, "a Rice code of {} of {} exceeds its bound", shape.k, shape.n);
+    if (used) return {static_cast<uint8_t>(kRiceCode + r), space.first(*used)};
+    STRAIT_CHECK(automatic, "a Rice code of {} of {} exceeds its bound", shape.k, shape.n);
   }
   kernels::write_bitmap(mask, space.first(bitmap));
-  return {0, space.first(bitmap)};
+  return {kBitmapCode, space.first(bitmap)};
 }
 
 // Every group is written where it stands when all index sets are as long as they can be; then what is shorter
@@ -133,27 +158,33 @@ void SparseFormat::write(const SparseShape& shape, const SparseSource& source, B
   if (place.data() != lists.data()) std::memmove(place.data(), lists.data(), lists.size());
 }
 
+void SparseFormat::check_set(size_t group, const CodedSet& set, const SparseShape& shape) const {
+  const auto& [code, bytes] = set;
+  const size_t bitmap = kernels::bitmap_size(shape.n);
+  const size_t below = index_ == IndexCode::automatic ? bitmap - 1 : std::numeric_limits<size_t>::max();
+  const unsigned r = kernels::rice_parameter(shape.n, shape.k);
+  bool fits = false;
+  if (code == kBitmapCode && allows(IndexCode::bitmap)) {
+    fits = bytes.size() == bitmap;
+  } else if (code == kRiceCode + r && allows(IndexCode::rice)) {
+    fits = bytes.size() <= std::min(below, kernels::rice_bound(shape.n, shape.k, r));
+  } else if (code == kInterlacedCode && allows(IndexCode::interlaced)) {
+    fits = bytes.size() <= std::min(below, kernels::interlaced_bound(shape.n));
+  } else {
+    throw WireError("group {} has index code {}, which this codec does not use", group, code);
+  }
+  if (!fits) {
+    throw WireError("group {} has an index set of {} bytes with index code {}", group, bytes.size(), code);
+  }
+}
+
 std::span<const CodedSet> SparseFormat::read_sets(ByteReader& in, const SparseShape& shape) const {
   const auto codes = in.take(shape.groups);
   ByteReader lengths(in.take(shape.groups * sizeof(uint32_t)));
-  const size_t bitmap = kernels::bitmap_size(shape.n);
-  const unsigned r = kernels::rice_parameter(shape.n, shape.k);
   const auto sets = own_sets(shape.groups);
   for (size_t group = 0; group < shape.groups; ++group) {
-    const auto code = std::to_integer<uint8_t>(codes[group]);
-    const auto length = lengths.get<uint32_t>();
-    const bool rice = code != 0;
-    if (rice && code != 1 + r) {
-      throw WireError("group {} has index code {}, expected 0 or {}", group, code, 1 + r);
-    }
-    if (index_ == (rice ? IndexCode::bitmap : IndexCode::rice)) {
-      throw WireError("group {} has index code {}, which this codec does not use", group, code);
-    }
-    const bool fits = !rice                            ? length == bitmap
-                      : index_ == IndexCode::automatic ? length < bitmap
-                                                       : length <= kernels::rice_bound(shape.n, shape.k, r);
-    if (!fits) throw WireError("group {} has an index set of {} bytes with index code {}", group, length, code);
-    sets[group] = {code, in.take(length)};
+    sets[group] = {std::to_integer<uint8_t>(codes[group]), in.take(lengths.get<uint32_t>())};
+    check_set(group, sets[group], shape);
   }
   return sets;
 }
@@ -167,8 +198,11 @@ void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSi
   for_each_group(shape, [&](size_t group) {
     const auto& [code, bytes] = sets[group];
     const auto mask = mask_for(group, shape, kept);
-    const bool valid = code != 0 ? kernels::read_rice(bytes, shape.n, shape.k, code - 1U, mask)
-                                 : kernels::read_bitmap(bytes, shape.n, shape.k, mask);
+    const bool valid =
+        code == kBitmapCode ? kernels::read_bitmap(bytes, shape.n, shape.k, mask)
+        : code == kInterlacedCode
+            ? kernels::read_interlaced(bytes, shape.n, shape.k, shape.width, own_interlace(), mask)
+            : kernels::read_rice(bytes, shape.n, shape.k, code - kRiceCode, mask);
     if (!valid) throw WireError("group {} has no valid set of {} of {} positions", group, shape.k, shape.n);
     const auto values = own_values(shape.k);
     values_->read(lists.subspan(group * list, list), values);

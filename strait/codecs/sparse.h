@@ -13,11 +13,13 @@
 
 namespace strait {
 
-/// A payload of `groups` groups of `n` elements of which `k` each are sent: k <= n, 1 <= n < 2^32.
+/// A payload of `groups` groups of `n` elements of which `k` each are sent: k <= n, 1 <= n < 2^32. A group is
+/// rows of `width` elements, of which the last may be cut short; width >= 1.
 struct SparseShape {
   size_t groups = 0;
   size_t n = 0;
   size_t k = 0;
+  size_t width = 1;
 
   size_t mask_words() const;  ///< 64-bit words of one group's mask (kernels/select.h)
 
@@ -41,8 +43,8 @@ class SparseSource {
  public:
   virtual ~SparseSource() = default;
 
-  /// Marks the k positions that the group keeps and gives their elements in the order of their index, where they
-  /// stay until the thread's next call.
+  /// Marks the k positions that the group keeps and gives their elements in the order of their index, where
+  /// they stay until the thread's next call.
   virtual std::span<const float> select(size_t group, std::span<uint64_t> mask) const = 0;
 
   /// What the receiver will see of the values that select() gave, for a source that asks; `received` may be
@@ -61,12 +63,13 @@ class SparseSink {
   virtual void receive(size_t group, std::span<const uint64_t> mask, std::span<const float> values) const = 0;
 };
 
-/// How the set of positions is coded: automatic takes the code with fewer bytes, the bitmap when equal.
-enum class IndexCode { automatic, bitmap, rice };
+/// How the set of positions is coded. Automatic takes the interlaced code where that is a sixteenth shorter
+/// than the others should be; else of the others the one with fewer bytes, the bitmap when equal.
+enum class IndexCode { automatic, bitmap, rice, interlaced };
 
 /// One group's index set as it stands in a message.
 struct CodedSet {
-  uint8_t code = 0;  ///< 0: bitmap; 1 + r: Rice
+  uint8_t code = 0;  ///< 0: bitmap; 1 + r: Rice; 32: interlaced
   std::span<const std::byte> bytes;
 };
 
@@ -82,8 +85,8 @@ class SparseFormat {
   /// NumericError when a value cannot be sent.
   void write(const SparseShape& shape, const SparseSource& source, ByteWriter& out, IndexSet* kept) const;
 
-  /// Hands each group to the sink, k < n; the positions go to `kept`, which may be null. Throws WireError, when it
-  /// may have handed over some.
+  /// Hands each group to the sink, k < n; the positions go to `kept`, which may be null. Throws WireError, when
+  /// it may have handed over some.
   void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, IndexSet* kept) const;
 
   // The values alone, for a receiver that knows the positions, or where k == n. Those not sent become +0.
@@ -95,8 +98,10 @@ class SparseFormat {
 
  private:
   size_t index_bound(const SparseShape& shape) const;
+  bool allows(IndexCode index) const { return index_ == IndexCode::automatic || index_ == index; }
   CodedSet write_set(std::span<const uint64_t> mask, const SparseShape& shape,
                      std::span<std::byte> space) const;
+  void check_set(size_t group, const CodedSet& set, const SparseShape& shape) const;
   std::span<const CodedSet> read_sets(ByteReader& in, const SparseShape& shape) const;
 
   IndexCode index_;

@@ -164,7 +164,8 @@ class TopK : public Codec, public Selective {
     const size_t n = selection_.per_sample ? meta.row_size() : meta.elements();
     STRAIT_CHECK(n <= std::numeric_limits<uint32_t>::max(), "topk cannot select among {} elements", n);
     const size_t k = selection_.share.of(n);
-    return {groups, n, half_ ? (k + (*half_ == Half::larger ? 1 : 0)) / 2 : k};
+    const size_t width = meta.shape.size() > 1 ? static_cast<size_t>(meta.shape.back()) : n;
+    return {groups, n, half_ ? (k + (*half_ == Half::larger ? 1 : 0)) / 2 : k, std::max<size_t>(1, width)};
   }
 
  protected:
@@ -211,7 +212,8 @@ IndexCode parse_index(CodecSpec& spec) {
   if (index == "auto") return IndexCode::automatic;
   if (index == "bitmap") return IndexCode::bitmap;
   if (index == "rice") return IndexCode::rice;
-  spec.reject("index", index, "auto, bitmap or rice");
+  if (index == "interlaced") return IndexCode::interlaced;
+  spec.reject("index", index, "auto, bitmap, rice or interlaced");
 }
 
 }  // namespace

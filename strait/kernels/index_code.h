@@ -26,6 +26,9 @@ bool read_bitmap(std::span<const std::byte> in, size_t n, size_t k, std::span<ui
 /// such r. Computed in double from (n - k) / n by squaring, so that every machine finds the same.
 unsigned rice_parameter(size_t n, size_t k);
 
+/// The bits that a Rice code of k of n positions with that parameter should take.
+double rice_bits(size_t n, size_t k);
+
 /// Bytes that a Rice code of k of n positions needs at most.
 constexpr size_t rice_bound(size_t n, size_t k, unsigned r) { return (((n - k) >> r) + k * (1 + r) + 7) / 8; }
 

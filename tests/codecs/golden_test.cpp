@@ -29,6 +29,10 @@ std::vector<Example> examples() {
   const std::pair<size_t, float> large[] = {{0, 1.0F},  {1, -2.0F}, {3, 3.0F},   {4, -4.0F},
                                             {17, 5.0F}, {22, 6.0F}, {26, -7.0F}, {31, 8.0F}};
   for (const auto& [position, value] : large) sparse[position] = kept[position] = value;
+  std::vector<float> spot(32, 0.25F);
+  std::vector<float> of_spot(32, 0.0F);
+  for (const size_t position : {2U, 9U, 10U, 11U, 17U, 18U, 19U, 26U})
+    spot[position] = of_spot[position] = 1.0F;
   return {{"none", "none", {1, 2}, {1.0F, -2.5F}, {1.0F, -2.5F}},
           {"fp16", "fp16", {1, 3}, {1.0F, -2.5F, 0.1F}, {1.0F, -2.5F, 0.0999755859375F}},
           {"bf16", "bf16", {1, 3}, {1.0F, -2.5F, 0.1F}, {1.0F, -2.5F, 0.10009765625F}},
@@ -37,7 +41,8 @@ std::vector<Example> examples() {
            {2, 3},
            {0.0F, 1.25F, 3.0F, -1.5F, -1.5F, -1.5F},
            {0.0F, 6.0F / 15.0F * 3.0F, 3.0F, -1.5F, -1.5F, -1.5F}},
-          {"topk", "topk:0.25,values=fp16", {2, 16}, sparse, kept}};
+          {"topk", "topk:0.25,values=fp16", {2, 16}, sparse, kept},
+          {"topk_interlaced", "topk:0.25,values=fp16,index=interlaced", {1, 4, 8}, spot, of_spot}};
 }
 
 /// Sixteen bytes a line, in hex, separated by spaces.
