@@ -37,16 +37,30 @@ std::span<Item> own(size_t count) {
   return std::span(space).first(count);
 }
 
+struct WholeGroup;
+struct PartOfGroup;
+
+template <class Use>
 kernels::InterlaceScratch& own_interlace() {
   thread_local kernels::InterlaceScratch scratch;
   return scratch;
 }
 
-/// The bytes that the interlaced code may take where another can be had.
-size_t worthwhile(const SparseShape& shape) {
-  const double rice = kernels::rice_bits(shape.n, shape.k) / 8;
-  const auto bitmap = static_cast<double>(kernels::bitmap_size(shape.n));
-  return static_cast<size_t>(std::min(rice, bitmap) * 15 / 16);
+/// The bits that the interlaced code of k of n positions may take where another can be had.
+double worthwhile(size_t n, size_t k) {
+  return std::min(kernels::rice_bits(n, k), static_cast<double>(n)) * 15 / 16;
+}
+
+/// Whether the interlaced code looks worthwhile: asks the first eighth of a large group, since classes take as
+/// long to count as Rice takes to write.
+bool looks_worthwhile(std::span<const uint64_t> mask, const SparseShape& shape) {
+  constexpr size_t kLeast = 4096;
+  if (shape.n <= kLeast) return true;
+  const size_t n = std::max(kLeast, shape.n / 8 / 64 * 64);
+  const auto part = mask.first(kernels::mask_words(n));
+  const size_t k = kernels::count_marked(part);
+  if (k == 0) return true;
+  return kernels::interlaced_bits(part, n, shape.width, own_interlace<PartOfGroup>()) <= worthwhile(n, k);
 }
 
 std::span<float> own_values(size_t count) {
@@ -105,9 +119,10 @@ CodedSet SparseFormat::write_set(std::span<const uint64_t> mask, const SparseSha
                                  std::span<std::byte> space) const {
   const size_t bitmap = kernels::bitmap_size(shape.n);
   const bool automatic = index_ == IndexCode::automatic;
-  if (allows(IndexCode::interlaced)) {
-    const auto room = automatic ? space.first(std::min(space.size(), worthwhile(shape))) : space;
-    const auto used = kernels::write_interlaced(mask, shape.n, shape.width, own_interlace(), room);
+  if (allows(IndexCode::interlaced) && (!automatic || looks_worthwhile(mask, shape))) {
+    const auto most = static_cast<size_t>(worthwhile(shape.n, shape.k) / 8);
+    const auto room = automatic ? space.first(std::min(space.size(), most)) : space;
+    const auto used = kernels::write_interlaced(mask, shape.n, shape.width, own_interlace<WholeGroup>(), room);
     if (used) return {kInterlacedCode, space.first(*used)};
     STRAIT_CHECK(automatic, "an interlaced code of {} of {} exceeds its bound", shape.k, shape.n);
   }
@@ -201,7 +216,7 @@ void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSi
     const bool valid =
         code == kBitmapCode ? kernels::read_bitmap(bytes, shape.n, shape.k, mask)
         : code == kInterlacedCode
-            ? kernels::read_interlaced(bytes, shape.n, shape.k, shape.width, own_interlace(), mask)
+            ? kernels::read_interlaced(bytes, shape.n, shape.k, shape.width, own_interlace<WholeGroup>(), mask)
             : kernels::read_rice(bytes, shape.n, shape.k, code - kRiceCode, mask);
     if (!valid) throw WireError("group {} has no valid set of {} of {} positions", group, shape.k, shape.n);
     const auto values = own_values(shape.k);

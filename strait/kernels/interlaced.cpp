@@ -278,6 +278,10 @@ bool take(InterlaceScratch& scratch, size_t index, BitReader& bits, size_t n, si
 
 }  // namespace
 
+double interlaced_bits(std::span<const uint64_t> mask, size_t n, size_t width, InterlaceScratch& scratch) {
+  return plan(scratch, 0, mask, n, width);
+}
+
 std::optional<size_t> write_interlaced(std::span<const uint64_t> mask, size_t n, size_t width,
                                        InterlaceScratch& scratch, std::span<std::byte> out) {
   if (plan(scratch, 0, mask, n, width) > 8.0 * static_cast<double>(out.size())) return std::nullopt;
@@ -300,6 +304,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace strait::kernels {
 
+HWY_EXPORT(interlaced_bits);
 HWY_EXPORT(write_interlaced);
 HWY_EXPORT(read_interlaced);
 
@@ -337,6 +342,10 @@ size_t interlaced_bound(size_t n) {
   // A Rice code takes at most a sixteenth more than n bits of a class of n, when it is not plain.
   constexpr size_t kClasses = 2 * kInterlaceLevels * (kNeighbours + 1) + 1;
   return (n + n / 16 + kClasses * static_cast<size_t>(std::bit_width(n)) + 7) / 8;
+}
+
+double interlaced_bits(std::span<const uint64_t> mask, size_t n, size_t width, InterlaceScratch& scratch) {
+  return STRAIT_KERNEL(interlaced_bits)(mask, n, width, scratch);
 }
 
 std::optional<size_t> write_interlaced(std::span<const uint64_t> mask, size_t n, size_t width,

@@ -52,6 +52,9 @@ struct InterlaceScratch {
 /// Bytes that the code needs at most.
 size_t interlaced_bound(size_t n);
 
+/// Bits that the code should take, by the numbers of the classes. mask.size() == mask_words(n).
+double interlaced_bits(std::span<const uint64_t> mask, size_t n, size_t width, InterlaceScratch& scratch);
+
 /// Returns the bytes used, or nothing when `out` is too small or the numbers of the classes say that it should
 /// be, which is found before anything is written. `out` may be overwritten as a whole.
 /// mask.size() == mask_words(n).

@@ -17,7 +17,6 @@ HWY_BEFORE_NAMESPACE();
 namespace strait::kernels::HWY_NAMESPACE {
 namespace {
 
-
 /// The next floats of `values` in the marked lanes, 0 in the others. May look at kLanes floats.
 HWY_INLINE hn::Vec<Floats> expand(const float* values, uint64_t bits) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3

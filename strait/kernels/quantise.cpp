@@ -31,7 +31,7 @@ using Unsigned = hn::RebindToUnsigned<Floats>;
 using Bytes = hn::Rebind<uint8_t, Floats>;
 
 constexpr size_t kLanes = HWY_LANES(float);
-constexpr size_t kStreams = 4;   // places at which a group is read at once, which memory serves faster
+constexpr size_t kStreams = 4;  // places at which a group is read at once, which memory serves faster
 
 // Elements between the passes "compute codes" and "pack"; a multiple of 8, small enough for registers
 // and first-level cache.
@@ -75,8 +75,9 @@ using Words = std::array<uint64_t, kBlock / 8>;
 template <unsigned b>
 constexpr bool kIsInteger = std::has_single_bit(b);
 template <unsigned b>
-using Packed8 = std::conditional_t<b == 1, uint8_t,
-                                   std::conditional_t<b == 2, uint16_t, std::conditional_t<b == 4, uint32_t, uint64_t>>>;
+using Packed8 =
+    std::conditional_t<b == 1, uint8_t,
+                       std::conditional_t<b == 2, uint16_t, std::conditional_t<b == 4, uint32_t, uint64_t>>>;
 
 /// Packs the codes of a block, `count` of which are wanted.
 template <unsigned b>
@@ -195,8 +196,8 @@ void quantise(std::span<const float> x, Range range, unsigned bits, std::span<st
   const auto more = hn::Set(Floats(), inverse * (1 + kMargin));
   // In [2^23, 2^24) floats are integers: adding rounds half to even.
   const auto magic = hn::Set(Floats(), 0x1p23F);
-  // A small group is in the cache since its range was found. So memory can begin with the next one: with half of
-  // it, for which there is time.
+  // A small group is in the cache since its range was found. So memory can begin with the next one: with half
+  // of it, for which there is time.
   const bool is_cached = x.size() <= size_t{1} << 17;
   const size_t ahead = is_cached ? x.size() : kAhead;
   const size_t wanted_of_64 = is_cached ? 32 : 64;

@@ -22,7 +22,6 @@ HWY_BEFORE_NAMESPACE();
 namespace strait::kernels::HWY_NAMESPACE {
 namespace {
 
-
 /// Where elements come from: at(i) gives kLanes of them from i on, at_end(i, count, out) fewer, one(i) one; the
 /// first two may change something and are called once for each element. A group is read at kStreams places at
 /// once, of which memory serves several faster than one.
