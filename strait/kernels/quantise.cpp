@@ -287,6 +287,7 @@ Range quantise_stochastic(std::span<const float> x, Range range, unsigned bits, 
         finder.see_all(block.beside);
         const float* const from = x.data() + block.begin;
         const auto count = static_cast<uint32_t>(block.count);
+        for (uint32_t i = 0; i < count; i += 16) prefetch(from + i + kAhead);
         const uint64_t first = dither.first_index + block.begin;
         const auto low = static_cast<uint32_t>(first);
         const uint32_t key1 = dither.key1 + static_cast<uint32_t>(first >> 32) * kDitherHighFactor;
