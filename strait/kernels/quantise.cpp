@@ -278,7 +278,8 @@ Range quantise_stochastic(std::span<const float> x, Range range, unsigned bits, 
   constexpr unsigned kFraction = 23;
   constexpr uint32_t kUnit = uint32_t{1} << kFraction;
   const Scale scale(range, bits);
-  const float inverse = scale.levels * static_cast<float>(kUnit) / scale.divisor;
+  const float quotient = scale.levels * static_cast<float>(kUnit) / scale.divisor;
+  const float inverse = std::isnormal(quotient) ? quotient : 0.0F;  // 0: there is none
   // Quotient and product, the inverse and the product with it: 4 roundings of 2^-24, or 2 units a level. The
   // cut to whole units and the dither's last bit are less than one each.
   const uint32_t margin = 2 * static_cast<uint32_t>(scale.levels) + 2;
@@ -300,7 +301,7 @@ Range quantise_stochastic(std::span<const float> x, Range range, unsigned bits, 
           closest = std::min(closest, sum % kUnit);
         }
         const bool wraps = low + count < low;
-        if (std::isnormal(inverse) && !wraps && closest >= 2 * margin) return finder;
+        if (inverse != 0 && !wraps && closest >= 2 * margin) return finder;
         for (uint32_t i = 0; i < count; ++i) {
           const float rise = scale(from[i]);
           const auto floor = static_cast<int32_t>(rise);
