@@ -27,14 +27,12 @@ struct Grid {
   size_t groups() const { return rows * groups_a_row(); }
 };
 
-/// Where a group stands among all elements, groups and bytes of codes.
+/// Where a group stands among all elements and bytes of codes.
 struct Group {
-  size_t number;
-  size_t begin;
-  size_t size;
-  size_t code;
-  size_t code_size;
-  bool is_all;  ///< the only one: threads share its elements rather than the groups
+  size_t begin = 0;
+  size_t size = 0;
+  size_t code = 0;
+  size_t code_size = 0;
 };
 
 constexpr int64_t kGrain = 1 << 15;  // elements that a thread handles at least
@@ -48,6 +46,12 @@ void in_parts(size_t size, bool share, const Work& work) {
     const size_t first = static_cast<size_t>(begin) * 8;
     work(first, std::min(static_cast<size_t>(end) * 8, size) - first);
   });
+}
+
+/// The dither of what begins `elements` later.
+kernels::Dither advanced(kernels::Dither dither, size_t elements) {
+  dither.first_index += elements;
+  return dither;
 }
 
 /// sendable_range() of elements that threads share.
@@ -102,12 +106,21 @@ class Quant : public Codec {
     dither.first_index = context.first_row * meta.row_size();
     const auto ranges = out.claim(grid.groups() * kRangeSize);
     const auto codes = out.claim(grid.rows * kernels::packed_size(grid.row_size, bits_));
-    for_each_group(grid, [&](const Group& group) {
-      const auto part = x.subspan(group.begin, group.size);
-      const auto range = group.is_all ? range_of_all(part) : sendable_range(part);
-      ByteWriter writer(ranges.subspan(group.number * kRangeSize, kRangeSize));
-      write_range(range, writer);
-      quantise(part, range, dither, group.begin, codes.subspan(group.code, group.code_size), group.is_all);
+    const auto range_bytes = [&](size_t group) { return ranges.subspan(group * kRangeSize, kRangeSize); };
+    if (grid.groups() == 1) return encode_shared(x, dither, range_bytes(0), codes);
+    const auto part = [&](const Group& group) { return x.subspan(group.begin, group.size); };
+    in_runs(grid, [&](size_t first, size_t last) {
+      Group group = group_at(grid, first);
+      auto range = kernels::range_of(part(group));
+      for (size_t i = first; i < last; ++i) {
+        ByteWriter writer(range_bytes(i));
+        write_range(sendable(range), writer);
+        const bool has_next = i + 1 < last;
+        const Group next = has_next ? group_at(grid, i + 1) : Group{};
+        range = quantise(part(group), range, advanced(dither, group.begin),
+                         codes.subspan(group.code, group.code_size), part(next));
+        group = next;
+      }
     });
   }
 
@@ -116,15 +129,18 @@ class Quant : public Codec {
     const Grid grid = grid_of(meta);
     const auto ranges = in.take(grid.groups() * kRangeSize);
     const auto codes = in.take(grid.rows * kernels::packed_size(grid.row_size, bits_));
-    for_each_group(grid, [&](const Group& group) {
-      ByteReader reader(ranges.subspan(group.number * kRangeSize, kRangeSize));
-      const auto range = read_range(reader);
-      const auto packed = codes.subspan(group.code, group.code_size);
-      check_codes(packed, group.size, range, bits_);
-      in_parts(group.size, group.is_all, [&](size_t begin, size_t count) {
-        kernels::dequantise(packed.subspan(begin / 8 * bits_, kernels::packed_size(count, bits_)), range, bits_,
-                            out.subspan(group.begin + begin, count));
-      });
+    in_runs(grid, [&](size_t first, size_t last) {
+      for (size_t i = first; i < last; ++i) {
+        const Group group = group_at(grid, i);
+        ByteReader reader(ranges.subspan(i * kRangeSize, kRangeSize));
+        const auto range = read_range(reader);
+        const auto packed = codes.subspan(group.code, group.code_size);
+        check_codes(packed, group.size, range, bits_);
+        in_parts(group.size, grid.groups() == 1, [&](size_t begin, size_t count) {
+          kernels::dequantise(packed.subspan(begin / 8 * bits_, kernels::packed_size(count, bits_)), range,
+                              bits_, out.subspan(group.begin + begin, count));
+        });
+      }
     });
   }
 
@@ -142,38 +158,41 @@ class Quant : public Codec {
     return {meta.rows(), row, std::min(block_, row)};
   }
 
+  Group group_at(const Grid& grid, size_t number) const {
+    const size_t row = number / grid.groups_a_row();
+    const size_t begin = number % grid.groups_a_row() * grid.group_size;
+    const size_t size = std::min(grid.group_size, grid.row_size - begin);
+    return {row * grid.row_size + begin, size,
+            row * kernels::packed_size(grid.row_size, bits_) + begin / 8 * bits_,
+            kernels::packed_size(size, bits_)};
+  }
+
+  /// Calls work(first, last) for runs of groups that follow each other, which threads share.
   template <class Work>
-  void for_each_group(const Grid& grid, const Work& work) const {
-    const size_t row_codes = kernels::packed_size(grid.row_size, bits_);
-    const auto visit_row = [&](size_t row) {
-      for (size_t i = 0; i < grid.groups_a_row(); ++i) {
-        const size_t begin = i * grid.group_size;
-        const size_t size = std::min(grid.group_size, grid.row_size - begin);
-        work(Group{row * grid.groups_a_row() + i, row * grid.row_size + begin, size,
-                   row * row_codes + begin / 8 * bits_, kernels::packed_size(size, bits_), grid.groups() == 1});
-      }
-    };
-    if (grid.groups() == 1) return visit_row(0);
-    const auto grain = std::max<int64_t>(1, kGrain / static_cast<int64_t>(grid.row_size));
-    at::parallel_for(0, static_cast<int64_t>(grid.rows), grain, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) visit_row(static_cast<size_t>(row));
+  static void in_runs(const Grid& grid, const Work& work) {
+    const auto grain = std::max<int64_t>(1, kGrain / static_cast<int64_t>(grid.group_size));
+    if (grid.groups() == 1) return work(0, 1);
+    at::parallel_for(0, static_cast<int64_t>(grid.groups()), grain, [&](int64_t first, int64_t last) {
+      work(static_cast<size_t>(first), static_cast<size_t>(last));
     });
   }
 
-  /// `first` is the place of x among the elements of the message.
-  void quantise(std::span<const float> x, kernels::Range range, kernels::Dither dither, size_t first,
-                std::span<std::byte> out, bool share) const {
-    in_parts(x.size(), share, [&](size_t begin, size_t count) {
-      const auto part = x.subspan(begin, count);
-      const auto codes = out.subspan(begin / 8 * bits_, kernels::packed_size(count, bits_));
-      kernels::Dither here = dither;
-      here.first_index += first + begin;
-      if (stochastic_) {
-        kernels::quantise_stochastic(part, range, bits_, here, codes);
-      } else {
-        kernels::quantise(part, range, bits_, codes);
-      }
+  /// Encodes the only group: threads share its elements rather than groups.
+  void encode_shared(std::span<const float> x, kernels::Dither dither, std::span<std::byte> range_bytes,
+                     std::span<std::byte> codes) const {
+    const auto range = range_of_all(x);
+    ByteWriter writer(range_bytes);
+    write_range(range, writer);
+    in_parts(x.size(), true, [&](size_t begin, size_t count) {
+      quantise(x.subspan(begin, count), range, advanced(dither, begin),
+               codes.subspan(begin / 8 * bits_, kernels::packed_size(count, bits_)), {});
     });
+  }
+
+  kernels::Range quantise(std::span<const float> x, kernels::Range range, kernels::Dither dither,
+                          std::span<std::byte> out, std::span<const float> next) const {
+    if (stochastic_) return kernels::quantise_stochastic(x, range, bits_, dither, out, next);
+    return kernels::quantise(x, range, bits_, out, next);
   }
 
   /// The elements as [groups, group_size]; short groups are filled up with copies of the row's last

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "strait/kernels/pack.h"
@@ -36,6 +37,10 @@ constexpr size_t kStreams = 4;  // places at which a group is read at once, whic
 // Elements between the passes "compute codes" and "pack"; a multiple of 8, small enough for registers
 // and first-level cache.
 constexpr size_t kBlock = 512;
+
+// Elements of the next group that are asked for ahead. A quarter of a group is short: what is asked for past
+// its end is asked for in vain.
+constexpr size_t kNextAhead = 512;
 
 /// Floats as integers of the same order: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
 inline int32_t ordered(float value) {
@@ -129,64 +134,97 @@ struct Scale {
   float levels;
 };
 
-/// Codes block by block with `codes_of(begin, count, codes)`, then packs them: at several places at once, then
-/// the few that are left.
-template <class CodesOf>
-void quantise_blocks(size_t size, unsigned bits, std::span<std::byte> out, const CodesOf& codes_of) {
-  with_bits(bits, [&](auto constant) {
-    constexpr unsigned kBits = decltype(constant)::value;
-    const auto block = [&](size_t begin) HWY_ATTR {
-      alignas(64) std::array<uint8_t, kBlock> codes;
-      alignas(64) Words words;
-      const size_t count = std::min(kBlock, size - begin);
-      codes_of(begin, count, codes.data());
-      if (count < kBlock) std::fill(codes.begin() + static_cast<ptrdiff_t>(count), codes.end(), uint8_t{0});
-      std::memcpy(words.data(), codes.data(), sizeof(words));
-      pack<kBits>(words, count, out.data() + begin / 8 * kBits);
-    };
-    const size_t each = size / kBlock / kStreams * kBlock;
-    for (size_t i = 0; i < each; i += kBlock) {
-      for (size_t stream = 0; stream < kStreams; ++stream) block(stream * each + i);
+/// The least and the greatest of the elements seen so far, as integers of the same order.
+class RangeFinder {
+ public:
+  RangeFinder()
+      : least_(hn::Set(Integers(), std::numeric_limits<int32_t>::max())),
+        greatest_(hn::Set(Integers(), std::numeric_limits<int32_t>::min())) {}
+
+  /// Looks at kLanes elements.
+  HWY_INLINE void see(const float* x) {
+    const auto bits = hn::BitCast(Integers(), hn::LoadU(Floats(), x));
+    see_ordered(hn::Xor(bits, hn::And(hn::ShiftRight<31>(bits), hn::Set(Integers(), 0x7fffffff))));
+  }
+
+  void see_all(std::span<const float> x) {
+    const size_t whole = x.size() - x.size() % kLanes;
+    for (size_t i = 0; i < whole; i += kLanes) {
+      prefetch(x.data() + i + kNextAhead);
+      see(x.data() + i);
     }
-    for (size_t begin = each * kStreams; begin < size; begin += kBlock) block(begin);
-  });
+    for (const float value : x.subspan(whole)) see_ordered(hn::Set(Integers(), ordered(value)));
+  }
+
+  /// Requires that one was seen. Adding +0 turns -0 into +0 and changes nothing else.
+  Range range() const {
+    return {from_ordered(hn::GetLane(hn::MinOfLanes(Integers(), least_))) + 0.0F,
+            from_ordered(hn::GetLane(hn::MaxOfLanes(Integers(), greatest_))) + 0.0F};
+  }
+
+ private:
+  HWY_INLINE void see_ordered(hn::Vec<Integers> order) {
+    least_ = hn::Min(least_, order);
+    greatest_ = hn::Max(greatest_, order);
+  }
+
+  hn::Vec<Integers> least_;
+  hn::Vec<Integers> greatest_;
+};
+
+/// `count` elements of a group from `begin`, and as many of the next group, or fewer, at the same place.
+struct Block {
+  size_t begin;
+  size_t count;
+  std::span<const float> beside;
+};
+
+/// Codes with `finder = codes_of(block, codes, finder)`, which also shows the finder what is beside the block,
+/// and packs them: blocks at several places in turn, then the few that are left. Returns the range of `next`.
+template <class CodesOf>
+Range quantise_blocks(size_t size, unsigned bits, std::span<std::byte> out, std::span<const float> next,
+                      const CodesOf& codes_of) {
+  // The one call that depends on the bits, once a block; so the rest is compiled once.
+  void (*pack_block)(Words&, size_t, std::byte*) = nullptr;
+  with_bits(bits, [&](auto constant) { pack_block = &pack<decltype(constant)::value>; });
+  RangeFinder finder;
+  const size_t each = size / kBlock / kStreams;
+  for (size_t i = 0; i * kBlock < size; ++i) {
+    const size_t begin = (i < each * kStreams ? i % kStreams * each + i / kStreams : i) * kBlock;
+    const size_t count = std::min(kBlock, size - begin);
+    const auto beside = next.subspan(std::min(begin, next.size()));
+    alignas(64) std::array<uint8_t, kBlock> codes;
+    alignas(64) Words words;
+    finder = codes_of(Block{begin, count, beside.first(std::min(count, beside.size()))}, codes.data(), finder);
+    if (count < kBlock) std::fill(codes.begin() + static_cast<ptrdiff_t>(count), codes.end(), uint8_t{0});
+    std::memcpy(words.data(), codes.data(), sizeof(words));
+    pack_block(words, count, out.data() + begin / 8 * bits);
+  }
+  if (next.empty()) return {};
+  finder.see_all(next.subspan(std::min(size, next.size())));
+  return finder.range();
 }
 
 }  // namespace
 
 Range range_of(std::span<const float> x) {
+  RangeFinder finder;
   const size_t each = x.size() / kStreams / kLanes * kLanes;
-  const auto order_at = [&](size_t i) HWY_ATTR {
-    const auto bits = hn::BitCast(Integers(), hn::LoadU(Floats(), x.data() + i));
-    return hn::Xor(bits, hn::And(hn::ShiftRight<31>(bits), hn::Set(Integers(), 0x7fffffff)));
-  };
-  const auto first = hn::Set(Integers(), ordered(x[0]));
-  hn::Vec<Integers> least[kStreams] = {first, first, first, first};
-  hn::Vec<Integers> greatest[kStreams] = {first, first, first, first};
   for (size_t i = 0; i < each; i += kLanes) {
     for (size_t stream = 0; stream < kStreams; ++stream) {
       prefetch(x.data() + stream * each + i + kAhead);
-      const auto order = order_at(stream * each + i);
-      least[stream] = hn::Min(least[stream], order);
-      greatest[stream] = hn::Max(greatest[stream], order);
+      finder.see(x.data() + stream * each + i);
     }
   }
-  const auto low = hn::Min(hn::Min(least[0], least[1]), hn::Min(least[2], least[3]));
-  const auto high = hn::Max(hn::Max(greatest[0], greatest[1]), hn::Max(greatest[2], greatest[3]));
-  int32_t lo = hn::GetLane(hn::MinOfLanes(Integers(), low));
-  int32_t hi = hn::GetLane(hn::MaxOfLanes(Integers(), high));
-  for (size_t i = each * kStreams; i < x.size(); ++i) {
-    lo = std::min(lo, ordered(x[i]));
-    hi = std::max(hi, ordered(x[i]));
-  }
-  // Adding +0 turns -0 into +0 and changes nothing else.
-  return {from_ordered(lo) + 0.0F, from_ordered(hi) + 0.0F};
+  finder.see_all(x.subspan(each * kStreams));
+  return finder.range();
 }
 
 // A product with the inverse is quicker than the division but may round to another code. So there are two: with
 // an inverse that is a little too small and one that is a little too large. Where both round to the same code,
 // so does the division, for rounding keeps the order; a block in which they do not is divided.
-void quantise(std::span<const float> x, Range range, unsigned bits, std::span<std::byte> out) {
+Range quantise(std::span<const float> x, Range range, unsigned bits, std::span<std::byte> out,
+               std::span<const float> next) {
   // Quotient and product, the inverse itself, the product with it and this factor: 5 roundings of 2^-24.
   constexpr float kMargin = 0x1p-21F;
   const Scale scale(range, bits);
@@ -196,42 +234,71 @@ void quantise(std::span<const float> x, Range range, unsigned bits, std::span<st
   const auto more = hn::Set(Floats(), inverse * (1 + kMargin));
   // In [2^23, 2^24) floats are integers: adding rounds half to even.
   const auto magic = hn::Set(Floats(), 0x1p23F);
-  // A small group is in the cache since its range was found. So memory can begin with the next one: with half
-  // of it, for which there is time.
-  const bool is_cached = x.size() <= size_t{1} << 17;
-  const size_t ahead = is_cached ? x.size() : kAhead;
-  const size_t wanted_of_64 = is_cached ? 32 : 64;
-  quantise_blocks(x.size(), bits, out, [=](size_t begin, size_t count, uint8_t* codes) HWY_ATTR {
-    const float* const from = x.data() + begin;
-    auto differ = hn::Set(Integers(), std::isnormal(inverse) ? 0 : 1);
-    const size_t whole = count - count % kLanes;
-    for (size_t i = 0; i < whole; i += kLanes) {
-      if (i % 64 < wanted_of_64) prefetch(from + i + ahead);
-      const auto above = hn::Sub(hn::LoadU(Floats(), from + i), lo);
-      const auto rounded = hn::BitCast(Integers(), hn::MulAdd(above, less, magic));
-      const auto other = hn::BitCast(Integers(), hn::MulAdd(above, more, magic));
-      differ = hn::Or(differ, hn::Xor(rounded, other));
-      hn::StoreU(hn::TruncateTo(Bytes(), hn::BitCast(Unsigned(), rounded)), Bytes(), codes + i);
-    }
-    const bool divide = !hn::AllTrue(Integers(), hn::Eq(differ, hn::Zero(Integers())));
-    for (size_t i = divide ? 0 : whole; i < count; ++i) {
-      codes[i] = static_cast<uint8_t>(std::bit_cast<uint32_t>(scale(from[i]) + 0x1p23F));
-    }
-  });
+  return quantise_blocks(
+      x.size(), bits, out, next, [=](Block block, uint8_t* codes, RangeFinder finder) HWY_ATTR {
+        const float* const from = x.data() + block.begin;
+        const float* const ahead = block.beside.empty() ? from + kAhead : block.beside.data() + kNextAhead;
+        auto differ = hn::Set(Integers(), std::isnormal(inverse) ? 0 : 1);
+        const size_t whole = block.count - block.count % kLanes;
+        const size_t seen = block.beside.size() - block.beside.size() % kLanes;
+        for (size_t i = 0; i < whole; i += kLanes) {
+          prefetch(ahead + i);
+          if (i < seen) finder.see(block.beside.data() + i);
+          const auto above = hn::Sub(hn::LoadU(Floats(), from + i), lo);
+          const auto rounded = hn::BitCast(Integers(), hn::MulAdd(above, less, magic));
+          const auto other = hn::BitCast(Integers(), hn::MulAdd(above, more, magic));
+          differ = hn::Or(differ, hn::Xor(rounded, other));
+          hn::StoreU(hn::TruncateTo(Bytes(), hn::BitCast(Unsigned(), rounded)), Bytes(), codes + i);
+        }
+        finder.see_all(block.beside.subspan(seen));
+        const bool divide = !hn::AllTrue(Integers(), hn::Eq(differ, hn::Zero(Integers())));
+        for (size_t i = divide ? 0 : whole; i < block.count; ++i) {
+          codes[i] = static_cast<uint8_t>(std::bit_cast<uint32_t>(scale(from[i]) + 0x1p23F));
+        }
+        return finder;
+      });
 }
 
-void quantise_stochastic(std::span<const float> x, Range range, unsigned bits, Dither dither,
-                         std::span<std::byte> out) {
+// t less the dither, rounded up, in units of 2^-23. As above the product with the inverse stands for the
+// division, and its error is bounded: a block in which a sum is so close to an integer that it matters is
+// divided.
+Range quantise_stochastic(std::span<const float> x, Range range, unsigned bits, Dither dither,
+                          std::span<std::byte> out, std::span<const float> next) {
+  constexpr unsigned kFraction = 23;
+  constexpr uint32_t kUnit = uint32_t{1} << kFraction;
   const Scale scale(range, bits);
-  quantise_blocks(x.size(), bits, out, [&](size_t begin, size_t count, uint8_t* codes) {
-    for (size_t i = 0; i < count; ++i) {
-      const float t = scale(x[begin + i]);
-      const auto floor = static_cast<int32_t>(t);
-      const float rest = t - static_cast<float>(floor);
-      const int32_t up = dither_at(dither, dither.first_index + begin + i) < rest ? 1 : 0;
-      codes[i] = static_cast<uint8_t>(floor + up);
-    }
-  });
+  const float quotient = scale.levels * static_cast<float>(kUnit) / scale.divisor;
+  const float inverse = std::isnormal(quotient) ? quotient : 0.0F;  // 0: there is none
+  // Quotient and product, the inverse and the product with it: 4 roundings of 2^-24, or 2 units a level. The
+  // cut to whole units and the dither's last bit are less than one each.
+  const uint32_t margin = 2 * static_cast<uint32_t>(scale.levels) + 2;
+  return quantise_blocks(
+      x.size(), bits, out, next, [=](Block block, uint8_t* codes, RangeFinder finder) HWY_ATTR {
+        finder.see_all(block.beside);
+        const float* const from = x.data() + block.begin;
+        const auto count = static_cast<uint32_t>(block.count);
+        for (uint32_t i = 0; i < count; i += 16) prefetch(from + i + kAhead);
+        const uint64_t first = dither.first_index + block.begin;
+        const auto low = static_cast<uint32_t>(first);
+        const uint32_t key1 = dither.key1 + static_cast<uint32_t>(first >> 32) * kDitherHighFactor;
+        uint32_t closest = kUnit;
+        for (uint32_t i = 0; i < count; ++i) {
+          const uint32_t hash = lowbias32(lowbias32((low + i) ^ dither.key0) + key1);
+          const auto t = static_cast<uint32_t>(static_cast<int32_t>((from[i] - scale.lo) * inverse));
+          const uint32_t sum = t + (kUnit - 1 + margin) - (hash >> (32 - kFraction));
+          codes[i] = static_cast<uint8_t>(sum >> kFraction);
+          closest = std::min(closest, sum % kUnit);
+        }
+        const bool wraps = low + count < low;
+        if (inverse != 0 && !wraps && closest >= 2 * margin) return finder;
+        for (uint32_t i = 0; i < count; ++i) {
+          const float rise = scale(from[i]);
+          const auto floor = static_cast<int32_t>(rise);
+          const float rest = rise - static_cast<float>(floor);
+          codes[i] = static_cast<uint8_t>(floor + (dither_at(dither, first + i) < rest ? 1 : 0));
+        }
+        return finder;
+      });
 }
 
 void dequantise(std::span<const std::byte> in, Range range, unsigned bits, std::span<float> out) {
@@ -270,13 +337,14 @@ bool is_usable(Range range) {
   return std::isfinite(range.lo) && std::isfinite(range.hi) && std::isfinite(range.hi - range.lo);
 }
 
-void quantise(std::span<const float> x, Range range, unsigned bits, std::span<std::byte> out) {
-  STRAIT_KERNEL(quantise)(x, range, bits, out);
+Range quantise(std::span<const float> x, Range range, unsigned bits, std::span<std::byte> out,
+               std::span<const float> next) {
+  return STRAIT_KERNEL(quantise)(x, range, bits, out, next);
 }
 
-void quantise_stochastic(std::span<const float> x, Range range, unsigned bits, Dither dither,
-                         std::span<std::byte> out) {
-  STRAIT_KERNEL(quantise_stochastic)(x, range, bits, dither, out);
+Range quantise_stochastic(std::span<const float> x, Range range, unsigned bits, Dither dither,
+                          std::span<std::byte> out, std::span<const float> next) {
+  return STRAIT_KERNEL(quantise_stochastic)(x, range, bits, dither, out, next);
 }
 
 void dequantise(std::span<const std::byte> in, Range range, unsigned bits, std::span<float> out) {

@@ -53,12 +53,16 @@ constexpr float dither_at(Dither dither, uint64_t index) {
 /// Writes q = round_half_even(((x - lo) / (hi - lo)) * L), L = 2^bits - 1, as packed codes; hi == lo
 /// gives zeros. float32 in the order written. Requires lo <= x <= hi for every element, a usable range,
 /// 1 <= bits <= 8 and out.size() == packed_size(x.size(), bits).
-void quantise(std::span<const float> x, Range range, unsigned bits, std::span<std::byte> out);
+///
+/// Returns range_of(next), or {0, 0} where that is empty. Quantising from the cache leaves time to bring from
+/// memory what is to be quantised next, so both in one pass take little more than the one that takes longer.
+Range quantise(std::span<const float> x, Range range, unsigned bits, std::span<std::byte> out,
+               std::span<const float> next = {});
 
 /// The same with t = ((x - lo) / (hi - lo)) * L rounded up where dither < t - floor(t), else down. The
 /// expectation of q is t, to within 2^-24.
-void quantise_stochastic(std::span<const float> x, Range range, unsigned bits, Dither dither,
-                         std::span<std::byte> out);
+Range quantise_stochastic(std::span<const float> x, Range range, unsigned bits, Dither dither,
+                          std::span<std::byte> out, std::span<const float> next = {});
 
 /// Writes lo + (q / L) * (hi - lo), float32 in the order written. The same requirements on range, bits
 /// and sizes; the padding bits are ignored.

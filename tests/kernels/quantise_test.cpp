@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -117,6 +118,29 @@ TEST(Quantise, RangeIsNotUsableWhenAnElementIsNotFinite) {
   EXPECT_TRUE(is_usable({-most / 2, most / 2}));
 }
 
+TEST(Quantise, FindsTheRangeOfTheNextGroupWhateverItsSize) {
+  const Dither dither{1, 2, 3};
+  for (const size_t size : {1U, 600U, 2048U, 5000U}) {
+    const auto x = normal(size, 1, 4);
+    std::vector<std::byte> alone(packed_size(size, 4));
+    const Range none = quantise(x, range_of(x), 4, alone);
+    EXPECT_TRUE(none.lo == 0 && none.hi == 0);
+    for (const size_t next_size : {1U, 7U, 511U, 2049U, 5000U, 9000U}) {
+      auto next = normal(next_size, 1, 5);
+      for (const size_t extreme : {size_t{0}, next_size / 2, next_size - 1}) {
+        next[extreme] = extreme % 2 == 0 ? 100.0F : -100.0F;
+        const Range expected = range_of(next);
+        std::vector<std::byte> packed(alone.size());
+        const Range found = quantise(x, range_of(x), 4, packed, next);
+        EXPECT_EQ(packed, alone);
+        const Range also = quantise_stochastic(x, range_of(x), 4, dither, packed, next);
+        EXPECT_TRUE(found.lo == expected.lo && found.hi == expected.hi) << size << " and " << next_size;
+        EXPECT_TRUE(also.lo == expected.lo && also.hi == expected.hi) << size << " and " << next_size;
+      }
+    }
+  }
+}
+
 TEST(Quantise, ExtremeRangesKeepTheirEnds) {
   const float most = std::numeric_limits<float>::max();
   const float least = std::numeric_limits<float>::denorm_min();
@@ -158,6 +182,30 @@ TEST(Quantise, StochasticCodesAreNeighboursAndAverageToTheValue) {
       const double rest = t - std::floor(t);
       const double deviation = std::sqrt(rest * (1 - rest) / kDraws);
       EXPECT_NEAR(sum / kDraws, t, 4.5 * deviation + 1e-7) << bits << " bits, " << part;
+    }
+  }
+}
+
+TEST(Quantise, StochasticCodesFollowTheFormula) {
+  const Dither dither{3, 4, 0xffffff00};  // the upper half of the index changes on the way
+  for (unsigned bits = 1; bits <= 8; ++bits) {
+    for (const float scale : {1e-44F, 1e-20F, 1.0F, 1e30F}) {
+      auto x = normal(20000, scale, bits);
+      const Range range = range_of(x);
+      // A quarter stands where the fraction is the dither of its place, as near as float32 allows.
+      for (size_t i = 0; i < x.size(); i += 4) {
+        const float t = static_cast<float>(i % ((1U << bits) - 1)) + dither_at(dither, dither.first_index + i);
+        const float value = range.lo + (range.hi - range.lo) * (t / static_cast<float>((1U << bits) - 1));
+        x[i] = std::clamp(value, range.lo, range.hi);
+      }
+      std::vector<std::byte> packed(packed_size(x.size(), bits));
+      quantise_stochastic(x, range, bits, dither, packed);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const float t = scaled(x[i], range, bits);
+        const bool up = dither_at(dither, dither.first_index + i) < t - std::floor(t);
+        ASSERT_EQ(code_at(packed, i, bits), static_cast<unsigned>(std::floor(t)) + (up ? 1 : 0))
+            << bits << " bits, element " << i;
+      }
     }
   }
 }
