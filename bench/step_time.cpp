@@ -1,5 +1,5 @@
-// The time of a training step of ResNet-18 with four stages in one process, against the unsplit network and against
-// four stages without codecs in the same run.
+// The time of a training step of ResNet-18 with four stages in one process, against the unsplit network and
+// against four stages without codecs in the same run.
 
 #include <fmt/format.h>
 #include <torch/torch.h>
