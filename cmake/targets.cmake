@@ -70,3 +70,16 @@ function(strait_embed library)
     DEPENDS ${files} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
   target_sources(strait_${library} PRIVATE ${output})
 endfunction()
+
+# Runs a light test's command on every instruction set that the kernels are compiled for, not the processor's best
+# alone.
+function(strait_on_every_target test)
+  if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+    return()
+  endif()
+  foreach(target AVX2 SSE4 SSSE3 SCALAR)
+    add_test(NAME ${test}_${target} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${test}_${target} PROPERTIES LABELS light
+      ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0;STRAIT_KERNELS=${target}")
+  endforeach()
+endfunction()
