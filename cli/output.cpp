@@ -1,6 +1,8 @@
 #include "cli/output.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -21,6 +23,13 @@ void check(bool written) {
 void print(std::string_view text) { check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size()); }
 
 void flush_output() { check(std::fflush(stdout) == 0); }
+
+size_t terminal_width() {
+  constexpr size_t kUsualWidth = 80;
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUsualWidth;
+}
 
 std::string clock_time(double seconds) {
   const auto whole = std::llround(seconds);
