@@ -105,6 +105,8 @@ std::vector<std::string> attendance(c10d::Store& store, int size, milliseconds p
 
 Meeting::Meeting(Membership membership, milliseconds timeout, const WaitingFor& waiting)
     : membership_(std::move(membership)), timeout_(timeout) {
+  FLAGS_caffe2_log_level = kOnlyFatal;
+  c10::UpdateLoggingLevelsFromFlags();
   if (membership_.store_host == StoreHost::torchrun) {
     open_torchruns_store();
   } else {
@@ -129,8 +131,6 @@ void Meeting::open_torchruns_store() {
   options.port = membership_.master_port;
   options.waitWorkers = false;
   options.timeout = timeout_;
-  FLAGS_caffe2_log_level = kOnlyFatal;
-  c10::UpdateLoggingLevelsFromFlags();
   try {
     const auto store = c10::make_intrusive<c10d::TCPStore>(membership_.master_address, options);
     store_ = c10::make_intrusive<c10d::PrefixStore>("strait/" + membership_.attempt, store);
