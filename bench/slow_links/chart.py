@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
-from results import Cell
+from results import Cell, Spread
 from rows import RATES, ROWS
 
 WIDTH, HEIGHT = 900, 520
@@ -20,7 +20,7 @@ class Scale:
     """Rates at equal distances, slowest first; samples a second logarithmic between two round numbers."""
 
     def __init__(self, cells: list[Cell]) -> None:
-        measured = [value for c in cells for value in (c.strait, c.torch) if value]
+        measured = [value for c in cells for s in (c.strait, c.torch) if s for value in (s.low, s.high)]
         self._rates = [rate for rate in reversed(RATES) if any(c.rate == rate for c in cells)]
         self.ticks = [tick for power in range(-1, 6) for tick in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)]
         low = max((t for t in self.ticks if t <= min(measured)), default=self.ticks[0])
@@ -62,10 +62,14 @@ def axes(scale: Scale) -> list[str]:
     return parts
 
 
-def curve(points: list[Point], colour: str, dashed: bool) -> list[str]:
+def curve(scale: Scale, measured: dict[str, Spread], colour: str, dashed: bool) -> list[str]:
+    """The medians, with a bar from the least to the greatest of several rounds."""
+    points = [(scale.x(rate), scale.y(value.median)) for rate, value in measured.items()]
+    bars = [line([(scale.x(rate), scale.y(value.low)), (scale.x(rate), scale.y(value.high))], colour)
+            for rate, value in measured.items() if value.rounds > 1]
     marks = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{"white" if dashed else colour}" '
              f'stroke="{colour}" stroke-width="2"/>' for x, y in points]
-    return [line(points, colour, dashed), *marks]
+    return [line(points, colour, dashed), *bars, *marks]
 
 
 def legend(entries: list[tuple[str, str, bool]]) -> list[str]:
@@ -87,8 +91,8 @@ def draw(cells: list[Cell]) -> str:
             values = {c.rate: c.torch if dashed else c.strait for c in cells if c.row == row.name}
             measured = {rate: value for rate in scale.rates if (value := values.get(rate))}
             if measured:
-                parts += curve([(scale.x(rate), scale.y(v)) for rate, v in measured.items()], colour, dashed)
-                named.append((next(iter(measured.values())), (f"{side}, {row.name}", colour, dashed)))
+                parts += curve(scale, measured, colour, dashed)
+                named.append((next(iter(measured.values())).median, (f"{side}, {row.name}", colour, dashed)))
     named.sort(key=lambda entry: -entry[0])
     parts += legend([entry for _, entry in named])
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
