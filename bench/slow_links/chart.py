@@ -1,4 +1,4 @@
-"""Draws samples a second over link rate as an SVG that needs nothing beside itself."""
+"""Draws samples per second over link rate as an SVG that needs nothing beside itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Point = tuple[float, float]
 
 
 class Scale:
-    """Rates at equal distances, slowest first; samples a second logarithmic between two round numbers."""
+    """Rates at equal distances, slowest first; samples per second logarithmic between two round numbers."""
 
     def __init__(self, cells: list[Cell]) -> None:
         measured = [value for c in cells for s in (c.strait, c.torch) if s for value in (s.low, s.high)]
@@ -58,7 +58,7 @@ def axes(scale: Scale) -> list[str]:
     for rate in scale.rates:
         parts.append(text(scale.x(rate), BOTTOM + 22, rate, "middle"))
     parts.append(text((LEFT + RIGHT) / 2, BOTTOM + 46, "rate of every link", "middle"))
-    parts.append(text(LEFT - 50, TOP - 12, "samples a second"))
+    parts.append(text(LEFT - 50, TOP - 12, "samples per second"))
     return parts
 
 
@@ -97,5 +97,5 @@ def draw(cells: list[Cell]) -> str:
     parts += legend([entry for _, entry in named])
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
             f'height="{HEIGHT}" font-family="sans-serif" font-size="14">\n'
-            f'<title>Training over slow links: samples a second</title>\n'
+            f'<title>Training over slow links: samples per second</title>\n'
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n")

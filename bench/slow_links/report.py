@@ -15,7 +15,7 @@ from rows import FW4_BW8, RATES, ROWS, TOPK, TOPK_8BIT
 
 BEGIN = "<!-- Written by bench/slow_links/run.py from here -->"
 END = "<!-- to here -->"
-TITLE = "# Training over slow links\n\n![Samples a second over link rate](slow_links.svg)\n\n"
+TITLE = "# Training over slow links\n\n![Samples per second over link rate](slow_links.svg)\n\n"
 
 IDEAL_SHARE = 0.85
 # Least speed-up over raw fp32 at a rate.
@@ -93,7 +93,7 @@ def origin(results: Results, cells: list[Cell]) -> str:
         "Configuration: [resnet18.toml](../../bench/slow_links/resnet18.toml) with the codecs of "
         f"[rows.py](../../bench/slow_links/rows.py), seed {', '.join(seeds) or '-'}; "
         "resolved for every row, beside every figure, in [slow_links.json](slow_links.json).",
-        f"Protocol: three epochs of strait a row, of which the first warms up and the others are timed: "
+        f"Protocol: three epochs of strait per row, of which the first warms up and the others are timed: "
         f"{extent(results.all_of('steps'), 'd')} steps of 100 samples in {extent(results.all_of('seconds'), '.1f')} s; of "
         f"PyTorch {extent(results.all_of('steps', 'pytorch'), 'd')} steps in "
         f"{extent(results.all_of('seconds', 'pytorch'), '.1f')} s. Share of ideal and predicted step are of the last epoch.",

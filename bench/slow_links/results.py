@@ -117,7 +117,7 @@ def byte_ratio(figures: Figures) -> float:
 
 @dataclass(frozen=True)
 class Cell:
-    """A rate and a codec. Rates in samples a second; None where it was not measured."""
+    """A rate and a codec. Rates in samples per second; None where it was not measured."""
 
     rate: str
     row: str

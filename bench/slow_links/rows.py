@@ -11,7 +11,7 @@ SECONDS = 5.0  # of training that a measurement aims at, the warm-up included
 
 # What the busiest link carries for a sample: stage 2 sends layer2's activations on and layer1's gradients back.
 ELEMENTS = 8192 + 16384
-# These only size the runs: samples a second that two cores train without links, and how much longer a step takes
+# These only size the runs: samples per second that two cores train without links, and how much longer a step takes
 # than the busiest link is busy, because the pipeline fills and drains.
 COMPUTE_RATE = 400.0
 FILL = 1.4

@@ -64,7 +64,7 @@ class Pages(unittest.TestCase):
         self.assertIsNone(cell(results, "20Mbps", "fp16").strait)
 
     def test_shares_are_of_the_step_that_the_plan_was_made_of(self):
-        # The rate over all timed epochs, 50 samples a second, would give 0.225 and 0.275 of a step.
+        # The rate over all timed epochs, 50 samples per second, would give 0.225 and 0.275 of a step.
         found = cell(self.results([entry("strait", "raw fp32", 0, strait(50, 0.5))]), "20Mbps", "raw fp32")
         self.assertAlmostEqual(found.ideal_share.median, 0.9)
         self.assertAlmostEqual(found.predicted.median, 1.1)

@@ -26,7 +26,7 @@ def bytes_a_step(epoch):
 
 
 def result(run):
-    """What a table says of a run: off, on, train loss, bytes a step."""
+    """What a table says of a run: off, on, train loss, bytes per step."""
     last = run[-1]
     return (f"{accuracies(run, 'off')[-1]:.2f}", f"{accuracies(run, 'on')[-1]:.2f}", f"{last['train_loss']:.4f}",
             f"{bytes_a_step(last):,}")
@@ -54,8 +54,8 @@ class SmallResults(unittest.TestCase):
         results = {result(run): name for name, run in self.runs.items() if not name.startswith("store/")}
         shown = set()
         for row in tables(self.page):
-            if "bytes a step" in row:
-                found = (row["off"], row["on"], row["train loss"], row["bytes a step"])
+            if "bytes per step" in row:
+                found = (row["off"], row["on"], row["train loss"], row["bytes per step"])
                 self.assertIn(found, results, row["name"])
                 self.assertTrue(results[found].split("/")[1].startswith(row["name"].split(",")[0]), row["name"])
                 shown.add(found)
@@ -87,7 +87,7 @@ class SmallResults(unittest.TestCase):
         rows = [row for row in tables((ROOT / "README.md").read_text()) if "off %" in row]
         self.assertGreater(len(rows), 2)
         for row in rows:
-            self.assertIn((row["off %"], row["on %"], row["train loss"], row["bytes a step"]), results, row["name"])
+            self.assertIn((row["off %"], row["on %"], row["train loss"], row["bytes per step"]), results, row["name"])
 
 
 if __name__ == "__main__":
