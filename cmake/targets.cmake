@@ -1,10 +1,21 @@
-# Every target uses the flags of LibTorch, so that all can share one precompiled torch/torch.h.
+# Every target uses the flags of LibTorch, so that all can share one precompiled torch/torch.h. Most files are compiled
+# several at a time (STRAIT_UNITY), because a file's own code takes a small part of what its headers take.
 
-# strait_library(NAME [PCH] DEPS ...): the library of the folder NAME, made of its *.cpp.
+# strait_unity(TARGET FILES): compiles that many files of the target at a time.
+function(strait_unity target files)
+  if(STRAIT_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+  endif()
+endfunction()
+
+# strait_library(NAME [PCH] [UNITY FILES] DEPS ...): the library of the folder NAME, made of its *.cpp.
 function(strait_library name)
-  cmake_parse_arguments(ARG "PCH" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "PCH" "UNITY" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   add_library(strait_${name} STATIC ${sources})
+  if(ARG_UNITY)
+    strait_unity(strait_${name} ${ARG_UNITY})
+  endif()
   target_include_directories(strait_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(strait_${name} PUBLIC ${ARG_DEPS})
   if(ARG_PCH)

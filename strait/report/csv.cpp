@@ -25,7 +25,7 @@ int runs_of(const Summary& summary, Status status) {
   return 0;
 }
 
-std::string line_of(const std::vector<std::string>& fields) {
+std::string csv_line(const std::vector<std::string>& fields) {
   return fmt::format("{}\r\n", fmt::join(fields, ","));
 }
 
@@ -43,35 +43,35 @@ std::string result_line(const Table& table, const Variant& variant, const Metric
        {Status::done, Status::diverged, Status::failed, Status::running, Status::stopped, Status::waiting}) {
     fields.push_back(fmt::format("{}", runs_of(row, status)));
   }
-  return line_of(fields);
+  return csv_line(fields);
 }
 
 }  // namespace
 
 std::string results_csv(const std::vector<Table>& tables) {
-  std::string text = line_of({"table",
-                              "variant",
-                              "metric",
-                              "best_off",
-                              "best_on",
-                              "last_off_mean",
-                              "last_off_standard_error",
-                              "last_on_mean",
-                              "last_on_standard_error",
-                              "paper_off",
-                              "paper_on",
-                              "ratio_activations",
-                              "ratio_gradients",
-                              "wire_bytes_per_step",
-                              "seconds",
-                              "seeds",
-                              "seeds_counted",
-                              "done",
-                              "diverged",
-                              "failed",
-                              "running",
-                              "stopped",
-                              "waiting"});
+  std::string text = csv_line({"table",
+                               "variant",
+                               "metric",
+                               "best_off",
+                               "best_on",
+                               "last_off_mean",
+                               "last_off_standard_error",
+                               "last_on_mean",
+                               "last_on_standard_error",
+                               "paper_off",
+                               "paper_on",
+                               "ratio_activations",
+                               "ratio_gradients",
+                               "wire_bytes_per_step",
+                               "seconds",
+                               "seeds",
+                               "seeds_counted",
+                               "done",
+                               "diverged",
+                               "failed",
+                               "running",
+                               "stopped",
+                               "waiting"});
   for (const auto& table : tables) {
     const Metric metric = metric_of(table);
     for (const auto& variant : table.variants) text += result_line(table, variant, metric);
@@ -81,13 +81,13 @@ std::string results_csv(const std::vector<Table>& tables) {
 
 std::string bytes_csv(const std::vector<Table>& tables) {
   std::string text =
-      line_of({"table", "variant", "boundary", "direction", "raw_bytes_per_step", "wire_bytes_per_step"});
+      csv_line({"table", "variant", "boundary", "direction", "raw_bytes_per_step", "wire_bytes_per_step"});
   for (const auto& table : tables) {
     for (const auto& variant : table.variants) {
       for (const auto& row : step_traffic(variant)) {
         const auto add = [&](std::string_view direction, Value raw, Value wire) {
-          text += line_of({field(table.name), field(variant.name), field(row.boundary), std::string(direction),
-                           field(raw), field(wire)});
+          text += csv_line({field(table.name), field(variant.name), field(row.boundary), std::string(direction),
+                            field(raw), field(wire)});
         };
         add("activations", row.raw_activations, row.wire_activations);
         add("gradients", row.raw_gradients, row.wire_gradients);
