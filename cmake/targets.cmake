@@ -1,6 +1,7 @@
 # Every target uses the flags of LibTorch, so that all can share one precompiled torch/torch.h. Most files are compiled
 # several at a time (STRAIT_UNITY), because a file's own code takes a small part of what its headers take.
 
+<<<<<<< HEAD
 # strait_unity(TARGET FILES): compiles that many files of the target at a time.
 function(strait_unity target files)
   if(STRAIT_UNITY)
@@ -9,6 +10,19 @@ function(strait_unity target files)
 endfunction()
 
 # strait_library(NAME [PCH] [UNITY FILES] DEPS ...): the library of the folder NAME, made of its *.cpp.
+=======
+# Which of a folder's folders holds what is there for several processes, or stands for it.
+if(NOT DEFINED STRAIT_HAS_GLOO)
+  set(STRAIT_HAS_GLOO TRUE)
+endif()
+if(STRAIT_HAS_GLOO)
+  set(STRAIT_GLOO_FOLDER gloo)
+else()
+  set(STRAIT_GLOO_FOLDER without_gloo)
+endif()
+
+# strait_library(NAME [PCH] DEPS ...): the library of the folder NAME, made of its *.cpp.
+>>>>>>> net
 function(strait_library name)
   cmake_parse_arguments(ARG "PCH" "UNITY" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
@@ -45,11 +59,12 @@ function(strait_light target test)
   set_property(TEST ${test} APPEND PROPERTY LABELS light)
 endfunction()
 
-# strait_test(NAME [PCH] [LIGHT] DEPS ...): one test program of tests/NAME/*_test.cpp. LIGHT counts it as
-# light (see strait_light) whatever it depends on.
+# strait_test(NAME [PCH] [LIGHT] DEPS ...): one test program of tests/NAME/*_test.cpp, and of those in the folder there
+# that STRAIT_GLOO_FOLDER names. LIGHT counts it as light (see strait_light) whatever it depends on.
 function(strait_test name)
   cmake_parse_arguments(ARG "PCH;LIGHT" "" "DEPS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp
+       ${CMAKE_CURRENT_SOURCE_DIR}/${name}/${STRAIT_GLOO_FOLDER}/*_test.cpp)
   add_executable(test_${name} ${sources})
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} strait_test_support GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
