@@ -1,7 +1,6 @@
 # Every target uses the flags of LibTorch, so that all can share one precompiled torch/torch.h. Most files are compiled
 # several at a time (STRAIT_UNITY), because a file's own code takes a small part of what its headers take.
 
-<<<<<<< HEAD
 # strait_unity(TARGET FILES): compiles that many files of the target at a time.
 function(strait_unity target files)
   if(STRAIT_UNITY)
@@ -9,20 +8,14 @@ function(strait_unity target files)
   endif()
 endfunction()
 
-# strait_library(NAME [PCH] [UNITY FILES] DEPS ...): the library of the folder NAME, made of its *.cpp.
-=======
 # Which of a folder's folders holds what is there for several processes, or stands for it.
-if(NOT DEFINED STRAIT_HAS_GLOO)
-  set(STRAIT_HAS_GLOO TRUE)
-endif()
 if(STRAIT_HAS_GLOO)
   set(STRAIT_GLOO_FOLDER gloo)
 else()
   set(STRAIT_GLOO_FOLDER without_gloo)
 endif()
 
-# strait_library(NAME [PCH] DEPS ...): the library of the folder NAME, made of its *.cpp.
->>>>>>> net
+# strait_library(NAME [PCH] [UNITY FILES] DEPS ...): the library of the folder NAME, made of its *.cpp.
 function(strait_library name)
   cmake_parse_arguments(ARG "PCH" "UNITY" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
