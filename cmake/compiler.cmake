@@ -3,7 +3,7 @@
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
 endif()
-set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")  # strait/CMakeLists.txt asks for -O3 where loops matter
 
 # The codecs' arithmetic is float32 in one documented order: a fused multiply-add would change bits.
 add_compile_options(-Wall -Wextra -Wpedantic -Werror -Wno-error=deprecated-declarations -ffp-contract=off)

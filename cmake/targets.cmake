@@ -52,13 +52,17 @@ function(strait_light target test)
   set_property(TEST ${test} APPEND PROPERTY LABELS light)
 endfunction()
 
-# strait_test(NAME [PCH] [LIGHT] DEPS ...): one test program of tests/NAME/*_test.cpp, and of those in the folder there
-# that STRAIT_GLOO_FOLDER names. LIGHT counts it as light (see strait_light) whatever it depends on.
+# strait_test(NAME [PCH] [LIGHT] [UNITY FILES] DEPS ...): one test program of tests/NAME/*_test.cpp, and of those in the
+# folder there that STRAIT_GLOO_FOLDER names. LIGHT counts it as light (see strait_light) whatever it depends on.
 function(strait_test name)
-  cmake_parse_arguments(ARG "PCH;LIGHT" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "PCH;LIGHT" "UNITY" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp
        ${CMAKE_CURRENT_SOURCE_DIR}/${name}/${STRAIT_GLOO_FOLDER}/*_test.cpp)
   add_executable(test_${name} ${sources})
+  if(NOT ARG_UNITY)
+    set(ARG_UNITY 5)
+  endif()
+  strait_unity(test_${name} ${ARG_UNITY})
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} strait_test_support GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
