@@ -33,7 +33,7 @@ endfunction()
 
 # Compiles the target's files with the shared precompiled torch/torch.h, which takes 20 s to parse.
 function(strait_use_torch_pch target)
-  if(NOT STRAIT_SANITIZE AND NOT STRAIT_FUZZ)
+  if(NOT STRAIT_FUZZ)
     target_precompile_headers(${target} REUSE_FROM strait_pch)
   endif()
 endfunction()

@@ -154,7 +154,7 @@ std::string contents(const std::vector<Table>& tables) {
 
 std::string lines(const std::vector<std::string>& items) {
   std::vector<std::string> safe(items.size());
-  std::ranges::transform(items, safe.begin(), escaped);
+  std::ranges::transform(items, safe.begin(), html_escaped);
   return fmt::format("{}", fmt::join(safe, "<br>"));
 }
 

@@ -37,7 +37,7 @@ std::string table_of(const TextTable& table) {
   std::string text = table_line(headings) + table_line(rules);
   for (const auto& row : table.rows) {
     std::vector<std::string> cells(row.size());
-    std::ranges::transform(row, cells.begin(), escaped);
+    std::ranges::transform(row, cells.begin(), markdown_escaped);
     text += table_line(cells);
   }
   return text;
