@@ -5,6 +5,8 @@
 function(strait_unity target files)
   if(STRAIT_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+    # A class of a .cpp file may have a member of a type that is the file's own.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 
