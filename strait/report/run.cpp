@@ -47,14 +47,27 @@ Traffic read_traffic(const JsonReader& traffic) {
   return result;
 }
 
+std::string read_evaluation(const JsonReader& test) {
+  std::string name = test.text("evaluation");
+  if (name != "plain" && name != "frozen" && name != "live") {
+    test.at("evaluation").fail("\"plain\", \"frozen\" or \"live\"");
+  }
+  return name;
+}
+
 Epoch read_epoch(const JsonReader& line) {
   Epoch epoch;
   epoch.number = static_cast<int>(line.count("epoch"));
   epoch.steps = line.number("steps");
   epoch.seconds = line.number("seconds") + line.number("evaluation_seconds");
   epoch.train_loss = line.optional_number("train_loss");
-  epoch.off = read_scores(line.at("test").at("off"));
-  epoch.on = read_scores(line.at("test").at("on"));
+  const JsonReader test = line.at("test");
+  epoch.off = read_scores(test.at("off"));
+  epoch.on = read_scores(test.at("on"));
+  if (test.has("evaluation")) epoch.evaluation = read_evaluation(test);
+  epoch.plain = test.has("plain") ? read_scores(test.at("plain")) : epoch.on;  // older runs have on alone
+  if (test.has("frozen")) epoch.frozen = read_scores(test.at("frozen"));
+  if (test.has("live")) epoch.live = read_scores(test.at("live"));
   const JsonReader boundaries = line.at("boundaries");
   for (size_t i = 0; i < boundaries.size(); ++i) {
     const JsonReader boundary = boundaries.at(i);

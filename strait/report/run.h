@@ -44,6 +44,10 @@ struct Epoch {
   Value train_loss;
   Scores off;
   Scores on;
+  std::string evaluation = "plain";  ///< how it was scored with compression on: plain, frozen or live
+  Scores plain;                      ///< empty where it was not scored so
+  Scores frozen;
+  Scores live;
   std::vector<Boundary> boundaries;
 };
 

@@ -49,14 +49,32 @@ struct StatusCount {
   int runs;
 };
 
+/// Scores in one mode of evaluation.
+struct Scored {
+  Value best;     ///< the best epoch of the best seed
+  Estimate last;  ///< the last epoch that all counted seeds have finished
+  Estimate loss;  ///< of the same epoch
+};
+
+Scored scored(const Variant& variant, const Metric& metric, Scores Epoch::*mode);
+
+/// A mode in which runs of a table were scored.
+struct Scoring {
+  std::string label;  ///< `off`, `on (plain)`, `frozen`
+  Scores Epoch::*mode;
+};
+
+/// Off, on with what that is, and the other modes that there are.
+std::vector<Scoring> scorings_of(const Table& table);
+
+/// What *on* is in these runs: `plain`, or `live or plain` where they differ.
+std::string evaluation_of(const Table& table);
+std::string evaluation_of(const Variant& variant);
+
 /// A row of the table of results.
 struct Summary {
-  Value best_off;  ///< the best epoch of the best seed, each for itself
-  Value best_on;
-  Estimate last_off;  ///< the last epoch that all counted seeds have finished
-  Estimate last_on;
-  Estimate loss_off;  ///< of the same epoch
-  Estimate loss_on;
+  Scored off;
+  Scored on;
   Value ratio_activations;  ///< uncompressed over wire bytes of each seed's last epoch, summed over boundaries
   Value ratio_gradients;
   Value wire_bytes_per_step;          ///< both directions, all boundaries

@@ -56,12 +56,12 @@ TEST(Summary, BestIsOverEpochsAndSeedsOffAndOnEachForItself) {
                         {run(Status::done, {epoch(0, 50, 60), epoch(1, 40, 70)}),
                          run(Status::done, {epoch(0, 45, 80), epoch(1, 44, 72)})}};
   const Summary summary = summarise(variant, accuracy());
-  EXPECT_THAT(summary.best_off, Optional(50.0));
-  EXPECT_THAT(summary.best_on, Optional(80.0));
-  EXPECT_THAT(summary.last_off.mean, Optional(42.0));
-  EXPECT_THAT(summary.last_off.error, Optional(2.0));  // deviations of 2: sqrt((4 + 4) / 1 / 2)
-  EXPECT_THAT(summary.last_on.mean, Optional(71.0));
-  EXPECT_THAT(summary.last_on.error, Optional(1.0));
+  EXPECT_THAT(summary.off.best, Optional(50.0));
+  EXPECT_THAT(summary.on.best, Optional(80.0));
+  EXPECT_THAT(summary.off.last.mean, Optional(42.0));
+  EXPECT_THAT(summary.off.last.error, Optional(2.0));  // deviations of 2: sqrt((4 + 4) / 1 / 2)
+  EXPECT_THAT(summary.on.last.mean, Optional(71.0));
+  EXPECT_THAT(summary.on.last.error, Optional(1.0));
   EXPECT_THAT(summary.seconds, Optional(4.0));
 }
 
@@ -70,8 +70,8 @@ TEST(Summary, ALossIsBestWhereItIsLeast) {
   for (auto& measured : variant.runs[0].epochs) measured.off.erase("accuracy"), measured.on.clear();
   const Metric metric = metric_of({"t", "t", {variant}});
   EXPECT_EQ(metric.key, "loss");
-  EXPECT_THAT(summarise(variant, metric).best_off, Optional(30.0));
-  EXPECT_EQ(summarise(variant, metric).best_on, std::nullopt);
+  EXPECT_THAT(summarise(variant, metric).off.best, Optional(30.0));
+  EXPECT_EQ(summarise(variant, metric).on.best, std::nullopt);
 }
 
 TEST(Summary, TextIsJudgedByItsPerplexity) {
@@ -83,11 +83,11 @@ TEST(Summary, TextIsJudgedByItsPerplexity) {
   const Metric metric = metric_of({"t", "t", {variant}});
   EXPECT_EQ(metric.key, "perplexity");
   const Summary summary = summarise(variant, metric);
-  EXPECT_THAT(summary.best_off, Optional(9.0));
-  EXPECT_THAT(summary.last_off.mean, Optional(11.0));
-  EXPECT_THAT(summary.loss_off.mean, Optional(30.0));
-  EXPECT_THAT(summary.loss_on.mean, Optional(4.0));
-  EXPECT_EQ(summary.last_on.mean, std::nullopt) << "was beyond all numbers";
+  EXPECT_THAT(summary.off.best, Optional(9.0));
+  EXPECT_THAT(summary.off.last.mean, Optional(11.0));
+  EXPECT_THAT(summary.off.loss.mean, Optional(30.0));
+  EXPECT_THAT(summary.on.loss.mean, Optional(4.0));
+  EXPECT_EQ(summary.on.last.mean, std::nullopt) << "was beyond all numbers";
 }
 
 TEST(Summary, ADivergedRunIsCountedButHasNoLastEpoch) {
@@ -96,13 +96,13 @@ TEST(Summary, ADivergedRunIsCountedButHasNoLastEpoch) {
                         {run(Status::diverged, {epoch(0, 90, 10)}), run(Status::done, {epoch(0, 20, 30)}),
                          run(Status::waiting, {})}};
   const Summary summary = summarise(variant, accuracy());
-  EXPECT_THAT(summary.best_off, Optional(90.0));
-  EXPECT_THAT(summary.last_off.mean, Optional(20.0));
-  EXPECT_EQ(summary.last_off.count, 1);
+  EXPECT_THAT(summary.off.best, Optional(90.0));
+  EXPECT_THAT(summary.off.last.mean, Optional(20.0));
+  EXPECT_EQ(summary.off.last.count, 1);
   EXPECT_THAT(summary.statuses, ElementsAre(FieldsAre(Status::done, 1), FieldsAre(Status::diverged, 1),
                                             FieldsAre(Status::waiting, 1)));
   const Variant lost{"v", {}, {run(Status::diverged, {epoch(0, 90, 10)})}};
-  EXPECT_EQ(summarise(lost, accuracy()).last_off.mean, std::nullopt);
+  EXPECT_EQ(summarise(lost, accuracy()).off.last.mean, std::nullopt);
   EXPECT_EQ(summarise(lost, accuracy()).wire_bytes_per_step, std::nullopt);
 }
 
@@ -112,8 +112,8 @@ TEST(Summary, RunsUnderWayMeetAtTheLastEpochThatAllHaveFinished) {
                         {run(Status::running, {epoch(0, 10, 10), epoch(1, 30, 10)}),
                          run(Status::stopped, {epoch(0, 20, 10)}), run(Status::running, {})}};
   const Summary summary = summarise(variant, accuracy());
-  EXPECT_THAT(summary.last_off.mean, Optional(15.0));
-  EXPECT_EQ(summary.last_off.count, 2);
+  EXPECT_THAT(summary.off.last.mean, Optional(15.0));
+  EXPECT_EQ(summary.off.last.count, 2);
 }
 
 TEST(Summary, TrafficIsThatOfTheLastEpoch) {
