@@ -55,6 +55,16 @@ std::string read_evaluation(const JsonReader& test) {
   return name;
 }
 
+std::vector<StepScores> read_evaluations(const JsonReader& evaluations) {
+  std::vector<StepScores> all;
+  for (size_t i = 0; i < evaluations.size(); ++i) {
+    const JsonReader test = evaluations.at(i).at("test");
+    all.push_back({static_cast<int>(evaluations.at(i).count("step")), read_scores(test.at("off")),
+                   read_scores(test.at("on"))});
+  }
+  return all;
+}
+
 Epoch read_epoch(const JsonReader& line) {
   Epoch epoch;
   epoch.number = static_cast<int>(line.count("epoch"));
@@ -68,6 +78,7 @@ Epoch read_epoch(const JsonReader& line) {
   epoch.plain = test.has("plain") ? read_scores(test.at("plain")) : epoch.on;  // older runs have on alone
   if (test.has("frozen")) epoch.frozen = read_scores(test.at("frozen"));
   if (test.has("live")) epoch.live = read_scores(test.at("live"));
+  if (line.has("evaluations")) epoch.evaluations = read_evaluations(line.at("evaluations"));
   const JsonReader boundaries = line.at("boundaries");
   for (size_t i = 0; i < boundaries.size(); ++i) {
     const JsonReader boundary = boundaries.at(i);

@@ -36,6 +36,13 @@ struct Boundary {
   Traffic gradients;
 };
 
+/// An evaluation within an epoch.
+struct StepScores {
+  int step = 0;  ///< optimizer steps taken before it
+  Scores off;
+  Scores on;
+};
+
 /// A line of metrics.jsonl.
 struct Epoch {
   int number = 0;  ///< from 0
@@ -48,6 +55,7 @@ struct Epoch {
   Scores plain;                      ///< empty where it was not scored so
   Scores frozen;
   Scores live;
+  std::vector<StepScores> evaluations;
   std::vector<Boundary> boundaries;
 };
 

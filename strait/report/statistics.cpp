@@ -195,6 +195,24 @@ Summary summarise(const Variant& variant, const Metric& metric) {
   return summary;
 }
 
+Curve curve_of(const std::map<int, std::vector<double>>& values) {
+  Curve points;
+  for (const auto& [place, measured] : values) points.push_back({place, estimate(measured)});
+  return points;
+}
+
+Curve loss_over_steps(const Variant& variant, Scores StepScores::*scores) {
+  std::map<int, std::vector<double>> by_step;
+  for (const auto& run : variant.runs) {
+    for (const auto& epoch : run.epochs) {
+      for (const auto& evaluation : epoch.evaluations) {
+        if (const Value loss = find(evaluation.*scores, kLoss.key)) by_step[evaluation.step].push_back(*loss);
+      }
+    }
+  }
+  return curve_of(by_step);
+}
+
 Value find(const std::map<std::string, double>& values, std::string_view key) {
   const auto found = values.find(std::string(key));
   return found == values.end() ? std::nullopt : Value(found->second);

@@ -30,7 +30,7 @@ Estimate estimate(const std::vector<double>& values);
 
 /// A point of a learning curve.
 struct Point {
-  int epoch;  ///< from 1
+  int place;  ///< the epoch, from 1, or the optimizer step
   Estimate value;
 };
 using Curve = std::vector<Point>;
@@ -91,6 +91,9 @@ Summary summarise(const Variant& variant, const Metric& metric);
 /// Boundary by boundary, the mean over the counted seeds.
 std::vector<StepTraffic> step_traffic(const Variant& variant);
 
+/// The means of the values at each place.
+Curve curve_of(const std::map<int, std::vector<double>>& values);
+
 /// The mean over all seeds that have the epoch, for a quantity that `value` takes from one.
 template <class Take>
 Curve curve(const Variant& variant, Take value) {
@@ -100,10 +103,11 @@ Curve curve(const Variant& variant, Take value) {
       if (const Value measured = value(epoch)) by_epoch[epoch.number + 1].push_back(*measured);
     }
   }
-  Curve points;
-  for (const auto& [number, values] : by_epoch) points.push_back({number, estimate(values)});
-  return points;
+  return curve_of(by_epoch);
 }
+
+/// The loss over the steps after which it was measured within epochs, likewise.
+Curve loss_over_steps(const Variant& variant, Scores StepScores::*scores);
 
 /// The member of a map, or nothing.
 Value find(const std::map<std::string, double>& values, std::string_view key);

@@ -33,6 +33,22 @@ Run run(Status status, std::vector<Epoch> epochs) {
 
 Metric accuracy() { return metric_of({}); }
 
+TEST(LossOverSteps, IsTheMeanOverSeedsAtEachStep) {
+  Epoch first = epoch(0, 50, 60);
+  first.evaluations = {{10, {{"loss", 4}}, {{"loss", 8}}}, {20, {{"loss", 2}}, {}}};
+  Epoch other = epoch(0, 50, 60);
+  other.evaluations = {{10, {{"loss", 6}}, {{"loss", 8}}}};
+  const Variant variant{"v", {}, {run(Status::done, {first, epoch(1, 50, 60)}), run(Status::done, {other})}};
+  const Curve off = loss_over_steps(variant, &StepScores::off);
+  ASSERT_EQ(off.size(), 2U);
+  EXPECT_EQ(off[0].place, 10);
+  EXPECT_THAT(off[0].value.mean, Optional(5.0));
+  EXPECT_THAT(off[0].value.error, Optional(1.0));
+  EXPECT_EQ(off[1].place, 20);
+  EXPECT_THAT(off[1].value.mean, Optional(2.0));
+  EXPECT_EQ(loss_over_steps(variant, &StepScores::on).size(), 1U) << "what is not measured is no point";
+}
+
 TEST(Estimate, IsTheMeanAndItsStandardError) {
   // Squared deviations of 2, 4, 9 from 5: 9 + 1 + 16 = 26; 26 / 2 / 3 = 13 / 3.
   const Estimate three = estimate({2, 4, 9});
@@ -133,7 +149,7 @@ TEST(Curve, IsTheMeanOverTheSeedsThatHaveTheEpoch) {
       {run(Status::done, {epoch(3, 10, 0), epoch(4, 20, 0)}), run(Status::diverged, {epoch(3, 14, 0)})}};
   const Curve points = curve(variant, [](const Epoch& epoch) { return find(epoch.off, "accuracy"); });
   ASSERT_EQ(points.size(), 2U);
-  EXPECT_EQ(points[0].epoch, 4);
+  EXPECT_EQ(points[0].place, 4);
   EXPECT_THAT(points[0].value.mean, Optional(12.0));
   EXPECT_THAT(points[0].value.error, Optional(2.0));
   EXPECT_EQ(points[1].value.count, 1);
