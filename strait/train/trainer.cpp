@@ -380,7 +380,8 @@ EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
                        .data_wait_seconds = all.data_wait_seconds,
                        .bubble_share = bubble_share(all, pipeline_->size()),
                        .boundaries = all.boundaries,
-                       .stages = {}};
+                       .stages = {},
+                       .evaluations = position_.evaluations};
   if (options_.is_text) metrics.tokens_per_second = static_cast<double>(all.train.count) / all.seconds;
   for (const auto& [number, times] : all.stages) {
     const auto count = static_cast<double>(times.micro_batches);
