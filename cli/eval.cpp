@@ -69,8 +69,8 @@ void add_eval(CLI::App& app, Action& action) {
       ->type_name("FILE.safetensors");
   eval->add_option(
           "--checkpoint", flags->checkpoint,
-          "Where the link state of these weights is: the folder of their run, of its checkpoints or of "
-          "one (default: beside the weights)")
+          "Where the link state of these weights is: the folder of their run, of its checkpoints or of one "
+          "(default: beside the weights)")
       ->type_name("DIR");
   eval->add_option("--set", flags->overrides,
                    "Change a key, for example data.test_limit=1000 (may be repeated)")
@@ -78,12 +78,10 @@ void add_eval(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   eval->add_flag("--json", flags->json, "Print one JSON object");
   eval->footer(
-      "\nCompression on is scored in up to three ways, and compression.evaluation names the one that is "
-      "called\n"
-      "on: plain, the bare operator; and where activations have feedback frozen, the scheme with its state as\n"
-      "training left it, and live, with its state moving from batch to batch. The last two need the link "
-      "state\n"
-      "that a checkpoint of the weights holds.");
+      "\nCompression on is scored in up to three modes, and compression.evaluation names the one called on:\n"
+      "plain, the bare operator; and where activations have feedback frozen, the scheme with its state as\n"
+      "training left it, and live, with its state moving from batch to batch. The last two need the link\n"
+      "state that a checkpoint of the weights holds.");
   eval->callback([&action, flags] { action = [flags] { return run_eval(*flags); }; });
 }
 

@@ -95,7 +95,8 @@ class EveryFeedback : public testing::TestWithParam<const char*> {
     for (int step = 0; step < 3; ++step) cut.train(message());
     return cut;
   }
-  bool moves() { return trained().ends()[0].activation_sender->link().slots() == Link::Slots::rows; }
+  /// Whether there is a state for evaluation to move.
+  bool moves() { return Cut(GetParam()).ends()[0].activation_sender->link().slots() == Link::Slots::rows; }
 };
 
 TEST_P(EveryFeedback, OffPlainAndFrozenAreWhatTheyAreDefinedAs) {
