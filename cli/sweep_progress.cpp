@@ -13,7 +13,7 @@
 namespace strait::cli {
 namespace {
 
-constexpr double kSecondsBetweenDraws = 0.5;
+constexpr double kSecondsBetweenUpdates = 0.5;
 constexpr size_t kUsualWidth = 80;
 
 size_t terminal_width() {
@@ -98,7 +98,7 @@ std::string SweepProgress::live_line() const {
 }
 
 void SweepProgress::draw() {
-  if (!terminal_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenDraws)) return;
+  if (!terminal_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenUpdates)) return;
   fmt::print(stderr, "\r\x1b[K{}", live_line());
   std::fflush(stderr);
   line_shown_ = true;

@@ -12,11 +12,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBlockBytes = size_t{1} << 20;
+constexpr size_t kCompareBlockBytes = size_t{1} << 20;
 
 void check_text(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  std::vector<char> block(kBlockBytes);
+  std::vector<char> block(kCompareBlockBytes);
   Utf8 text;
   uint64_t offset = 0;
   while (in.good()) {

@@ -25,7 +25,7 @@ int runs_of(const Summary& summary, Status status) {
   return 0;
 }
 
-std::string line_of(const std::vector<std::string>& fields) {
+std::string csv_line(const std::vector<std::string>& fields) {
   return fmt::format("{}\r\n", fmt::join(fields, ","));
 }
 
@@ -48,45 +48,45 @@ std::string result_line(const Table& table, const Variant& variant, const Metric
     const Scored score = scored(variant, metric, mode);
     for (const Value value : {score.best, score.last.mean, score.last.error}) fields.push_back(field(value));
   }
-  return line_of(fields);
+  return csv_line(fields);
 }
 
 }  // namespace
 
 std::string results_csv(const std::vector<Table>& tables) {
-  std::string text = line_of({"table",
-                              "variant",
-                              "metric",
-                              "best_off",
-                              "best_on",
-                              "last_off_mean",
-                              "last_off_standard_error",
-                              "last_on_mean",
-                              "last_on_standard_error",
-                              "paper_off",
-                              "paper_on",
-                              "ratio_activations",
-                              "ratio_gradients",
-                              "wire_bytes_per_step",
-                              "seconds",
-                              "seeds",
-                              "seeds_counted",
-                              "done",
-                              "diverged",
-                              "failed",
-                              "running",
-                              "stopped",
-                              "waiting",
-                              "on_is",
-                              "best_plain",
-                              "last_plain_mean",
-                              "last_plain_standard_error",
-                              "best_frozen",
-                              "last_frozen_mean",
-                              "last_frozen_standard_error",
-                              "best_live",
-                              "last_live_mean",
-                              "last_live_standard_error"});
+  std::string text = csv_line({"table",
+                               "variant",
+                               "metric",
+                               "best_off",
+                               "best_on",
+                               "last_off_mean",
+                               "last_off_standard_error",
+                               "last_on_mean",
+                               "last_on_standard_error",
+                               "paper_off",
+                               "paper_on",
+                               "ratio_activations",
+                               "ratio_gradients",
+                               "wire_bytes_per_step",
+                               "seconds",
+                               "seeds",
+                               "seeds_counted",
+                               "done",
+                               "diverged",
+                               "failed",
+                               "running",
+                               "stopped",
+                               "waiting",
+                               "on_is",
+                               "best_plain",
+                               "last_plain_mean",
+                               "last_plain_standard_error",
+                               "best_frozen",
+                               "last_frozen_mean",
+                               "last_frozen_standard_error",
+                               "best_live",
+                               "last_live_mean",
+                               "last_live_standard_error"});
   for (const auto& table : tables) {
     const Metric metric = metric_of(table);
     for (const auto& variant : table.variants) text += result_line(table, variant, metric);
@@ -96,13 +96,13 @@ std::string results_csv(const std::vector<Table>& tables) {
 
 std::string bytes_csv(const std::vector<Table>& tables) {
   std::string text =
-      line_of({"table", "variant", "boundary", "direction", "raw_bytes_per_step", "wire_bytes_per_step"});
+      csv_line({"table", "variant", "boundary", "direction", "raw_bytes_per_step", "wire_bytes_per_step"});
   for (const auto& table : tables) {
     for (const auto& variant : table.variants) {
       for (const auto& row : step_traffic(variant)) {
         const auto add = [&](std::string_view direction, Value raw, Value wire) {
-          text += line_of({field(table.name), field(variant.name), field(row.boundary), std::string(direction),
-                           field(raw), field(wire)});
+          text += csv_line({field(table.name), field(variant.name), field(row.boundary), std::string(direction),
+                            field(raw), field(wire)});
         };
         add("activations", row.raw_activations, row.wire_activations);
         add("gradients", row.raw_gradients, row.wire_gradients);
