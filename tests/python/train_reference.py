@@ -1,8 +1,7 @@
 """Trains ResNet-18 in python3-torch the way strait says it does, as an independent reference.
 
 Usage: train_reference.py FOLDER. Reads config.json, init.safetensors and data.safetensors there, prints
-{"losses": [...], "off": {...}, "plain": {...}, "frozen": {...}, "live": {...}} with one loss a step, and writes
-trained.safetensors.
+{"losses": [...], "off": {...}, "on": {...}} with one loss a step, and writes trained.safetensors.
 """
 
 import json
@@ -35,8 +34,9 @@ class Block(nn.Module):
 
 
 class ResNet18(nn.Module):
-    def __init__(self, width):
+    def __init__(self, width, compress):
         super().__init__()
+        self.compress = compress
         self.conv1 = nn.Conv2d(3, width, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
         channels = width
@@ -47,11 +47,12 @@ class ResNet18(nn.Module):
             channels = outputs
         self.linear = nn.Linear(channels, 10)
 
-    def forward(self, x, cuts):
+    def forward(self, x, on):
+        cut = self.compress if on else lambda x: x
         x = F.relu(self.bn1(self.conv1(x)))
-        x = cuts[0](self.layer1(x))
-        x = cuts[1](self.layer2(x))
-        x = cuts[2](self.layer3(x))
+        x = cut(self.layer1(x))
+        x = cut(self.layer2(x))
+        x = cut(self.layer3(x))
         return self.linear(F.avg_pool2d(self.layer4(x), 4).flatten(1))
 
 
@@ -78,60 +79,28 @@ def operator(spec):
     return (lambda x: quantise(x, int(argument))) if name == "quant" else (lambda x: keep_largest(x, float(argument)))
 
 
-class Link:
-    """What crosses one cut in one direction; its state has a row for each row of the batch."""
-
-    def __init__(self, spec, feedback):
-        self.operator = operator(spec)
-        self.feedback = feedback
-        self.state = 0.0
-
-    def see(self, x, moves):
-        if self.feedback == "ef":
-            seen = self.operator(x + self.state)
-            after = x + self.state - seen
-        elif self.feedback == "ef21":
-            seen = after = self.state + self.operator(x - self.state)
-        else:
-            return self.operator(x)
-        if moves:
-            self.state = after
-        return seen
-
-
-def training_cut(activations, gradients):
+def boundary(activations, gradients):
     class Compress(torch.autograd.Function):
         @staticmethod
         def forward(context, x):
-            return activations.see(x, True)
+            return activations(x)
 
         @staticmethod
         def backward(context, gradient):
-            return gradients.see(gradient, True)
+            return gradients(gradient)
 
     return Compress.apply
 
 
-def evaluation_cut(mode, link):
-    return {"off": lambda x: x,
-            "plain": link.operator,
-            "frozen": lambda x: link.see(x, False),
-            "live": lambda x: link.see(x, True)}[mode]
-
-
-def score(model, links, inputs, targets, batch, mode):
+def score(model, inputs, targets, batch, on):
     model.eval()
-    cuts = [evaluation_cut(mode, link) for link in links]
-    before = [link.state for link in links]
     loss, correct = 0.0, 0
     with torch.no_grad():
         for begin in range(0, len(targets), batch):
             part = targets[begin:begin + batch]
-            output = model(inputs[begin:begin + batch], cuts)
+            output = model(inputs[begin:begin + batch], on)
             loss += F.cross_entropy(output, part).item() * len(part)
             correct += (output.argmax(1) == part).sum().item()
-    for link, state in zip(links, before):
-        link.state = state
     return {"loss": loss / len(targets), "accuracy": 100.0 * correct / len(targets)}
 
 
@@ -140,9 +109,7 @@ def main():
     config = json.loads((folder / "config.json").read_text())
     torch.set_num_threads(config["threads"])
     data, _ = safetensors_file.read(folder / "data.safetensors")
-    model = ResNet18(config["width"])
-    links = [Link(config["activations"], config["activation_feedback"]) for _ in range(3)]
-    cuts = [training_cut(link, Link(config["gradients"], config["gradient_feedback"])) for link in links]
+    model = ResNet18(config["width"], boundary(operator(config["activations"]), operator(config["gradients"])))
     initial, _ = safetensors_file.read(folder / "init.safetensors")
     model.load_state_dict(initial, strict=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=config["lr"], momentum=config["momentum"],
@@ -156,13 +123,14 @@ def main():
         for begin in range(0, len(order), batch):
             ids = order[begin:begin + batch]
             optimizer.zero_grad()
-            loss = F.cross_entropy(model(inputs[ids], cuts), targets[ids])
+            loss = F.cross_entropy(model(inputs[ids], True), targets[ids])
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
         scheduler.step()
-    scores = {mode: score(model, links, inputs, targets, batch, mode) for mode in ("off", "plain", "frozen", "live")}
-    print(json.dumps({"losses": losses, **scores}))
+    print(json.dumps({"losses": losses,
+                      "off": score(model, inputs, targets, batch, False),
+                      "on": score(model, inputs, targets, batch, True)}))
     safetensors_file.write(folder / "trained.safetensors", model.state_dict(), {"format": "pt"})
 
 
