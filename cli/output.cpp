@@ -38,4 +38,13 @@ std::string score_text(const Score& score) {
                           : fmt::format("{:.2f}%", score.accuracy);
 }
 
+std::string scores_text(const Evaluation& test) {
+  std::string text =
+      fmt::format("off {}  on ({}) {}", score_text(test.off), to_string(test.named), score_text(test.on));
+  for (const auto& [mode, score] : test.modes) {
+    if (mode != test.named) text += fmt::format("  {} {}", to_string(mode), score_text(score));
+  }
+  return text;
+}
+
 }  // namespace strait::cli

@@ -23,4 +23,7 @@ std::string perplexity_text(double perplexity);
 /// What a network is judged by: `93.10%`, of text `perplexity 21.01`.
 std::string score_text(const Score& score);
 
+/// `off 93.10%  on (plain) 92.95%` and, in the same way, the other modes that were scored.
+std::string scores_text(const Evaluation& test);
+
 }  // namespace strait::cli

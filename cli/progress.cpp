@@ -57,6 +57,10 @@ void Progress::on_note(const std::string& line) {
   flush_output();
 }
 
+void Progress::on_evaluation(const StepEvaluation& evaluation) {
+  on_note(fmt::format("step {}  test {}", evaluation.step, scores_text(evaluation.test)));
+}
+
 void Progress::on_epoch(const EpochMetrics& metrics) {
   clear_bar();
   const Traffic activations = metrics.total(Direction::activation);
@@ -64,11 +68,11 @@ void Progress::on_epoch(const EpochMetrics& metrics) {
   const std::string tokens =
       metrics.tokens_per_second ? fmt::format("  {:.0f} tokens/s", *metrics.tokens_per_second) : "";
   print(fmt::format(
-      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test off {}  on {}  ratio {:.1f}x down "
+      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test {}  ratio {:.1f}x down "
       "{:.1f}x back  {} samples/s{}  {}\n",
-      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy,
-      score_text(metrics.test.off), score_text(metrics.test.on), activations.ratio(), gradients.ratio(),
-      rate_text(metrics.samples_per_second), tokens, clock_time(metrics.seconds + metrics.evaluation_seconds)));
+      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy, scores_text(metrics.test),
+      activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second), tokens,
+      clock_time(metrics.seconds + metrics.evaluation_seconds)));
   flush_output();
 }
 

@@ -54,22 +54,28 @@ bool is_of_text(const Task& task) {
 }
 
 std::string score_heading(bool text) {
-  return text ? fmt::format("{:>9} {:>9} {:>9} {:>9}", "off loss", "off ppl", "on loss", "on ppl")
-              : fmt::format("{:>9} {:>9}", "off %", "on %");
+  const std::string scores =
+      text ? fmt::format("{:>9} {:>9} {:>9} {:>9}", "off loss", "off ppl", "on loss", "on ppl")
+           : fmt::format("{:>9} {:>9}", "off %", "on %");
+  return fmt::format("{} {:<7}", scores, "on is");
 }
 
-std::string score_columns(const Score& off, const Score& on, bool text) {
-  if (!text) return fmt::format("{:>9.2f} {:>9.2f}", off.accuracy, on.accuracy);
-  return fmt::format("{:>9.4f} {:>9} {:>9.4f} {:>9}", off.loss, perplexity_text(off.perplexity.value()),
-                     on.loss, perplexity_text(on.perplexity.value()));
+std::string score_columns(const Evaluation& test, bool text) {
+  const Score& off = test.off;
+  const Score& on = test.on;
+  const std::string scores =
+      text ? fmt::format("{:>9.4f} {:>9} {:>9.4f} {:>9}", off.loss, perplexity_text(off.perplexity.value()),
+                         on.loss, perplexity_text(on.perplexity.value()))
+           : fmt::format("{:>9.2f} {:>9.2f}", off.accuracy, on.accuracy);
+  return fmt::format("{} {:<7}", scores, to_string(test.named));
 }
 
 std::string result_columns(const RunState& state, const std::filesystem::path& folder, bool text) {
   if (state.status == RunStatus::failed) return "failed: " + state.error;
   if (state.status != RunStatus::done) return std::string(to_string(*state.status));
   const RunSummary run = summarise(folder);
-  return fmt::format("{} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", score_columns(run.off, run.on, text),
-                     run.train_loss, run.wire_bytes_per_step, run.ratio, run.seconds);
+  return fmt::format("{} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", score_columns(run.test, text), run.train_loss,
+                     run.wire_bytes_per_step, run.ratio, run.seconds);
 }
 
 std::string table_of(const Task& task, const SweepRecord& record) {

@@ -60,8 +60,8 @@ void SweepProgress::on_epoch(size_t run, const EpochProgress& epoch) {
   view.pace.epochs_timed += 1;
   view.pace.seconds = view.since_start.seconds();
   if (terminal_) return;
-  print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}  test off {}  on {}\n", view.name, name_width_,
-                    epoch.done, view.epochs, epoch.train_loss, score_text(epoch.off), score_text(epoch.on)));
+  print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}  test {}\n", view.name, name_width_, epoch.done,
+                    view.epochs, epoch.train_loss, scores_text(epoch.test)));
   flush_output();
 }
 
@@ -91,7 +91,8 @@ std::string SweepProgress::live_line() const {
   for (const auto& view : views_) {
     if (!view.running) continue;
     line += fmt::format("  {} {}/{}", view.name, view.last ? view.last->done : 0, view.epochs);
-    if (view.last) line += fmt::format(" {} {}", score_text(view.last->off), score_text(view.last->on));
+    if (!view.last) continue;
+    line += fmt::format(" {} {}", score_text(view.last->test.off), score_text(view.last->test.on));
   }
   return line.substr(0, terminal_width() - 1);
 }

@@ -9,16 +9,18 @@
 namespace strait {
 namespace {
 
-bool has_batch_state(const LinkOptions& link) { return link.feedback != "none" && link.feedback != "aq-sgd"; }
+Link::Slots slots_of(const LinkOptions& link) {
+  return make_link(link.feedback, make_codec(link.codec))->slots();
+}
 
 void check_link(const std::string& key, const LinkOptions& link, int micro_batches) {
-  const auto codec = make_codec(link.codec);
+  auto slots = Link::Slots::none;
   try {
-    make_link(link.feedback, codec);
+    slots = slots_of(link);
   } catch (const InputError& error) {
     throw InputError("compression.{}: {}", key, error.what());
   }
-  if (has_batch_state(link) && micro_batches > 1 && !codec->is_row_wise()) {
+  if (slots == Link::Slots::rows && micro_batches > 1 && !make_codec(link.codec)->is_row_wise()) {
     throw InputError(
         "compression.{}: feedback \"{}\" with {} micro-batches expects a codec of scope sample, found \"{}\"",
         key, link.feedback, micro_batches, link.codec);
@@ -61,6 +63,14 @@ void check(const CompressionOptions& options, int micro_batches) {
   }
   check_replicas(options.replicas);
   if (options.reuse_indices) check_reuse(options);
+}
+
+bool keeps_samples(const CompressionOptions& options) {
+  return slots_of(options.activations) == Link::Slots::samples;
+}
+
+bool keeps_rows(const CompressionOptions& options) {
+  return slots_of(options.activations) == Link::Slots::rows;
 }
 
 }  // namespace strait

@@ -63,6 +63,7 @@ void visit_training_keys(C& config, Visitor& visit) {
   visit("train.accumulate", train.accumulate, at_least(1));
   visit("train.clip_norm", train.clip_norm, not_negative());
   visit("train.precision", train.precision, one_of({"fp32", "bf16"}));
+  visit("train.evaluate_every", train.evaluate_every, at_least(0));
   visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}));
   visit("train.threads", train.threads, at_least(0));
 }
@@ -100,7 +101,7 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("compression.start_epoch", compression.start_epoch, at_least(0));
   visit("compression.start_from", compression.start_from, path_text());
   visit("compression.start_from_optimizer", compression.start_from_optimizer, yes_or_no());
-  visit("compression.evaluation", compression.evaluation, one_of({"plain", "frozen"}));
+  visit("compression.evaluation", compression.evaluation, one_of({"plain", "frozen", "live"}));
   visit("compression.diagnostics", compression.diagnostics, at_least(0));
 
   auto& checkpoint = config.checkpoint;

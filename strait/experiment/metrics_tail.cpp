@@ -10,11 +10,9 @@ namespace {
 void add_epoch(const std::string& line, std::vector<EpochProgress>& epochs) {
   try {
     const auto json = nlohmann::json::parse(line);
-    const auto& test = json.at("test");
     epochs.push_back({.done = json.at("epoch").get<int>() + 1,
                       .train_loss = json.at("train_loss"),
-                      .off = score_in(test.at("off")),
-                      .on = score_in(test.at("on"))});
+                      .test = evaluation_in(json.at("test"))});
   } catch (const nlohmann::json::exception&) {
     // Progress is for people to watch; strait report complains about a file like this.
   }

@@ -56,6 +56,11 @@ std::string epochs_of(const CheckpointFolder& folder) {
   return epochs.empty() ? "none" : list_of(epochs);
 }
 
+/// The folder of checkpoints of a run, which may be that folder itself.
+fs::path checkpoints_at(const fs::path& path) {
+  return fs::exists(path / "checkpoint") ? path / "checkpoint" : path;
+}
+
 Checkpoint find_checkpoint(const fs::path& from, int epoch) {
   const auto fail = [&](const std::string& found) {
     throw InputError(
@@ -71,7 +76,7 @@ Checkpoint find_checkpoint(const fs::path& from, int epoch) {
     }
     return checkpoint;
   }
-  const CheckpointFolder folder(fs::exists(from / "checkpoint") ? from / "checkpoint" : from, {});
+  const CheckpointFolder folder(checkpoints_at(from), {});
   const auto entries = folder.entries();
   const CheckpointFolder::Entry wanted{epoch, 0};
   if (std::ranges::find(entries, wanted) == entries.end()) fail("those before: " + epochs_of(folder));
@@ -92,6 +97,14 @@ Beginning find_start(const Config& config) {
   beginning.note = fmt::format("starting epoch {} from {}", config.compression.start_epoch + 1,
                                beginning.another->folder().string());
   return beginning;
+}
+
+Checkpoint newest_checkpoint_at(const fs::path& path) {
+  if (fs::exists(path / "position.json")) return Checkpoint({path});
+  const fs::path folder = checkpoints_at(path);
+  const auto entries = usable_checkpoints(folder, kOneProcess);
+  if (entries.empty()) throw InputError("{}: expected a checkpoint, found none", folder.string());
+  return Checkpoint(checkpoint_parts(folder, entries.back(), kOneProcess));
 }
 
 std::optional<CheckpointFolder::Entry> newest_checkpoint(const Config& config, const fs::path& folder,

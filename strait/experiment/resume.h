@@ -23,6 +23,10 @@ struct Beginning {
 /// checkpoint taken before compression.start_epoch.
 Beginning find_start(const Config& config);
 
+/// The whole of the newest checkpoint at a path: the folder of a run, of its checkpoints, or of one. Throws
+/// InputError where there is none.
+Checkpoint newest_checkpoint_at(const std::filesystem::path& path);
+
 /// The newest checkpoint of the folder from which all processes of the group can go on, if any. Collective.
 std::optional<CheckpointFolder::Entry> newest_checkpoint(const Config& config,
                                                          const std::filesystem::path& folder, Group& group);

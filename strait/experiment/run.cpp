@@ -30,6 +30,7 @@ class RecordingObserver : public TrainObserver {
     outcome_.epochs.push_back(metrics);
     next_.on_epoch(metrics);
   }
+  void on_evaluation(const StepEvaluation& evaluation) override { next_.on_evaluation(evaluation); }
   void on_note(const std::string& line) override { next_.on_note(line); }
   bool should_stop() override { return next_.should_stop(); }
 
@@ -63,8 +64,7 @@ RunStatus status_named(const std::string& name) {
 
 /// Adds an epoch's line of metrics.jsonl to what is known of the epochs before it.
 void add_epoch(const nlohmann::json& epoch, RunSummary& summary) {
-  summary.off = score_in(epoch.at("test").at("off"));
-  summary.on = score_in(epoch.at("test").at("on"));
+  summary.test = evaluation_in(epoch.at("test"));
   summary.train_loss = epoch.at("train_loss");
   summary.seconds += epoch.at("seconds").get<double>() + epoch.at("evaluation_seconds").get<double>();
   double raw = 0;
@@ -120,6 +120,12 @@ void record_failure(RunFolder& files, const std::string& error) {
   } catch (const Error&) {
     return;
   }
+}
+
+/// Where a run leaves checkpoints of its weights.
+std::filesystem::path beside(const std::filesystem::path& weights) {
+  const auto folder = weights.parent_path();
+  return std::filesystem::exists(folder / "position.json") ? folder : folder / "checkpoint";
 }
 
 /// Where the processes together begin: they must see the same.
@@ -219,12 +225,30 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
 }
 
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
-                               TrainObserver& observer) {
+                               const std::filesystem::path& checkpoint, TrainObserver& observer) {
   Config alone = config;
   alone.pipeline.replicas = 1;
   Trainer trainer = make_trainer(alone);
   trainer.load(weights);
-  return trainer.evaluate(load_splits(config).test, observer);
+  bool knows_state = true;
+  if (keeps_rows(config.compression)) {
+    try {
+      trainer.take_evaluation_state(newest_checkpoint_at(checkpoint.empty() ? beside(weights) : checkpoint));
+    } catch (const InputError& error) {
+      const std::string& asked = config.compression.evaluation;
+      if (!checkpoint.empty()) throw;
+      if (asked != to_string(EvaluationMode::plain)) {
+        throw InputError(
+            "{}: these weights carry no link state, which compression.evaluation = \"{}\" reads ({}); "
+            "--checkpoint names the run or the checkpoint that has it",
+            weights.string(), asked, error.what());
+      }
+      observer.on_note(fmt::format("frozen and live are not scored, for these weights carry no link state: {}",
+                                   error.what()));
+      knows_state = false;
+    }
+  }
+  return trainer.evaluate(load_splits(config).test, observer, knows_state);
 }
 
 RunStatus status_of(const std::filesystem::path& folder) {

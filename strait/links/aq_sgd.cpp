@@ -156,6 +156,7 @@ class AqSgd : public Link {
   AqSgd(std::shared_ptr<const Codec> codec, StoreOptions store)
       : Link(codec), format_{.codec = std::move(codec)}, options_(std::move(store)) {}
 
+  Slots slots() const override { return Slots::samples; }
   PayloadSize payload_size(const MessageMeta& meta) const override { return format_.payload_size(meta); }
   std::unique_ptr<Encoder> make_encoder() const override {
     return std::make_unique<AqSgdEncoder>(format_, std::make_shared<SampleStore>(options_), true);

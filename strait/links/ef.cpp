@@ -35,6 +35,7 @@ class EfEncoder : public Encoder {
 class Ef : public Link {
  public:
   using Link::Link;
+  Slots slots() const override { return Slots::rows; }
   std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<EfEncoder>(shared_codec()); }
   std::unique_ptr<Decoder> make_decoder() const override { return make_plain_decoder(shared_codec()); }
 };

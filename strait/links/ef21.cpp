@@ -61,6 +61,7 @@ class Ef21Decoder : public Decoder {
 class Ef21 : public Link {
  public:
   using Link::Link;
+  Slots slots() const override { return Slots::rows; }
   std::unique_ptr<Encoder> make_encoder() const override {
     return std::make_unique<Ef21Encoder>(shared_codec());
   }

@@ -82,6 +82,7 @@ class EfMixed : public Link {
   EfMixed(std::shared_ptr<const Codec> codec, const Selective& selective)
       : Link(std::move(codec)), halves_(std::make_shared<Halves>(selective)) {}
 
+  Slots slots() const override { return Slots::rows; }
   PayloadSize payload_size(const MessageMeta& meta) const override { return halves_->payload_size(meta); }
   std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<EfMixedEncoder>(halves_); }
   std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<EfMixedDecoder>(halves_); }

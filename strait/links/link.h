@@ -49,7 +49,8 @@ class Encoder {
   /// it throws, the encoder is of no further use.
   virtual void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) = 0;
 
-  /// Writes a message with the state as it is and leaves it so; for evaluation.
+  /// Writes a message with the state as it is and leaves it so; for evaluation. Its samples are none of the
+  /// training set.
   virtual void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const = 0;
 
   /// Says which samples the message after the next one will be of, for a half that keeps something a
@@ -84,6 +85,11 @@ class Link {
   /// The number in the frame header (link_list.def).
   uint16_t id() const { return id_; }
   const Codec& codec() const { return *codec_; }
+
+  /// What a piece of its state serves: a row of the batch, whatever sample stands there, or a sample of the
+  /// training set, which must then always come to the same ends.
+  enum class Slots { none, rows, samples };
+  virtual Slots slots() const { return Slots::none; }
 
   /// Bytes that a message needs at most.
   virtual PayloadSize payload_size(const MessageMeta& meta) const { return codec_->payload_size(meta); }

@@ -32,16 +32,21 @@ std::string csv_line(const std::vector<std::string>& fields) {
 std::string result_line(const Table& table, const Variant& variant, const Metric& metric) {
   const Summary row = summarise(variant, metric);
   std::vector<std::string> fields = {field(table.name), field(variant.name), std::string(metric.key)};
-  for (const Value value : {row.best_off, row.best_on, row.last_off.mean, row.last_off.error, row.last_on.mean,
-                            row.last_on.error, variant.published.off, variant.published.on,
+  for (const Value value : {row.off.best, row.on.best, row.off.last.mean, row.off.last.error, row.on.last.mean,
+                            row.on.last.error, variant.published.off, variant.published.on,
                             row.ratio_activations, row.ratio_gradients, row.wire_bytes_per_step, row.seconds}) {
     fields.push_back(field(value));
   }
   fields.push_back(fmt::format("{}", variant.runs.size()));
-  fields.push_back(fmt::format("{}", row.last_on.count));
+  fields.push_back(fmt::format("{}", row.on.last.count));
   for (const auto status :
        {Status::done, Status::diverged, Status::failed, Status::running, Status::stopped, Status::waiting}) {
     fields.push_back(fmt::format("{}", runs_of(row, status)));
+  }
+  fields.push_back(evaluation_of(variant));
+  for (const auto mode : {&Epoch::plain, &Epoch::frozen, &Epoch::live}) {
+    const Scored score = scored(variant, metric, mode);
+    for (const Value value : {score.best, score.last.mean, score.last.error}) fields.push_back(field(value));
   }
   return csv_line(fields);
 }
@@ -71,7 +76,17 @@ std::string results_csv(const std::vector<Table>& tables) {
                                "failed",
                                "running",
                                "stopped",
-                               "waiting"});
+                               "waiting",
+                               "on_is",
+                               "best_plain",
+                               "last_plain_mean",
+                               "last_plain_standard_error",
+                               "best_frozen",
+                               "last_frozen_mean",
+                               "last_frozen_standard_error",
+                               "best_live",
+                               "last_live_mean",
+                               "last_live_standard_error"});
   for (const auto& table : tables) {
     const Metric metric = metric_of(table);
     for (const auto& variant : table.variants) text += result_line(table, variant, metric);

@@ -47,14 +47,38 @@ Traffic read_traffic(const JsonReader& traffic) {
   return result;
 }
 
+std::string read_evaluation(const JsonReader& test) {
+  std::string name = test.text("evaluation");
+  if (name != "plain" && name != "frozen" && name != "live") {
+    test.at("evaluation").fail("\"plain\", \"frozen\" or \"live\"");
+  }
+  return name;
+}
+
+std::vector<StepScores> read_evaluations(const JsonReader& evaluations) {
+  std::vector<StepScores> all;
+  for (size_t i = 0; i < evaluations.size(); ++i) {
+    const JsonReader test = evaluations.at(i).at("test");
+    all.push_back({static_cast<int>(evaluations.at(i).count("step")), read_scores(test.at("off")),
+                   read_scores(test.at("on"))});
+  }
+  return all;
+}
+
 Epoch read_epoch(const JsonReader& line) {
   Epoch epoch;
   epoch.number = static_cast<int>(line.count("epoch"));
   epoch.steps = line.number("steps");
   epoch.seconds = line.number("seconds") + line.number("evaluation_seconds");
   epoch.train_loss = line.optional_number("train_loss");
-  epoch.off = read_scores(line.at("test").at("off"));
-  epoch.on = read_scores(line.at("test").at("on"));
+  const JsonReader test = line.at("test");
+  epoch.off = read_scores(test.at("off"));
+  epoch.on = read_scores(test.at("on"));
+  if (test.has("evaluation")) epoch.evaluation = read_evaluation(test);
+  epoch.plain = test.has("plain") ? read_scores(test.at("plain")) : epoch.on;  // older runs have on alone
+  if (test.has("frozen")) epoch.frozen = read_scores(test.at("frozen"));
+  if (test.has("live")) epoch.live = read_scores(test.at("live"));
+  if (line.has("evaluations")) epoch.evaluations = read_evaluations(line.at("evaluations"));
   const JsonReader boundaries = line.at("boundaries");
   for (size_t i = 0; i < boundaries.size(); ++i) {
     const JsonReader boundary = boundaries.at(i);

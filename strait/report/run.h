@@ -36,6 +36,13 @@ struct Boundary {
   Traffic gradients;
 };
 
+/// An evaluation within an epoch.
+struct StepScores {
+  int step = 0;  ///< optimizer steps taken before it
+  Scores off;
+  Scores on;
+};
+
 /// A line of metrics.jsonl.
 struct Epoch {
   int number = 0;  ///< from 0
@@ -44,6 +51,11 @@ struct Epoch {
   Value train_loss;
   Scores off;
   Scores on;
+  std::string evaluation = "plain";  ///< how it was scored with compression on: plain, frozen or live
+  Scores plain;                      ///< empty where it was not scored so
+  Scores frozen;
+  Scores live;
+  std::vector<StepScores> evaluations;
   std::vector<Boundary> boundaries;
 };
 

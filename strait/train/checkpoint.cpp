@@ -120,13 +120,25 @@ class NameCounter : public StateVisitor {
   size_t count = 0;
 };
 
-/// Loads what an owner of links has. Gives false when it has state and the file none of it.
-bool load_state(auto& owner, StateLoader& loader) {
+/// Loads what `visit` lists. Gives false when that is something and the file has none of it.
+bool load_listed(const auto& visit, StateLoader& loader) {
   const size_t before = loader.count();
-  owner.visit_state(loader);
+  visit(loader);
   NameCounter counter;
-  owner.visit_state(counter);
+  visit(counter);
   return loader.count() > before || counter.count == 0;
+}
+
+/// Loads what an owner of links has, likewise.
+bool load_state(auto& owner, StateLoader& loader) {
+  return load_listed([&](StateVisitor& visitor) { owner.visit_state(visitor); }, loader);
+}
+
+InputError missing_state(const StateLoader& loader, const Boundary& boundary) {
+  return InputError(
+      "{}: has no feedback state of boundary {}, which model.cuts asks for; state resumes only "
+      "with the cuts that it was saved with",
+      loader.name(), in_quotes(boundary.name));
 }
 
 at::Generator cpu_generator() { return at::globalContext().defaultGenerator(at::kCPU); }
@@ -219,11 +231,7 @@ void Checkpoint::load_links(std::vector<Boundary>& boundaries, Replicas& replica
         loader.name(), record().place.replicas, reader_.replicas);
   }
   for (auto& boundary : boundaries) {
-    if (load_state(boundary, loader)) continue;
-    throw InputError(
-        "{}: has no feedback state of boundary {}, which model.cuts asks for; state resumes only "
-        "with the cuts that it was saved with",
-        loader.name(), in_quotes(boundary.name));
+    if (!load_state(boundary, loader)) throw missing_state(loader, boundary);
   }
   if (!load_state(replicas, loader)) {
     throw InputError(
@@ -236,6 +244,17 @@ void Checkpoint::load_links(std::vector<Boundary>& boundaries, Replicas& replica
   loader.expect_all_read(
       "belongs to no boundary of model.cuts; feedback state resumes only with the cuts that it "
       "was saved with");
+}
+
+bool Checkpoint::load_evaluation_state(std::vector<Boundary>& boundaries) const {
+  StateLoader loader(sources(), kLinksFile, /*ends_may_be_one=*/true);
+  const Boundary* without = nullptr;
+  for (auto& boundary : boundaries) {
+    const auto visit = [&](StateVisitor& visitor) { boundary.visit_evaluation_state(visitor); };
+    if (!load_listed(visit, loader)) without = &boundary;
+  }
+  if (loader.count() > 0 && without != nullptr) throw missing_state(loader, *without);
+  return loader.count() > 0;
 }
 
 void Checkpoint::load_random() const {

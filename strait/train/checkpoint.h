@@ -52,6 +52,10 @@ class Checkpoint {
   /// that had it. Where only one end's state of a name was saved, because both were one, it serves both.
   void load_links(std::vector<Boundary>& boundaries, Replicas& replicas, bool exactly) const;
 
+  /// The feedback state that evaluation reads, of the first replica. Gives false where the checkpoint has none
+  /// of it: then the boundaries are as they were. Throws InputError where it has that of some boundaries only.
+  bool load_evaluation_state(std::vector<Boundary>& boundaries) const;
+
   /// The state of LibTorch's generator for the CPU.
   void load_random() const;
 

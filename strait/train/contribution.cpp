@@ -20,9 +20,10 @@ std::string to_text(const Contribution& mine) {
   for (const auto& [number, times] : mine.stages) {
     stages.push_back({number, times.forward_seconds, times.backward_seconds, times.micro_batches});
   }
+  json test = json::object();
+  for (const auto& [mode, sums] : mine.test) test[std::string(to_string(mode))] = sums_json(sums);
   return json{{"train", sums_json(mine.train)},
-              {"off", sums_json(mine.off)},
-              {"on", sums_json(mine.on)},
+              {"test", test},
               {"boundaries", to_json(mine.boundaries)},
               {"stages", stages},
               {"feedback_state", mine.feedback_state},
@@ -36,8 +37,7 @@ std::string to_text(const Contribution& mine) {
 Contribution contribution_in(const std::string& text) {
   const json from = json::parse(text);
   Contribution part{.train = sums_in(from.at("train")),
-                    .off = sums_in(from.at("off")),
-                    .on = sums_in(from.at("on")),
+                    .test = {},
                     .boundaries = boundary_traffic_of(from.at("boundaries")),
                     .stages = {},
                     .feedback_state = from.at("feedback_state"),
@@ -45,6 +45,7 @@ Contribution contribution_in(const std::string& text) {
                     .seconds = from.at("seconds"),
                     .data_wait_seconds = from.at("data_wait_seconds"),
                     .measured_seconds = from.at("measured_seconds")};
+  for (const auto& [mode, sums] : from.at("test").items()) part.test[evaluation_mode(mode)] = sums_in(sums);
   for (const auto& stage : from.at("stages")) {
     part.stages[stage.at(0)] = {stage.at(1), stage.at(2), stage.at(3)};
   }
@@ -86,8 +87,7 @@ Contribution gather(Group& group, const Contribution& mine) {
   for (size_t i = 1; i < texts.size(); ++i) {
     Contribution part = contribution_in(texts[i]);
     all.train += part.train;
-    all.off += part.off;
-    all.on += part.on;
+    for (const auto& [mode, sums] : part.test) all.test[mode] += sums;
     add_traffic(all.boundaries, part.boundaries);
     all.stages.merge(part.stages);
     all.feedback_state.merge(part.feedback_state);

@@ -14,8 +14,7 @@ namespace strait {
 /// What one process knows of an epoch; all of them together are the whole.
 struct Contribution {
   StepResult train;
-  StepResult off;  ///< the test set without compression
-  StepResult on;   ///< and with it
+  std::map<EvaluationMode, StepResult> test;  ///< the test set, in each mode that was scored
   std::vector<BoundaryTraffic> boundaries;
   std::map<int, StageTimes> stages;                ///< by number
   std::map<std::string, uint64_t> feedback_state;  ///< XXH3 of what the ends of the links keep, by name

@@ -25,7 +25,9 @@ json to_json(const Position& position) {
           {"rows", position.sums.rows},
           {"seconds", position.seconds},
           {"data_wait_seconds", position.data_wait_seconds},
-          {"boundaries", to_json(position.traffic)}};
+          {"boundaries", to_json(position.traffic)},
+          {"evaluations", to_json(position.evaluations)},
+          {"evaluation_seconds", position.evaluation_seconds}};
 }
 
 Position position_in(const json& json) {
@@ -36,7 +38,9 @@ Position position_in(const json& json) {
                    json.value("rows", json.at("count").get<int64_t>())},  // older checkpoints are of pictures
           .seconds = json.at("seconds"),
           .data_wait_seconds = json.at("data_wait_seconds"),
-          .traffic = boundary_traffic_of(json.at("boundaries"))};
+          .traffic = boundary_traffic_of(json.at("boundaries")),
+          .evaluations = step_evaluations_in(json.value("evaluations", nlohmann::json::array())),
+          .evaluation_seconds = json.value("evaluation_seconds", 0.0)};
 }
 
 uint64_t digest(const json& content) {

@@ -23,6 +23,8 @@ struct Position {
   double seconds = 0;
   double data_wait_seconds = 0;
   std::vector<BoundaryTraffic> traffic;
+  std::vector<StepEvaluation> evaluations;  ///< of all processes
+  double evaluation_seconds = 0;            ///< of these
 };
 
 /// XXH3 of the tensors of a file, by name.

@@ -132,12 +132,10 @@ void RunFolder::add_scalars(const EpochMetrics& metrics) {
   };
   add("train/loss", metrics.train.loss);
   add("train/accuracy", metrics.train.accuracy);
-  add("test_off/loss", metrics.test.off.loss);
-  add("test_off/accuracy", metrics.test.off.accuracy);
-  add("test_on/loss", metrics.test.on.loss);
-  add("test_on/accuracy", metrics.test.on.accuracy);
-  if (metrics.test.off.perplexity) add("test_off/perplexity", *metrics.test.off.perplexity);
-  if (metrics.test.on.perplexity) add("test_on/perplexity", *metrics.test.on.perplexity);
+  add_scores("test", metrics.epoch, metrics.test);
+  for (const auto& [step, test] : metrics.evaluations) {
+    add_scores("test_by_step", static_cast<int64_t>(step), test);
+  }
   add("lr", metrics.lr);
   add("samples_per_second", metrics.samples_per_second);
   if (metrics.tokens_per_second) add("tokens_per_second", *metrics.tokens_per_second);
@@ -146,6 +144,19 @@ void RunFolder::add_scalars(const EpochMetrics& metrics) {
     add("wire_bytes/" + boundary.name + "/gradients", static_cast<double>(boundary.gradients.wire_bytes));
   }
   events_->flush();
+}
+
+void RunFolder::add_scores(const std::string& kind, int64_t step, const Evaluation& test) {
+  const auto add = [&](EvaluationMode mode, const Score& score) {
+    const std::string group = fmt::format("{}_{}/", kind, to_string(mode));
+    events_->add_scalar(group + "loss", step, static_cast<float>(score.loss));
+    events_->add_scalar(group + "accuracy", step, static_cast<float>(score.accuracy));
+    if (score.perplexity) {
+      events_->add_scalar(group + "perplexity", step, static_cast<float>(*score.perplexity));
+    }
+  };
+  add(EvaluationMode::off, test.off);
+  for (const auto& [mode, score] : test.modes) add(mode, score);
 }
 
 void RunFolder::save_model(const Model& model) { strait::save_model(path_ / "model.safetensors", model); }
@@ -167,7 +178,11 @@ void RunFolder::set_status(RunStatus status, const std::string& error) {
     all["epoch"] = best.epoch;
     return all;
   };
-  if (best_off_) out["best"] = {{"off", best(*best_off_)}, {"on", best(*best_on_)}};
+  if (best_off_) {
+    out["best"] = {{"off", best(*best_off_)},
+                   {"on", best(*best_on_)},
+                   {"evaluation", to_string(epochs_.back().test.named)}};
+  }
   if (!epochs_.empty()) {
     const EpochMetrics& last = epochs_.back();
     out["last"] = {{"epoch", last.epoch}, {"train_loss", last.train.loss}, {"test", to_json(last.test)}};

@@ -64,6 +64,7 @@ class RunFolder {
   void begin(const std::string& kept_lines);
   void take_in(const EpochMetrics& metrics);
   void add_scalars(const EpochMetrics& metrics);
+  void add_scores(const std::string& kind, int64_t step, const Evaluation& test);
 
   std::filesystem::path path_;
   Identity identity_;

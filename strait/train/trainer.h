@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,9 @@ class TrainObserver {
                         double /*mean_loss*/) {}
   virtual void on_epoch(const EpochMetrics& /*metrics*/) {}
 
+  /// After an evaluation within an epoch.
+  virtual void on_evaluation(const StepEvaluation& /*evaluation*/) {}
+
   /// A line about the run that is worth reading: how it begins, what it will need.
   virtual void on_note(const std::string& /*line*/) {}
 
@@ -80,14 +84,20 @@ class Trainer {
   /// made the epochs before by itself.
   void warm_start(const Checkpoint& from, bool with_optimizer);
 
+  /// Takes over nothing but the state that evaluation in the modes frozen and live reads. Throws InputError
+  /// where the checkpoint has none, and when its weights are not those that are here.
+  void take_evaluation_state(const Checkpoint& from);
+
   const Position& position() const { return position_; }
 
   /// Trains from the position until the epochs are done or the observer asks to stop; returns false, with a
   /// checkpoint at that place, when it was stopped. Throws NumericError when training diverges.
   bool train(const DataSplits& data, TrainObserver& observer);
 
-  /// Scores every sample with compression off and on.
-  Evaluation evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer);
+  /// Scores every sample with compression off and on, changing nothing. Without `knows_state` in no mode that
+  /// reads state of the links.
+  Evaluation evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer,
+                      bool knows_state = true);
 
   /// Replaces the weights by a file's; see load_model().
   void load(const std::filesystem::path& weights) { load_model(weights, model_); }
@@ -101,7 +111,6 @@ class Trainer {
   Replicas make_replicas();
   Place place() const { return {group_->rank(), group_->size(), options_.pipeline.replicas}; }
   bool is_alone() const { return pipeline_->size() == 1; }
-  bool compresses_activations() const;
   void check_samples(int64_t samples) const;
   void plan_steps(int64_t samples);
   void check_store(int64_t samples, TrainObserver& observer);
@@ -118,14 +127,16 @@ class Trainer {
   int64_t steps_of(int64_t batches) const;
   bool finish_step(bool compressed, bool stops);
   bool run_epoch(const DataSplits& data, TrainObserver& observer);
-  bool train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer);
+  bool train_epoch(const DataSplits& data, TrainObserver& observer);
+  bool is_evaluation_due() const;
+  bool evaluate_if_due(const DataSplits& data, TrainObserver& observer);
   Contribution contribution();
   EpochMetrics epoch_metrics(const Contribution& all) const;
   Evaluation evaluation_of(const Contribution& all) const;
-  void evaluate_passes(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch,
-                       Contribution& scores);
-  StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, bool compressed, TrainObserver& observer,
-                           int epoch);
+  std::map<EvaluationMode, StepResult> evaluate_passes(const std::shared_ptr<const Dataset>& data,
+                                                       TrainObserver& observer, int epoch, bool knows_state);
+  StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, EvaluationMode mode,
+                           TrainObserver& observer, int epoch);
   std::vector<BoundaryTraffic> take_traffic();
   Loader load(const std::shared_ptr<const Dataset>& data, Loader::Pass pass) const;
   void clear_gradients();

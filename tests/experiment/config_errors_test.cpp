@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "you mean "
                 "\"1f1b\"?)"},
         BadText{"compression.evaluation = \"\"",
-                "a.toml:1: compression.evaluation: expected one of: plain, frozen; found \"\""},
+                "a.toml:1: compression.evaluation: expected one of: plain, frozen, live; found \"\""},
         BadText{"model.cuts = [\"layer1\", \"\"]",
                 "a.toml:1: model.cuts: expected names of layers, found an empty one"},
         BadText{"model.cuts = [\"layer1\", \"layer2\", \"layer1\"]",

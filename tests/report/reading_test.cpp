@@ -60,6 +60,31 @@ TEST_F(Reading, TakesWhatARunLeaves) {
   EXPECT_EQ(run.epochs[1].boundaries.at(0).gradients.wire_bytes, 2000);
 }
 
+TEST_F(Reading, SaysWhatOnIs) {
+  const std::string line = test::epoch_line(0, 2.5, 10, 11);
+  write("done", line);
+  const Epoch old = read().epochs.at(0);
+  EXPECT_EQ(old.evaluation, "plain");
+  EXPECT_EQ(old.plain.at("accuracy"), 11);
+  EXPECT_TRUE(old.frozen.empty());
+  const auto with = [&](const std::string& modes) {
+    std::string all = line;
+    return all.insert(all.find("\"off\""), modes);
+  };
+  write(
+      "done",
+      with(R"("evaluation":"live","plain":{"accuracy":12},"frozen":{"accuracy":13},"live":{"accuracy":11},)"));
+  const Epoch epoch = read().epochs.at(0);
+  EXPECT_EQ(epoch.evaluation, "live");
+  EXPECT_EQ(epoch.on.at("accuracy"), 11);
+  EXPECT_EQ(epoch.plain.at("accuracy"), 12);
+  EXPECT_EQ(epoch.frozen.at("accuracy"), 13);
+  EXPECT_EQ(epoch.live.at("accuracy"), 11);
+  write("done", with(R"("evaluation":"x|y",)"));
+  EXPECT_EQ(error(),
+            "metrics.jsonl:1: test.evaluation: expected \"plain\", \"frozen\" or \"live\", found \"x|y\"");
+}
+
 TEST_F(Reading, NullIsNotMeasured) {
   write(
       "diverged",
