@@ -16,20 +16,21 @@ struct Beginning {
   std::optional<Checkpoint> own;      ///< goes on with this one of the run itself
   std::optional<Checkpoint> another;  ///< starts from the weights of this one, of another run
   bool finished = false;              ///< there is nothing left to do
-  std::string note;                   ///< a line about it for a person; may be empty
+
+  /// Parts of checkpoints behind this one, which never were whole, are to be withdrawn before training goes on.
+  std::optional<CheckpointFolder::Entry> withdraws_after;
+
+  std::string note;  ///< a line about it for a person; may be empty
 };
 
 /// Where a run that starts anew begins: compression.start_from. Throws InputError when that names no
 /// checkpoint taken before compression.start_epoch.
 Beginning find_start(const Config& config);
 
-/// The newest checkpoint of the folder from which all processes of the group can go on, if any. Collective.
-std::optional<CheckpointFolder::Entry> newest_checkpoint(const Config& config,
-                                                         const std::filesystem::path& folder, Group& group);
-
-/// Where the run of the folder goes on: at that checkpoint, or anew where it has none. Changes nothing.
-/// Throws InputError when the configuration is not the run's, apart from the keys that may change.
-Beginning find_resume(const Config& config, const std::filesystem::path& folder,
-                      const std::optional<CheckpointFolder::Entry>& newest, const Group& group);
+/// Where the run of the folder goes on: at the newest checkpoint of which the processes together have every
+/// part, or anew where nobody has a part of any. Collective; what a process lacks of that checkpoint it gets
+/// from the others, and nothing else is changed. Throws InputError, on every process, when parts of a newer
+/// checkpoint are lost, or when the configuration is not the run's, apart from the keys that may change.
+Beginning find_resume(const Config& config, const std::filesystem::path& folder, Group& group);
 
 }  // namespace strait

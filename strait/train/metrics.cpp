@@ -91,6 +91,15 @@ void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTr
   }
 }
 
+void add_times(StageTimesByNumber& sum, const StageTimesByNumber& part) {
+  for (const auto& [number, times] : part) {
+    StageTimes& all = sum[number];
+    all.forward_seconds += times.forward_seconds;
+    all.backward_seconds += times.backward_seconds;
+    all.micro_batches += times.micro_batches;
+  }
+}
+
 Traffic EpochMetrics::total(Direction direction) const {
   Traffic sum;
   for (const auto& boundary : boundaries) {
@@ -119,6 +128,14 @@ json to_json(const std::vector<BoundaryTraffic>& boundaries) {
   return list;
 }
 
+json to_json(const StageTimesByNumber& stages) {
+  json list = json::array();
+  for (const auto& [number, times] : stages) {
+    list.push_back({number, times.forward_seconds, times.backward_seconds, times.micro_batches});
+  }
+  return list;
+}
+
 json to_json(const EpochMetrics& metrics) {
   json stages = json::array();
   for (const auto& [name, forward, backward] : metrics.stages) {
@@ -141,6 +158,8 @@ json to_json(const EpochMetrics& metrics) {
   return all;
 }
 
+std::string to_line(const EpochMetrics& metrics) { return to_json(metrics).dump(); }
+
 std::vector<BoundaryTraffic> boundary_traffic_of(const json& json) {
   std::vector<BoundaryTraffic> boundaries;
   for (const auto& item : json) {
@@ -150,6 +169,12 @@ std::vector<BoundaryTraffic> boundary_traffic_of(const json& json) {
                           diagnostics_in(activations), diagnostics_in(gradients)});
   }
   return boundaries;
+}
+
+StageTimesByNumber stage_times_of(const json& json) {
+  StageTimesByNumber stages;
+  for (const auto& stage : json) stages[stage.at(0)] = {stage.at(1), stage.at(2), stage.at(3)};
+  return stages;
 }
 
 Score score_in(const json& json) {

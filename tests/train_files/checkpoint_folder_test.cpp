@@ -105,6 +105,18 @@ TEST_F(CheckpointFolderTest, APositionIsWrittenOnce) {
   EXPECT_EQ(names(), (Names{"epoch-0001-batch-00000"}));
 }
 
+TEST_F(CheckpointFolderTest, WhatIsWithdrawnIsPartialAgain) {
+  CheckpointFolder folder(path_, {.keep = 9});
+  for (const int epoch : {1, 2, 3}) add(folder, epoch, 0);
+  fs::create_directories(path_ / "epoch-0003-batch-00000.partial");  // of another attempt
+  folder.withdraw_after({1, 0});
+  EXPECT_EQ(folder.entries(), (std::vector<CheckpointFolder::Entry>{{1, 0}}));
+  EXPECT_EQ(folder.partial_entries().size(), 2U);
+  EXPECT_EQ(test::read_file(folder.partial_of({3, 0}) / "content"), "epoch-0003-batch-00000");
+  add(folder, 2, 0);
+  EXPECT_EQ(names(), (Names{"epoch-0001-batch-00000", "epoch-0002-batch-00000"}));
+}
+
 TEST_F(CheckpointFolderTest, ForeignNamesAreNotTouched) {
   CheckpointFolder folder(path_, {});
   const Names foreign = {"epoch-1-batch-2", "epoch-0001-batch-00002x", "notes"};
