@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/cli/distributed_runs.h"
+#include "tests/cli/gloo/distributed_runs.h"
 
 namespace strait {
 namespace {

@@ -8,7 +8,7 @@
 #include "strait/train/checkpoint.h"
 #include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
-#include "tests/transport/ranks.h"
+#include "tests/transport/gloo/ranks.h"
 
 namespace strait {
 namespace {
