@@ -52,8 +52,8 @@ void check_not_beyond(const Position& position, const Config& config, const fs::
 std::string text_of(const ResumePoint::Loss& loss) {
   std::vector<std::string> ranks;
   for (const int rank : loss.ranks) ranks.push_back(std::to_string(rank));
-  return fmt::format("{} lacks the part of rank{} {}", loss.entry.name(), ranks.size() > 1 ? "s" : "",
-                     list_of(ranks));
+  const char* plural = ranks.size() > 1 ? "s" : "";
+  return fmt::format("{} lacks the part{} of rank{} {}", loss.entry.name(), plural, plural, list_of(ranks));
 }
 
 std::string text_of(const std::vector<ResumePoint::Loss>& losses) {
@@ -65,7 +65,7 @@ std::string text_of(const std::vector<ResumePoint::Loss>& losses) {
 std::string epochs_of(const std::vector<CheckpointPart>& parts) {
   std::set<int> epochs;
   for (const auto& part : parts) {
-    if (part.is_complete() && part.entry.batches == 0) epochs.insert(part.entry.epoch);
+    if (part.is_named && part.entry.batches == 0) epochs.insert(part.entry.epoch);
   }
   std::vector<std::string> names;
   for (const int epoch : epochs) names.push_back(std::to_string(epoch));
@@ -90,7 +90,7 @@ Checkpoint find_checkpoint(const fs::path& from, int epoch) {
   const CheckpointFolder::Entry wanted{epoch, 0};
   const auto all = parts_in(fs::exists(from / "checkpoint") ? from / "checkpoint" : from);
   auto parts = all;
-  std::erase_if(parts, [&](const auto& part) { return part.entry != wanted || !part.is_complete(); });
+  std::erase_if(parts, [&](const auto& part) { return part.entry != wanted || !part.is_named; });
   if (parts.empty()) fail("those before: " + epochs_of(all));
   const ResumePoint point = find_resume_point({parts}, kOneProcess);
   if (!point.entry) {
@@ -105,10 +105,9 @@ Place place_in(const Group& group, const Config& config) {
 
 void check_nothing_lost(const ResumePoint& point, const fs::path& checkpoints) {
   if (point.losses.empty()) return;
-
   const std::string older =
-      point.entry ? fmt::format(", or remove what there is of it to go on from {}", point.entry->name()) : "";
-  throw InputError("{}: {}, which no rank has; bring it back, start anew with --overwrite{}",
+      point.entry ? fmt::format(", remove the rest of it to go on from {}", point.entry->name()) : "";
+  throw InputError("{}: {}, which no rank has; bring it back{}, or start anew with --overwrite",
                    checkpoints.string(), text_of(point.losses), older);
 }
 
@@ -196,6 +195,10 @@ Beginning find_resume(const Config& config, const fs::path& folder, Group& group
     together(group, [&] { beginning = begin_anew(config, folder, !state.empty()); });
     return beginning;
   }
+  if (!point.names_all) {
+    in_turn(group, [&] { name_parts(checkpoints, *point.entry); });
+    together(group, [&] { mine = parts_in(checkpoints); });
+  }
   const std::string notes = fetch_parts(point, seen, mine, checkpoints, place, group);
   together(group, [&] {
     const auto needed = needed_parts(point.writers, place);
@@ -210,7 +213,6 @@ Beginning find_resume(const Config& config, const fs::path& folder, Group& group
   beginning.note = beginning.finished
                        ? kFinished
                        : fmt::format("going on from {}{}", beginning.own->folder().string(), notes);
-  if (point.has_newer) beginning.withdraws_after = point.entry;
   return beginning;
 }
 

@@ -16,11 +16,7 @@ struct Beginning {
   std::optional<Checkpoint> own;      ///< goes on with this one of the run itself
   std::optional<Checkpoint> another;  ///< starts from the weights of this one, of another run
   bool finished = false;              ///< there is nothing left to do
-
-  /// Parts of checkpoints behind this one, which never were whole, are to be withdrawn before training goes on.
-  std::optional<CheckpointFolder::Entry> withdraws_after;
-
-  std::string note;  ///< a line about it for a person; may be empty
+  std::string note;                   ///< a line about it for a person; may be empty
 };
 
 /// Where a run that starts anew begins: compression.start_from. Throws InputError when that names no

@@ -9,7 +9,6 @@
 #include "strait/base/folder_lock.h"
 #include "strait/experiment/resume.h"
 #include "strait/pipeline/schedules.h"
-#include "strait/train/checkpoint_parts.h"
 #include "strait/train/runtime.h"
 #include "strait/transport/membership.h"
 
@@ -122,8 +121,6 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
   const auto checkpoints = folder / "checkpoint";
   if (!beginning.own) {
     in_turn(group, [&] { at_the_beginning([&] { clear_run(folder); }); });
-  } else if (beginning.withdraws_after) {
-    in_turn(group, [&] { at_the_beginning([&] { withdraw_after(checkpoints, *beginning.withdraws_after); }); });
   }
   const auto holders = copy_holders(group.gather(host_name()), config.checkpoint.copies);
   trainer.keep_checkpoints(CheckpointWriter(checkpoints, group.rank(), config.checkpoint, holders),

@@ -13,6 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPartial = ".partial";
+constexpr std::string_view kRemoved = ".removed";
 constexpr const char* kCopies = "copies";
 
 std::string name_of_rank(int rank) { return fmt::format("rank-{}", rank); }
@@ -160,14 +161,6 @@ void CheckpointFolder::publish(const Entry& entry) {
   sync_to_disk(path_);
 }
 
-void CheckpointFolder::withdraw_after(const Entry& entry) {
-  for (const auto& newer : entries()) {
-    if (!(entry < newer)) continue;
-    remove_folder(partial_of(newer));
-    move_folder(path_of(newer), partial_of(newer));
-  }
-}
-
 void CheckpointFolder::retain(const std::vector<Entry>& kept) {
   for (const auto& entry : entries()) {
     if (std::ranges::find(kept, entry) == kept.end()) remove(entry);
@@ -191,15 +184,17 @@ bool CheckpointFolder::stays(size_t place, const std::vector<Entry>& all) const 
   return is_new || (all[place].batches == 0 && keeps(all[place].epoch));
 }
 
-// A checkpoint that is half removed must not look like a whole one.
+// A checkpoint that is half removed must not look like a whole one, nor like one that is being written.
 void CheckpointFolder::remove(const Entry& entry) {
-  move_folder(path_of(entry), partial_of(entry));
-  remove_folder(partial_of(entry));
+  const fs::path removed = path_ / (entry.name() + std::string(kRemoved));
+  remove_folder(removed);
+  move_folder(path_of(entry), removed);
+  remove_folder(removed);
 }
 
 void CheckpointFolder::remove_partial() {
   for (const auto& folder : folders_in(path_)) {
-    if (folder.filename().string().ends_with(kPartial)) remove_folder(folder);
+    if (folder.extension() == kPartial || folder.extension() == kRemoved) remove_folder(folder);
   }
 }
 

@@ -61,7 +61,7 @@ class CheckpointFolder {
   std::filesystem::path path_of(const Entry& entry) const { return path_ / entry.name(); }
   std::filesystem::path partial_of(const Entry& entry) const;
 
-  /// Those that were begun and have not got their name, or have lost it again.
+  /// Those that were begun and have not got their name.
   std::vector<Entry> partial_entries() const;
 
   /// Whether the options ask for a checkpoint before this epoch, after so many optimizer steps.
@@ -84,9 +84,6 @@ class CheckpointFolder {
 
   /// Gives the checkpoint that was written its name. Throws Error.
   void publish(const Entry& entry);
-
-  /// Takes the name from every checkpoint behind this one: they are partial again.
-  void withdraw_after(const Entry& entry);
 
   /// Removes the checkpoints that the options do not keep.
   void prune();

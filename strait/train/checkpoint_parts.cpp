@@ -15,8 +15,25 @@ namespace {
 namespace fs = std::filesystem;
 using Entry = CheckpointFolder::Entry;
 
-/// By how many processes and replicas a checkpoint was written, and whose parts there are.
-using Layouts = std::map<std::pair<int, int>, std::set<int>>;
+/// Whose parts there are of a checkpoint.
+struct Found {
+  std::set<int> ranks;
+  bool any_named = false;
+  bool all_named = true;
+};
+
+/// By how many processes and replicas it was written.
+using Layouts = std::map<std::pair<int, int>, Found>;
+
+/// Whether a folder without its name has all its files; the record is the last.
+bool is_whole(const fs::path& folder) {
+  try {
+    read_record(folder);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
 
 Place writer_of(const fs::path& folder) {
   constexpr int kMaxRanks = 1 << 16;
@@ -34,7 +51,7 @@ CheckpointPart part_in(const std::string& line) {
   std::istringstream in(line);
   std::string name;
   CheckpointPart part;
-  in >> name >> part.writer.rank >> part.writer.ranks >> part.writer.replicas;
+  in >> name >> part.writer.rank >> part.writer.ranks >> part.writer.replicas >> part.is_named;
   const auto entry = CheckpointFolder::entry_of(name);
   if (!in || !entry) throw WireError("\"{}\" is not a part of a checkpoint", line);
   part.entry = *entry;
@@ -42,14 +59,13 @@ CheckpointPart part_in(const std::string& line) {
 }
 
 /// Of a layout that is whole, the reader's own first.
-std::optional<Place> whole_layout(const Layouts& layouts, const Place& reader) {
-  std::optional<Place> found;
-  for (const auto& [layout, ranks] : layouts) {
-    if (std::cmp_less(ranks.size(), layout.first)) continue;
-    const Place writers{.rank = 0, .ranks = layout.first, .replicas = layout.second};
-    if (!found || writers.is_alike(reader)) found = writers;
+std::optional<Layouts::value_type> whole_layout(const Layouts& layouts, const Place& reader) {
+  std::optional<Layouts::value_type> whole;
+  for (const auto& [layout, found] : layouts) {
+    if (!found.any_named || std::cmp_less(found.ranks.size(), layout.first)) continue;
+    if (!whole || layout == std::pair(reader.ranks, reader.replicas)) whole.emplace(layout, found);
   }
-  return found;
+  return whole;
 }
 
 }  // namespace
@@ -59,25 +75,28 @@ std::vector<CheckpointPart> parts_in(const fs::path& checkpoints) {
   for (const auto& [path, rank] : CheckpointFolder::homes_in(checkpoints)) {
     const CheckpointFolder folder(path, {});
     for (const Entry& entry : folder.entries()) {
-      parts.push_back({entry, writer_of(folder.path_of(entry)), folder.path_of(entry)});
+      parts.push_back({entry, writer_of(folder.path_of(entry)), true, folder.path_of(entry)});
     }
     for (const Entry& entry : folder.partial_entries()) {
-      parts.push_back({entry, {.rank = rank, .ranks = 0, .replicas = 0}, {}});
+      const fs::path partial = folder.partial_of(entry);
+      if (is_whole(partial)) parts.push_back({entry, writer_of(partial), false, partial});
     }
   }
   return parts;
 }
 
-void withdraw_after(const fs::path& checkpoints, const Entry& entry) {
-  for (const auto& home : CheckpointFolder::homes_in(checkpoints)) {
-    CheckpointFolder(home.path, {}).withdraw_after(entry);
+void name_parts(const fs::path& checkpoints, const Entry& entry) {
+  for (const auto& [path, rank] : CheckpointFolder::homes_in(checkpoints)) {
+    CheckpointFolder folder(path, {});
+    if (is_whole(folder.partial_of(entry))) folder.publish(entry);
   }
 }
 
 std::vector<std::vector<CheckpointPart>> gather_parts(Group& group, const std::vector<CheckpointPart>& mine) {
   std::string lines;
-  for (const auto& [entry, writer, folder] : mine) {
-    lines += fmt::format("{} {} {} {}\n", entry.name(), writer.rank, writer.ranks, writer.replicas);
+  for (const auto& part : mine) {
+    lines += fmt::format("{} {} {} {} {:d}\n", part.entry.name(), part.writer.rank, part.writer.ranks,
+                         part.writer.replicas, part.is_named);
   }
   std::vector<std::vector<CheckpointPart>> all;
   for (const auto& theirs : group.gather(lines)) {
@@ -89,33 +108,31 @@ std::vector<std::vector<CheckpointPart>> gather_parts(Group& group, const std::v
 }
 
 ResumePoint find_resume_point(const std::vector<std::vector<CheckpointPart>>& seen, const Place& reader) {
-  std::map<Entry, Layouts> complete;
-  std::map<Entry, std::set<int>> begun;
+  std::map<Entry, Layouts> checkpoints;
   for (const auto& parts : seen) {
     for (const auto& part : parts) {
-      const Place& writer = part.writer;
-      if (part.is_complete()) {
-        complete[part.entry][{writer.ranks, writer.replicas}].insert(writer.rank);
-      } else {
-        begun[part.entry].insert(writer.rank);
-      }
+      Found& found = checkpoints[part.entry][{part.writer.ranks, part.writer.replicas}];
+      found.ranks.insert(part.writer.rank);
+      found.any_named |= part.is_named;
+      found.all_named &= part.is_named;
     }
   }
   ResumePoint point;
-  for (auto item = complete.rbegin(); item != complete.rend(); ++item) {
+  for (auto item = checkpoints.rbegin(); item != checkpoints.rend(); ++item) {
     const auto& [entry, layouts] = *item;
     if (const auto whole = whole_layout(layouts, reader)) {
       point.entry = entry;
-      point.writers = *whole;
+      point.writers = {.rank = 0, .ranks = whole->first.first, .replicas = whole->first.second};
+      point.names_all = whole->second.all_named;
       return point;
     }
-    point.has_newer = true;
-    for (const auto& [layout, ranks] : layouts) {
+    for (const auto& [layout, found] : layouts) {
+      if (!found.any_named) continue;  // it was being written
       ResumePoint::Loss loss{entry, {}};
       for (int rank = 0; rank < layout.first; ++rank) {
-        if (!ranks.contains(rank) && !begun[entry].contains(rank)) loss.ranks.push_back(rank);
+        if (!found.ranks.contains(rank)) loss.ranks.push_back(rank);
       }
-      if (!loss.ranks.empty()) point.losses.push_back(std::move(loss));
+      point.losses.push_back(std::move(loss));
     }
   }
   return point;

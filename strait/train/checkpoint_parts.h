@@ -15,15 +15,13 @@ namespace strait {
 // processes that run on this machine or share its file system. In the folder `copies` of each of these lie
 // copies of other ranks' parts, see checkpoint_copies.h.
 
-/// A part of a checkpoint.
+/// A part of a checkpoint, whole in itself.
 struct CheckpointPart {
   CheckpointFolder::Entry entry;
-  /// Whose it is. A part that was begun and has no name (any more) has 0 ranks: only the number of its rank is
-  /// known.
   Place writer;
+  bool is_named = true;  ///< its folder has the checkpoint's name; if not, it was to be given next
   std::filesystem::path folder;
 
-  bool is_complete() const { return writer.ranks > 0; }
   /// Whether it is that rank's part of that checkpoint, as it was written by so many processes.
   bool is(const CheckpointFolder::Entry& other, const Place& place) const {
     return entry == other && writer.rank == place.rank && writer.is_alike(place);
@@ -33,15 +31,15 @@ struct CheckpointPart {
 /// Every part in a run's folder of checkpoints. Throws InputError for a position.json that is damaged.
 std::vector<CheckpointPart> parts_in(const std::filesystem::path& checkpoints);
 
-/// Takes the names from all parts of checkpoints behind this one.
-void withdraw_after(const std::filesystem::path& checkpoints, const CheckpointFolder::Entry& entry);
+/// Gives all parts of the checkpoint their name.
+void name_parts(const std::filesystem::path& checkpoints, const CheckpointFolder::Entry& entry);
 
 /// What each rank of the group sees; without the folders, which are each rank's own.
 std::vector<std::vector<CheckpointPart>> gather_parts(Group& group, const std::vector<CheckpointPart>& mine);
 
 /// Where processes can go on together.
 struct ResumePoint {
-  /// A checkpoint that was whole once, and the ranks whose parts nobody has any more.
+  /// A checkpoint and the ranks whose parts nobody has.
   struct Loss {
     CheckpointFolder::Entry entry;
     std::vector<int> ranks;
@@ -49,13 +47,12 @@ struct ResumePoint {
 
   std::optional<CheckpointFolder::Entry> entry;  ///< the newest checkpoint of which every part is somewhere
   Place writers;                                 ///< of it; the rank means nothing
+  bool names_all = true;                         ///< every part of it has its name
   std::vector<Loss> losses;                      ///< of checkpoints behind it, the newest first
-  bool has_newer = false;  ///< some rank has a part of a checkpoint behind it that never was whole
 };
 
 /// The newest checkpoint that the processes have all parts of, among what each of them sees. `reader` is one of
-/// them. A newer checkpoint of which every part was at least begun never was whole, because parts get their
-/// names only once all are written: it counts as none. One of which a part is nowhere has lost it.
+/// them. Parts get their names only once all are written: where one has it, the others count without.
 ResumePoint find_resume_point(const std::vector<std::vector<CheckpointPart>>& seen, const Place& reader);
 
 /// The parts that a process needs of a checkpoint: its own, where as many in as many replicas wrote it, or else

@@ -2,7 +2,6 @@
 
 #include <xxhash.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
@@ -86,10 +85,9 @@ void write_record(const std::filesystem::path& folder, const CheckpointRecord& r
 
 CheckpointRecord read_record(const std::filesystem::path& folder) {
   const auto path = folder / kRecordFile;
-  std::ifstream in(path);
-  if (!in) throw InputError("{}: cannot be read", path.string());
+  const std::string text = read_whole(path);
   try {
-    json content = json::parse(in);
+    json content = json::parse(text);
     if (content.at("format") != kFormat) {
       throw InputError("{}: has format {}, expected {}", path.string(), content.at("format").dump(), kFormat);
     }

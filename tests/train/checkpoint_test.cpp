@@ -67,7 +67,7 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
 TEST(CheckpointRecord, WhatIsNotOneIsRefused) {
   const test::TempDir dir;
   const auto error = [&] { return input_error_of([&] { read_record(dir.path()); }); };
-  EXPECT_THAT(error(), HasSubstr("position.json: cannot be read"));
+  EXPECT_THAT(error(), HasSubstr("position.json: cannot be opened"));
   for (const char* text : {"", "{", "[]", "{}", "7", "{\"format\":2}", "{\"format\":2,\"checksum\":\"x\"}"}) {
     test::write_file(dir / "position.json", text);
     EXPECT_THAT(error(), HasSubstr("position.json: ")) << text;

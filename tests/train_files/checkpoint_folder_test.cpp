@@ -89,7 +89,7 @@ TEST_F(CheckpointFolderTest, AFailedWriteLeavesTheEarlierCheckpoint) {
 TEST_F(CheckpointFolderTest, WhatACrashLeftIsNoCheckpointAndGoesWithTheNext) {
   CheckpointFolder folder(path_, {});
   add(folder, 1, 0);
-  for (const char* name : {"epoch-0002-batch-00000.partial", "epoch-0001-batch-00000.partial"}) {
+  for (const char* name : {"epoch-0002-batch-00000.partial", "epoch-0001-batch-00000.removed"}) {
     fs::create_directories(path_ / name);
     test::write_file(path_ / name / "content", "half");
   }
@@ -103,18 +103,6 @@ TEST_F(CheckpointFolderTest, APositionIsWrittenOnce) {
   add(folder, 1, 0);
   folder.write({1, 0}, [](const fs::path&) { FAIL() << "written again"; });
   EXPECT_EQ(names(), (Names{"epoch-0001-batch-00000"}));
-}
-
-TEST_F(CheckpointFolderTest, WhatIsWithdrawnIsPartialAgain) {
-  CheckpointFolder folder(path_, {.keep = 9});
-  for (const int epoch : {1, 2, 3}) add(folder, epoch, 0);
-  fs::create_directories(path_ / "epoch-0003-batch-00000.partial");  // of another attempt
-  folder.withdraw_after({1, 0});
-  EXPECT_EQ(folder.entries(), (std::vector<CheckpointFolder::Entry>{{1, 0}}));
-  EXPECT_EQ(folder.partial_entries().size(), 2U);
-  EXPECT_EQ(test::read_file(folder.partial_of({3, 0}) / "content"), "epoch-0003-batch-00000");
-  add(folder, 2, 0);
-  EXPECT_EQ(names(), (Names{"epoch-0001-batch-00000", "epoch-0002-batch-00000"}));
 }
 
 TEST_F(CheckpointFolderTest, ForeignNamesAreNotTouched) {

@@ -20,10 +20,10 @@ constexpr Entry kNew{2, 0};
 constexpr Place kReader{.rank = 0, .ranks = 3, .replicas = 1};
 
 CheckpointPart part(const Entry& entry, int rank, int ranks = 3) {
-  return {entry, {.rank = rank, .ranks = ranks, .replicas = 1}, {}};
+  return {entry, {.rank = rank, .ranks = ranks, .replicas = 1}, true, {}};
 }
-CheckpointPart begun(const Entry& entry, int rank) {
-  return {entry, {.rank = rank, .ranks = 0, .replicas = 0}, {}};
+CheckpointPart unnamed(const Entry& entry, int rank) {
+  return {entry, {.rank = rank, .ranks = 3, .replicas = 1}, false, {}};
 }
 
 TEST(ResumePoint, IsTheNewestThatIsWhole) {
@@ -32,7 +32,7 @@ TEST(ResumePoint, IsTheNewestThatIsWhole) {
       kReader);
   EXPECT_EQ(point.entry, kNew);
   EXPECT_TRUE(point.losses.empty());
-  EXPECT_FALSE(point.has_newer);
+  EXPECT_TRUE(point.names_all);
 }
 
 TEST(ResumePoint, ItDoesNotMatterWhereThePartsAre) {
@@ -41,16 +41,19 @@ TEST(ResumePoint, ItDoesNotMatterWhereThePartsAre) {
   EXPECT_TRUE(point.losses.empty());
 }
 
-// All parts are written before the first gets its name, and the one before goes only when all have theirs.
-TEST(ResumePoint, ACheckpointThatWasBeingNamedNeverWasWhole) {
+// All parts are written before the first gets its name.
+TEST(ResumePoint, WhereOnePartHasItsNameTheOthersCountWithout) {
   ResumePoint point = find_resume_point(
-      {{part(kOld, 0), part(kNew, 0)}, {part(kOld, 1), begun(kNew, 1)}, {part(kOld, 2), begun(kNew, 2)}},
+      {{part(kOld, 0), part(kNew, 0)}, {part(kOld, 1), unnamed(kNew, 1)}, {part(kOld, 2), unnamed(kNew, 2)}},
+      kReader);
+  EXPECT_EQ(point.entry, kNew);
+  EXPECT_FALSE(point.names_all);
+  EXPECT_TRUE(point.losses.empty());
+  // Not even one: some may still have been writing.
+  point = find_resume_point(
+      {{part(kOld, 0), unnamed(kNew, 0)}, {part(kOld, 1), unnamed(kNew, 1)}, {part(kOld, 2), unnamed(kNew, 2)}},
       kReader);
   EXPECT_EQ(point.entry, kOld);
-  EXPECT_TRUE(point.losses.empty());
-  EXPECT_TRUE(point.has_newer);
-  point = find_resume_point({{part(kNew, 0)}, {begun(kNew, 1)}, {begun(kNew, 2)}}, kReader);
-  EXPECT_FALSE(point.entry.has_value()) << "the first of all";
   EXPECT_TRUE(point.losses.empty());
 }
 
@@ -77,7 +80,7 @@ TEST(ResumePoint, PartsOfAnOlderOneMayBeGone) {
 }
 
 TEST(ResumePoint, NobodyHasAny) {
-  const ResumePoint point = find_resume_point({{begun(kNew, 0)}, {}, {}}, kReader);
+  const ResumePoint point = find_resume_point({{unnamed(kNew, 0)}, {}, {}}, kReader);
   EXPECT_FALSE(point.entry.has_value());
   EXPECT_TRUE(point.losses.empty());
 }
@@ -114,13 +117,17 @@ TEST(PartsIn, AFolderOfCheckpoints) {
   add("rank-1/copies/rank-0/epoch-0002-batch-00000", {.rank = 0, .ranks = 3, .replicas = 1});
   // What is in it counts, not what the folder is called.
   add("copies/rank-1/epoch-0002-batch-00000", {.rank = 2, .ranks = 3, .replicas = 1});
-  fs::create_directories(dir / "rank-2/epoch-0003-batch-00000.partial");
+  fs::create_directories(dir / "rank-2/epoch-0003-batch-00000.partial");  // just begun
+  add("rank-2/epoch-0004-batch-00000.partial", {.rank = 2, .ranks = 3, .replicas = 1});
   fs::create_directories(dir / "rank-x/epoch-0003-batch-00000");
   const Parts parts = parts_in(dir.path());
   ASSERT_EQ(parts.size(), 5U);
   const ResumePoint point = find_resume_point({parts}, kReader);
   EXPECT_EQ(point.entry, kNew);
-  EXPECT_FALSE(point.has_newer) << "one that only was begun has no name to lose";
+  EXPECT_TRUE(point.losses.empty());
+  EXPECT_FALSE(parts[2].is_named);
+  name_parts(dir.path(), {4, 0});
+  EXPECT_TRUE(parts_in(dir.path())[2].is_named);
   EXPECT_EQ(folders_of(parts, kNew, {{.rank = 0, .ranks = 3, .replicas = 1}})->at(0),
             dir / "epoch-0002-batch-00000");
   EXPECT_EQ(folders_of(parts, kNew, {{.rank = 2, .ranks = 3, .replicas = 1}})->at(0),
