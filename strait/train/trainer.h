@@ -111,7 +111,7 @@ class Trainer {
   bool compresses_activations() const;
   void check_samples(int64_t samples) const;
   void plan_steps(int64_t samples);
-  StoreBudget store_budget(int64_t samples) const;
+  StoreBudget store_budget(int64_t samples);
   std::string stage_name(size_t stage) const;
   /// A batch as part of a step of the optimizer.
   struct StepPart {
