@@ -148,11 +148,11 @@ TEST_F(ResumedProcess, AFolderThatCannotBeWrittenIsAWrongOne) {
   EXPECT_EQ(below_file.status, 2);
   EXPECT_EQ(below_file.err,
             "strait: " + (dir_ / "file/run").string() + ": cannot make the folder: Not a directory\n");
-  const std::string script =
-      "ulimit -f 0; exec " STRAIT_PROGRAM " train " + config_ + " --out " + (dir_ / "run").string() + " | cat";
+  const std::string script = "(ulimit -f 0; exec " STRAIT_PROGRAM " train " + config_ + " --out " +
+                             (dir_ / "run").string() + ") 2>&1 | cat";
   const auto full = test::run_process("/bin/bash", {"-o", "pipefail", "-c", script});
   EXPECT_EQ(full.status, 2);
-  EXPECT_THAT(full.err,
+  EXPECT_THAT(full.out,
               testing::MatchesRegex("strait: [^\n]*run/config.toml: cannot be written: File too large\n"));
 }
 

@@ -186,20 +186,22 @@ TEST_F(SweepCommand, ItsFoldersAreItsOwn) {
   const std::string again = std::string(STRAIT_PROGRAM) + " sweep " + file_ + " --out " + out;
   const std::string train =
       std::string(STRAIT_PROGRAM) + " train " + out + "/long/config.toml --resume --out " + out;
-  const auto run = sweep_and(
-      again + "; echo $?; " + train + "/long; echo $?; " + train + "; echo $?; kill -INT $pid", "long");
+  const auto run = sweep_and(again + "; a=$?; " + train + "/long; b=$?; " + train +
+                                 "; echo statuses $a $b $?; kill -INT $pid",
+                             "long");
   EXPECT_EQ(run.status, 130);
   const std::string sentence = ": another process trains here\n";
   EXPECT_EQ(run.err,
             "strait: " + out + sentence + "strait: " + out + "/long" + sentence + "strait: " + out + sentence);
-  EXPECT_THAT(run.out, HasSubstr("2\n2\n2\n"));
+  EXPECT_THAT(run.out, HasSubstr("statuses 2 2 2\n"));
   EXPECT_EQ(statuses("out"), std::vector<std::string>{"stopped"});
 }
 
 TEST_F(SweepCommand, ARunWhoseFolderIsTakenFailsAndTheOthersGoOn) {
   write_sweep(variant("taken") + variant("free"));
   const std::string taken = dir_ / "out/taken";
-  test::write_file(dir_ / "endless.toml", "name = \"x\"\n" + std::string(kBase).substr(11) + "");
+  const std::string base = kBase;
+  test::write_file(dir_ / "endless.toml", "name = \"endless\"\n" + base.substr(base.find("[model]")));
   test::Process other(STRAIT_PROGRAM,
                       {"train", dir_ / "endless.toml", "--set", "train.epochs=100000", "--out", taken});
   while (!other.has_ended() && !std::filesystem::exists(taken + "/status.json")) std::this_thread::yield();
