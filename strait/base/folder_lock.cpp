@@ -6,14 +6,21 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
+#include "strait/base/clock.h"
 #include "strait/base/error.h"
 
 namespace strait {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// A process that was killed with its launcher may take a moment to be gone.
+constexpr double kPatienceSeconds = 1;
+constexpr auto kBetweenTries = std::chrono::milliseconds(20);
 
 /// Whether the file of that name is the open one: the one who held the lock before may have removed it.
 bool is_named(int descriptor, const fs::path& file) {
@@ -26,21 +33,27 @@ bool is_named(int descriptor, const fs::path& file) {
 }  // namespace
 
 FolderLock::FolderLock(const fs::path& folder, const std::string& suffix) : file_(folder / (".lock" + suffix)) {
-  constexpr mode_t kMode = 0644;
   make_folder(folder);
-  do {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode);
-    if (descriptor_ < 0) {
-      const int reason = errno;
-      remove_made();
-      throw InputError("{}: cannot be written: {}", folder.string(), std::strerror(reason));
-    }
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      ::close(descriptor_);
+  for (const Stopwatch waited; !try_to_lock(folder);) {
+    if (waited.seconds() > kPatienceSeconds) {
       throw InputError("{}: another process trains here", folder.string());
     }
-  } while (!is_named(descriptor_, file_));
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+}
+
+bool FolderLock::try_to_lock(const fs::path& folder) {
+  constexpr mode_t kMode = 0644;
+  descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode);
+  if (descriptor_ < 0) {
+    const int reason = errno;
+    remove_made();
+    throw InputError("{}: cannot be written: {}", folder.string(), std::strerror(reason));
+  }
+  const bool is_held = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (!is_held && is_named(descriptor_, file_)) return true;
+  ::close(descriptor_);
+  return false;
 }
 
 FolderLock::~FolderLock() {

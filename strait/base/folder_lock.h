@@ -12,7 +12,8 @@ namespace strait {
 class FolderLock {
  public:
   /// Makes the folder where it is missing. `suffix` tells apart those who may work there side by side. Throws
-  /// InputError that names the folder when another one holds the lock, or when nothing can be written there.
+  /// InputError that names the folder when another one holds the lock and does not end within a second, or when
+  /// nothing can be written there.
   explicit FolderLock(const std::filesystem::path& folder, const std::string& suffix = "");
 
   /// Removes the file, and the folder if it was made here and nothing has come into it.
@@ -22,6 +23,7 @@ class FolderLock {
 
  private:
   void make_folder(const std::filesystem::path& folder);
+  bool try_to_lock(const std::filesystem::path& folder);
   void remove_made();
 
   std::filesystem::path file_;
