@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/exit_status.h"
+#include "cli/output.h"
 #include "cli/rank_output.h"
 #include "cli/stop_signal.h"
 #include "cli/verbs.h"
@@ -109,8 +110,7 @@ class Launch {
       child.reset();
       if (end->signal != 0) {
         outputs_[rank]->finish();
-        fmt::print(stderr, "[{}] strait: killed by signal {} ({})\n", rank, end->signal,
-                   strsignal(end->signal));
+        show(fmt::format("[{}] strait: killed by signal {} ({})\n", rank, end->signal, strsignal(end->signal)));
       }
       const int status = end->signal != 0 ? kSignalled + end->signal : end->status;
       if (status == kDone || status_ != kDone) continue;
@@ -167,7 +167,8 @@ void add_launch(CLI::App& app, Action& action) {
   launch->footer(
       "\nSets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, prefixes every line "
       "with\n"
-      "the rank, passes Ctrl-C and SIGTERM on and leaves no process behind. The exit status is that of the "
+      "the rank, passes Ctrl-C, SIGTERM and SIGHUP on and leaves no process behind. The exit status is that of "
+      "the "
       "first\n"
       "process that failed. Over several machines: docs/distributed.md.");
   launch->callback([&action, flags] { action = [flags] { return run_launch(*flags); }; });

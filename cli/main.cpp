@@ -28,7 +28,7 @@ constexpr const char* kFooter =
 int fail(int status, std::string message) {
   std::ranges::replace_if(
       message, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
-  fmt::print(stderr, "strait: {}\n", message);
+  show(fmt::format("strait: {}\n", message));
   return status;
 }
 
@@ -103,7 +103,9 @@ int run_guarded(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   strait::cli::choose_blas_kernels(argv);
-  // A reader of standard output that goes away, or a peer, is noticed where it is written to.
+  // A reader of standard output that goes away, a peer, or a file at its largest is noticed where it is written
+  // to.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   return strait::cli::run_guarded(argc, argv);
 }

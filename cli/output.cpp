@@ -1,6 +1,8 @@
 #include "cli/output.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -12,13 +14,24 @@
 namespace strait::cli {
 namespace {
 
+bool is_terminal_or_device(int descriptor) {
+  struct stat status {};
+  return fstat(descriptor, &status) == 0 && S_ISCHR(status.st_mode);
+}
+
 void check(bool written) {
-  if (!written && errno != EPIPE) throw Error("cannot write standard output: {}", std::strerror(errno));
+  if (written || errno == EPIPE || (errno == EIO && is_terminal_or_device(STDOUT_FILENO))) return;
+  throw Error("cannot write standard output: {}", std::strerror(errno));
 }
 
 }  // namespace
 
 void print(std::string_view text) { check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size()); }
+
+void show(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
 
 void flush_output() { check(std::fflush(stdout) == 0); }
 

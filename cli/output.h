@@ -7,9 +7,12 @@
 
 namespace strait::cli {
 
-/// Writes to standard output. A reader that has gone (`strait ... | head`) is no error; anything else that
-/// keeps the text from being written throws Error.
+/// Writes to standard output. A reader that has gone (`strait ... | head`, a closed terminal) is no error;
+/// anything else that keeps the text from being written throws Error.
 void print(std::string_view text);
+
+/// Writes to standard error, where nobody needs to read: on a terminal that has gone it does nothing.
+void show(std::string_view text);
 
 /// Writes what print() still holds, under the same rules.
 void flush_output();

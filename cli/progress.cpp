@@ -32,7 +32,7 @@ Progress::~Progress() { clear_bar(); }
 bool Progress::should_stop() { return stop_requested(); }
 
 void Progress::clear_bar() {
-  if (std::exchange(bar_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+  if (std::exchange(bar_shown_, false)) show("\r\x1b[K");
 }
 
 void Progress::on_batch(int epoch, const char* phase, int64_t done, int64_t total, double mean_loss) {
@@ -43,10 +43,9 @@ void Progress::on_batch(int epoch, const char* phase, int64_t done, int64_t tota
   const auto filled = static_cast<size_t>(kBarWidth * done / std::max<int64_t>(total, 1));
   const std::string place = epoch < 0 ? "" : fmt::format("epoch {}/{} ", epoch + 1, epochs_);
   const std::string loss = std::isnan(mean_loss) ? "" : fmt::format("  loss {:.4f}", mean_loss);
-  fmt::print(stderr, "\r\x1b[K{}{}{:<5} [{:<{}}] {}/{}  {} samples/s  {} left{}", label_, place, phase,
-             std::string(filled, '#'), kBarWidth, done, total, rate_text(rate),
-             clock_time(static_cast<double>(total - done) / rate), loss);
-  std::fflush(stderr);
+  show(fmt::format("\r\x1b[K{}{}{:<5} [{:<{}}] {}/{}  {} samples/s  {} left{}", label_, place, phase,
+                   std::string(filled, '#'), kBarWidth, done, total, rate_text(rate),
+                   clock_time(static_cast<double>(total - done) / rate), loss));
   bar_shown_ = true;
   since_drawn_ = Stopwatch();
 }

@@ -30,7 +30,7 @@ RankOutput::~RankOutput() { close(descriptor_); }
 void RankOutput::print_line(const std::string& line) const {
   const std::string text = fmt::format("[{}] {}\n", rank_, line);
   if (line.starts_with("strait: ")) {
-    fmt::print(stderr, "{}", text);
+    show(text);
   } else {
     print(text);
     flush_output();

@@ -45,7 +45,7 @@ SweepProgress::SweepProgress(const Sweep& sweep, std::span<const size_t> chosen,
 SweepProgress::~SweepProgress() { clear_line(); }
 
 void SweepProgress::clear_line() {
-  if (std::exchange(line_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+  if (std::exchange(line_shown_, false)) show("\r\x1b[K");
 }
 
 void SweepProgress::on_start(size_t run) {
@@ -99,7 +99,7 @@ std::string SweepProgress::live_line() const {
 
 void SweepProgress::draw() {
   if (!terminal_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenUpdates)) return;
-  fmt::print(stderr, "\r\x1b[K{}", live_line());
+  show(fmt::format("\r\x1b[K{}", live_line()));
   std::fflush(stderr);
   line_shown_ = true;
   since_drawn_ = Stopwatch();

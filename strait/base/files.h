@@ -20,6 +20,28 @@ void replace_file(const std::filesystem::path& path, const std::function<void(co
 
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
+/// A file that is written from its begin to its end.
+class OutputFile {
+ public:
+  /// Makes the file, or empties it. This and the others throw Error with the name, the path's where it is
+  /// empty.
+  explicit OutputFile(const std::filesystem::path& path, std::string name = "");
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+
+  /// Makes the content last on the disk and closes the file.
+  void finish();
+
+ private:
+  void check(bool worked) const;
+
+  std::string name_;
+  int descriptor_;
+};
+
 /// Makes the content of a file, or the names in a folder, last on the disk. Throws Error.
 void sync_to_disk(const std::filesystem::path& path);
 

@@ -91,8 +91,9 @@ class Sender {
   void visit_state(StateVisitor& visitor) { encoder_->visit_state(visitor); }
   const Link& link() const { return *spec_.link; }
 
-  /// What was measured since the last call; nothing unless the spec asks for it.
-  std::optional<Diagnostics> take_diagnostics() { return diagnostics_.take(); }
+  /// What was measured since the last reset; nothing unless the spec asks for it.
+  std::optional<Diagnostics> diagnostics() const { return diagnostics_.measured(); }
+  void reset_diagnostics() { diagnostics_.reset(); }
 
   /// messages, raw_bytes, wire_bytes and encode_seconds since the last call.
   Traffic take_traffic();

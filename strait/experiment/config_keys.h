@@ -6,6 +6,9 @@
 
 namespace strait {
 
+/// Samples of a batch, so that none of the numbers that are made of it is beyond an int64_t.
+inline constexpr int64_t kLargestBatch = int64_t{1} << 30;
+
 // The parts of visit_keys().
 
 template <class C, class Visitor>
@@ -29,7 +32,7 @@ void visit_network_keys(C& config, Visitor& visit) {
   visit("data.root", data.root, path_text());
   visit("data.train_limit", data.train_limit, at_least(0));
   visit("data.test_limit", data.test_limit, at_least(0));
-  visit("data.batch_size", data.batch_size, at_least(1));
+  visit("data.batch_size", data.batch_size, from_to(1, kLargestBatch));
   if (is_text(data)) {
     visit("data.block", data.block, at_least(2));
     visit("data.tokenizer", data.tokenizer, path_text());
@@ -109,6 +112,7 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("checkpoint.every_steps", checkpoint.every_steps, at_least(0));
   visit("checkpoint.keep", checkpoint.keep, at_least(1));
   visit("checkpoint.keep_epochs", checkpoint.keep_epochs, each_at_least(0));
+  visit("checkpoint.copies", checkpoint.copies, at_least(-1));
 }
 
 }  // namespace strait

@@ -58,6 +58,13 @@ Rule<int64_t> at_least(int64_t low) {
   };
 }
 
+Rule<int64_t> from_to(int64_t low, int64_t high) {
+  return [low, high](const int64_t& value) -> std::string {
+    if (value >= low && value <= high) return "";
+    return fmt::format("expected an integer from {} to {}, found {}", low, high, value);
+  };
+}
+
 Rule<bool> yes_or_no() {
   return [](const bool&) { return std::string(); };
 }

@@ -14,6 +14,7 @@ template <class T>
 using Rule = std::function<std::string(const T&)>;
 
 Rule<int64_t> at_least(int64_t low);
+Rule<int64_t> from_to(int64_t low, int64_t high);
 
 Rule<bool> yes_or_no();                             ///< nothing beyond the type
 Rule<std::vector<int>> each_at_least(int64_t low);  ///< every item of the array

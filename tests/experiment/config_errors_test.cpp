@@ -69,7 +69,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"train.schedule.t_max = 0",
                 "a.toml:1: train.schedule.t_max: expected an integer >= 1, found 0"},
         BadText{"model.width = 0", "a.toml:1: model.width: expected an integer >= 1, found 0"},
-        BadText{"data.batch_size = 0", "a.toml:1: data.batch_size: expected an integer >= 1, found 0"},
+        BadText{"data.batch_size = 0",
+                "a.toml:1: data.batch_size: expected an integer from 1 to 1073741824, found 0"},
+        BadText{
+            "data.batch_size = 9223372036854775807",
+            "a.toml:1: data.batch_size: expected an integer from 1 to 1073741824, found 9223372036854775807"},
+        BadText{"checkpoint.copies = -2", "a.toml:1: checkpoint.copies: expected an integer >= -1, found -2"},
         BadText{"data.train_limit = -5", "a.toml:1: data.train_limit: expected an integer >= 0, found -5"},
         BadText{"data.test_limit = -1", "a.toml:1: data.test_limit: expected an integer >= 0, found -1"},
         BadText{"compression.start_epoch = -1",
