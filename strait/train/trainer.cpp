@@ -254,12 +254,21 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   return true;
 }
 
+// A link that keeps something a sample must see the sample whenever it is trained with. So each replica then
+// has the samples that it had in the first epoch.
+std::vector<int64_t> Trainer::order_of_epoch(int64_t samples) const {
+  auto order = epoch_order(options_.seed, position_.epoch, samples);
+  const int replicas = options_.pipeline.replicas;
+  if (replicas == 1 || !keeps_samples(options_.compression)) return order;
+  return order_with_parts_of(epoch_order(options_.seed, 0, samples), order, options_.batch_size, replicas);
+}
+
 bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer) {
   Stopwatch watch;
   model_.train(true);
   const int replica = place().replica();
   const int replicas = options_.pipeline.replicas;
-  auto order = epoch_order(options_.seed, position_.epoch, data->size());
+  auto order = order_of_epoch(data->size());
   order.erase(order.begin(), order.begin() + std::min(position_.batches * options_.batch_size, data->size()));
   Loader loader = load(data, {.order = part_of_order(order, options_.batch_size, replica, replicas),
                               .batch_size = part_of_batch(options_.batch_size, replica, replicas).rows,
