@@ -120,7 +120,7 @@ class Receiver {
   size_t frame_bound(const MessageMeta& meta) const;
 
   /// Decodes the next message; the tensor may use the frame's memory. Throws WireError that names boundary
-  /// and direction.
+  /// and direction, and NumericError that does where the link's state cannot hold what is decoded.
   at::Tensor decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
                     FrameCheck check = FrameCheck::verify);
 

@@ -25,7 +25,7 @@ void DiagnosticsRecorder::add(const at::Tensor& x, const MessageContext& context
     count_magnitudes(here);
     compare_with_previous(here, context);
   }
-  if ((context.step + 1) % every_ == 0) previous_.set_rows(here, context);
+  if ((context.step + 1) % every_ == 0) previous_.set_rows(previous_.room(meta_of(here)).copy_(here), context);
 }
 
 void DiagnosticsRecorder::count_magnitudes(const at::Tensor& x) {

@@ -101,6 +101,7 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("compression.store.place", compression.store.place, one_of({"memory", "file"}));
   visit("compression.store.format", compression.store.format, one_of({"fp32", "bf16", "quant:8"}));
   visit("compression.store.folder", compression.store.folder, path_text());
+  visit("compression.store.fill", compression.store.fill, one_of({"first_visit", "warmup"}));
   visit("compression.start_epoch", compression.start_epoch, at_least(0));
   visit("compression.start_from", compression.start_from, path_text());
   visit("compression.start_from_optimizer", compression.start_from_optimizer, yes_or_no());

@@ -275,6 +275,15 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   return true;
 }
 
+// A link that keeps something a sample must see the sample whenever it is trained with. So each replica then
+// has the samples that it had in the first epoch.
+std::vector<int64_t> Trainer::order_of_epoch(int64_t samples) const {
+  auto order = epoch_order(options_.seed, position_.epoch, samples);
+  const int replicas = options_.pipeline.replicas;
+  if (replicas == 1 || !keeps_samples(options_.compression)) return order;
+  return order_with_parts_of(epoch_order(options_.seed, 0, samples), order, options_.batch_size, replicas);
+}
+
 bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   if (!evaluate_if_due(data, observer)) return false;  // the training was stopped before it was done
   Stopwatch watch;
@@ -282,7 +291,7 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   const int replica = place().replica();
   const int replicas = options_.pipeline.replicas;
   const int64_t samples = data.train->size();
-  auto order = epoch_order(options_.seed, position_.epoch, samples);
+  auto order = order_of_epoch(samples);
   order.erase(order.begin(), order.begin() + std::min(position_.batches * options_.batch_size, samples));
   Loader loader = load(data.train, {.order = part_of_order(order, options_.batch_size, replica, replicas),
                                     .batch_size = part_of_batch(options_.batch_size, replica, replicas).rows,

@@ -145,6 +145,7 @@ class Trainer {
   StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, EvaluationMode mode,
                            TrainObserver& observer, int epoch);
   void take_in_measurements();
+  std::vector<int64_t> order_of_epoch(int64_t samples) const;
   Loader load(const std::shared_ptr<const Dataset>& data, Loader::Pass pass) const;
   void clear_gradients();
   void save_checkpoint();
