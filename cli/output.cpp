@@ -1,6 +1,7 @@
 #include "cli/output.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <cstring>
 
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 
 namespace strait::cli {
 namespace {
@@ -16,9 +18,13 @@ void check(bool written) {
   if (!written && errno != EPIPE) throw Error("cannot write standard output: {}", std::strerror(errno));
 }
 
+void write(std::string_view text) { check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size()); }
+
 }  // namespace
 
-void print(std::string_view text) { check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size()); }
+void print(std::string_view text) { write(printable(text)); }
+
+void print_bytes(std::string_view bytes) { isatty(STDOUT_FILENO) == 1 ? print(bytes) : write(bytes); }
 
 void flush_output() { check(std::fflush(stdout) == 0); }
 

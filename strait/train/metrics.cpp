@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "strait/base/json.h"
+
 namespace strait {
 namespace {
 
@@ -179,6 +181,15 @@ EpochMetrics epoch_metrics_of(const json& json) {
           .bubble_share = json.value("bubble_share", 0.0),
           .boundaries = boundary_traffic_of(json.at("boundaries")),
           .stages = std::move(stages)};
+}
+
+EpochMetrics parse_epoch(std::string_view line, const std::string& name) {
+  const json parsed = parse_json(line, name);
+  try {
+    return epoch_metrics_of(parsed);
+  } catch (const json::exception&) {
+    throw InputError("{}: is not what a run writes", name);
+  }
 }
 
 }  // namespace strait

@@ -2,11 +2,11 @@
 
 #include <xxhash.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/json.h"
 
 namespace strait {
 namespace {
@@ -80,10 +80,8 @@ void write_record(const std::filesystem::path& folder, const CheckpointRecord& r
 
 CheckpointRecord read_record(const std::filesystem::path& folder) {
   const auto path = folder / "position.json";
-  std::ifstream in(path);
-  if (!in) throw InputError("{}: cannot be read", path.string());
+  json content = parse_json(read_whole(path, kJsonBytesMost), path.string());
   try {
-    json content = json::parse(in);
     if (content.at("format") != kFormat) {
       throw InputError("{}: has format {}, expected {}", path.string(), content.at("format").dump(), kFormat);
     }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/base/files.h"
+#include "strait/base/text.h"
 #include "strait/train/checkpoint_folder.h"
 #include "strait/train/model_file.h"
 #include "strait/train/runtime.h"
@@ -24,22 +25,18 @@ struct Line {
   EpochMetrics metrics;
 };
 
-Line line_of(const std::string& text, const std::filesystem::path& path) {
-  try {
-    return {text, epoch_metrics_of(json::parse(text))};
-  } catch (const json::exception&) {
-    throw InputError("{}: is not what a run writes", path.string());
-  }
-}
-
 /// The lines of the epochs from `first` to `end`, without the last one.
 std::vector<Line> read_metrics(const std::filesystem::path& path, int first, int end) {
-  std::ifstream in(path);
   std::vector<Line> lines;
-  std::string text;
+  if (first >= end) return lines;
+  const auto texts = split(read_whole(path, kMetricsBytesMost), '\n');
   for (int epoch = first; epoch < end; ++epoch) {
-    const bool there = static_cast<bool>(std::getline(in, text));
-    if (there) lines.push_back(line_of(text, path));
+    const auto number = static_cast<size_t>(epoch - first);
+    const bool there = number + 1 < texts.size();  // behind the last end of a line there is none
+    if (there) {
+      const auto& text = texts[number];
+      lines.push_back({text, parse_epoch(text, fmt::format("{}:{}", path.string(), number + 1))});
+    }
     if (!there || lines.back().metrics.epoch != epoch) {
       throw InputError("{}: has no line for epoch {}, which the checkpoint of epoch {} follows", path.string(),
                        epoch, end);

@@ -8,6 +8,7 @@
 
 #include "strait/train/optimizer.h"
 #include "strait/train/safetensors.h"
+#include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -63,11 +64,15 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
 TEST(CheckpointRecord, WhatIsNotOneIsRefused) {
   const test::TempDir dir;
   const auto error = [&] { return input_error_of([&] { read_record(dir.path()); }); };
-  EXPECT_THAT(error(), HasSubstr("position.json: cannot be read"));
+  EXPECT_THAT(error(), HasSubstr("position.json: cannot be opened"));
   for (const char* text : {"", "{", "[]", "{}", "7", "{\"format\":1}", "{\"format\":1,\"checksum\":\"x\"}"}) {
     test::write_file(dir / "position.json", text);
     EXPECT_THAT(error(), HasSubstr("position.json: ")) << text;
   }
+  test::write_file(dir / "position.json", R"({"format":1,"checksum":0,"x":)" + test::nested(300'000) + "}");
+  EXPECT_THAT(error(), HasSubstr("position.json: is nested deeper than 100 levels"));
+  test::write_file(dir / "position.json", "{\"format\":1,\"checksum\":1e999}");
+  EXPECT_THAT(error(), HasSubstr("position.json: the number 1e999 is too large"));
   test::write_file(dir / "position.json", "{\"format\":2}");
   EXPECT_THAT(error(), HasSubstr("has format 2, expected 1"));
   write_record(dir.path(), sample_record());
