@@ -14,6 +14,7 @@
 #include "strait/base/clock.h"
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
+#include "strait/transport/join_group.h"
 #include "strait/transport/port.h"
 
 namespace strait::cli {
@@ -140,6 +141,7 @@ int run_launch(const LaunchFlags& flags) {
   if (flags.words.front() != "train") {
     throw InputError("launch: expected train behind --, found \"{}\"", flags.words.front());
   }
+  require_groups();
   catch_stop_signals();
   return Launch(flags).wait();
 }

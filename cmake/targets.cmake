@@ -1,5 +1,15 @@
 # Every target uses the flags of LibTorch, so that all can share one precompiled torch/torch.h.
 
+# Which of a folder's folders holds what is there for several processes, or stands for it.
+if(NOT DEFINED STRAIT_HAS_GLOO)
+  set(STRAIT_HAS_GLOO TRUE)
+endif()
+if(STRAIT_HAS_GLOO)
+  set(STRAIT_GLOO_FOLDER gloo)
+else()
+  set(STRAIT_GLOO_FOLDER without_gloo)
+endif()
+
 # strait_library(NAME [PCH] DEPS ...): the library of the folder NAME, made of its *.cpp.
 function(strait_library name)
   cmake_parse_arguments(ARG "PCH" "" "DEPS" ${ARGN})
@@ -34,11 +44,12 @@ function(strait_light target test)
   set_property(TEST ${test} APPEND PROPERTY LABELS light)
 endfunction()
 
-# strait_test(NAME [PCH] [LIGHT] DEPS ...): one test program of tests/NAME/*_test.cpp. LIGHT counts it as
-# light (see strait_light) whatever it depends on.
+# strait_test(NAME [PCH] [LIGHT] DEPS ...): one test program of tests/NAME/*_test.cpp, and of those in the folder there
+# that STRAIT_GLOO_FOLDER names. LIGHT counts it as light (see strait_light) whatever it depends on.
 function(strait_test name)
   cmake_parse_arguments(ARG "PCH;LIGHT" "" "DEPS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp
+       ${CMAKE_CURRENT_SOURCE_DIR}/${name}/${STRAIT_GLOO_FOLDER}/*_test.cpp)
   add_executable(test_${name} ${sources})
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} strait_test_support GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

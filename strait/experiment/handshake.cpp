@@ -6,7 +6,7 @@
 #include "strait/base/units.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/runtime.h"
-#include "strait/transport/c10d_group.h"
+#include "strait/transport/join_group.h"
 #include "strait/wire/frame.h"
 
 namespace strait {

@@ -1,85 +1,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "fuzz/tokenizer_input.h"
-#include "tests/support/process.h"
-#include "tests/support/run_files.h"
-#include "tests/support/temp_dir.h"
+#include "tests/cli/text_runs.h"
 
 namespace strait {
 namespace {
 
 using nlohmann::json;
+using test::TextRuns;
 using testing::HasSubstr;
-
-/// A GPT-2 of two narrow blocks on a text of its own.
-class TextRuns : public testing::Test {
- protected:
-  static constexpr const char* kConfig = R"(name = "text"
-[model]
-kind = "gpt2"
-layers = 2
-heads = 2
-width = 8
-context = 16
-vocab = 287
-cuts = ["embed", "h.0", "h.1"]
-[data]
-kind = "text"
-block = 16
-batch_size = 4
-[train]
-epochs = 2
-threads = 1
-clip_norm = 1.0
-optimizer = { kind = "adamw", lr = 1e-2 }
-schedule = { kind = "linear", warmup_steps = 2 }
-[pipeline]
-micro_batches = 2
-[compression]
-activations = { codec = "topk:0.2" }
-gradients = { codec = "topk:0.2" }
-reuse_indices = true
-)";
-
-  TextRuns() {
-    std::filesystem::create_directories(dir_ / "tokenizer");
-    for (const auto& file : fuzz::small_tokenizer(fuzz::sample_merges())) {
-      test::write_file(dir_ / "tokenizer" / file.name, file.text);
-    }
-    std::string text;
-    for (int i = 0; i < 40; ++i) text += "the cat in the hat sat on the mat, " + std::to_string(i * i) + "\n";
-    test::write_file(dir_ / "train.txt", text);
-    test::write_file(dir_ / "test.txt", text.substr(0, 400));
-    test::write_file(config_, kConfig);
-  }
-
-  test::ProcessResult run(std::vector<std::string> arguments) const {
-    const std::vector<std::pair<std::string, std::string>> places = {{"data.tokenizer", dir_ / "tokenizer"},
-                                                                     {"data.train_file", dir_ / "train.txt"},
-                                                                     {"data.test_file", dir_ / "test.txt"}};
-    for (const auto& [key, path] : places) {
-      arguments.insert(arguments.end(), {"--set", key + "=\"" + path + "\""});
-    }
-    return test::run_process(STRAIT_PROGRAM, arguments);
-  }
-
-  test::ProcessResult train(const std::string& out, std::vector<std::string> flags = {}) const {
-    flags.insert(flags.begin(), {"train", config_, "--out", dir_ / out});
-    return run(flags);
-  }
-
-  test::ProcessResult generate(std::vector<std::string> flags) const {
-    flags.insert(flags.begin(), {"generate", config_, "--weights", dir_ / "run" / "model.safetensors"});
-    return run(flags);
-  }
-
-  test::TempDir dir_;
-  std::string config_ = dir_ / "text.toml";
-};
 
 TEST_F(TextRuns, TrainingEvaluationAndGenerationAgree) {
   const auto trained = train("run");
@@ -106,14 +37,6 @@ TEST_F(TextRuns, TrainingEvaluationAndGenerationAgree) {
   const auto plain = generate({"--prompt", "the cat", "--tokens", "20", "--seed", "3", "--compression", "off"});
   EXPECT_THAT(plain.out, HasSubstr("compression off:\nthe cat"));
   EXPECT_THAT(plain.out, testing::Not(HasSubstr("compression on")));
-}
-
-TEST_F(TextRuns, FourProcessesGiveTheBitsOfOne) {
-  ASSERT_EQ(train("one").status, 0);
-  const auto four = run({"launch", "-n", "4", "--", "train", config_, "--out", dir_ / "four"});
-  ASSERT_EQ(four.status, 0) << four.err;
-  EXPECT_EQ(test::read_file(dir_ / "one" / "model.safetensors"),
-            test::read_file(dir_ / "four" / "model.safetensors"));
 }
 
 TEST_F(TextRuns, GenerateRefusesWhatItCannotUse) {

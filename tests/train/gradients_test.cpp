@@ -1,73 +1,24 @@
 #include "strait/train/gradients.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "strait/base/draws.h"
 #include "strait/train/optimizer.h"
 #include "tests/train/tied_network.h"
-#include "tests/transport/ranks.h"
 
 namespace strait {
 namespace {
 
 namespace nn = torch::nn;
-using test::copy_of;
-using test::expect_equal;
-using test::Ranks;
 using test::State;
 using test::tied_data;
 using test::tied_model;
-using testing::Each;
-using testing::IsEmpty;
-
-TrainerOptions options(int micro_batches, double clip_norm) {
-  TrainerOptions options;
-  options.seed = 3;
-  options.batch_size = 8;
-  options.train.epochs = 2;
-  options.train.device = "cpu";
-  options.train.clip_norm = clip_norm;
-  options.train.optimizer.lr = 0.1;
-  options.pipeline.micro_batches = micro_batches;
-  options.compression.gradients = {"topk:0.5", "ef21"};
-  options.cuts = {"embed", "a", "b"};
-  return options;
-}
-
-State trained(const TrainerOptions& options) {
-  Trainer trainer(tied_model(), options);
-  TrainObserver observer;
-  trainer.train(tied_data(), observer);
-  return copy_of(trainer.collect_model());
-}
-
-TEST(Gradients, TiesClippingAndDropoutGiveTheBitsOfOneProcess) {
-  for (const int micro_batches : {1, 4}) {
-    const TrainerOptions all = options(micro_batches, 0.5);
-    const State expected = trained(all);
-    std::vector<Model> models;  // drawn here: ranks are threads, and share a generator
-    for (int rank = 0; rank < 4; ++rank) models.push_back(tied_model());
-    const DataSplits splits = tied_data();
-    State got;
-    const auto errors = Ranks(4).run([&](Group& group) {
-      const std::shared_ptr<Group> shared(&group, [](Group*) {});
-      Trainer trainer(models[static_cast<size_t>(group.rank())], all, shared);
-      TrainObserver observer;
-      trainer.train(splits, observer);
-      const Model& model = trainer.collect_model();
-      if (group.rank() == 0) got = copy_of(model);
-    });
-    EXPECT_THAT(errors, Each(IsEmpty()));
-    expect_equal(got, expected);
-  }
-}
 
 TEST(Gradients, TiedParametersAreOneParameter) {
   // The same network with one tensor in both places, trained by LibTorch alone.
-  TrainerOptions plain = options(1, 0);
+  TrainerOptions plain = test::tied_options(1, 0);
   plain.compression = {};
-  const State got = trained(plain);
+  const State got = test::tied_state_after(plain);
   EXPECT_TRUE(at::equal(got.front().second, got.back().second));
 
   Model model = tied_model();

@@ -8,46 +8,23 @@
 #include "strait/train/precision.h"
 #include "tests/models/tiny_gpt2.h"
 #include "tests/support/temp_dir.h"
-#include "tests/train/tied_network.h"
-#include "tests/train/token_network.h"
-#include "tests/transport/ranks.h"
+#include "tests/train/token_training.h"
 
 namespace strait {
 namespace {
 
 using test::copy_of;
 using test::expect_equal;
-using test::State;
+using test::Observer;
 using test::token_data;
 using test::token_model;
 using test::token_options;
+using test::token_splits;
+using test::Trained;
+using test::trained;
 using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-/// Asks for a stop after so many batches, and keeps the metrics.
-struct Observer : TrainObserver {
-  explicit Observer(int stop_after = -1) : left(stop_after) {}
-  void on_batch(int, const char*, int64_t, int64_t, double) override { --left; }
-  void on_epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
-  bool should_stop() override { return left == 0; }
-  int left;
-  std::vector<EpochMetrics> epochs;
-};
-
-DataSplits splits(int64_t train = 22) { return {token_data(train), token_data(7)}; }
-
-struct Trained {
-  State state;
-  std::vector<EpochMetrics> epochs;
-};
-
-Trained trained(const TrainerOptions& options, bool drops = false, int64_t samples = 22) {
-  Trainer trainer(token_model(drops), options);
-  Observer observer;
-  EXPECT_TRUE(trainer.train(splits(samples), observer));
-  return {copy_of(trainer.collect_model()), observer.epochs};
-}
 
 TEST(Text, SamplesAreBlocksAndScoresAreOfTokens) {
   const auto epochs = trained(token_options()).epochs;
@@ -92,7 +69,7 @@ TEST(Schedule, AWarmUpBeyondTheTrainingIsNamed) {
   Trainer trainer(token_model(), options);
   Observer observer;
   try {
-    trainer.train(splits(), observer);
+    trainer.train(token_splits(), observer);
     ADD_FAILURE() << "trained";
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
@@ -127,7 +104,7 @@ TEST(Accumulate, StopsAndCheckpointsFallOnTheEndOfAStep) {
     Trainer first(token_model(true), options);
     first.keep_checkpoints(CheckpointFolder(dir.path(), {}), "");
     Observer stopper(stop_after);
-    EXPECT_FALSE(first.train(splits(), stopper));
+    EXPECT_FALSE(first.train(token_splits(), stopper));
     const int64_t batches = std::min(stop_after / 2 * 2 + 2, 5);
     EXPECT_EQ(first.position().batches, batches) << "asked before batch " << stop_after;
     EXPECT_EQ(first.position().step, static_cast<uint64_t>((batches + 1) / 2));
@@ -138,48 +115,11 @@ TEST(Accumulate, StopsAndCheckpointsFallOnTheEndOfAStep) {
     Trainer second(token_model(true), options);
     second.resume(Checkpoint({dir / entries[0].name()}));
     Observer observer;
-    EXPECT_TRUE(second.train(splits(), observer));
+    EXPECT_TRUE(second.train(token_splits(), observer));
     expect_equal(copy_of(second.collect_model()), expected.state);
     ASSERT_EQ(observer.epochs.size(), 2U);
     EXPECT_EQ(observer.epochs[0].train.loss, expected.epochs[0].train.loss);
     EXPECT_EQ(observer.epochs[0].steps, 3);
-  }
-}
-
-TEST(Accumulate, ReplicasExchangeOnceAStep) {
-  TrainerOptions options = token_options();
-  options.train.accumulate = 2;
-  const Trained expected = trained(options);
-  options.pipeline.replicas = 2;
-  options.pipeline.schedule = "gpipe";
-  options.cuts = {};
-  std::vector<Model> models = {token_model(), token_model()};
-  const DataSplits data = splits(21);  // a last batch of one sample is left out
-  const DataSplits whole = splits();
-  for (const auto& used : {whole, data}) {
-    std::vector<State> states(2);
-    std::vector<EpochMetrics> epochs;
-    models = {token_model(), token_model()};
-    const auto errors = test::Ranks(2).run([&](Group& group) {
-      const std::shared_ptr<Group> shared(&group, [](Group*) {});
-      Trainer trainer(models[static_cast<size_t>(group.rank())], options, shared);
-      Observer observer;
-      EXPECT_TRUE(trainer.train(used, observer));
-      states[static_cast<size_t>(group.rank())] = copy_of(trainer.collect_model());
-      if (group.rank() == 0) epochs = observer.epochs;
-    });
-    EXPECT_THAT(errors, Each(IsEmpty()));
-    expect_equal(states[0], states[1]);
-    ASSERT_EQ(epochs.size(), 2U);
-    const bool all = used.train->size() == 22;
-    EXPECT_EQ(epochs[0].steps, all ? 3 : 2);
-    EXPECT_NEAR(epochs[0].samples_per_second * epochs[0].seconds, all ? 22 : 20, 1e-6);
-    EXPECT_EQ(epochs[0].boundaries.back().gradients.messages, static_cast<uint64_t>(all ? 6 : 4));
-    if (!all) continue;
-    for (size_t i = 0; i < states[0].size(); ++i) {
-      EXPECT_TRUE(at::allclose(states[0][i].second, expected.state[i].second, 1e-3, 1e-4))
-          << states[0][i].first;
-    }
   }
 }
 
@@ -207,7 +147,7 @@ TEST(Bfloat16, RecomputedBlocksOfGpt2GiveTheSameBits) {
     options.cuts = {"h.0"};
     Trainer trainer(make_gpt2(network, test::kBlock), options);
     Observer observer;
-    EXPECT_TRUE(trainer.train(splits(), observer));
+    EXPECT_TRUE(trainer.train(token_splits(), observer));
     return Trained{copy_of(trainer.collect_model()), observer.epochs};
   };
   const Trained full = trained_gpt2("fp32", false);

@@ -80,4 +80,26 @@ inline void expect_equal(const State& a, const State& b) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
 }
 
+/// Cut into four, with feedback on gradients.
+inline TrainerOptions tied_options(int micro_batches, double clip_norm) {
+  TrainerOptions options;
+  options.seed = 3;
+  options.batch_size = 8;
+  options.train.epochs = 2;
+  options.train.device = "cpu";
+  options.train.clip_norm = clip_norm;
+  options.train.optimizer.lr = 0.1;
+  options.pipeline.micro_batches = micro_batches;
+  options.compression.gradients = {"topk:0.5", "ef21"};
+  options.cuts = {"embed", "a", "b"};
+  return options;
+}
+
+inline State tied_state_after(const TrainerOptions& options) {
+  Trainer trainer(tied_model(), options);
+  TrainObserver observer;
+  trainer.train(tied_data(), observer);
+  return copy_of(trainer.collect_model());
+}
+
 }  // namespace strait::test

@@ -5,7 +5,7 @@
 #include <torch/torch.h>
 
 #include "tests/pipeline/small_network.h"
-#include "tests/transport/ranks.h"
+#include "tests/transport/gloo/ranks.h"
 
 namespace strait {
 namespace {

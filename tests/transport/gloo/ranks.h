@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "strait/transport/c10d_group.h"
+#include "strait/transport/join_group.h"
 #include "strait/transport/port.h"
 
 namespace strait::test {

@@ -6,7 +6,7 @@
 #include "strait/train/trainer.h"
 #include "tests/models/tiny_gpt2.h"
 #include "tests/train/tied_network.h"
-#include "tests/transport/ranks.h"
+#include "tests/transport/gloo/ranks.h"
 
 namespace strait {
 namespace {

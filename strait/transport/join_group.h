@@ -25,4 +25,7 @@ using CheckHellos = std::function<void(const std::vector<std::string>& hellos)>;
 std::unique_ptr<Group> join_group(const Membership& membership, std::chrono::milliseconds timeout,
                                   const std::string& hello, const CheckHellos& check);
 
+/// Throws InputError where this program was built with a LibTorch that cannot join processes.
+void require_groups();
+
 }  // namespace strait

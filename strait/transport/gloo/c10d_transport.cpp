@@ -1,4 +1,4 @@
-#include "strait/transport/c10d_transport.h"
+#include "strait/transport/gloo/c10d_transport.h"
 
 #include <ATen/Functions.h>
 

@@ -7,14 +7,16 @@
 #include "strait/pipeline/schedules.h"
 #include "strait/train/checkpoint_parts.h"
 #include "tests/support/temp_dir.h"
+#include "tests/train/observer.h"
 #include "tests/train/tied_network.h"
-#include "tests/transport/ranks.h"
+#include "tests/transport/gloo/ranks.h"
 
 namespace strait {
 namespace {
 
 using test::copy_of;
 using test::expect_equal;
+using test::Observer;
 using test::Ranks;
 using test::State;
 using test::tied_data;
@@ -51,16 +53,6 @@ TrainerOptions over_two_ranks(TrainerOptions options) {
   options.pipeline.stages_per_rank = 2;
   return options;
 }
-
-/// Asks for a stop after so many batches, and keeps the metrics.
-struct Observer : TrainObserver {
-  explicit Observer(int batches = -1) : left(batches) {}
-  void on_batch(int, const char*, int64_t, int64_t, double) override { --left; }
-  void on_epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
-  bool should_stop() override { return left == 0; }
-  int left;
-  std::vector<EpochMetrics> epochs;
-};
 
 using Work = std::function<void(Trainer& trainer, Group& group)>;
 

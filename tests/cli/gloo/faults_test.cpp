@@ -9,7 +9,7 @@
 
 #include <csignal>
 
-#include "tests/cli/distributed_runs.h"
+#include "tests/cli/gloo/distributed_runs.h"
 
 namespace strait {
 namespace {
@@ -218,7 +218,7 @@ TEST_F(Faults, ADivergenceIsOneForAll) {
 
 TEST_F(Faults, ACutLinkEndsTheOthers) {
   const auto result =
-      test::run_process("/bin/bash", {"tests/cli/cut_link.sh", STRAIT_PROGRAM, config_, dir_ / "run"});
+      test::run_process("/bin/bash", {"tests/cli/gloo/cut_link.sh", STRAIT_PROGRAM, config_, dir_ / "run"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.err, "");
   for (const int rank : {0, 1, 3}) {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "strait/base/random.h"
-#include "tests/transport/ranks.h"
+#include "tests/transport/gloo/ranks.h"
 
 namespace strait {
 namespace {

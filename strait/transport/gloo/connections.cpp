@@ -1,4 +1,4 @@
-#include "strait/transport/connections.h"
+#include "strait/transport/gloo/connections.h"
 
 #include <gloo/context.h>
 #include <netdb.h>

@@ -8,7 +8,7 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "strait/transport/meeting.h"
+#include "strait/transport/gloo/meeting.h"
 
 namespace strait {
 

@@ -8,7 +8,7 @@
 #include <regex>
 
 #include "strait/train/safetensors.h"
-#include "tests/cli/distributed_runs.h"
+#include "tests/cli/gloo/distributed_runs.h"
 
 namespace strait {
 namespace {

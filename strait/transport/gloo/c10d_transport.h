@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "strait/transport/connections.h"
+#include "strait/transport/gloo/connections.h"
 #include "strait/transport/transport.h"
 
 namespace strait {

@@ -1,4 +1,4 @@
-#include "strait/transport/meeting.h"
+#include "strait/transport/gloo/meeting.h"
 
 #include <c10/util/Logging.h>
 

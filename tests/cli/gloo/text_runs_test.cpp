@@ -1,0 +1,17 @@
+#include "tests/cli/text_runs.h"
+
+namespace strait {
+namespace {
+
+using test::TextRuns;
+
+TEST_F(TextRuns, FourProcessesGiveTheBitsOfOne) {
+  ASSERT_EQ(train("one").status, 0);
+  const auto four = run({"launch", "-n", "4", "--", "train", config_, "--out", dir_ / "four"});
+  ASSERT_EQ(four.status, 0) << four.err;
+  EXPECT_EQ(test::read_file(dir_ / "one" / "model.safetensors"),
+            test::read_file(dir_ / "four" / "model.safetensors"));
+}
+
+}  // namespace
+}  // namespace strait
