@@ -112,8 +112,8 @@ size_t position_of(const std::string& name, const std::string& prefix, size_t me
   const auto [read, error] = std::from_chars(begin, end, position);
   const bool is_number = error == std::errc() && read == end && (*begin != '0' || end - begin == 1);
   if (is_number && position < messages) return position;
-  throw InputError("{}: expected tensors named \"{}0\", \"{}1\", ... of {} messages, found {}", path, prefix,
-                   prefix, messages, in_quotes(name));
+  throw InputError("{}: expected tensors named \"{}0\", \"{}1\", ... without a gap; found {}{}", path, prefix,
+                   prefix, in_quotes(name), is_number ? fmt::format(" of {} messages", messages) : "");
 }
 
 std::vector<int64_t> ids_of(const std::string& name, const at::Tensor& ids, const at::Tensor& x,

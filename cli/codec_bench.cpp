@@ -129,8 +129,8 @@ class Table {
   void print_heading(const BenchInput& input, const std::string& shape) const {
     print(fmt::format(
         "{}, {}: {:.1f} MB, {} copies\n{:<{}} {:>11} {:>7} {:>11} {:>7} {:>14} {:>9} {:>8} {:>8}\n", shape,
-        one_line(input.data()), static_cast<double>(input.bytes()) / 1e6, input.copies(), "codec", width_, "encode GB/s",
-        "/memcpy", "decode GB/s", "/memcpy", "reference GB/s", "bits", "index", "bound"));
+        one_line(input.data()), static_cast<double>(input.bytes()) / 1e6, input.copies(), "codec", width_,
+        "encode GB/s", "/memcpy", "decode GB/s", "/memcpy", "reference GB/s", "bits", "index", "bound"));
     flush_output();
   }
 

@@ -27,8 +27,8 @@ constexpr const char* kFooter =
     "\nExit status: 0 done; 1 failed while running; 2 the command line, a configuration or an input file is "
     "wrong; 3 training diverged.";
 
-/// A standard stream that the caller has closed leads nowhere. Otherwise its number would go to the next file that
-/// is opened, such as metrics.jsonl, and what is printed would be written into that.
+/// A standard stream that the caller has closed leads nowhere. Otherwise its number would go to the next file
+/// that is opened, such as metrics.jsonl, and what is printed would be written into that.
 void open_standard_streams() {
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
     if (fcntl(stream, F_GETFD) >= 0) continue;

@@ -7,8 +7,9 @@
 
 namespace strait::cli {
 
-/// Writes lines to standard output, printable() ones: names in them may come from anybody's files. A reader that
-/// has gone (`strait ... | head`) is no error; anything else that keeps the text from being written throws Error.
+/// Writes lines to standard output, printable() ones: names in them may come from anybody's files. A reader
+/// that has gone (`strait ... | head`) is no error; anything else that keeps the text from being written throws
+/// Error.
 void print(std::string_view text);
 
 /// The same of bytes that are the result themselves; a terminal gets them printable() as well.

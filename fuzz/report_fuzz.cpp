@@ -7,8 +7,8 @@
 #include "strait/base/text.h"
 #include "strait/report/writers.h"
 
-/// What a run or a sweep left is refused with an InputError, or every form of the report can be written of it. The
-/// input is a sweep.json and, behind NUL bytes, the status.json and metrics.jsonl of a run.
+/// What a run or a sweep left is refused with an InputError, or every form of the report can be written of it.
+/// The input is a sweep.json and, behind NUL bytes, the status.json and metrics.jsonl of a run.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace strait::report;
   auto texts = strait::split(std::string_view(reinterpret_cast<const char*>(data), size), '\0');

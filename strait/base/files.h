@@ -53,7 +53,6 @@ inline constexpr uint64_t kJsonBytesMost = uint64_t{64} << 20;
 inline constexpr uint64_t kMetricsBytesMost = uint64_t{256} << 20;
 
 /// The whole content of a regular file. Throws InputError, also when it has more than `most` bytes.
-std::string read_whole(const std::filesystem::path& path,
-                       uint64_t most = std::numeric_limits<uint64_t>::max());
+std::string read_whole(const std::filesystem::path& path, uint64_t most = std::numeric_limits<uint64_t>::max());
 
 }  // namespace strait

@@ -8,8 +8,8 @@
 
 namespace strait {
 
-/// How deep arrays and objects may nest in JSON from outside. Copying, comparing and writing a document recurse,
-/// so that one that nests deeper could exhaust the stack.
+/// How deep arrays and objects may nest in JSON from outside. Copying, comparing and writing a document
+/// recurse, so that one that nests deeper could exhaust the stack.
 inline constexpr size_t kJsonLevelsMost = 100;
 
 /// Parses a whole text. Throws a Refusal that begins with `name` (a file's, or what a peer has sent) when the

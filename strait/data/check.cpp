@@ -3,9 +3,9 @@
 #include <system_error>
 
 #include "strait/base/error.h"
+#include "strait/base/utf8.h"
 #include "strait/data/cifar10.h"
 #include "strait/data/registry.h"
-#include "strait/base/utf8.h"
 
 namespace strait {
 namespace {

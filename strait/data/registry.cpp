@@ -55,7 +55,8 @@ OfficialData wikitext2() {
       {"wikitext-2-raw/wiki.test.raw", 1'290'590, md5("7c0137fc034ddbc56a296bce31b4f7fb"), FileContent::text}};
   data.hint =
       "its raw files have no address any more; write the splits of Salesforce/wikitext (wikitext-2-raw-v1) at "
-      "Hugging Face to wikitext-2-raw/wiki.train.raw, wiki.valid.raw and wiki.test.raw under data.root, an empty "
+      "Hugging Face to wikitext-2-raw/wiki.train.raw, wiki.valid.raw and wiki.test.raw under data.root, an "
+      "empty "
       "row as \" \\n\", and see strait data check wikitext2";
   return data;
 }

@@ -9,10 +9,8 @@ namespace {
 void add_epoch(const std::string& line, std::vector<EpochProgress>& epochs) {
   try {
     const EpochMetrics epoch = parse_epoch(line, "");
-    epochs.push_back({.done = epoch.epoch + 1,
-                      .train_loss = epoch.train.loss,
-                      .off = epoch.test.off,
-                      .on = epoch.test.on});
+    epochs.push_back(
+        {.done = epoch.epoch + 1, .train_loss = epoch.train.loss, .off = epoch.test.off, .on = epoch.test.on});
   } catch (const InputError&) {
     // Progress is for people to watch; strait report complains about a file like this.
   }

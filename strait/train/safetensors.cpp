@@ -126,7 +126,8 @@ SafetensorsReader::SafetensorsReader(std::string name, uint64_t file_bytes, Sour
   header_ = parse_safetensors_header(json, file_bytes - data_begin_, name_);
   by_name_.resize(header_.entries.size());
   std::iota(by_name_.begin(), by_name_.end(), 0);
-  std::ranges::sort(by_name_, {}, [&](size_t entry) -> const std::string& { return header_.entries[entry].name; });
+  std::ranges::sort(by_name_, {},
+                    [&](size_t entry) -> const std::string& { return header_.entries[entry].name; });
 }
 
 SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) {

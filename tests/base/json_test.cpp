@@ -15,8 +15,9 @@ using test::message_of;
 
 TEST(ParseJson, GivesWhatTheLibraryDoes) {
   for (const char* text :
-       {"null", "true", "-3", "18446744073709551615", "-9223372036854775808", "0.1", "-0.0", "1e-400", "\"caf\u00e9\\u0000\"",
-        "[]", "{}", "[[], {}, [1, [2]], {\"a\": {\"b\": [null]}}]", " {\"b\": 1, \"a\": [1.5, \"x\"], \"b\": 2}\n"}) {
+       {"null", "true", "-3", "18446744073709551615", "-9223372036854775808", "0.1", "-0.0", "1e-400",
+        "\"caf\u00e9\\u0000\"", "[]", "{}", "[[], {}, [1, [2]], {\"a\": {\"b\": [null]}}]",
+        " {\"b\": 1, \"a\": [1.5, \"x\"], \"b\": 2}\n"}) {
     EXPECT_EQ(parse_json(text, "f"), json::parse(text)) << text;
     EXPECT_EQ(parse_json(text, "f").dump(), json::parse(text).dump()) << text;
   }

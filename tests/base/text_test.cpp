@@ -28,7 +28,9 @@ TEST(Text, WhatATerminalWouldObeyIsEscaped) {
   EXPECT_EQ(printable("a\u009b2Jb\u0080\u009f\u00a0"), "a\\u009b2Jb\\u0080\\u009f\u00a0");
   EXPECT_EQ(printable(std::string("\0\a\r\x7f", 4)), "\\u0000\\u0007\\u000d\\u007f");
   EXPECT_EQ(printable("a\u202eb\u2066\u2028"), "a\\u202eb\\u2066\\u2028");
-  EXPECT_EQ(printable("\x9b" "2J \xc3"), "\\x9b2J \\xc3");  // bytes, as a terminal of eight bits takes them
+  EXPECT_EQ(printable("\x9b"
+                      "2J \xc3"),
+            "\\x9b2J \\xc3");  // bytes, as a terminal of eight bits takes them
   EXPECT_EQ(printable("\xed\xa0\x80 \xf5"), "\\xed\\xa0\\x80 \\xf5");
   EXPECT_EQ(printable(""), "");
 }

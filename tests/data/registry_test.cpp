@@ -165,9 +165,10 @@ TEST(Registry, SumsAreWellFormed) {
 
 TEST(Registry, DataWithoutAnAddressSaysWhereToPutIt) {
   const test::TempDir root;
-  EXPECT_THAT(message_of<InputError>([&] { get_data(data_info("wikitext2"), root.path(), {}); }),
-              AllOf(HasSubstr("wikitext2 cannot be fetched: "), HasSubstr("Salesforce/wikitext (wikitext-2-raw-v1)"),
-                    HasSubstr("wikitext-2-raw/wiki.train.raw, wiki.valid.raw and wiki.test.raw")));
+  EXPECT_THAT(
+      message_of<InputError>([&] { get_data(data_info("wikitext2"), root.path(), {}); }),
+      AllOf(HasSubstr("wikitext2 cannot be fetched: "), HasSubstr("Salesforce/wikitext (wikitext-2-raw-v1)"),
+            HasSubstr("wikitext-2-raw/wiki.train.raw, wiki.valid.raw and wiki.test.raw")));
   EXPECT_TRUE(fs::is_empty(root.path()));
 }
 

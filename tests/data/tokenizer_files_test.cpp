@@ -9,8 +9,8 @@
 #include "strait/base/error.h"
 #include "strait/data/tokenizer.h"
 #include "strait/data/vocabulary.h"
-#include "tests/support/nested.h"
 #include "tests/support/errors.h"
+#include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -116,9 +116,9 @@ TEST(TokenizerFiles, WhatIsNotJsonIsNamedWithItsPlace) {
 TEST(TokenizerFiles, DeepNestingIsRefused) {
   const std::string deep = test::nested(300'000);
   EXPECT_EQ(complaint_of_entries(", \"ab\": " + deep), "vocab.json: is nested deeper than 100 levels");
-  for (const std::string& text :
-       {R"({"normalizer": )" + deep + "}", R"({"model": {"dropout": )" + deep + "}}",
-        R"({"model": {"vocab": {"a": )" + deep + R"(}, "merges": []}})", R"({"model": {"merges": [)" + deep + "]}}"}) {
+  for (const std::string& text : {R"({"normalizer": )" + deep + "}", R"({"model": {"dropout": )" + deep + "}}",
+                                  R"({"model": {"vocab": {"a": )" + deep + R"(}, "merges": []}})",
+                                  R"({"model": {"merges": [)" + deep + "]}}"}) {
     EXPECT_EQ(complaint({{"tokenizer.json", text}}), "tokenizer.json: is nested deeper than 100 levels");
   }
 }

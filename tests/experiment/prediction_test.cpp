@@ -203,7 +203,8 @@ TEST_F(ReadMeasurement, TakesMeansOfTheLastWholeEpoch) {
 }
 
 TEST_F(ReadMeasurement, NamesTheFileThatIsWrong) {
-  EXPECT_THAT(complaint([&] { read_measurement(config_, dir_ / "none"); }), HasSubstr("none/metrics.jsonl: cannot be opened"));
+  EXPECT_THAT(complaint([&] { read_measurement(config_, dir_ / "none"); }),
+              HasSubstr("none/metrics.jsonl: cannot be opened"));
   EXPECT_THAT(complaint_about(""), HasSubstr("metrics.jsonl: expected an epoch at least"));
   std::string older(kEpoch);
   older.replace(older.find("stages"), 6, "others");

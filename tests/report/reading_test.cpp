@@ -4,8 +4,8 @@
 
 #include "strait/base/error.h"
 #include "strait/report/tables.h"
-#include "tests/support/errors.h"
 #include "tests/report/sample_sweep.h"
+#include "tests/support/errors.h"
 #include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
@@ -151,7 +151,8 @@ TEST_F(Reading, APipeAHugeFileAndATimeThatIsNoneAreRefused) {
     std::string text = good;
     text.replace(begin, good.find_first_of(",}", begin) - begin, "\"updated\":" + number);
     test::write_file(dir_ / "run/status.json", text);
-    EXPECT_THAT(error(), StartsWith("status.json: updated: expected seconds since 1970, before the year 10000"));
+    EXPECT_THAT(error(),
+                StartsWith("status.json: updated: expected seconds since 1970, before the year 10000"));
   }
   test::write_file(dir_ / "run/status.json", "{\"x\":" + test::nested(300'000) + "}");
   EXPECT_EQ(error(), "status.json: is nested deeper than 100 levels");
@@ -213,8 +214,9 @@ TEST_F(Reading, ASweepShowsNothingFromOutsideOfItsFolder) {
     ASSERT_NE(begin, std::string::npos);
     entry.replace(begin, std::string("outside-seed0").size(), folder);
     test::write_file(dir_ / "s/sweep.json", R"({"name": "s", "runs": [)" + entry + "]}");
-    EXPECT_THAT(message_of<InputError>([&] { tables({dir_ / "s"}); }),
-                HasSubstr("sweep.json: runs[0].folder: expected the name of a folder in the sweep's folder, found"))
+    EXPECT_THAT(
+        message_of<InputError>([&] { tables({dir_ / "s"}); }),
+        HasSubstr("sweep.json: runs[0].folder: expected the name of a folder in the sweep's folder, found"))
         << folder;
   }
 }

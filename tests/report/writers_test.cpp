@@ -124,7 +124,8 @@ TEST(Csv, ANameIsNoFormulaAndANumberStaysOne) {
   auto tables = two_variants();
   for (const std::string name : {"=1+1", "+1", "-1", "@x", "\tx", "\rx"}) {
     tables[0].variants[0].name = name;
-    EXPECT_THAT(bytes_csv(tables), HasSubstr(name == "\rx" ? "\r\nt,\"'\rx\",layer1," : "\r\nt,'" + name + ",layer1,"));
+    EXPECT_THAT(bytes_csv(tables),
+                HasSubstr(name == "\rx" ? "\r\nt,\"'\rx\",layer1," : "\r\nt,'" + name + ",layer1,"));
     EXPECT_THAT(results_csv(tables), testing::Not(HasSubstr("," + name)));
   }
   tables[0].variants[0].name = "a=1";
