@@ -130,8 +130,10 @@ void add_data(CLI::App& app, Action& action) {
   add_root(*get, *command);
   get->add_option("--mirror", command->mirror, "Address that holds the files in place of the official one")
       ->type_name("URL");
-  auto* check =
-      add_verb(*data, "check", "Compare the files with the official ones; status 2 where one differs, though training may take it", &run_check, action, command);
+  auto* check = add_verb(
+      *data, "check",
+      "Compare the files with the official ones; status 2 where one differs, though training may take it",
+      &run_check, action, command);
   add_root(*check, *command);
   auto* info = add_verb(*data, "info", "Source, terms, files and sums", &run_info, action, command);
   add_root(*info, *command);
