@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 
 namespace strait::cli {
 namespace {
@@ -24,9 +25,13 @@ void check(bool written) {
   throw Error("cannot write standard output: {}", std::strerror(errno));
 }
 
+void write(std::string_view text) { check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size()); }
+
 }  // namespace
 
-void print(std::string_view text) { check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size()); }
+void print(std::string_view text) { write(printable(text)); }
+
+void print_bytes(std::string_view bytes) { isatty(STDOUT_FILENO) == 1 ? print(bytes) : write(bytes); }
 
 void show(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);

@@ -12,6 +12,7 @@
 
 #include "cli/output.h"
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 
 namespace strait::cli {
 
@@ -30,7 +31,7 @@ RankOutput::~RankOutput() { close(descriptor_); }
 void RankOutput::print_line(const std::string& line) const {
   const std::string text = fmt::format("[{}] {}\n", rank_, line);
   if (line.starts_with("strait: ")) {
-    show(text);
+    show(printable(text));
   } else {
     print(text);
     flush_output();

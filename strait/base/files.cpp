@@ -24,6 +24,12 @@ bool write_all(int file, std::span<const std::byte> bytes) {
   return true;
 }
 
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  return "a device or a socket";
+}
+
 }  // namespace
 
 OutputFile::OutputFile(const std::filesystem::path& path, std::string name)
@@ -75,12 +81,12 @@ void sync_to_disk(const std::filesystem::path& path) {
 }
 
 InputFile::InputFile(const std::filesystem::path& path)
-    : name_(path.string()), descriptor_(::open(name_.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : name_(path.string()), descriptor_(::open(name_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (descriptor_ < 0) throw InputError("{}: cannot be opened: {}", name_, std::strerror(errno));
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(descriptor_);
-    throw InputError("{}: is not a regular file", name_);
+    throw InputError("{}: expected a file, found {}", name_, kind_of(status.st_mode));
   }
   size_ = static_cast<uint64_t>(status.st_size);
 }
@@ -98,8 +104,11 @@ void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
-std::string read_whole(const std::filesystem::path& path) {
+std::string read_whole(const std::filesystem::path& path, uint64_t most) {
   const InputFile file(path);
+  if (file.size() > most) {
+    throw InputError("{}: has {} bytes, expected at most {}", file.name(), file.size(), most);
+  }
   std::string content(file.size(), '\0');
   file.read(0, std::as_writable_bytes(std::span(content)));
   return content;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,7 +49,8 @@ void sync_to_disk(const std::filesystem::path& path);
 /// A regular file open for reading, whose size was taken once.
 class InputFile {
  public:
-  /// Throws InputError when there is no such file or it is not a regular one.
+  /// Throws InputError when there is no such file or it is not a regular one: a pipe could keep the reader
+  /// waiting, and a device never ends.
   explicit InputFile(const std::filesystem::path& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
@@ -66,7 +68,13 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
-/// The whole content of a regular file. Throws InputError.
-std::string read_whole(const std::filesystem::path& path);
+/// The most bytes that files may have which are parsed as a whole: a configuration, a JSON document, and
+/// metrics.jsonl with its line per epoch.
+inline constexpr uint64_t kConfigBytesMost = uint64_t{1} << 20;
+inline constexpr uint64_t kJsonBytesMost = uint64_t{64} << 20;
+inline constexpr uint64_t kMetricsBytesMost = uint64_t{256} << 20;
+
+/// The whole content of a regular file. Throws InputError, also when it has more than `most` bytes.
+std::string read_whole(const std::filesystem::path& path, uint64_t most = std::numeric_limits<uint64_t>::max());
 
 }  // namespace strait

@@ -67,7 +67,7 @@ void visit_training_keys(C& config, Visitor& visit) {
   visit("train.clip_norm", train.clip_norm, not_negative());
   visit("train.precision", train.precision, one_of({"fp32", "bf16"}));
   visit("train.evaluate_every", train.evaluate_every, at_least(0));
-  visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}));
+  visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}, {{"gpu", "cuda"}}));
   visit("train.threads", train.threads, at_least(0));
 }
 

@@ -2,11 +2,13 @@
 
 #include <ATen/Context.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/files.h"
 #include "strait/base/folder_lock.h"
+#include "strait/base/json.h"
+#include "strait/base/text.h"
+#include "strait/data/registry.h"
 #include "strait/experiment/resume.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/runtime.h"
@@ -43,7 +45,7 @@ class RecordingObserver : public TrainObserver {
 
 nlohmann::json read_status(const std::filesystem::path& folder) {
   const auto path = folder / "status.json";
-  auto status = nlohmann::json::parse(read_whole(path), nullptr, false);
+  auto status = parse_json(read_whole(path, kJsonBytesMost), path.string());
   if (!status.is_object()) throw InputError("{}: expected a JSON object", path.string());
   return status;
 }
@@ -62,20 +64,14 @@ RunStatus status_named(const std::string& name) {
 }
 
 /// Adds an epoch's line of metrics.jsonl to what is known of the epochs before it.
-void add_epoch(const nlohmann::json& epoch, RunSummary& summary) {
-  summary.test = evaluation_in(epoch.at("test"));
-  summary.train_loss = epoch.at("train_loss");
-  summary.seconds += epoch.at("seconds").get<double>() + epoch.at("evaluation_seconds").get<double>();
-  double raw = 0;
-  double wire = 0;
-  for (const auto& boundary : epoch.at("boundaries")) {
-    for (const char* direction : {"activations", "gradients"}) {
-      raw += boundary.at(direction).at("raw_bytes").get<double>();
-      wire += boundary.at(direction).at("wire_bytes").get<double>();
-    }
-  }
-  summary.wire_bytes_per_step = wire / epoch.at("steps").get<double>();
-  summary.ratio = wire == 0 ? 1 : raw / wire;
+void add_epoch(const EpochMetrics& epoch, RunSummary& summary) {
+  summary.test = epoch.test;
+  summary.train_loss = epoch.train.loss;
+  summary.seconds += epoch.seconds + epoch.evaluation_seconds;
+  Traffic all = epoch.total(Direction::activation);
+  all += epoch.total(Direction::gradient);
+  summary.wire_bytes_per_step = static_cast<double>(all.wire_bytes) / static_cast<double>(epoch.steps);
+  summary.ratio = all.ratio();
 }
 
 /// A store without a folder of its own lies in the run's.
@@ -161,6 +157,17 @@ Beginning find_beginning(const Config& config, const std::filesystem::path& fold
   return beginning;
 }
 
+/// How to get a file of weights that is missing, where the program can fetch it.
+std::string advice_on(const std::filesystem::path& weights) {
+  for (const auto& data : official_data()) {
+    for (const auto& file : data.files) {
+      if (data.downloads.empty() || !weights.generic_string().ends_with(file.path)) continue;
+      return fmt::format("; \"strait data get {}\" fetches {} into data.root", data.name, file.path);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 Model make_network(const Config& config, int processes) {
@@ -171,9 +178,10 @@ Model make_network(const Config& config, int processes) {
 
 std::filesystem::path initial_weights(const Config& config) {
   std::filesystem::path path = config.model.init;
-  if (path.empty()) return path;
+  if (path.empty() || std::filesystem::exists(path)) return path;
   const auto below_root = std::filesystem::path(config.data.root) / path;
-  return !std::filesystem::exists(path) && std::filesystem::exists(below_root) ? below_root : path;
+  if (std::filesystem::exists(below_root)) return below_root;
+  throw InputError("model.init: no file {}, here or below data.root{}", path.string(), advice_on(path));
 }
 
 Model load_network(const Config& config, const std::filesystem::path& weights) {
@@ -276,18 +284,16 @@ Evaluation evaluate_experiment(const Config& config, const std::filesystem::path
 
 RunStatus status_of(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "status.json")) return RunStatus::running;
-  return status_named(read_status(folder).value("status", ""));
+  return status_named(text_at(read_status(folder), "status"));
 }
 
 RunSummary summarise(const std::filesystem::path& folder) {
   RunSummary summary;
+  summary.status = status_named(text_at(read_status(folder), "status"));
   const auto path = folder / "metrics.jsonl";
-  try {
-    summary.status = status_named(read_status(folder).at("status"));
-    std::ifstream in(path);
-    for (std::string line; std::getline(in, line);) add_epoch(nlohmann::json::parse(line), summary);
-  } catch (const nlohmann::json::exception&) {
-    throw InputError("{}: is not what a run writes", path.string());
+  const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
+  for (size_t i = 0; i + 1 < lines.size(); ++i) {
+    add_epoch(parse_epoch(lines[i], fmt::format("{}:{}", path.string(), i + 1)), summary);
   }
   return summary;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
+#include "strait/base/json.h"
 
 namespace strait {
 namespace {
@@ -30,7 +31,7 @@ std::string to_text(const Contribution& mine) {
 }
 
 Contribution contribution_in(const std::string& text) {
-  const json from = json::parse(text);
+  const json from = parse_json<WireError>(text, "what another rank has measured");
   Contribution part{.train = sums_in(from.at("train")),
                     .test = {},
                     .boundaries = boundary_traffic_of(from.at("boundaries")),

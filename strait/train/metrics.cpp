@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "strait/base/json.h"
+
 namespace strait {
 namespace {
 
@@ -244,6 +246,15 @@ EpochMetrics epoch_metrics_of(const json& json) {
           .boundaries = boundary_traffic_of(json.at("boundaries")),
           .stages = std::move(stages),
           .evaluations = step_evaluations_in(json.value("evaluations", nlohmann::json::array()))};
+}
+
+EpochMetrics parse_epoch(std::string_view line, const std::string& name) {
+  const json parsed = parse_json(line, name);
+  try {
+    return epoch_metrics_of(parsed);
+  } catch (const json::exception&) {
+    throw InputError("{}: is not what a run writes", name);
+  }
 }
 
 }  // namespace strait

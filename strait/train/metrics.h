@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strait/boundary/channel.h"
@@ -106,5 +107,8 @@ std::vector<StepEvaluation> step_evaluations_in(const nlohmann::json& json);
 EpochMetrics epoch_metrics_of(const nlohmann::json& json);
 std::vector<BoundaryTraffic> boundary_traffic_of(const nlohmann::json& json);
 StageTimesByNumber stage_times_of(const nlohmann::json& json);
+
+/// A line of metrics.jsonl; `name` is the file's and the line's. Throws InputError for anything else.
+EpochMetrics parse_epoch(std::string_view line, const std::string& name);
 
 }  // namespace strait

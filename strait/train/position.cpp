@@ -6,6 +6,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/json.h"
 
 namespace strait {
 namespace {
@@ -89,9 +90,8 @@ void write_record(const std::filesystem::path& folder, const CheckpointRecord& r
 
 CheckpointRecord read_record(const std::filesystem::path& folder) {
   const auto path = folder / kRecordFile;
-  const std::string text = read_whole(path);
+  json content = parse_json(read_whole(path, kJsonBytesMost), path.string());
   try {
-    json content = json::parse(text);
     if (content.at("format") != kFormat) {
       throw InputError("{}: has format {}, expected {}", path.string(), content.at("format").dump(), kFormat);
     }

@@ -8,6 +8,7 @@
 
 #include "strait/train/optimizer.h"
 #include "strait/train/safetensors.h"
+#include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -80,6 +81,10 @@ TEST(CheckpointRecord, WhatIsNotOneIsRefused) {
     test::write_file(dir / "position.json", text);
     EXPECT_THAT(error(), HasSubstr("position.json: ")) << text;
   }
+  test::write_file(dir / "position.json", R"({"format":2,"checksum":0,"x":)" + test::nested(300'000) + "}");
+  EXPECT_THAT(error(), HasSubstr("position.json: is nested deeper than 100 levels"));
+  test::write_file(dir / "position.json", "{\"format\":2,\"checksum\":1e999}");
+  EXPECT_THAT(error(), HasSubstr("position.json: the number 1e999 is too large"));
   test::write_file(dir / "position.json", "{\"format\":1}");
   EXPECT_THAT(error(), HasSubstr("has format 1, expected 2"));
   write_record(dir.path(), sample_record());
