@@ -1,6 +1,7 @@
 #include "cli/output.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +40,13 @@ void show(std::string_view text) {
 }
 
 void flush_output() { check(std::fflush(stdout) == 0); }
+
+size_t terminal_width() {
+  constexpr size_t kUsualWidth = 80;
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUsualWidth;
+}
 
 std::string clock_time(double seconds) {
   const auto whole = std::llround(seconds);

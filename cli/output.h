@@ -21,6 +21,9 @@ void show(std::string_view text);
 /// Writes what print() still holds, under the same rules.
 void flush_output();
 
+/// Columns of the terminal on standard error, or what is usual where that cannot be asked.
+size_t terminal_width();
+
 /// A span of time as `0:07` or `1:02:03`.
 std::string clock_time(double seconds);
 

@@ -1,7 +1,6 @@
 #include "cli/sweep_progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,13 +13,6 @@ namespace strait::cli {
 namespace {
 
 constexpr double kSecondsBetweenUpdates = 0.5;
-constexpr size_t kUsualWidth = 80;
-
-size_t terminal_width() {
-  winsize size{};
-  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kUsualWidth;
-}
 
 }  // namespace
 

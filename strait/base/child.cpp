@@ -122,6 +122,12 @@ std::optional<Child::End> Child::poll() {
   return End{.status = WEXITSTATUS(state), .signal = 0};
 }
 
+bool Child::is_held() const {
+  siginfo_t state{};
+  return pid_ > 0 && waitid(P_PID, static_cast<id_t>(pid_), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         state.si_pid == pid_;
+}
+
 void Child::ask_to_stop() const {
   if (pid_ > 0) kill(pid_, SIGTERM);
 }

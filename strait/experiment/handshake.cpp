@@ -6,7 +6,6 @@
 #include "strait/base/units.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/runtime.h"
-#include "strait/transport/join_group.h"
 #include "strait/wire/frame.h"
 
 namespace strait {
@@ -70,13 +69,13 @@ void check_hellos(int rank, const std::vector<std::string>& hellos) {
 }
 
 std::shared_ptr<Group> join_training(const Config& config, const Membership& membership,
-                                     const std::string& flags) {
+                                     const std::string& flags, const WaitingFor& waiting) {
   check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, membership.size);
   const auto timeout =
       std::chrono::duration<double>(parse_seconds(config.pipeline.timeout, "pipeline.timeout"));
-  return join_group(membership, std::chrono::ceil<std::chrono::milliseconds>(timeout),
-                    hello_of(config, membership.size, flags),
-                    [&](const std::vector<std::string>& hellos) { check_hellos(membership.rank, hellos); });
+  return join_group(
+      membership, std::chrono::ceil<std::chrono::milliseconds>(timeout), hello_of(config, membership, flags),
+      [&](const std::vector<std::string>& hellos) { check_hellos(membership.rank, hellos); }, waiting);
 }
 
 }  // namespace strait

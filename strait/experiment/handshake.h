@@ -6,6 +6,7 @@
 
 #include "strait/experiment/config.h"
 #include "strait/transport/group.h"
+#include "strait/transport/join_group.h"
 #include "strait/transport/membership.h"
 
 namespace strait {
@@ -21,6 +22,6 @@ void check_hellos(int rank, const std::vector<std::string>& hellos);
 /// must have alike. Throws InputError when there is not one process for each stage, Error when another one has
 /// another configuration, other flags or another code version, and what join_group() throws.
 std::shared_ptr<Group> join_training(const Config& config, const Membership& membership,
-                                     const std::string& flags);
+                                     const std::string& flags, const WaitingFor& waiting);
 
 }  // namespace strait

@@ -75,7 +75,7 @@ bool has_metrics(const std::filesystem::path& folder, const std::vector<std::str
 
 RunFolder::RunFolder(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines)
     : path_(std::move(path)), identity_(std::move(identity)) {
-  for (const auto& line : lines) epochs_.push_back(epoch_metrics_of(json::parse(line)));
+  for (const auto& line : lines) epochs_.push_back(parse_epoch(line, path_.string()));
   // The events are written anew: TensorBoard would show the epochs that are cut off beside those to come.
   for (const auto& entry : std::filesystem::directory_iterator(path_)) {
     if (entry.path().filename().string().starts_with("events.out.tfevents.")) std::filesystem::remove(entry);

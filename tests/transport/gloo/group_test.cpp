@@ -181,7 +181,8 @@ TEST(Group, DivergenceIsPassedOnAsDivergence) {
 /// What a rank of `count` hears that comes with this hello.
 std::string join_alone(const Membership& member, milliseconds timeout) {
   try {
-    join_group(member, timeout, "", [](const auto&) {});
+    join_group(
+        member, timeout, "", [](const auto&) {}, [](const auto&) {});
   } catch (const Error& error) {
     return error.what();
   }
@@ -206,11 +207,14 @@ TEST(JoinGroup, EveryRankHearsThatOneDiffers) {
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        join_group(ranks.membership(rank), 20s, rank == 1 ? "other" : "same", [&](const auto& hellos) {
-          for (const auto& hello : hellos) {
-            if (hello != hellos[0]) throw Error("rank 1 is another one");
-          }
-        });
+        join_group(
+            ranks.membership(rank), 20s, rank == 1 ? "other" : "same",
+            [&](const auto& hellos) {
+              for (const auto& hello : hellos) {
+                if (hello != hellos[0]) throw Error("rank 1 is another one");
+              }
+            },
+            [](const auto&) {});
       } catch (const Error& error) {
         errors[static_cast<size_t>(rank)] = error.what();
       }
