@@ -74,7 +74,8 @@ std::shared_ptr<Group> join_training(const Config& config, const Membership& mem
   const auto timeout =
       std::chrono::duration<double>(parse_seconds(config.pipeline.timeout, "pipeline.timeout"));
   return join_group(
-      membership, std::chrono::ceil<std::chrono::milliseconds>(timeout), hello_of(config, membership, flags),
+      membership, std::chrono::ceil<std::chrono::milliseconds>(timeout),
+      hello_of(config, membership.size, flags),
       [&](const std::vector<std::string>& hellos) { check_hellos(membership.rank, hellos); }, waiting);
 }
 
