@@ -1,5 +1,7 @@
 #include "cli/launched_ranks.h"
 
+#include "cli/output.h"
+
 #include <fmt/format.h>
 #include <poll.h>
 
