@@ -91,7 +91,8 @@ void add_launch(CLI::App& app, Action& action) {
   launch->footer(
       "\nSets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, prefixes every line "
       "with\n"
-      "the rank, passes Ctrl-C and SIGTERM on and leaves no process behind. The exit status is that of the "
+      "the rank, passes Ctrl-C, SIGTERM and SIGHUP on and leaves no process behind. The exit status is that of "
+      "the "
       "first\n"
       "process that failed. Over several machines: docs/distributed.md.");
   launch->callback([&action, flags] { action = [flags] { return run_launch(*flags); }; });

@@ -1,5 +1,7 @@
 #include "cli/launched_ranks.h"
 
+#include "cli/output.h"
+
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -93,7 +95,7 @@ void LaunchedRanks::note_end(size_t rank, const Child::End& end) {
   if (end.signal != 0) {
     what = fmt::format("was killed by signal {} ({})", end.signal, strsignal(end.signal));
     outputs_[rank]->finish();
-    fmt::print(stderr, "[{}] strait: {}\n", rank, what);
+    show(fmt::format("[{}] strait: {}\n", rank, what));
   }
   const int status = end.signal != 0 ? kSignalled + end.signal : end.status;
   if (status == kDone || status_ != kDone) return;
@@ -119,7 +121,7 @@ void LaunchedRanks::kill_rank(size_t rank, const char* reason) {
   children_[rank].reset();
   --running_;
   outputs_[rank]->finish();
-  fmt::print(stderr, "[{}] strait: {} and was killed\n", rank, reason);
+  show(fmt::format("[{}] strait: {} and was killed\n", rank, reason));
   if (status_ == kDone) status_ = kSignalled + SIGKILL;
 }
 

@@ -30,7 +30,7 @@ Progress::~Progress() { clear_bar(); }
 bool Progress::should_stop() { return stop_requested(); }
 
 void Progress::clear_bar() {
-  if (std::exchange(bar_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+  if (std::exchange(bar_shown_, false)) show("\r\x1b[K");
 }
 
 void Progress::begin_pass(int epoch, int64_t done) {
@@ -71,8 +71,7 @@ void Progress::on_batch(int epoch, const char* phase, int64_t done, int64_t tota
             .loss = mean_loss};
   pace.run_left = run_left(pace);
   if (terminal_) {
-    fmt::print(stderr, "\r\x1b[K{}", bar_text(label_, pace, terminal_width() - 1));
-    std::fflush(stderr);
+    show(fmt::format("\r\x1b[K{}", bar_text(label_, pace, terminal_width() - 1)));
     bar_shown_ = true;
   } else {
     print(progress_line(label_, pace) + "\n");
@@ -87,6 +86,10 @@ void Progress::on_note(const std::string& line) {
   flush_output();
 }
 
+void Progress::on_evaluation(const StepEvaluation& evaluation) {
+  on_note(fmt::format("step {}  test {}", evaluation.step, scores_text(evaluation.test)));
+}
+
 void Progress::on_epoch(const EpochMetrics& metrics) {
   clear_bar();
   epoch_seconds_ = epoch_watch_.seconds();
@@ -96,11 +99,11 @@ void Progress::on_epoch(const EpochMetrics& metrics) {
   const std::string tokens =
       metrics.tokens_per_second ? fmt::format("  {:.0f} tokens/s", *metrics.tokens_per_second) : "";
   print(fmt::format(
-      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test off {}  on {}  ratio {:.1f}x down "
+      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test {}  ratio {:.1f}x down "
       "{:.1f}x back  {} samples/s{}  {}\n",
-      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy,
-      score_text(metrics.test.off), score_text(metrics.test.on), activations.ratio(), gradients.ratio(),
-      rate_text(metrics.samples_per_second), tokens, clock_time(metrics.seconds + metrics.evaluation_seconds)));
+      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy, scores_text(metrics.test),
+      activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second), tokens,
+      clock_time(metrics.seconds + metrics.evaluation_seconds)));
   flush_output();
 }
 

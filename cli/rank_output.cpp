@@ -11,6 +11,7 @@
 
 #include "cli/output.h"
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 
 namespace strait::cli {
 
@@ -34,7 +35,7 @@ std::filesystem::path RankOutput::path() const { return fmt::format("/proc/self/
 void RankOutput::print_line(const std::string& line) const {
   const std::string text = fmt::format("[{}] {}\n", rank_, line);
   if (line.starts_with("strait: ")) {
-    fmt::print(stderr, "{}", text);
+    show(printable(text));
   } else {
     print(text);
     flush_output();

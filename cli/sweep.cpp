@@ -12,6 +12,7 @@
 #include "cli/verbs.h"
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
+#include "strait/base/folder_lock.h"
 #include "strait/base/text.h"
 #include "strait/experiment/run.h"
 #include "strait/experiment/sweep.h"
@@ -54,22 +55,28 @@ bool is_of_text(const Task& task) {
 }
 
 std::string score_heading(bool text) {
-  return text ? fmt::format("{:>9} {:>9} {:>9} {:>9}", "off loss", "off ppl", "on loss", "on ppl")
-              : fmt::format("{:>9} {:>9}", "off %", "on %");
+  const std::string scores =
+      text ? fmt::format("{:>9} {:>9} {:>9} {:>9}", "off loss", "off ppl", "on loss", "on ppl")
+           : fmt::format("{:>9} {:>9}", "off %", "on %");
+  return fmt::format("{} {:<7}", scores, "on is");
 }
 
-std::string score_columns(const Score& off, const Score& on, bool text) {
-  if (!text) return fmt::format("{:>9.2f} {:>9.2f}", off.accuracy, on.accuracy);
-  return fmt::format("{:>9.4f} {:>9} {:>9.4f} {:>9}", off.loss, perplexity_text(off.perplexity.value()),
-                     on.loss, perplexity_text(on.perplexity.value()));
+std::string score_columns(const Evaluation& test, bool text) {
+  const Score& off = test.off;
+  const Score& on = test.on;
+  const std::string scores =
+      text ? fmt::format("{:>9.4f} {:>9} {:>9.4f} {:>9}", off.loss, perplexity_text(off.perplexity.value()),
+                         on.loss, perplexity_text(on.perplexity.value()))
+           : fmt::format("{:>9.2f} {:>9.2f}", off.accuracy, on.accuracy);
+  return fmt::format("{} {:<7}", scores, to_string(test.named));
 }
 
 std::string result_columns(const RunState& state, const std::filesystem::path& folder, bool text) {
   if (state.status == RunStatus::failed) return "failed: " + state.error;
   if (state.status != RunStatus::done) return std::string(to_string(*state.status));
   const RunSummary run = summarise(folder);
-  return fmt::format("{} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", score_columns(run.off, run.on, text),
-                     run.train_loss, run.wire_bytes_per_step, run.ratio, run.seconds);
+  return fmt::format("{} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", score_columns(run.test, text), run.train_loss,
+                     run.wire_bytes_per_step, run.ratio, run.seconds);
 }
 
 std::string table_of(const Task& task, const SweepRecord& record) {
@@ -101,6 +108,7 @@ int run_sweep(const SweepFlags& flags) {
   Task task{load_sweep(flags.file), flags.out, {}};
   task.chosen = runs_of(task.sweep, flags.only);
   if (task.folder.empty()) task.folder = "runs/" + task.sweep.name;
+  const FolderLock lock(task.folder);  // each run's process has the one of its own folder
   SweepRecord record(task.sweep, task.folder);
   record.save();
   std::vector<size_t> unfinished;

@@ -12,7 +12,7 @@
 namespace strait::cli {
 namespace {
 
-constexpr double kSecondsBetweenDraws = 0.5;
+constexpr double kSecondsBetweenUpdates = 0.5;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ SweepProgress::SweepProgress(const Sweep& sweep, std::span<const size_t> chosen,
 SweepProgress::~SweepProgress() { clear_line(); }
 
 void SweepProgress::clear_line() {
-  if (std::exchange(line_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+  if (std::exchange(line_shown_, false)) show("\r\x1b[K");
 }
 
 void SweepProgress::on_start(size_t run) {
@@ -52,8 +52,8 @@ void SweepProgress::on_epoch(size_t run, const EpochProgress& epoch) {
   view.pace.epochs_timed += 1;
   view.pace.seconds = view.since_start.seconds();
   if (terminal_) return;
-  print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}  test off {}  on {}\n", view.name, name_width_,
-                    epoch.done, view.epochs, epoch.train_loss, score_text(epoch.off), score_text(epoch.on)));
+  print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}  test {}\n", view.name, name_width_, epoch.done,
+                    view.epochs, epoch.train_loss, scores_text(epoch.test)));
   flush_output();
 }
 
@@ -83,14 +83,15 @@ std::string SweepProgress::live_line() const {
   for (const auto& view : views_) {
     if (!view.running) continue;
     line += fmt::format("  {} {}/{}", view.name, view.last ? view.last->done : 0, view.epochs);
-    if (view.last) line += fmt::format(" {} {}", score_text(view.last->off), score_text(view.last->on));
+    if (!view.last) continue;
+    line += fmt::format(" {} {}", score_text(view.last->test.off), score_text(view.last->test.on));
   }
   return line.substr(0, terminal_width() - 1);
 }
 
 void SweepProgress::draw() {
-  if (!terminal_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenDraws)) return;
-  fmt::print(stderr, "\r\x1b[K{}", live_line());
+  if (!terminal_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenUpdates)) return;
+  show(fmt::format("\r\x1b[K{}", live_line()));
   std::fflush(stderr);
   line_shown_ = true;
   since_drawn_ = Stopwatch();

@@ -108,10 +108,10 @@ void add_train(CLI::App& app, Action& action) {
   train->add_option("--out", flags->out, "Folder of the run (default: runs/NAME)")->type_name("DIR");
   auto* overwrite = train->add_flag("--overwrite", flags->overwrite, "Replace the run that the folder holds");
   train
-      ->add_flag(
-          "--resume", flags->resume,
-          "Go on from the folder's newest checkpoint, to the same bits as without the interruption; start "
-          "from the beginning where there is none")
+      ->add_flag("--resume", flags->resume,
+                 "Resume from the newest checkpoint, to a result that is bit-identical to an uninterrupted "
+                 "run's; start from "
+                 "the beginning where there is none. With several processes, refuse when a part of it is lost")
       ->excludes(overwrite);
   train
       ->add_option("--trace", flags->trace,

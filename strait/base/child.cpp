@@ -61,6 +61,7 @@ class StopSignalsBlocked {
     sigemptyset(&stop);
     sigaddset(&stop, SIGINT);
     sigaddset(&stop, SIGTERM);
+    sigaddset(&stop, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &stop, &before_);
   }
   ~StopSignalsBlocked() { unblock(); }
@@ -88,6 +89,7 @@ bool redirect(int target, const char* path, int flags) {
                      dup2(STDOUT_FILENO, STDERR_FILENO) >= 0;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  if (std::signal(SIGHUP, SIG_DFL) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // under nohup
   blocked.unblock();
   if (ready) execve(to.words[0], to.words.data(), to.environment.data());
   _exit(kCannotStart);

@@ -13,10 +13,19 @@ std::string describe(const ChannelSpec& spec, const MessageContext& context) {
                      context.micro_batch, context.step);
 }
 
+/// Whether a message that is compressed goes through the trained link, not through the bare operator.
+bool uses_link(MessageMode mode) { return mode.training || mode.evaluation != EvaluationMode::plain; }
+
+/// Whether such a message moves the link's state on. A test sample has no buffer among those of the training
+/// set, so that there is nothing to move.
+bool moves_state(const Link& link, MessageMode mode) {
+  return mode.training || (mode.evaluation == EvaluationMode::live && link.slots() == Link::Slots::rows);
+}
+
 /// The link whose numbers stand in the frame header for a message of this mode.
 const Link& link_for(const ChannelSpec& spec, const OtherLinks& others, MessageMode mode) {
   if (!mode.compressed) return *others.uncompressed;
-  return mode.training || spec.frozen_evaluation ? *spec.link : *others.bare;
+  return uses_link(mode) ? *spec.link : *others.bare;
 }
 
 FrameHeader header_for(const ChannelSpec& spec, const Link& link, const MessageContext& context, bool stops,
@@ -49,9 +58,17 @@ class KeptPositions {
     if (!activation_) kept_ = memory_->take(micro_batch_);
     context.kept = &kept_;
   }
+  KeptPositions(const KeptPositions&) = delete;
+  KeptPositions& operator=(const KeptPositions&) = delete;
+
+  /// A gradient that was refused leaves its positions where they were.
+  ~KeptPositions() {
+    if (memory_ != nullptr && !activation_ && !done_) memory_->keep(micro_batch_, std::move(kept_));
+  }
 
   /// To be called once the message is done.
-  void keep() {
+  void done() {
+    done_ = true;
     if (memory_ != nullptr && activation_) memory_->keep(micro_batch_, std::move(kept_));
   }
 
@@ -59,6 +76,7 @@ class KeptPositions {
   IndexMemory* memory_;
   uint32_t micro_batch_;
   bool activation_;
+  bool done_ = false;
   IndexSet kept_;
 };
 
@@ -98,15 +116,16 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   try {
     if (!mode.compressed) {
       uncompressed_->encode(x, context, out);
-    } else if (mode.training) {
+      if (mode.training) encoder_->observe(x, context);
+    } else if (moves_state(*spec_.link, mode)) {
       encoder_->encode(x, context, out);
     } else {
-      (spec_.frozen_evaluation ? *encoder_ : *bare_).encode_frozen(x, context, out);
+      (uses_link(mode) ? *encoder_ : *bare_).encode_frozen(x, context, out);
     }
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
   }
-  kept.keep();
+  kept.done();
   frame.resize(kFrameHeaderSize + out.used());
   seal_frame(frame.bytes(), header_for(spec_, link, context, mode.stops, sequence_++), check);
   if (mode.training) {
@@ -146,18 +165,21 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     at::Tensor x;
     if (!mode.compressed) {
       x = uncompressed_->decode(in, meta, context);
-    } else if (mode.training) {
+      if (mode.training) decoder_->observe(x, context);
+    } else if (moves_state(*spec_.link, mode)) {
       x = decoder_->decode(in, meta, context);
     } else {
-      x = (spec_.frozen_evaluation ? *decoder_ : *bare_).decode_frozen(in, meta, context);
+      x = (uses_link(mode) ? *decoder_ : *bare_).decode_frozen(in, meta, context);
     }
-    kept.keep();
+    kept.done();
     peer_stops_ = parsed.header.stops;
     sequence_ += 1;
     if (mode.training) traffic_.decode_seconds += watch.seconds();
     return x;
   } catch (const WireError& error) {
     throw WireError("{}: {}", describe(spec_, context), error.what());
+  } catch (const NumericError& error) {
+    throw NumericError("{}: {}", describe(spec_, context), error.what());
   }
 }
 

@@ -9,19 +9,34 @@
 namespace strait {
 namespace {
 
-bool has_batch_state(const LinkOptions& link) { return link.feedback != "none" && link.feedback != "aq-sgd"; }
+Link::Slots slots_of(const LinkOptions& link) {
+  return make_link(link.feedback, make_codec(link.codec))->slots();
+}
 
 void check_link(const std::string& key, const LinkOptions& link, int micro_batches) {
-  const auto codec = make_codec(link.codec);
+  auto slots = Link::Slots::none;
   try {
-    make_link(link.feedback, codec);
+    slots = slots_of(link);
   } catch (const InputError& error) {
     throw InputError("compression.{}: {}", key, error.what());
   }
-  if (has_batch_state(link) && micro_batches > 1 && !codec->is_row_wise()) {
+  if (slots == Link::Slots::rows && micro_batches > 1 && !make_codec(link.codec)->is_row_wise()) {
     throw InputError(
         "compression.{}: feedback \"{}\" with {} micro-batches expects a codec of scope sample, found \"{}\"",
         key, link.feedback, micro_batches, link.codec);
+  }
+}
+
+void check_fill(const CompressionOptions& options) {
+  if (options.store.fill != "warmup") return;
+  if (options.start_epoch == 0) {
+    throw InputError("compression.store.fill: \"warmup\" expects compression.start_epoch >= 1, found 0");
+  }
+  if (!options.start_from.empty()) {
+    throw InputError(
+        "compression.store.fill: \"warmup\" expects a run that makes the epochs before compression.start_epoch "
+        "itself, found compression.start_from \"{}\"",
+        options.start_from);
   }
 }
 
@@ -54,13 +69,23 @@ void check_reuse(const CompressionOptions& options) {
 void check(const CompressionOptions& options, int micro_batches) {
   check_link("activations", options.activations, micro_batches);
   check_link("gradients", options.gradients, micro_batches);
-  if (options.gradients.feedback == "aq-sgd") {
+  if (slots_of(options.gradients) == Link::Slots::samples) {
     throw InputError(
-        "compression.gradients.feedback: expected a scheme for gradients, found \"aq-sgd\", which keeps "
-        "activations");
+        "compression.gradients.feedback: expected a scheme for gradients, found \"{}\", which keeps "
+        "activations",
+        options.gradients.feedback);
   }
+  check_fill(options);
   check_replicas(options.replicas);
   if (options.reuse_indices) check_reuse(options);
+}
+
+bool keeps_samples(const CompressionOptions& options) {
+  return slots_of(options.activations) == Link::Slots::samples;
+}
+
+bool keeps_rows(const CompressionOptions& options) {
+  return slots_of(options.activations) == Link::Slots::rows;
 }
 
 }  // namespace strait

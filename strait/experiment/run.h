@@ -50,8 +50,14 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
                           Trace* trace = nullptr);
 
 /// Scores a file's weights on the whole test set, with compression off and on.
+///
+/// The modes frozen and live read the state that the links had when the weights were trained. It comes from
+/// `checkpoint` (newest_checkpoint_at()) or, where that is empty, from a checkpoint that lies beside the
+/// weights: in their folder, or in a folder `checkpoint` in it. Its weights must be the same. Without it these
+/// modes are left out, with a note that says why, unless compression.evaluation names one: then throws
+/// InputError.
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
-                               TrainObserver& observer);
+                               const std::filesystem::path& checkpoint, TrainObserver& observer);
 
 /// What status.json says; RunStatus::running where there is none. Throws InputError when it is not JSON.
 RunStatus status_of(const std::filesystem::path& folder);
@@ -59,8 +65,7 @@ RunStatus status_of(const std::filesystem::path& folder);
 /// The last epoch of a run in a few numbers.
 struct RunSummary {
   RunStatus status = RunStatus::running;
-  Score off;  ///< of the test set without compression
-  Score on;   ///< and with it
+  Evaluation test;
   double train_loss = 0;
   double wire_bytes_per_step = 0;  ///< over all boundaries, both directions
   double ratio = 1;                ///< uncompressed over wire bytes, likewise

@@ -46,6 +46,7 @@ class EfMixedEncoder : public Encoder {
     ByteReader in(out.claim(part.used()));
     const at::Tensor received = halves_->read(in, meta_of(x), context);
     const at::Tensor left = here.add(residual).sub(received);
+    expect_finite(left);
     if (context.trace != nullptr) *context.trace = {received, left};
     residual_.set_rows(left, context);
   }
@@ -82,6 +83,7 @@ class EfMixed : public Link {
   EfMixed(std::shared_ptr<const Codec> codec, const Selective& selective)
       : Link(std::move(codec)), halves_(std::make_shared<Halves>(selective)) {}
 
+  Slots slots() const override { return Slots::rows; }
   PayloadSize payload_size(const MessageMeta& meta) const override { return halves_->payload_size(meta); }
   std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<EfMixedEncoder>(halves_); }
   std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<EfMixedDecoder>(halves_); }

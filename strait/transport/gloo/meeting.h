@@ -20,9 +20,10 @@ inline constexpr const char* kGoneReason = "it ended without a word";
 /// launcher or the first rank serves (StoreServer), or torchrun's agent (TCPStore).
 class Meeting {
  public:
-  /// Connects to the store, or serves it, and takes this rank's place. Throws InputError when that is taken,
-  /// Error when the store does not answer.
-  Meeting(Membership membership, std::chrono::milliseconds timeout);
+  /// Connects to the store, or serves it, and takes this rank's place; `waiting` hears that rank 0 is missing
+  /// while the store does not answer. Throws InputError when the place is taken, Error when the store does not
+  /// answer.
+  Meeting(Membership membership, std::chrono::milliseconds timeout, const WaitingFor& waiting);
 
   const c10::intrusive_ptr<c10d::Store>& store() const { return store_; }
 

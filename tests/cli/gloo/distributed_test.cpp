@@ -98,6 +98,14 @@ TEST_F(Distributed, CtrlCAtTheLauncherStopsAllInOrder) {
   expect_equal_states(whole(), "run");
 }
 
+TEST_F(Distributed, AHangUpOfTheLauncherStopsAllInOrder) {
+  test::Process launcher(STRAIT_PROGRAM, launch_arguments("run", {"--set", "checkpoint.every_steps=4"}));
+  wait_for_checkpoint("run", {}, [&] { return launcher.has_ended(); });
+  launcher.send(SIGHUP);
+  EXPECT_EQ(launcher.wait(kLimit).status, 130);
+  EXPECT_EQ(status("run").at("status"), "stopped");
+}
+
 TEST_F(Distributed, SigtermToOneRankStopsAllInOrder) {
   auto all = start("run", {"--set", "checkpoint.every_steps=4"});
   wait_for_checkpoint("run", {}, [&] { return all.have_all_ended(); });

@@ -17,7 +17,7 @@ TEST_F(Distributed, OneLineSaysWhatSeveralProcessesNeed) {
     EXPECT_EQ(result.status, 2);
     EXPECT_EQ(result.err, line);
   }
-  EXPECT_EQ(names_in(dir_.path()), std::vector<std::string>{"tiny.toml"});
+  EXPECT_EQ(test::names_in(dir_.path()), std::vector<std::string>{"tiny.toml"});
 }
 
 }  // namespace

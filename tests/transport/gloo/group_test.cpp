@@ -60,6 +60,20 @@ TEST(Group, WhatOneRankCannotDoNoneDoes) {
   EXPECT_EQ(errors[2], errors[0]);
 }
 
+TEST(Group, InTurnTheyDoNotMeet) {
+  std::atomic<int> inside = 0;
+  std::string order;
+  const auto errors = Ranks(4).run([&](Group& group) {
+    in_turn(group, [&] {
+      EXPECT_EQ(++inside, 1);
+      order += static_cast<char>('0' + group.rank());
+      --inside;
+    });
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  EXPECT_EQ(order, "0123");
+}
+
 TEST(C10dTransport, CarriesFramesOfEverySizeInTheOrderOfTheirTag) {
   constexpr size_t kBound = kFrameHeaderSize + 3'000'000;
   const auto errors = Ranks(2).run([](Group& group) {
