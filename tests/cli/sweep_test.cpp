@@ -187,9 +187,9 @@ TEST_F(SweepCommand, ItsFoldersAreItsOwn) {
   const std::string again = std::string(STRAIT_PROGRAM) + " sweep " + file_ + " --out " + out;
   const std::string train =
       std::string(STRAIT_PROGRAM) + " train " + out + "/long/config.toml --resume --out " + out;
-  const auto run = sweep_and(again + "; a=$?; " + train + "/long; b=$?; " + train +
-                                 "; echo statuses $a $b $?; kill -INT $pid",
-                             "long");
+  const auto run = sweep_and(
+      again + "; a=$?; " + train + "/long; b=$?; " + train + "; echo statuses $a $b $?; kill -INT $pid",
+      "long");
   EXPECT_EQ(run.status, 130);
   const std::string sentence = ": another process trains here\n";
   EXPECT_EQ(run.err,
