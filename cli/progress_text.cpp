@@ -54,10 +54,11 @@ std::string bar_text(const std::string& label, const Pace& pace, size_t width) {
   }
   if (!std::isnan(pace.run_left)) parts.run_left = fmt::format(", {} in all", clock_time(pace.run_left));
   if (!std::isnan(pace.loss)) parts.loss = fmt::format("  loss {:.4f}", pace.loss);
-  for (std::string* part : std::array{&parts.loss, &parts.run_left, &parts.rate, &parts.pass_left}) {
+  for (std::string* part : std::array{&parts.loss, &parts.run_left, &parts.rate}) {
     if (parts.size() + kBarFrame + kLeastOfBar <= width) break;
     part->clear();
   }
+  if (parts.size() > width) parts.pass_left.clear();
   std::string line = parts.place;
   const size_t others = parts.size() + kBarFrame;
   if (others + kLeastOfBar <= width) line += bar(pace, std::min(width - others, kMostOfBar));

@@ -40,9 +40,9 @@ TEST(ProgressText, TheBarHasWhatFits) {
       bar_text("", pace(), 100),
       "epoch 2/6 train [#########               ]  40%  310 samples/s  0:02 left, 14:03 in all  loss 1.2346");
   EXPECT_EQ(bar_text("", pace(), 75),
-            "epoch 2/6 train [######          ]  40%  310 samples/s  0:02 left, 14:03 in all");
-  EXPECT_EQ(bar_text("", pace(), 60), "epoch 2/6 train [######          ]  40%  310 samples/s  0:02 left");
-  EXPECT_EQ(bar_text("", pace(), 40), "epoch 2/6 train [###     ]  40%  0:02 left");
+            "epoch 2/6 train [####        ]  40%  310 samples/s  0:02 left, 14:03 in all");
+  EXPECT_EQ(bar_text("", pace(), 60), "epoch 2/6 train [####       ]  40%  310 samples/s  0:02 left");
+  EXPECT_EQ(bar_text("", pace(), 40), "epoch 2/6 train  40%  0:02 left");
   EXPECT_EQ(bar_text("", pace(), 22), "epoch 2/6 train  40%");
   EXPECT_EQ(bar_text("", pace(), 9), "epoch 2/6");
   EXPECT_EQ(bar_text("", pace(), 0), "");
