@@ -1,11 +1,11 @@
-"""Draws samples a second over link rate as an SVG that needs nothing beside itself."""
+"""Draws samples per second over link rate as an SVG that needs nothing beside itself."""
 
 from __future__ import annotations
 
 import math
 from html import escape
 
-from results import Cell
+from results import Cell, Spread
 from rows import RATES, ROWS
 
 WIDTH, HEIGHT = 900, 520
@@ -17,10 +17,10 @@ Point = tuple[float, float]
 
 
 class Scale:
-    """Rates at equal distances, slowest first; samples a second logarithmic between two round numbers."""
+    """Rates at equal distances, slowest first; samples per second logarithmic between two round numbers."""
 
     def __init__(self, cells: list[Cell]) -> None:
-        measured = [value for c in cells for value in (c.strait, c.torch) if value]
+        measured = [value for c in cells for s in (c.strait, c.torch) if s for value in (s.low, s.high)]
         self._rates = [rate for rate in reversed(RATES) if any(c.rate == rate for c in cells)]
         self.ticks = [tick for power in range(-1, 6) for tick in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)]
         low = max((t for t in self.ticks if t <= min(measured)), default=self.ticks[0])
@@ -58,14 +58,18 @@ def axes(scale: Scale) -> list[str]:
     for rate in scale.rates:
         parts.append(text(scale.x(rate), BOTTOM + 22, rate, "middle"))
     parts.append(text((LEFT + RIGHT) / 2, BOTTOM + 46, "rate of every link", "middle"))
-    parts.append(text(LEFT - 50, TOP - 12, "samples a second"))
+    parts.append(text(LEFT - 50, TOP - 12, "samples per second"))
     return parts
 
 
-def curve(points: list[Point], colour: str, dashed: bool) -> list[str]:
+def curve(scale: Scale, measured: dict[str, Spread], colour: str, dashed: bool) -> list[str]:
+    """The medians, with a bar from the least to the greatest of several rounds."""
+    points = [(scale.x(rate), scale.y(value.median)) for rate, value in measured.items()]
+    bars = [line([(scale.x(rate), scale.y(value.low)), (scale.x(rate), scale.y(value.high))], colour)
+            for rate, value in measured.items() if value.rounds > 1]
     marks = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{"white" if dashed else colour}" '
              f'stroke="{colour}" stroke-width="2"/>' for x, y in points]
-    return [line(points, colour, dashed), *marks]
+    return [line(points, colour, dashed), *bars, *marks]
 
 
 def legend(entries: list[tuple[str, str, bool]]) -> list[str]:
@@ -87,11 +91,11 @@ def draw(cells: list[Cell]) -> str:
             values = {c.rate: c.torch if dashed else c.strait for c in cells if c.row == row.name}
             measured = {rate: value for rate in scale.rates if (value := values.get(rate))}
             if measured:
-                parts += curve([(scale.x(rate), scale.y(v)) for rate, v in measured.items()], colour, dashed)
-                named.append((next(iter(measured.values())), (f"{side}, {row.name}", colour, dashed)))
+                parts += curve(scale, measured, colour, dashed)
+                named.append((next(iter(measured.values())).median, (f"{side}, {row.name}", colour, dashed)))
     named.sort(key=lambda entry: -entry[0])
     parts += legend([entry for _, entry in named])
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
             f'height="{HEIGHT}" font-family="sans-serif" font-size="14">\n'
-            f'<title>Training over slow links: samples a second</title>\n'
+            f'<title>Training over slow links: samples per second</title>\n'
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n")

@@ -6,12 +6,12 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rows import BATCH, RAW
+from rows import RAW
 
 Figures = dict[str, Any]
 
@@ -69,49 +69,75 @@ class Results:
         return {at.turn: figures for at, figures in self._figures.items()
                 if (at.side, at.rate, at.row) == (side, rate, row)}
 
-    def code_versions(self) -> list[str]:
-        return sorted({figures["code_version"] for figures in self._figures.values() if "code_version" in figures})
-
-    def torch_versions(self) -> list[str]:
-        return sorted({figures["torch"] for figures in self._figures.values() if "torch" in figures})
-
-    def rounds(self) -> int:
-        return 1 + max((at.turn for at in self._figures), default=-1)
+    def all_of(self, key: str, side: str = "strait") -> list[Any]:
+        """The different values that the figures of a side have under a key, sorted."""
+        return sorted({figures[key] for at, figures in self._figures.items() if at.side == side and key in figures})
 
 
-def median(figures: dict[int, Figures], value: Callable[[Figures], float]) -> float | None:
-    return statistics.median(map(value, figures.values())) if figures else None
+@dataclass(frozen=True)
+class Spread:
+    """The same figure of several rounds."""
+
+    low: float
+    median: float
+    high: float
+    rounds: int
 
 
-def ratio(over: dict[int, Figures], under: dict[int, Figures]) -> float | None:
-    """The median over rounds that both have: within a round the machine's speed drifts least."""
-    ratios = [over[turn]["samples_per_second"] / under[turn]["samples_per_second"]
-              for turn in over.keys() & under.keys()]
-    return statistics.median(ratios) if ratios else None
+def spread(values: Iterable[float]) -> Spread | None:
+    found = sorted(values)
+    return Spread(found[0], statistics.median(found), found[-1], len(found)) if found else None
+
+
+def of_rounds(figures: dict[int, Figures], value: Callable[[Figures], float]) -> Spread | None:
+    return spread(value(f) for f in figures.values())
+
+
+def samples_per_second(figures: Figures) -> float:
+    return float(figures["samples_per_second"])
+
+
+def ratio(over: dict[int, Figures], under: dict[int, Figures]) -> Spread | None:
+    """Over the rounds that both have: each ratio is of one round, within which the machine's speed drifts least."""
+    return spread(samples_per_second(over[turn]) / samples_per_second(under[turn])
+                  for turn in over.keys() & under.keys())
+
+
+def of_measured_step(key: str) -> Callable[[Figures], float]:
+    """A time that `strait plan` gives over the time of a measured step; both are of the run's last epoch."""
+    return lambda figures: float(figures["plan"][key] / figures["plan"]["measured_step_seconds"])
+
+
+def byte_ratio(figures: Figures) -> float:
+    """Bytes of float32 over bytes sent, all boundaries and both directions of the last epoch."""
+    traffic = [boundary[direction] for boundary in figures["last_epoch"]["boundaries"]
+               for direction in ("activations", "gradients")]
+    return float(sum(t["raw_bytes"] for t in traffic) / sum(t["wire_bytes"] for t in traffic))
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A rate and a codec. Rates in samples a second; None where it was not measured."""
+    """A rate and a codec. Rates in samples per second; None where it was not measured."""
 
     rate: str
     row: str
-    strait: float | None
-    speed_up: float | None  # over strait's raw fp32
-    ideal_share: float | None
-    prediction_error: float | None  # of the time of a step, relative
-    torch: float | None
-    over_torch: float | None
+    byte_ratio: Spread | None
+    strait: Spread | None
+    speed_up: Spread | None  # over strait's raw fp32
+    ideal_share: Spread | None
+    predicted: Spread | None  # the predicted time of a step over the measured one
+    torch: Spread | None
+    over_torch: Spread | None
 
 
 def cell(results: Results, rate: str, row: str) -> Cell:
     strait, torch = results.of("strait", rate, row), results.of("pytorch", rate, row)
     return Cell(
         rate, row,
-        strait=median(strait, lambda f: f["samples_per_second"]),
+        byte_ratio=of_rounds(strait, byte_ratio),
+        strait=of_rounds(strait, samples_per_second),
         speed_up=ratio(strait, results.of("strait", rate, RAW)),
-        ideal_share=median(strait, lambda f: f["plan"]["ideal_step_seconds"] * f["samples_per_second"] / BATCH),
-        prediction_error=median(strait, lambda f: f["plan"]["predicted_step_seconds"] *
-                                f["samples_per_second"] / BATCH - 1),
-        torch=median(torch, lambda f: f["samples_per_second"]),
+        ideal_share=of_rounds(strait, of_measured_step("ideal_step_seconds")),
+        predicted=of_rounds(strait, of_measured_step("predicted_step_seconds")),
+        torch=of_rounds(torch, samples_per_second),
         over_torch=ratio(strait, torch))

@@ -1,8 +1,8 @@
 """Trains over emulated slow links, with strait and with plain PyTorch, and writes a table, a chart and all figures.
 
-    sudo python3 bench/slow_links/run.py [--rates 100Mbps 20Mbps] [--rows "raw fp32" fp16] [--repeat 3]
+    sudo python3 bench/slow_links/run.py [--rates 100Mbps 20Mbps] [--rows "raw fp32" fp16] [--repeat 3] [--seconds 15]
 
-What the results already hold for the same programs is not measured again; --fresh measures all anew.
+What the results already hold for the same programs and seconds is not measured again; --fresh measures all anew.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import report
 from network import INTERFACE, Network, address, exit_on_sigterm, parse_rate, wait_all
 from results import Measurement, Results
-from rows import BATCH, RATES, ROWS, Row
+from rows import BATCH, EPOCHS, RATES, ROWS, SECONDS, TORCH_BITS, Row, steps_an_epoch
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -31,9 +31,9 @@ TIMEOUT = 900.0
 PLAN_KEYS = {"ideal_step_seconds", "predicted_step_seconds", "measured_step_seconds"}
 
 
-def fingerprint(*files: Path) -> str:
-    """Names the programs that a measurement depends on; the links belong to every one."""
-    digest = hashlib.sha256()
+def fingerprint(seconds: float, *files: Path) -> str:
+    """Names the programs and the length that a measurement depends on; the links belong to every one."""
+    digest = hashlib.sha256(f"{seconds:g}".encode())
     for file in (HERE / "network.py", HERE / "rows.py", *files):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
@@ -82,26 +82,30 @@ def plan(strait: Path, run: Path, rate: str) -> dict[str, float]:
     return found
 
 
-def measure_strait(strait: Path, network: Network, rate: str, row: Row, folder: Path) -> dict[str, object]:
+def measure_strait(strait: Path, network: Network, rate: str, row: Row, seconds: float,
+                   folder: Path) -> dict[str, object]:
     run = folder / "run"
     settings = {"compression.activations.codec": row.activations, "compression.gradients.codec": row.gradients,
-                "data.train_limit": BATCH * row.steps(parse_rate(rate))}
+                "data.train_limit": BATCH * steps_an_epoch(seconds, row.bits, parse_rate(rate)),
+                "train.epochs": EPOCHS}
     overrides = [text for key, value in settings.items() for text in ("--set", f"{key}={value}")]
     run_ranks(network, [str(strait), "train", str(CONFIG), *overrides, "--out", str(run)], folder)
     epochs = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    status = json.loads((run / "status.json").read_text())
     timed = epochs[1:]
-    seconds = sum(epoch["seconds"] for epoch in timed)
+    taken = sum(epoch["seconds"] for epoch in timed)
     steps = sum(epoch["steps"] for epoch in timed)
-    return {"samples_per_second": steps * BATCH / seconds, "seconds": seconds, "steps": steps,
+    return {"samples_per_second": steps * BATCH / taken, "seconds": taken, "steps": steps,
             "epochs": [epoch["samples_per_second"] for epoch in epochs], "last_epoch": epochs[-1],
             "plan": plan(strait, run, rate), "config": (run / "config.toml").read_text(),
-            "code_version": json.loads((run / "status.json").read_text())["code_version"]}
+            "code_version": status["code_version"], "machine": status["machine"]}
 
 
-def measure_torch(python: str, network: Network, rate: str, row: Row, folder: Path) -> dict[str, object]:
-    steps = row.steps(parse_rate(rate))
+def measure_torch(python: str, network: Network, rate: str, row: Row, seconds: float,
+                  folder: Path) -> dict[str, object]:
+    steps = steps_an_epoch(seconds, TORCH_BITS[row.torch], parse_rate(rate))
     arguments = [python, str(TORCH_PIPELINE), "--codec", row.torch, "--batch", str(BATCH),
-                 "--warm-up", str(max(2, steps // 2)), "--steps", str(2 * steps)]
+                 "--warm-up", str(steps), "--steps", str((EPOCHS - 1) * steps)]
     figures: dict[str, object] = json.loads(run_ranks(network, arguments, folder))
     return figures
 
@@ -110,9 +114,9 @@ class Bench:
     def __init__(self, flags: argparse.Namespace) -> None:
         self._flags = flags
         self._results = Results(flags.out / "slow_links.json")
-        self._versions = {"pytorch": fingerprint(TORCH_PIPELINE)}
+        self._versions = {"pytorch": fingerprint(flags.seconds, TORCH_PIPELINE)}
         if "strait" in flags.sides:
-            self._versions["strait"] = fingerprint(CONFIG, flags.strait)
+            self._versions["strait"] = fingerprint(flags.seconds, CONFIG, flags.strait)
         self._results.keep(self._versions)
 
     def run(self) -> None:
@@ -132,9 +136,9 @@ class Bench:
                 continue
             with tempfile.TemporaryDirectory(prefix="strait-slow-links-") as name:
                 if side == "strait":
-                    figures = measure_strait(self._flags.strait, network, rate, row, Path(name))
+                    figures = measure_strait(self._flags.strait, network, rate, row, self._flags.seconds, Path(name))
                 else:
-                    figures = measure_torch(self._flags.python, network, rate, row, Path(name))
+                    figures = measure_torch(self._flags.python, network, rate, row, self._flags.seconds, Path(name))
             self._results.add(at, figures | {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
             print(f"{turn + 1}  {rate:>9}  {row.name:<22}  {side:<7}  "
                   f"{figures['samples_per_second']:8.1f} samples/s", flush=True)
@@ -145,7 +149,9 @@ def parse_flags() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Training over emulated slow links")
     parser.add_argument("--rates", nargs="+", choices=RATES, default=RATES)
     parser.add_argument("--rows", nargs="+", choices=names, default=names, metavar="ROW", help=", ".join(names).replace("%", "%%"))
-    parser.add_argument("--repeat", type=int, default=1, help="rounds; the table shows medians")
+    parser.add_argument("--repeat", type=int, default=1, help="rounds; the table shows medians and the spread")
+    parser.add_argument("--seconds", type=float, default=SECONDS,
+                        help=f"how long a measurement trains, about, a third of it to warm up (default {SECONDS:g})")
     parser.add_argument("--sides", nargs="+", choices=["strait", "pytorch"], default=["strait", "pytorch"])
     parser.add_argument("--strait", type=Path, default=ROOT / "build" / "strait")
     parser.add_argument("--python", default="/usr/bin/python3", help="one that has torch")

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""What bench/slow_links makes of its figures: medians and spreads, verdicts, the page. It measures nothing."""
+
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench" / "slow_links"))
+sys.dont_write_bytecode = True
+
+import report  # noqa: E402
+from network import parse_rate  # noqa: E402
+from results import Results, Spread, cell, spread  # noqa: E402
+from rows import BATCH, COMPUTE_RATE, ELEMENTS, EPOCHS, FILL, RATES, steps_an_epoch  # noqa: E402
+
+
+def strait(rate, seconds_a_step=1.0):
+    traffic = {"raw_bytes": 600, "wire_bytes": 200}
+    return {"samples_per_second": rate, "seconds": 4.0, "steps": 8, "code_version": "0.1.0+abc", "machine": "LibTorch 9",
+            "config": "name = \"x\"\nseed = 7\n",
+            "last_epoch": {"boundaries": [{"activations": traffic, "gradients": traffic | {"wire_bytes": 100}}]},
+            "plan": {"ideal_step_seconds": 0.9 * seconds_a_step, "predicted_step_seconds": 1.1 * seconds_a_step,
+                     "measured_step_seconds": seconds_a_step}}
+
+
+def pytorch(rate):
+    return {"samples_per_second": rate, "seconds": 4.0, "steps": 8, "torch": "9.9"}
+
+
+def entry(side, row, turn, figures, rate="20Mbps"):
+    return {"side": side, "rate": rate, "row": row, "turn": turn, "version": "v", "figures": figures}
+
+
+class Pages(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def results(self, entries):
+        file = self.folder / "slow_links.json"
+        machine = {"processor": "P", "cores": 2, "kernel": "K"}
+        file.write_text(json.dumps({"machine": machine, "measurements": entries}))
+        return Results(file)
+
+    def three_rounds(self):
+        return self.results([entry("strait", "raw fp32", turn, strait(r)) for turn, r in enumerate([10, 20, 40])] +
+                            [entry("strait", "topk 10%", turn, strait(r)) for turn, r in enumerate([70, 120, 200])] +
+                            [entry("pytorch", "topk 10%", turn, pytorch(r)) for turn, r in enumerate([35, 70, 60])])
+
+    def test_ratios_are_taken_within_a_round(self):
+        found = cell(self.three_rounds(), "20Mbps", "topk 10%")
+        self.assertEqual(found.strait, Spread(70, 120, 200, 3))
+        self.assertEqual(found.speed_up, Spread(5, 6, 7, 3))  # 7, 6 and 5; of the medians it would be 6, of the ends 20
+        self.assertEqual(found.over_torch, Spread(120 / 70, 2, 200 / 60, 3))
+
+    def test_a_round_that_only_one_side_has_makes_no_ratio(self):
+        results = self.results([entry("strait", "raw fp32", 0, strait(10)), entry("strait", "raw fp32", 1, strait(20)),
+                                entry("pytorch", "raw fp32", 1, pytorch(5))])
+        self.assertEqual(cell(results, "20Mbps", "raw fp32").over_torch, Spread(4, 4, 4, 1))
+        self.assertIsNone(cell(results, "20Mbps", "fp16").strait)
+
+    def test_shares_are_of_the_step_that_the_plan_was_made_of(self):
+        # The rate over all timed epochs, 50 samples per second, would give 0.225 and 0.275 of a step.
+        found = cell(self.results([entry("strait", "raw fp32", 0, strait(50, 0.5))]), "20Mbps", "raw fp32")
+        self.assertAlmostEqual(found.ideal_share.median, 0.9)
+        self.assertAlmostEqual(found.predicted.median, 1.1)
+
+    def test_bytes_count_both_directions(self):
+        found = cell(self.results([entry("strait", "raw fp32", 0, strait(50))]), "20Mbps", "raw fp32")
+        self.assertEqual(found.byte_ratio.median, 4)
+
+    def test_a_verdict_needs_every_round(self):
+        self.assertEqual(report.verdict(spread([1.0, 1.2, 1.1]), 1.0), "pass")
+        self.assertEqual(report.verdict(spread([0.99, 1.2, 1.1]), 1.0), "within noise")
+        self.assertEqual(report.verdict(spread([0.9, 0.99]), 1.0), "FAIL")
+        self.assertEqual(report.verdict(spread([5.0]), 1.0), "one round: no verdict")
+
+    def test_the_page_says_where_its_figures_come_from(self):
+        (self.folder / "slow_links.md").write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+        report.write(self.three_rounds(), self.folder)
+        page = (self.folder / "slow_links.md").read_text()
+        self.assertTrue(page.startswith("before\n") and page.endswith("after\n"))
+        for words in ("Rounds: 3.", "0.1.0+abc", "LibTorch 9", "PyTorch 9.9", "2 cores of P, Linux K", "seed 7",
+                      "8 steps of 100 samples in 4.0 s", "120.0 (70.0 to 200.0)",
+                      "| over raw, 20Mbps, topk 10% | 6.00 | 6.00 (5.00 to 7.00) | within noise |",
+                      "| over PyTorch, 20Mbps, topk 10% | 2.00 | 2.00 (1.71 to 3.33) | within noise |"):
+            self.assertIn(words, page)
+        self.assertNotIn("old", page)
+        self.assertIn("<svg", (self.folder / "slow_links.svg").read_text())
+
+    def test_the_published_page_is_what_its_figures_give(self):
+        published = ROOT / "docs" / "results"
+        for name in ("slow_links.json", "slow_links.md", "slow_links.svg"):
+            shutil.copy(published / name, self.folder)
+        report.write(Results(self.folder / "slow_links.json"), self.folder)
+        for name in ("slow_links.md", "slow_links.svg"):
+            self.assertEqual((self.folder / name).read_text(), (published / name).read_text(), name)
+
+
+class Lengths(unittest.TestCase):
+    def test_a_measurement_takes_about_the_seconds_asked_for(self):
+        for rate in map(parse_rate, RATES):
+            for bits in (1.3, 9.6, 32):
+                step = BATCH * (1 / COMPUTE_RATE + (FILL * ELEMENTS * bits / rate if rate else 0))
+                steps = EPOCHS * steps_an_epoch(15, bits, rate)
+                self.assertLessEqual(abs(steps * step - 15), EPOCHS * step)
+        self.assertEqual(steps_an_epoch(0.1, 32, parse_rate("20Mbps")), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
