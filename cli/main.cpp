@@ -1,7 +1,8 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include "cli/usage.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 
 namespace strait::cli {
 namespace {
@@ -25,10 +27,17 @@ constexpr const char* kFooter =
     "\nExit status: 0 done; 1 failed while running; 2 the command line, a configuration or an input file is "
     "wrong; 3 training diverged.";
 
-int fail(int status, std::string message) {
-  std::ranges::replace_if(
-      message, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
-  fmt::print(stderr, "strait: {}\n", message);
+/// A standard stream that the caller has closed leads nowhere. Otherwise its number would go to the next file
+/// that is opened, such as metrics.jsonl, and what is printed would be written into that.
+void open_standard_streams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    if (open("/dev/null", O_RDWR) != stream) std::_Exit(kFailed);  // it takes the lowest number that is free
+  }
+}
+
+int fail(int status, std::string_view message) {
+  show(fmt::format("strait: {}\n", one_line(message)));
   return status;
 }
 
@@ -102,8 +111,11 @@ int run_guarded(int argc, char** argv) {
 }  // namespace strait::cli
 
 int main(int argc, char** argv) {
+  strait::cli::open_standard_streams();
   strait::cli::choose_blas_kernels(argv);
-  // A reader of standard output that goes away, or a peer, is noticed where it is written to.
+  // A reader of standard output that goes away, a peer, or a file at its largest is noticed where it is written
+  // to.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   return strait::cli::run_guarded(argc, argv);
 }

@@ -2,17 +2,21 @@
 
 #include <string>
 
+#include "cli/progress_text.h"
 #include "strait/base/clock.h"
 #include "strait/train/trainer.h"
 
 namespace strait::cli {
 
-/// Shows a run to a person: on a terminal a bar with rate and time left on standard error, and always a
-/// line an epoch on standard output. Ends the run when a stop signal has come.
+/// Shows a run to a person: on a terminal a bar with rate and time left on standard error, without one a line
+/// now and then on standard output, and always a line per epoch there. Ends the run when a stop signal has
+/// come.
 class Progress : public TrainObserver {
  public:
+  static constexpr double kSecondsBetweenLines = 10;
+
   /// `label` stands before every line; empty for none.
-  Progress(std::string label, int epochs);
+  Progress(std::string label, int epochs, double seconds_between_lines = kSecondsBetweenLines);
   ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -24,15 +28,26 @@ class Progress : public TrainObserver {
   bool should_stop() override;
 
  private:
+  void begin_pass(int epoch, int64_t done);
+  double rate(int64_t done) const;
+  double run_left(const Pace& pace) const;
   void clear_bar();
 
   std::string label_;
   int epochs_;
+  double seconds_between_lines_;
   bool terminal_;
   bool bar_shown_ = false;
+  Stopwatch since_shown_;
+
+  // The pass over the samples, from the end of its first batch: what comes before it is no part of the rate.
   Stopwatch pass_;
-  Stopwatch since_drawn_;
+  int64_t first_done_ = 0;
   int64_t last_done_ = 0;
+
+  int epoch_ = -1;
+  Stopwatch epoch_watch_;
+  double epoch_seconds_ = 0;  ///< of the last whole epoch; 0: there was none
 };
 
 }  // namespace strait::cli

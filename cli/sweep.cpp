@@ -12,6 +12,7 @@
 #include "cli/verbs.h"
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
+#include "strait/base/folder_lock.h"
 #include "strait/base/text.h"
 #include "strait/experiment/run.h"
 #include "strait/experiment/sweep.h"
@@ -107,6 +108,7 @@ int run_sweep(const SweepFlags& flags) {
   Task task{load_sweep(flags.file), flags.out, {}};
   task.chosen = runs_of(task.sweep, flags.only);
   if (task.folder.empty()) task.folder = "runs/" + task.sweep.name;
+  const FolderLock lock(task.folder);  // each run's process has the one of its own folder
   SweepRecord record(task.sweep, task.folder);
   record.save();
   std::vector<size_t> unfinished;

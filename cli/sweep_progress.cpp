@@ -1,7 +1,6 @@
 #include "cli/sweep_progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,13 +13,6 @@ namespace strait::cli {
 namespace {
 
 constexpr double kSecondsBetweenUpdates = 0.5;
-constexpr size_t kUsualWidth = 80;
-
-size_t terminal_width() {
-  winsize size{};
-  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kUsualWidth;
-}
 
 }  // namespace
 
@@ -45,7 +37,7 @@ SweepProgress::SweepProgress(const Sweep& sweep, std::span<const size_t> chosen,
 SweepProgress::~SweepProgress() { clear_line(); }
 
 void SweepProgress::clear_line() {
-  if (std::exchange(line_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+  if (std::exchange(line_shown_, false)) show("\r\x1b[K");
 }
 
 void SweepProgress::on_start(size_t run) {
@@ -99,7 +91,7 @@ std::string SweepProgress::live_line() const {
 
 void SweepProgress::draw() {
   if (!terminal_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenUpdates)) return;
-  fmt::print(stderr, "\r\x1b[K{}", live_line());
+  show(fmt::format("\r\x1b[K{}", live_line()));
   std::fflush(stderr);
   line_shown_ = true;
   since_drawn_ = Stopwatch();

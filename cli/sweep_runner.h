@@ -37,8 +37,10 @@ class SweepRunner {
     Child child;
   };
 
+  /// Nothing where the run cannot begin, which is its end.
   std::unique_ptr<Job> start(size_t run, size_t slot);
   bool has_ended(Job& job);
+  void record_end(size_t run, const RunState& state);
 
   const Sweep& sweep_;
   std::filesystem::path folder_;

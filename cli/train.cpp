@@ -4,10 +4,13 @@
 #include <memory>
 
 #include "cli/outcome.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop_signal.h"
 #include "cli/verbs.h"
+#include "strait/base/clock.h"
 #include "strait/base/files.h"
+#include "strait/base/text.h"
 #include "strait/experiment/handshake.h"
 #include "strait/experiment/run.h"
 
@@ -27,6 +30,25 @@ struct TrainFlags {
 class Quiet : public TrainObserver {
  public:
   bool should_stop() override { return stop_requested(); }
+};
+
+/// Says now and then who has not come: the first process of the others, the others of the first.
+class RollCall {
+ public:
+  explicit RollCall(int rank) : rank_(rank) {}
+  void operator()(const std::vector<int>& missing) {
+    if ((rank_ > 0 && missing.front() > 0) || since_said_.seconds() < kSeconds) return;
+    std::vector<std::string> ranks;
+    for (const int rank : missing) ranks.push_back(std::to_string(rank));
+    print(fmt::format("waiting for rank{} {}\n", ranks.size() == 1 ? "" : "s", list_of(ranks)));
+    flush_output();
+    since_said_ = Stopwatch();
+  }
+
+ private:
+  static constexpr double kSeconds = 3;
+  int rank_;
+  Stopwatch since_said_;
 };
 
 /// Writes the events of all processes into one file.
@@ -70,7 +92,7 @@ int run_train(const TrainFlags& flags) {
   if (!membership || membership->size == 1) {
     return report_outcome(train_in(std::make_shared<Alone>(), flags, config, out), out);
   }
-  const auto group = join_training(config, *membership, shared_flags(flags));
+  const auto group = join_training(config, *membership, shared_flags(flags), RollCall(membership->rank));
   return report_outcome(train_in(group, flags, config, out), out, membership->rank);
 }
 
@@ -86,10 +108,10 @@ void add_train(CLI::App& app, Action& action) {
   train->add_option("--out", flags->out, "Folder of the run (default: runs/NAME)")->type_name("DIR");
   auto* overwrite = train->add_flag("--overwrite", flags->overwrite, "Replace the run that the folder holds");
   train
-      ->add_flag(
-          "--resume", flags->resume,
-          "Go on from the folder's newest checkpoint, to the same bits as without the interruption; start "
-          "from the beginning where there is none")
+      ->add_flag("--resume", flags->resume,
+                 "Resume from the newest checkpoint, to a result that is bit-identical to an uninterrupted "
+                 "run's; start from "
+                 "the beginning where there is none. With several processes, refuse when a part of it is lost")
       ->excludes(overwrite);
   train
       ->add_option("--trace", flags->trace,

@@ -58,9 +58,17 @@ class KeptPositions {
     if (!activation_) kept_ = memory_->take(micro_batch_);
     context.kept = &kept_;
   }
+  KeptPositions(const KeptPositions&) = delete;
+  KeptPositions& operator=(const KeptPositions&) = delete;
+
+  /// A gradient that was refused leaves its positions where they were.
+  ~KeptPositions() {
+    if (memory_ != nullptr && !activation_ && !done_) memory_->keep(micro_batch_, std::move(kept_));
+  }
 
   /// To be called once the message is done.
-  void keep() {
+  void done() {
+    done_ = true;
     if (memory_ != nullptr && activation_) memory_->keep(micro_batch_, std::move(kept_));
   }
 
@@ -68,6 +76,7 @@ class KeptPositions {
   IndexMemory* memory_;
   uint32_t micro_batch_;
   bool activation_;
+  bool done_ = false;
   IndexSet kept_;
 };
 
@@ -107,6 +116,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   try {
     if (!mode.compressed) {
       uncompressed_->encode(x, context, out);
+      if (mode.training) encoder_->observe(x, context);
     } else if (moves_state(*spec_.link, mode)) {
       encoder_->encode(x, context, out);
     } else {
@@ -115,7 +125,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
   }
-  kept.keep();
+  kept.done();
   frame.resize(kFrameHeaderSize + out.used());
   seal_frame(frame.bytes(), header_for(spec_, link, context, mode.stops, sequence_++), check);
   if (mode.training) {
@@ -155,18 +165,21 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     at::Tensor x;
     if (!mode.compressed) {
       x = uncompressed_->decode(in, meta, context);
+      if (mode.training) decoder_->observe(x, context);
     } else if (moves_state(*spec_.link, mode)) {
       x = decoder_->decode(in, meta, context);
     } else {
       x = (uses_link(mode) ? *decoder_ : *bare_).decode_frozen(in, meta, context);
     }
-    kept.keep();
+    kept.done();
     peer_stops_ = parsed.header.stops;
     sequence_ += 1;
     if (mode.training) traffic_.decode_seconds += watch.seconds();
     return x;
   } catch (const WireError& error) {
     throw WireError("{}: {}", describe(spec_, context), error.what());
+  } catch (const NumericError& error) {
+    throw NumericError("{}: {}", describe(spec_, context), error.what());
   }
 }
 

@@ -91,8 +91,9 @@ class Sender {
   void visit_state(StateVisitor& visitor) { encoder_->visit_state(visitor); }
   const Link& link() const { return *spec_.link; }
 
-  /// What was measured since the last call; nothing unless the spec asks for it.
-  std::optional<Diagnostics> take_diagnostics() { return diagnostics_.take(); }
+  /// What was measured since the last reset; nothing unless the spec asks for it.
+  std::optional<Diagnostics> diagnostics() const { return diagnostics_.measured(); }
+  void reset_diagnostics() { diagnostics_.reset(); }
 
   /// messages, raw_bytes, wire_bytes and encode_seconds since the last call.
   Traffic take_traffic();
@@ -119,7 +120,7 @@ class Receiver {
   size_t frame_bound(const MessageMeta& meta) const;
 
   /// Decodes the next message; the tensor may use the frame's memory. Throws WireError that names boundary
-  /// and direction.
+  /// and direction, and NumericError that does where the link's state cannot hold what is decoded.
   at::Tensor decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
                     FrameCheck check = FrameCheck::verify);
 

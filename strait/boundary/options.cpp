@@ -27,6 +27,19 @@ void check_link(const std::string& key, const LinkOptions& link, int micro_batch
   }
 }
 
+void check_fill(const CompressionOptions& options) {
+  if (options.store.fill != "warmup") return;
+  if (options.start_epoch == 0) {
+    throw InputError("compression.store.fill: \"warmup\" expects compression.start_epoch >= 1, found 0");
+  }
+  if (!options.start_from.empty()) {
+    throw InputError(
+        "compression.store.fill: \"warmup\" expects a run that makes the epochs before compression.start_epoch "
+        "itself, found compression.start_from \"{}\"",
+        options.start_from);
+  }
+}
+
 void check_replicas(const LinkOptions& link) {
   const std::vector<std::string> choices = {"none", "ef", "ef21"};
   if (std::ranges::find(choices, link.feedback) != choices.end()) return;
@@ -56,11 +69,13 @@ void check_reuse(const CompressionOptions& options) {
 void check(const CompressionOptions& options, int micro_batches) {
   check_link("activations", options.activations, micro_batches);
   check_link("gradients", options.gradients, micro_batches);
-  if (options.gradients.feedback == "aq-sgd") {
+  if (slots_of(options.gradients) == Link::Slots::samples) {
     throw InputError(
-        "compression.gradients.feedback: expected a scheme for gradients, found \"aq-sgd\", which keeps "
-        "activations");
+        "compression.gradients.feedback: expected a scheme for gradients, found \"{}\", which keeps "
+        "activations",
+        options.gradients.feedback);
   }
+  check_fill(options);
   check_replicas(options.replicas);
   if (options.reuse_indices) check_reuse(options);
 }

@@ -20,7 +20,7 @@ struct CompressionOptions {
   LinkOptions gradients;
   LinkOptions replicas;        ///< not at boundaries: the gradients that replicas of the pipeline exchange
   bool reuse_indices = false;  ///< gradients keep the positions that the activations kept
-  StoreOptions store;          ///< of aq-sgd
+  StoreOptions store;          ///< of links that keep something a sample
   int start_epoch = 0;         ///< epochs before this one train without compression
   std::string evaluation = "plain";  ///< plain | frozen | live: the EvaluationMode that tables call "on"
   int diagnostics = 0;               ///< measure the messages of every n-th step; 0 = none

@@ -33,17 +33,18 @@ class Selective {
   virtual const SparseFormat& format() const = 0;
 
   // For error feedback, the arithmetic around the operator in the passes that it makes anyway. `x` is float32
-  // on the CPU and contiguous, and so is the state, of the same shape. When one throws, the state is undefined.
+  // on the CPU and contiguous, and so is the state, of the same shape.
 
-  /// Codec::encode() of x + residual; the residual becomes what of it the receiver does not see.
-  virtual void encode_sum(const at::Tensor& x, at::Tensor& residual, const MessageContext& context,
-                          ByteWriter& out) const = 0;
+  /// Codec::encode() of x + residual; `left`, of other memory, becomes what of it the receiver does not see.
+  virtual void encode_sum(const at::Tensor& x, const at::Tensor& residual, at::Tensor& left,
+                          const MessageContext& context, ByteWriter& out) const = 0;
 
-  /// Codec::encode() of x - estimate; the estimate moves by what the receiver sees.
+  /// Codec::encode() of x - estimate; the estimate moves by what the receiver sees. When it throws, the
+  /// estimate has the bits that it had.
   virtual void encode_difference(const at::Tensor& x, at::Tensor& estimate, const MessageContext& context,
                                  ByteWriter& out) const = 0;
 
-  /// Codec::decode(), by which the estimate moves.
+  /// Codec::decode(), by which the estimate moves. When it throws, the estimate is undefined.
   virtual void decode_difference(ByteReader& in, at::Tensor& estimate, const MessageContext& context) const = 0;
 
   /// Whether these are there for messages of this shape, of which something is kept and something not.

@@ -23,6 +23,12 @@ struct SparseShape {
 
   size_t mask_words() const;  ///< 64-bit words of one group's mask (kernels/select.h)
 
+  /// A group's elements of all.
+  template <class Element>
+  std::span<Element> part(std::span<Element> all, size_t group) const {
+    return all.subspan(group * n, n);
+  }
+
   bool operator==(const SparseShape&) const = default;
 };
 

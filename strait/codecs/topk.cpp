@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <vector>
 
+#include "strait/base/error.h"
 #include "strait/codecs/selective.h"
 #include "strait/kernels/marked.h"
 #include "strait/kernels/select.h"
@@ -19,6 +21,10 @@ kernels::SelectScratch& own_scratch() {
 }
 
 std::span<const float> elements_of(const at::Tensor& x) {
+  return {x.data_ptr<float>(), static_cast<size_t>(x.numel())};
+}
+
+std::span<float> own_elements_of(at::Tensor& x) {
   return {x.data_ptr<float>(), static_cast<size_t>(x.numel())};
 }
 
@@ -37,52 +43,77 @@ class Largest : public SparseSource {
   size_t k_;
 };
 
-/// A source that works on a state beside x, and changes it by what was sent.
-class WithState : public SparseSource {
+/// The largest of x + residual; what is not sent goes to `left`.
+class LargestSums : public SparseSource {
  public:
-  WithState(const at::Tensor& x, at::Tensor& state, const SparseShape& shape)
-      : x_(elements_of(x)), state_(state.data_ptr<float>(), x_.size()), n_(shape.n), k_(shape.k) {}
-
-  bool asks_what_is_sent() const override { return true; }
-
- protected:
-  std::span<const float> x(size_t group) const { return x_.subspan(group * n_, n_); }
-  std::span<float> state(size_t group) const { return state_.subspan(group * n_, n_); }
-  size_t k() const { return k_; }
-
- private:
-  std::span<const float> x_;
-  std::span<float> state_;
-  size_t n_;
-  size_t k_;
-};
-
-class LargestSums : public WithState {
- public:
-  using WithState::WithState;
+  LargestSums(const at::Tensor& x, const at::Tensor& residual, at::Tensor& left, const SparseShape& shape)
+      : x_(elements_of(x)), residual_(elements_of(residual)), left_(own_elements_of(left)), shape_(shape) {}
 
   std::span<const float> select(size_t group, std::span<uint64_t> mask) const override {
-    return kernels::select_largest_of_sums(x(group), state(group), k(), own_scratch(), mask);
+    return kernels::select_largest_of_sums(shape_.part(x_, group), shape_.part(residual_, group),
+                                           shape_.part(left_, group), shape_.k, own_scratch(), mask);
   }
+  bool asks_what_is_sent() const override { return true; }
   void sent(size_t group, std::span<const uint64_t> mask, std::span<const float> values,
             std::span<float> received) const override {
     // Here stand the sums, of which all is left where nothing was sent.
     for (size_t i = 0; i < values.size(); ++i) received[i] = values[i] - received[i];
-    kernels::put_marked(received, mask, state(group));
+    kernels::put_marked(received, mask, shape_.part(left_, group));
   }
+
+ private:
+  std::span<const float> x_;
+  std::span<const float> residual_;
+  std::span<float> left_;
+  SparseShape shape_;
 };
 
-class LargestDifferences : public WithState {
+/// The largest of x - estimate, by which the estimate moves as groups are sent. undo() takes that back.
+class LargestDifferences : public SparseSource {
  public:
-  using WithState::WithState;
+  LargestDifferences(const at::Tensor& x, at::Tensor& estimate, const SparseShape& shape)
+      : x_(elements_of(x)), estimate_(own_elements_of(estimate)), shape_(shape), log_(own_log()) {
+    log_.before.resize(std::max(log_.before.size(), shape.groups * shape.k));
+    log_.moved.assign(shape.groups, 0);
+  }
 
   std::span<const float> select(size_t group, std::span<uint64_t> mask) const override {
-    return kernels::select_largest_of_differences(x(group), state(group), k(), own_scratch(), mask);
+    return kernels::select_largest_of_differences(shape_.part(x_, group), shape_.part(estimate_, group),
+                                                  shape_.k, own_scratch(), mask);
   }
+  bool asks_what_is_sent() const override { return true; }
   void sent(size_t group, std::span<const uint64_t> mask, std::span<const float> /*values*/,
             std::span<float> received) const override {
-    kernels::add_marked(received, mask, state(group));
+    log_.moved[group] = 1;
+    if (!kernels::move_marked(received, mask, shape_.part(estimate_, group), before(group))) {
+      throw NumericError("an estimate that feedback keeps is past float32");
+    }
   }
+
+  void undo(const IndexSet& kept) const {
+    for (size_t group = 0; group < shape_.groups; ++group) {
+      if (log_.moved[group] == 0) continue;
+      kernels::put_marked(before(group), kept.mask(group), shape_.part(estimate_, group));
+    }
+  }
+
+ private:
+  struct Log {
+    std::vector<float> before;   ///< of each group the elements that are sent
+    std::vector<uint8_t> moved;  ///< whether the group was
+  };
+  static Log& own_log() {
+    thread_local Log log;
+    return log;
+  }
+  std::span<float> before(size_t group) const {
+    return std::span(log_.before).subspan(group * shape_.k, shape_.k);
+  }
+
+  std::span<const float> x_;
+  std::span<float> estimate_;
+  SparseShape shape_;
+  Log& log_;
 };
 
 /// A whole tensor in groups of n, whose other elements become 0.
@@ -143,20 +174,27 @@ class TopK : public Codec, public Selective {
   std::shared_ptr<const Codec> half(Half half) const override {
     return std::make_shared<TopK>(selection_, format_, half);
   }
-  void encode_sum(const at::Tensor& x, at::Tensor& residual, const MessageContext& context,
-                  ByteWriter& out) const override {
+  void encode_sum(const at::Tensor& x, const at::Tensor& residual, at::Tensor& left,
+                  const MessageContext& context, ByteWriter& out) const override {
     const SparseShape shape = shape_of(meta_of(x));
-    format_->write(shape, LargestSums(x, residual, shape), out, context.kept);
+    format_->write(shape, LargestSums(x, residual, left, shape), out, context.kept);
   }
   void encode_difference(const at::Tensor& x, at::Tensor& estimate, const MessageContext& context,
                          ByteWriter& out) const override {
+    thread_local IndexSet positions;
+    IndexSet& kept = context.kept != nullptr ? *context.kept : positions;
     const SparseShape shape = shape_of(meta_of(x));
-    format_->write(shape, LargestDifferences(x, estimate, shape), out, context.kept);
+    const LargestDifferences source(x, estimate, shape);
+    try {
+      format_->write(shape, source, out, &kept);
+    } catch (...) {
+      source.undo(kept);
+      throw;
+    }
   }
   void decode_difference(ByteReader& in, at::Tensor& estimate, const MessageContext& context) const override {
     const SparseShape shape = shape_of(meta_of(estimate));
-    const std::span all(estimate.data_ptr<float>(), static_cast<size_t>(estimate.numel()));
-    format_->read(in, shape, Added(all, shape.n), context.kept);
+    format_->read(in, shape, Added(own_elements_of(estimate), shape.n), context.kept);
     expect_end(in);
   }
   SparseShape shape_of(const MessageMeta& meta) const override {

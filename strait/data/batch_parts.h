@@ -20,4 +20,10 @@ BatchPart part_of_batch(int64_t rows, int part, int parts);
 /// fewer samples than parts is left out.
 std::vector<int64_t> part_of_order(const std::vector<int64_t>& order, int64_t batch_size, int part, int parts);
 
+/// The samples of a pass in another order in which each is in the same part of its batch as in `first`: those
+/// of a part follow each other as in `order`. Both are permutations of the ids from 0. So a part has the same
+/// samples in every pass, in other batches; those of a last batch that is left out are so in every pass.
+std::vector<int64_t> order_with_parts_of(const std::vector<int64_t>& first, const std::vector<int64_t>& order,
+                                         int64_t batch_size, int parts);
+
 }  // namespace strait

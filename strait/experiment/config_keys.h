@@ -6,6 +6,9 @@
 
 namespace strait {
 
+/// Samples of a batch, so that none of the numbers that are made of it is beyond an int64_t.
+inline constexpr int64_t kLargestBatch = int64_t{1} << 30;
+
 // The parts of visit_keys().
 
 template <class C, class Visitor>
@@ -29,7 +32,7 @@ void visit_network_keys(C& config, Visitor& visit) {
   visit("data.root", data.root, path_text());
   visit("data.train_limit", data.train_limit, at_least(0));
   visit("data.test_limit", data.test_limit, at_least(0));
-  visit("data.batch_size", data.batch_size, at_least(1));
+  visit("data.batch_size", data.batch_size, from_to(1, kLargestBatch));
   if (is_text(data)) {
     visit("data.block", data.block, at_least(2));
     visit("data.tokenizer", data.tokenizer, path_text());
@@ -64,7 +67,7 @@ void visit_training_keys(C& config, Visitor& visit) {
   visit("train.clip_norm", train.clip_norm, not_negative());
   visit("train.precision", train.precision, one_of({"fp32", "bf16"}));
   visit("train.evaluate_every", train.evaluate_every, at_least(0));
-  visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}));
+  visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}, {{"gpu", "cuda"}}));
   visit("train.threads", train.threads, at_least(0));
 }
 
@@ -98,6 +101,7 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("compression.store.place", compression.store.place, one_of({"memory", "file"}));
   visit("compression.store.format", compression.store.format, one_of({"fp32", "bf16", "quant:8"}));
   visit("compression.store.folder", compression.store.folder, path_text());
+  visit("compression.store.fill", compression.store.fill, one_of({"first_visit", "warmup"}));
   visit("compression.start_epoch", compression.start_epoch, at_least(0));
   visit("compression.start_from", compression.start_from, path_text());
   visit("compression.start_from_optimizer", compression.start_from_optimizer, yes_or_no());
@@ -109,6 +113,7 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("checkpoint.every_steps", checkpoint.every_steps, at_least(0));
   visit("checkpoint.keep", checkpoint.keep, at_least(1));
   visit("checkpoint.keep_epochs", checkpoint.keep_epochs, each_at_least(0));
+  visit("checkpoint.copies", checkpoint.copies, at_least(-1));
 }
 
 }  // namespace strait

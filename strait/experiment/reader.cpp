@@ -70,8 +70,8 @@ std::string setting_with(const std::string& key) {
   return "";
 }
 
-/// The end of the message about an unknown key: the kind it belongs to, the nearest key of its table, or a key
-/// of that very name in another table.
+/// The end of the message about an unknown key: the kind it belongs to, a key of that very name below its table
+/// or in another, or the nearest key of its table.
 std::string hint_for(const std::string& prefix, const std::string& name, const std::vector<std::string>& keys) {
   if (prefix.empty() && (name == "variants" || name == "seeds" || name == "title")) {
     return "; a file with it is for strait sweep";
@@ -79,15 +79,15 @@ std::string hint_for(const std::string& prefix, const std::string& name, const s
   if (const auto setting = setting_with(prefix + name); !setting.empty()) {
     return fmt::format("; it is one with {}", setting);
   }
+  for (const auto& table : {prefix, std::string()}) {
+    const auto is_same = [&](const auto& key) { return key.starts_with(table) && key.ends_with("." + name); };
+    const auto same = std::ranges::find_if(keys, is_same);
+    if (same != keys.end()) return fmt::format(" (did you mean \"{}\"?)", *same);
+  }
   std::vector<std::string> near;
   for (const auto& child : children_of(prefix, keys)) {
     const std::string last[] = {child.substr(prefix.size())};
     if (!suggestion(name, last).empty()) near.push_back(child);
-  }
-  if (near.empty()) {
-    std::ranges::copy_if(keys, std::back_inserter(near),
-                         [&](const auto& key) { return key.ends_with("." + name); });
-    return near.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", near.front());
   }
   return suggestion(prefix + name, near);
 }

@@ -28,12 +28,6 @@ Rule<std::vector<double>> two_reals(std::string expected, bool (*hold)(double, d
   };
 }
 
-std::string complaint_about(std::string_view name, const std::vector<std::string>& choices) {
-  if (std::ranges::find(choices, name) != choices.end()) return "";
-  return fmt::format("expected one of: {}; found {}{}", list_of(choices), toml_string(name),
-                     suggestion(name, choices));
-}
-
 /// The message of the InputError that a check throws.
 template <class Check>
 std::string complaint_of(const Check& check) {
@@ -55,6 +49,13 @@ bool is_folder_character(char c) {
 Rule<int64_t> at_least(int64_t low) {
   return [low](const int64_t& value) -> std::string {
     return value >= low ? "" : fmt::format("expected an integer >= {}, found {}", low, value);
+  };
+}
+
+Rule<int64_t> from_to(int64_t low, int64_t high) {
+  return [low, high](const int64_t& value) -> std::string {
+    if (value >= low && value <= high) return "";
+    return fmt::format("expected an integer from {} to {}, found {}", low, high, value);
   };
 }
 
@@ -95,8 +96,13 @@ Rule<std::string> path_text() {
   return [](const std::string& path) { return is_toml_text(path) ? "" : "expected a path in UTF-8"; };
 }
 
-Rule<std::string> one_of(std::vector<std::string> choices) {
-  return [choices = std::move(choices)](const std::string& value) { return complaint_about(value, choices); };
+Rule<std::string> one_of(std::vector<std::string> choices, std::map<std::string, std::string> others) {
+  return [choices = std::move(choices), others = std::move(others)](const std::string& name) -> std::string {
+    if (std::ranges::find(choices, name) != choices.end()) return "";
+    const auto meant = others.find(name);
+    return fmt::format("expected one of: {}; found {}{}", list_of(choices), toml_string(name),
+                       suggestion(meant == others.end() ? name : meant->second, choices));
+  };
 }
 
 Rule<std::string> folder_name() {

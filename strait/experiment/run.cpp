@@ -2,10 +2,13 @@
 
 #include <ATen/Context.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/files.h"
+#include "strait/base/folder_lock.h"
+#include "strait/base/json.h"
+#include "strait/base/text.h"
+#include "strait/data/registry.h"
 #include "strait/experiment/resume.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/runtime.h"
@@ -42,9 +45,7 @@ class RecordingObserver : public TrainObserver {
 
 nlohmann::json read_status(const std::filesystem::path& folder) {
   const auto path = folder / "status.json";
-  std::ifstream in(path);
-  if (!in) throw InputError("{}: cannot be read", path.string());
-  auto status = nlohmann::json::parse(in, nullptr, false);
+  auto status = parse_json(read_whole(path, kJsonBytesMost), path.string());
   if (!status.is_object()) throw InputError("{}: expected a JSON object", path.string());
   return status;
 }
@@ -63,20 +64,14 @@ RunStatus status_named(const std::string& name) {
 }
 
 /// Adds an epoch's line of metrics.jsonl to what is known of the epochs before it.
-void add_epoch(const nlohmann::json& epoch, RunSummary& summary) {
-  summary.test = evaluation_in(epoch.at("test"));
-  summary.train_loss = epoch.at("train_loss");
-  summary.seconds += epoch.at("seconds").get<double>() + epoch.at("evaluation_seconds").get<double>();
-  double raw = 0;
-  double wire = 0;
-  for (const auto& boundary : epoch.at("boundaries")) {
-    for (const char* direction : {"activations", "gradients"}) {
-      raw += boundary.at(direction).at("raw_bytes").get<double>();
-      wire += boundary.at(direction).at("wire_bytes").get<double>();
-    }
-  }
-  summary.wire_bytes_per_step = wire / epoch.at("steps").get<double>();
-  summary.ratio = wire == 0 ? 1 : raw / wire;
+void add_epoch(const EpochMetrics& epoch, RunSummary& summary) {
+  summary.test = epoch.test;
+  summary.train_loss = epoch.train.loss;
+  summary.seconds += epoch.seconds + epoch.evaluation_seconds;
+  Traffic all = epoch.total(Direction::activation);
+  all += epoch.total(Direction::gradient);
+  summary.wire_bytes_per_step = static_cast<double>(all.wire_bytes) / static_cast<double>(epoch.steps);
+  summary.ratio = all.ratio();
 }
 
 /// A store without a folder of its own lies in the run's.
@@ -85,32 +80,55 @@ Config with_store_in(const std::filesystem::path& folder, Config config) {
   return config;
 }
 
-/// Lets the trainer take over the checkpoint, if any, before the folder is touched. The folder is the first
-/// process's; the others only clear their place for checkpoints.
-std::optional<RunFolder> begin_run(const Config& config, const std::filesystem::path& folder, Start start,
-                                   const Beginning& beginning, int rank, Trainer& trainer) {
-  const RunFolder::Identity identity{
-      .name = config.name,
-      .config = to_toml(config),
-      .seed = config.seed,
-      .config_hash = config_hash(config),
-      .epochs = config.train.epochs,
-      .first_epoch = config.compression.start_from.empty() ? 0 : config.compression.start_epoch};
-  CheckpointFolder checkpoints(CheckpointFolder::part_of(folder / "checkpoint", rank), config.checkpoint);
-  trainer.keep_checkpoints(checkpoints, identity.config);
+RunFolder::Identity identity_of(const Config& config) {
+  return {.name = config.name,
+          .config = to_toml(config),
+          .seed = config.seed,
+          .config_hash = config_hash(config),
+          .epochs = config.train.epochs,
+          .first_epoch = config.compression.start_from.empty() ? 0 : config.compression.start_epoch};
+}
+
+/// Lets the trainer take over the weights that the run begins with.
+void take_over(const Config& config, const Beginning& beginning, Trainer& trainer) {
   if (beginning.own) {
     trainer.resume(*beginning.own);
-    if (rank == 0) return RunFolder(folder, identity, trainer.position().epoch);
-    return std::nullopt;
-  }
-  if (beginning.another) {
+  } else if (beginning.another) {
     trainer.warm_start(*beginning.another, config.compression.start_from_optimizer);
   } else if (!config.model.init.empty()) {
     trainer.load(initial_weights(config));
   }
-  if (rank == 0) return RunFolder(folder, identity, start == Start::resume ? Start::replace : start);
-  if (start != Start::fresh) checkpoints.clear();
-  return std::nullopt;
+}
+
+/// What cannot be written when a run begins makes its folder a wrong one; what cannot be later is a failure.
+void at_the_beginning(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw InputError("{}: {}", error.path1().string(), error.code().message());
+  } catch (const Error& error) {
+    throw InputError("{}", error.what());
+  }
+}
+
+/// Makes the folder ready for the run: from here on it is this one's. The files are the first process's.
+void begin_run(const Config& config, const std::filesystem::path& folder, const Beginning& beginning,
+               TrainObserver& observer, Group& group, Trainer& trainer, std::optional<RunFolder>& files) {
+  const auto checkpoints = folder / "checkpoint";
+  if (!beginning.own) {
+    in_turn(group, [&] { at_the_beginning([&] { clear_run(folder); }); });
+  }
+  const auto holders = copy_holders(group.gather(host_name()), config.checkpoint.copies);
+  trainer.keep_checkpoints(CheckpointWriter(checkpoints, group.rank(), config.checkpoint, holders),
+                           to_toml(config));
+  together(group, [&] {
+    if (group.rank() != 0) return;
+    if (!has_metrics(folder, trainer.metrics())) {
+      observer.on_note(fmt::format("{}: is not what it was at the checkpoint, which puts it back",
+                                   (folder / "metrics.jsonl").string()));
+    }
+    at_the_beginning([&] { files.emplace(folder, identity_of(config), trainer.metrics()); });
+  });
 }
 
 /// As far as that is possible: on a full disk the failure itself is the one to hear of.
@@ -130,16 +148,24 @@ std::filesystem::path beside(const std::filesystem::path& weights) {
 
 /// Where the processes together begin: they must see the same.
 Beginning find_beginning(const Config& config, const std::filesystem::path& folder, Start start, Group& group) {
+  if (start == Start::resume) return find_resume(config, folder, group);
   Beginning beginning;
-  if (start != Start::resume) {
-    together(group, [&] { beginning = find_start(config); });
-    return beginning;
-  }
-  const auto newest = newest_checkpoint(config, folder, group);
-  together(group, [&] { beginning = find_resume(config, folder, newest, group); });
-  // Only the first process has the run's status.
-  beginning.finished = group.gather(beginning.finished ? "finished" : "").front() == "finished";
+  together(group, [&] {
+    if (start == Start::fresh) check_is_free(folder);
+    beginning = find_start(config);
+  });
   return beginning;
+}
+
+/// How to get a file of weights that is missing, where the program can fetch it.
+std::string advice_on(const std::filesystem::path& weights) {
+  for (const auto& data : official_data()) {
+    for (const auto& file : data.files) {
+      if (data.downloads.empty() || !weights.generic_string().ends_with(file.path)) continue;
+      return fmt::format("; \"strait data get {}\" fetches {} into data.root", data.name, file.path);
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -152,9 +178,10 @@ Model make_network(const Config& config, int processes) {
 
 std::filesystem::path initial_weights(const Config& config) {
   std::filesystem::path path = config.model.init;
-  if (path.empty()) return path;
+  if (path.empty() || std::filesystem::exists(path)) return path;
   const auto below_root = std::filesystem::path(config.data.root) / path;
-  return !std::filesystem::exists(path) && std::filesystem::exists(below_root) ? below_root : path;
+  if (std::filesystem::exists(below_root)) return below_root;
+  throw InputError("model.init: no file {}, here or below data.root{}", path.string(), advice_on(path));
 }
 
 Model load_network(const Config& config, const std::filesystem::path& weights) {
@@ -190,11 +217,13 @@ Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* 
 RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, Start start,
                           TrainObserver& observer, std::shared_ptr<Group> group, Trace* trace) {
   const int rank = group->rank();
+  std::optional<FolderLock> lock;
   std::optional<RunFolder> files;
   std::unique_ptr<Trainer> trainer;
   RunOutcome outcome;
   try {
     check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, group->size());
+    together(*group, [&] { lock.emplace(folder, rank == 0 ? "" : fmt::format("-rank-{}", rank)); });
     const Beginning beginning = find_beginning(config, folder, start, *group);
     if (!beginning.note.empty()) observer.on_note(beginning.note);
     if (beginning.finished) return {RunStatus::done, {}, {}};
@@ -202,8 +231,10 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     together(*group, [&] {
       data = load_splits(config);
       trainer.reset(new Trainer(make_trainer(with_store_in(folder, config), group, trace)));
-      files = begin_run(config, folder, start, beginning, rank, *trainer);
+      take_over(config, beginning, *trainer);
+      trainer->check(data);
     });
+    begin_run(config, folder, beginning, observer, *group, *trainer, files);
     if (files) outcome.epochs = files->epochs();
     RecordingObserver recorder(files, outcome, observer);
     outcome.status = trainer->train(data, recorder) ? RunStatus::done : RunStatus::stopped;
@@ -253,18 +284,16 @@ Evaluation evaluate_experiment(const Config& config, const std::filesystem::path
 
 RunStatus status_of(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "status.json")) return RunStatus::running;
-  return status_named(read_status(folder).value("status", ""));
+  return status_named(text_at(read_status(folder), "status"));
 }
 
 RunSummary summarise(const std::filesystem::path& folder) {
   RunSummary summary;
+  summary.status = status_named(text_at(read_status(folder), "status"));
   const auto path = folder / "metrics.jsonl";
-  try {
-    summary.status = status_named(read_status(folder).at("status"));
-    std::ifstream in(path);
-    for (std::string line; std::getline(in, line);) add_epoch(nlohmann::json::parse(line), summary);
-  } catch (const nlohmann::json::exception&) {
-    throw InputError("{}: is not what a run writes", path.string());
+  const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
+  for (size_t i = 0; i + 1 < lines.size(); ++i) {
+    add_epoch(parse_epoch(lines[i], fmt::format("{}:{}", path.string(), i + 1)), summary);
   }
   return summary;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "strait/kernels/prefetch.h"
 
@@ -119,6 +120,29 @@ void add(std::span<const float> values, std::span<const uint64_t> mask, std::spa
       [&](size_t i, float value) { out[i] += value; });
 }
 
+bool move(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out, float* before) {
+  auto special = hn::Zero(Integers());
+  bool finite = true;
+  visit(
+      mask, out.size(), values,
+      [&](size_t i, uint64_t bits, const float* from) HWY_ATTR {
+        const auto old = hn::LoadU(Floats(), out.data() + i);
+        const auto sum = hn::Add(old, expand(from, bits));
+        const auto exponent = hn::Set(Integers(), 0x7f800000);
+        const auto above =
+            hn::VecFromMask(Integers(), hn::Eq(hn::And(hn::BitCast(Integers(), sum), exponent), exponent));
+        special = hn::Or(special, above);
+        before += compress_store(old, bits, before);
+        hn::BlendedStore(sum, mask_of(bits), Floats(), out.data() + i);
+      },
+      [&](size_t i, float value) {
+        *before++ = out[i];
+        out[i] += value;
+        finite &= std::isfinite(out[i]);
+      });
+  return finite && hn::AllTrue(Integers(), hn::Eq(special, hn::Zero(Integers())));
+}
+
 void clear(std::span<const uint64_t> mask, std::span<float> out) {
   const auto zero = hn::Zero(Floats());
   for (size_t word = 0; word < out.size() / 64; ++word) {
@@ -142,6 +166,7 @@ HWY_EXPORT(gather);
 HWY_EXPORT(scatter);
 HWY_EXPORT(put);
 HWY_EXPORT(add);
+HWY_EXPORT(move);
 HWY_EXPORT(clear);
 
 size_t count_marked(std::span<const uint64_t> mask) { return STRAIT_KERNEL(count)(mask); }
@@ -160,6 +185,11 @@ void put_marked(std::span<const float> values, std::span<const uint64_t> mask, s
 
 void add_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out) {
   STRAIT_KERNEL(add)(values, mask, out);
+}
+
+bool move_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out,
+                 std::span<float> before) {
+  return STRAIT_KERNEL(move)(values, mask, out, before.data());
 }
 
 void clear_marked(std::span<const uint64_t> mask, std::span<float> out) { STRAIT_KERNEL(clear)(mask, out); }

@@ -27,6 +27,10 @@ void put_marked(std::span<const float> values, std::span<const uint64_t> mask, s
 /// Adds the values at the marked positions.
 void add_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out);
 
+/// The same; the elements that were at these positions go to `before`. Returns false when a sum is not finite.
+bool move_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out,
+                 std::span<float> before);
+
 /// Puts +0 at the marked positions.
 void clear_marked(std::span<const uint64_t> mask, std::span<float> out);
 

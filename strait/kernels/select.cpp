@@ -41,22 +41,24 @@ struct Sums {
   static constexpr size_t kStreams = 1;
 
   const float* x;
-  float* y;
+  const float* y;
+  float* sums;
 
   HWY_INLINE hn::Vec<Floats> at(size_t i) const {
     const auto sum = hn::Add(hn::LoadU(Floats(), x + i), hn::LoadU(Floats(), y + i));
-    hn::StoreU(sum, Floats(), y + i);
+    hn::StoreU(sum, Floats(), sums + i);
     return sum;
   }
   void at_end(size_t i, size_t count, float* out) const {
-    for (size_t j = 0; j < count; ++j) out[j] = y[i + j] = x[i + j] + y[i + j];
+    for (size_t j = 0; j < count; ++j) out[j] = sums[i + j] = x[i + j] + y[i + j];
   }
   float one(size_t i) const { return x[i] + y[i]; }
   HWY_INLINE void prefetch_at(size_t i) const {
     prefetch(x + i);
     prefetch(y + i);
+    prefetch(sums + i);
   }
-  Plain again() const { return {y}; }
+  Plain again() const { return {sums}; }
 };
 
 struct Differences {
@@ -377,9 +379,9 @@ std::span<float> select_plain(const float* x, size_t n, size_t k, SelectScratch&
   return select(Plain{x}, n, k, scratch, mask);
 }
 
-std::span<float> select_sums(const float* x, float* y, size_t n, size_t k, SelectScratch& scratch,
-                             std::span<uint64_t> mask) {
-  return select(Sums{x, y}, n, k, scratch, mask);
+std::span<float> select_sums(const float* x, const float* y, float* sums, size_t n, size_t k,
+                             SelectScratch& scratch, std::span<uint64_t> mask) {
+  return select(Sums{x, y, sums}, n, k, scratch, mask);
 }
 
 std::span<float> select_differences(const float* x, const float* y, size_t n, size_t k, SelectScratch& scratch,
@@ -402,9 +404,10 @@ std::span<float> select_largest(std::span<const float> x, size_t k, SelectScratc
   return STRAIT_KERNEL(select_plain)(x.data(), x.size(), k, scratch, mask);
 }
 
-std::span<float> select_largest_of_sums(std::span<const float> x, std::span<float> y, size_t k,
-                                        SelectScratch& scratch, std::span<uint64_t> mask) {
-  return STRAIT_KERNEL(select_sums)(x.data(), y.data(), x.size(), k, scratch, mask);
+std::span<float> select_largest_of_sums(std::span<const float> x, std::span<const float> y,
+                                        std::span<float> sums, size_t k, SelectScratch& scratch,
+                                        std::span<uint64_t> mask) {
+  return STRAIT_KERNEL(select_sums)(x.data(), y.data(), sums.data(), x.size(), k, scratch, mask);
 }
 
 std::span<float> select_largest_of_differences(std::span<const float> x, std::span<const float> y, size_t k,

@@ -22,9 +22,10 @@ struct SelectScratch {
 std::span<float> select_largest(std::span<const float> x, size_t k, SelectScratch& scratch,
                                 std::span<uint64_t> mask);
 
-/// Among the sums x + y, which replace y.
-std::span<float> select_largest_of_sums(std::span<const float> x, std::span<float> y, size_t k,
-                                        SelectScratch& scratch, std::span<uint64_t> mask);
+/// Among the sums x + y, which go to `sums`; that may be y.
+std::span<float> select_largest_of_sums(std::span<const float> x, std::span<const float> y,
+                                        std::span<float> sums, size_t k, SelectScratch& scratch,
+                                        std::span<uint64_t> mask);
 
 /// Among the differences x - y.
 std::span<float> select_largest_of_differences(std::span<const float> x, std::span<const float> y, size_t k,

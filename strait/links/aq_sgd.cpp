@@ -74,6 +74,7 @@ class Visits {
 struct AqSgdFormat {
   std::shared_ptr<const Codec> raw = make_codec("none");
   std::shared_ptr<const Codec> codec;
+  bool fills_early = false;  ///< buffers hold the last message of the warm-up
 
   PayloadSize payload_size(const MessageMeta& meta) const {
     return {raw->payload_size(meta).bound + codec->payload_size(meta).bound, false};
@@ -85,6 +86,10 @@ class AqSgdEncoder : public Encoder {
   /// Without `updates` the other half, which shares the store, moves it on.
   AqSgdEncoder(AqSgdFormat format, std::shared_ptr<SampleStore> store, bool updates)
       : format_(std::move(format)), store_(std::move(store)), updates_(updates) {}
+
+  void observe(const at::Tensor& x, const MessageContext& context) override {
+    if (updates_ && format_.fills_early) store_->write(context.ids, x.to(at::kCPU));
+  }
 
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     const at::Tensor here = x.to(at::kCPU);
@@ -98,10 +103,9 @@ class AqSgdEncoder : public Encoder {
       return;
     }
     const at::Tensor later = buffers.add(encode_and_decode(*format_.codec, difference, context, out));
-    if (context.trace != nullptr) context.trace->received = visits.join(first, later);
-    if (!updates_) return;
-    store_->write(visits.first.ids, first);
-    store_->write(visits.later.ids, later);
+    const at::Tensor received = visits.join(first, later);
+    if (context.trace != nullptr) context.trace->received = received;
+    if (updates_) store_->write(context.ids, received);
   }
   /// A test sample has no buffer: every visit is a first one.
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
@@ -125,6 +129,10 @@ class AqSgdDecoder : public Decoder {
   AqSgdDecoder(AqSgdFormat format, std::shared_ptr<SampleStore> store)
       : format_(std::move(format)), store_(std::move(store)) {}
 
+  void observe(const at::Tensor& x, const MessageContext& context) override {
+    if (format_.fills_early) store_->write(context.ids, x);
+  }
+
   at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
     const Visits visits(*store_, meta, context);
     const MessageMeta first_meta = visits.meta_of(visits.first);
@@ -133,9 +141,9 @@ class AqSgdDecoder : public Decoder {
     const MessageMeta later_meta = visits.meta_of(visits.later);
     const at::Tensor difference = format_.codec->decode(in, later_meta, context);
     const at::Tensor later = store_->read(visits.later.ids, later_meta).add(difference);
-    store_->write(visits.first.ids, first);
-    store_->write(visits.later.ids, later);
-    return visits.join(first, later);
+    at::Tensor received = visits.join(first, later);
+    store_->write(context.ids, received);
+    return received;
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                            const MessageContext& context) const override {
@@ -154,7 +162,9 @@ class AqSgdDecoder : public Decoder {
 class AqSgd : public Link {
  public:
   AqSgd(std::shared_ptr<const Codec> codec, StoreOptions store)
-      : Link(codec), format_{.codec = std::move(codec)}, options_(std::move(store)) {}
+      : Link(codec),
+        format_{.codec = std::move(codec), .fills_early = store.fill == "warmup"},
+        options_(std::move(store)) {}
 
   Slots slots() const override { return Slots::samples; }
   PayloadSize payload_size(const MessageMeta& meta) const override { return format_.payload_size(meta); }

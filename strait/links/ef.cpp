@@ -10,8 +10,10 @@ class EfEncoder : public Encoder {
 
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     if (const Selective* selective = fused(*codec_, meta_of(x), context)) {
-      at::Tensor residual = residual_.own_rows(meta_of(x), context);
-      selective->encode_sum(x.to(at::kCPU).contiguous(), residual, context, out);
+      at::Tensor left = residual_.room(meta_of(x));
+      selective->encode_sum(x.to(at::kCPU).contiguous(), residual_.rows(meta_of(x), context), left, context,
+                            out);
+      residual_.set_rows(left, context);
       return;
     }
     const at::Tensor sum = x.to(at::kCPU).add(residual_.rows(meta_of(x), context));

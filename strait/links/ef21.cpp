@@ -10,13 +10,15 @@ class Ef21Encoder : public Encoder {
 
   void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     if (const Selective* selective = fused(*codec_, meta_of(x), context)) {
-      at::Tensor estimate = estimate_.own_rows(meta_of(x), context);
+      at::Tensor estimate = estimate_.rows(meta_of(x), context);
       selective->encode_difference(x.to(at::kCPU).contiguous(), estimate, context, out);
+      estimate_.set_rows(estimate, context);
       return;
     }
     const at::Tensor estimate = estimate_.rows(meta_of(x), context);
     const at::Tensor received = encode_and_decode(*codec_, x.to(at::kCPU).sub(estimate), context, out);
     const at::Tensor next = estimate.add(received);
+    expect_finite(next);
     if (context.trace != nullptr) context.trace->received = next;
     estimate_.set_rows(next, context);
   }
@@ -37,12 +39,13 @@ class Ef21Decoder : public Decoder {
 
   at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
     if (const Selective* selective = fused(*codec_, meta, context)) {
-      at::Tensor estimate = estimate_.own_rows(meta, context);
+      at::Tensor estimate = estimate_.rows(meta, context);
       selective->decode_difference(in, estimate, context);
+      estimate_.set_rows(estimate, context);
       return estimate.clone();
     }
     at::Tensor next = decode_frozen(in, meta, context);
-    estimate_.set_rows(next, context);
+    estimate_.set_rows(next.clone(), context);
     return next;
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,

@@ -46,6 +46,7 @@ class EfMixedEncoder : public Encoder {
     ByteReader in(out.claim(part.used()));
     const at::Tensor received = halves_->read(in, meta_of(x), context);
     const at::Tensor left = here.add(residual).sub(received);
+    expect_finite(left);
     if (context.trace != nullptr) *context.trace = {received, left};
     residual_.set_rows(left, context);
   }

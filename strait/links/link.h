@@ -45,13 +45,17 @@ class Encoder {
  public:
   virtual ~Encoder() = default;
 
-  /// Writes the next message of training and moves the state on. Leaves what `context` asks for there. When
-  /// it throws, the encoder is of no further use.
+  /// Writes the next message of training and moves the state on. Leaves what `context` asks for there. Throws
+  /// NumericError for a message that cannot be sent; the state has the bits then that it had.
   virtual void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) = 0;
 
   /// Writes a message with the state as it is and leaves it so; for evaluation. Its samples are none of the
   /// training set.
   virtual void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const = 0;
+
+  /// Hears of a message of training that crosses without compression, before this half's first message. Throws
+  /// as encode().
+  virtual void observe(const at::Tensor& /*x*/, const MessageContext& /*context*/) {}
 
   /// Says which samples the message after the next one will be of, for a half that keeps something a
   /// sample and may have to fetch it.
@@ -67,6 +71,7 @@ class Decoder {
   virtual at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) = 0;
   virtual at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                                    const MessageContext& context) const = 0;
+  virtual void observe(const at::Tensor& /*x*/, const MessageContext& /*context*/) {}
   virtual void expect(std::span<const int64_t> /*ids*/) {}
   virtual void visit_state(StateVisitor& /*visitor*/) {}
 };

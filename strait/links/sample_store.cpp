@@ -59,19 +59,25 @@ at::Tensor SampleStore::read(std::span<const int64_t> ids, const MessageMeta& me
 void SampleStore::write(std::span<const int64_t> ids, const at::Tensor& values) {
   if (ids.empty()) return;
   const size_t elements = meta_of(values).row_size();
-  if (row_bytes_ == 0) row_bytes_ = format_->size(elements);
-  STRAIT_CHECK(format_->size(elements) == row_bytes_, "the samples of a link changed their shape");
+  const size_t size = format_->size(elements);
+  STRAIT_CHECK(row_bytes_ == 0 || size == row_bytes_, "the samples of a link changed their shape");
   const at::Tensor dense = values.contiguous();
-  Request written{.write = true, .slots = {}};
+  rounded_.resize(ids.size() * size);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    format_->write({dense.data_ptr<float>() + i * elements, elements},
+                   std::span(rounded_).subspan(i * size, size));
+  }
+  row_bytes_ = size;
+  Request written = request(true);
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto [place, is_new] = slots_.try_emplace(ids[i], ids_.size());
     if (is_new) {
       ids_.push_back(ids[i]);
       make_room(ids_.size());
     }
-    format_->write({dense.data_ptr<float>() + i * elements, elements},
-                   memory_.bytes().subspan(place->second * row_bytes_, row_bytes_));
-    written.slots.push_back(place->second);
+    const size_t offset = place->second * row_bytes_;
+    std::memcpy(memory_.bytes().data() + offset, rounded_.data() + i * size, size);
+    written.offsets.push_back(offset);
   }
   post(std::move(written));
 }
@@ -82,15 +88,17 @@ void SampleStore::make_room(size_t slots) {
 }
 
 void SampleStore::expect(std::span<const int64_t> ids) {
-  Request request;
+  Request read = request(false);
   for (const int64_t id : ids) {
-    if (const auto place = slots_.find(id); place != slots_.end()) request.slots.push_back(place->second);
+    if (const auto place = slots_.find(id); place != slots_.end()) {
+      read.offsets.push_back(place->second * row_bytes_);
+    }
   }
-  post(std::move(request));
+  post(std::move(read));
 }
 
 void SampleStore::post(Request request) {
-  if (!thread_.joinable() || request.slots.empty()) return;
+  if (!thread_.joinable() || request.offsets.empty()) return;
   {
     const std::lock_guard lock(mutex_);
     requests_.push_back(std::move(request));
@@ -106,11 +114,11 @@ void SampleStore::serve() {
     const Request request = std::move(requests_.front());
     requests_.pop_front();
     lock.unlock();
-    for (const size_t slot : request.slots) {
+    for (const size_t offset : request.offsets) {
       if (request.write) {
-        memory_.write_behind(slot * row_bytes_, row_bytes_);
+        memory_.write_behind(offset, request.row_bytes);
       } else {
-        memory_.read_ahead(slot * row_bytes_, row_bytes_);
+        memory_.read_ahead(offset, request.row_bytes);
       }
     }
     lock.lock();

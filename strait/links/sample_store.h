@@ -31,7 +31,8 @@ class SampleStore {
   /// The buffers of samples that are there, [ids, ...] in the shape `meta` gives.
   at::Tensor read(std::span<const int64_t> ids, const MessageMeta& meta) const;
 
-  /// Makes or replaces the buffers of distinct samples; row i of `values` is for ids[i].
+  /// Makes or replaces the buffers of distinct samples; row i of `values` is for ids[i]. Throws NumericError
+  /// for values that the format cannot hold; no buffer has changed then.
   void write(std::span<const int64_t> ids, const at::Tensor& values);
 
   /// Says which samples will be read soon.
@@ -40,10 +41,13 @@ class SampleStore {
   void visit(StateVisitor& visitor);
 
  private:
+  /// For the thread, which looks at no buffer and at no field of the store but this and the file.
   struct Request {
     bool write = false;
-    std::vector<size_t> slots;
+    std::vector<size_t> offsets;  ///< of buffers
+    size_t row_bytes = 0;
   };
+  Request request(bool write) const { return {.write = write, .offsets = {}, .row_bytes = row_bytes_}; }
   void make_room(size_t slots);
   void post(Request request);
   void serve();
@@ -51,8 +55,9 @@ class SampleStore {
   std::unique_ptr<const ValueFormat> format_;
   MappedMemory memory_;
   std::unordered_map<int64_t, size_t> slots_;
-  std::vector<int64_t> ids_;  ///< of each slot, in the order of first visits
-  size_t row_bytes_ = 0;      ///< of one buffer; 0 before the first
+  std::vector<int64_t> ids_;        ///< of each slot, in the order of first visits
+  size_t row_bytes_ = 0;            ///< of one buffer; 0 before the first
+  std::vector<std::byte> rounded_;  ///< buffers on their way into the store
 
   std::mutex mutex_;
   std::condition_variable changed_;

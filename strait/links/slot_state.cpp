@@ -1,41 +1,83 @@
 #include "strait/links/slot_state.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
+#include "strait/kernels/copy.h"
+
 namespace strait {
+
+int64_t SlotState::size() const {
+  int64_t rows = 0;
+  for (const auto& piece : pieces_) rows += piece.size(0);
+  return rows;
+}
 
 at::Tensor SlotState::rows(const MessageMeta& meta, const MessageContext& context) const {
   const auto first = static_cast<int64_t>(context.first_row);
-  const auto count = static_cast<int64_t>(meta.rows());
-  const int64_t there = all_.defined() ? std::clamp<int64_t>(all_.size(0) - first, 0, count) : 0;
-  STRAIT_CHECK(!all_.defined() || all_.sizes().slice(1) == at::IntArrayRef(meta.shape).slice(1),
-               "the samples of a link changed their shape");
-  if (there == count && all_.defined()) return all_.narrow(0, first, count);
-  at::Tensor padded = at::zeros(meta.shape, at::kFloat);
-  if (there > 0) padded.narrow(0, 0, there).copy_(all_.narrow(0, first, there));
-  return padded;
+  const auto end = first + static_cast<int64_t>(meta.rows());
+  at::Tensor out;
+  int64_t begin = 0;
+  for (const auto& piece : pieces_) {
+    STRAIT_CHECK(piece.sizes().slice(1) == at::IntArrayRef(meta.shape).slice(1),
+                 "the samples of a link changed their shape");
+    const int64_t from = std::max(begin, first);
+    const int64_t to = std::min(begin + piece.size(0), end);
+    if (from == first && to == end) {
+      return to - from == piece.size(0) ? piece : piece.narrow(0, from - begin, to - from);
+    }
+    if (from < to) {
+      if (!out.defined()) out = at::zeros(meta.shape, at::kFloat);
+      out.narrow(0, from - first, to - from).copy_(piece.narrow(0, from - begin, to - from));
+    }
+    begin += piece.size(0);
+  }
+  return out.defined() ? out : at::zeros(meta.shape, at::kFloat);
 }
 
-at::Tensor SlotState::own_rows(const MessageMeta& meta, const MessageContext& context) {
-  const auto first = static_cast<int64_t>(context.first_row);
-  const int64_t end = first + static_cast<int64_t>(meta.rows());
-  if (!all_.defined() || all_.size(0) < end) {
-    auto shape = meta.shape;
-    shape[0] = end;
-    at::Tensor grown = at::zeros(shape, at::kFloat);
-    if (all_.defined()) grown.narrow(0, 0, all_.size(0)).copy_(all_);
-    all_ = grown;
+void SlotState::cut(int64_t row) {
+  for (size_t i = 0; i < pieces_.size(); row -= pieces_[i++].size(0)) {
+    const at::Tensor piece = pieces_[i];
+    if (row <= 0 || row >= piece.size(0)) continue;
+    pieces_[i] = piece.narrow(0, 0, row);
+    pieces_.insert(pieces_.begin() + static_cast<ptrdiff_t>(i) + 1, piece.narrow(0, row, piece.size(0) - row));
+    return;
   }
-  STRAIT_CHECK(all_.sizes().slice(1) == at::IntArrayRef(meta.shape).slice(1),
-               "the samples of a link changed their shape");
-  return all_.narrow(0, first, end - first);
 }
 
 void SlotState::set_rows(const at::Tensor& value, const MessageContext& context) {
-  own_rows(meta_of(value), context).copy_(value);
+  if (value.size(0) == 0) return;
+  const auto first = static_cast<int64_t>(context.first_row);
+  const int64_t end = first + value.size(0);
+  if (const int64_t missing = first - size(); missing > 0) {
+    auto shape = value.sizes().vec();
+    shape[0] = missing;
+    pieces_.push_back(at::zeros(shape, at::kFloat));
+  }
+  cut(first);
+  cut(end);
+  auto from = pieces_.begin();
+  for (int64_t row = 0; row < first; ++from) row += from->size(0);
+  auto to = from;
+  for (int64_t row = first; row < end && to != pieces_.end(); ++to) row += to->size(0);
+  spare_ = to - from == 1 && from->data_ptr() != value.data_ptr() ? *from : at::Tensor();
+  pieces_.insert(pieces_.erase(from, to), value.contiguous());
+}
+
+at::Tensor SlotState::room(const MessageMeta& meta) const {
+  return spare_.defined() && spare_.sizes() == at::IntArrayRef(meta.shape) ? spare_
+                                                                           : at::empty(meta.shape, at::kFloat);
+}
+
+void SlotState::visit(std::string_view name, StateVisitor& visitor) {
+  at::Tensor all = pieces_.size() > 1 ? at::cat(pieces_) : pieces_.empty() ? at::Tensor() : pieces_.front();
+  visitor.tensor(name, all);
+  pieces_.clear();
+  if (all.defined()) pieces_.push_back(all);
 }
 
 const Selective* fused(const Codec& codec, const MessageMeta& meta, const MessageContext& context) {
@@ -49,6 +91,12 @@ at::Tensor encode_and_decode(const Codec& codec, const at::Tensor& x, const Mess
   codec.encode(x, context, part);
   ByteReader in(out.claim(part.used()));
   return codec.decode(in, meta_of(x), context);
+}
+
+void expect_finite(const at::Tensor& state) {
+  const at::Tensor dense = state.contiguous();
+  const std::span<const float> all(dense.data_ptr<float>(), static_cast<size_t>(dense.numel()));
+  if (!kernels::all_finite(all)) throw NumericError("what feedback keeps of the message is past float32");
 }
 
 }  // namespace strait

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "strait/codecs/selective.h"
 #include "strait/links/link.h"
@@ -12,19 +13,25 @@ namespace strait {
 /// that one micro-batch or several use the same rows, and a short batch leaves the others as they are.
 class SlotState {
  public:
-  /// The message's rows, float32 on the CPU. May share memory with the state: to be read at once only.
+  /// The message's rows, float32 on the CPU, contiguous. May share memory with the state.
   at::Tensor rows(const MessageMeta& meta, const MessageContext& context) const;
 
-  /// The message's rows themselves, contiguous, to be changed in place.
-  at::Tensor own_rows(const MessageMeta& meta, const MessageContext& context);
-
-  /// Replaces the message's rows by a copy of `value`, which has the shape of the message.
+  /// Makes `value`, which has the shape of the message, the message's rows. Takes over its memory, which may be
+  /// that of rows().
   void set_rows(const at::Tensor& value, const MessageContext& context);
 
-  void visit(std::string_view name, StateVisitor& visitor) { visitor.tensor(name, all_); }
+  /// Memory of the message's shape for set_rows(): that of rows which were replaced, where there is some.
+  at::Tensor room(const MessageMeta& meta) const;
+
+  void visit(std::string_view name, StateVisitor& visitor);
 
  private:
-  at::Tensor all_;  ///< [rows used so far, ...]; undefined before the first
+  int64_t size() const;
+  void cut(int64_t row);
+
+  /// Rows that follow each other; those that a message replaces are one, so that it moves no others.
+  std::vector<at::Tensor> pieces_;
+  at::Tensor spare_;
 };
 
 /// The codec as one that does the arithmetic around it itself, where it can for this message and nobody wants
@@ -34,5 +41,8 @@ const Selective* fused(const Codec& codec, const MessageMeta& meta, const Messag
 /// encode() followed by decode() of the bytes just written: what the receiver will see.
 at::Tensor encode_and_decode(const Codec& codec, const at::Tensor& x, const MessageContext& context,
                              ByteWriter& out);
+
+/// Throws NumericError when a message would leave a state that is not finite.
+void expect_finite(const at::Tensor& state);
 
 }  // namespace strait

@@ -127,7 +127,7 @@ std::string table_section(const Table& table, size_t index, const std::string& h
                              {"title", html_escaped(table.title)},
                              {"heading", html_escaped(heading)},
                              {"metric", std::string(metric_of(table).label)},
-                             {"evaluation", escaped(evaluation_of(table))},
+                             {"evaluation", html_escaped(evaluation_of(table))},
                              {"result_headings", headings(results)},
                              {"result_rows", rows_of(results, button)},
                              {"traffic_headings", headings(traffic)},

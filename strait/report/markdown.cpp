@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "strait/base/text.h"
 #include "strait/report/text_table.h"
 #include "strait/report/writers.h"
 
@@ -12,9 +13,9 @@ namespace {
 /// A name as it is read: no character of it ends a cell or a line, or is taken for markup.
 std::string markdown_escaped(std::string_view text) {
   std::string result;
-  for (const char c : text) {
+  for (const char c : one_line(text)) {
     if (std::string_view("\\`*_[]<>|&#").find(c) != std::string_view::npos) result += '\\';
-    result += c == '\n' || c == '\r' ? ' ' : c;
+    result += c;
   }
   return result;
 }

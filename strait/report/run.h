@@ -82,7 +82,14 @@ bool is_run(const std::filesystem::path& folder);
 /// does not count. Throws InputError that names the file, the line and what was expected.
 Run read_run(const std::filesystem::path& folder);
 
-/// The whole file; throws InputError when it cannot be read.
-std::string read_text(const std::filesystem::path& path);
+/// What a run's files hold.
+struct RunTexts {
+  std::string status;   ///< status.json
+  std::string config;   ///< config.toml
+  std::string metrics;  ///< metrics.jsonl
+};
+
+/// The same of the files' content; `folder` is for messages.
+Run parse_run(const std::filesystem::path& folder, RunTexts texts);
 
 }  // namespace strait::report

@@ -33,6 +33,12 @@ void check_intact(const SafetensorsReader& file, const TensorEntry& entry, const
   }
 }
 
+const TensorEntry& entry_of(const SafetensorsReader& file, const std::string& name) {
+  const TensorEntry* entry = file.find(name);
+  if (entry == nullptr) throw InputError("{}: tensor {} is missing", file.name(), in_quotes(name));
+  return *entry;
+}
+
 /// Lists tensors for writing, without the undefined ones.
 class StateLister : public StateVisitor {
  public:
@@ -57,9 +63,7 @@ class StateLoader : public StateVisitor {
     for (const auto& part : parts) {
       files_.push_back({SafetensorsReader(part.folder / file), part.record.checksums_of(file)});
       for (const auto& [name, sum] : files_.back().checksums) {
-        if (files_.back().reader.find(name) == nullptr) {
-          throw InputError("{}: tensor {} is missing", files_.back().reader.name(), in_quotes(name));
-        }
+        entry_of(files_.back().reader, name);
       }
     }
   }
@@ -172,6 +176,19 @@ void write_checkpoint(const std::filesystem::path& folder, const Model& model,
   write_record(folder, record);
 }
 
+void check_part(const std::filesystem::path& folder) {
+  const CheckpointRecord record = read_record(folder);
+  for (const auto& [name, checksums] : record.checksums) {
+    const SafetensorsReader reader(folder / name);
+    for (const auto& [tensor, sum] : checksums) {
+      const TensorEntry& entry = entry_of(reader, tensor);
+      at::Tensor value;
+      reader.read(entry, value);
+      check_intact(reader, entry, value, checksums);
+    }
+  }
+}
+
 Checkpoint::Checkpoint(const std::vector<std::filesystem::path>& parts, const Place& reader) : reader_(reader) {
   for (const auto& part : parts) parts_.push_back({part, read_record(part)});
 }
@@ -190,9 +207,11 @@ Position Checkpoint::position() const {
   // Other processes: the first takes over the sums of all.
   position.sums = {};
   position.traffic.clear();
+  position.stages.clear();
   for (const auto& part : parts_) {
     if (reader_.rank > 0) break;
     position.sums += part.record.position.sums;
+    add_times(position.stages, part.record.position.stages);
     add_traffic(position.traffic, part.record.position.traffic);
   }
   return position;

@@ -25,6 +25,10 @@ void write_checkpoint(const std::filesystem::path& folder, const Model& model,
                       torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries, Replicas& replicas,
                       CheckpointRecord record);
 
+/// Reads a part of a checkpoint through. Throws InputError that names the file and the tensor when it is not
+/// whole and intact.
+void check_part(const std::filesystem::path& folder);
+
 /// A checkpoint to go on from. Everything throws InputError that names the file and the tensor when it is not
 /// whole, not intact or does not fit; what was loaded before that stays loaded.
 class Checkpoint {
@@ -37,6 +41,12 @@ class Checkpoint {
   /// Of the first part.
   const std::filesystem::path& folder() const { return parts_.front().folder; }
   const CheckpointRecord& record() const { return parts_.front().record; }
+
+  struct Part {
+    std::filesystem::path folder;
+    CheckpointRecord record;
+  };
+  const std::vector<Part>& parts() const { return parts_; }
 
   /// The position to go on from. Its sums are such that those of all processes together are the epoch's so far.
   Position position() const;
@@ -58,11 +68,6 @@ class Checkpoint {
 
   /// The state of LibTorch's generator for the CPU.
   void load_random() const;
-
-  struct Part {
-    std::filesystem::path folder;
-    CheckpointRecord record;
-  };
 
  private:
   std::span<const Part> sources() const;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "strait/base/json.h"
+
 namespace strait {
 namespace {
 
@@ -106,6 +108,15 @@ void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTr
   }
 }
 
+void add_times(StageTimesByNumber& sum, const StageTimesByNumber& part) {
+  for (const auto& [number, times] : part) {
+    StageTimes& all = sum[number];
+    all.forward_seconds += times.forward_seconds;
+    all.backward_seconds += times.backward_seconds;
+    all.micro_batches += times.micro_batches;
+  }
+}
+
 Traffic EpochMetrics::total(Direction direction) const {
   Traffic sum;
   for (const auto& boundary : boundaries) {
@@ -145,6 +156,14 @@ json to_json(const std::vector<BoundaryTraffic>& boundaries) {
   return list;
 }
 
+json to_json(const StageTimesByNumber& stages) {
+  json list = json::array();
+  for (const auto& [number, times] : stages) {
+    list.push_back({number, times.forward_seconds, times.backward_seconds, times.micro_batches});
+  }
+  return list;
+}
+
 json to_json(const EpochMetrics& metrics) {
   json stages = json::array();
   for (const auto& [name, forward, backward] : metrics.stages) {
@@ -167,6 +186,8 @@ json to_json(const EpochMetrics& metrics) {
   if (!metrics.evaluations.empty()) all["evaluations"] = to_json(metrics.evaluations);
   return all;
 }
+
+std::string to_line(const EpochMetrics& metrics) { return to_json(metrics).dump(); }
 
 std::vector<BoundaryTraffic> boundary_traffic_of(const json& json) {
   std::vector<BoundaryTraffic> boundaries;
@@ -198,6 +219,12 @@ std::vector<StepEvaluation> step_evaluations_in(const json& json) {
   return evaluations;
 }
 
+StageTimesByNumber stage_times_of(const json& json) {
+  StageTimesByNumber stages;
+  for (const auto& stage : json) stages[stage.at(0)] = {stage.at(1), stage.at(2), stage.at(3)};
+  return stages;
+}
+
 EpochMetrics epoch_metrics_of(const json& json) {
   std::vector<StageSeconds> stages;
   for (const auto& stage : json.value("stages", nlohmann::json::array())) {  // older runs have none
@@ -219,6 +246,15 @@ EpochMetrics epoch_metrics_of(const json& json) {
           .boundaries = boundary_traffic_of(json.at("boundaries")),
           .stages = std::move(stages),
           .evaluations = step_evaluations_in(json.value("evaluations", nlohmann::json::array()))};
+}
+
+EpochMetrics parse_epoch(std::string_view line, const std::string& name) {
+  const json parsed = parse_json(line, name);
+  try {
+    return epoch_metrics_of(parsed);
+  } catch (const json::exception&) {
+    throw InputError("{}: is not what a run writes", name);
+  }
 }
 
 }  // namespace strait

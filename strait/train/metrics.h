@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strait/boundary/channel.h"
@@ -57,6 +58,11 @@ struct BoundaryTraffic {
 /// Adds up boundary by boundary; one that `sum` does not have yet comes behind the others.
 void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTraffic>& part);
 
+using StageTimesByNumber = std::map<int, StageTimes>;
+
+/// Adds up stage by stage.
+void add_times(StageTimesByNumber& sum, const StageTimesByNumber& part);
+
 /// Mean seconds that a stage takes for a micro-batch in training.
 struct StageSeconds {
   std::string name;  ///< its first and its last layer
@@ -90,11 +96,19 @@ nlohmann::json to_json(const Evaluation& evaluation);
 nlohmann::json to_json(const std::vector<StepEvaluation>& evaluations);
 nlohmann::json to_json(const EpochMetrics& metrics);
 nlohmann::json to_json(const std::vector<BoundaryTraffic>& boundaries);
+nlohmann::json to_json(const StageTimesByNumber& stages);
+
+/// The line of metrics.jsonl, without its end.
+std::string to_line(const EpochMetrics& metrics);
 
 /// The inverse of to_json(). All throw nlohmann::json::exception for anything else.
 Evaluation evaluation_in(const nlohmann::json& json);
 std::vector<StepEvaluation> step_evaluations_in(const nlohmann::json& json);
 EpochMetrics epoch_metrics_of(const nlohmann::json& json);
 std::vector<BoundaryTraffic> boundary_traffic_of(const nlohmann::json& json);
+StageTimesByNumber stage_times_of(const nlohmann::json& json);
+
+/// A line of metrics.jsonl; `name` is the file's and the line's. Throws InputError for anything else.
+EpochMetrics parse_epoch(std::string_view line, const std::string& name);
 
 }  // namespace strait

@@ -33,6 +33,7 @@ struct CheckpointOptions {
   int64_t every_steps = 0;            ///< after every so many optimizer steps; 0 = none on that account
   int keep = 1;                       ///< the newest so many stay
   std::vector<int> keep_epochs = {};  ///< checkpoints taken before these epochs are made, and stay for good
+  int copies = -1;                    ///< ranks that keep each part besides; see kCopiesByMachines
 
   bool operator==(const CheckpointOptions&) const = default;
 };

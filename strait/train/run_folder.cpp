@@ -2,10 +2,12 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/files.h"
+#include "strait/base/text.h"
 #include "strait/train/checkpoint_folder.h"
 #include "strait/train/model_file.h"
 #include "strait/train/runtime.h"
@@ -19,33 +21,10 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-struct Line {
+std::string joined(const std::vector<std::string>& lines) {
   std::string text;
-  EpochMetrics metrics;
-};
-
-Line line_of(const std::string& text, const std::filesystem::path& path) {
-  try {
-    return {text, epoch_metrics_of(json::parse(text))};
-  } catch (const json::exception&) {
-    throw InputError("{}: is not what a run writes", path.string());
-  }
-}
-
-/// The lines of the epochs from `first` to `end`, without the last one.
-std::vector<Line> read_metrics(const std::filesystem::path& path, int first, int end) {
-  std::ifstream in(path);
-  std::vector<Line> lines;
-  std::string text;
-  for (int epoch = first; epoch < end; ++epoch) {
-    const bool there = static_cast<bool>(std::getline(in, text));
-    if (there) lines.push_back(line_of(text, path));
-    if (!there || lines.back().metrics.epoch != epoch) {
-      throw InputError("{}: has no line for epoch {}, which the checkpoint of epoch {} follows", path.string(),
-                       epoch, end);
-    }
-  }
-  return lines;
+  for (const auto& line : lines) text += line + "\n";
+  return text;
 }
 
 }  // namespace
@@ -66,41 +45,43 @@ std::string_view to_string(RunStatus status) {
   throw InternalError("run status {}", static_cast<int>(status));
 }
 
-RunFolder::RunFolder(std::filesystem::path path, Identity identity, Start start)
-    : path_(std::move(path)), identity_(std::move(identity)) {
-  CheckpointFolder checkpoints(path_ / "checkpoint", {});
-  const bool taken = std::filesystem::exists(path_ / "metrics.jsonl") || !checkpoints.entries().empty();
-  if (taken && start == Start::fresh) {
-    throw InputError(
-        "{}: holds a run already; go on with it with --resume, choose another --out, or replace it with "
-        "--overwrite",
-        path_.string());
-  }
-  std::error_code error;
-  std::filesystem::create_directories(path_, error);
-  if (error) throw InputError("{}: cannot make the folder: {}", path_.string(), error.message());
-  checkpoints.clear();  // first: they belong to the configuration that goes
-  std::filesystem::remove(path_ / "model.safetensors");
-  begin("");
+void check_is_free(const std::filesystem::path& folder) {
+  const auto homes = CheckpointFolder::homes_in(folder / "checkpoint");
+  const bool taken =
+      std::filesystem::exists(folder / "metrics.jsonl") || std::ranges::any_of(homes, [](const auto& home) {
+        return !CheckpointFolder(home.path, {}).entries().empty();
+      });
+  if (!taken) return;
+  throw InputError(
+      "{}: holds a run already; go on with it with --resume, choose another --out, or replace it with "
+      "--overwrite",
+      folder.string());
 }
 
-RunFolder::RunFolder(std::filesystem::path path, Identity identity, int epoch)
-    : path_(std::move(path)), identity_(std::move(identity)) {
-  std::string kept;
-  for (auto& line : read_metrics(path_ / "metrics.jsonl", identity_.first_epoch, epoch)) {
-    kept += line.text + "\n";
-    epochs_.push_back(std::move(line.metrics));
+// First what says that the run is done, then the checkpoints: they belong to the configuration that goes.
+void clear_run(const std::filesystem::path& folder) {
+  std::filesystem::remove(folder / "status.json");
+  for (const auto& home : CheckpointFolder::homes_in(folder / "checkpoint")) {
+    CheckpointFolder(home.path, {}).clear();
   }
-  begin(kept);
+  std::filesystem::remove(folder / "model.safetensors");
 }
 
-// The events are written anew: TensorBoard would show the epochs that are cut off beside those to come.
-void RunFolder::begin(const std::string& kept_lines) {
+bool has_metrics(const std::filesystem::path& folder, const std::vector<std::string>& lines) {
+  if (lines.empty()) return true;
+  const auto path = folder / "metrics.jsonl";
+  return std::filesystem::exists(path) && read_whole(path).starts_with(joined(lines));
+}
+
+RunFolder::RunFolder(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines)
+    : path_(std::move(path)), identity_(std::move(identity)) {
+  for (const auto& line : lines) epochs_.push_back(parse_epoch(line, path_.string()));
+  // The events are written anew: TensorBoard would show the epochs that are cut off beside those to come.
   for (const auto& entry : std::filesystem::directory_iterator(path_)) {
     if (entry.path().filename().string().starts_with("events.out.tfevents.")) std::filesystem::remove(entry);
   }
   replace_file(path_ / "config.toml", identity_.config);
-  replace_file(path_ / "metrics.jsonl", kept_lines);
+  replace_file(path_ / "metrics.jsonl", joined(lines));
   metrics_.open(path_ / "metrics.jsonl", std::ios::app);
   if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
   events_ = std::make_unique<TensorboardWriter>(path_);
@@ -109,7 +90,7 @@ void RunFolder::begin(const std::string& kept_lines) {
 }
 
 void RunFolder::add_epoch(const EpochMetrics& metrics) {
-  metrics_ << to_json(metrics).dump() << std::endl;
+  metrics_ << to_line(metrics) << std::endl;
   if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
   sync_to_disk(path_ / "metrics.jsonl");  // a later checkpoint counts on the line
   epochs_.push_back(metrics);

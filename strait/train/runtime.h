@@ -15,6 +15,9 @@ void configure_runtime(int threads, int processes = 1);
 /// The device of a name (auto, cpu, cuda). Throws InputError when it is not there.
 c10::Device device_of(const std::string& name);
 
+/// What this machine calls itself.
+std::string host_name();
+
 /// The processor, the number of threads and LibTorch's version, for the record.
 std::string machine_description();
 

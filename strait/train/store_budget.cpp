@@ -35,7 +35,7 @@ uint64_t free_memory() {
 StoreBudget::StoreBudget(const CompressionOptions& options, std::vector<std::string> boundaries,
                          const std::vector<std::vector<int64_t>>& sample_shapes, int64_t samples)
     : options_(options.store), boundaries_(std::move(boundaries)), samples_(static_cast<uint64_t>(samples)) {
-  if (options.activations.feedback != "aq-sgd") return;
+  if (!keeps_samples(options)) return;
   for (const auto& shape : sample_shapes) {
     elements_.push_back(std::accumulate(shape.begin(), shape.end(), size_t{1},
                                         [](size_t n, int64_t d) { return n * static_cast<size_t>(d); }));

@@ -1,7 +1,5 @@
 #include "strait/train/tensorboard.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -10,6 +8,7 @@
 #include <system_error>
 
 #include "strait/base/error.h"
+#include "strait/train/runtime.h"
 
 namespace strait {
 namespace {
@@ -69,12 +68,6 @@ std::string begin_event(int64_t step) {
     put_varint(event, static_cast<uint64_t>(step));
   }
   return event;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ Trainer::StepPart Trainer::part_of_step(int64_t batch, int64_t samples) const {
           .ends = batch * size + rows == end};
 }
 
-void Trainer::check_store(int64_t samples, TrainObserver& observer) {
+StoreBudget Trainer::store_budget(int64_t samples) {
   // An end in this process needs a store; both ends share one.
   std::vector<std::string> boundaries;
   std::vector<std::vector<int64_t>> shapes;
@@ -169,14 +169,19 @@ void Trainer::check_store(int64_t samples, TrainObserver& observer) {
     boundaries.push_back(options_.cuts[i]);
     shapes.push_back(all_shapes[i]);
   }
-  const StoreBudget budget(options_.compression, boundaries, shapes, samples);
-  if (budget.bytes() == 0) return;
-  budget.check_fits(budget.free_bytes());
-  observer.on_note(budget.describe());
+  return {options_.compression, boundaries, shapes, samples};
 }
 
-void Trainer::keep_checkpoints(CheckpointFolder folder, std::string config) {
-  checkpoints_ = std::move(folder);
+void Trainer::check(const DataSplits& data) {
+  const int64_t samples = data.train->size();
+  check_samples(samples);
+  plan_steps(samples);
+  const StoreBudget budget = store_budget(samples);
+  if (budget.bytes() > 0) budget.check_fits(budget.free_bytes());
+}
+
+void Trainer::keep_checkpoints(CheckpointWriter writer, std::string config) {
+  checkpoints_ = std::move(writer);
   config_ = std::move(config);
 }
 
@@ -186,6 +191,7 @@ void Trainer::resume(const Checkpoint& from) {
   from.load_links(executor_.boundaries(), replicas_, is_alone());
   from.load_random();
   position_ = from.position();
+  metrics_ = from.record().metrics;
   clear_gradients();
 }
 
@@ -221,34 +227,30 @@ void Trainer::clear_gradients() {
   for (const auto& parameter : own_.parameters()) parameter.mutable_grad() = torch::zeros_like(parameter);
 }
 
-// A checkpoint has its name only once every process has written its part, and the one before stays until every
-// part has its name: so there is always one that all processes have.
 void Trainer::save_checkpoint() {
   if (!checkpoints_) return;
-  add_traffic(position_.traffic, take_traffic());
-  const CheckpointFolder::Entry entry{position_.epoch, position_.batches};
-  together(*group_, [&] {
-    checkpoints_->write(entry, [&](const std::filesystem::path& folder) {
-      write_checkpoint(
-          folder, own_, *optimizer_, executor_.boundaries(), replicas_,
-          {.position = position_, .place = place(), .seed = options_.seed, .config = config_, .checksums = {}});
-    });
+  take_in_measurements();
+  checkpoints_->write(*group_, {position_.epoch, position_.batches}, [&](const std::filesystem::path& folder) {
+    write_checkpoint(folder, own_, *optimizer_, executor_.boundaries(), replicas_,
+                     {.position = position_,
+                      .place = place(),
+                      .seed = options_.seed,
+                      .config = config_,
+                      .metrics = metrics_,
+                      .checksums = {}});
   });
-  together(*group_, [&] { checkpoints_->publish(entry); });
-  checkpoints_->prune();
 }
 
 bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
-  together(*group_, [&] {
-    check_samples(data.train->size());
-    check_store(data.train->size(), observer);
-    plan_steps(data.train->size());
-  });
-  if (checkpoints_ && position_.batches == 0 && checkpoints_->keeps(position_.epoch)) save_checkpoint();
+  together(*group_, [&] { check(data); });
+  const StoreBudget budget = store_budget(data.train->size());
+  if (budget.bytes() > 0) observer.on_note(budget.describe());
+  if (checkpoints_ && position_.batches == 0 && checkpoints_->own().keeps(position_.epoch)) save_checkpoint();
   while (position_.epoch < options_.train.epochs) {
     const bool finished = run_epoch(data, observer);
     const bool last = position_.epoch == options_.train.epochs;
-    if (!finished || last || (checkpoints_ && checkpoints_->is_due_before(position_.epoch))) save_checkpoint();
+    if (!finished || last || (checkpoints_ && checkpoints_->own().is_due_before(position_.epoch)))
+      save_checkpoint();
     if (!finished) return false;
   }
   return true;
@@ -265,11 +267,21 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   EpochMetrics metrics = epoch_metrics(all);
   if (is_evaluation_due()) metrics.evaluations.push_back({position_.step, metrics.test});
   metrics.evaluation_seconds = position_.evaluation_seconds + watch.seconds();
+  metrics_.push_back(to_line(metrics));
   observer.on_epoch(metrics);
   const Position ended = std::exchange(position_, {});
   position_.epoch = ended.epoch + 1;
   position_.step = ended.step;
   return true;
+}
+
+// A link that keeps something a sample must see the sample whenever it is trained with. So each replica then
+// has the samples that it had in the first epoch.
+std::vector<int64_t> Trainer::order_of_epoch(int64_t samples) const {
+  auto order = epoch_order(options_.seed, position_.epoch, samples);
+  const int replicas = options_.pipeline.replicas;
+  if (replicas == 1 || !keeps_samples(options_.compression)) return order;
+  return order_with_parts_of(epoch_order(options_.seed, 0, samples), order, options_.batch_size, replicas);
 }
 
 bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
@@ -279,7 +291,7 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   const int replica = place().replica();
   const int replicas = options_.pipeline.replicas;
   const int64_t samples = data.train->size();
-  auto order = epoch_order(options_.seed, position_.epoch, samples);
+  auto order = order_of_epoch(samples);
   order.erase(order.begin(), order.begin() + std::min(position_.batches * options_.batch_size, samples));
   Loader loader = load(data.train, {.order = part_of_order(order, options_.batch_size, replica, replicas),
                                     .batch_size = part_of_batch(options_.batch_size, replica, replicas).rows,
@@ -301,13 +313,11 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
     ++position_.batches;
     if (part.ends) stops = finish_step(compressed, stops);
     position_.data_wait_seconds = waited_before + loader.waited_seconds();
-    const double seconds = watch.seconds();
-    position_.seconds += seconds;
-    measured_seconds_ += seconds;
+    position_.seconds += watch.seconds();
     observer.on_batch(position_.epoch, "train", std::min(position_.batches * options_.batch_size, samples),
                       samples, score_of(position_.sums).loss);
     if (part.ends && stops) return false;
-    if (part.ends && checkpoints_ && checkpoints_->is_due_after(position_.step)) save_checkpoint();
+    if (part.ends && checkpoints_ && checkpoints_->own().is_due_after(position_.step)) save_checkpoint();
     if (part.ends && !evaluate_if_due(data, observer)) return false;
     watch = Stopwatch();
   }
@@ -346,23 +356,20 @@ bool Trainer::finish_step(bool compressed, bool stops) {
 }
 
 Contribution Trainer::contribution() {
-  add_traffic(position_.traffic, take_traffic());
+  take_in_measurements();
   Contribution mine{.train = position_.sums,
                     .test = {},
                     .boundaries = position_.traffic,
-                    .stages = executor_.take_times(),
+                    .stages = position_.stages,
                     .feedback_state = {},
                     .weights = {},
                     .seconds = position_.seconds,
-                    .data_wait_seconds = position_.data_wait_seconds,
-                    .measured_seconds = std::exchange(measured_seconds_, 0)};
+                    .data_wait_seconds = position_.data_wait_seconds};
   if (!is_alone()) mine.feedback_state = feedback_state_of(executor_.boundaries(), place().replica());
   mine.weights = replicas_.weight_checksums();
   for (auto& boundary : executor_.boundaries()) {
-    BoundaryTraffic& traffic = *std::ranges::find(mine.boundaries, boundary.name, &BoundaryTraffic::name);
-    if (boundary.activation_sender)
-      traffic.activation_diagnostics = boundary.activation_sender->take_diagnostics();
-    if (boundary.gradient_sender) traffic.gradient_diagnostics = boundary.gradient_sender->take_diagnostics();
+    if (boundary.activation_sender) boundary.activation_sender->reset_diagnostics();
+    if (boundary.gradient_sender) boundary.gradient_sender->reset_diagnostics();
   }
   return mine;
 }
@@ -480,7 +487,9 @@ const Model& Trainer::collect_model() {
   return model_;
 }
 
-std::vector<BoundaryTraffic> Trainer::take_traffic() {
+// Into the position, so that an epoch that is resumed, be it at its end, has the measurements of all its steps;
+// diagnostics of those since the resume, where there are any.
+void Trainer::take_in_measurements() {
   std::vector<BoundaryTraffic> all;
   for (auto& boundary : executor_.boundaries()) {
     BoundaryTraffic traffic;
@@ -492,10 +501,14 @@ std::vector<BoundaryTraffic> Trainer::take_traffic() {
     take(boundary.activation_receiver, traffic.activations);
     take(boundary.gradient_sender, traffic.gradients);
     take(boundary.gradient_receiver, traffic.gradients);
+    if (boundary.activation_sender) traffic.activation_diagnostics = boundary.activation_sender->diagnostics();
+    if (boundary.gradient_sender) traffic.gradient_diagnostics = boundary.gradient_sender->diagnostics();
     all.push_back(std::move(traffic));
   }
-  add_traffic(all, replicas_.take_traffic());
-  return all;
+  add_traffic(position_.traffic, all);
+  add_traffic(position_.traffic, replicas_.take_traffic());
+  const auto times = executor_.take_times();
+  if (place().replica() == 0) add_times(position_.stages, times);
 }
 
 }  // namespace strait

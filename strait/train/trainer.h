@@ -13,7 +13,7 @@
 #include "strait/models/model.h"
 #include "strait/pipeline/executor.h"
 #include "strait/train/checkpoint.h"
-#include "strait/train/checkpoint_folder.h"
+#include "strait/train/checkpoint_copies.h"
 #include "strait/train/contribution.h"
 #include "strait/train/gradients.h"
 #include "strait/train/loss.h"
@@ -21,6 +21,7 @@
 #include "strait/train/model_file.h"
 #include "strait/train/options.h"
 #include "strait/train/replicas.h"
+#include "strait/train/store_budget.h"
 #include "strait/transport/group.h"
 
 namespace strait {
@@ -74,7 +75,10 @@ class Trainer {
 
   /// From now on train() leaves checkpoints there, this process's part of them. `config` is the run's
   /// configuration, for their record.
-  void keep_checkpoints(CheckpointFolder folder, std::string config);
+  void keep_checkpoints(CheckpointWriter writer, std::string config);
+
+  /// Throws InputError where the data, loaded by now, do not go with the options. train() does so too.
+  void check(const DataSplits& data);
 
   /// Takes over everything of a checkpoint: training goes on where it was taken, to the same bits.
   void resume(const Checkpoint& from);
@@ -89,6 +93,9 @@ class Trainer {
   void take_evaluation_state(const Checkpoint& from);
 
   const Position& position() const { return position_; }
+
+  /// The lines of metrics.jsonl up to the position, those before a resume included.
+  const std::vector<std::string>& metrics() const { return metrics_; }
 
   /// Trains from the position until the epochs are done or the observer asks to stop; returns false, with a
   /// checkpoint at that place, when it was stopped. Throws NumericError when training diverges.
@@ -113,7 +120,7 @@ class Trainer {
   bool is_alone() const { return pipeline_->size() == 1; }
   void check_samples(int64_t samples) const;
   void plan_steps(int64_t samples);
-  void check_store(int64_t samples, TrainObserver& observer);
+  StoreBudget store_budget(int64_t samples);
   std::string stage_name(size_t stage) const;
   /// A batch as part of a step of the optimizer.
   struct StepPart {
@@ -137,7 +144,8 @@ class Trainer {
                                                        TrainObserver& observer, int epoch, bool knows_state);
   StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, EvaluationMode mode,
                            TrainObserver& observer, int epoch);
-  std::vector<BoundaryTraffic> take_traffic();
+  void take_in_measurements();
+  std::vector<int64_t> order_of_epoch(int64_t samples) const;
   Loader load(const std::shared_ptr<const Dataset>& data, Loader::Pass pass) const;
   void clear_gradients();
   void save_checkpoint();
@@ -158,9 +166,9 @@ class Trainer {
   bool stopped_ = false;  ///< the last pass ended before its data did
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
   Position position_;
-  int64_t epoch_steps_ = 0;      ///< of the optimizer in an epoch
-  double measured_seconds_ = 0;  ///< of training, since the stages' times were taken
-  std::optional<CheckpointFolder> checkpoints_;
+  int64_t epoch_steps_ = 0;  ///< of the optimizer in an epoch
+  std::vector<std::string> metrics_;
+  std::optional<CheckpointWriter> checkpoints_;
   std::string config_;
 };
 

@@ -3,7 +3,11 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+
+#include "strait/codecs/selective.h"
+#include "tests/links/pair.h"
 
 namespace strait {
 namespace {
@@ -39,6 +43,105 @@ TEST(Channel, TheReceiverSeesTheOperatorInEveryMode) {
   EXPECT_EQ(traffic.raw_bytes, 3U * 60 * 4);
   EXPECT_EQ(traffic.wire_bytes, 2 * (kFrameHeaderSize + 8 + 15) + kFrameHeaderSize + 240);
   EXPECT_EQ(sender.take_traffic().messages, 0U);
+}
+
+class ChannelOfFeedback : public testing::TestWithParam<std::string> {
+ protected:
+  ChannelSpec spec(const StoreOptions& store = {}) const {
+    return {"layer2", 1, Direction::activation, make_link(GetParam(), make_codec(kCodec), store), false};
+  }
+  MessageContext context(uint64_t step) const { return {.seed = 1, .step = step, .ids = ids_}; }
+
+  /// What the channel makes of a context.
+  static MessageContext whole(MessageContext context) {
+    context.boundary = 1;
+    return context;
+  }
+
+  static constexpr const char* kCodec = "topk:0.25,index=bitmap";
+  std::vector<int64_t> ids_ = {3, 1, 4, 0};
+};
+
+/// What is seen in training is what the link alone gives of the training messages: neither warm-up nor
+/// evaluation moves it, and neither uses it.
+TEST_P(ChannelOfFeedback, TrainingMovesTheLinkAndNothingElseDoes) {
+  Sender sender(spec());
+  Receiver receiver(spec());
+  test::Pair link(GetParam(), kCodec);
+  const auto codec = make_codec(kCodec);
+  uint64_t step = 0;
+  uint64_t compressed_bytes = 0;
+  for (const MessageMode mode : {kWarmUp, kEvaluationOff, kWarmUp, kTraining, kEvaluationOn, kTraining,
+                                 kEvaluationOff, kEvaluationOn, kTraining}) {
+    const at::Tensor x = at::randn({4, 3, 8});
+    Buffer frame = sender.encode(x, context(step), mode);
+    const size_t bytes = frame.size() - kFrameHeaderSize;
+    const at::Tensor seen = receiver.decode(std::move(frame), meta_of(x), context(step), mode);
+    if (!mode.compressed) {
+      EXPECT_TRUE(at::equal(seen, x)) << step;
+      EXPECT_EQ(bytes, static_cast<size_t>(x.nbytes()));
+    } else if (mode.training) {
+      EXPECT_TRUE(at::equal(seen, link.send(x, whole(context(step))))) << step;
+      EXPECT_EQ(bytes, link.bytes());
+      compressed_bytes += bytes;
+    } else {
+      EXPECT_TRUE(at::equal(seen, codec->reconstruct(x, {}))) << step;
+    }
+    ++step;
+  }
+  const Traffic traffic = sender.take_traffic();
+  EXPECT_EQ(traffic.messages, 5U);
+  EXPECT_EQ(traffic.wire_bytes, 5 * kFrameHeaderSize + 2 * 4 * 24 * 4 + compressed_bytes);
+}
+
+TEST_P(ChannelOfFeedback, ARefusedMessageChangesNothing) {
+  Sender sender(spec());
+  Receiver receiver(spec());
+  test::Pair link(GetParam(), kCodec);
+  for (uint64_t step = 0; step < 4; ++step) {
+    const at::Tensor x = at::randn({4, 3, 8});
+    at::Tensor bad = x.clone();
+    bad[3][2][7] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_THROW(sender.encode(bad, context(step), kTraining), NumericError);
+    Buffer frame = sender.encode(x, context(step), kTraining);
+    const at::Tensor seen = receiver.decode(std::move(frame), meta_of(x), context(step), kTraining);
+    EXPECT_TRUE(at::equal(seen, link.send(x, whole(context(step))))) << step;
+  }
+  EXPECT_EQ(sender.take_traffic().messages, 4U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, ChannelOfFeedback, testing::ValuesIn(link_names()));
+
+TEST(Channel, TheWarmUpFillsBuffersWhereItShall) {
+  const std::vector<int64_t> ids = {3, 1, 4, 0};
+  for (const bool fills : {false, true}) {
+    const StoreOptions store{.fill = fills ? "warmup" : "first_visit"};
+    const ChannelSpec both{"layer2", 1, Direction::activation,
+                           make_link("aq-sgd", make_codec("quant:8,scope=sample"), store), false};
+    Sender sender(both);
+    Receiver receiver(both);
+    for (const MessageMode mode : {kWarmUp, kEvaluationOff, kTraining}) {
+      const at::Tensor x = at::randn({4, 24});
+      Buffer frame = sender.encode(x, {.ids = ids}, mode);
+      const size_t raw = 4 * 24 * 4;
+      EXPECT_EQ(frame.size() - kFrameHeaderSize, mode.compressed && fills ? 4U * (8 + 24) : raw);
+      EXPECT_TRUE(at::allclose(receiver.decode(std::move(frame), meta_of(x), {.ids = ids}, mode), x, 0, 0.05));
+    }
+  }
+}
+
+/// The positions of a gradient that is refused are there for the next one.
+TEST(Channel, ARefusedGradientLeavesThePositions) {
+  const auto kept = std::make_shared<IndexMemory>();
+  ChannelSpec gradients = spec("topk:0.5");
+  gradients.link = make_reuse_link(make_codec("topk:0.5"));
+  gradients.kept = kept;
+  IndexSet positions{make_codec("topk:0.5")->selective()->shape_of({{2, 4}}), {0b0101, 0b0110}};
+  kept->keep(2, positions);
+  Sender sender(gradients);
+  EXPECT_THROW(sender.encode(at::full({2, 4}, NAN), context(0, 2), kTraining), NumericError);
+  EXPECT_NO_THROW(sender.encode(at::ones({2, 4}), context(0, 2), kTraining));
+  EXPECT_TRUE(kept->take(2).masks.empty());
 }
 
 TEST(Channel, ALostMessageIsNoticed) {

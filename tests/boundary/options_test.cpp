@@ -57,6 +57,35 @@ TEST(CompressionOptions, EveryContradictionIsNamed) {
             "compression.gradients.feedback: with reuse_indices expected none, found \"ef\"");
 }
 
+TEST(CompressionOptions, AWarmUpThatFillsBuffersIsNeeded) {
+  CompressionOptions options;
+  options.activations = {"quant:4", "aq-sgd"};
+  options.store.fill = "warmup";
+  const auto complaint = [&] {
+    try {
+      check(options, 1);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint(), "compression.store.fill: \"warmup\" expects compression.start_epoch >= 1, found 0");
+  options.start_epoch = 2;
+  EXPECT_EQ(complaint(), "");
+  options.start_from = "runs/none";
+  EXPECT_EQ(complaint(),
+            "compression.store.fill: \"warmup\" expects a run that makes the epochs before "
+            "compression.start_epoch itself, found compression.start_from \"runs/none\"");
+}
+
+TEST(CompressionOptions, WhetherALinkKeepsSamplesIsItsProperty) {
+  for (const auto& feedback : {"none", "ef", "ef21", "aq-sgd"}) {
+    CompressionOptions options;
+    options.activations = {"topk:0.1", feedback};
+    EXPECT_EQ(keeps_samples(options), feedback == std::string("aq-sgd")) << feedback;
+  }
+}
+
 TEST(CompressionOptions, ReplicasTakeFeedbackForOneMessageAStep) {
   CompressionOptions options;
   for (const char* feedback : {"none", "ef", "ef21"}) {

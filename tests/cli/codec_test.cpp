@@ -126,6 +126,39 @@ TEST_P(CodecApply, TakesAnEmptyMessage) {
   EXPECT_EQ(received().tensors.at(0).second.sizes(), (std::vector<int64_t>{0, 3}));
 }
 
+TEST(CodecApplyNames, ManyMessagesComeBackInTheirOrder) {
+  const test::TempDir dir;
+  TensorFile file;
+  for (int i = 999; i >= 0; --i) {
+    file.tensors.emplace_back(std::to_string(i), at::full({1}, i, at::kFloat));
+  }
+  write_safetensors(dir / "in.safetensors", file);
+  const auto result = test::run_process(
+      STRAIT_PROGRAM,
+      {"codec", "apply", "--codec", "none", "--in", dir / "in.safetensors", "--out", dir / "out.safetensors"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const TensorFile out = read_safetensors(dir / "out.safetensors");
+  ASSERT_EQ(out.tensors.size(), 1000U);
+  for (size_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(out.tensors[i].first, std::to_string(i));
+    EXPECT_EQ(out.tensors[i].second.item<float>(), static_cast<float>(i));
+  }
+}
+
+TEST(CodecApplyNames, AreNumbersWithoutNoughtsBeforeThem) {
+  const test::TempDir dir;
+  for (const std::string name : {"00", "-0", "0x0", " 0", "", "18446744073709551616", "a\u009b\n"}) {
+    write_safetensors(dir / "in.safetensors", {{{name, at::zeros({1})}}, {}});
+    const auto result =
+        test::run_process(STRAIT_PROGRAM, {"codec", "apply", "--codec", "none", "--in", dir / "in.safetensors",
+                                           "--out", dir / "out.safetensors"});
+    EXPECT_EQ(result.status, 2) << name;
+    EXPECT_THAT(result.err,
+                testing::HasSubstr("expected tensors named \"0\", \"1\", ... without a gap; found \""));
+    EXPECT_EQ(result.err.find("\u009b"), std::string::npos);
+  }
+}
+
 std::vector<std::string> all_samples() {
   std::vector<std::string> specs;
   for (const auto& info : codec_list()) specs.insert(specs.end(), info.samples.begin(), info.samples.end());

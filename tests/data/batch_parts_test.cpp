@@ -5,6 +5,8 @@
 
 #include <numeric>
 
+#include "strait/data/dataset.h"
+
 namespace strait {
 namespace {
 
@@ -32,6 +34,25 @@ TEST(BatchParts, OfAnOrderAreThoseOfItsBatches) {
   EXPECT_THAT(part_of_order(order, 5, 0, 2), ElementsAre(100, 101, 102, 105, 106, 107, 110));
   EXPECT_THAT(part_of_order(order, 5, 1, 2), ElementsAre(103, 104, 108, 109, 111));
   EXPECT_EQ(part_of_order(order, 5, 0, 1), order);
+}
+
+TEST(BatchParts, AnOrderCanKeepTheSamplesOfEachPart) {
+  for (const auto& [samples, batch_size, parts] :
+       std::vector<std::tuple<int64_t, int64_t, int>>{{20, 8, 4}, {103, 10, 3}, {41, 10, 4}, {6, 6, 1}}) {
+    const auto first = epoch_order(1, 0, samples);
+    EXPECT_EQ(order_with_parts_of(first, first, batch_size, parts), first);
+    for (int64_t epoch = 1; epoch < 4; ++epoch) {
+      const auto order = order_with_parts_of(first, epoch_order(1, epoch, samples), batch_size, parts);
+      EXPECT_THAT(order, testing::UnorderedElementsAreArray(first));
+      EXPECT_NE(order, first);
+      for (int part = 0; part < parts; ++part) {
+        const auto own = part_of_order(order, batch_size, part, parts);
+        EXPECT_THAT(own, testing::UnorderedElementsAreArray(part_of_order(first, batch_size, part, parts)));
+        // As shuffled as the pass: another order of the part in each epoch.
+        if (own.size() > 4) EXPECT_NE(own, part_of_order(first, batch_size, part, parts)) << part << epoch;
+      }
+    }
+  }
 }
 
 TEST(BatchParts, ALastBatchThatIsTooShortIsLeftOut) {

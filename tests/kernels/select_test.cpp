@@ -108,8 +108,8 @@ TEST(Select, SumsAndDifferencesAreThoseOfTheWholeTensors) {
         const auto of_differences = marked(select_largest_of_differences(x, y, k, scratch, mask));
         ASSERT_EQ(of_differences, marked(select_largest(differences, k, scratch, mask)))
             << kind << ", " << k << " of " << n;
-        auto written = y;
-        const auto of_sums = marked(select_largest_of_sums(x, written, k, scratch, mask));
+        std::vector<float> written(n);
+        const auto of_sums = marked(select_largest_of_sums(x, y, written, k, scratch, mask));
         ASSERT_EQ(of_sums, marked(select_largest(sums, k, scratch, mask))) << kind << ", " << k << " of " << n;
         ASSERT_EQ(written, sums);
       }

@@ -30,6 +30,13 @@ class Plain {
  public:
   Plain(const std::string& codec, std::string format) : codec_(make_codec(codec)), format_(std::move(format)) {}
 
+  /// Without compression, before the first message.
+  void observe(const at::Tensor& x, const Ids& ids) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      buffers_[ids[i]] = rounded(format_, x.narrow(0, static_cast<int64_t>(i), 1));
+    }
+  }
+
   at::Tensor send(const at::Tensor& x, const Ids& ids) {
     at::Tensor seen = at::empty_like(x);
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -99,6 +106,35 @@ TEST_P(AqSgd, BothEndsHoldTheSameBitsAfterAThousandMessages) {
   EXPECT_EQ(both.decoder_state().at("ids").numel(), 40);
 }
 
+/// Buffers that the warm-up filled: the first message is a difference already.
+TEST_P(AqSgd, BuffersCanBeFilledByTheWarmUp) {
+  at::manual_seed(6);
+  StoreOptions store = GetParam().store;
+  for (const bool fills : {true, false}) {
+    store.fill = fills ? "warmup" : "first_visit";
+    Pair both("aq-sgd", GetParam().codec, store);
+    Pair shared(make_link("aq-sgd", make_codec(GetParam().codec), store));
+    Plain plain(GetParam().codec, store.format);
+    const Ids ids = {5, 1, 8};
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      const at::Tensor x = at::randn({3, 16});
+      const MessageContext context{.ids = ids};
+      for (Pair* pair : {&both, &shared}) {
+        pair->encoder().observe(x, context);
+        pair->decoder().observe(x, context);
+      }
+      if (fills) plain.observe(x, ids);
+    }
+    expect_equal(both.encoder_state(), both.decoder_state());
+    const at::Tensor x = at::randn({3, 16});
+    const at::Tensor expected = plain.send(x, ids);
+    EXPECT_TRUE(at::equal(send(both, x, ids), expected)) << fills;
+    EXPECT_TRUE(at::equal(send(shared, x, ids), expected)) << fills;
+    EXPECT_EQ(both.bytes() < static_cast<size_t>(x.nbytes()), fills);
+    expect_equal(both.encoder_state(), both.decoder_state());
+  }
+}
+
 TEST_P(AqSgd, EvaluationLeavesTheStateAlone) {
   Pair both = pair();
   send(both, at::randn({3, 8}), {0, 1, 2});
@@ -164,6 +200,29 @@ TEST(SampleStore, AFileLeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
   store.expect(ids);
   EXPECT_TRUE(at::equal(store.read(ids, meta_of(values)), values));
+}
+
+/// Saving, loading and writing while the store's own thread is at work; for ThreadSanitizer.
+TEST(SampleStore, ItsThreadWorksBesideEveryFunction) {
+  test::TempDir dir;
+  SampleStore store({"file", "fp32", dir.path().string()});
+  struct Half {
+    SampleStore& store;
+    void visit_state(StateVisitor& visitor) { store.visit(visitor); }
+  } half{store};
+  Ids ids(200);
+  at::Tensor values;
+  for (int round = 0; round < 20; ++round) {
+    std::iota(ids.begin(), ids.end(), round * 50);  // some are new, and the file grows
+    values = at::randn({200, 100});
+    store.write(ids, values);
+    store.expect(ids);
+    const auto state = test::state_of(half);
+    EXPECT_EQ(state.at("ids").numel(), 200 + round * 50);
+    test::load_state(half, state);
+    store.expect(ids);
+    EXPECT_TRUE(at::equal(store.read(ids, meta_of(values)), values));
+  }
 }
 
 TEST(SampleStore, AFolderThatCannotHoldAFileIsNamed) {

@@ -70,16 +70,20 @@ class Pair {
     }
     bytes_ = out.used();
     ByteReader in(std::span<const std::byte>(space).first(bytes_));
-    return frozen ? decoder_->decode_frozen(in, meta_of(x), context)
-                  : decoder_->decode(in, meta_of(x), context);
+    received_ =
+        frozen ? decoder_->decode_frozen(in, meta_of(x), context) : decoder_->decode(in, meta_of(x), context);
+    return received_;
   }
 
   at::Tensor send(const at::Tensor& x, size_t first_row = 0, bool frozen = false, uint64_t step = 0) {
     return send(x, {.seed = 3, .step = step, .first_row = first_row}, frozen);
   }
 
-  /// Bytes of the last message.
+  /// Bytes of the last message, and what was received of it.
   size_t bytes() const { return bytes_; }
+  const at::Tensor& last_received() const { return received_; }
+
+  const Link& link() const { return *link_; }
 
   Encoder& encoder() { return *encoder_; }
   Decoder& decoder() { return *decoder_; }
@@ -91,6 +95,7 @@ class Pair {
   std::unique_ptr<Encoder> encoder_;
   std::unique_ptr<Decoder> decoder_;
   size_t bytes_ = 0;
+  at::Tensor received_;
 };
 
 }  // namespace strait::test

@@ -1,4 +1,5 @@
-"""Trains ResNet-18 in python3-torch the way strait says it does, as an independent reference.
+"""Trains ResNet-18 in python3-torch the way strait says it does, as an independent reference, with feedback and
+index reuse at the boundaries.
 
 Usage: train_reference.py FOLDER. Reads config.json, init.safetensors and data.safetensors there, prints
 {"losses": [...], "off": {...}, "on": {...}} with one loss a step, and writes trained.safetensors.
@@ -34,9 +35,9 @@ class Block(nn.Module):
 
 
 class ResNet18(nn.Module):
-    def __init__(self, width, compress):
+    def __init__(self, width, boundaries):
         super().__init__()
-        self.compress = compress
+        self.boundaries = boundaries
         self.conv1 = nn.Conv2d(3, width, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
         channels = width
@@ -47,12 +48,11 @@ class ResNet18(nn.Module):
             channels = outputs
         self.linear = nn.Linear(channels, 10)
 
-    def forward(self, x, on):
-        cut = self.compress if on else lambda x: x
+    def forward(self, x, cross):
+        """`cross(boundary, x)` is what comes of x behind a boundary."""
         x = F.relu(self.bn1(self.conv1(x)))
-        x = cut(self.layer1(x))
-        x = cut(self.layer2(x))
-        x = cut(self.layer3(x))
+        for boundary, layer in zip(self.boundaries, (self.layer1, self.layer2, self.layer3)):
+            x = cross(boundary, layer(x))
         return self.linear(F.avg_pool2d(self.layer4(x), 4).flatten(1))
 
 
@@ -65,40 +65,105 @@ def quantise(x, bits):
     return codes / levels * (high - low) + low
 
 
-def keep_largest(x, share):
-    rows = x.flatten(1)
-    kept = math.ceil(round(share * rows.shape[1], 6))
-    order = torch.sort(rows.abs(), dim=1, descending=True, stable=True).indices[:, :kept]
-    return torch.zeros_like(rows).scatter(1, order, rows.gather(1, order)).reshape(x.shape)
+class KeepLargest:
+    def __init__(self, share):
+        self.share = share
+        self.mask = None  # of the last tensor the positions that were kept
+
+    def __call__(self, x):
+        rows = x.flatten(1)
+        kept = math.ceil(round(self.share * rows.shape[1], 6))
+        order = torch.sort(rows.abs(), dim=1, descending=True, stable=True).indices[:, :kept]
+        self.mask = torch.zeros_like(rows, dtype=torch.bool).scatter(1, order, True).reshape(x.shape)
+        return torch.where(self.mask, x, torch.zeros_like(x))
 
 
 def operator(spec):
     name, _, argument = spec.partition(":")
     if name == "none":
         return lambda x: x.clone()
-    return (lambda x: quantise(x, int(argument))) if name == "quant" else (lambda x: keep_largest(x, float(argument)))
+    return (lambda x: quantise(x, int(argument))) if name == "quant" else KeepLargest(float(argument))
 
 
-def boundary(activations, gradients):
-    class Compress(torch.autograd.Function):
-        @staticmethod
-        def forward(context, x):
-            return activations(x)
+class Channel:
+    """One direction of a boundary: what the receiver sees, message by message."""
 
-        @staticmethod
-        def backward(context, gradient):
-            return gradients(gradient)
+    def __init__(self, operator, feedback):
+        self.operator, self.feedback = operator, feedback
+        self.rows = None    # state of a row of the batch
+        self.buffers = {}   # state of a sample
 
-    return Compress.apply
+    def send(self, x, ids):
+        if self.feedback == "none":
+            return self.operator(x)
+        if self.feedback == "aq-sgd":
+            return self.send_by_sample(x, ids)
+        if self.rows is None:
+            self.rows = torch.zeros_like(x)
+        state = self.rows[:len(x)].clone()  # a short batch has the first rows
+        if self.feedback == "ef":
+            seen = self.operator(x + state)
+            self.rows[:len(x)] = x + state - seen
+        else:
+            assert self.feedback == "ef21"
+            seen = state + self.operator(x - state)
+            self.rows[:len(x)] = seen
+        return seen
+
+    def send_by_sample(self, x, ids):
+        known = [i for i, sample in enumerate(ids) if sample in self.buffers]
+        seen = x.clone()
+        if known:
+            buffers = torch.stack([self.buffers[ids[i]] for i in known])
+            seen[known] = buffers + self.operator(x[known] - buffers)
+        self.fill(seen, ids)
+        return seen
+
+    def fill(self, x, ids):
+        for row, sample in zip(x, ids):
+            self.buffers[sample] = row.clone()
 
 
-def score(model, inputs, targets, batch, on):
+class Boundary:
+    def __init__(self, config):
+        self.plain = operator(config["activations"])
+        self.activations = Channel(self.plain, config["activation_feedback"])
+        self.gradients = Channel(operator(config["gradients"]), config["gradient_feedback"])
+        self.reuse = config["reuse_indices"]
+        self.fills = config["fill"] == "warmup"
+        self.ids = None  # of the batch in training
+
+    def warm_up(self, x):
+        if self.fills:
+            self.activations.fill(x.detach(), self.ids)
+        return x
+
+    def train(self, x):
+        boundary = self
+
+        class Cross(torch.autograd.Function):
+            @staticmethod
+            def forward(context, x):
+                seen = boundary.activations.send(x, boundary.ids)
+                context.kept = boundary.plain.mask if boundary.reuse else None
+                return seen
+
+            @staticmethod
+            def backward(context, gradient):
+                if boundary.reuse:
+                    return torch.where(context.kept, gradient, torch.zeros_like(gradient))
+                return boundary.gradients.send(gradient, boundary.ids)
+
+        return Cross.apply(x)
+
+
+def score(model, inputs, targets, batch, cross):
     model.eval()
     loss, correct = 0.0, 0
     with torch.no_grad():
         for begin in range(0, len(targets), batch):
             part = targets[begin:begin + batch]
-            output = model(inputs[begin:begin + batch], on)
+            output = model(inputs[begin:begin + batch], cross)
             loss += F.cross_entropy(output, part).item() * len(part)
             correct += (output.argmax(1) == part).sum().item()
     return {"loss": loss / len(targets), "accuracy": 100.0 * correct / len(targets)}
@@ -109,7 +174,7 @@ def main():
     config = json.loads((folder / "config.json").read_text())
     torch.set_num_threads(config["threads"])
     data, _ = safetensors_file.read(folder / "data.safetensors")
-    model = ResNet18(config["width"], boundary(operator(config["activations"]), operator(config["gradients"])))
+    model = ResNet18(config["width"], [Boundary(config) for _ in range(3)])
     initial, _ = safetensors_file.read(folder / "init.safetensors")
     model.load_state_dict(initial, strict=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=config["lr"], momentum=config["momentum"],
@@ -122,15 +187,18 @@ def main():
         order = data[f"order.{epoch}"]
         for begin in range(0, len(order), batch):
             ids = order[begin:begin + batch]
+            for boundary in model.boundaries:
+                boundary.ids = ids.tolist()
             optimizer.zero_grad()
-            loss = F.cross_entropy(model(inputs[ids], True), targets[ids])
+            cross = Boundary.train if epoch >= config["start_epoch"] else Boundary.warm_up
+            loss = F.cross_entropy(model(inputs[ids], cross), targets[ids])
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
         scheduler.step()
     print(json.dumps({"losses": losses,
-                      "off": score(model, inputs, targets, batch, False),
-                      "on": score(model, inputs, targets, batch, True)}))
+                      "off": score(model, inputs, targets, batch, lambda boundary, x: x),
+                      "on": score(model, inputs, targets, batch, lambda boundary, x: boundary.plain(x))}))
     safetensors_file.write(folder / "trained.safetensors", model.state_dict(), {"format": "pt"})
 
 

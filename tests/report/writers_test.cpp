@@ -169,6 +169,26 @@ TEST(Csv, QuotesWhatNeedsIt) {
   EXPECT_THAT(results_csv(tables), HasSubstr("\r\nt,\"a,\"\"b\"\"\n\",accuracy,"));
 }
 
+TEST(Csv, ANameIsNoFormulaAndANumberStaysOne) {
+  auto tables = two_variants();
+  for (const std::string name : {"=1+1", "+1", "-1", "@x", "\tx", "\rx"}) {
+    tables[0].variants[0].name = name;
+    EXPECT_THAT(bytes_csv(tables),
+                HasSubstr(name == "\rx" ? "\r\nt,\"'\rx\",layer1," : "\r\nt,'" + name + ",layer1,"));
+    EXPECT_THAT(results_csv(tables), testing::Not(HasSubstr("," + name)));
+  }
+  tables[0].variants[0].name = "a=1";
+  EXPECT_THAT(bytes_csv(tables), HasSubstr("\r\nt,a=1,layer1,"));
+  tables[0].variants[0].published.off = -1.5;
+  EXPECT_THAT(results_csv(tables), HasSubstr(",-1.5,"));
+}
+
+TEST(Markdown, HasNoControlCharacters) {
+  auto tables = two_variants();
+  tables[0].variants[0].name = "a\x1b[2J\u009b\nb";
+  EXPECT_THAT(to_markdown(tables), HasSubstr("| a\\\\u001b\\[2J\\\\u009b b |"));
+}
+
 TEST(Html, NothingOfARunBreaksOut) {
   auto tables = two_variants();
   const std::string plain = to_html(tables);

@@ -8,6 +8,7 @@
 
 #include "strait/train/optimizer.h"
 #include "strait/train/safetensors.h"
+#include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -30,8 +31,10 @@ CheckpointRecord sample_record() {
                                                .on = {0.25, 25},
                                                .samples = 30,
                                                .modes = {{EvaluationMode::plain, {0.25, 25}}}}}},
-                     .evaluation_seconds = 2.0 / 3};
+                     .evaluation_seconds = 2.0 / 3,
+                     .stages = {{2, {1.5, 2.0 / 3, 9}}}};
   record.seed = std::numeric_limits<uint64_t>::max();
+  record.metrics = {"{\"epoch\":0}", "{\"epoch\":1,\"x\":\"caf\u00e9\"}"};
   record.config = "name = \"caf\u00e9\"\n";
   record.checksums = {{"a.safetensors", {{"x", std::numeric_limits<uint64_t>::max()}}}};
   return record;
@@ -63,6 +66,8 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
   EXPECT_EQ(to_json(read.position.traffic), to_json(record.position.traffic));
   EXPECT_EQ(to_json(read.position.evaluations), to_json(record.position.evaluations));
   EXPECT_EQ(read.position.evaluation_seconds, 2.0 / 3);
+  EXPECT_EQ(to_json(read.position.stages), to_json(record.position.stages));
+  EXPECT_EQ(read.metrics, record.metrics);
   EXPECT_EQ(read.seed, record.seed);
   EXPECT_EQ(read.config, record.config);
   EXPECT_EQ(read.checksums, record.checksums);
@@ -71,13 +76,17 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
 TEST(CheckpointRecord, WhatIsNotOneIsRefused) {
   const test::TempDir dir;
   const auto error = [&] { return input_error_of([&] { read_record(dir.path()); }); };
-  EXPECT_THAT(error(), HasSubstr("position.json: cannot be read"));
-  for (const char* text : {"", "{", "[]", "{}", "7", "{\"format\":1}", "{\"format\":1,\"checksum\":\"x\"}"}) {
+  EXPECT_THAT(error(), HasSubstr("position.json: cannot be opened"));
+  for (const char* text : {"", "{", "[]", "{}", "7", "{\"format\":2}", "{\"format\":2,\"checksum\":\"x\"}"}) {
     test::write_file(dir / "position.json", text);
     EXPECT_THAT(error(), HasSubstr("position.json: ")) << text;
   }
-  test::write_file(dir / "position.json", "{\"format\":2}");
-  EXPECT_THAT(error(), HasSubstr("has format 2, expected 1"));
+  test::write_file(dir / "position.json", R"({"format":2,"checksum":0,"x":)" + test::nested(300'000) + "}");
+  EXPECT_THAT(error(), HasSubstr("position.json: is nested deeper than 100 levels"));
+  test::write_file(dir / "position.json", "{\"format\":2,\"checksum\":1e999}");
+  EXPECT_THAT(error(), HasSubstr("position.json: the number 1e999 is too large"));
+  test::write_file(dir / "position.json", "{\"format\":1}");
+  EXPECT_THAT(error(), HasSubstr("has format 1, expected 2"));
   write_record(dir.path(), sample_record());
   std::string text = test::read_file(dir / "position.json");
   text.replace(text.find("1017"), 4, "1018");

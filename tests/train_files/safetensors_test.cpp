@@ -353,9 +353,9 @@ TEST(Safetensors, UnreadableFilesAreInputErrors) {
   EXPECT_THAT(message_of<InputError>([&] { read_safetensors(dir / "none"); }),
               HasSubstr("/none: cannot be opened: No such file or directory"));
   EXPECT_THAT(message_of<InputError>([&] { read_safetensors(dir.path()); }),
-              HasSubstr("is not a regular file"));
+              HasSubstr("expected a file, found a folder"));
   EXPECT_THAT(message_of<InputError>([&] { read_safetensors("/dev/zero"); }),
-              HasSubstr("is not a regular file"));
+              HasSubstr("expected a file, found a device"));
 }
 
 /// A file that claims a terabyte is refused by its header, before memory is asked for.

@@ -145,6 +145,104 @@ TEST(Replicas, KeepTheSameBitsWhateverTheCodec) {
   expect_equal(pipelines.replicas[1], pipelines.replicas[0]);
 }
 
+/// The k elements of largest magnitude, the others 0.
+at::Tensor largest(const at::Tensor& x, int64_t k) {
+  const at::Tensor kept = std::get<1>(x.abs().topk(k, 1));
+  return at::zeros_like(x).scatter(1, kept, x.gather(1, kept));
+}
+
+/// What a replica's messages are seen as, from the definitions: of 30 elements the 6 largest.
+class Sent {
+ public:
+  explicit Sent(std::string feedback) : feedback_(std::move(feedback)) {}
+
+  at::Tensor operator()(const at::Tensor& x) {
+    if (feedback_ == "ef") {
+      const at::Tensor sum = x + state_;
+      const at::Tensor seen = largest(sum, 6);
+      state_ = sum - seen;
+      return seen;
+    }
+    if (feedback_ == "ef21") return state_ = state_ + largest(x - state_, 6);
+    return largest(x, 6);
+  }
+
+ private:
+  std::string feedback_;
+  at::Tensor state_ = at::zeros({1, 30});
+};
+
+TEST(Replicas, ExchangeTheSumOfWhatTheirMessagesAreSeenAs) {
+  constexpr int kReplicas = 3;
+  for (const std::string feedback : {"none", "ef", "ef21"}) {
+    at::manual_seed(8);
+    std::vector<Sent> seen_of(kReplicas, Sent(feedback));
+    std::vector<std::vector<at::Tensor>> gradients;  // of a step, by replica
+    std::vector<at::Tensor> sums;
+    for (int step = 0; step < 5; ++step) {
+      const bool compressed = step > 0;
+      at::Tensor sum;
+      gradients.emplace_back();
+      for (auto& seen : seen_of) {
+        gradients.back().push_back(at::randn({1, 30}));
+        const at::Tensor part = compressed ? seen(gradients.back().back()) : gradients.back().back();
+        sum = sum.defined() ? sum + part : part;
+      }
+      sums.push_back(sum);
+    }
+    const auto errors = Ranks(kReplicas).run([&](Group& group) {
+      // Two parameters of one stage, which are one message.
+      const std::vector<at::Tensor> parameters = {torch::zeros({4, 5}).requires_grad_(),
+                                                  torch::zeros({10}).requires_grad_()};
+      Replicas replicas(group, {group.rank(), kReplicas, kReplicas}, 1, {{0, "all", parameters}},
+                        {"topk:0.2", feedback}, 3);
+      for (size_t step = 0; step < sums.size(); ++step) {
+        const at::Tensor& own = gradients[step][static_cast<size_t>(group.rank())];
+        parameters[0].mutable_grad() = own.narrow(1, 0, 20).reshape({4, 5}).clone();
+        parameters[1].mutable_grad() = own.narrow(1, 20, 10).reshape({10}).clone();
+        replicas.sum_gradients(step, {.training = true, .compressed = step > 0});
+        const at::Tensor got =
+            at::cat({parameters[0].grad().view({1, 20}), parameters[1].grad().view({1, 10})}, 1);
+        EXPECT_TRUE(at::equal(got, sums[step])) << feedback << ", step " << step << ", rank " << group.rank();
+      }
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+  }
+}
+
+/// Every message of two epochs and more, of 8 bits an element where its sample has been seen.
+TrainerOptions by_sample(int replicas) {
+  TrainerOptions options = options_for(replicas, 8);
+  options.train.epochs = 4;
+  options.compression.activations = {"quant:8,scope=sample", "aq-sgd"};
+  return options;
+}
+
+TEST(Replicas, ASampleComesToTheReplicaThatHasItsBuffer) {
+  for (const int replicas : {2, 4}) {
+    const Trained got = train_replicas(replicas, by_sample(replicas));
+    ASSERT_EQ(got.epochs.size(), 4U);
+    for (size_t epoch = 0; epoch < 4; ++epoch) {
+      for (const char* cut : {"embed", "a", "b"}) {
+        const auto& boundary = *std::ranges::find(got.epochs[epoch].boundaries, cut, &BoundaryTraffic::name);
+        const Traffic& traffic = boundary.activations;
+        const uint64_t row = epoch == 0 ? test::kWidth * 4 : 8 + test::kWidth;  // bytes
+        EXPECT_EQ(traffic.messages, 3U * static_cast<uint64_t>(replicas));
+        EXPECT_EQ(traffic.wire_bytes, traffic.messages * kFrameHeaderSize + 20 * row)
+            << replicas << " replicas, epoch " << epoch << ", " << cut;
+      }
+    }
+    for (const State& other : got.replicas) expect_equal(other, got.replicas[0]);
+  }
+}
+
+TEST(Replicas, BuffersOfSamplesGiveTheSameBitsInMoreProcesses) {
+  const TrainerOptions options = by_sample(2);
+  const Trained expected = train_replicas(2, options);
+  expect_equal(train_replicas(4, over_two_ranks(options)).replicas[0], expected.replicas[0]);
+  expect_equal(train_replicas(8, options).replicas[0], expected.replicas[0]);
+}
+
 TEST(Replicas, LeaveOutALastBatchThatIsTooShort) {
   const Trained got = train_replicas(3, options_for(3, 9));  // 9, 9 and 2 samples
   EXPECT_EQ(got.epochs.back().steps, 2);
@@ -219,8 +317,7 @@ class ReplicasResume : public testing::Test {
  protected:
   void stop_after(int batches, int ranks, const TrainerOptions& options) {
     const auto errors = on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
-      trainer.keep_checkpoints(
-          CheckpointFolder(CheckpointFolder::part_of(dir_ / "checkpoint", group.rank()), {}), "");
+      trainer.keep_checkpoints(CheckpointWriter(dir_ / "checkpoint", group.rank(), {}), "");
       Observer observer(group.rank() == 0 ? batches : -1);
       EXPECT_FALSE(trainer.train(splits_, observer));
     });
@@ -231,9 +328,11 @@ class ReplicasResume : public testing::Test {
   std::vector<std::string> go_on(int ranks, const TrainerOptions& options, State& state) {
     return on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
       const Place place{group.rank(), ranks, options.pipeline.replicas};
-      const auto entries = usable_checkpoints(dir_ / "checkpoint", place);
-      ASSERT_FALSE(entries.empty());
-      trainer.resume(Checkpoint(checkpoint_parts(dir_ / "checkpoint", entries.back(), place), place));
+      const auto parts = parts_in(dir_ / "checkpoint");
+      const ResumePoint point = find_resume_point({parts}, place);
+      ASSERT_TRUE(point.entry.has_value());
+      trainer.resume(
+          Checkpoint(folders_of(parts, *point.entry, needed_parts(point.writers, place)).value(), place));
       Observer observer;
       EXPECT_TRUE(trainer.train(splits_, observer));
       const Model& model = trainer.collect_model();

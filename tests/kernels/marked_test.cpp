@@ -1,0 +1,73 @@
+#include "strait/kernels/marked.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace strait::kernels {
+namespace {
+
+struct Input {
+  std::vector<float> out;
+  std::vector<uint64_t> mask;
+  std::vector<size_t> positions;
+  std::vector<float> values;  ///< one a position
+};
+
+Input make(size_t n, double share) {
+  std::mt19937 random(static_cast<uint32_t>(n));
+  std::normal_distribution<float> normal;
+  std::bernoulli_distribution marked(share);
+  Input input;
+  input.mask.resize(mask_words(n));
+  for (size_t i = 0; i < n; ++i) {
+    input.out.push_back(normal(random));
+    if (!marked(random)) continue;
+    input.mask[i / 64] |= uint64_t{1} << i % 64;
+    input.positions.push_back(i);
+    input.values.push_back(normal(random));
+  }
+  return input;
+}
+
+TEST(Marked, MovingAddsAndKeepsWhatWasThere) {
+  for (const size_t n : {1U, 64U, 65U, 1000U, 4097U}) {
+    for (const double share : {0.0, 0.1, 0.6, 1.0}) {
+      const Input input = make(n, share);
+      auto expected = input.out;
+      std::vector<float> before;
+      for (size_t i = 0; i < input.positions.size(); ++i) {
+        before.push_back(expected[input.positions[i]]);
+        expected[input.positions[i]] += input.values[i];
+      }
+      auto added = input.out;
+      add_marked(input.values, input.mask, added);
+      EXPECT_EQ(added, expected) << n << " " << share;
+      auto moved = input.out;
+      std::vector<float> kept(before.size());
+      EXPECT_TRUE(move_marked(input.values, input.mask, moved, kept)) << n << " " << share;
+      EXPECT_EQ(moved, expected) << n << " " << share;
+      EXPECT_EQ(kept, before) << n << " " << share;
+      put_marked(kept, input.mask, moved);
+      EXPECT_EQ(moved, input.out) << n << " " << share;
+    }
+  }
+}
+
+TEST(Marked, MovingSaysWhetherEverySumIsFinite) {
+  Input input = make(700, 0.5);
+  std::vector<float> before(input.values.size());
+  for (const size_t place : {size_t{0}, input.positions.size() / 2, input.positions.size() - 1}) {
+    auto out = input.out;
+    auto values = input.values;
+    out[input.positions[place]] = std::numeric_limits<float>::max();
+    values[place] = std::numeric_limits<float>::max();
+    EXPECT_FALSE(move_marked(values, input.mask, out, before)) << place;
+    EXPECT_EQ(before[place], std::numeric_limits<float>::max());
+  }
+}
+
+}  // namespace
+}  // namespace strait::kernels

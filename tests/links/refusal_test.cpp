@@ -1,0 +1,210 @@
+// A message that cannot be sent is refused and leaves the sender as it was, for every link and codec.
+
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "strait/codecs/sparse.h"
+#include "tests/links/pair.h"
+
+namespace strait {
+namespace {
+
+using test::Pair;
+using test::State;
+
+constexpr int64_t kRows = 5;
+constexpr float kLargest = std::numeric_limits<float>::max();
+
+struct Case {
+  std::string feedback;
+  std::string codec;
+};
+
+/// Every link with every sample of every codec that it can serve.
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const auto& feedback : link_names()) {
+    for (const auto& info : codec_list()) {
+      for (const auto sample : info.samples) {
+        try {
+          make_link(feedback, make_codec(sample));
+        } catch (const InputError&) {
+          continue;
+        }
+        all.push_back({feedback, std::string(sample)});
+      }
+    }
+  }
+  return all;
+}
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.feedback + "_" + info.param.codec;
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+}
+
+bool same_bits(const State& a, const State& b) {
+  return a.size() == b.size() && std::ranges::equal(a, b, [](const auto& left, const auto& right) {
+           const at::Tensor x = left.second.contiguous();
+           const at::Tensor y = right.second.contiguous();
+           return left.first == right.first && x.sizes() == y.sizes() && x.dtype() == y.dtype() &&
+                  std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
+         });
+}
+
+std::vector<std::byte> encoded(Pair& pair, const at::Tensor& x, const MessageContext& context) {
+  std::vector<std::byte> space(pair.link().payload_size(meta_of(x)).bound);
+  ByteWriter out(space);
+  pair.encoder().encode(x, context, out);
+  space.resize(out.used());
+  return space;
+}
+
+/// Refuses x, leaves the state, and goes on as a sender that has never met x.
+void expect_refused(Pair& pair, Pair& twin, const at::Tensor& x, const MessageContext& context) {
+  const State before = pair.encoder_state();
+  EXPECT_THROW(encoded(pair, x, context), NumericError);
+  EXPECT_TRUE(same_bits(pair.encoder_state(), before));
+  EXPECT_TRUE(same_bits(pair.encoder_state(), twin.encoder_state()));
+}
+
+/// x with one element of a row replaced.
+at::Tensor with(const at::Tensor& x, int64_t row, int64_t element, float value) {
+  at::Tensor changed = x.clone();
+  changed.view({x.size(0), -1})[row][element] = value;
+  return changed;
+}
+
+class Refusal : public testing::TestWithParam<Case> {
+ protected:
+  Pair pair() const { return {GetParam().feedback, GetParam().codec}; }
+  MessageContext context(uint64_t step) const { return {.seed = 3, .step = step, .ids = ids_}; }
+
+ private:
+  std::vector<int64_t> ids_ = {4, 9, 2, 7, 0};
+};
+
+TEST_P(Refusal, OfWhatIsNotFiniteLeavesTheState) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  at::manual_seed(1);
+  for (const uint64_t sent : {0, 3}) {
+    Pair tried = pair();
+    Pair twin = pair();
+    for (uint64_t step = 0; step < sent; ++step) {
+      const at::Tensor x = at::randn({kRows, 3, 24});
+      EXPECT_EQ(encoded(tried, x, context(step)), encoded(twin, x, context(step)));
+    }
+    for (const float bad : {std::nanf(""), kInfinity, -kInfinity}) {
+      for (const int64_t row : {int64_t{0}, kRows / 2, kRows - 1}) {
+        const int64_t element = at::randint(72, {1}).item<int64_t>();
+        SCOPED_TRACE(fmt::format("{} at row {}, element {}, after {} messages", bad, row, element, sent));
+        expect_refused(tried, twin, with(at::randn({kRows, 3, 24}), row, element, bad), context(7));
+      }
+    }
+    const at::Tensor good = at::randn({kRows, 3, 24});
+    EXPECT_EQ(encoded(tried, good, context(8)), encoded(twin, good, context(8)));
+    EXPECT_TRUE(same_bits(tried.encoder_state(), twin.encoder_state()));
+  }
+}
+
+/// Messages of this size can be sent, one after another.
+float large_for(const std::string& codec) {
+  try {
+    Pair("none", codec).send(at::full({1, 1}, kLargest / 2));
+    return kLargest / 2;
+  } catch (const NumericError&) {
+    return 30000;  // of fp16
+  }
+}
+
+/// Where the message is finite but what the link makes of it with its state is not.
+TEST_P(Refusal, OfAnOverflowWithTheStateLeavesTheState) {
+  const auto& [feedback, codec] = GetParam();
+  if (feedback == "none") return;
+  at::manual_seed(2);
+  const float large = large_for(codec);
+  const at::Tensor x = at::rand({kRows, 72}) * large;
+  Pair tried = pair();
+  Pair twin = pair();
+  tried.send(x, context(0));
+  twin.send(x, context(0));
+  // What is taken from the next message, or added to it.
+  const bool differs = feedback == "ef21" || feedback == "aq-sgd";
+  const at::Tensor kept = differs ? tried.last_received() : tried.encoder_state().at("residual");
+  int overflows = 0;
+  for (int64_t row = 0; row < kRows; ++row) {
+    const int64_t element = kept[row].abs().argmax().item<int64_t>();
+    const float value = kept[row][element].item<float>();
+    if (std::abs(value) < large / 1000) continue;
+    ++overflows;
+    const float bad = std::copysign(kLargest, differs ? -value : value);
+    expect_refused(tried, twin, with(at::rand({kRows, 72}), row, element, bad), context(1));
+  }
+  const std::vector<std::string> nearly_exact = {"none", "fp16", "bf16", "topk:1"};
+  if (differs || std::ranges::find(nearly_exact, codec) == nearly_exact.end()) EXPECT_GT(overflows, 0);
+  const at::Tensor good = at::rand({kRows, 72});
+  EXPECT_EQ(encoded(tried, good, context(2)), encoded(twin, good, context(2)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, Refusal, testing::ValuesIn(cases()), name_of);
+
+/// Groups that threads share: some are done when another is refused.
+TEST(RefusalOfThreads, LeavesTheState) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(2);
+  for (const char* feedback : {"ef", "ef21"}) {
+    for (const bool keeps : {false, true}) {
+      at::manual_seed(3);
+      Pair tried(feedback, "topk:0.1");
+      Pair twin(feedback, "topk:0.1");
+      IndexSet kept;
+      const MessageContext context{.kept = keeps ? &kept : nullptr};
+      const at::Tensor x = at::randn({8, 16384});
+      EXPECT_EQ(encoded(tried, x, context), encoded(twin, x, context));
+      for (const int64_t row : {0, 3, 4, 7}) {
+        SCOPED_TRACE(fmt::format("{}, row {}", feedback, row));
+        expect_refused(tried, twin, with(at::randn({8, 16384}), row, 16000, std::nanf("")), context);
+      }
+      EXPECT_EQ(encoded(tried, x, context), encoded(twin, x, context));
+    }
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(RefusalOfReuse, LeavesThePositions) {
+  const auto link = make_reuse_link(make_codec("topk:0.5"));
+  const at::Tensor x = at::ones({2, 4});
+  IndexSet kept{make_codec("topk:0.5")->selective()->shape_of(meta_of(x)), {0b0101, 0b0110}};
+  const IndexSet before = kept;
+  std::vector<std::byte> space(link->payload_size(meta_of(x)).bound);
+  ByteWriter out(space);
+  EXPECT_THROW(link->make_encoder()->encode(with(x, 1, 2, INFINITY), {.kept = &kept}, out), NumericError);
+  EXPECT_EQ(kept.masks, before.masks);
+}
+
+/// The store rounds what it keeps, and a sample may not fit its format.
+TEST(RefusalOfStore, LeavesAllBuffers) {
+  for (const char* format : {"fp32", "bf16", "quant:8"}) {
+    const StoreOptions store{.format = format};
+    Pair tried("aq-sgd", "none", store);
+    Pair twin("aq-sgd", "none", store);
+    std::vector<int64_t> ids = {0, 1, 2};
+    tried.send(at::ones({3, 4}), {.ids = ids});
+    twin.send(at::ones({3, 4}), {.ids = ids});
+    ids = {3, 0, 1};  // a first visit, then others
+    at::Tensor x = at::full({3, 4}, 2.0F);
+    x[2][0] = format == std::string("fp32") ? INFINITY : kLargest;
+    x[2][1] = -kLargest;
+    expect_refused(tried, twin, x, {.ids = ids});
+    EXPECT_TRUE(at::equal(tried.send(at::full({3, 4}, 2.0F), {.ids = ids}),
+                          twin.send(at::full({3, 4}, 2.0F), {.ids = ids})));
+  }
+}
+
+}  // namespace
+}  // namespace strait
