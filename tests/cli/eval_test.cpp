@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/cli/distributed_runs.h"
+#include "tests/cli/tiny_runs.h"
 
 namespace strait {
 namespace {
@@ -16,7 +16,7 @@ using testing::Not;
 
 namespace fs = std::filesystem;
 
-class Eval : public test::DistributedRuns {
+class Eval : public test::TinyRuns {
  protected:
   test::ProcessResult eval(const fs::path& weights, std::vector<std::string> flags = {}) const {
     flags.insert(flags.begin(), {"eval", config_, "--weights", weights});
@@ -67,11 +67,6 @@ TEST_F(Eval, TheCheckpointMayBeElsewhere) {
   for (const fs::path& place : {run_, run_ / "checkpoint", run_ / "checkpoint/epoch-0003-batch-00000"}) {
     EXPECT_EQ(scores(weights, {"--checkpoint", place}), all) << place;
   }
-}
-
-TEST_F(Eval, OfSeveralProcessesIsTheSame) {
-  train_with_ranks("ranks");
-  EXPECT_EQ(scores(dir_ / "ranks/model.safetensors"), scores(weights_));
 }
 
 TEST_F(Eval, WithoutLinkStateScoresPlainAndRefusesTheRest) {

@@ -4,8 +4,8 @@
 
 namespace strait::test {
 
-/// Runs a script of tests/python with Debian's python3 and returns what it printed. Throws std::runtime_error when it
-/// fails, with its standard error on ours.
+/// Runs a script of tests/python with Debian's python3 and returns what it printed. Throws std::runtime_error
+/// when it fails, with its standard error on ours.
 std::string run_python(const std::string& script, const std::string& arguments);
 
 /// The same with the Python whose torch goes with the LibTorch of this build.

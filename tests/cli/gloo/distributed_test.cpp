@@ -65,6 +65,16 @@ TEST_F(Distributed, SoTheyDoWithAqSgd) {
   expect_the_same_with_changing_ranks({"--set", "compression.activations.feedback=aq-sgd"});
 }
 
+TEST_F(Distributed, TheStateThatFourProcessesLeaveIsScoredByOne) {
+  train_with_ranks("run");
+  const auto scored = test::run_process(
+      STRAIT_PROGRAM, {"eval", config_, "--weights", dir_ / "run/model.safetensors", "--json"});
+  ASSERT_EQ(scored.status, 0) << scored.err;
+  const auto scores = nlohmann::json::parse(scored.out);
+  EXPECT_EQ(scores, test::metrics_of(dir_ / "run").back().at("test"));
+  EXPECT_TRUE(scores.contains("live"));
+}
+
 TEST_F(Distributed, ReplicasGoOnToTheSameBits) {
   const auto flags = [](std::vector<std::string> all) {
     for (const char* key : {"pipeline.replicas=2", "model.cuts=[\"layer2\"]",
