@@ -150,7 +150,7 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
   add("device", fmt::format("{}, {}{}", on_processor ? "cpu" : "cuda", count_text(threads, "thread"),
                             processes_here > 1 ? " in each process" : ""));
   const std::string note =
-      crowding_note(threads * processes_here, usable_cores(), load_of_others(processes_here));
+      crowding_note(threads, processes_here, usable_cores(), load_of_others(processes_here));
   if (!note.empty()) lines.push_back(note);
   return lines;
 }
