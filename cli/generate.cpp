@@ -120,10 +120,10 @@ void add_generate(CLI::App& app, Action& action) {
                    "Divides the logits; 0: always the likeliest token")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  generate->add_option("--top-k", flags->sampling.top_k, "Draw among so many likeliest tokens; 0: among all")
+  generate->add_option("--top-k", flags->sampling.top_k, "Sample from the k most likely tokens; 0: from all")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
-  generate->add_option("--seed", flags->sampling.seed, "Of the draws")->capture_default_str();
+  generate->add_option("--seed", flags->sampling.seed, "Sampling seed")->capture_default_str();
   generate->add_option("--compression", flags->compression, "off, on or both")
       ->check(CLI::IsMember({"off", "on", "both"}))
       ->capture_default_str();

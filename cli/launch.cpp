@@ -10,6 +10,7 @@
 #include "cli/launched_ranks.h"
 #include "cli/output.h"
 #include "cli/stop_signal.h"
+#include "cli/verbosity.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
 #include "strait/transport/join_group.h"
@@ -22,12 +23,17 @@ struct LaunchFlags {
   int port = 0;
   int restarts = 0;
   std::vector<std::string> words;
+  bool dry_run = false;
+  Verbosity verbosity;
 };
 
-/// What each process runs.
+/// What each process runs: the words behind --, and the flags that are launch's as well as train's.
 std::vector<std::string> command_of(const LaunchFlags& flags) {
   std::vector<std::string> words = {"/proc/self/exe"};
   words.insert(words.end(), flags.words.begin(), flags.words.end());
+  if (flags.dry_run) words.emplace_back("--dry-run");
+  if (flags.verbosity.quiet) words.emplace_back("--quiet");
+  if (flags.verbosity.verbose) words.emplace_back("--verbose");
   return words;
 }
 
@@ -88,6 +94,9 @@ void add_launch(CLI::App& app, Action& action) {
   launch->add_option("command", flags->words, "What each process runs, behind --")
       ->required()
       ->type_name("-- train CONFIG.toml ...");
+  launch->add_flag("--dry-run", flags->dry_run,
+                   "Print what the run and each process would do, touch no folder and exit");
+  add_verbosity(*launch, flags->verbosity);
   launch->footer(
       "\nSets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, prefixes every line "
       "with\n"

@@ -10,13 +10,14 @@
 #include <new>
 #include <sstream>
 
-#include "cli/blas.h"
 #include "cli/exit_status.h"
+#include "cli/library_variables.h"
 #include "cli/output.h"
 #include "cli/usage.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
 #include "strait/base/text.h"
+#include "strait/train/runtime.h"
 
 namespace strait::cli {
 namespace {
@@ -41,10 +42,20 @@ int fail(int status, std::string_view message) {
   return status;
 }
 
+/// The command line's words, with `help VERB` as `VERB --help`.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty() || words.front() != "help") return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
 int run(int argc, char** argv) {
+  const auto words = words_of(argc, argv);
   CLI::App app(kAbout, "strait");
   app.footer(kFooter);
-  app.set_version_flag("--version", "strait " STRAIT_VERSION);
+  app.set_version_flag("--version", fmt::format("strait {} (LibTorch {})", code_version(), library_version()));
   app.require_subcommand(1);
   Action action;
   add_train(app, action);
@@ -57,15 +68,17 @@ int run(int argc, char** argv) {
   add_data(app, action);
   add_generate(app, action);
   add_tokenize(app, action);
+  add_config(app, action);
+  app.add_subcommand("help", "Say how a verb is used, as VERB --help does");
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // the library takes them from the back
   } catch (const CLI::Success& help) {
     std::ostringstream out;
     app.exit(help, out, out);
     print(out.str());
     return kDone;
   } catch (const CLI::ParseError& error) {
-    const std::string explained = explain_usage(app, std::vector<std::string>(argv + 1, argv + argc));
+    const std::string explained = explain_usage(app, words);
     return fail(kWrongInput, explained.empty() ? error.what() : explained);
   }
   return action();
@@ -112,7 +125,7 @@ int run_guarded(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   strait::cli::open_standard_streams();
-  strait::cli::choose_blas_kernels(argv);
+  strait::cli::choose_library_variables(argv);
   // A reader of standard output that goes away, a peer, or a file at its largest is noticed where it is written
   // to.
   std::signal(SIGPIPE, SIG_IGN);

@@ -10,6 +10,7 @@
 
 #include "cli/output.h"
 #include "cli/stop_signal.h"
+#include "strait/base/units.h"
 
 namespace strait::cli {
 namespace {
@@ -17,11 +18,38 @@ namespace {
 constexpr double kSecondsBetweenDraws = 0.1;
 constexpr double kMeasurable = 0.05;  // seconds: a rate over less tells nothing
 
+/// What one direction of a boundary cost in an epoch.
+std::string costs_of(const Traffic& traffic) {
+  return fmt::format("{} bytes in {} messages, ratio {:.1f}, encoded in {:.2f} s, decoded in {:.2f} s",
+                     traffic.wire_bytes, traffic.messages, traffic.ratio(), traffic.encode_seconds,
+                     traffic.decode_seconds);
+}
+
+/// The lines that stand below an epoch's where the person wants to know more.
+std::string details_of(const EpochMetrics& metrics, const std::string& label) {
+  std::string lines;
+  const auto add = [&](const std::string& line) { lines += fmt::format("{}  {}\n", label, line); };
+  for (const auto& boundary : metrics.boundaries) {
+    add(fmt::format("{} activations: {}", boundary.name, costs_of(boundary.activations)));
+    add(fmt::format("{} gradients: {}", boundary.name, costs_of(boundary.gradients)));
+  }
+  for (const auto& stage : metrics.stages) {
+    add(fmt::format("stage {}: forward {}, backward {} per micro-batch", stage.name,
+                    duration_text(stage.forward), duration_text(stage.backward)));
+  }
+  add(fmt::format(
+      "training {:.2f} s, of which {:.2f} s waiting for data; evaluation {:.2f} s; no stage computes "
+      "{:.0f}% of the time",
+      metrics.seconds, metrics.data_wait_seconds, metrics.evaluation_seconds, 100 * metrics.bubble_share));
+  return lines;
+}
+
 }  // namespace
 
-Progress::Progress(std::string label, int epochs, double seconds_between_lines)
+Progress::Progress(std::string label, int epochs, bool verbose, double seconds_between_lines)
     : label_(label.empty() ? "" : std::move(label) + "  "),
       epochs_(epochs),
+      verbose_(verbose),
       seconds_between_lines_(seconds_between_lines),
       terminal_(isatty(STDERR_FILENO) == 1) {}
 
@@ -104,6 +132,7 @@ void Progress::on_epoch(const EpochMetrics& metrics) {
       label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy, scores_text(metrics.test),
       activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second), tokens,
       clock_time(metrics.seconds + metrics.evaluation_seconds)));
+  if (verbose_) print(details_of(metrics, label_));
   flush_output();
 }
 

@@ -15,8 +15,10 @@ class Progress : public TrainObserver {
  public:
   static constexpr double kSecondsBetweenLines = 10;
 
-  /// `label` stands before every line; empty for none.
-  Progress(std::string label, int epochs, double seconds_between_lines = kSecondsBetweenLines);
+  /// `label` stands before every line; empty for none. With `verbose` the costs of every boundary and stage
+  /// follow an epoch's line.
+  Progress(std::string label, int epochs, bool verbose = false,
+           double seconds_between_lines = kSecondsBetweenLines);
   ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -35,6 +37,7 @@ class Progress : public TrainObserver {
 
   std::string label_;
   int epochs_;
+  bool verbose_;
   double seconds_between_lines_;
   bool terminal_;
   bool bar_shown_ = false;

@@ -17,8 +17,8 @@ constexpr double kSecondsBetweenUpdates = 0.5;
 }  // namespace
 
 SweepProgress::SweepProgress(const Sweep& sweep, std::span<const size_t> chosen, const SweepRecord& record,
-                             int jobs)
-    : chosen_(chosen.size()), jobs_(jobs), terminal_(isatty(STDERR_FILENO) == 1) {
+                             int jobs, bool quiet)
+    : chosen_(chosen.size()), jobs_(jobs), quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {
   for (const auto& run : sweep.runs) {
     View& view = views_.emplace_back();
     view.name = run.config.name;
@@ -51,7 +51,7 @@ void SweepProgress::on_epoch(size_t run, const EpochProgress& epoch) {
   view.pace.epochs_left = view.epochs - epoch.done;
   view.pace.epochs_timed += 1;
   view.pace.seconds = view.since_start.seconds();
-  if (terminal_) return;
+  if (terminal_ || quiet_) return;
   print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}  test {}\n", view.name, name_width_, epoch.done,
                     view.epochs, epoch.train_loss, scores_text(epoch.test)));
   flush_output();
@@ -62,6 +62,7 @@ void SweepProgress::on_end(size_t run, const RunState& state) {
   view.running = false;
   view.pace.epochs_left = 0;
   ++ended_;
+  if (quiet_) return;
   clear_line();
   const std::string reason = state.error.empty() ? "" : ": " + state.error;
   const std::string left = state.status == RunStatus::stopped ? "" : time_left();
@@ -90,7 +91,7 @@ std::string SweepProgress::live_line() const {
 }
 
 void SweepProgress::draw() {
-  if (!terminal_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenUpdates)) return;
+  if (!terminal_ || quiet_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenUpdates)) return;
   show(fmt::format("\r\x1b[K{}", live_line()));
   std::fflush(stderr);
   line_shown_ = true;

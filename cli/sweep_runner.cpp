@@ -65,11 +65,12 @@ void record_failure_unless_taken(const std::filesystem::path& folder, const std:
 }  // namespace
 
 SweepRunner::SweepRunner(const Sweep& sweep, std::filesystem::path folder, int jobs, SweepRecord& record,
-                         SweepProgress& progress)
+                         SweepProgress& progress, bool verbose)
     : sweep_(sweep),
       folder_(std::move(folder)),
       record_(record),
       progress_(progress),
+      verbose_(verbose),
       slots_(static_cast<size_t>(jobs)) {}
 
 std::unique_ptr<SweepRunner::Job> SweepRunner::start(size_t run, size_t slot) {
@@ -84,12 +85,13 @@ std::unique_ptr<SweepRunner::Job> SweepRunner::start(size_t run, size_t slot) {
     return nullptr;
   }
   // Under this name the program is the one that runs here, even when its file is replaced meanwhile.
-  const std::string program = "/proc/self/exe";
-  auto job = std::make_unique<Job>(
-      run, folder,
-      Child::Command{.words = {program, "train", folder / "config.toml", "--out", folder, beginning},
-                     .output = folder / "log.txt",
-                     .cores = share_of(available_cores(), slot, slots_.size())});
+  std::vector<std::string> words = {"/proc/self/exe", "train", folder / "config.toml",
+                                    "--out",          folder,  beginning};
+  if (verbose_) words.emplace_back("--verbose");
+  auto job = std::make_unique<Job>(run, folder,
+                                   Child::Command{.words = std::move(words),
+                                                  .output = folder / "log.txt",
+                                                  .cores = share_of(available_cores(), slot, slots_.size())});
   record_.set(run, {RunStatus::running, ""});
   return job;
 }

@@ -65,8 +65,8 @@ std::string summary_of(std::string_view text, size_t tokens) {
   std::string summary = fmt::format("{} tokens, {} bytes, {} characters", tokens, text.size(), characters);
   if (tokens > 0) {
     const auto a_token = [&](auto count) { return static_cast<double>(count) / static_cast<double>(tokens); };
-    summary +=
-        fmt::format("; {:.3f} bytes and {:.3f} characters a token", a_token(text.size()), a_token(characters));
+    summary += fmt::format("; {:.3f} bytes and {:.3f} characters per token", a_token(text.size()),
+                           a_token(characters));
   }
   return summary + "\n";
 }

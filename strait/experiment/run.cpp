@@ -10,7 +10,9 @@
 #include "strait/base/text.h"
 #include "strait/data/registry.h"
 #include "strait/experiment/resume.h"
+#include "strait/experiment/start_summary.h"
 #include "strait/pipeline/schedules.h"
+#include "strait/train/precision.h"
 #include "strait/train/runtime.h"
 #include "strait/transport/membership.h"
 
@@ -72,6 +74,12 @@ void add_epoch(const EpochMetrics& epoch, RunSummary& summary) {
   all += epoch.total(Direction::gradient);
   summary.wire_bytes_per_step = static_cast<double>(all.wire_bytes) / static_cast<double>(epoch.steps);
   summary.ratio = all.ratio();
+}
+
+/// How many processes of the group are on this machine.
+int processes_here(const Group& group) {
+  const auto membership = membership_of_process();
+  return group.size() > 1 && membership ? membership->local_size : 1;
 }
 
 /// A store without a folder of its own lies in the run's.
@@ -201,8 +209,7 @@ DataSplits load_splits(const Config& config) {
 }
 
 Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* trace) {
-  const auto membership = membership_of_process();
-  return {make_network(config, group->size() > 1 && membership ? membership->local_size : 1),
+  return {make_network(config, processes_here(*group)),
           {.seed = config.seed,
            .batch_size = config.data.batch_size,
            .train = config.train,
@@ -236,6 +243,12 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     });
     begin_run(config, folder, beginning, observer, *group, *trainer, files);
     if (files) outcome.epochs = files->epochs();
+    if (rank == 0) {
+      for (const auto& line :
+           start_summary(config, folder, trainer->model(), data, group->size(), processes_here(*group))) {
+        observer.on_note(line);
+      }
+    }
     RecordingObserver recorder(files, outcome, observer);
     outcome.status = trainer->train(data, recorder) ? RunStatus::done : RunStatus::stopped;
     const Model& model = trainer->collect_model();
@@ -253,6 +266,23 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
   }
   if (files) files->set_status(outcome.status, outcome.error);
   return outcome;
+}
+
+std::vector<std::string> describe_experiment(const Config& config, const std::filesystem::path& folder,
+                                             Start start, const Place& place, int processes_here) {
+  check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, place.ranks);
+  Model model = make_network(config, processes_here);
+  const auto device = device_of(config.train.device);
+  check_precision(config.train.precision, device);
+  std::vector<std::string> lines;
+  if (place.rank == 0) {
+    if (start == Start::fresh) check_is_free(folder);
+    find_start(config);
+    if (!config.model.init.empty()) load_model(initial_weights(config), model);
+    lines = start_summary(config, folder, model, load_splits(config), place.ranks, processes_here);
+  }
+  if (place.ranks > 1) lines.push_back(summary_of_rank(config, model, place));
+  return lines;
 }
 
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,

@@ -9,6 +9,7 @@
 #include "strait/experiment/config.h"
 #include "strait/train/run_folder.h"
 #include "strait/train/trainer.h"
+#include "strait/transport/group_part.h"
 
 namespace strait {
 
@@ -48,6 +49,13 @@ Trainer make_trainer(const Config& config, std::shared_ptr<Group> group = std::m
 RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, Start start,
                           TrainObserver& observer, std::shared_ptr<Group> group = std::make_shared<Alone>(),
                           Trace* trace = nullptr);
+
+/// What one of several processes, of which `processes_here` are on this machine, would do with
+/// run_experiment(), for people: the first one says what start_summary() says, and each of several what it
+/// runs. Touches no folder. Throws the InputErrors of configuration, data, initial weights and a folder that is
+/// taken.
+std::vector<std::string> describe_experiment(const Config& config, const std::filesystem::path& folder,
+                                             Start start, const Place& place, int processes_here);
 
 /// Scores a file's weights on the whole test set, with compression off and on.
 ///

@@ -162,9 +162,12 @@ std::string lines(const std::vector<std::string>& items) {
 }  // namespace
 
 std::string title_of(const std::vector<Table>& tables) {
-  std::vector<std::string> titles(tables.size());
-  std::ranges::transform(tables, titles.begin(), &Table::title);
-  return fmt::format("{}", fmt::join(titles, ", "));
+  if (tables.empty()) return "";
+  const std::string& first = tables.front().title;
+  if (tables.size() <= 1) return first;
+  return fmt::format(
+      "{} and {}", first,
+      tables.size() == 2 ? tables.back().title : fmt::format("{} more tables", tables.size() - 1));
 }
 
 std::string to_html(const std::vector<Table>& tables) {

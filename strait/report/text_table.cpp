@@ -55,6 +55,15 @@ void add_once(std::vector<std::string>& list, const std::string& item) {
   if (!item.empty() && std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
 
+/// Takes the columns under a heading out.
+void drop_group(TextTable& table, const std::string& group) {
+  for (size_t i = table.columns.size(); i-- > 0;) {
+    if (table.columns[i].group != group) continue;
+    table.columns.erase(table.columns.begin() + static_cast<ptrdiff_t>(i));
+    for (auto& row : table.rows) row.erase(row.begin() + static_cast<ptrdiff_t>(i));
+  }
+}
+
 }  // namespace
 
 std::string status_text(const Summary& summary) {
@@ -106,6 +115,10 @@ TextTable result_table(const Table& table) {
                                bytes_text(row.wire_bytes_per_step), seconds_text(row.seconds),
                                seeds_text(variant, row), status_text(row)});
   }
+  const bool published = std::ranges::any_of(table.variants, [](const Variant& variant) {
+    return variant.published.off.has_value() || variant.published.on.has_value();
+  });
+  if (!published) drop_group(text, paper);
   return text;
 }
 

@@ -53,8 +53,7 @@ void check_is_free(const std::filesystem::path& folder) {
       });
   if (!taken) return;
   throw InputError(
-      "{}: holds a run already; go on with it with --resume, choose another --out, or replace it with "
-      "--overwrite",
+      "{}: holds a run already; resume it with --resume, choose another --out, or replace it with --overwrite",
       folder.string());
 }
 

@@ -42,12 +42,6 @@ Model layers_of(const Model& model, const std::vector<LayerRange>& stages,
   return own;
 }
 
-/// The samples of an epoch that are trained with: a last batch with fewer than replicas is left out.
-int64_t trained_samples(int64_t samples, int64_t batch_size, int replicas) {
-  const int64_t rest = samples % batch_size;
-  return rest < replicas ? samples - rest : samples;
-}
-
 int64_t ceil_of(int64_t count, int64_t parts) { return (count + parts - 1) / parts; }
 
 std::shared_ptr<Group> own_pipeline(const std::shared_ptr<Group>& group, const TrainerOptions& options) {
@@ -130,8 +124,8 @@ int64_t Trainer::steps_of(int64_t batches) const { return ceil_of(batches, optio
 
 void Trainer::plan_steps(int64_t samples) {
   const auto& schedule = options_.train.schedule;
-  const int64_t trained = trained_samples(samples, options_.batch_size, options_.pipeline.replicas);
-  epoch_steps_ = steps_of(ceil_of(trained, options_.batch_size));
+  epoch_steps_ =
+      steps_of_pass(samples, options_.batch_size, options_.pipeline.replicas, options_.train.accumulate);
   const int64_t all = options_.train.epochs * epoch_steps_;
   if (schedule.kind != "linear" || schedule.warmup_steps <= all) return;
   throw InputError("train.schedule.warmup_steps: expected at most {}, the steps of the training, found {}", all,

@@ -97,6 +97,9 @@ class Trainer {
   /// The lines of metrics.jsonl up to the position, those before a resume included.
   const std::vector<std::string>& metrics() const { return metrics_; }
 
+  /// The whole network, in which only the layers of this process's stages are trained.
+  Model& model() { return model_; }
+
   /// Trains from the position until the epochs are done or the observer asks to stop; returns false, with a
   /// checkpoint at that place, when it was stopped. Throws NumericError when training diverges.
   bool train(const DataSplits& data, TrainObserver& observer);

@@ -28,10 +28,20 @@ TEST(Help, NamesEveryVerb) {
   EXPECT_THAT(strait({"codec", "--help"}).out, HasSubstr("apply"));
 }
 
+TEST(Help, OfAVerbIsWhatItsFlagPrints) {
+  EXPECT_EQ(strait({"help"}).out, strait({"--help"}).out);
+  EXPECT_EQ(strait({"help", "train"}).out, strait({"train", "--help"}).out);
+  EXPECT_EQ(strait({"help", "codec", "apply"}).out, strait({"codec", "apply", "--help"}).out);
+  const auto wrong = strait({"help", "trian"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("did you mean \"train\"?"));
+}
+
 TEST(Version, IsOneLine) {
   const auto version = strait({"--version"});
   EXPECT_EQ(version.status, 0);
-  EXPECT_THAT(version.out, testing::MatchesRegex("strait [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(version.out,
+              testing::MatchesRegex("strait [0-9.]+\\+[0-9a-z-]+ \\(LibTorch [0-9]+\\.[0-9]+\\.[^ ]+\\)\n"));
 }
 
 TEST(Output, AReaderThatLeavesIsNoErrorAndAFullDiskIsOne) {

@@ -91,7 +91,7 @@ TEST_F(SweepCommand, TrainsWhatIsNotFinishedAndPrintsATable) {
   EXPECT_THAT(first.out, HasSubstr("none  epoch 1/1  train loss "));
   EXPECT_THAT(first.out, HasSubstr("[1/2] none done after "));
   EXPECT_THAT(first.out, HasSubstr("[2/2] q done after "));
-.*\n"
+  EXPECT_THAT(first.out, testing::ContainsRegex("run +off % +on % on is +train loss +bytes per step .*\n"
                                                 "none +[0-9.]+ +[0-9.]+ plain .*\nq +[0-9.]+ +[0-9.]+ plain "));
   EXPECT_THAT(test::read_file(dir_ / "out/none/log.txt"), HasSubstr("epoch 1/1"));
   const auto written = std::filesystem::last_write_time(dir_ / "out/none/metrics.jsonl");

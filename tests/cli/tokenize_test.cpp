@@ -58,7 +58,7 @@ TEST_F(Tokenize, JsonHasTheIdsAndTheyDecode) {
 
 TEST_F(Tokenize, TextSaysHowMuch) {
   test::write_file(file_, "in the \xc3\xa9");  // "in", " the", " ", "é"
-  EXPECT_EQ(run({file_}).out, "4 tokens, 9 bytes, 8 characters; 2.250 bytes and 2.000 characters a token\n");
+  EXPECT_EQ(run({file_}).out, "4 tokens, 9 bytes, 8 characters; 2.250 bytes and 2.000 characters per token\n");
   test::write_file(file_, "");
   EXPECT_EQ(run({file_}).out, "0 tokens, 0 bytes, 0 characters\n");
   EXPECT_EQ(run({file_, "--json"}).out, "{\"tokens\":0,\"ids\":[]}\n");

@@ -112,6 +112,27 @@ TEST(TextTable, SaysWhatOnIs) {
                              HasSubstr(",live,60,60,,70,70,,80,80,\r\n"), HasSubstr(",plain,,,,,,,,,\r\n")));
 }
 
+TEST(TextTable, HasPublishedFiguresWhereThereAreAny) {
+  Table table = two_variants()[0];
+  table.variants[0].published = {};
+  const TextTable text = result_table(table);
+  for (const auto& column : text.columns) EXPECT_THAT(column.group, Not(HasSubstr("Paper")));
+  EXPECT_EQ(text.columns.size(), text.rows[0].size());
+  EXPECT_EQ(text.rows[0][5], "8.0×");
+  table.variants[1].published.on = 92.0;
+  EXPECT_EQ(result_table(table).columns[5].group, "Paper, %");
+}
+
+TEST(Title, OfManyTablesStaysShort) {
+  auto tables = two_variants();
+  EXPECT_EQ(title_of(tables), "A table");
+  tables.push_back(tables[0]);
+  tables.back().title = "Another";
+  EXPECT_EQ(title_of(tables), "A table and Another");
+  tables.push_back(tables[0]);
+  EXPECT_EQ(title_of(tables), "A table and 2 more tables");
+}
+
 TEST(TextTable, CountsEveryRun) {
   Table table = two_variants()[0];
   table.variants[1].runs[1].status = Status::diverged;

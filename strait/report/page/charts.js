@@ -82,7 +82,7 @@ function lineConfig({series, label, format, legend, along = "epoch"}) {
       interaction: {mode: "nearest", axis: "x", intersect: false},
       scales: {
         x: {type: "linear", ...rangeOf(series), ...scaleOf(along, {precision: 0, maxTicksLimit: 8})},
-        y: scaleOf(label, {maxTicksLimit: 7}),
+        y: scaleOf(label, {maxTicksLimit: 7, callback: significant}),
       },
       plugins: {
         legend: legendOf(legend, "line"),
