@@ -94,6 +94,7 @@ function(strait_embed library)
             -- ${pairs}
     DEPENDS ${files} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
   target_sources(strait_${library} PRIVATE ${output})
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
 # Runs a light test's command on every instruction set that the kernels are compiled for, not the processor's best
