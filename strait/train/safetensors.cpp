@@ -83,6 +83,7 @@ std::string header_text(const std::vector<TensorEntry>& entries,
   std::vector<std::string> members;
   if (!metadata.empty()) {
     std::vector<std::string> texts;
+    texts.reserve(metadata.size());
     for (const auto& [key, text] : metadata) texts.push_back(quoted(key) + ":" + quoted(text));
     members.push_back(fmt::format("\"__metadata__\":{{{}}}", fmt::join(texts, ",")));
   }
