@@ -115,7 +115,8 @@ INSTANTIATE_TEST_SUITE_P(Links, ChannelOfFeedback, testing::ValuesIn(link_names(
 TEST(Channel, TheWarmUpFillsBuffersWhereItShall) {
   const std::vector<int64_t> ids = {3, 1, 4, 0};
   for (const bool fills : {false, true}) {
-    const StoreOptions store{.fill = fills ? "warmup" : "first_visit"};
+    StoreOptions store;
+    store.fill = fills ? "warmup" : "first_visit";
     const ChannelSpec both{"layer2", 1, Direction::activation,
                            make_link("aq-sgd", make_codec("quant:8,scope=sample"), store), false};
     Sender sender(both);

@@ -49,7 +49,9 @@ TEST(BatchParts, AnOrderCanKeepTheSamplesOfEachPart) {
         const auto own = part_of_order(order, batch_size, part, parts);
         EXPECT_THAT(own, testing::UnorderedElementsAreArray(part_of_order(first, batch_size, part, parts)));
         // As shuffled as the pass: another order of the part in each epoch.
-        if (own.size() > 4) EXPECT_NE(own, part_of_order(first, batch_size, part, parts)) << part << epoch;
+        if (own.size() > 4) {
+          EXPECT_NE(own, part_of_order(first, batch_size, part, parts)) << part << epoch;
+        }
       }
     }
   }

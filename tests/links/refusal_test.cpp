@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "strait/codecs/sparse.h"
+#include "strait/codecs/selective.h"
 #include "tests/links/pair.h"
 
 namespace strait {
@@ -146,7 +146,9 @@ TEST_P(Refusal, OfAnOverflowWithTheStateLeavesTheState) {
     expect_refused(tried, twin, with(at::rand({kRows, 72}), row, element, bad), context(1));
   }
   const std::vector<std::string> nearly_exact = {"none", "fp16", "bf16", "topk:1"};
-  if (differs || std::ranges::find(nearly_exact, codec) == nearly_exact.end()) EXPECT_GT(overflows, 0);
+  if (differs || std::ranges::find(nearly_exact, codec) == nearly_exact.end()) {
+    EXPECT_GT(overflows, 0);
+  }
   const at::Tensor good = at::rand({kRows, 72});
   EXPECT_EQ(encoded(tried, good, context(2)), encoded(twin, good, context(2)));
 }
@@ -190,7 +192,8 @@ TEST(RefusalOfReuse, LeavesThePositions) {
 /// The store rounds what it keeps, and a sample may not fit its format.
 TEST(RefusalOfStore, LeavesAllBuffers) {
   for (const char* format : {"fp32", "bf16", "quant:8"}) {
-    const StoreOptions store{.format = format};
+    StoreOptions store;
+    store.format = format;
     Pair tried("aq-sgd", "none", store);
     Pair twin("aq-sgd", "none", store);
     std::vector<int64_t> ids = {0, 1, 2};
