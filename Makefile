@@ -3,29 +3,39 @@
 SECONDS_PER_FUZZER ?= 60
 
 help:
-	@echo "make demo    train the variants of experiments/demo.toml into runs/demo, print a table"
-	@echo "make build   build everything into build/"
-	@echo "make test    all tests, and the light ones again with ASan and UBSan"
-	@echo "make bench   run the benchmarks"
-	@echo "make format  clang-format every source file in place"
-	@echo "make lint    the checks of tests/lint"
-	@echo "make fuzz    every fuzz target for $(SECONDS_PER_FUZZER) s (SECONDS_PER_FUZZER=n changes that)"
-	@echo "make clean   remove the build folders"
+	@echo "make demo            build the program, train the variants of experiments/demo.toml into runs/demo, print a table"
+	@echo "make build           build everything into build/"
+	@echo "make test            all tests, and the light ones again with ASan and UBSan"
+	@echo "make test-sanitized  all tests with ASan and UBSan, and those of threads with ThreadSanitizer"
+	@echo "make bench           run the benchmarks"
+	@echo "make format          clang-format every source file in place"
+	@echo "make lint            the checks of tests/lint"
+	@echo "make fuzz            every fuzz target for $(SECONDS_PER_FUZZER) s (SECONDS_PER_FUZZER=n changes that)"
+	@echo "make clean           remove the build folders"
 
 setup:
 	@scripts/setup
 
+program:
+	@scripts/setup program
+	@scripts/configure program
+	cmake --build build --target strait
+
 build: setup
-	@cmake --preset release >/dev/null
+	@scripts/configure
 	cmake --build build
 
-demo: build
+demo: program
 	build/strait sweep experiments/demo.toml --out runs/demo
 
 # The sanitizers go first, so that the summary of all tests is what a reader sees last.
 test: build
-	@tests/lint/run_sanitized
+	@tests/lint/run_sanitized light
 	ctest --test-dir build --output-on-failure --no-label-summary -j2
+
+test-sanitized: setup
+	@tests/lint/run_sanitized all
+	@tests/lint/run_sanitized threads
 
 bench: build
 	build/strait codec bench
@@ -43,6 +53,6 @@ fuzz: setup
 	fuzz/run $(SECONDS_PER_FUZZER)
 
 clean:
-	rm -rf build build-debug build-asan build-fuzz build-tidy
+	rm -rf build build-dev build-debian build-debug build-asan build-tsan build-fuzz build-tidy
 
-.PHONY: help setup build demo test bench format lint fuzz clean
+.PHONY: help setup program build demo test test-sanitized bench format lint fuzz clean

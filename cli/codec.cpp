@@ -69,7 +69,7 @@ void add_apply(CLI::App& codec, Action& action) {
 void add_bench(CLI::App& codec, Action& action) {
   auto* bench = codec.add_subcommand(
       "bench",
-      "Verify codecs and time them against memcpy and LibTorch, in 10^9 bytes of float32 tensor a second");
+      "Verify codecs and time them against memcpy and LibTorch, in 10^9 bytes of float32 tensor per second");
   auto options = std::make_shared<CodecBenchOptions>();
   bench->add_option("--codec", options->codecs, "Codec spec (may be repeated; default: four of every kind)")
       ->type_name("SPEC")
@@ -86,7 +86,9 @@ void add_bench(CLI::App& codec, Action& action) {
   bench->add_option("--in", options->in, "Time the float32 tensors of a file")
       ->type_name("FILE.safetensors")
       ->excludes(shape);
-  bench->add_option("--threads", options->threads, "Threads of codecs, memcpy and LibTorch; 0: one a core")
+  bench
+      ->add_option("--threads", options->threads,
+                   "Threads of codecs, memcpy and LibTorch; 0: OMP_NUM_THREADS, or one per core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   bench->add_flag("--json", options->json, "Print one JSON object");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -105,11 +106,14 @@ Cost cost_of(const std::string& name, const at::Tensor& sent, const Delivery& de
 /// The message's position that a tensor is named for: `N` or, with the prefix, `ids.N`.
 size_t position_of(const std::string& name, const std::string& prefix, size_t messages,
                    const std::string& path) {
-  for (size_t position = 0; position < messages; ++position) {
-    if (prefix + std::to_string(position) == name) return position;
-  }
-  throw InputError("{}: tensor \"{}\": expected {} messages named \"0\" to \"{}\"", path, name, messages,
-                   messages - 1);
+  const char* begin = name.data() + prefix.size();
+  const char* end = name.data() + name.size();
+  size_t position = 0;
+  const auto [read, error] = std::from_chars(begin, end, position);
+  const bool is_number = error == std::errc() && read == end && (*begin != '0' || end - begin == 1);
+  if (is_number && position < messages) return position;
+  throw InputError("{}: expected tensors named \"{}0\", \"{}1\", ... without a gap; found {}{}", path, prefix,
+                   prefix, in_quotes(name), is_number ? fmt::format(" of {} messages", messages) : "");
 }
 
 std::vector<int64_t> ids_of(const std::string& name, const at::Tensor& ids, const at::Tensor& x,

@@ -56,7 +56,7 @@ std::vector<MakeInput> inputs_of_file(const std::string& path) {
   for (const auto& [name, x] : file.tensors) {
     check_message(name, x, path);
     if (x.numel() == 0)
-      throw InputError("{}: tensor \"{}\": expected an element at least, found none", path, name);
+      throw InputError("{}: tensor {}: expected an element at least, found none", path, in_quotes(name));
     inputs.emplace_back([name = name, x = x] { return BenchInput::repeated(name, x, cold_distance()); });
   }
   if (inputs.empty()) throw InputError("{}: expected float32 tensors, found no tensors", path);
@@ -129,8 +129,8 @@ class Table {
   void print_heading(const BenchInput& input, const std::string& shape) const {
     print(fmt::format(
         "{}, {}: {:.1f} MB, {} copies\n{:<{}} {:>11} {:>7} {:>11} {:>7} {:>14} {:>9} {:>8} {:>8}\n", shape,
-        input.data(), static_cast<double>(input.bytes()) / 1e6, input.copies(), "codec", width_, "encode GB/s",
-        "/memcpy", "decode GB/s", "/memcpy", "reference GB/s", "bits", "index", "bound"));
+        one_line(input.data()), static_cast<double>(input.bytes()) / 1e6, input.copies(), "codec", width_,
+        "encode GB/s", "/memcpy", "decode GB/s", "/memcpy", "reference GB/s", "bits", "index", "bound"));
     flush_output();
   }
 
@@ -160,7 +160,7 @@ CodecRates measure(const LinkOptions& link, BenchInput& input, const std::string
     return bench_codec(link, input, kRepetitions);
   } catch (const NumericError& error) {
     // Here it is the input that is wrong, not a training run that has diverged.
-    throw InputError("{}: tensor \"{}\": codec {}: {}", file, input.data(), link.codec, error.what());
+    throw InputError("{}: tensor {}: codec {}: {}", file, in_quotes(input.data()), link.codec, error.what());
   }
 }
 

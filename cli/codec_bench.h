@@ -10,7 +10,7 @@ struct CodecBenchOptions {
   std::string feedback = "none";
   std::vector<std::string> shapes = {"100x64x32x32", "8x1024x768"};
   std::string in;   ///< a file of tensors, in place of shapes
-  int threads = 1;  ///< 0: one a core
+  int threads = 1;  ///< 0: thread_count()
   bool json = false;
 };
 

@@ -70,15 +70,16 @@ int run_check(const DataCommand& command) {
   std::string text;
   for (const auto& line : report.lines) {
     const char* level = line.level == CheckLevel::ok        ? "ok"
-                        : line.level == CheckLevel::warning ? "warning"
+                        : line.level == CheckLevel::differs ? "differs"
                                                             : "error";
     text += fmt::format("{:<8} {}\n", level, line.message);
   }
   print(text);
-  if (report.usable()) return 0;
-  const auto wrong = std::ranges::count(report.lines, CheckLevel::error, &CheckLine::level);
-  throw InputError("{}: {} of {} files under {} cannot be used", data.name, wrong, report.lines.size(),
-                   command.root);
+  const auto wrong = report.first_wrong();
+  if (!wrong) return 0;
+  const auto right = std::ranges::count(report.lines, CheckLevel::ok, &CheckLine::level);
+  throw InputError("{} ({} of the {} files of {} are the official ones)", wrong->message, right,
+                   report.lines.size(), data.name);
 }
 
 int run_info(const DataCommand& command) {
@@ -129,8 +130,10 @@ void add_data(CLI::App& app, Action& action) {
   add_root(*get, *command);
   get->add_option("--mirror", command->mirror, "Address that holds the files in place of the official one")
       ->type_name("URL");
-  auto* check =
-      add_verb(*data, "check", "Compare the files with the official ones", &run_check, action, command);
+  auto* check = add_verb(
+      *data, "check",
+      "Compare the files with the official ones; status 2 where one differs, though training may take it",
+      &run_check, action, command);
   add_root(*check, *command);
   auto* info = add_verb(*data, "info", "Source, terms, files and sums", &run_info, action, command);
   add_root(*info, *command);

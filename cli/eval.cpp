@@ -16,30 +16,45 @@ struct EvalFlags {
   std::string config;
   std::vector<std::string> overrides;
   std::string weights;
+  std::string checkpoint;
   bool json = false;
 };
 
-std::string row_of(const char* name, const Score& score) {
+/// Keeps what is to be said for the end, behind the table.
+class Scoring : public Progress {
+ public:
+  using Progress::Progress;
+  void on_note(const std::string& line) override { notes += line + "\n"; }
+  std::string notes;
+};
+
+std::string row_of(std::string_view name, const Score& score) {
   const std::string perplexity =
       score.perplexity ? fmt::format("{:>11} ", perplexity_text(*score.perplexity)) : "";
   return fmt::format("{:<12} {:>10.4f} {}{:>9.2f}%\n", name, score.loss, perplexity, score.accuracy);
 }
 
+std::string table_of(const Evaluation& scores) {
+  const bool text = scores.off.perplexity.has_value();
+  std::string table =
+      fmt::format("{:<12} {:>10} {}{:>10}\n", "compression", "loss", text ? " perplexity " : "", "accuracy") +
+      row_of("off", scores.off) + row_of(fmt::format("on ({})", to_string(scores.named)), scores.on);
+  for (const auto& [mode, score] : scores.modes) {
+    if (mode != scores.named) table += row_of(to_string(mode), score);
+  }
+  return table;
+}
+
 int run_eval(const EvalFlags& flags) {
   const Config config = load_config(flags.config, flags.overrides);
   Evaluation scores;
+  std::string notes;
   {
-    Progress progress("", config.train.epochs);
-    scores = evaluate_experiment(config, flags.weights, progress);
+    Scoring progress("", config.train.epochs);
+    scores = evaluate_experiment(config, flags.weights, flags.checkpoint, progress);
+    notes = progress.notes;
   }
-  if (flags.json) {
-    print(to_json(scores).dump() + "\n");
-  } else {
-    const bool text = scores.off.perplexity.has_value();
-    print(
-        fmt::format("{:<12} {:>10} {}{:>10}\n", "compression", "loss", text ? " perplexity " : "", "accuracy") +
-        row_of("off", scores.off) + row_of("on", scores.on));
-  }
+  print(flags.json ? to_json(scores).dump() + "\n" : table_of(scores) + notes);
   return 0;
 }
 
@@ -52,11 +67,21 @@ void add_eval(CLI::App& app, Action& action) {
   eval->add_option("--weights", flags->weights, "Weights under PyTorch's names")
       ->required()
       ->type_name("FILE.safetensors");
+  eval->add_option(
+          "--checkpoint", flags->checkpoint,
+          "Where the link state of these weights is: the folder of their run, of its checkpoints or of one "
+          "(default: beside the weights)")
+      ->type_name("DIR");
   eval->add_option("--set", flags->overrides,
                    "Change a key, for example data.test_limit=1000 (may be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   eval->add_flag("--json", flags->json, "Print one JSON object");
+  eval->footer(
+      "\nCompression on is scored in up to three modes, and compression.evaluation names the one called on:\n"
+      "plain, the bare operator; and where activations have feedback frozen, the scheme with its state as\n"
+      "training left it, and live, with its state moving from batch to batch. The last two need the link\n"
+      "state that a checkpoint of the weights holds.");
   eval->callback([&action, flags] { action = [flags] { return run_eval(*flags); }; });
 }
 

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
+#include "strait/base/json.h"
+#include "strait/base/utf8.h"
 #include "strait/data/text_data.h"
 #include "strait/data/tokenizer.h"
 #include "strait/experiment/run.h"
@@ -18,6 +19,7 @@ namespace strait::cli {
 namespace {
 
 constexpr const char* kEndOfText = "<|endoftext|>";
+constexpr size_t kCharacterBytes = 4;  ///< at most, in UTF-8
 
 struct GenerateFlags {
   std::string config;
@@ -58,18 +60,24 @@ std::string continue_text(Generator& generator, const GenerateFlags& flags, cons
                           bool compressed) {
   const int64_t end_of_text = end_of_text_of(tokenizer);
   std::string text;
+  size_t printed = 0;
+  const auto print_until = [&](size_t end) {
+    if (flags.json) return;
+    print(std::string_view(text).substr(printed, end - printed));
+    flush_output();
+    printed = end;
+  };
   const auto hear = [&](int64_t token) {
     if (token == end_of_text) return false;
-    const std::string piece = tokenizer.decode(std::span(&token, 1));
-    text += piece;
-    if (!flags.json) {
-      print(piece);
-      flush_output();
-    }
+    text += tokenizer.decode(std::span(&token, 1));
+    // A token may end within a character, whose other bytes the next ones bring.
+    const size_t whole = printed + well_formed_prefix(std::string_view(text).substr(printed));
+    print_until(text.size() - whole < kCharacterBytes ? whole : text.size());
     return true;
   };
   generator.generate(begin_of(flags.prompt, tokenizer, end_of_text), flags.tokens, compressed, flags.sampling,
                      hear);
+  print_until(text.size());
   return text;
 }
 
@@ -82,15 +90,15 @@ int run_generate(const GenerateFlags& flags) {
   if (weights.empty()) throw InputError("--weights: expected a file, since model.init names none");
   const Tokenizer tokenizer = load_tokenizer(tokenizer_folder(config.data));
   Generator generator = make_generator(config, weights, tokenizer);
-  nlohmann::ordered_json texts = {{"prompt", flags.prompt}};
+  std::string texts = fmt::format("{{\"prompt\":{}", json_string(flags.prompt));
   for (const std::string side : {"off", "on"}) {
     if (flags.compression != side && flags.compression != "both") continue;
     if (!flags.json) print(fmt::format("compression {}:\n{}", side, flags.prompt));
-    texts[side] = continue_text(generator, flags, tokenizer, side == "on");
+    const std::string text = continue_text(generator, flags, tokenizer, side == "on");
+    texts += fmt::format(",\"{}\":{}", side, json_string(text));
     if (!flags.json) print("\n");
   }
-  // A token may end within a character, and JSON has characters only.
-  if (flags.json) print(texts.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  if (flags.json) print(texts + "}\n");
   return 0;
 }
 
@@ -112,10 +120,10 @@ void add_generate(CLI::App& app, Action& action) {
                    "Divides the logits; 0: always the likeliest token")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  generate->add_option("--top-k", flags->sampling.top_k, "Draw among so many likeliest tokens; 0: among all")
+  generate->add_option("--top-k", flags->sampling.top_k, "Sample from the k most likely tokens; 0: from all")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
-  generate->add_option("--seed", flags->sampling.seed, "Of the draws")->capture_default_str();
+  generate->add_option("--seed", flags->sampling.seed, "Sampling seed")->capture_default_str();
   generate->add_option("--compression", flags->compression, "off, on or both")
       ->check(CLI::IsMember({"off", "on", "both"}))
       ->capture_default_str();

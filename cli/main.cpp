@@ -1,7 +1,8 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -9,12 +10,14 @@
 #include <new>
 #include <sstream>
 
-#include "cli/blas.h"
 #include "cli/exit_status.h"
+#include "cli/library_variables.h"
 #include "cli/output.h"
 #include "cli/usage.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
+#include "strait/base/text.h"
+#include "strait/train/runtime.h"
 
 namespace strait::cli {
 namespace {
@@ -25,17 +28,34 @@ constexpr const char* kFooter =
     "\nExit status: 0 done; 1 failed while running; 2 the command line, a configuration or an input file is "
     "wrong; 3 training diverged.";
 
-int fail(int status, std::string message) {
-  std::ranges::replace_if(
-      message, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
-  fmt::print(stderr, "strait: {}\n", message);
+/// A standard stream that the caller has closed leads nowhere. Otherwise its number would go to the next file
+/// that is opened, such as metrics.jsonl, and what is printed would be written into that.
+void open_standard_streams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    if (open("/dev/null", O_RDWR) != stream) std::_Exit(kFailed);  // it takes the lowest number that is free
+  }
+}
+
+int fail(int status, std::string_view message) {
+  show(fmt::format("strait: {}\n", one_line(message)));
   return status;
 }
 
+/// The command line's words, with `help VERB` as `VERB --help`.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty() || words.front() != "help") return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
 int run(int argc, char** argv) {
+  const auto words = words_of(argc, argv);
   CLI::App app(kAbout, "strait");
   app.footer(kFooter);
-  app.set_version_flag("--version", "strait " STRAIT_VERSION);
+  app.set_version_flag("--version", fmt::format("strait {} (LibTorch {})", code_version(), library_version()));
   app.require_subcommand(1);
   Action action;
   add_train(app, action);
@@ -48,15 +68,17 @@ int run(int argc, char** argv) {
   add_data(app, action);
   add_generate(app, action);
   add_tokenize(app, action);
+  add_config(app, action);
+  app.add_subcommand("help", "Say how a verb is used, as VERB --help does");
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // the library takes them from the back
   } catch (const CLI::Success& help) {
     std::ostringstream out;
     app.exit(help, out, out);
     print(out.str());
     return kDone;
   } catch (const CLI::ParseError& error) {
-    const std::string explained = explain_usage(app, std::vector<std::string>(argv + 1, argv + argc));
+    const std::string explained = explain_usage(app, words);
     return fail(kWrongInput, explained.empty() ? error.what() : explained);
   }
   return action();
@@ -102,8 +124,11 @@ int run_guarded(int argc, char** argv) {
 }  // namespace strait::cli
 
 int main(int argc, char** argv) {
-  strait::cli::choose_blas_kernels(argv);
-  // A reader of standard output that goes away, or a peer, is noticed where it is written to.
+  strait::cli::open_standard_streams();
+  strait::cli::choose_library_variables(argv);
+  // A reader of standard output that goes away, a peer, or a file at its largest is noticed where it is written
+  // to.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   return strait::cli::run_guarded(argc, argv);
 }

@@ -1,6 +1,7 @@
 #include "cli/message_check.h"
 
 #include "strait/base/error.h"
+#include "strait/train/safetensors_header.h"
 
 namespace strait::cli {
 
@@ -25,10 +26,10 @@ std::string type_name(const at::Tensor& tensor) {
 
 void check_message(const std::string& name, const at::Tensor& x, const std::string& path) {
   if (x.scalar_type() != at::kFloat) {
-    throw InputError("{}: tensor \"{}\": expected float32, found {}", path, name, type_name(x));
+    throw InputError("{}: tensor {}: expected float32, found {}", path, in_quotes(name), type_name(x));
   }
   if (x.dim() == 0) {
-    throw InputError("{}: tensor \"{}\": expected at least one dimension, found a scalar", path, name);
+    throw InputError("{}: tensor {}: expected at least one dimension, found a scalar", path, in_quotes(name));
   }
 }
 

@@ -4,8 +4,21 @@
 
 #include "cli/exit_status.h"
 #include "cli/output.h"
+#include "strait/base/units.h"
 
 namespace strait::cli {
+
+namespace {
+
+/// The last epoch's scores; empty where this process has trained none.
+std::string result_of(const RunOutcome& outcome) {
+  if (outcome.epochs.empty()) return "";
+  const Evaluation& test = outcome.epochs.back().test;
+  return fmt::format(" after {}: test off {}, on {}", count_text(std::ssize(outcome.epochs), "epoch"),
+                     score_text(test.off), score_text(test.on));
+}
+
+}  // namespace
 
 int report_outcome(const RunOutcome& outcome, const std::filesystem::path& folder, int rank) {
   const auto say = [&](const std::string& line) {
@@ -15,11 +28,11 @@ int report_outcome(const RunOutcome& outcome, const std::filesystem::path& folde
     case RunStatus::diverged:
       throw NumericError("training diverged: {}; what was measured is in {}", outcome.error, folder.string());
     case RunStatus::stopped:
-      say(fmt::format("stopped after {} epochs; a checkpoint is in {}, --resume goes on from it\n",
-                      outcome.epochs.size(), (folder / "checkpoint").string()));
+      say(fmt::format("stopped after {}; a checkpoint is in {}, --resume goes on from it\n",
+                      count_text(std::ssize(outcome.epochs), "epoch"), (folder / "checkpoint").string()));
       return kStopped;
     default:
-      say(fmt::format("done; the run is in {}\n", folder.string()));
+      say(fmt::format("done{}; the run is in {}\n", result_of(outcome), folder.string()));
       return kDone;
   }
 }

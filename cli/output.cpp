@@ -1,6 +1,9 @@
 #include "cli/output.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -8,19 +11,42 @@
 #include <cstring>
 
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 
 namespace strait::cli {
 namespace {
 
-void check(bool written) {
-  if (!written && errno != EPIPE) throw Error("cannot write standard output: {}", std::strerror(errno));
+bool is_terminal_or_device(int descriptor) {
+  struct stat status {};
+  return fstat(descriptor, &status) == 0 && S_ISCHR(status.st_mode);
 }
+
+void check(bool written) {
+  if (written || errno == EPIPE || (errno == EIO && is_terminal_or_device(STDOUT_FILENO))) return;
+  throw Error("cannot write standard output: {}", std::strerror(errno));
+}
+
+void write(std::string_view text) { check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size()); }
 
 }  // namespace
 
-void print(std::string_view text) { check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size()); }
+void print(std::string_view text) { write(printable(text)); }
+
+void print_bytes(std::string_view bytes) { isatty(STDOUT_FILENO) == 1 ? print(bytes) : write(bytes); }
+
+void show(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
 
 void flush_output() { check(std::fflush(stdout) == 0); }
+
+size_t terminal_width() {
+  constexpr size_t kUsualWidth = 80;
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUsualWidth;
+}
 
 std::string clock_time(double seconds) {
   const auto whole = std::llround(seconds);
@@ -36,6 +62,15 @@ std::string perplexity_text(double perplexity) {
 std::string score_text(const Score& score) {
   return score.perplexity ? "perplexity " + perplexity_text(*score.perplexity)
                           : fmt::format("{:.2f}%", score.accuracy);
+}
+
+std::string scores_text(const Evaluation& test) {
+  std::string text =
+      fmt::format("off {}  on ({}) {}", score_text(test.off), to_string(test.named), score_text(test.on));
+  for (const auto& [mode, score] : test.modes) {
+    if (mode != test.named) text += fmt::format("  {} {}", to_string(mode), score_text(score));
+  }
+  return text;
 }
 
 }  // namespace strait::cli

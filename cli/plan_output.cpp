@@ -81,9 +81,11 @@ std::string stages_table(const PlanReport& report) {
 
 std::string heading(const PlanReport& report) {
   const MicroBatches parts = micro_batches_of(report.config);
-  std::string text = fmt::format("{}: {} stages in {} processes, schedule {}, {} micro-batches of {} samples\n",
-                                 report.config.name, report.measurement.stages.size(), report.ranks,
-                                 report.config.pipeline.schedule, parts.count, parts.rows);
+  std::string text =
+      fmt::format("{}: {} in {}, schedule {}, {} of {}\n", report.config.name,
+                  count_text(std::ssize(report.measurement.stages), "stage"),
+                  count_text(static_cast<int64_t>(report.ranks), "process"), report.config.pipeline.schedule,
+                  count_text(parts.count, "micro-batch"), count_text(parts.rows, "sample"));
   if (report.assumed_stages) {
     text += "assumed: stages of equal cost, and at every boundary the mean of those that there are\n";
   }
@@ -92,7 +94,7 @@ std::string heading(const PlanReport& report) {
 
 std::string comparison(const PlanReport& report) {
   const double measured = report.run->step_seconds;
-  std::string text = fmt::format("\nmeasured in {}: {} a step, {:.1f} samples/s\n", report.run->folder,
+  std::string text = fmt::format("\nmeasured in {}: {} per step, {:.1f} samples/s\n", report.run->folder,
                                  duration_text(measured), rate_of(report, measured));
   for (size_t i = 0; i < report.links.size(); ++i) {
     const double predicted = report.own_step(i).seconds;

@@ -10,21 +10,47 @@
 
 #include "cli/output.h"
 #include "cli/stop_signal.h"
+#include "strait/base/units.h"
 
 namespace strait::cli {
 namespace {
 
-constexpr int kBarWidth = 24;
 constexpr double kSecondsBetweenDraws = 0.1;
-constexpr double kSlow = 10;  // samples a second: then a decimal tells something
+constexpr double kMeasurable = 0.05;  // seconds: a rate over less tells nothing
 
-std::string rate_text(double rate) { return fmt::format("{:.{}f}", rate, rate < kSlow ? 1 : 0); }
+/// What one direction of a boundary cost in an epoch.
+std::string costs_of(const Traffic& traffic) {
+  return fmt::format("{} bytes in {} messages, ratio {:.1f}, encoded in {:.2f} s, decoded in {:.2f} s",
+                     traffic.wire_bytes, traffic.messages, traffic.ratio(), traffic.encode_seconds,
+                     traffic.decode_seconds);
+}
+
+/// The lines that stand below an epoch's where the person wants to know more.
+std::string details_of(const EpochMetrics& metrics, const std::string& label) {
+  std::string lines;
+  const auto add = [&](const std::string& line) { lines += fmt::format("{}  {}\n", label, line); };
+  for (const auto& boundary : metrics.boundaries) {
+    add(fmt::format("{} activations: {}", boundary.name, costs_of(boundary.activations)));
+    add(fmt::format("{} gradients: {}", boundary.name, costs_of(boundary.gradients)));
+  }
+  for (const auto& stage : metrics.stages) {
+    add(fmt::format("stage {}: forward {}, backward {} per micro-batch", stage.name,
+                    duration_text(stage.forward), duration_text(stage.backward)));
+  }
+  add(fmt::format(
+      "training {:.2f} s, of which {:.2f} s waiting for data; evaluation {:.2f} s; no stage computes "
+      "{:.0f}% of the time",
+      metrics.seconds, metrics.data_wait_seconds, metrics.evaluation_seconds, 100 * metrics.bubble_share));
+  return lines;
+}
 
 }  // namespace
 
-Progress::Progress(std::string label, int epochs)
+Progress::Progress(std::string label, int epochs, bool verbose, double seconds_between_lines)
     : label_(label.empty() ? "" : std::move(label) + "  "),
       epochs_(epochs),
+      verbose_(verbose),
+      seconds_between_lines_(seconds_between_lines),
       terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() { clear_bar(); }
@@ -32,23 +58,54 @@ Progress::~Progress() { clear_bar(); }
 bool Progress::should_stop() { return stop_requested(); }
 
 void Progress::clear_bar() {
-  if (std::exchange(bar_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+  if (std::exchange(bar_shown_, false)) show("\r\x1b[K");
+}
+
+void Progress::begin_pass(int epoch, int64_t done) {
+  pass_ = Stopwatch();
+  first_done_ = done;
+  if (std::exchange(epoch_, epoch) != epoch) epoch_watch_ = Stopwatch();
+}
+
+double Progress::rate(int64_t done) const {
+  const double seconds = pass_.seconds();
+  return done > first_done_ && seconds >= kMeasurable ? static_cast<double>(done - first_done_) / seconds : NAN;
+}
+
+/// From the last epoch, or in the first one from its training alone.
+double Progress::run_left(const Pace& pace) const {
+  const int after = epochs_ - pace.epoch - 1;
+  if (pace.epoch < 0) return NAN;
+  if (epoch_seconds_ > 0)
+    return std::max(0.0, epoch_seconds_ - epoch_watch_.seconds()) + after * epoch_seconds_;
+  if (pace.phase != "train") return NAN;
+  return static_cast<double>((1 + after) * pace.total - pace.done) / pace.rate;
 }
 
 void Progress::on_batch(int epoch, const char* phase, int64_t done, int64_t total, double mean_loss) {
-  if (!terminal_) return;
-  if (done <= std::exchange(last_done_, done)) pass_ = Stopwatch();  // a new pass has begun
-  if (bar_shown_ && done < total && since_drawn_.seconds() < kSecondsBetweenDraws) return;
-  const double rate = static_cast<double>(done) / std::max(pass_.seconds(), 1e-9);
-  const auto filled = static_cast<size_t>(kBarWidth * done / std::max<int64_t>(total, 1));
-  const std::string place = epoch < 0 ? "" : fmt::format("epoch {}/{} ", epoch + 1, epochs_);
-  const std::string loss = std::isnan(mean_loss) ? "" : fmt::format("  loss {:.4f}", mean_loss);
-  fmt::print(stderr, "\r\x1b[K{}{}{:<5} [{:<{}}] {}/{}  {} samples/s  {} left{}", label_, place, phase,
-             std::string(filled, '#'), kBarWidth, done, total, rate_text(rate),
-             clock_time(static_cast<double>(total - done) / rate), loss);
-  std::fflush(stderr);
-  bar_shown_ = true;
-  since_drawn_ = Stopwatch();
+  if (done <= std::exchange(last_done_, done)) begin_pass(epoch, done);
+  if (terminal_) {
+    if (bar_shown_ && done < total && since_shown_.seconds() < kSecondsBetweenDraws) return;
+  } else if (epoch < 0 || since_shown_.seconds() < seconds_between_lines_) {
+    return;
+  }
+  Pace pace{.epoch = epoch,
+            .epochs = epochs_,
+            .phase = phase,
+            .done = done,
+            .total = total,
+            .rate = rate(done),
+            .run_left = NAN,
+            .loss = mean_loss};
+  pace.run_left = run_left(pace);
+  if (terminal_) {
+    show(fmt::format("\r\x1b[K{}", bar_text(label_, pace, terminal_width() - 1)));
+    bar_shown_ = true;
+  } else {
+    print(progress_line(label_, pace) + "\n");
+    flush_output();
+  }
+  since_shown_ = Stopwatch();
 }
 
 void Progress::on_note(const std::string& line) {
@@ -57,18 +114,25 @@ void Progress::on_note(const std::string& line) {
   flush_output();
 }
 
+void Progress::on_evaluation(const StepEvaluation& evaluation) {
+  on_note(fmt::format("step {}  test {}", evaluation.step, scores_text(evaluation.test)));
+}
+
 void Progress::on_epoch(const EpochMetrics& metrics) {
   clear_bar();
+  epoch_seconds_ = epoch_watch_.seconds();
+  since_shown_ = Stopwatch();
   const Traffic activations = metrics.total(Direction::activation);
   const Traffic gradients = metrics.total(Direction::gradient);
   const std::string tokens =
       metrics.tokens_per_second ? fmt::format("  {:.0f} tokens/s", *metrics.tokens_per_second) : "";
   print(fmt::format(
-      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test off {}  on {}  ratio {:.1f}x down "
+      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test {}  ratio {:.1f}x down "
       "{:.1f}x back  {} samples/s{}  {}\n",
-      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy,
-      score_text(metrics.test.off), score_text(metrics.test.on), activations.ratio(), gradients.ratio(),
-      rate_text(metrics.samples_per_second), tokens, clock_time(metrics.seconds + metrics.evaluation_seconds)));
+      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy, scores_text(metrics.test),
+      activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second), tokens,
+      clock_time(metrics.seconds + metrics.evaluation_seconds)));
+  if (verbose_) print(details_of(metrics, label_));
   flush_output();
 }
 

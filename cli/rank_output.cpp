@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,25 +11,31 @@
 
 #include "cli/output.h"
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 
 namespace strait::cli {
 
-RankOutput::RankOutput(std::filesystem::path path, int rank) : path_(std::move(path)), rank_(rank) {
-  constexpr mode_t kMode = 0600;
-  // Open for writing too, so that it has no end before the process has opened it.
-  if (mkfifo(path_.c_str(), kMode) != 0 ||
-      (descriptor_ = open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC)) < 0) {
-    throw Error("{}: cannot make a pipe: {}", path_.string(), std::strerror(errno));
+RankOutput::RankOutput(int rank) : rank_(rank) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) {
+    throw Error("cannot make a pipe: {}", std::strerror(errno));
   }
+  read_end_ = ends[0];
+  write_end_ = ends[1];
 }
 
-RankOutput::~RankOutput() { close(descriptor_); }
+RankOutput::~RankOutput() {
+  close(read_end_);
+  close(write_end_);
+}
+
+std::filesystem::path RankOutput::path() const { return fmt::format("/proc/self/fd/{}", write_end_); }
 
 // A line of an error goes where errors go.
 void RankOutput::print_line(const std::string& line) const {
   const std::string text = fmt::format("[{}] {}\n", rank_, line);
   if (line.starts_with("strait: ")) {
-    fmt::print(stderr, "{}", text);
+    show(printable(text));
   } else {
     print(text);
     flush_output();
@@ -39,7 +44,7 @@ void RankOutput::print_line(const std::string& line) const {
 
 void RankOutput::pass_on() {
   std::array<char, 4096> space;
-  for (ssize_t got = 0; (got = read(descriptor_, space.data(), space.size())) > 0;) {
+  for (ssize_t got = 0; (got = read(read_end_, space.data(), space.size())) > 0;) {
     pending_.append(space.data(), static_cast<size_t>(got));
   }
   for (size_t end = 0; (end = pending_.find('\n')) != std::string::npos;) {

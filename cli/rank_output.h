@@ -5,17 +5,18 @@
 
 namespace strait::cli {
 
-/// What one process of several prints, through a named pipe, passed on line by line with `[RANK] ` before each.
+/// What one process of several prints, through a pipe, passed on line by line with `[RANK] ` before each.
 class RankOutput {
  public:
-  /// Makes the pipe `path`, for the process to write to. Throws Error.
-  RankOutput(std::filesystem::path path, int rank);
+  /// Throws Error.
+  explicit RankOutput(int rank);
   ~RankOutput();
   RankOutput(const RankOutput&) = delete;
   RankOutput& operator=(const RankOutput&) = delete;
 
-  const std::filesystem::path& path() const { return path_; }
-  int descriptor() const { return descriptor_; }  ///< readable when there is something
+  /// Under this name a child of this process opens the pipe for writing, before it becomes another program.
+  std::filesystem::path path() const;
+  int descriptor() const { return read_end_; }  ///< readable when there is something
 
   /// Passes on the whole lines that have come.
   void pass_on();
@@ -26,9 +27,9 @@ class RankOutput {
  private:
   void print_line(const std::string& line) const;
 
-  std::filesystem::path path_;
   int rank_;
-  int descriptor_;
+  int read_end_;
+  int write_end_;  ///< so that the pipe has no end before the process has opened it
   std::string pending_;
 };
 

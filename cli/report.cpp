@@ -41,7 +41,8 @@ int run_report(const ReportFlags& flags) {
 
 void add_report(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand(
-      "report", "Write tables and curves of finished or running runs as one page that opens without a network");
+      "report",
+      "Write tables and curves of finished or running runs as a self-contained HTML page that works offline");
   auto flags = std::make_shared<ReportFlags>();
   verb->add_option("folders", flags->folders, "Folders of runs, of sweeps, or of several of those")
       ->required()

@@ -9,9 +9,11 @@
 #include "cli/stop_signal.h"
 #include "cli/sweep_progress.h"
 #include "cli/sweep_runner.h"
+#include "cli/verbosity.h"
 #include "cli/verbs.h"
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
+#include "strait/base/folder_lock.h"
 #include "strait/base/text.h"
 #include "strait/experiment/run.h"
 #include "strait/experiment/sweep.h"
@@ -25,6 +27,7 @@ struct SweepFlags {
   std::string out;
   std::vector<std::string> only;
   int jobs = 1;
+  Verbosity verbosity;
 };
 
 /// A sweep with the runs that the command line is about.
@@ -54,29 +57,35 @@ bool is_of_text(const Task& task) {
 }
 
 std::string score_heading(bool text) {
-  return text ? fmt::format("{:>9} {:>9} {:>9} {:>9}", "off loss", "off ppl", "on loss", "on ppl")
-              : fmt::format("{:>9} {:>9}", "off %", "on %");
+  const std::string scores =
+      text ? fmt::format("{:>9} {:>9} {:>9} {:>9}", "off loss", "off ppl", "on loss", "on ppl")
+           : fmt::format("{:>9} {:>9}", "off %", "on %");
+  return fmt::format("{} {:<7}", scores, "on is");
 }
 
-std::string score_columns(const Score& off, const Score& on, bool text) {
-  if (!text) return fmt::format("{:>9.2f} {:>9.2f}", off.accuracy, on.accuracy);
-  return fmt::format("{:>9.4f} {:>9} {:>9.4f} {:>9}", off.loss, perplexity_text(off.perplexity.value()),
-                     on.loss, perplexity_text(on.perplexity.value()));
+std::string score_columns(const Evaluation& test, bool text) {
+  const Score& off = test.off;
+  const Score& on = test.on;
+  const std::string scores =
+      text ? fmt::format("{:>9.4f} {:>9} {:>9.4f} {:>9}", off.loss, perplexity_text(off.perplexity.value()),
+                         on.loss, perplexity_text(on.perplexity.value()))
+           : fmt::format("{:>9.2f} {:>9.2f}", off.accuracy, on.accuracy);
+  return fmt::format("{} {:<7}", scores, to_string(test.named));
 }
 
 std::string result_columns(const RunState& state, const std::filesystem::path& folder, bool text) {
   if (state.status == RunStatus::failed) return "failed: " + state.error;
   if (state.status != RunStatus::done) return std::string(to_string(*state.status));
   const RunSummary run = summarise(folder);
-  return fmt::format("{} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", score_columns(run.off, run.on, text),
-                     run.train_loss, run.wire_bytes_per_step, run.ratio, run.seconds);
+  return fmt::format("{} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", score_columns(run.test, text), run.train_loss,
+                     run.wire_bytes_per_step, run.ratio, run.seconds);
 }
 
 std::string table_of(const Task& task, const SweepRecord& record) {
   const size_t width = name_width(task);
   const bool text = is_of_text(task);
   std::string table = fmt::format("\n{:<{}} {} {:>10} {:>14} {:>8} {:>8}\n", "run", width, score_heading(text),
-                                  "train loss", "bytes a step", "ratio", "seconds");
+                                  "train loss", "bytes per step", "ratio", "seconds");
   for (const size_t run : task.chosen) {
     const auto& name = task.sweep.runs[run].config.name;
     table +=
@@ -101,6 +110,7 @@ int run_sweep(const SweepFlags& flags) {
   Task task{load_sweep(flags.file), flags.out, {}};
   task.chosen = runs_of(task.sweep, flags.only);
   if (task.folder.empty()) task.folder = "runs/" + task.sweep.name;
+  const FolderLock lock(task.folder);  // each run's process has the one of its own folder
   SweepRecord record(task.sweep, task.folder);
   record.save();
   std::vector<size_t> unfinished;
@@ -109,15 +119,17 @@ int run_sweep(const SweepFlags& flags) {
   catch_stop_signals();
   bool ended = false;
   {
-    SweepProgress progress(task.sweep, task.chosen, record, flags.jobs);
-    ended = SweepRunner(task.sweep, task.folder, flags.jobs, record, progress).train(unfinished);
+    SweepProgress progress(task.sweep, task.chosen, record, flags.jobs, flags.verbosity.quiet);
+    ended = SweepRunner(task.sweep, task.folder, flags.jobs, record, progress, flags.verbosity.verbose)
+                .train(unfinished);
   }
   if (!ended) {
     print(fmt::format("stopped; the same command goes on with what is not finished in {}\n",
                       task.folder.string()));
     return kStopped;
   }
-  print(table_of(task, record));
+  print(table_of(task, record) +
+        fmt::format("\nFor a page with charts and tables: strait report {}\n", task.folder.string()));
   flush_output();
   check_all_finished(task, record);
   return kDone;
@@ -129,13 +141,14 @@ void add_sweep(CLI::App& app, Action& action) {
   auto* sweep = app.add_subcommand("sweep", "Train every variant of a sweep file that is not finished yet");
   auto flags = std::make_shared<SweepFlags>();
   sweep->add_option("sweep", flags->file, "Sweep file")->required()->type_name("SWEEP.toml");
-  sweep->add_option("--out", flags->out, "Folder of the sweep, one folder a run (default: runs/NAME)")
+  sweep->add_option("--out", flags->out, "Folder of the sweep, one folder per run (default: runs/NAME)")
       ->type_name("DIR");
   sweep->add_option("--jobs", flags->jobs, "Runs at once, which share the cores out among them (default: 1)")
       ->type_name("N");
   sweep->add_option("--only", flags->only, "Train this variant and no other (may be repeated)")
       ->type_name("VARIANT")
       ->allow_extra_args(false);
+  add_verbosity(*sweep, flags->verbosity);
   sweep->callback([&action, flags] { action = [flags] { return run_sweep(*flags); }; });
 }
 

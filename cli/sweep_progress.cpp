@@ -1,7 +1,6 @@
 #include "cli/sweep_progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,20 +12,13 @@
 namespace strait::cli {
 namespace {
 
-constexpr double kSecondsBetweenDraws = 0.5;
-constexpr size_t kUsualWidth = 80;
-
-size_t terminal_width() {
-  winsize size{};
-  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kUsualWidth;
-}
+constexpr double kSecondsBetweenUpdates = 0.5;
 
 }  // namespace
 
 SweepProgress::SweepProgress(const Sweep& sweep, std::span<const size_t> chosen, const SweepRecord& record,
-                             int jobs)
-    : chosen_(chosen.size()), jobs_(jobs), terminal_(isatty(STDERR_FILENO) == 1) {
+                             int jobs, bool quiet)
+    : chosen_(chosen.size()), jobs_(jobs), quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {
   for (const auto& run : sweep.runs) {
     View& view = views_.emplace_back();
     view.name = run.config.name;
@@ -45,7 +37,7 @@ SweepProgress::SweepProgress(const Sweep& sweep, std::span<const size_t> chosen,
 SweepProgress::~SweepProgress() { clear_line(); }
 
 void SweepProgress::clear_line() {
-  if (std::exchange(line_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+  if (std::exchange(line_shown_, false)) show("\r\x1b[K");
 }
 
 void SweepProgress::on_start(size_t run) {
@@ -59,9 +51,9 @@ void SweepProgress::on_epoch(size_t run, const EpochProgress& epoch) {
   view.pace.epochs_left = view.epochs - epoch.done;
   view.pace.epochs_timed += 1;
   view.pace.seconds = view.since_start.seconds();
-  if (terminal_) return;
-  print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}  test off {}  on {}\n", view.name, name_width_,
-                    epoch.done, view.epochs, epoch.train_loss, score_text(epoch.off), score_text(epoch.on)));
+  if (terminal_ || quiet_) return;
+  print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}  test {}\n", view.name, name_width_, epoch.done,
+                    view.epochs, epoch.train_loss, scores_text(epoch.test)));
   flush_output();
 }
 
@@ -70,6 +62,7 @@ void SweepProgress::on_end(size_t run, const RunState& state) {
   view.running = false;
   view.pace.epochs_left = 0;
   ++ended_;
+  if (quiet_) return;
   clear_line();
   const std::string reason = state.error.empty() ? "" : ": " + state.error;
   const std::string left = state.status == RunStatus::stopped ? "" : time_left();
@@ -91,14 +84,15 @@ std::string SweepProgress::live_line() const {
   for (const auto& view : views_) {
     if (!view.running) continue;
     line += fmt::format("  {} {}/{}", view.name, view.last ? view.last->done : 0, view.epochs);
-    if (view.last) line += fmt::format(" {} {}", score_text(view.last->off), score_text(view.last->on));
+    if (!view.last) continue;
+    line += fmt::format(" {} {}", score_text(view.last->test.off), score_text(view.last->test.on));
   }
   return line.substr(0, terminal_width() - 1);
 }
 
 void SweepProgress::draw() {
-  if (!terminal_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenDraws)) return;
-  fmt::print(stderr, "\r\x1b[K{}", live_line());
+  if (!terminal_ || quiet_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenUpdates)) return;
+  show(fmt::format("\r\x1b[K{}", live_line()));
   std::fflush(stderr);
   line_shown_ = true;
   since_drawn_ = Stopwatch();

@@ -18,8 +18,9 @@ namespace strait::cli {
 class SweepProgress {
  public:
   /// Of the sweep's runs only those at the places `chosen` count. `record` says which have come to their
-  /// end already.
-  SweepProgress(const Sweep& sweep, std::span<const size_t> chosen, const SweepRecord& record, int jobs);
+  /// end already. Shows nothing where it is to be `quiet`.
+  SweepProgress(const Sweep& sweep, std::span<const size_t> chosen, const SweepRecord& record, int jobs,
+                bool quiet);
   ~SweepProgress();
   SweepProgress(const SweepProgress&) = delete;
   SweepProgress& operator=(const SweepProgress&) = delete;
@@ -50,6 +51,7 @@ class SweepProgress {
   size_t ended_ = 0;
   int jobs_;
   size_t name_width_ = 0;
+  bool quiet_;
   bool terminal_;
   bool line_shown_ = false;
   Stopwatch whole_;

@@ -14,6 +14,7 @@
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/folder_lock.h"
 #include "strait/experiment/run.h"
 
 namespace strait::cli {
@@ -33,41 +34,65 @@ std::string last_line(const std::filesystem::path& log) {
 }
 
 RunState state_after(const Child::End& end, const std::filesystem::path& log) {
-  if (end.status == kStopped || end.signal == SIGTERM || end.signal == SIGINT) return {RunStatus::stopped, ""};
+  const bool asked = end.signal == SIGTERM || end.signal == SIGINT || end.signal == SIGHUP;
+  if (end.status == kStopped || asked) return {RunStatus::stopped, ""};
   if (end.signal != 0) return {RunStatus::failed, fmt::format("killed by signal {}", strsignal(end.signal))};
   if (end.status == kDone) return {RunStatus::done, ""};
   if (end.status == kDiverged) return {RunStatus::diverged, ""};
   return {RunStatus::failed, last_line(log)};
 }
 
+/// Makes the folder of a run ready for its process. Gives the flag with which that begins: a run of this
+/// configuration that did not come to its end goes on; another one is replaced. Throws Error where the folder
+/// cannot be written, or belongs to another process.
+std::string prepare(const std::filesystem::path& folder, const Config& config) {
+  const FolderLock lock(folder);
+  const std::string beginning = recorded_status(config, folder) ? "--resume" : "--overwrite";
+  replace_file(folder / "config.toml", to_toml(config));
+  return beginning;
+}
+
+/// Unless another process has begun to train there: then the status is that one's.
+void record_failure_unless_taken(const std::filesystem::path& folder, const std::string& error) {
+  try {
+    const FolderLock lock(folder);
+    record_failure(folder, error);
+  } catch (const InputError&) {
+    return;
+  }
+}
+
 }  // namespace
 
 SweepRunner::SweepRunner(const Sweep& sweep, std::filesystem::path folder, int jobs, SweepRecord& record,
-                         SweepProgress& progress)
+                         SweepProgress& progress, bool verbose)
     : sweep_(sweep),
       folder_(std::move(folder)),
       record_(record),
       progress_(progress),
+      verbose_(verbose),
       slots_(static_cast<size_t>(jobs)) {}
 
 std::unique_ptr<SweepRunner::Job> SweepRunner::start(size_t run, size_t slot) {
   const Config& config = sweep_.runs[run].config;
   const auto folder = folder_ / config.name;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw InputError("{}: cannot make the folder: {}", folder.string(), error.message());
-  // A run of this configuration that did not come to its end goes on; another one is replaced.
-  const std::string beginning = recorded_status(config, folder) ? "--resume" : "--overwrite";
-  replace_file(folder / "config.toml", to_toml(config));
-  // Under this name the program is the one that runs here, even when its file is replaced meanwhile.
-  const std::string program = "/proc/self/exe";
-  auto job = std::make_unique<Job>(
-      run, folder,
-      Child::Command{.words = {program, "train", folder / "config.toml", "--out", folder, beginning},
-                     .output = folder / "log.txt",
-                     .cores = share_of(available_cores(), slot, slots_.size())});
-  record_.set(run, {RunStatus::running, ""});
+  std::string beginning;
   progress_.on_start(run);
+  try {
+    beginning = prepare(folder, config);
+  } catch (const Error& error) {
+    record_end(run, {RunStatus::failed, error.what()});
+    return nullptr;
+  }
+  // Under this name the program is the one that runs here, even when its file is replaced meanwhile.
+  std::vector<std::string> words = {"/proc/self/exe", "train", folder / "config.toml",
+                                    "--out",          folder,  beginning};
+  if (verbose_) words.emplace_back("--verbose");
+  auto job = std::make_unique<Job>(run, folder,
+                                   Child::Command{.words = std::move(words),
+                                                  .output = folder / "log.txt",
+                                                  .cores = share_of(available_cores(), slot, slots_.size())});
+  record_.set(run, {RunStatus::running, ""});
   return job;
 }
 
@@ -76,10 +101,14 @@ bool SweepRunner::has_ended(Job& job) {
   for (const auto& epoch : job.tail.read_new()) progress_.on_epoch(job.run, epoch);
   if (!end) return false;
   const RunState state = state_after(*end, job.folder / "log.txt");
-  if (state.status == RunStatus::failed) record_failure(job.folder, state.error);
-  record_.set(job.run, state);
-  progress_.on_end(job.run, state);
+  if (state.status == RunStatus::failed) record_failure_unless_taken(job.folder, state.error);
+  record_end(job.run, state);
   return true;
+}
+
+void SweepRunner::record_end(size_t run, const RunState& state) {
+  record_.set(run, state);
+  progress_.on_end(run, state);
 }
 
 bool SweepRunner::train(std::span<const size_t> runs) {
@@ -98,7 +127,8 @@ bool SweepRunner::train(std::span<const size_t> runs) {
     }
     progress_.draw();
     std::this_thread::sleep_for(kBetweenLooks);
-  } while (std::ranges::any_of(slots_, [](const auto& job) { return job != nullptr; }));
+  } while ((!stopping && next < runs.size()) ||
+           std::ranges::any_of(slots_, [](const auto& job) { return job != nullptr; }));
   return !stopping;
 }
 

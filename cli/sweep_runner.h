@@ -17,8 +17,9 @@ namespace strait::cli {
 class SweepRunner {
  public:
   /// `folder` is the sweep's. `jobs` must not be more than the cores there are. All must outlive the object.
+  /// The runs' logs say more where they are to be `verbose`.
   SweepRunner(const Sweep& sweep, std::filesystem::path folder, int jobs, SweepRecord& record,
-              SweepProgress& progress);
+              SweepProgress& progress, bool verbose);
 
   /// Trains the runs at these places of the sweep, in that order, and records how each ends; one that fails
   /// does not keep the others from running. When a stop signal comes, stops those that run in order and
@@ -37,13 +38,16 @@ class SweepRunner {
     Child child;
   };
 
+  /// Nothing where the run cannot begin, which is its end.
   std::unique_ptr<Job> start(size_t run, size_t slot);
   bool has_ended(Job& job);
+  void record_end(size_t run, const RunState& state);
 
   const Sweep& sweep_;
   std::filesystem::path folder_;
   SweepRecord& record_;
   SweepProgress& progress_;
+  bool verbose_;
   std::vector<std::unique_ptr<Job>> slots_;  ///< one a job; empty when it has nothing to do
 };
 

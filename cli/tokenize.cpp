@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -13,13 +13,12 @@
 #include "cli/verbs.h"
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/json.h"
 #include "strait/base/text.h"
 #include "strait/data/tokenizer.h"
 
 namespace strait::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct TokenizeOptions {
   std::string tokenizer;
@@ -37,7 +36,7 @@ std::string read_input(const std::string& file) {
 }
 
 std::vector<int64_t> ids_of_json(const std::string& input, const std::string& file) {
-  const auto json = Json::parse(input, nullptr, false);
+  const auto json = parse_json(input, file);
   const auto& list = json.is_object() && json.contains("ids") ? json["ids"] : json;
   const bool good =
       list.is_array() && std::ranges::all_of(list, [](const auto& id) {
@@ -66,8 +65,8 @@ std::string summary_of(std::string_view text, size_t tokens) {
   std::string summary = fmt::format("{} tokens, {} bytes, {} characters", tokens, text.size(), characters);
   if (tokens > 0) {
     const auto a_token = [&](auto count) { return static_cast<double>(count) / static_cast<double>(tokens); };
-    summary +=
-        fmt::format("; {:.3f} bytes and {:.3f} characters a token", a_token(text.size()), a_token(characters));
+    summary += fmt::format("; {:.3f} bytes and {:.3f} characters per token", a_token(text.size()),
+                           a_token(characters));
   }
   return summary + "\n";
 }
@@ -76,11 +75,11 @@ int run_tokenize(const TokenizeOptions& options) {
   const Tokenizer tokenizer = load_tokenizer(options.tokenizer);
   const std::string input = read_input(options.file);
   if (options.decode) {
-    print(tokenizer.decode(parse_ids(input, options.file)));
+    print_bytes(tokenizer.decode(parse_ids(input, options.file)));
     return 0;
   }
   const auto ids = tokenizer.encode(input, options.special ? SpecialTokens::as_tokens : SpecialTokens::as_text);
-  print(options.json ? Json{{"tokens", ids.size()}, {"ids", ids}}.dump() + "\n"
+  print(options.json ? fmt::format("{{\"tokens\":{},\"ids\":[{}]}}\n", ids.size(), fmt::join(ids, ","))
                      : summary_of(input, ids.size()));
   return 0;
 }

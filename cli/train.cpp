@@ -3,11 +3,16 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "cli/exit_status.h"
 #include "cli/outcome.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop_signal.h"
+#include "cli/verbosity.h"
 #include "cli/verbs.h"
+#include "strait/base/clock.h"
 #include "strait/base/files.h"
+#include "strait/base/text.h"
 #include "strait/experiment/handshake.h"
 #include "strait/experiment/run.h"
 
@@ -20,13 +25,36 @@ struct TrainFlags {
   std::string out;
   bool overwrite = false;
   bool resume = false;
+  bool dry_run = false;
   std::string trace;
+  Verbosity verbosity;
+
+  Start start() const { return resume ? Start::resume : overwrite ? Start::replace : Start::fresh; }
 };
 
-/// On the processes but the first: says nothing, and passes a stop signal on.
+/// Says nothing, and passes a stop signal on.
 class Quiet : public TrainObserver {
  public:
   bool should_stop() override { return stop_requested(); }
+};
+
+/// Says now and then who has not come: the first process of the others, the others of the first.
+class RollCall {
+ public:
+  explicit RollCall(int rank) : rank_(rank) {}
+  void operator()(const std::vector<int>& missing) {
+    if ((rank_ > 0 && missing.front() > 0) || since_said_.seconds() < kSeconds) return;
+    std::vector<std::string> ranks;
+    for (const int rank : missing) ranks.push_back(std::to_string(rank));
+    print(fmt::format("waiting for rank{} {}\n", ranks.size() == 1 ? "" : "s", list_of(ranks)));
+    flush_output();
+    since_said_ = Stopwatch();
+  }
+
+ private:
+  static constexpr double kSeconds = 3;
+  int rank_;
+  Stopwatch since_said_;
 };
 
 /// Writes the events of all processes into one file.
@@ -48,29 +76,39 @@ std::string shared_flags(const TrainFlags& flags) {
 
 RunOutcome train_in(std::shared_ptr<Group> group, const TrainFlags& flags, const Config& config,
                     const std::string& out) {
-  const Start start = flags.resume ? Start::resume : flags.overwrite ? Start::replace : Start::fresh;
   const auto trace = flags.trace.empty() ? nullptr : std::make_unique<Trace>();
-  RunOutcome outcome;
-  if (group->rank() == 0) {
-    Progress progress("", config.train.epochs);
-    outcome = run_experiment(config, out, start, progress, group, trace.get());
-  } else {
-    Quiet quiet;
-    outcome = run_experiment(config, out, start, quiet, group, trace.get());
+  std::unique_ptr<TrainObserver> observer = std::make_unique<Quiet>();
+  if (group->rank() == 0 && !flags.verbosity.quiet) {
+    observer = std::make_unique<Progress>("", config.train.epochs, flags.verbosity.verbose);
   }
+  RunOutcome outcome = run_experiment(config, out, flags.start(), *observer, group, trace.get());
+  observer.reset();  // a bar must not stand before what comes now
   if (trace && outcome.status != RunStatus::diverged) write_trace(*trace, flags.trace, *group);
   return outcome;
+}
+
+/// Says what the process would do.
+int describe_training(const TrainFlags& flags, const Config& config, const std::string& out,
+                      const Membership& membership) {
+  const Place place{.rank = membership.rank, .ranks = membership.size, .replicas = config.pipeline.replicas};
+  std::string text;
+  for (const auto& line : describe_experiment(config, out, flags.start(), place, membership.local_size)) {
+    text += line + "\n";
+  }
+  print(text);
+  return kDone;
 }
 
 int run_train(const TrainFlags& flags) {
   const Config config = load_config(flags.config, flags.overrides);
   const std::string out = flags.out.empty() ? "runs/" + config.name : flags.out;
   const auto membership = membership_of_process();
+  if (flags.dry_run) return describe_training(flags, config, out, membership.value_or(Membership{}));
   catch_stop_signals();
   if (!membership || membership->size == 1) {
     return report_outcome(train_in(std::make_shared<Alone>(), flags, config, out), out);
   }
-  const auto group = join_training(config, *membership, shared_flags(flags));
+  const auto group = join_training(config, *membership, shared_flags(flags), RollCall(membership->rank));
   return report_outcome(train_in(group, flags, config, out), out, membership->rank);
 }
 
@@ -88,13 +126,16 @@ void add_train(CLI::App& app, Action& action) {
   train
       ->add_flag(
           "--resume", flags->resume,
-          "Go on from the folder's newest checkpoint, to the same bits as without the interruption; start "
-          "from the beginning where there is none")
+          "Resume from the newest checkpoint in the folder, or start from the beginning where there is "
+          "none; the result is bit-identical to an uninterrupted run. With several processes, refuse when "
+          "a part of the checkpoint is lost")
       ->excludes(overwrite);
   train
       ->add_option("--trace", flags->trace,
                    "Write what every process did when, as Chrome trace JSON for ui.perfetto.dev")
       ->type_name("FILE");
+  train->add_flag("--dry-run", flags->dry_run, "Print what the run would do, touch no folder and exit");
+  add_verbosity(*train, flags->verbosity);
   train->footer(
       "\nWith the variables of torchrun, Open MPI or Slurm set, this process trains one stage of several; see\n"
       "`strait launch --help` and docs/distributed.md.");

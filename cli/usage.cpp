@@ -35,6 +35,22 @@ std::string full_name(const CLI::App& app) {
   return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
 }
 
+/// What stands on the command line for an option or an argument.
+std::string word_of(const CLI::Option& option) {
+  if (option.get_positional()) return option.get_type_name();
+  return fmt::format("{} {}", option.get_name(), option.get_type_name());
+}
+
+/// Says which required option or argument of a verb is missing; empty where none is.
+std::string missing_of(const CLI::App& verb) {
+  for (const auto* option : verb.get_options()) {
+    if (!option->get_required() || option->count() > 0) continue;
+    return fmt::format("{} needs {}, {}; see {} --help", full_name(verb), word_of(*option),
+                       option->get_description(), full_name(verb));
+  }
+  return "";
+}
+
 /// What a verb runs that stands behind --, such as launch's, takes its flags with it.
 std::string hint_of(const CLI::App& verb) {
   return verb.get_option_no_throw("command") == nullptr ? "" : "; what it runs stands behind --";
@@ -71,7 +87,7 @@ std::string explain_usage(const CLI::App& app, std::span<const std::string> argu
     verb = next;
   }
   const auto verbs = verbs_of(*verb);
-  if (verbs.empty()) return "";
+  if (verbs.empty()) return missing_of(*verb);
   return fmt::format("expected a verb behind \"{0}\", one of: {1}; see {0} --help", full_name(*verb),
                      list_of(verbs));
 }

@@ -23,5 +23,6 @@ void add_launch(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_tokenize(CLI::App& app, Action& action);
+void add_config(CLI::App& app, Action& action);
 
 }  // namespace strait::cli

@@ -1,20 +1,30 @@
-# Every target uses the flags of LibTorch, so that all can share one precompiled torch/torch.h.
+# Every target uses the flags of LibTorch, so that all can share one precompiled torch/torch.h. Most files are compiled
+# several at a time (STRAIT_UNITY), because a file's own code takes a small part of what its headers take.
+
+# strait_unity(TARGET FILES): compiles that many files of the target at a time.
+function(strait_unity target files)
+  if(STRAIT_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+    # A class of a .cpp file may have a member of a type that is the file's own.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
 
 # Which of a folder's folders holds what is there for several processes, or stands for it.
-if(NOT DEFINED STRAIT_HAS_GLOO)
-  set(STRAIT_HAS_GLOO TRUE)
-endif()
 if(STRAIT_HAS_GLOO)
   set(STRAIT_GLOO_FOLDER gloo)
 else()
   set(STRAIT_GLOO_FOLDER without_gloo)
 endif()
 
-# strait_library(NAME [PCH] DEPS ...): the library of the folder NAME, made of its *.cpp.
+# strait_library(NAME [PCH] [UNITY FILES] DEPS ...): the library of the folder NAME, made of its *.cpp.
 function(strait_library name)
-  cmake_parse_arguments(ARG "PCH" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "PCH" "UNITY" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   add_library(strait_${name} STATIC ${sources})
+  if(ARG_UNITY)
+    strait_unity(strait_${name} ${ARG_UNITY})
+  endif()
   target_include_directories(strait_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(strait_${name} PUBLIC ${ARG_DEPS})
   if(ARG_PCH)
@@ -25,7 +35,7 @@ endfunction()
 
 # Compiles the target's files with the shared precompiled torch/torch.h, which takes 20 s to parse.
 function(strait_use_torch_pch target)
-  if(NOT STRAIT_SANITIZE AND NOT STRAIT_FUZZ)
+  if(NOT STRAIT_FUZZ)
     target_precompile_headers(${target} REUSE_FROM strait_pch)
   endif()
 endfunction()
@@ -44,13 +54,17 @@ function(strait_light target test)
   set_property(TEST ${test} APPEND PROPERTY LABELS light)
 endfunction()
 
-# strait_test(NAME [PCH] [LIGHT] DEPS ...): one test program of tests/NAME/*_test.cpp, and of those in the folder there
-# that STRAIT_GLOO_FOLDER names. LIGHT counts it as light (see strait_light) whatever it depends on.
+# strait_test(NAME [PCH] [LIGHT] [UNITY FILES] DEPS ...): one test program of tests/NAME/*_test.cpp, and of those in the
+# folder there that STRAIT_GLOO_FOLDER names. LIGHT counts it as light (see strait_light) whatever it depends on.
 function(strait_test name)
-  cmake_parse_arguments(ARG "PCH;LIGHT" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "PCH;LIGHT" "UNITY" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp
        ${CMAKE_CURRENT_SOURCE_DIR}/${name}/${STRAIT_GLOO_FOLDER}/*_test.cpp)
   add_executable(test_${name} ${sources})
+  if(NOT ARG_UNITY)
+    set(ARG_UNITY 5)
+  endif()
+  strait_unity(test_${name} ${ARG_UNITY})
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} strait_test_support GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")

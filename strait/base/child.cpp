@@ -61,6 +61,7 @@ class StopSignalsBlocked {
     sigemptyset(&stop);
     sigaddset(&stop, SIGINT);
     sigaddset(&stop, SIGTERM);
+    sigaddset(&stop, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &stop, &before_);
   }
   ~StopSignalsBlocked() { unblock(); }
@@ -88,6 +89,7 @@ bool redirect(int target, const char* path, int flags) {
                      dup2(STDOUT_FILENO, STDERR_FILENO) >= 0;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  if (std::signal(SIGHUP, SIG_DFL) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // under nohup
   blocked.unblock();
   if (ready) execve(to.words[0], to.words.data(), to.environment.data());
   _exit(kCannotStart);
@@ -118,6 +120,12 @@ std::optional<Child::End> Child::poll() {
   pid_ = -1;
   if (WIFSIGNALED(state)) return End{.status = 0, .signal = WTERMSIG(state)};
   return End{.status = WEXITSTATUS(state), .signal = 0};
+}
+
+bool Child::is_held() const {
+  siginfo_t state{};
+  return pid_ > 0 && waitid(P_PID, static_cast<id_t>(pid_), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         state.si_pid == pid_;
 }
 
 void Child::ask_to_stop() const {

@@ -38,6 +38,9 @@ class Child {
   /// How it ended, or nothing while it runs. Does not wait. To be called until it gives an end.
   std::optional<End> poll();
 
+  /// Whether a signal such as SIGSTOP holds it, so that it does nothing more by itself.
+  bool is_held() const;
+
   /// Sends SIGTERM; it may still run afterwards.
   void ask_to_stop() const;
 

@@ -14,23 +14,6 @@
 namespace strait {
 namespace {
 
-/// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return value_; }
-  bool close() { return ::close(std::exchange(value_, -1)) == 0; }
-
- private:
-  int value_;
-};
-
 bool write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());
@@ -41,18 +24,44 @@ bool write_all(int file, std::span<const std::byte> bytes) {
   return true;
 }
 
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  return "a device or a socket";
+}
+
 }  // namespace
+
+OutputFile::OutputFile(const std::filesystem::path& path, std::string name)
+    : name_(name.empty() ? path.string() : std::move(name)),
+      descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+  check(descriptor_ >= 0);
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void OutputFile::check(bool worked) const {
+  if (!worked) throw Error("{}: cannot be written: {}", name_, std::strerror(errno));
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) { check(write_all(descriptor_, bytes)); }
+
+void OutputFile::finish() {
+  check(::fsync(descriptor_) == 0);
+  check(::close(std::exchange(descriptor_, -1)) == 0);
+}
 
 void replace_file(const std::filesystem::path& path, const std::function<void(const ByteSink&)>& write) {
   const std::string temporary = path.string() + ".partial";
-  const auto check = [&](bool worked) {
-    if (!worked) throw Error("{}: cannot be written: {}", path.string(), std::strerror(errno));
-  };
   try {
-    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    check(file.get() >= 0);
-    write([&](std::span<const std::byte> part) { check(write_all(file.get(), part)); });
-    check(::fsync(file.get()) == 0 && file.close() && std::rename(temporary.c_str(), path.c_str()) == 0);
+    OutputFile file(temporary, path.string());
+    write([&](std::span<const std::byte> part) { file.write(part); });
+    file.finish();
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+      throw Error("{}: cannot be written: {}", path.string(), std::strerror(errno));
+    }
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;
@@ -64,19 +73,20 @@ void replace_file(const std::filesystem::path& path, std::string_view content) {
 }
 
 void sync_to_disk(const std::filesystem::path& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0 || ::fsync(file.get()) != 0) {
-    throw Error("{}: cannot be made to last on the disk: {}", path.string(), std::strerror(errno));
-  }
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = file >= 0 && ::fsync(file) == 0;
+  const int reason = errno;
+  if (file >= 0) ::close(file);
+  if (!synced) throw Error("{}: cannot be made to last on the disk: {}", path.string(), std::strerror(reason));
 }
 
 InputFile::InputFile(const std::filesystem::path& path)
-    : name_(path.string()), descriptor_(::open(name_.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : name_(path.string()), descriptor_(::open(name_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (descriptor_ < 0) throw InputError("{}: cannot be opened: {}", name_, std::strerror(errno));
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(descriptor_);
-    throw InputError("{}: is not a regular file", name_);
+    throw InputError("{}: expected a file, found {}", name_, kind_of(status.st_mode));
   }
   size_ = static_cast<uint64_t>(status.st_size);
 }
@@ -94,8 +104,11 @@ void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
-std::string read_whole(const std::filesystem::path& path) {
+std::string read_whole(const std::filesystem::path& path, uint64_t most) {
   const InputFile file(path);
+  if (file.size() > most) {
+    throw InputError("{}: has {} bytes, expected at most {}", file.name(), file.size(), most);
+  }
   std::string content(file.size(), '\0');
   file.read(0, std::as_writable_bytes(std::span(content)));
   return content;

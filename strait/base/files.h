@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,13 +21,36 @@ void replace_file(const std::filesystem::path& path, const std::function<void(co
 
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
+/// A file that is written from its begin to its end.
+class OutputFile {
+ public:
+  /// Makes the file, or empties it. This and the others throw Error with the name, the path's where it is
+  /// empty.
+  explicit OutputFile(const std::filesystem::path& path, std::string name = "");
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+
+  /// Makes the content last on the disk and closes the file.
+  void finish();
+
+ private:
+  void check(bool worked) const;
+
+  std::string name_;
+  int descriptor_;
+};
+
 /// Makes the content of a file, or the names in a folder, last on the disk. Throws Error.
 void sync_to_disk(const std::filesystem::path& path);
 
 /// A regular file open for reading, whose size was taken once.
 class InputFile {
  public:
-  /// Throws InputError when there is no such file or it is not a regular one.
+  /// Throws InputError when there is no such file or it is not a regular one: a pipe could keep the reader
+  /// waiting, and a device never ends.
   explicit InputFile(const std::filesystem::path& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
@@ -44,7 +68,13 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
-/// The whole content of a regular file. Throws InputError.
-std::string read_whole(const std::filesystem::path& path);
+/// The most bytes that files may have which are parsed as a whole: a configuration, a JSON document, and
+/// metrics.jsonl with its line per epoch.
+inline constexpr uint64_t kConfigBytesMost = uint64_t{1} << 20;
+inline constexpr uint64_t kJsonBytesMost = uint64_t{64} << 20;
+inline constexpr uint64_t kMetricsBytesMost = uint64_t{256} << 20;
+
+/// The whole content of a regular file. Throws InputError, also when it has more than `most` bytes.
+std::string read_whole(const std::filesystem::path& path, uint64_t most = std::numeric_limits<uint64_t>::max());
 
 }  // namespace strait

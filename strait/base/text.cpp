@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "strait/base/error.h"
+#include "strait/base/utf8.h"
 
 namespace strait {
 namespace {
@@ -28,6 +29,21 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+/// The code point of one well-formed character.
+uint32_t code_point(std::string_view character) {
+  const auto first = static_cast<uint8_t>(character.front());
+  if (character.size() == 1) return first;
+  uint32_t code = first & (0x7fU >> character.size());
+  for (const char c : character.substr(1)) code = code << 6U | (static_cast<uint8_t>(c) & 0x3fU);
+  return code;
+}
+
+bool is_for_terminal(uint32_t code) {
+  const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+  const bool turns = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+  return code == '\n' || code == '\t' || !(is_control || turns);
+}
+
 }  // namespace
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -40,10 +56,38 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
+std::string printable(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = first_character(text);
+    if (length == 0) {
+      shown += fmt::format("\\x{:02x}", static_cast<uint8_t>(text.front()));
+    } else if (const uint32_t code = code_point(text.substr(0, length)); is_for_terminal(code)) {
+      shown += text.substr(0, length);
+    } else {
+      shown += fmt::format("\\u{:04x}", code);
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return shown;
+}
+
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  return printable(line);
+}
+
 std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
+  constexpr size_t kLongest = 200;
+  if (word.size() > kLongest) return "";
   const std::string* best = nullptr;
   size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
   for (const auto& candidate : candidates) {
+    const size_t shorter = std::min(word.size(), candidate.size());
+    if (std::max(word.size(), candidate.size()) - shorter >= best_distance) continue;  // at least so far away
     const size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best = &candidate;

@@ -11,8 +11,17 @@ namespace strait {
 std::vector<std::string> split(std::string_view text, char separator);
 
 /// ` (did you mean "NAME"?)` with the candidate nearest to `word` by edit distance, or an empty string
-/// when none is near. For the end of an error message about a misspelt name.
+/// when none is near or the word is longer than any name. For the end of an error message about a misspelt
+/// name.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
+
+/// The text as a terminal may show it, line by line: a control character but the end of a line and the tab, or
+/// one that turns the direction of writing, becomes \u001b and the like (which is the same character in a JSON
+/// string), and a byte that is not UTF-8 becomes \x9b and the like.
+std::string printable(std::string_view text);
+
+/// The same on one line: ends of lines and tabs become spaces.
+std::string one_line(std::string_view text);
 
 /// The names as `a, b, c`.
 std::string list_of(std::span<const std::string> names);

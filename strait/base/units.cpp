@@ -89,6 +89,13 @@ double parse_bandwidth(std::string_view text, std::string_view what) {
 
 std::string duration_text(double seconds) { return seconds == 0 ? "0 s" : scaled_text(seconds, kTimes); }
 
+std::string count_text(int64_t count, std::string_view one) {
+  std::string text = std::to_string(count);
+  for (size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  const std::string_view plural = count == 1 ? "" : one.ends_with('s') ? "es" : "s";
+  return fmt::format("{} {}{}", text, one, plural);
+}
+
 std::string bandwidth_text(double bytes_per_second) {
   constexpr Scale kBits[] = {{"bps", 0.125}, {"kbps", 125}, {"Mbps", 125e3}, {"Gbps", 125e6}};
   return std::isinf(bytes_per_second) ? "unlimited" : scaled_text(bytes_per_second, kBits);

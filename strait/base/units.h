@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,9 @@ double parse_bandwidth(std::string_view text, std::string_view what);
 
 /// `20 ms`, `1.5 s`, `300 us`: with up to four digits, in the unit that makes it a number from 1 to 1000.
 std::string duration_text(double seconds);
+
+/// `1 step`, `11,469 steps`, `2 processes`: a number of things with the name of one, at least 0.
+std::string count_text(int64_t count, std::string_view one);
 
 /// `100 Mbps`, or `unlimited`.
 std::string bandwidth_text(double bytes_per_second);

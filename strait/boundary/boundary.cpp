@@ -23,13 +23,17 @@ void make_ends(const ChannelSpec& at_sender, const ChannelSpec& at_receiver, boo
   if (receives) receiver.emplace(at_receiver, std::move(ends.decoder));
 }
 
+void visit_end(auto& end, const std::string& prefix, StateVisitor& visitor) {
+  PrefixedVisitor prefixed(prefix, visitor);
+  if (end) end->visit_state(prefixed);
+}
+
 }  // namespace
 
 Boundary::Boundary(std::string boundary_name, uint16_t index, const CompressionOptions& options, Local local)
     : name(std::move(boundary_name)) {
   const auto spec = [&](Direction direction, std::shared_ptr<const Link> link) {
-    return ChannelSpec{
-        name, index, direction, std::move(link), options.evaluation == "frozen", options.diagnostics};
+    return ChannelSpec{name, index, direction, std::move(link), options.diagnostics};
   };
   const ChannelSpec activation = spec(Direction::activation, link_of(options.activations, options.store));
   const ChannelSpec gradient =
@@ -53,14 +57,42 @@ void Boundary::expect(std::span<const int64_t> ids) {
 }
 
 void Boundary::visit_state(StateVisitor& visitor) {
+  visit_end(activation_sender, name + ".activations.sender", visitor);
+  visit_end(activation_receiver, name + ".activations.receiver", visitor);
+  visit_end(gradient_sender, name + ".gradients.sender", visitor);
+  visit_end(gradient_receiver, name + ".gradients.receiver", visitor);
+}
+
+void Boundary::visit_evaluation_state(StateVisitor& visitor) {
   const auto visit = [&](auto& end, std::string_view place) {
-    PrefixedVisitor prefixed(fmt::format("{}.{}", name, place), visitor);
-    if (end) end->visit_state(prefixed);
+    if (end && end->link().slots() == Link::Slots::rows) {
+      visit_end(end, fmt::format("{}.activations.{}", name, place), visitor);
+    }
   };
-  visit(activation_sender, "activations.sender");
-  visit(activation_receiver, "activations.receiver");
-  visit(gradient_sender, "gradients.sender");
-  visit(gradient_receiver, "gradients.receiver");
+  visit(activation_sender, "sender");
+  visit(activation_receiver, "receiver");
+}
+
+HeldState::HeldState(std::vector<Boundary>& boundaries) : boundaries_(boundaries) {
+  struct Holder : StateVisitor {
+    explicit Holder(std::vector<at::Tensor>& tensors) : held(tensors) {}
+    void tensor(std::string_view /*name*/, at::Tensor& value) override {
+      held.push_back(value);
+      if (value.defined()) value = value.clone();
+    }
+    std::vector<at::Tensor>& held;
+  } holder(tensors_);
+  for (Boundary& boundary : boundaries_) boundary.visit_evaluation_state(holder);
+}
+
+void HeldState::put_back() {
+  struct Returner : StateVisitor {
+    explicit Returner(std::vector<at::Tensor>& tensors) : held(tensors) {}
+    void tensor(std::string_view /*name*/, at::Tensor& value) override { value = held.at(next++); }
+    std::vector<at::Tensor>& held;
+    size_t next = 0;
+  } returner(tensors_);
+  for (Boundary& boundary : boundaries_) boundary.visit_evaluation_state(returner);
 }
 
 std::string twin_of(std::string_view state_name) {

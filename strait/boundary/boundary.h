@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "strait/boundary/channel.h"
 #include "strait/boundary/options.h"
@@ -27,11 +28,29 @@ struct Boundary {
   /// The state of the local ends, as `NAME.activations.sender.STATE` and likewise `gradients`, `receiver`.
   void visit_state(StateVisitor& visitor);
 
+  /// The part of it that evaluation reads: of activations, what belongs to places in the batch.
+  void visit_evaluation_state(StateVisitor& visitor);
+
   std::string name;
   std::optional<Sender> activation_sender;
   std::optional<Receiver> activation_receiver;
   std::optional<Sender> gradient_sender;
   std::optional<Receiver> gradient_receiver;
+};
+
+/// What evaluation reads of the state of boundaries, as it was when this was made; meanwhile they go on with a
+/// copy of it.
+class HeldState {
+ public:
+  /// The boundaries must outlive it.
+  explicit HeldState(std::vector<Boundary>& boundaries);
+
+  /// Gives the state back, bit for bit; no other thread may use the boundaries.
+  void put_back();
+
+ private:
+  std::vector<Boundary>& boundaries_;
+  std::vector<at::Tensor> tensors_;  ///< in the order of the visit
 };
 
 /// The name under which the other end of a channel keeps its state of the same kind; the name itself for what

@@ -13,10 +13,19 @@ std::string describe(const ChannelSpec& spec, const MessageContext& context) {
                      context.micro_batch, context.step);
 }
 
+/// Whether a message that is compressed goes through the trained link, not through the bare operator.
+bool uses_link(MessageMode mode) { return mode.training || mode.evaluation != EvaluationMode::plain; }
+
+/// Whether such a message moves the link's state on. A test sample has no buffer among those of the training
+/// set, so that there is nothing to move.
+bool moves_state(const Link& link, MessageMode mode) {
+  return mode.training || (mode.evaluation == EvaluationMode::live && link.slots() == Link::Slots::rows);
+}
+
 /// The link whose numbers stand in the frame header for a message of this mode.
 const Link& link_for(const ChannelSpec& spec, const OtherLinks& others, MessageMode mode) {
   if (!mode.compressed) return *others.uncompressed;
-  return mode.training || spec.frozen_evaluation ? *spec.link : *others.bare;
+  return uses_link(mode) ? *spec.link : *others.bare;
 }
 
 FrameHeader header_for(const ChannelSpec& spec, const Link& link, const MessageContext& context, bool stops,
@@ -108,10 +117,10 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     if (!mode.compressed) {
       uncompressed_->encode(x, context, out);
       if (mode.training) encoder_->observe(x, context);
-    } else if (mode.training) {
+    } else if (moves_state(*spec_.link, mode)) {
       encoder_->encode(x, context, out);
     } else {
-      (spec_.frozen_evaluation ? *encoder_ : *bare_).encode_frozen(x, context, out);
+      (uses_link(mode) ? *encoder_ : *bare_).encode_frozen(x, context, out);
     }
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
@@ -157,10 +166,10 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     if (!mode.compressed) {
       x = uncompressed_->decode(in, meta, context);
       if (mode.training) decoder_->observe(x, context);
-    } else if (mode.training) {
+    } else if (moves_state(*spec_.link, mode)) {
       x = decoder_->decode(in, meta, context);
     } else {
-      x = (spec_.frozen_evaluation ? *decoder_ : *bare_).decode_frozen(in, meta, context);
+      x = (uses_link(mode) ? *decoder_ : *bare_).decode_frozen(in, meta, context);
     }
     kept.done();
     peer_stops_ = parsed.header.stops;

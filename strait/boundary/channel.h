@@ -7,16 +7,18 @@
 #include <string>
 
 #include "strait/boundary/diagnostics.h"
+#include "strait/boundary/evaluation.h"
 #include "strait/codecs/sparse.h"
 #include "strait/links/link.h"
 
 namespace strait {
 
-/// What a message is sent for. Only training moves a link's state and only training is counted.
+/// What a message is sent for. Only messages of training are counted.
 struct MessageMode {
   bool training = true;
   bool compressed = true;
-  bool stops = false;  ///< sent along, see FrameHeader
+  bool stops = false;                                 ///< sent along, see FrameHeader
+  EvaluationMode evaluation = EvaluationMode::plain;  ///< of a compressed message that is none of training
 };
 
 /// What crossed one direction of one boundary in training.
@@ -60,8 +62,7 @@ struct ChannelSpec {
   uint16_t boundary = 0;
   Direction direction = Direction::activation;
   std::shared_ptr<const Link> link;
-  bool frozen_evaluation = false;  ///< evaluation applies the link with its state read-only, not the bare codec
-  int diagnostics = 0;             ///< measure the messages of every n-th step; 0 = none
+  int diagnostics = 0;                          ///< measure the messages of every n-th step; 0 = none
   std::shared_ptr<IndexMemory> kept = nullptr;  ///< of this end's side, where gradients reuse indices
 };
 
@@ -88,9 +89,11 @@ class Sender {
   void expect(std::span<const int64_t> ids) { encoder_->expect(ids); }
 
   void visit_state(StateVisitor& visitor) { encoder_->visit_state(visitor); }
+  const Link& link() const { return *spec_.link; }
 
-  /// What was measured since the last call; nothing unless the spec asks for it.
-  std::optional<Diagnostics> take_diagnostics() { return diagnostics_.take(); }
+  /// What was measured since the last reset; nothing unless the spec asks for it.
+  std::optional<Diagnostics> diagnostics() const { return diagnostics_.measured(); }
+  void reset_diagnostics() { diagnostics_.reset(); }
 
   /// messages, raw_bytes, wire_bytes and encode_seconds since the last call.
   Traffic take_traffic();
@@ -127,6 +130,7 @@ class Receiver {
   void expect(std::span<const int64_t> ids) { decoder_->expect(ids); }
 
   void visit_state(StateVisitor& visitor) { decoder_->visit_state(visitor); }
+  const Link& link() const { return *spec_.link; }
 
   /// decode_seconds since the last call.
   Traffic take_traffic();

@@ -60,7 +60,7 @@ double DiagnosticsRecorder::quantile(double share) const {
   return (static_cast<double>(low) + static_cast<double>(high)) / 2;
 }
 
-std::optional<Diagnostics> DiagnosticsRecorder::take() {
+std::optional<Diagnostics> DiagnosticsRecorder::measured() const {
   if (sums_.messages == 0) return std::nullopt;
   Diagnostics all;
   all.messages = sums_.messages;
@@ -72,7 +72,6 @@ std::optional<Diagnostics> DiagnosticsRecorder::take() {
   all.relative_error = relative(sums_.error);
   if (sums_.cosine_rows > 0) all.cosine = sums_.cosines / static_cast<double>(sums_.cosine_rows);
   if (sums_.has_residual) all.residual_norm = relative(sums_.residual);
-  sums_ = Sums();
   return all;
 }
 

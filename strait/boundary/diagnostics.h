@@ -37,8 +37,10 @@ class DiagnosticsRecorder {
   /// Hears of every training message; the trace has been filled when measures() says so.
   void add(const at::Tensor& x, const MessageContext& context, const MessageTrace& trace);
 
-  /// What was measured since the last call.
-  std::optional<Diagnostics> take();
+  /// What was measured since the beginning or the last reset().
+  std::optional<Diagnostics> measured() const;
+
+  void reset() { sums_ = Sums(); }
 
  private:
   static constexpr int kBinShift = 19;  ///< drops all but the exponent and four bits of the fraction

@@ -84,4 +84,8 @@ bool keeps_samples(const CompressionOptions& options) {
   return slots_of(options.activations) == Link::Slots::samples;
 }
 
+bool keeps_rows(const CompressionOptions& options) {
+  return slots_of(options.activations) == Link::Slots::rows;
+}
+
 }  // namespace strait

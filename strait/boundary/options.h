@@ -22,7 +22,7 @@ struct CompressionOptions {
   bool reuse_indices = false;  ///< gradients keep the positions that the activations kept
   StoreOptions store;          ///< of links that keep something a sample
   int start_epoch = 0;         ///< epochs before this one train without compression
-  std::string evaluation = "plain";  ///< plain: the bare operator; frozen: the link with its state read-only
+  std::string evaluation = "plain";  ///< plain | frozen | live: the EvaluationMode that tables call "on"
   int diagnostics = 0;               ///< measure the messages of every n-th step; 0 = none
 
   /// Start at `start_epoch` from a checkpoint of another run that was taken before that epoch: the run's
@@ -39,5 +39,8 @@ void check(const CompressionOptions& options, int micro_batches);
 
 /// Whether a boundary's link keeps something a sample of the training set.
 bool keeps_samples(const CompressionOptions& options);
+
+/// Whether the links of activations keep something a row of the batch, which evaluation can read.
+bool keeps_rows(const CompressionOptions& options);
 
 }  // namespace strait

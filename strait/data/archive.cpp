@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBlockBytes = size_t{1} << 18;
+constexpr size_t kArchiveBlockBytes = size_t{1} << 18;
 constexpr int64_t kMembersMost = 10'000;
 
 struct CloseArchive {
@@ -26,7 +26,7 @@ class ArchiveReader {
   explicit ArchiveReader(const fs::path& path) : name_(path.string()), archive_(archive_read_new()) {
     archive_read_support_filter_all(archive_.get());
     archive_read_support_format_all(archive_.get());
-    check(archive_read_open_filename(archive_.get(), path.c_str(), kBlockBytes));
+    check(archive_read_open_filename(archive_.get(), path.c_str(), kArchiveBlockBytes));
   }
 
   /// The next member's header, or nullptr after the last.
@@ -40,7 +40,7 @@ class ArchiveReader {
 
   void copy(const ArchiveMember& member, const fs::path& target) {
     std::ofstream out(target, std::ios::binary);
-    std::vector<char> block(kBlockBytes);
+    std::vector<char> block(kArchiveBlockBytes);
     uint64_t written = 0;
     while (written <= member.bytes) {
       const la_ssize_t got = archive_read_data(archive_.get(), block.data(), block.size());

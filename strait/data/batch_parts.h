@@ -26,4 +26,10 @@ std::vector<int64_t> part_of_order(const std::vector<int64_t>& order, int64_t ba
 std::vector<int64_t> order_with_parts_of(const std::vector<int64_t>& first, const std::vector<int64_t>& order,
                                          int64_t batch_size, int parts);
 
+/// Samples of a pass of which every part gets some: a last batch with fewer samples than parts is left out.
+int64_t trained_samples(int64_t samples, int64_t batch_size, int parts);
+
+/// Optimizer steps of such a pass, with `accumulate` batches each; the last may have fewer.
+int64_t steps_of_pass(int64_t samples, int64_t batch_size, int parts, int accumulate);
+
 }  // namespace strait

@@ -3,20 +3,20 @@
 #include <system_error>
 
 #include "strait/base/error.h"
+#include "strait/base/utf8.h"
 #include "strait/data/cifar10.h"
 #include "strait/data/registry.h"
-#include "strait/data/utf8.h"
 
 namespace strait {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBlockBytes = size_t{1} << 20;
+constexpr size_t kCompareBlockBytes = size_t{1} << 20;
 
 void check_text(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  std::vector<char> block(kBlockBytes);
+  std::vector<char> block(kCompareBlockBytes);
   Utf8 text;
   uint64_t offset = 0;
   while (in.good()) {
@@ -53,7 +53,7 @@ CheckLine check_file(const OfficialFile& file, const fs::path& root) {
     const Checksum found = file_checksum(path, file.sum.kind);
     check_content(file, path, found);
     if (found == file.sum) return {CheckLevel::ok, fmt::format("{}: the official file", path.string())};
-    return {CheckLevel::warning, fmt::format("{}: differs from the official file: {} sum {}, expected {}",
+    return {CheckLevel::differs, fmt::format("{}: differs from the official file: {} sum {}, expected {}",
                                              path.string(), to_string(found.kind), found.hex, file.sum.hex)};
   } catch (const InputError& error) {
     return {CheckLevel::error, error.what()};
@@ -64,8 +64,12 @@ CheckLine check_file(const OfficialFile& file, const fs::path& root) {
 
 }  // namespace
 
-bool CheckReport::usable() const {
-  return std::ranges::none_of(lines, [](const auto& line) { return line.level == CheckLevel::error; });
+std::optional<CheckLine> CheckReport::first_wrong() const {
+  for (const auto level : {CheckLevel::error, CheckLevel::differs}) {
+    const auto found = std::ranges::find(lines, level, &CheckLine::level);
+    if (found != lines.end()) return *found;
+  }
+  return std::nullopt;
 }
 
 CheckReport check_data(const OfficialData& data, const fs::path& root) {

@@ -20,18 +20,18 @@ constexpr int kHighestLabel = 9;
 constexpr int64_t kRecordsPerRead = 1000;
 constexpr Normalisation kNormalisation{{0.4914F, 0.4822F, 0.4465F}, {0.2023F, 0.1994F, 0.2010F}};
 
-constexpr std::string_view kRootAdvice =
+constexpr std::string_view kCifar10Advice =
     "data.root (or STRAIT_DATA) must name the folder that holds cifar-10-batches-bin/data_batch_1.bin, "
     "which \"strait data get cifar10\" fetches";
 
 fs::path folder_of(const DataOptions& options) {
-  if (options.root.empty()) throw InputError("data.root is not set: {}", kRootAdvice);
+  if (options.root.empty()) throw InputError("data.root is not set: {}", kCifar10Advice);
   return fs::path(options.root) / kCifarFolder;
 }
 
 void check_file_size(const fs::path& path) {
   std::error_code error;
-  if (!fs::exists(path, error)) throw InputError("{}: no such file; {}", path.string(), kRootAdvice);
+  if (!fs::exists(path, error)) throw InputError("{}: no such file; {}", path.string(), kCifar10Advice);
   const auto size = fs::file_size(path, error);
   if (error) throw InputError("{}: cannot be read: {}", path.string(), error.message());
   if (size != static_cast<uintmax_t>(kFileBytes)) {

@@ -12,7 +12,7 @@
 namespace strait {
 namespace {
 
-constexpr size_t kBlockBytes = size_t{1} << 20;
+constexpr size_t kDigestBlockBytes = size_t{1} << 20;
 
 const EVP_MD* algorithm(DigestKind kind) {
   switch (kind) {
@@ -67,7 +67,7 @@ Checksum file_checksum(const std::filesystem::path& path, DigestKind kind) {
   std::ifstream in(path, std::ios::binary);
   if (!in) throw InputError("{}: cannot be opened", path.string());
   Hasher hasher(kind);
-  std::vector<char> block(kBlockBytes);
+  std::vector<char> block(kDigestBlockBytes);
   while (in.good()) {
     in.read(block.data(), static_cast<std::streamsize>(block.size()));
     hasher.update(std::as_bytes(std::span(block.data(), static_cast<size_t>(in.gcount()))));

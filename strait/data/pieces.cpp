@@ -4,7 +4,7 @@
 #include <pcre2.h>
 
 #include "strait/base/error.h"
-#include "strait/data/utf8.h"
+#include "strait/base/utf8.h"
 
 namespace strait {
 namespace {

@@ -54,8 +54,10 @@ OfficialData wikitext2() {
       {"wikitext-2-raw/wiki.valid.raw", 1'146'846, md5("4fbeb433dc75b3d1d8c57d207eececc2"), FileContent::text},
       {"wikitext-2-raw/wiki.test.raw", 1'290'590, md5("7c0137fc034ddbc56a296bce31b4f7fb"), FileContent::text}};
   data.hint =
-      "the address of the raw files is gone and its successor holds another format; put wiki.train.raw, "
-      "wiki.valid.raw and wiki.test.raw in wikitext-2-raw/ under data.root";
+      "its raw files have no address any more; write the splits of Salesforce/wikitext (wikitext-2-raw-v1) at "
+      "Hugging Face to wikitext-2-raw/wiki.train.raw, wiki.valid.raw and wiki.test.raw under data.root, an "
+      "empty "
+      "row as \" \\n\", and see strait data check wikitext2";
   return data;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,7 +50,11 @@ const std::vector<OfficialData>& official_data();
 /// The entry of that name (`strait data info`). Throws InputError that lists the names.
 const OfficialData& data_info(std::string_view name);
 
-enum class CheckLevel : uint8_t { ok, warning, error };
+enum class CheckLevel : uint8_t {
+  ok,       ///< the official file
+  differs,  ///< another one that training takes
+  error     ///< one that cannot be used, or none
+};
 
 struct CheckLine {
   CheckLevel level = CheckLevel::ok;
@@ -59,12 +64,12 @@ struct CheckLine {
 struct CheckReport {
   std::vector<CheckLine> lines;  ///< one a file, in the order of the table
 
-  /// No line is an error: the files can be used, though some may differ from the official ones.
-  bool usable() const;
+  /// The worst line, the first of several: an error before a file that differs. Nothing when all are official.
+  std::optional<CheckLine> first_wrong() const;
 };
 
 /// Looks at each file under `root`: presence, size, content, sum (`strait data check`). A file with another
-/// sum is a warning where its content is valid, otherwise an error. Throws nothing for a bad file.
+/// sum differs where its content is valid, otherwise it is an error. Throws nothing for a bad file.
 CheckReport check_data(const OfficialData& data, const std::filesystem::path& root);
 
 struct GetOptions {

@@ -11,10 +11,22 @@ namespace strait {
 namespace {
 
 constexpr uint64_t kShapesSeed = 0x7368617065730001;  // another value draws other pictures
-constexpr Normalisation kNormalisation{{0.5F, 0.5F, 0.5F}, {0.25F, 0.25F, 0.25F}};
+constexpr Normalisation kShapesNormalisation{{0.5F, 0.5F, 0.5F}, {0.25F, 0.25F, 0.25F}};
 constexpr float kSide = static_cast<float>(kImageSide);
 
-enum class Kind : uint8_t { disc, ring, square, frame, triangle, cross, star, crescent, bars, corner, line };
+enum class ShapeKind : uint8_t {
+  disc,
+  ring,
+  square,
+  frame,
+  triangle,
+  cross,
+  star,
+  crescent,
+  bars,
+  corner,
+  line
+};
 
 struct Point {
   float x;
@@ -52,39 +64,39 @@ constexpr std::array<Point, 5> kStarSides = {{{0, 1},
                                               {-0.95105652F, 0.30901699F}}};
 
 /// Whether the point, in the shape's own coordinates, belongs to the shape.
-bool inside(Kind kind, Point p) {
+bool inside(ShapeKind kind, Point p) {
   const float square = p.x * p.x + p.y * p.y;
   const float ax = std::abs(p.x);
   const float ay = std::abs(p.y);
   switch (kind) {
-    case Kind::disc:
+    case ShapeKind::disc:
       return square <= 0.8F;
-    case Kind::ring:
+    case ShapeKind::ring:
       return square <= 0.9F && square >= 0.3F;
-    case Kind::square:
+    case ShapeKind::square:
       return square_box(p) <= 0.78F;
-    case Kind::frame:
+    case ShapeKind::frame:
       return square_box(p) <= 0.85F && square_box(p) >= 0.45F;
-    case Kind::triangle:
+    case ShapeKind::triangle:
       return near_sides(kTriangleSides, 0.52F, p) == 3;
-    case Kind::cross:
+    case ShapeKind::cross:
       return (ax <= 0.3F && ay <= 0.95F) || (ay <= 0.3F && ax <= 0.95F);
-    case Kind::star:
+    case ShapeKind::star:
       return square <= 1.2F && near_sides(kStarSides, 0.36F, p) >= 4;
-    case Kind::crescent:
+    case ShapeKind::crescent:
       return square <= 0.95F && (p.x - 0.5F) * (p.x - 0.5F) + p.y * p.y >= 0.6F;
-    case Kind::bars:
+    case ShapeKind::bars:
       return ax <= 0.9F && (ay <= 0.18F || (ay >= 0.54F && ay <= 0.9F));
-    case Kind::corner:
+    case ShapeKind::corner:
       return square_box(p) <= 0.85F && (p.x <= -0.2F || p.y <= -0.2F);
-    case Kind::line:
+    case ShapeKind::line:
       return ax <= 1.0F && ay <= 0.3F;
   }
   return false;
 }
 
 /// The share of the pixel's four quarters whose centre the shape covers.
-float coverage(Kind kind, const Placement& at, int64_t x, int64_t y) {
+float coverage(ShapeKind kind, const Placement& at, int64_t x, int64_t y) {
   int covered = 0;
   for (const float dy : {0.25F, 0.75F}) {
     for (const float dx : {0.25F, 0.75F}) {
@@ -104,7 +116,7 @@ void blend(Canvas& canvas, int64_t pixel, const Colour& colour, float amount) {
   }
 }
 
-void paint(Canvas& canvas, Kind kind, const Placement& at, const Colour& colour) {
+void paint(Canvas& canvas, ShapeKind kind, const Placement& at, const Colour& colour) {
   const float reach = 1.2F * std::max(at.radius.x, at.radius.y) + 1.0F;
   const auto clip = [](float value) { return static_cast<int64_t>(std::clamp(value, 0.0F, kSide)); };
   for (int64_t y = clip(at.centre.y - reach); y < clip(at.centre.y + reach); ++y) {
@@ -143,17 +155,18 @@ void paint_ground(Canvas& canvas, CounterRandom& random, const Colour& from, con
 }
 
 void paint_scraps(Canvas& canvas, CounterRandom& random, uint64_t count) {
-  constexpr std::array<Kind, 4> kScraps = {Kind::disc, Kind::square, Kind::triangle, Kind::line};
+  constexpr std::array<ShapeKind, 4> kScraps = {ShapeKind::disc, ShapeKind::square, ShapeKind::triangle,
+                                                ShapeKind::line};
   for (; count > 0; --count) {
-    const Kind kind = kScraps[random.below(kScraps.size())];
-    const float radius = between(random, 1.5F, kind == Kind::line ? 5.0F : 3.2F);
+    const ShapeKind kind = kScraps[random.below(kScraps.size())];
+    const float radius = between(random, 1.5F, kind == ShapeKind::line ? 5.0F : 3.2F);
     const Point centre{between(random, 0, kSide), between(random, 0, kSide)};
     const Point axis = draw_direction(random, 1.0F);
     paint(canvas, kind, {centre, axis, {radius, radius}}, draw_colour(random, 20.0F, 235.0F));
   }
 }
 
-void paint_main_shape(Canvas& canvas, CounterRandom& random, Kind kind) {
+void paint_main_shape(Canvas& canvas, CounterRandom& random, ShapeKind kind) {
   const float radius = between(random, 7.5F, 12.0F);
   const float stretch = between(random, 0.8F, 1.2F);
   const Point centre{between(random, 11.0F, kSide - 11.0F), between(random, 11.0F, kSide - 11.0F)};
@@ -176,7 +189,7 @@ void finish(const Canvas& canvas, CounterRandom& random, float deviation, uint8_
   }
 }
 
-void draw_picture(CounterRandom random, Kind kind, uint8_t* out) {
+void draw_picture(CounterRandom random, ShapeKind kind, uint8_t* out) {
   Canvas canvas{};
   const Colour from = draw_colour(random, 10.0F, 130.0F);
   paint_ground(canvas, random, from, draw_colour(random, 10.0F, 130.0F));
@@ -188,7 +201,7 @@ void draw_picture(CounterRandom random, Kind kind, uint8_t* out) {
 }
 
 std::shared_ptr<const Dataset> make_split(ShapesSplit split, int64_t count) {
-  return std::make_shared<ImageDataset>(draw_shapes(split, count), kNormalisation);
+  return std::make_shared<ImageDataset>(draw_shapes(split, count), kShapesNormalisation);
 }
 
 }  // namespace
@@ -200,7 +213,7 @@ ImageRecords draw_shapes(ShapesSplit split, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const auto label = static_cast<uint8_t>(i % static_cast<int64_t>(kShapeNames.size()));
     const CounterRandom random(make_key(kShapesSeed, static_cast<uint64_t>(split), i));
-    draw_picture(random, static_cast<Kind>(label), records.pixels.data() + i * kImageBytes);
+    draw_picture(random, static_cast<ShapeKind>(label), records.pixels.data() + i * kImageBytes);
     records.labels[static_cast<size_t>(i)] = label;
   }
   return records;

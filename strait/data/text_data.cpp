@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kRootAdvice =
+constexpr std::string_view kTextAdvice =
     "data.root (or STRAIT_DATA) must name the folder that holds wikitext-2-raw/wiki.train.raw and "
     "wiki.valid.raw";
 constexpr std::string_view kTokenizerAdvice =
@@ -24,9 +24,9 @@ constexpr std::string_view kTokenizerAdvice =
     "that holds gpt2/vocab.json and gpt2/merges.txt, which \"strait data get gpt2-tokenizer\" fetches";
 
 fs::path wikitext_file(const DataOptions& options, const char* name) {
-  if (options.root.empty()) throw InputError("data.root is not set: {}", kRootAdvice);
+  if (options.root.empty()) throw InputError("data.root is not set: {}", kTextAdvice);
   auto path = fs::path(options.root) / kWikitextFolder / name;
-  if (!fs::exists(path)) throw InputError("{}: no such file; {}", path.string(), kRootAdvice);
+  if (!fs::exists(path)) throw InputError("{}: no such file; {}", path.string(), kTextAdvice);
   return path;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -9,8 +10,9 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/json.h"
 #include "strait/base/text.h"
-#include "strait/data/utf8.h"
+#include "strait/base/utf8.h"
 #include "strait/data/vocabulary.h"
 
 namespace strait {
@@ -21,18 +23,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr std::string_view kVersionLine = "#version";
-
-Json parse_json(const NamedText& file) {
-  try {
-    return Json::parse(file.text);
-  } catch (const Json::parse_error& error) {
-    const auto end = file.text.begin() + static_cast<ptrdiff_t>(std::min(error.byte, file.text.size()));
-    throw InputError("{}:{}: is not JSON (at byte {})", file.name, 1 + std::count(file.text.begin(), end, '\n'),
-                     error.byte);
-  } catch (const Json::exception&) {  // a number that no double holds
-    throw InputError("{}: is not JSON that can be read", file.name);
-  }
-}
 
 /// The member `key` of an object of the file, of that type. `path` is the key's in the whole file.
 const Json& member(const std::string& file, const Json& object, const char* key, Json::value_t type,
@@ -46,8 +36,17 @@ const Json& member(const std::string& file, const Json& object, const char* key,
   return *found;
 }
 
+int32_t id_in(const std::string& file, const std::string& token, const Json& id) {
+  constexpr auto kMost = std::numeric_limits<int32_t>::max();
+  if (id.is_number_unsigned() && id.get<uint64_t>() <= kMost) return id.get<int32_t>();
+  throw InputError("{}: the id of token {} is {}, expected an integer from 0 on", file, quoted_short(token),
+                   shortened(id.dump()));
+}
+
 void add_vocabulary(const Json& object, Vocabulary& vocabulary) {
-  for (const auto& [token, id] : object.items()) vocabulary.add_shown(token, id);
+  for (const auto& [token, id] : object.items()) {
+    vocabulary.add_shown(token, id_in(vocabulary.file(), token, id));
+  }
 }
 
 /// Collects the merges, in order of rank. `where` names the file and the line or number of a merge.
@@ -102,7 +101,7 @@ void read_merge_lines(const NamedText& file, MergeReader& merges) {
 }
 
 BpeModel parse_vocab_and_merges(const NamedText& vocab_file, const NamedText& merges_file) {
-  const Json vocab = parse_json(vocab_file);
+  const Json vocab = parse_json(vocab_file.text, vocab_file.name);
   if (!vocab.is_object()) {
     throw InputError("{}: is a JSON {}, expected an object of tokens and ids", vocab_file.name,
                      vocab.type_name());
@@ -145,7 +144,8 @@ void add_added_tokens(const std::string& file, const Json& root, Vocabulary& voc
       throw InputError("{}: added_tokens has {}, expected objects", file, token.type_name());
     const auto& content = member(file, token, "content", Json::value_t::string, "content of an added token");
     const auto& id = member(file, token, "id", Json::value_t::number_unsigned, "id of an added token");
-    vocabulary.add(content.get<std::string>(), id);
+    const auto text = content.get<std::string>();
+    vocabulary.add(text, id_in(file, text, id));
   }
 }
 
@@ -164,7 +164,7 @@ void read_json_merges(const std::string& file, const Json& list, MergeReader& me
 }
 
 BpeModel parse_tokenizer_json(const NamedText& file) {
-  const Json root = parse_json(file);
+  const Json root = parse_json(file.text, file.name);
   if (!root.is_object()) throw InputError("{}: is a JSON {}, expected an object", file.name, root.type_name());
   check_settings(file.name, root);
   const auto& model = member(file.name, root, "model", Json::value_t::object, "model");
@@ -182,7 +182,7 @@ BpeModel parse_tokenizer_json(const NamedText& file) {
 
 std::vector<NamedText> read_tokenizer_files(const fs::path& folder) {
   const auto read = [&](const char* name) {
-    return NamedText{(folder / name).string(), read_whole(folder / name)};
+    return NamedText{(folder / name).string(), read_whole(folder / name, kJsonBytesMost)};
   };
   if (fs::exists(folder / "vocab.json") || fs::exists(folder / "merges.txt")) {
     return {read("vocab.json"), read("merges.txt")};

@@ -1,11 +1,9 @@
 #include "strait/data/vocabulary.h"
 
 #include <array>
-#include <limits>
-#include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
-#include "strait/data/utf8.h"
+#include "strait/base/utf8.h"
 
 namespace strait {
 namespace {
@@ -50,30 +48,24 @@ std::optional<std::string> bytes_of_alphabet(std::string_view shown) {
   return bytes;
 }
 
-void Vocabulary::add_shown(const std::string& shown, const nlohmann::json& id) {
+void Vocabulary::add_shown(const std::string& shown, int32_t id) {
   const auto bytes = bytes_of_alphabet(shown);
   if (!bytes)
     throw InputError("{}: token {} has a character that stands for no byte", file_, quoted_short(shown));
   add(*bytes, id);
 }
 
-void Vocabulary::add(const std::string& bytes, const nlohmann::json& id) {
-  constexpr auto kMost = std::numeric_limits<int32_t>::max();
+void Vocabulary::add(const std::string& bytes, int32_t id) {
   if (bytes.empty()) throw InputError("{}: a token is empty", file_);
-  if (!id.is_number_unsigned() || id.get<uint64_t>() > kMost) {
-    throw InputError("{}: the id of token {} is {}, expected an integer from 0 on", file_, quoted_short(bytes),
-                     id.dump());
-  }
-  const auto number = id.get<int32_t>();
-  const auto [known, is_new] = ids_.emplace(bytes, number);
-  if (!is_new && known->second == number) return;
+  const auto [known, is_new] = ids_.emplace(bytes, id);
+  if (!is_new && known->second == id) return;
   if (!is_new) {
-    throw InputError("{}: token {} has the ids {} and {}", file_, quoted_short(bytes), known->second, number);
+    throw InputError("{}: token {} has the ids {} and {}", file_, quoted_short(bytes), known->second, id);
   }
-  const auto [other, free] = tokens_.emplace(number, bytes);
+  const auto [other, free] = tokens_.emplace(id, bytes);
   if (!free) {
     throw InputError("{}: tokens {} and {} both have the id {}", file_, quoted_short(other->second),
-                     quoted_short(bytes), number);
+                     quoted_short(bytes), id);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,10 +28,10 @@ class Vocabulary {
   const std::string& file() const { return file_; }
 
   /// A token in the alphabet of bytes.
-  void add_shown(const std::string& shown, const nlohmann::json& id);
+  void add_shown(const std::string& shown, int32_t id);
 
   /// A token as it stands in a text. One that is there already must have the same id.
-  void add(const std::string& bytes, const nlohmann::json& id);
+  void add(const std::string& bytes, int32_t id);
 
   std::optional<int32_t> find(const std::string& bytes) const;
 

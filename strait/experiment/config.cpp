@@ -31,7 +31,7 @@ std::string literal(const std::vector<T>& items) {
 class TomlWriter {
  public:
   template <class T>
-  void operator()(std::string_view key, const T& value, const auto& /*rule*/) {
+  void operator()(std::string_view key, const T& value, const auto& /*rule*/, std::string_view /*meaning*/) {
     const auto parts = split(key, '.');
     open(parts.size() > 1 ? parts[0] : "", parts.size() > 2 ? parts[1] : "");
     if (!inline_.empty()) {
@@ -99,11 +99,17 @@ std::string to_toml(const Config& config) {
   return writer.finish();
 }
 
+std::vector<KeyEntry> key_entries(const Config& config) {
+  std::vector<KeyEntry> entries;
+  visit_keys(config, [&](std::string_view key, const auto& value, const auto& rule, std::string_view meaning) {
+    entries.push_back({std::string(key), literal(value), rule.expected, std::string(meaning)});
+  });
+  return entries;
+}
+
 std::vector<std::pair<std::string, std::string>> key_values(const Config& config) {
   std::vector<std::pair<std::string, std::string>> values;
-  visit_keys(config, [&](std::string_view key, const auto& value, const auto& /*rule*/) {
-    values.emplace_back(key, literal(value));
-  });
+  for (auto& entry : key_entries(config)) values.emplace_back(std::move(entry.key), std::move(entry.value));
   return values;
 }
 

@@ -48,7 +48,18 @@ Config parse_config(std::string_view text, const std::string& source_name,
 /// equal Configs give equal text.
 std::string to_toml(const Config& config);
 
-/// The keys with their values as TOML, in the order of to_toml().
+/// A key with what there is to know of it.
+struct KeyEntry {
+  std::string key;
+  std::string value;     ///< as TOML
+  std::string expected;  ///< what it may be, such as `an integer >= 1`
+  std::string meaning;   ///< for people
+};
+
+/// The keys that there are with the kinds of the configuration, in the order of to_toml().
+std::vector<KeyEntry> key_entries(const Config& config);
+
+/// The same keys with their values alone.
 std::vector<std::pair<std::string, std::string>> key_values(const Config& config);
 
 /// 16 hex digits that two configurations share when their runs compute the same: of the resolved text

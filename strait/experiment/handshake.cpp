@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "strait/base/json.h"
 #include "strait/base/units.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/runtime.h"
-#include "strait/transport/join_group.h"
 #include "strait/wire/frame.h"
 
 namespace strait {
@@ -17,15 +17,6 @@ using nlohmann::json;
 bool is_local(const std::string& key) {
   return key == "data.root" || key == "compression.store.place" || key == "compression.store.folder" ||
          key == "train.device";
-}
-
-std::string hello_of(const Config& config, const Membership& membership, const std::string& flags) {
-  return json{{"wire_version", kWireVersion},
-              {"code_version", code_version()},
-              {"size", membership.size},
-              {"flags", flags},
-              {"config", key_values(config)}}
-      .dump();
 }
 
 /// How another rank's hello differs from this one's; empty when it does not.
@@ -49,29 +40,43 @@ std::string difference(const json& mine, const json& theirs) {
   return "";
 }
 
+}  // namespace
+
+std::string hello_of(const Config& config, int processes, const std::string& flags) {
+  return json{{"wire_version", kWireVersion},
+              {"code_version", code_version()},
+              {"size", processes},
+              {"flags", flags},
+              {"config", key_values(config)}}
+      .dump();
+}
+
 void check_hellos(int rank, const std::vector<std::string>& hellos) {
-  const json mine = json::parse(hellos[static_cast<size_t>(rank)]);
+  const auto hello = [&](size_t of) {
+    return parse_json<WireError>(hellos[of], fmt::format("the hello of rank {}", of));
+  };
+  const json mine = hello(static_cast<size_t>(rank));
   for (size_t other = 0; other < hellos.size(); ++other) {
+    const json theirs = hello(other);
     std::string found;
     try {
-      found = difference(mine, json::parse(hellos[other]));
+      found = difference(mine, theirs);
     } catch (const json::exception&) {
-      found = "speaks another language";
+      throw WireError("rank {}: rank {} speaks another language", rank, other);
     }
     if (!found.empty()) throw Error("rank {}: rank {} {}; all must be the same", rank, other, found);
   }
 }
 
-}  // namespace
-
 std::shared_ptr<Group> join_training(const Config& config, const Membership& membership,
-                                     const std::string& flags) {
+                                     const std::string& flags, const WaitingFor& waiting) {
   check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, membership.size);
   const auto timeout =
       std::chrono::duration<double>(parse_seconds(config.pipeline.timeout, "pipeline.timeout"));
-  return join_group(membership, std::chrono::ceil<std::chrono::milliseconds>(timeout),
-                    hello_of(config, membership, flags),
-                    [&](const std::vector<std::string>& hellos) { check_hellos(membership.rank, hellos); });
+  return join_group(
+      membership, std::chrono::ceil<std::chrono::milliseconds>(timeout),
+      hello_of(config, membership.size, flags),
+      [&](const std::vector<std::string>& hellos) { check_hellos(membership.rank, hellos); }, waiting);
 }
 
 }  // namespace strait

@@ -6,14 +6,22 @@
 
 #include "strait/experiment/config.h"
 #include "strait/transport/group.h"
+#include "strait/transport/join_group.h"
 #include "strait/transport/membership.h"
 
 namespace strait {
+
+/// What a process says of itself before the training begins, as JSON.
+std::string hello_of(const Config& config, int processes, const std::string& flags);
+
+/// Compares the hello of every rank, by rank, with that of `rank`. Throws Error that names one that differs in
+/// what all must have alike, and WireError for a hello that is not what a process says.
+void check_hellos(int rank, const std::vector<std::string>& hellos);
 
 /// Joins the processes that train the configuration together. `flags` are those of the command line that all
 /// must have alike. Throws InputError when there is not one process for each stage, Error when another one has
 /// another configuration, other flags or another code version, and what join_group() throws.
 std::shared_ptr<Group> join_training(const Config& config, const Membership& membership,
-                                     const std::string& flags);
+                                     const std::string& flags, const WaitingFor& waiting);
 
 }  // namespace strait

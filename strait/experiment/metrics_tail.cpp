@@ -1,7 +1,6 @@
 #include "strait/experiment/metrics_tail.h"
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 namespace strait {
@@ -9,13 +8,9 @@ namespace {
 
 void add_epoch(const std::string& line, std::vector<EpochProgress>& epochs) {
   try {
-    const auto json = nlohmann::json::parse(line);
-    const auto& test = json.at("test");
-    epochs.push_back({.done = json.at("epoch").get<int>() + 1,
-                      .train_loss = json.at("train_loss"),
-                      .off = score_in(test.at("off")),
-                      .on = score_in(test.at("on"))});
-  } catch (const nlohmann::json::exception&) {
+    const EpochMetrics epoch = parse_epoch(line, "");
+    epochs.push_back({.done = epoch.epoch + 1, .train_loss = epoch.train.loss, .test = epoch.test});
+  } catch (const InputError&) {
     // Progress is for people to watch; strait report complains about a file like this.
   }
 }

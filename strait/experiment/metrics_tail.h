@@ -12,8 +12,7 @@ namespace strait {
 struct EpochProgress {
   int done = 0;  ///< epochs, with this one
   double train_loss = 0;
-  Score off;  ///< of the test set without compression
-  Score on;   ///< and with it
+  Evaluation test;
 };
 
 /// Follows the metrics.jsonl that another process writes.

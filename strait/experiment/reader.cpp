@@ -7,6 +7,7 @@
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/experiment/config_keys.h"
+#include "strait/experiment/kinds.h"
 
 namespace strait {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 /// The keys that there are with the kinds of the configuration.
 std::vector<std::string> keys_of(const Config& config) {
   std::vector<std::string> keys;
-  visit_keys(config, [&](std::string_view key, const auto&, const auto&) { keys.emplace_back(key); });
+  for (auto& [key, value] : key_values(config)) keys.push_back(std::move(key));
   return keys;
 }
 
@@ -29,37 +30,6 @@ std::vector<std::string> children_of(const std::string& prefix, const std::vecto
   return children;
 }
 
-/// A kind that a configuration can have: the table whose keys depend on it, and the setting that chooses it.
-struct KindChoice {
-  std::string table;
-  std::string setting;
-  Config config;
-};
-
-std::vector<KindChoice> all_kinds() {
-  std::vector<KindChoice> all;
-  const auto add = [&](const std::string& table, std::string& (*field)(Config&), const std::string& kind) {
-    Config config;
-    field(config) = kind;
-    all.push_back({table, fmt::format("{}kind = {}", table, toml_string(kind)), std::move(config)});
-  };
-  add(
-      "model.", [](Config& c) -> std::string& { return c.model.kind; }, "gpt2");
-  for (const char* kind : {"wikitext2", "text"}) {
-    add(
-        "data.", [](Config& c) -> std::string& { return c.data.kind; }, kind);
-  }
-  for (const char* kind : {"sgd", "adamw"}) {
-    add(
-        "train.optimizer.", [](Config& c) -> std::string& { return c.train.optimizer.kind; }, kind);
-  }
-  for (const char* kind : {"cosine", "linear"}) {
-    add(
-        "train.schedule.", [](Config& c) -> std::string& { return c.train.schedule.kind; }, kind);
-  }
-  return all;
-}
-
 /// The setting with which there is such a key; empty where there is none.
 std::string setting_with(const std::string& key) {
   for (const auto& [table, setting, config] : all_kinds()) {
@@ -70,8 +40,8 @@ std::string setting_with(const std::string& key) {
   return "";
 }
 
-/// The end of the message about an unknown key: the kind it belongs to, the nearest key of its table, or a key
-/// of that very name in another table.
+/// The end of the message about an unknown key: the kind it belongs to, a key of that very name below its table
+/// or in another, or the nearest key of its table.
 std::string hint_for(const std::string& prefix, const std::string& name, const std::vector<std::string>& keys) {
   if (prefix.empty() && (name == "variants" || name == "seeds" || name == "title")) {
     return "; a file with it is for strait sweep";
@@ -79,15 +49,15 @@ std::string hint_for(const std::string& prefix, const std::string& name, const s
   if (const auto setting = setting_with(prefix + name); !setting.empty()) {
     return fmt::format("; it is one with {}", setting);
   }
+  for (const auto& table : {prefix, std::string()}) {
+    const auto is_same = [&](const auto& key) { return key.starts_with(table) && key.ends_with("." + name); };
+    const auto same = std::ranges::find_if(keys, is_same);
+    if (same != keys.end()) return fmt::format(" (did you mean \"{}\"?)", *same);
+  }
   std::vector<std::string> near;
   for (const auto& child : children_of(prefix, keys)) {
     const std::string last[] = {child.substr(prefix.size())};
     if (!suggestion(name, last).empty()) near.push_back(child);
-  }
-  if (near.empty()) {
-    std::ranges::copy_if(keys, std::back_inserter(near),
-                         [&](const auto& key) { return key.ends_with("." + name); });
-    return near.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", near.front());
   }
   return suggestion(prefix + name, near);
 }
@@ -180,7 +150,7 @@ std::string read(const TomlNode& node, std::vector<T>& field, const Rule<std::ve
   for (const auto& item : *array) {
     T value{};
     const auto anything = [](const auto& /*value*/) { return std::string(); };
-    if (!read(item, value, anything).empty()) return mismatch(array_of(T()), item) + " in it";
+    if (!read(item, value, {"", anything}).empty()) return mismatch(array_of(T()), item) + " in it";
     field.push_back(std::move(value));
   }
   return rule(field);
@@ -266,7 +236,7 @@ Config read_config(const TomlTable& root) {
   Config config;
   const TomlNode environment{default_data_root(), Origin{"STRAIT_DATA", 0}};
   const auto read_keys = [&](const auto& wanted) {
-    visit_keys(config, [&](std::string_view key, auto& field, const auto& rule) {
+    visit_keys(config, [&](std::string_view key, auto& field, const auto& rule, std::string_view /*meaning*/) {
       if (!wanted(key)) return;
       const TomlNode* node = find(root, key);
       if (node == nullptr && key == "data.root") node = &environment;

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <set>
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/experiment/run.h"
+#include "strait/train/checkpoint_copies.h"
 #include "strait/train/checkpoint_parts.h"
 
 namespace strait {
@@ -48,12 +49,32 @@ void check_not_beyond(const Position& position, const Config& config, const fs::
                    position.epoch + (position.batches > 0 ? 1 : 0), folder.string(), config.train.epochs);
 }
 
-std::string epochs_of(const CheckpointFolder& folder) {
-  std::vector<std::string> epochs;
-  for (const auto& entry : folder.entries()) {
-    if (entry.batches == 0) epochs.push_back(std::to_string(entry.epoch));
+std::string text_of(const ResumePoint::Loss& loss) {
+  std::vector<std::string> ranks;
+  for (const int rank : loss.ranks) ranks.push_back(std::to_string(rank));
+  const char* plural = ranks.size() > 1 ? "s" : "";
+  return fmt::format("{} lacks the part{} of rank{} {}", loss.entry.name(), plural, plural, list_of(ranks));
+}
+
+std::string text_of(const std::vector<ResumePoint::Loss>& losses) {
+  std::string text;
+  for (const auto& loss : losses) text += (text.empty() ? "" : "; ") + text_of(loss);
+  return text;
+}
+
+std::string epochs_of(const std::vector<CheckpointPart>& parts) {
+  std::set<int> epochs;
+  for (const auto& part : parts) {
+    if (part.is_named && part.entry.batches == 0) epochs.insert(part.entry.epoch);
   }
-  return epochs.empty() ? "none" : list_of(epochs);
+  std::vector<std::string> names;
+  for (const int epoch : epochs) names.push_back(std::to_string(epoch));
+  return names.empty() ? "none" : list_of(names);
+}
+
+/// The folder of checkpoints of a run, which may be that folder itself.
+fs::path checkpoints_at(const fs::path& path) {
+  return fs::exists(path / "checkpoint") ? path / "checkpoint" : path;
 }
 
 Checkpoint find_checkpoint(const fs::path& from, int epoch) {
@@ -63,7 +84,7 @@ Checkpoint find_checkpoint(const fs::path& from, int epoch) {
         "(compression.start_epoch), found {}; checkpoint.keep_epochs makes a run keep one",
         from.string(), epoch, found);
   };
-  if (fs::exists(from / "position.json")) {
+  if (fs::exists(from / kRecordFile)) {
     Checkpoint checkpoint({from});
     const Position& position = checkpoint.record().position;
     if (position.epoch != epoch || position.batches != 0) {
@@ -71,15 +92,77 @@ Checkpoint find_checkpoint(const fs::path& from, int epoch) {
     }
     return checkpoint;
   }
-  const CheckpointFolder folder(fs::exists(from / "checkpoint") ? from / "checkpoint" : from, {});
-  const auto entries = folder.entries();
   const CheckpointFolder::Entry wanted{epoch, 0};
-  if (std::ranges::find(entries, wanted) == entries.end()) fail("those before: " + epochs_of(folder));
-  return Checkpoint(checkpoint_parts(folder.path(), wanted, kOneProcess));
+  const auto all = parts_in(checkpoints_at(from));
+  auto parts = all;
+  std::erase_if(parts, [&](const auto& part) { return part.entry != wanted || !part.is_named; });
+  if (parts.empty()) fail("those before: " + epochs_of(all));
+  const ResumePoint point = find_resume_point({parts}, kOneProcess);
+  if (!point.entry) {
+    throw InputError("compression.start_from: {}: {}", from.string(), text_of(point.losses));
+  }
+  return Checkpoint(folders_of(parts, wanted, needed_parts(point.writers, kOneProcess)).value());
 }
 
 Place place_in(const Group& group, const Config& config) {
   return {.rank = group.rank(), .ranks = group.size(), .replicas = config.pipeline.replicas};
+}
+
+void check_nothing_lost(const ResumePoint& point, const fs::path& checkpoints) {
+  if (point.losses.empty()) return;
+  const std::string older =
+      point.entry ? fmt::format(", remove the rest of it to go on from {}", point.entry->name()) : "";
+  throw InputError("{}: {}, which no rank has; bring it back{}, or start anew with --overwrite",
+                   checkpoints.string(), text_of(point.losses), older);
+}
+
+/// Brings each process the parts that it needs and does not have. Gives a line about each that came.
+std::string fetch_parts(const ResumePoint& point, const std::vector<std::vector<CheckpointPart>>& seen,
+                        const std::vector<CheckpointPart>& mine, const fs::path& checkpoints,
+                        const Place& place, Group& group) {
+  std::vector<PartMove> moves;
+  std::vector<CheckpointFolder> targets;
+  std::string notes;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const Place reader{.rank = rank, .ranks = place.ranks, .replicas = place.replicas};
+    for (const Place& needed : needed_parts(point.writers, reader)) {
+      const auto has = [&](const auto& parts) { return folders_of(parts, *point.entry, {needed}).has_value(); };
+      if (has(seen[static_cast<size_t>(rank)])) continue;
+      const int from = static_cast<int>(std::ranges::find_if(seen, has) - seen.begin());
+      PartMove& move = moves.emplace_back(PartMove{from, rank, {}, {}});
+      notes += fmt::format("; the part of rank {} comes from rank {}", needed.rank, from);
+      if (from == place.rank) move.source = folders_of(mine, *point.entry, {needed})->front();
+      if (rank != place.rank) continue;
+      const fs::path own = CheckpointFolder::part_of(checkpoints, rank);
+      const bool is_own = needed.rank == rank && point.writers.is_alike(reader);
+      targets.emplace_back(is_own ? own : CheckpointFolder::copy_of(own, needed.rank), CheckpointOptions());
+      move.target = targets.back().partial_of(*point.entry);
+    }
+  }
+  if (moves.empty()) return notes;
+  together(group, [&] {
+    for (const auto& move : moves) {
+      if (move.from == place.rank) check_part(move.source);
+    }
+    for (auto& target : targets) target.begin(*point.entry);
+  });
+  move_parts(group, moves);
+  together(group, [&] {
+    for (auto& target : targets) target.publish(*point.entry);
+  });
+  return notes;
+}
+
+/// A run of which nobody has a checkpoint. `done`: its status says so.
+Beginning begin_anew(const Config& config, const fs::path& folder, bool done) {
+  if (done) throw InputError("{}: the run is done and has no checkpoint to go on from", folder.string());
+  if (fs::exists(folder / "config.toml")) {
+    check_same_run(load_config(folder / "config.toml"), config, folder / "config.toml");
+  }
+  Beginning beginning = find_start(config);
+  beginning.note = fmt::format("there is no checkpoint in {}; {}", folder.string(),
+                               beginning.another ? beginning.note : "starting from the beginning");
+  return beginning;
 }
 
 }  // namespace
@@ -94,52 +177,57 @@ Beginning find_start(const Config& config) {
   return beginning;
 }
 
-std::optional<CheckpointFolder::Entry> newest_checkpoint(const Config& config, const fs::path& folder,
-                                                         Group& group) {
-  std::string names;
-  together(group, [&] {
-    for (const auto& entry : usable_checkpoints(folder / "checkpoint", place_in(group, config))) {
-      names += entry.name() + "\n";
-    }
-  });
-  std::map<CheckpointFolder::Entry, int> seen;
-  for (const auto& theirs : group.gather(names)) {
-    for (const auto& name : split(theirs, '\n')) {
-      if (const auto entry = CheckpointFolder::entry_of(name)) ++seen[*entry];
-    }
-  }
-  std::erase_if(seen, [&](const auto& item) { return item.second < group.size(); });
-  return seen.empty() ? std::nullopt : std::optional(seen.rbegin()->first);
+Checkpoint newest_checkpoint_at(const fs::path& path) {
+  if (fs::exists(path / kRecordFile)) return Checkpoint({path});
+  const fs::path folder = checkpoints_at(path);
+  const auto parts = parts_in(folder);
+  const ResumePoint point = find_resume_point({parts}, kOneProcess);
+  if (!point.losses.empty()) throw InputError("{}: {}", folder.string(), text_of(point.losses));
+  if (!point.entry) throw InputError("{}: expected a checkpoint, found none", folder.string());
+  return Checkpoint(folders_of(parts, *point.entry, needed_parts(point.writers, kOneProcess)).value());
 }
 
-Beginning find_resume(const Config& config, const fs::path& folder,
-                      const std::optional<CheckpointFolder::Entry>& newest, const Group& group) {
-  const bool done = status_of(folder) == RunStatus::done;
+Beginning find_resume(const Config& config, const fs::path& folder, Group& group) {
+  const fs::path checkpoints = folder / "checkpoint";
+  const Place place = place_in(group, config);
+  std::vector<CheckpointPart> mine;
+  std::string state;
+  together(group, [&] {
+    mine = parts_in(checkpoints);
+    if (status_of(folder) == RunStatus::done) state = is_finished(config, folder) ? "finished" : "done";
+  });
+  state = group.gather(state).front();  // only the first process has the run's status
+  const auto seen = gather_parts(group, mine);
+  const ResumePoint point = find_resume_point(seen, place);
   Beginning beginning;
-  if (!newest) {
-    if (done && !is_finished(config, folder)) {
-      throw InputError("{}: the run is done and has no checkpoint to go on from", folder.string());
-    }
-    beginning.finished = done;
+  if (state == "finished" && (!point.entry || !point.losses.empty())) {
+    beginning.finished = true;
     beginning.note = kFinished;
-    if (done) return beginning;
-    if (fs::exists(folder / "config.toml")) {
-      check_same_run(load_config(folder / "config.toml"), config, folder / "config.toml");
-    }
-    beginning = find_start(config);
-    beginning.note = fmt::format("there is no checkpoint in {}; {}", folder.string(),
-                                 beginning.another ? beginning.note : "starting from the beginning");
     return beginning;
   }
-  const Place place = place_in(group, config);
-  beginning.own = Checkpoint(checkpoint_parts(folder / "checkpoint", *newest, place), place);
-  const CheckpointRecord& record = beginning.own->record();
-  const auto source = beginning.own->folder() / "position.json";
-  check_same_run(parse_config(record.config, source.string()), config, source);
-  check_not_beyond(record.position, config, beginning.own->folder());
-  beginning.finished = done && record.position.epoch == config.train.epochs;
-  beginning.note =
-      beginning.finished ? kFinished : fmt::format("going on from {}", beginning.own->folder().string());
+  check_nothing_lost(point, checkpoints);
+  if (!point.entry) {
+    together(group, [&] { beginning = begin_anew(config, folder, !state.empty()); });
+    return beginning;
+  }
+  if (!point.names_all) {
+    in_turn(group, [&] { name_parts(checkpoints, *point.entry); });
+    together(group, [&] { mine = parts_in(checkpoints); });
+  }
+  const std::string notes = fetch_parts(point, seen, mine, checkpoints, place, group);
+  together(group, [&] {
+    const auto needed = needed_parts(point.writers, place);
+    beginning.own = Checkpoint(folders_of(parts_in(checkpoints), *point.entry, needed).value(), place);
+    for (const auto& part : beginning.own->parts()) {
+      const auto source = part.folder / kRecordFile;
+      check_same_run(parse_config(part.record.config, source.string()), config, source);
+    }
+    check_not_beyond(beginning.own->record().position, config, beginning.own->folder());
+  });
+  beginning.finished = !state.empty() && beginning.own->record().position.epoch == config.train.epochs;
+  beginning.note = beginning.finished
+                       ? kFinished
+                       : fmt::format("going on from {}{}", beginning.own->folder().string(), notes);
   return beginning;
 }
 

@@ -23,13 +23,14 @@ struct Beginning {
 /// checkpoint taken before compression.start_epoch.
 Beginning find_start(const Config& config);
 
-/// The newest checkpoint of the folder from which all processes of the group can go on, if any. Collective.
-std::optional<CheckpointFolder::Entry> newest_checkpoint(const Config& config,
-                                                         const std::filesystem::path& folder, Group& group);
+/// The whole of the newest checkpoint at a path: the folder of a run, of its checkpoints, or of one. Throws
+/// InputError where there is none.
+Checkpoint newest_checkpoint_at(const std::filesystem::path& path);
 
-/// Where the run of the folder goes on: at that checkpoint, or anew where it has none. Changes nothing.
-/// Throws InputError when the configuration is not the run's, apart from the keys that may change.
-Beginning find_resume(const Config& config, const std::filesystem::path& folder,
-                      const std::optional<CheckpointFolder::Entry>& newest, const Group& group);
+/// Where the run of the folder goes on: at the newest checkpoint of which the processes together have every
+/// part, or anew where nobody has a part of any. Collective; what a process lacks of that checkpoint it gets
+/// from the others, and nothing else is changed. Throws InputError, on every process, when parts of a newer
+/// checkpoint are lost, or when the configuration is not the run's, apart from the keys that may change.
+Beginning find_resume(const Config& config, const std::filesystem::path& folder, Group& group);
 
 }  // namespace strait

@@ -12,26 +12,20 @@
 namespace strait {
 namespace {
 
-Rule<double> real(std::string expected, bool (*holds)(double)) {
-  return [expected = std::move(expected), holds](const double& value) -> std::string {
-    if (std::isfinite(value) && holds(value)) return "";
-    return fmt::format("expected {}, found {}", expected, toml_number(value));
-  };
+Rule<double> real(const std::string& expected, bool (*holds)(double)) {
+  return {expected, [expected, holds](const double& value) -> std::string {
+            if (std::isfinite(value) && holds(value)) return "";
+            return fmt::format("expected {}, found {}", expected, toml_number(value));
+          }};
 }
 
-Rule<std::vector<double>> two_reals(std::string expected, bool (*hold)(double, double)) {
-  return [expected = std::move(expected), hold](const std::vector<double>& values) -> std::string {
-    if (values.size() == 2 && hold(values[0], values[1])) return "";
-    std::vector<std::string> found;
-    std::ranges::transform(values, std::back_inserter(found), toml_number);
-    return fmt::format("expected {}, found [{}]", expected, list_of(found));
-  };
-}
-
-std::string complaint_about(std::string_view name, const std::vector<std::string>& choices) {
-  if (std::ranges::find(choices, name) != choices.end()) return "";
-  return fmt::format("expected one of: {}; found {}{}", list_of(choices), toml_string(name),
-                     suggestion(name, choices));
+Rule<std::vector<double>> two_reals(const std::string& expected, bool (*hold)(double, double)) {
+  return {expected, [expected, hold](const std::vector<double>& values) -> std::string {
+            if (values.size() == 2 && hold(values[0], values[1])) return "";
+            std::vector<std::string> found;
+            std::ranges::transform(values, std::back_inserter(found), toml_number);
+            return fmt::format("expected {}, found [{}]", expected, list_of(found));
+          }};
 }
 
 /// The message of the InputError that a check throws.
@@ -53,20 +47,30 @@ bool is_folder_character(char c) {
 }  // namespace
 
 Rule<int64_t> at_least(int64_t low) {
-  return [low](const int64_t& value) -> std::string {
-    return value >= low ? "" : fmt::format("expected an integer >= {}, found {}", low, value);
-  };
+  const std::string expected = fmt::format("an integer >= {}", low);
+  return {expected, [low, expected](const int64_t& value) -> std::string {
+            return value >= low ? "" : fmt::format("expected {}, found {}", expected, value);
+          }};
+}
+
+Rule<int64_t> from_to(int64_t low, int64_t high) {
+  const std::string expected = fmt::format("an integer from {} to {}", low, high);
+  return {expected, [low, high, expected](const int64_t& value) -> std::string {
+            if (value >= low && value <= high) return "";
+            return fmt::format("expected {}, found {}", expected, value);
+          }};
 }
 
 Rule<bool> yes_or_no() {
-  return [](const bool&) { return std::string(); };
+  return {"true or false", [](const bool&) { return std::string(); }};
 }
 
 Rule<std::vector<int>> each_at_least(int64_t low) {
-  return [rule = at_least(low)](const std::vector<int>& values) -> std::string {
-    const auto bad = std::ranges::find_if(values, [&](int value) { return !rule(value).empty(); });
-    return bad == values.end() ? "" : rule(*bad) + " in it";
-  };
+  return {fmt::format("integers >= {}", low),
+          [rule = at_least(low)](const std::vector<int>& values) -> std::string {
+            const auto bad = std::ranges::find_if(values, [&](int value) { return !rule(value).empty(); });
+            return bad == values.end() ? "" : rule(*bad) + " in it";
+          }};
 }
 
 Rule<double> positive() {
@@ -92,54 +96,63 @@ Rule<std::vector<double>> range_of_share() {
 }
 
 Rule<std::string> path_text() {
-  return [](const std::string& path) { return is_toml_text(path) ? "" : "expected a path in UTF-8"; };
+  return {"a path",
+          [](const std::string& path) { return is_toml_text(path) ? "" : "expected a path in UTF-8"; }};
 }
 
-Rule<std::string> one_of(std::vector<std::string> choices) {
-  return [choices = std::move(choices)](const std::string& value) { return complaint_about(value, choices); };
+Rule<std::string> one_of(const std::vector<std::string>& choices,
+                         const std::map<std::string, std::string>& others) {
+  return {"one of: " + list_of(choices), [choices, others](const std::string& name) -> std::string {
+            if (std::ranges::find(choices, name) != choices.end()) return "";
+            const auto meant = others.find(name);
+            return fmt::format("expected one of: {}; found {}{}", list_of(choices), toml_string(name),
+                               suggestion(meant == others.end() ? name : meant->second, choices));
+          }};
 }
 
 Rule<std::string> folder_name() {
-  return [](const std::string& name) -> std::string {
-    const bool fits = !name.empty() && name.size() <= 100 && name.front() != '.' && name.front() != '-' &&
-                      std::ranges::all_of(name, is_folder_character);
-    if (fits) return "";
-    return fmt::format(
-        "expected the name of a folder, 1 to 100 letters, digits and any of ._+- that begin with no . or -, "
-        "found {}",
-        toml_string(name));
-  };
+  static constexpr const char* kExpected =
+      "the name of a folder, 1 to 100 letters, digits and any of ._+- that begin with no . or -";
+  return {"the name of a folder", [](const std::string& name) -> std::string {
+            const bool fits = !name.empty() && name.size() <= 100 && name.front() != '.' &&
+                              name.front() != '-' && std::ranges::all_of(name, is_folder_character);
+            if (fits) return "";
+            return fmt::format("expected {}, found {}", kExpected, toml_string(name));
+          }};
 }
 
 Rule<std::string> duration() {
-  return [](const std::string& text) -> std::string {
-    constexpr double kShortest = 1e-3;
-    if (complaint_of([&] { parse_seconds(text, ""); }).empty() && parse_seconds(text, "") >= kShortest)
-      return "";
-    return fmt::format("expected a time such as 60s or 500ms, found {}", toml_string(text));
-  };
+  static constexpr const char* kExpected = "a time such as 60s or 500ms";
+  return {kExpected, [](const std::string& text) -> std::string {
+            constexpr double kShortest = 1e-3;
+            if (complaint_of([&] { parse_seconds(text, ""); }).empty() && parse_seconds(text, "") >= kShortest)
+              return "";
+            return fmt::format("expected {}, found {}", kExpected, toml_string(text));
+          }};
 }
 
 Rule<std::string> codec_spec() {
-  return [](const std::string& spec) { return complaint_of([&] { make_codec(spec); }); };
+  return {"a codec of `strait codec list`",
+          [](const std::string& spec) { return complaint_of([&] { make_codec(spec); }); }};
 }
 
 Rule<std::string> feedback() {
   // A codec that every link can serve; check() sees to the one that is meant.
-  return [](const std::string& name) { return complaint_of([&] { make_link(name, make_codec("topk:1")); }); };
+  return {"one of: " + list_of(link_names()),
+          [](const std::string& name) { return complaint_of([&] { make_link(name, make_codec("topk:1")); }); }};
 }
 
 Rule<std::vector<std::string>> distinct_names() {
-  return [](const std::vector<std::string>& names) -> std::string {
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (names[i].empty()) return "expected names of layers, found an empty one";
-      if (std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(i), names[i]) !=
-          names.begin() + static_cast<ptrdiff_t>(i)) {
-        return fmt::format("expected each layer once, found {} twice", toml_string(names[i]));
-      }
-    }
-    return "";
-  };
+  return {"names of layers, each once", [](const std::vector<std::string>& names) -> std::string {
+            for (size_t i = 0; i < names.size(); ++i) {
+              if (names[i].empty()) return "expected names of layers, found an empty one";
+              if (std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(i), names[i]) !=
+                  names.begin() + static_cast<ptrdiff_t>(i)) {
+                return fmt::format("expected each layer once, found {} twice", toml_string(names[i]));
+              }
+            }
+            return "";
+          }};
 }
 
 }  // namespace strait

@@ -2,12 +2,17 @@
 
 #include <ATen/Context.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/files.h"
+#include "strait/base/folder_lock.h"
+#include "strait/base/json.h"
+#include "strait/base/text.h"
+#include "strait/data/registry.h"
 #include "strait/experiment/resume.h"
+#include "strait/experiment/start_summary.h"
 #include "strait/pipeline/schedules.h"
+#include "strait/train/precision.h"
 #include "strait/train/runtime.h"
 #include "strait/transport/membership.h"
 
@@ -30,6 +35,7 @@ class RecordingObserver : public TrainObserver {
     outcome_.epochs.push_back(metrics);
     next_.on_epoch(metrics);
   }
+  void on_evaluation(const StepEvaluation& evaluation) override { next_.on_evaluation(evaluation); }
   void on_note(const std::string& line) override { next_.on_note(line); }
   bool should_stop() override { return next_.should_stop(); }
 
@@ -41,9 +47,7 @@ class RecordingObserver : public TrainObserver {
 
 nlohmann::json read_status(const std::filesystem::path& folder) {
   const auto path = folder / "status.json";
-  std::ifstream in(path);
-  if (!in) throw InputError("{}: cannot be read", path.string());
-  auto status = nlohmann::json::parse(in, nullptr, false);
+  auto status = parse_json(read_whole(path, kJsonBytesMost), path.string());
   if (!status.is_object()) throw InputError("{}: expected a JSON object", path.string());
   return status;
 }
@@ -62,21 +66,20 @@ RunStatus status_named(const std::string& name) {
 }
 
 /// Adds an epoch's line of metrics.jsonl to what is known of the epochs before it.
-void add_epoch(const nlohmann::json& epoch, RunSummary& summary) {
-  summary.off = score_in(epoch.at("test").at("off"));
-  summary.on = score_in(epoch.at("test").at("on"));
-  summary.train_loss = epoch.at("train_loss");
-  summary.seconds += epoch.at("seconds").get<double>() + epoch.at("evaluation_seconds").get<double>();
-  double raw = 0;
-  double wire = 0;
-  for (const auto& boundary : epoch.at("boundaries")) {
-    for (const char* direction : {"activations", "gradients"}) {
-      raw += boundary.at(direction).at("raw_bytes").get<double>();
-      wire += boundary.at(direction).at("wire_bytes").get<double>();
-    }
-  }
-  summary.wire_bytes_per_step = wire / epoch.at("steps").get<double>();
-  summary.ratio = wire == 0 ? 1 : raw / wire;
+void add_epoch(const EpochMetrics& epoch, RunSummary& summary) {
+  summary.test = epoch.test;
+  summary.train_loss = epoch.train.loss;
+  summary.seconds += epoch.seconds + epoch.evaluation_seconds;
+  Traffic all = epoch.total(Direction::activation);
+  all += epoch.total(Direction::gradient);
+  summary.wire_bytes_per_step = static_cast<double>(all.wire_bytes) / static_cast<double>(epoch.steps);
+  summary.ratio = all.ratio();
+}
+
+/// How many processes of the group are on this machine.
+int processes_here(const Group& group) {
+  const auto membership = membership_of_process();
+  return group.size() > 1 && membership ? membership->local_size : 1;
 }
 
 /// A store without a folder of its own lies in the run's.
@@ -85,32 +88,55 @@ Config with_store_in(const std::filesystem::path& folder, Config config) {
   return config;
 }
 
-/// Lets the trainer take over the checkpoint, if any, before the folder is touched. The folder is the first
-/// process's; the others only clear their place for checkpoints.
-std::optional<RunFolder> begin_run(const Config& config, const std::filesystem::path& folder, Start start,
-                                   const Beginning& beginning, int rank, Trainer& trainer) {
-  const RunFolder::Identity identity{
-      .name = config.name,
-      .config = to_toml(config),
-      .seed = config.seed,
-      .config_hash = config_hash(config),
-      .epochs = config.train.epochs,
-      .first_epoch = config.compression.start_from.empty() ? 0 : config.compression.start_epoch};
-  CheckpointFolder checkpoints(CheckpointFolder::part_of(folder / "checkpoint", rank), config.checkpoint);
-  trainer.keep_checkpoints(checkpoints, identity.config);
+RunFolder::Identity identity_of(const Config& config) {
+  return {.name = config.name,
+          .config = to_toml(config),
+          .seed = config.seed,
+          .config_hash = config_hash(config),
+          .epochs = config.train.epochs,
+          .first_epoch = config.compression.start_from.empty() ? 0 : config.compression.start_epoch};
+}
+
+/// Lets the trainer take over the weights that the run begins with.
+void take_over(const Config& config, const Beginning& beginning, Trainer& trainer) {
   if (beginning.own) {
     trainer.resume(*beginning.own);
-    if (rank == 0) return RunFolder(folder, identity, trainer.position().epoch);
-    return std::nullopt;
-  }
-  if (beginning.another) {
+  } else if (beginning.another) {
     trainer.warm_start(*beginning.another, config.compression.start_from_optimizer);
   } else if (!config.model.init.empty()) {
     trainer.load(initial_weights(config));
   }
-  if (rank == 0) return RunFolder(folder, identity, start == Start::resume ? Start::replace : start);
-  if (start != Start::fresh) checkpoints.clear();
-  return std::nullopt;
+}
+
+/// What cannot be written when a run begins makes its folder a wrong one; what cannot be later is a failure.
+void at_the_beginning(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw InputError("{}: {}", error.path1().string(), error.code().message());
+  } catch (const Error& error) {
+    throw InputError("{}", error.what());
+  }
+}
+
+/// Makes the folder ready for the run: from here on it is this one's. The files are the first process's.
+void begin_run(const Config& config, const std::filesystem::path& folder, const Beginning& beginning,
+               TrainObserver& observer, Group& group, Trainer& trainer, std::optional<RunFolder>& files) {
+  const auto checkpoints = folder / "checkpoint";
+  if (!beginning.own) {
+    in_turn(group, [&] { at_the_beginning([&] { clear_run(folder); }); });
+  }
+  const auto holders = copy_holders(group.gather(host_name()), config.checkpoint.copies);
+  trainer.keep_checkpoints(CheckpointWriter(checkpoints, group.rank(), config.checkpoint, holders),
+                           to_toml(config));
+  together(group, [&] {
+    if (group.rank() != 0) return;
+    if (!has_metrics(folder, trainer.metrics())) {
+      observer.on_note(fmt::format("{}: is not what it was at the checkpoint, which puts it back",
+                                   (folder / "metrics.jsonl").string()));
+    }
+    at_the_beginning([&] { files.emplace(folder, identity_of(config), trainer.metrics()); });
+  });
 }
 
 /// As far as that is possible: on a full disk the failure itself is the one to hear of.
@@ -122,18 +148,32 @@ void record_failure(RunFolder& files, const std::string& error) {
   }
 }
 
+/// Where a run leaves checkpoints of its weights.
+std::filesystem::path beside(const std::filesystem::path& weights) {
+  const auto folder = weights.parent_path();
+  return std::filesystem::exists(folder / "position.json") ? folder : folder / "checkpoint";
+}
+
 /// Where the processes together begin: they must see the same.
 Beginning find_beginning(const Config& config, const std::filesystem::path& folder, Start start, Group& group) {
+  if (start == Start::resume) return find_resume(config, folder, group);
   Beginning beginning;
-  if (start != Start::resume) {
-    together(group, [&] { beginning = find_start(config); });
-    return beginning;
-  }
-  const auto newest = newest_checkpoint(config, folder, group);
-  together(group, [&] { beginning = find_resume(config, folder, newest, group); });
-  // Only the first process has the run's status.
-  beginning.finished = group.gather(beginning.finished ? "finished" : "").front() == "finished";
+  together(group, [&] {
+    if (start == Start::fresh) check_is_free(folder);
+    beginning = find_start(config);
+  });
   return beginning;
+}
+
+/// How to get a file of weights that is missing, where the program can fetch it.
+std::string advice_on(const std::filesystem::path& weights) {
+  for (const auto& data : official_data()) {
+    for (const auto& file : data.files) {
+      if (data.downloads.empty() || !weights.generic_string().ends_with(file.path)) continue;
+      return fmt::format("; \"strait data get {}\" fetches {} into data.root", data.name, file.path);
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -146,9 +186,10 @@ Model make_network(const Config& config, int processes) {
 
 std::filesystem::path initial_weights(const Config& config) {
   std::filesystem::path path = config.model.init;
-  if (path.empty()) return path;
+  if (path.empty() || std::filesystem::exists(path)) return path;
   const auto below_root = std::filesystem::path(config.data.root) / path;
-  return !std::filesystem::exists(path) && std::filesystem::exists(below_root) ? below_root : path;
+  if (std::filesystem::exists(below_root)) return below_root;
+  throw InputError("model.init: no file {}, here or below data.root{}", path.string(), advice_on(path));
 }
 
 Model load_network(const Config& config, const std::filesystem::path& weights) {
@@ -168,8 +209,7 @@ DataSplits load_splits(const Config& config) {
 }
 
 Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* trace) {
-  const auto membership = membership_of_process();
-  return {make_network(config, group->size() > 1 && membership ? membership->local_size : 1),
+  return {make_network(config, processes_here(*group)),
           {.seed = config.seed,
            .batch_size = config.data.batch_size,
            .train = config.train,
@@ -184,11 +224,13 @@ Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* 
 RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, Start start,
                           TrainObserver& observer, std::shared_ptr<Group> group, Trace* trace) {
   const int rank = group->rank();
+  std::optional<FolderLock> lock;
   std::optional<RunFolder> files;
   std::unique_ptr<Trainer> trainer;
   RunOutcome outcome;
   try {
     check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, group->size());
+    together(*group, [&] { lock.emplace(folder, rank == 0 ? "" : fmt::format("-rank-{}", rank)); });
     const Beginning beginning = find_beginning(config, folder, start, *group);
     if (!beginning.note.empty()) observer.on_note(beginning.note);
     if (beginning.finished) return {RunStatus::done, {}, {}};
@@ -196,9 +238,17 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     together(*group, [&] {
       data = load_splits(config);
       trainer.reset(new Trainer(make_trainer(with_store_in(folder, config), group, trace)));
-      files = begin_run(config, folder, start, beginning, rank, *trainer);
+      take_over(config, beginning, *trainer);
+      trainer->check(data);
     });
+    begin_run(config, folder, beginning, observer, *group, *trainer, files);
     if (files) outcome.epochs = files->epochs();
+    if (rank == 0) {
+      for (const auto& line :
+           start_summary(config, folder, trainer->model(), data, group->size(), processes_here(*group))) {
+        observer.on_note(line);
+      }
+    }
     RecordingObserver recorder(files, outcome, observer);
     outcome.status = trainer->train(data, recorder) ? RunStatus::done : RunStatus::stopped;
     const Model& model = trainer->collect_model();
@@ -218,29 +268,62 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
   return outcome;
 }
 
+std::vector<std::string> describe_experiment(const Config& config, const std::filesystem::path& folder,
+                                             Start start, const Place& place, int processes_here) {
+  check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, place.ranks);
+  Model model = make_network(config, processes_here);
+  const auto device = device_of(config.train.device);
+  check_precision(config.train.precision, device);
+  std::vector<std::string> lines;
+  if (place.rank == 0) {
+    if (start == Start::fresh) check_is_free(folder);
+    find_start(config);
+    if (!config.model.init.empty()) load_model(initial_weights(config), model);
+    lines = start_summary(config, folder, model, load_splits(config), place.ranks, processes_here);
+  }
+  if (place.ranks > 1) lines.push_back(summary_of_rank(config, model, place));
+  return lines;
+}
+
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
-                               TrainObserver& observer) {
+                               const std::filesystem::path& checkpoint, TrainObserver& observer) {
   Config alone = config;
   alone.pipeline.replicas = 1;
   Trainer trainer = make_trainer(alone);
   trainer.load(weights);
-  return trainer.evaluate(load_splits(config).test, observer);
+  bool knows_state = true;
+  if (keeps_rows(config.compression)) {
+    try {
+      trainer.take_evaluation_state(newest_checkpoint_at(checkpoint.empty() ? beside(weights) : checkpoint));
+    } catch (const InputError& error) {
+      const std::string& asked = config.compression.evaluation;
+      if (!checkpoint.empty()) throw;
+      if (asked != to_string(EvaluationMode::plain)) {
+        throw InputError(
+            "{}: these weights carry no link state, which compression.evaluation = \"{}\" reads ({}); "
+            "--checkpoint names the run or the checkpoint that has it",
+            weights.string(), asked, error.what());
+      }
+      observer.on_note(fmt::format("frozen and live are not scored, for these weights carry no link state: {}",
+                                   error.what()));
+      knows_state = false;
+    }
+  }
+  return trainer.evaluate(load_splits(config).test, observer, knows_state);
 }
 
 RunStatus status_of(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "status.json")) return RunStatus::running;
-  return status_named(read_status(folder).value("status", ""));
+  return status_named(text_at(read_status(folder), "status"));
 }
 
 RunSummary summarise(const std::filesystem::path& folder) {
   RunSummary summary;
+  summary.status = status_named(text_at(read_status(folder), "status"));
   const auto path = folder / "metrics.jsonl";
-  try {
-    summary.status = status_named(read_status(folder).at("status"));
-    std::ifstream in(path);
-    for (std::string line; std::getline(in, line);) add_epoch(nlohmann::json::parse(line), summary);
-  } catch (const nlohmann::json::exception&) {
-    throw InputError("{}: is not what a run writes", path.string());
+  const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
+  for (size_t i = 0; i + 1 < lines.size(); ++i) {
+    add_epoch(parse_epoch(lines[i], fmt::format("{}:{}", path.string(), i + 1)), summary);
   }
   return summary;
 }

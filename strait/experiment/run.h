@@ -9,6 +9,7 @@
 #include "strait/experiment/config.h"
 #include "strait/train/run_folder.h"
 #include "strait/train/trainer.h"
+#include "strait/transport/group_part.h"
 
 namespace strait {
 
@@ -49,9 +50,22 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
                           TrainObserver& observer, std::shared_ptr<Group> group = std::make_shared<Alone>(),
                           Trace* trace = nullptr);
 
+/// What one of several processes, of which `processes_here` are on this machine, would do with
+/// run_experiment(), for people: the first one says what start_summary() says, and each of several what it
+/// runs. Touches no folder. Throws the InputErrors of configuration, data, initial weights and a folder that is
+/// taken.
+std::vector<std::string> describe_experiment(const Config& config, const std::filesystem::path& folder,
+                                             Start start, const Place& place, int processes_here);
+
 /// Scores a file's weights on the whole test set, with compression off and on.
+///
+/// The modes frozen and live read the state that the links had when the weights were trained. It comes from
+/// `checkpoint` (newest_checkpoint_at()) or, where that is empty, from a checkpoint that lies beside the
+/// weights: in their folder, or in a folder `checkpoint` in it. Its weights must be the same. Without it these
+/// modes are left out, with a note that says why, unless compression.evaluation names one: then throws
+/// InputError.
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
-                               TrainObserver& observer);
+                               const std::filesystem::path& checkpoint, TrainObserver& observer);
 
 /// What status.json says; RunStatus::running where there is none. Throws InputError when it is not JSON.
 RunStatus status_of(const std::filesystem::path& folder);
@@ -59,8 +73,7 @@ RunStatus status_of(const std::filesystem::path& folder);
 /// The last epoch of a run in a few numbers.
 struct RunSummary {
   RunStatus status = RunStatus::running;
-  Score off;  ///< of the test set without compression
-  Score on;   ///< and with it
+  Evaluation test;
   double train_loss = 0;
   double wire_bytes_per_step = 0;  ///< over all boundaries, both directions
   double ratio = 1;                ///< uncompressed over wire bytes, likewise

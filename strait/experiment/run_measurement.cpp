@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
+#include "strait/base/text.h"
 #include "strait/experiment/measurement.h"
 #include "strait/train/metrics.h"
 
@@ -10,12 +10,9 @@ namespace strait {
 namespace {
 
 std::string last_line(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  if (!in) throw InputError("{}: cannot be read", path.string());
-  std::string last;
-  for (std::string line; std::getline(in, line) && !in.eof();) last = line;  // one without its end is not whole
-  if (last.empty()) throw InputError("{}: expected an epoch at least, found none", path.string());
-  return last;
+  const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
+  if (lines.size() < 2) throw InputError("{}: expected an epoch at least, found none", path.string());
+  return lines[lines.size() - 2];  // what follows the last end of a line is not whole
 }
 
 MessageCost mean_cost(const Traffic& traffic) {
@@ -41,20 +38,16 @@ CandidateCosts costs_of(Candidate own, const std::vector<BoundaryTraffic>& bound
 
 RunMeasurement read_measurement(const Config& config, const std::filesystem::path& folder) {
   const auto path = folder / "metrics.jsonl";
-  RunMeasurement run;
-  try {
-    const auto epoch = epoch_metrics_of(nlohmann::json::parse(last_line(path)));
-    if (epoch.stages.empty()) {
-      throw InputError("{}: expected \"stages\" with the seconds of each stage in the last epoch, found none",
-                       path.string());
-    }
-    const auto candidates = candidates_for(config);
-    run.stages = epoch.stages;
-    run.own = costs_of(*std::ranges::find_if(candidates, &Candidate::own), epoch.boundaries);
-    run.samples_per_second = epoch.samples_per_second;
-  } catch (const nlohmann::json::exception&) {
-    throw InputError("{}: is not what a run writes", path.string());
+  const auto epoch = parse_epoch(last_line(path), path.string());
+  if (epoch.stages.empty()) {
+    throw InputError("{}: expected \"stages\" with the seconds of each stage in the last epoch, found none",
+                     path.string());
   }
+  RunMeasurement run;
+  const auto candidates = candidates_for(config);
+  run.stages = epoch.stages;
+  run.own = costs_of(*std::ranges::find_if(candidates, &Candidate::own), epoch.boundaries);
+  run.samples_per_second = epoch.samples_per_second;
   const size_t stages = config.model.cuts.size() + 1;
   if (run.stages.size() != stages || run.own.activation.size() + 1 != stages || !(run.samples_per_second > 0)) {
     throw InputError("{}: expected an epoch of {} stages and their boundaries", path.string(), stages);

@@ -3,17 +3,12 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 
 namespace strait {
 namespace {
-
-constexpr size_t kMaxFileSize = size_t{1} << 20;
 
 /// Dots that one line may hold. The library limits how deep brackets nest, but not how deep dotted keys
 /// do, and recursion over a hostile depth would run out of stack.
@@ -102,20 +97,7 @@ bool is_toml_text(std::string_view text) {
 }
 
 TomlTable read_toml(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw InputError("{}: expected a file, found a folder", path.string());
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError("{}: cannot be read: {}", path.string(), std::strerror(errno));
-  std::string text(kMaxFileSize + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (text.size() > kMaxFileSize) {
-    throw InputError("{}: expected a configuration, found a file of more than {} bytes", path.string(),
-                     kMaxFileSize);
-  }
-  return parse_toml(text, path.string());
+  return parse_toml(read_whole(path, kConfigBytesMost), path.string());
 }
 
 void merge(TomlTable& under, TomlTable over) {

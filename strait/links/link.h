@@ -49,7 +49,8 @@ class Encoder {
   /// NumericError for a message that cannot be sent; the state has the bits then that it had.
   virtual void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) = 0;
 
-  /// Writes a message with the state as it is and leaves it so; for evaluation.
+  /// Writes a message with the state as it is and leaves it so; for evaluation. Its samples are none of the
+  /// training set.
   virtual void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const = 0;
 
   /// Hears of a message of training that crosses without compression, before this half's first message. Throws

@@ -19,7 +19,7 @@ using torch::autograd::variable_list;
 constexpr int64_t kQueries = 128;  // of a block: its weights are heads * 128 * T numbers a sample
 
 /// Queries [begin, end), which see the keys [0, end).
-struct Block {
+struct QueryBlock {
   int64_t begin;
   int64_t end;
 
@@ -31,12 +31,12 @@ struct Block {
 template <class Work>
 void for_each_block(int64_t tokens, const Work& work) {
   for (int64_t begin = 0; begin < tokens; begin += kQueries) {
-    work(Block{begin, std::min(begin + kQueries, tokens)});
+    work(QueryBlock{begin, std::min(begin + kQueries, tokens)});
   }
 }
 
 /// The weights of a block, [B * H, queries, keys], from its scaled queries and all keys.
-at::Tensor weights_of(const Block& block, const at::Tensor& scaled, const at::Tensor& k) {
+at::Tensor weights_of(const QueryBlock& block, const at::Tensor& scaled, const at::Tensor& k) {
   const at::Tensor scores = at::bmm(scaled, block.keys(k).transpose(1, 2));
   const at::Tensor later = at::ones({block.size(), block.size()}, scores.options().dtype(at::kBool)).triu_(1);
   scores.narrow(2, block.begin, block.size()).masked_fill_(later, -std::numeric_limits<double>::infinity());
@@ -49,7 +49,7 @@ struct Setting : torch::CustomClassHolder {
   int64_t heads = 0;
 
   /// What dropout multiplies a block's weights with; in float32 on the CPU.
-  at::Tensor factors(const Block& block, int64_t rows, int64_t tokens) const {
+  at::Tensor factors(const QueryBlock& block, int64_t rows, int64_t tokens) const {
     at::Tensor mask = at::empty({rows, block.size(), block.end}, at::kFloat);
     const std::span<float> all(mask.data_ptr<float>(), static_cast<size_t>(mask.numel()));
     const auto keys = static_cast<size_t>(block.end);
@@ -65,7 +65,7 @@ struct Setting : torch::CustomClassHolder {
   }
 
   /// The factors like the weights; undefined where there is no dropout.
-  at::Tensor factors_like(const at::Tensor& weights, const Block& block, int64_t tokens) const {
+  at::Tensor factors_like(const at::Tensor& weights, const QueryBlock& block, int64_t tokens) const {
     if (draws.probability == 0) return {};
     return factors(block, weights.size(0), tokens).to(weights.options());
   }
@@ -83,7 +83,7 @@ class BlockAttention : public torch::autograd::Function<BlockAttention> {
     context->save_for_backward({q, k, v});
     context->saved_data["setting"] = c10::IValue::make_capsule(setting);
     at::Tensor output = at::empty_like(v);
-    for_each_block(q.size(1), [&](const Block& block) {
+    for_each_block(q.size(1), [&](const QueryBlock& block) {
       const at::Tensor weights = weights_of(block, block.queries(q) * scale_of(q), k);
       const at::Tensor factors = setting->factors_like(weights, block, q.size(1));
       block.queries(output).copy_(at::bmm(dropped(weights, factors), block.keys(v)));
@@ -101,7 +101,7 @@ class BlockAttention : public torch::autograd::Function<BlockAttention> {
     const at::Tensor dq = at::empty_like(q);
     const at::Tensor dk = at::zeros_like(k);
     const at::Tensor dv = at::zeros_like(v);
-    for_each_block(q.size(1), [&](const Block& block) {
+    for_each_block(q.size(1), [&](const QueryBlock& block) {
       const at::Tensor scaled = block.queries(q) * scale_of(q);
       const at::Tensor given = block.queries(gradients[0]);
       const at::Tensor weights = weights_of(block, scaled, k);

@@ -166,9 +166,9 @@ class Block : public Layer {
   bool recompute_;
 };
 
-class Head : public Layer {
+class TokenHead : public Layer {
  public:
-  explicit Head(const at::Tensor& matrix)
+  explicit TokenHead(const at::Tensor& matrix)
       : norm_(register_module("ln_f", layer_norm(matrix.size(1)))),
         matrix_(register_module("lm_head", std::make_shared<Matrix>(matrix.detach().clone()))) {}
 
@@ -193,7 +193,7 @@ Model make_gpt2(const ModelOptions& options, int64_t block) {
     const uint64_t first_place = first_place_of(static_cast<uint64_t>(i));
     model.layers.push_back({name, name, std::make_shared<Block>(options, first_place)});
   }
-  model.layers.push_back({"head", "", std::make_shared<Head>(embed->matrix())});
+  model.layers.push_back({"head", "", std::make_shared<TokenHead>(embed->matrix())});
   model.ties = {{"wte.weight", "lm_head.weight"}};
   model.file_prefix = "transformer.";
   model.file_extras = {".attn.bias", ".attn.masked_bias"};  // the causal mask

@@ -49,9 +49,10 @@ class BasicBlock : public Layer {
   nn::Sequential shortcut_;
 };
 
-class Head : public Layer {
+class Classifier : public Layer {
  public:
-  Head(int64_t features, int64_t classes) : linear_(register_module("linear", nn::Linear(features, classes))) {}
+  Classifier(int64_t features, int64_t classes)
+      : linear_(register_module("linear", nn::Linear(features, classes))) {}
 
   at::Tensor forward(const at::Tensor& x) override { return linear_(torch::avg_pool2d(x, 4).flatten(1)); }
 
@@ -75,7 +76,7 @@ Model make_resnet18(int64_t width, int64_t classes) {
       in = out;
     }
   }
-  model.layers.push_back({"head", "", std::make_shared<Head>(in, classes)});
+  model.layers.push_back({"head", "", std::make_shared<Classifier>(in, classes)});
   return model;
 }
 

@@ -96,8 +96,8 @@ StepResult Executor::train(const StepInput& batch, bool compressed) {
   return execute(batch, {.training = true, .compressed = compressed});
 }
 
-StepResult Executor::evaluate(const StepInput& batch, bool compressed) {
-  return execute(batch, {.training = false, .compressed = compressed});
+StepResult Executor::evaluate(const StepInput& batch, EvaluationMode mode) {
+  return execute(batch, {.training = false, .compressed = mode != EvaluationMode::off, .evaluation = mode});
 }
 
 const Executor::StepPlan& Executor::plan_for(uint32_t micro_batches, bool training) {

@@ -91,8 +91,8 @@ class Executor {
   /// that is not finite, and what the transport throws.
   StepResult train(const StepInput& batch, bool compressed);
 
-  /// Forward only; changes no state of any link.
-  StepResult evaluate(const StepInput& batch, bool compressed);
+  /// Forward only. EvaluationMode::live moves the state that a HeldState holds, the others none of any link.
+  StepResult evaluate(const StepInput& batch, EvaluationMode mode);
 
   std::vector<Boundary>& boundaries() { return setup_.boundaries; }
 

@@ -7,9 +7,11 @@
 namespace strait::report {
 namespace {
 
-/// A field as RFC 4180 wants it.
-std::string field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+/// A text as a field of RFC 4180. One that a spreadsheet would take for a formula gets an apostrophe in front.
+std::string field(std::string_view name) {
+  const bool formula = name.find_first_of("=+-@\t\r") == 0;
+  const std::string text = fmt::format("{}{}", formula ? "'" : "", name);
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + '"';
@@ -25,53 +27,68 @@ int runs_of(const Summary& summary, Status status) {
   return 0;
 }
 
-std::string line_of(const std::vector<std::string>& fields) {
+std::string csv_line(const std::vector<std::string>& fields) {
   return fmt::format("{}\r\n", fmt::join(fields, ","));
 }
 
 std::string result_line(const Table& table, const Variant& variant, const Metric& metric) {
   const Summary row = summarise(variant, metric);
   std::vector<std::string> fields = {field(table.name), field(variant.name), std::string(metric.key)};
-  for (const Value value : {row.best_off, row.best_on, row.last_off.mean, row.last_off.error, row.last_on.mean,
-                            row.last_on.error, variant.published.off, variant.published.on,
+  for (const Value value : {row.off.best, row.on.best, row.off.last.mean, row.off.last.error, row.on.last.mean,
+                            row.on.last.error, variant.published.off, variant.published.on,
                             row.ratio_activations, row.ratio_gradients, row.wire_bytes_per_step, row.seconds}) {
     fields.push_back(field(value));
   }
   fields.push_back(fmt::format("{}", variant.runs.size()));
-  fields.push_back(fmt::format("{}", row.last_on.count));
+  fields.push_back(fmt::format("{}", row.on.last.count));
   for (const auto status :
        {Status::done, Status::diverged, Status::failed, Status::running, Status::stopped, Status::waiting}) {
     fields.push_back(fmt::format("{}", runs_of(row, status)));
   }
-  return line_of(fields);
+  fields.push_back(evaluation_of(variant));
+  for (const auto mode : {&Epoch::plain, &Epoch::frozen, &Epoch::live}) {
+    const Scored score = scored(variant, metric, mode);
+    for (const Value value : {score.best, score.last.mean, score.last.error}) fields.push_back(field(value));
+  }
+  return csv_line(fields);
 }
 
 }  // namespace
 
 std::string results_csv(const std::vector<Table>& tables) {
-  std::string text = line_of({"table",
-                              "variant",
-                              "metric",
-                              "best_off",
-                              "best_on",
-                              "last_off_mean",
-                              "last_off_standard_error",
-                              "last_on_mean",
-                              "last_on_standard_error",
-                              "paper_off",
-                              "paper_on",
-                              "ratio_activations",
-                              "ratio_gradients",
-                              "wire_bytes_per_step",
-                              "seconds",
-                              "seeds",
-                              "seeds_counted",
-                              "done",
-                              "diverged",
-                              "failed",
-                              "running",
-                              "stopped",
-                              "waiting"});
+  std::string text = csv_line({"table",
+                               "variant",
+                               "metric",
+                               "best_off",
+                               "best_on",
+                               "last_off_mean",
+                               "last_off_standard_error",
+                               "last_on_mean",
+                               "last_on_standard_error",
+                               "paper_off",
+                               "paper_on",
+                               "ratio_activations",
+                               "ratio_gradients",
+                               "wire_bytes_per_step",
+                               "seconds",
+                               "seeds",
+                               "seeds_counted",
+                               "done",
+                               "diverged",
+                               "failed",
+                               "running",
+                               "stopped",
+                               "waiting",
+                               "on_is",
+                               "best_plain",
+                               "last_plain_mean",
+                               "last_plain_standard_error",
+                               "best_frozen",
+                               "last_frozen_mean",
+                               "last_frozen_standard_error",
+                               "best_live",
+                               "last_live_mean",
+                               "last_live_standard_error"});
   for (const auto& table : tables) {
     const Metric metric = metric_of(table);
     for (const auto& variant : table.variants) text += result_line(table, variant, metric);
@@ -81,13 +98,13 @@ std::string results_csv(const std::vector<Table>& tables) {
 
 std::string bytes_csv(const std::vector<Table>& tables) {
   std::string text =
-      line_of({"table", "variant", "boundary", "direction", "raw_bytes_per_step", "wire_bytes_per_step"});
+      csv_line({"table", "variant", "boundary", "direction", "raw_bytes_per_step", "wire_bytes_per_step"});
   for (const auto& table : tables) {
     for (const auto& variant : table.variants) {
       for (const auto& row : step_traffic(variant)) {
         const auto add = [&](std::string_view direction, Value raw, Value wire) {
-          text += line_of({field(table.name), field(variant.name), field(row.boundary), std::string(direction),
-                           field(raw), field(wire)});
+          text += csv_line({field(table.name), field(variant.name), field(row.boundary), std::string(direction),
+                            field(raw), field(wire)});
         };
         add("activations", row.raw_activations, row.wire_activations);
         add("gradients", row.raw_gradients, row.wire_gradients);

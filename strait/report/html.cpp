@@ -14,7 +14,7 @@
 namespace strait::report {
 namespace {
 
-std::string escaped(std::string_view text) {
+std::string html_escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
     switch (c) {
@@ -72,11 +72,11 @@ std::string group_headings(const TextTable& table) {
     size_t end = i + 1;
     if (column.group.empty()) {
       html += fmt::format("<th scope=\"col\" rowspan=\"2\"{}>{}</th>",
-                          column.is_number ? " class=\"number\"" : "", escaped(column.label));
+                          column.is_number ? " class=\"number\"" : "", html_escaped(column.label));
     } else {
       while (end < table.columns.size() && table.columns[end].group == column.group) ++end;
       html += fmt::format("<th scope=\"colgroup\" colspan=\"{}\" class=\"group\">{}</th>", end - i,
-                          escaped(column.group));
+                          html_escaped(column.group));
     }
     i = end;
   }
@@ -87,7 +87,7 @@ std::string headings(const TextTable& table) {
   std::string second;
   for (const auto& column : table.columns) {
     if (!column.group.empty())
-      second += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", escaped(column.label));
+      second += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", html_escaped(column.label));
   }
   return fmt::format("<thead><tr>{}</tr><tr>{}</tr></thead>", group_headings(table), second);
 }
@@ -105,10 +105,10 @@ template <class Name>
 std::string rows_of(const TextTable& table, Name name) {
   std::string html;
   for (size_t row = 0; row < table.rows.size(); ++row) {
-    html += fmt::format("<tr><th scope=\"row\">{}</th>", name(row, escaped(table.rows[row].front())));
+    html += fmt::format("<tr><th scope=\"row\">{}</th>", name(row, html_escaped(table.rows[row].front())));
     for (size_t i = 1; i < table.columns.size(); ++i) {
       const std::string& cell = table.rows[row][i];
-      html += fmt::format("<td{}>{}</td>", cell_class(table.columns[i], cell), escaped(cell));
+      html += fmt::format("<td{}>{}</td>", cell_class(table.columns[i], cell), html_escaped(cell));
     }
     html += "</tr>\n";
   }
@@ -124,9 +124,10 @@ std::string table_section(const Table& table, size_t index, const std::string& h
   };
   const auto plain = [](size_t /*row*/, const std::string& name) { return name; };
   return fill(page::kTable, {{"index", fmt::format("{}", index)},
-                             {"title", escaped(table.title)},
-                             {"heading", escaped(heading)},
+                             {"title", html_escaped(table.title)},
+                             {"heading", html_escaped(heading)},
                              {"metric", std::string(metric_of(table).label)},
+                             {"evaluation", html_escaped(evaluation_of(table))},
                              {"result_headings", headings(results)},
                              {"result_rows", rows_of(results, button)},
                              {"traffic_headings", headings(traffic)},
@@ -147,23 +148,26 @@ std::string contents(const std::vector<Table>& tables) {
   if (tables.size() < 2) return "";
   std::string html = "<nav aria-label=\"Tables\"><ul>";
   for (size_t i = 0; i < tables.size(); ++i) {
-    html += fmt::format("<li><a href=\"#table-{}\">{}</a></li>", i, escaped(tables[i].title));
+    html += fmt::format("<li><a href=\"#table-{}\">{}</a></li>", i, html_escaped(tables[i].title));
   }
   return html + "</ul></nav>";
 }
 
 std::string lines(const std::vector<std::string>& items) {
   std::vector<std::string> safe(items.size());
-  std::ranges::transform(items, safe.begin(), escaped);
+  std::ranges::transform(items, safe.begin(), html_escaped);
   return fmt::format("{}", fmt::join(safe, "<br>"));
 }
 
 }  // namespace
 
 std::string title_of(const std::vector<Table>& tables) {
-  std::vector<std::string> titles(tables.size());
-  std::ranges::transform(tables, titles.begin(), &Table::title);
-  return fmt::format("{}", fmt::join(titles, ", "));
+  if (tables.empty()) return "";
+  const std::string& first = tables.front().title;
+  if (tables.size() <= 1) return first;
+  return fmt::format(
+      "{} and {}", first,
+      tables.size() == 2 ? tables.back().title : fmt::format("{} more tables", tables.size() - 1));
 }
 
 std::string to_html(const std::vector<Table>& tables) {
@@ -176,9 +180,9 @@ std::string to_html(const std::vector<Table>& tables) {
               {{"script_hashes", policy_hash(page::kErrors) + " " + policy_hash(page::kChartLibrary) + " " +
                                      policy_hash(page::kScript)},
                {"style_hash", policy_hash(page::kStyle)},
-               {"title", escaped(title_of(tables))},
-               {"runs", escaped(runs_text(tables))},
-               {"days", escaped(origins.days)},
+               {"title", html_escaped(title_of(tables))},
+               {"runs", html_escaped(runs_text(tables))},
+               {"days", html_escaped(origins.days)},
                {"code_versions", lines(origins.code_versions)},
                {"machines", lines(origins.machines)},
                {"contents", contents(tables)},

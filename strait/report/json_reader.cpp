@@ -1,15 +1,20 @@
 #include "strait/report/json_reader.h"
 
+#include <nlohmann/json.hpp>
+
 #include "strait/base/error.h"
+#include "strait/base/json.h"
 
 namespace strait::report {
 
 using nlohmann::json;
 
 void JsonReader::fail(std::string_view expected) const {
-  throw InputError(
-      "{}: {}expected {}, found {}", origin_, path_.empty() ? "" : path_ + ": ", expected,
-      value_.is_primitive() ? value_.dump(-1, ' ', true, json::error_handler_t::replace) : value_.type_name());
+  constexpr size_t kShown = 100;
+  std::string found =
+      value_.is_primitive() ? value_.dump(-1, ' ', true, json::error_handler_t::replace) : value_.type_name();
+  if (found.size() > kShown) found = found.substr(0, kShown) + "...";
+  throw InputError("{}: {}expected {}, found {}", origin_, path_.empty() ? "" : path_ + ": ", expected, found);
 }
 
 bool JsonReader::has(const std::string& key) const { return value_.is_object() && value_.contains(key); }
@@ -50,9 +55,10 @@ double JsonReader::number(const std::string& key) const {
   return member.value_.get<double>();
 }
 
-uint64_t JsonReader::count(const std::string& key) const {
+uint64_t JsonReader::count(const std::string& key, uint64_t most) const {
   const JsonReader member = at(key);
   if (!member.value_.is_number_unsigned()) member.fail("an integer >= 0");
+  if (member.value_.get<uint64_t>() > most) member.fail(fmt::format("an integer from 0 to {}", most));
   return member.value_.get<uint64_t>();
 }
 
@@ -63,12 +69,9 @@ std::optional<double> JsonReader::optional_number(const std::string& key) const 
 
 std::string JsonReader::optional_text(const std::string& key) const { return has(key) ? text(key) : ""; }
 
-json parse_json(std::string_view text, const std::string& origin) {
-  try {
-    return json::parse(text);
-  } catch (const json::parse_error& error) {
-    throw InputError("{}: is not JSON (at byte {})", origin, error.byte);
-  }
-}
+JsonText::JsonText(std::string_view text, std::string origin)
+    : origin_(std::move(origin)), document_(std::make_unique<const json>(parse_json(text, origin_))) {}
+
+JsonText::~JsonText() = default;
 
 }  // namespace strait::report

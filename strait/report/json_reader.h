@@ -1,9 +1,13 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace strait::report {
 
@@ -27,7 +31,7 @@ class JsonReader {
 
   std::string text(const std::string& key) const;
   double number(const std::string& key) const;
-  uint64_t count(const std::string& key) const;
+  uint64_t count(const std::string& key, uint64_t most = std::numeric_limits<uint64_t>::max()) const;
 
   /// Empty where the key is missing or null, which is how JSON says "not measured" and "not finite".
   std::optional<double> optional_number(const std::string& key) const;
@@ -41,7 +45,19 @@ class JsonReader {
   std::string path_;
 };
 
-/// Parses a text; throws InputError that says where (`origin`) it is not JSON.
-nlohmann::json parse_json(std::string_view text, const std::string& origin);
+/// A text from a file, parsed; see parse_json() for what it refuses.
+class JsonText {
+ public:
+  JsonText(std::string_view text, std::string origin);
+  ~JsonText();
+  JsonText(const JsonText&) = delete;
+  JsonText& operator=(const JsonText&) = delete;
+
+  JsonReader root() const { return {*document_, origin_}; }
+
+ private:
+  std::string origin_;
+  std::unique_ptr<const nlohmann::json> document_;
+};
 
 }  // namespace strait::report

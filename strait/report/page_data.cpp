@@ -14,8 +14,8 @@ json json_of(Value value) { return value ? json(*value) : json(); }
 
 json json_of(const Curve& curve) {
   json points = json::array();
-  for (const auto& [epoch, value] : curve) {
-    points.push_back({epoch, json_of(value.mean), json_of(value.error), value.count});
+  for (const auto& [place, value] : curve) {
+    points.push_back({place, json_of(value.mean), json_of(value.error), value.count});
   }
   return points;
 }
@@ -109,6 +109,9 @@ json json_of(const Variant& variant, const Metric& metric) {
           {"train_loss", json_of(curve(variant, [](const Epoch& epoch) { return epoch.train_loss; }))},
           {"off", json_of(score(&Epoch::off))},
           {"on", json_of(score(&Epoch::on))},
+          {"steps",
+           {{"off", json_of(loss_over_steps(variant, &StepScores::off))},
+            {"on", json_of(loss_over_steps(variant, &StepScores::on))}}},
           {"traffic", traffic_json(variant)},
           {"diagnostics", diagnostics_json(variant)}};
 }

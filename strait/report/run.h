@@ -36,6 +36,13 @@ struct Boundary {
   Traffic gradients;
 };
 
+/// An evaluation within an epoch.
+struct StepScores {
+  int step = 0;  ///< optimizer steps taken before it
+  Scores off;
+  Scores on;
+};
+
 /// A line of metrics.jsonl.
 struct Epoch {
   int number = 0;  ///< from 0
@@ -44,6 +51,11 @@ struct Epoch {
   Value train_loss;
   Scores off;
   Scores on;
+  std::string evaluation = "plain";  ///< how it was scored with compression on: plain, frozen or live
+  Scores plain;                      ///< empty where it was not scored so
+  Scores frozen;
+  Scores live;
+  std::vector<StepScores> evaluations;
   std::vector<Boundary> boundaries;
 };
 
@@ -70,7 +82,14 @@ bool is_run(const std::filesystem::path& folder);
 /// does not count. Throws InputError that names the file, the line and what was expected.
 Run read_run(const std::filesystem::path& folder);
 
-/// The whole file; throws InputError when it cannot be read.
-std::string read_text(const std::filesystem::path& path);
+/// What a run's files hold.
+struct RunTexts {
+  std::string status;   ///< status.json
+  std::string config;   ///< config.toml
+  std::string metrics;  ///< metrics.jsonl
+};
+
+/// The same of the files' content; `folder` is for messages.
+Run parse_run(const std::filesystem::path& folder, RunTexts texts);
 
 }  // namespace strait::report

@@ -1,9 +1,14 @@
 #include "strait/report/statistics.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <set>
+#include <span>
 
 namespace strait::report {
 namespace {
@@ -73,6 +78,24 @@ std::vector<StatusCount> count_statuses(const Variant& variant) {
   return counts;
 }
 
+std::string list_of_evaluations(std::span<const Variant> variants) {
+  std::set<std::string> names;
+  for (const auto& variant : variants) {
+    for (const auto& run : variant.runs) {
+      for (const auto& epoch : run.epochs) names.insert(epoch.evaluation);
+    }
+  }
+  return names.empty() ? "plain" : fmt::format("{}", fmt::join(names, " or "));
+}
+
+bool is_scored(const Table& table, ScoresOf mode) {
+  return std::ranges::any_of(table.variants, [&](const Variant& variant) {
+    return std::ranges::any_of(variant.runs, [&](const Run& run) {
+      return std::ranges::any_of(run.epochs, [&](const Epoch& epoch) { return !(epoch.*mode).empty(); });
+    });
+  });
+}
+
 double seconds_of(const Run& run) {
   return std::accumulate(run.epochs.begin(), run.epochs.end(), 0.0,
                          [](double sum, const Epoch& epoch) { return sum + epoch.seconds; });
@@ -135,18 +158,33 @@ std::vector<StepTraffic> step_traffic(const Variant& variant) {
   return traffic;
 }
 
+Scored scored(const Variant& variant, const Metric& metric, Scores Epoch::*mode) {
+  const auto runs = counted_runs(variant);
+  return {best(variant, metric, mode), last(runs, metric, mode), last(runs, kLoss, mode)};
+}
+
+std::string evaluation_of(const Variant& variant) { return list_of_evaluations(std::span(&variant, 1)); }
+
+std::string evaluation_of(const Table& table) { return list_of_evaluations(table.variants); }
+
+std::vector<Scoring> scorings_of(const Table& table) {
+  const std::string named = evaluation_of(table);
+  std::vector<Scoring> all = {{"off", &Epoch::off}, {fmt::format("on ({})", named), &Epoch::on}};
+  for (const auto& [label, mode] : std::initializer_list<Scoring>{
+           {"plain", &Epoch::plain}, {"frozen", &Epoch::frozen}, {"live", &Epoch::live}}) {
+    if (label != named && is_scored(table, mode)) all.push_back({label, mode});
+  }
+  return all;
+}
+
 Summary summarise(const Variant& variant, const Metric& metric) {
   const auto runs = counted_runs(variant);
   const auto traffic = step_traffic(variant);
   const Value wire_activations = sum(traffic, &StepTraffic::wire_activations);
   const Value wire_gradients = sum(traffic, &StepTraffic::wire_gradients);
   Summary summary;
-  summary.best_off = best(variant, metric, &Epoch::off);
-  summary.best_on = best(variant, metric, &Epoch::on);
-  summary.last_off = last(runs, metric, &Epoch::off);
-  summary.last_on = last(runs, metric, &Epoch::on);
-  summary.loss_off = last(runs, kLoss, &Epoch::off);
-  summary.loss_on = last(runs, kLoss, &Epoch::on);
+  summary.off = scored(variant, metric, &Epoch::off);
+  summary.on = scored(variant, metric, &Epoch::on);
   summary.ratio_activations = ratio(sum(traffic, &StepTraffic::raw_activations), wire_activations);
   summary.ratio_gradients = ratio(sum(traffic, &StepTraffic::raw_gradients), wire_gradients);
   if (wire_activations) summary.wire_bytes_per_step = *wire_activations + wire_gradients.value_or(0);
@@ -155,6 +193,24 @@ Summary summarise(const Variant& variant, const Metric& metric) {
   summary.seconds = estimate(seconds).mean;
   summary.statuses = count_statuses(variant);
   return summary;
+}
+
+Curve curve_of(const std::map<int, std::vector<double>>& values) {
+  Curve points;
+  for (const auto& [place, measured] : values) points.push_back({place, estimate(measured)});
+  return points;
+}
+
+Curve loss_over_steps(const Variant& variant, Scores StepScores::*scores) {
+  std::map<int, std::vector<double>> by_step;
+  for (const auto& run : variant.runs) {
+    for (const auto& epoch : run.epochs) {
+      for (const auto& evaluation : epoch.evaluations) {
+        if (const Value loss = find(evaluation.*scores, kLoss.key)) by_step[evaluation.step].push_back(*loss);
+      }
+    }
+  }
+  return curve_of(by_step);
 }
 
 Value find(const std::map<std::string, double>& values, std::string_view key) {

@@ -30,7 +30,7 @@ Estimate estimate(const std::vector<double>& values);
 
 /// A point of a learning curve.
 struct Point {
-  int epoch;  ///< from 1
+  int place;  ///< the epoch, from 1, or the optimizer step
   Estimate value;
 };
 using Curve = std::vector<Point>;
@@ -49,14 +49,32 @@ struct StatusCount {
   int runs;
 };
 
+/// Scores in one mode of evaluation.
+struct Scored {
+  Value best;     ///< the best epoch of the best seed
+  Estimate last;  ///< the last epoch that all counted seeds have finished
+  Estimate loss;  ///< of the same epoch
+};
+
+Scored scored(const Variant& variant, const Metric& metric, Scores Epoch::*mode);
+
+/// A mode in which runs of a table were scored.
+struct Scoring {
+  std::string label;  ///< `off`, `on (plain)`, `frozen`
+  Scores Epoch::*mode;
+};
+
+/// Off, on with what that is, and the other modes that there are.
+std::vector<Scoring> scorings_of(const Table& table);
+
+/// What *on* is in these runs: `plain`, or `live or plain` where they differ.
+std::string evaluation_of(const Table& table);
+std::string evaluation_of(const Variant& variant);
+
 /// A row of the table of results.
 struct Summary {
-  Value best_off;  ///< the best epoch of the best seed, each for itself
-  Value best_on;
-  Estimate last_off;  ///< the last epoch that all counted seeds have finished
-  Estimate last_on;
-  Estimate loss_off;  ///< of the same epoch
-  Estimate loss_on;
+  Scored off;
+  Scored on;
   Value ratio_activations;  ///< uncompressed over wire bytes of each seed's last epoch, summed over boundaries
   Value ratio_gradients;
   Value wire_bytes_per_step;          ///< both directions, all boundaries
@@ -73,6 +91,9 @@ Summary summarise(const Variant& variant, const Metric& metric);
 /// Boundary by boundary, the mean over the counted seeds.
 std::vector<StepTraffic> step_traffic(const Variant& variant);
 
+/// The means of the values at each place.
+Curve curve_of(const std::map<int, std::vector<double>>& values);
+
 /// The mean over all seeds that have the epoch, for a quantity that `value` takes from one.
 template <class Take>
 Curve curve(const Variant& variant, Take value) {
@@ -82,10 +103,11 @@ Curve curve(const Variant& variant, Take value) {
       if (const Value measured = value(epoch)) by_epoch[epoch.number + 1].push_back(*measured);
     }
   }
-  Curve points;
-  for (const auto& [number, values] : by_epoch) points.push_back({number, estimate(values)});
-  return points;
+  return curve_of(by_epoch);
 }
+
+/// The loss over the steps after which it was measured within epochs, likewise.
+Curve loss_over_steps(const Variant& variant, Scores StepScores::*scores);
 
 /// The member of a map, or nothing.
 Value find(const std::map<std::string, double>& values, std::string_view key);

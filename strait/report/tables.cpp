@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 #include "strait/report/json_reader.h"
 
 namespace strait::report {
@@ -21,10 +22,19 @@ void add_run(Table& table, Run run) {
   runs.push_back(std::move(run));
 }
 
+/// The run's folder, which lies in the sweep's: a report shows nothing from elsewhere.
+path folder_of(const JsonReader& entry, const path& sweep) {
+  const std::string name = entry.text("folder");
+  const bool plain = !name.empty() && name != "." && name != ".." &&
+                     name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+  if (!plain) entry.at("folder").fail("the name of a folder in the sweep's folder");
+  return sweep / name;
+}
+
 /// A run that the sweep knows of. What a killed process could not write into status.json, the sweep did;
 /// numbers of another configuration, which the sweep will replace, are not the variant's.
 Run read_sweep_run(const JsonReader& entry, const path& sweep) {
-  const path folder = sweep / entry.text("folder");
+  const path folder = folder_of(entry, sweep);
   const std::string hash = entry.text("config_hash");
   const Status known = status_named(entry.text("status")).value_or(Status::waiting);
   Run run;
@@ -43,26 +53,6 @@ Run read_sweep_run(const JsonReader& entry, const path& sweep) {
   return run;
 }
 
-Table read_sweep(const path& folder) {
-  const path file = folder / "sweep.json";
-  const auto parsed = parse_json(read_text(file), file.string());
-  const JsonReader sweep(parsed, file.string());
-  Table table{sweep.text("name"), sweep.optional_text("title"), {}};
-  if (table.title.empty()) table.title = table.name;
-  const JsonReader runs = sweep.at("runs");
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const JsonReader entry = runs.at(i);
-    Variant& variant = variant_named(table, entry.text("variant"));
-    if (entry.has("paper")) {
-      const JsonReader paper = entry.at("paper");
-      variant.published = {paper.optional_number("off"), paper.optional_number("on")};
-    }
-    variant.runs.push_back(read_sweep_run(entry, folder));
-    variant.runs.back().name = variant.name;
-  }
-  return table;
-}
-
 bool is_sweep(const path& folder) { return std::filesystem::is_regular_file(folder / "sweep.json"); }
 
 std::vector<path> folders_in(const path& folder) {
@@ -78,7 +68,7 @@ std::vector<path> folders_in(const path& folder) {
 
 void find_tables(const path& folder, std::vector<Table>& tables) {
   if (is_sweep(folder)) {
-    tables.push_back(read_sweep(folder));
+    tables.push_back(parse_sweep(folder, read_whole(folder / "sweep.json", kJsonBytesMost)));
     return;
   }
   const std::string name = folder.filename().string();
@@ -102,6 +92,25 @@ path clean(const path& folder) {
 }
 
 }  // namespace
+
+Table parse_sweep(const path& folder, std::string_view text) {
+  const JsonText parsed(text, (folder / "sweep.json").string());
+  const JsonReader sweep = parsed.root();
+  Table table{sweep.text("name"), sweep.optional_text("title"), {}};
+  if (table.title.empty()) table.title = table.name;
+  const JsonReader runs = sweep.at("runs");
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const JsonReader entry = runs.at(i);
+    Variant& variant = variant_named(table, entry.text("variant"));
+    if (entry.has("paper")) {
+      const JsonReader paper = entry.at("paper");
+      variant.published = {paper.optional_number("off"), paper.optional_number("on")};
+    }
+    variant.runs.push_back(read_sweep_run(entry, folder));
+    variant.runs.back().name = variant.name;
+  }
+  return table;
+}
 
 std::vector<Table> read_tables(std::span<const path> folders) {
   std::vector<Table> tables;

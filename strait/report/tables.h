@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "strait/report/run.h"
 
@@ -29,5 +30,8 @@ struct Table {
 /// is a table; a folder of runs is a table by the folder's name; any other is searched for those, links left
 /// out. Throws InputError when there is none, or when a file is not what a run or a sweep writes.
 std::vector<Table> read_tables(std::span<const std::filesystem::path> folders);
+
+/// The table of a sweep.json; the runs that it names are read from folders in `folder`.
+Table parse_sweep(const std::filesystem::path& folder, std::string_view text);
 
 }  // namespace strait::report

@@ -9,8 +9,7 @@ namespace strait::report {
 namespace {
 
 constexpr std::string_view kMissing = "–";
-constexpr ptrdiff_t kLossPlace = 5;  // behind the last epoch's columns
-constexpr double kLarge = 1e12;      // from here on digits tell nothing
+constexpr double kLarge = 1e12;  // from here on digits tell nothing
 
 /// The number with that many decimals and a comma between thousands.
 std::string grouped(double value, int decimals) {
@@ -38,8 +37,8 @@ std::string seconds_text(Value seconds) { return text_of(seconds, seconds && *se
 /// `3`, or `2 of 3` where not all count.
 std::string seeds_text(const Variant& variant, const Summary& summary) {
   const auto all = static_cast<int>(variant.runs.size());
-  return summary.last_on.count == all ? fmt::format("{}", all)
-                                      : fmt::format("{} of {}", summary.last_on.count, all);
+  return summary.on.last.count == all ? fmt::format("{}", all)
+                                      : fmt::format("{} of {}", summary.on.last.count, all);
 }
 
 std::string bytes_text(Value bytes) { return text_of(bytes, 0); }
@@ -54,6 +53,15 @@ std::string day_of(double seconds) {
 
 void add_once(std::vector<std::string>& list, const std::string& item) {
   if (!item.empty() && std::ranges::find(list, item) == list.end()) list.push_back(item);
+}
+
+/// Takes the columns under a heading out.
+void drop_group(TextTable& table, const std::string& group) {
+  for (size_t i = table.columns.size(); i-- > 0;) {
+    if (table.columns[i].group != group) continue;
+    table.columns.erase(table.columns.begin() + static_cast<ptrdiff_t>(i));
+    for (auto& row : table.rows) row.erase(row.begin() + static_cast<ptrdiff_t>(i));
+  }
 }
 
 }  // namespace
@@ -72,34 +80,45 @@ std::string status_text(const Summary& summary) {
 
 TextTable result_table(const Table& table) {
   const Metric metric = metric_of(table);
+  const auto scorings = scorings_of(table);
   const std::string unit = metric.unit.empty() ? "" : fmt::format(", {}", metric.unit);
-  const std::string best = fmt::format("Best {}{}", metric.label, unit);
-  const std::string last = fmt::format("Last epoch, mean ± s.e.{}", unit);
   const std::string paper = fmt::format("Paper{}", unit);
   TextTable text;
-  text.columns = {{"", "Variant", false}, {best, "off"},
-                  {best, "on"},           {last, "off"},
-                  {last, "on"},           {paper, "off"},
-                  {paper, "on"},          {"Ratio", "activ."},
-                  {"Ratio", "grad."},     {"", "Wire bytes a step"},
-                  {"", "Seconds"},        {"", "Seeds"},
-                  {"", "Status", false}};
-  // Of text both figures are usual.
-  const bool with_loss = metric.key == "perplexity";
-  if (with_loss) {
-    const std::string loss = "Loss, last epoch, mean ± s.e.";
-    text.columns.insert(text.columns.begin() + kLossPlace, {{loss, "off"}, {loss, "on"}});
-  }
+  text.columns = {{"", "Variant", false}};
+  const auto add_group = [&](const std::string& group) {
+    for (const auto& scoring : scorings) text.columns.push_back({group, scoring.label});
+  };
+  add_group(fmt::format("Best {}{}", metric.label, unit));
+  add_group(fmt::format("Last epoch, mean ± s.e.{}", unit));
+  const bool with_loss = metric.key == "perplexity";  // of text both figures are usual
+  if (with_loss) add_group("Loss, last epoch, mean ± s.e.");
+  text.columns.insert(text.columns.end(), {{paper, "off"},
+                                           {paper, "on"},
+                                           {"Ratio", "activ."},
+                                           {"Ratio", "grad."},
+                                           {"", "Wire bytes a step"},
+                                           {"", "Seconds"},
+                                           {"", "Seeds"},
+                                           {"", "Status", false}});
   for (const auto& variant : table.variants) {
+    std::vector<Scored> scores;
+    for (const auto& scoring : scorings) scores.push_back(scored(variant, metric, scoring.mode));
+    auto& cells = text.rows.emplace_back(std::vector<std::string>{variant.name});
+    for (const auto& score : scores) cells.push_back(text_of(score.best, 2));
+    for (const auto& score : scores) cells.push_back(text_of(score.last));
+    if (with_loss) {
+      for (const auto& score : scores) cells.push_back(text_of(score.loss));
+    }
     const Summary row = summarise(variant, metric);
-    auto& cells = text.rows.emplace_back(
-        std::vector<std::string>{variant.name, text_of(row.best_off, 2), text_of(row.best_on, 2),
-                                 text_of(row.last_off), text_of(row.last_on), text_of(variant.published.off, 2),
-                                 text_of(variant.published.on, 2), text_of(row.ratio_activations, 1, "×"),
-                                 text_of(row.ratio_gradients, 1, "×"), bytes_text(row.wire_bytes_per_step),
-                                 seconds_text(row.seconds), seeds_text(variant, row), status_text(row)});
-    if (with_loss) cells.insert(cells.begin() + kLossPlace, {text_of(row.loss_off), text_of(row.loss_on)});
+    cells.insert(cells.end(), {text_of(variant.published.off, 2), text_of(variant.published.on, 2),
+                               text_of(row.ratio_activations, 1, "×"), text_of(row.ratio_gradients, 1, "×"),
+                               bytes_text(row.wire_bytes_per_step), seconds_text(row.seconds),
+                               seeds_text(variant, row), status_text(row)});
   }
+  const bool published = std::ranges::any_of(table.variants, [](const Variant& variant) {
+    return variant.published.off.has_value() || variant.published.on.has_value();
+  });
+  if (!published) drop_group(text, paper);
   return text;
 }
 

@@ -18,7 +18,7 @@ struct TextTable {
   std::vector<std::vector<std::string>> rows;
 };
 
-/// A row a variant; the first column is its name.
+/// A row per variant; the first column is its name. Published figures have columns where there are any.
 TextTable result_table(const Table& table);
 
 /// A row a variant and boundary: bytes an average step of the last epoch. No rows before the first epoch.

@@ -7,7 +7,7 @@
 
 namespace strait::report {
 
-/// The title of a report: that of its only table, or the titles together.
+/// The title of a report: that of its only table, those of two, or the first one and how many more there are.
 std::string title_of(const std::vector<Table>& tables);
 
 /// The tables as Markdown, with what the numbers are.

@@ -33,6 +33,12 @@ void check_intact(const SafetensorsReader& file, const TensorEntry& entry, const
   }
 }
 
+const TensorEntry& entry_of(const SafetensorsReader& file, const std::string& name) {
+  const TensorEntry* entry = file.find(name);
+  if (entry == nullptr) throw InputError("{}: tensor {} is missing", file.name(), in_quotes(name));
+  return *entry;
+}
+
 /// Lists tensors for writing, without the undefined ones.
 class StateLister : public StateVisitor {
  public:
@@ -57,9 +63,7 @@ class StateLoader : public StateVisitor {
     for (const auto& part : parts) {
       files_.push_back({SafetensorsReader(part.folder / file), part.record.checksums_of(file)});
       for (const auto& [name, sum] : files_.back().checksums) {
-        if (files_.back().reader.find(name) == nullptr) {
-          throw InputError("{}: tensor {} is missing", files_.back().reader.name(), in_quotes(name));
-        }
+        entry_of(files_.back().reader, name);
       }
     }
   }
@@ -120,13 +124,25 @@ class NameCounter : public StateVisitor {
   size_t count = 0;
 };
 
-/// Loads what an owner of links has. Gives false when it has state and the file none of it.
-bool load_state(auto& owner, StateLoader& loader) {
+/// Loads what `visit` lists. Gives false when that is something and the file has none of it.
+bool load_listed(const auto& visit, StateLoader& loader) {
   const size_t before = loader.count();
-  owner.visit_state(loader);
+  visit(loader);
   NameCounter counter;
-  owner.visit_state(counter);
+  visit(counter);
   return loader.count() > before || counter.count == 0;
+}
+
+/// Loads what an owner of links has, likewise.
+bool load_state(auto& owner, StateLoader& loader) {
+  return load_listed([&](StateVisitor& visitor) { owner.visit_state(visitor); }, loader);
+}
+
+InputError missing_state(const StateLoader& loader, const Boundary& boundary) {
+  return InputError(
+      "{}: has no feedback state of boundary {}, which model.cuts asks for; state resumes only "
+      "with the cuts that it was saved with",
+      loader.name(), in_quotes(boundary.name));
 }
 
 at::Generator cpu_generator() { return at::globalContext().defaultGenerator(at::kCPU); }
@@ -160,6 +176,19 @@ void write_checkpoint(const std::filesystem::path& folder, const Model& model,
   write_record(folder, record);
 }
 
+void check_part(const std::filesystem::path& folder) {
+  const CheckpointRecord record = read_record(folder);
+  for (const auto& [name, checksums] : record.checksums) {
+    const SafetensorsReader reader(folder / name);
+    for (const auto& [tensor, sum] : checksums) {
+      const TensorEntry& entry = entry_of(reader, tensor);
+      at::Tensor value;
+      reader.read(entry, value);
+      check_intact(reader, entry, value, checksums);
+    }
+  }
+}
+
 Checkpoint::Checkpoint(const std::vector<std::filesystem::path>& parts, const Place& reader) : reader_(reader) {
   for (const auto& part : parts) parts_.push_back({part, read_record(part)});
 }
@@ -178,9 +207,11 @@ Position Checkpoint::position() const {
   // Other processes: the first takes over the sums of all.
   position.sums = {};
   position.traffic.clear();
+  position.stages.clear();
   for (const auto& part : parts_) {
     if (reader_.rank > 0) break;
     position.sums += part.record.position.sums;
+    add_times(position.stages, part.record.position.stages);
     add_traffic(position.traffic, part.record.position.traffic);
   }
   return position;
@@ -219,11 +250,7 @@ void Checkpoint::load_links(std::vector<Boundary>& boundaries, Replicas& replica
         loader.name(), record().place.replicas, reader_.replicas);
   }
   for (auto& boundary : boundaries) {
-    if (load_state(boundary, loader)) continue;
-    throw InputError(
-        "{}: has no feedback state of boundary {}, which model.cuts asks for; state resumes only "
-        "with the cuts that it was saved with",
-        loader.name(), in_quotes(boundary.name));
+    if (!load_state(boundary, loader)) throw missing_state(loader, boundary);
   }
   if (!load_state(replicas, loader)) {
     throw InputError(
@@ -236,6 +263,17 @@ void Checkpoint::load_links(std::vector<Boundary>& boundaries, Replicas& replica
   loader.expect_all_read(
       "belongs to no boundary of model.cuts; feedback state resumes only with the cuts that it "
       "was saved with");
+}
+
+bool Checkpoint::load_evaluation_state(std::vector<Boundary>& boundaries) const {
+  StateLoader loader(sources(), kLinksFile, /*ends_may_be_one=*/true);
+  const Boundary* without = nullptr;
+  for (auto& boundary : boundaries) {
+    const auto visit = [&](StateVisitor& visitor) { boundary.visit_evaluation_state(visitor); };
+    if (!load_listed(visit, loader)) without = &boundary;
+  }
+  if (loader.count() > 0 && without != nullptr) throw missing_state(loader, *without);
+  return loader.count() > 0;
 }
 
 void Checkpoint::load_random() const {

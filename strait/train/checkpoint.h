@@ -25,6 +25,10 @@ void write_checkpoint(const std::filesystem::path& folder, const Model& model,
                       torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries, Replicas& replicas,
                       CheckpointRecord record);
 
+/// Reads a part of a checkpoint through. Throws InputError that names the file and the tensor when it is not
+/// whole and intact.
+void check_part(const std::filesystem::path& folder);
+
 /// A checkpoint to go on from. Everything throws InputError that names the file and the tensor when it is not
 /// whole, not intact or does not fit; what was loaded before that stays loaded.
 class Checkpoint {
@@ -37,6 +41,12 @@ class Checkpoint {
   /// Of the first part.
   const std::filesystem::path& folder() const { return parts_.front().folder; }
   const CheckpointRecord& record() const { return parts_.front().record; }
+
+  struct Part {
+    std::filesystem::path folder;
+    CheckpointRecord record;
+  };
+  const std::vector<Part>& parts() const { return parts_; }
 
   /// The position to go on from. Its sums are such that those of all processes together are the epoch's so far.
   Position position() const;
@@ -52,13 +62,12 @@ class Checkpoint {
   /// that had it. Where only one end's state of a name was saved, because both were one, it serves both.
   void load_links(std::vector<Boundary>& boundaries, Replicas& replicas, bool exactly) const;
 
+  /// The feedback state that evaluation reads, of the first replica. Gives false where the checkpoint has none
+  /// of it: then the boundaries are as they were. Throws InputError where it has that of some boundaries only.
+  bool load_evaluation_state(std::vector<Boundary>& boundaries) const;
+
   /// The state of LibTorch's generator for the CPU.
   void load_random() const;
-
-  struct Part {
-    std::filesystem::path folder;
-    CheckpointRecord record;
-  };
 
  private:
   std::span<const Part> sources() const;

@@ -13,8 +13,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPartial = ".partial";
+constexpr std::string_view kRemoved = ".removed";
+constexpr const char* kCopies = "copies";
 
-fs::path partial(const fs::path& path) { return path.string() + std::string(kPartial); }
+std::string name_of_rank(int rank) { return fmt::format("rank-{}", rank); }
 
 void make_folder(const fs::path& path) {
   std::error_code error;
@@ -37,10 +39,26 @@ void remove_folder(const fs::path& path) {
 /// The folders in `path`; none where it does not exist.
 std::vector<fs::path> folders_in(const fs::path& path) {
   std::vector<fs::path> found;
-  if (!fs::exists(path)) return found;
-  for (const auto& item : fs::directory_iterator(path)) {
-    if (item.is_directory()) found.push_back(item.path());
+  std::error_code error;
+  if (!fs::exists(path, error)) return found;
+  for (fs::directory_iterator item(path, error), end; !error && item != end; item.increment(error)) {
+    if (item->is_directory()) found.push_back(item->path());
   }
+  if (error) throw InputError("{}: cannot be read: {}", path.string(), error.message());
+  return found;
+}
+
+/// The folders in `path` that are called after a rank.
+std::vector<CheckpointFolder::Home> rank_folders_in(const fs::path& path) {
+  std::vector<CheckpointFolder::Home> found;
+  for (const auto& folder : folders_in(path)) {
+    const std::string name = folder.filename().string();
+    int rank = 0;
+    if (std::sscanf(name.c_str(), "rank-%d", &rank) == 1 && rank >= 0 && name == name_of_rank(rank)) {
+      found.push_back({folder, rank});
+    }
+  }
+  std::ranges::sort(found, {}, &CheckpointFolder::Home::rank);
   return found;
 }
 
@@ -57,7 +75,23 @@ std::optional<CheckpointFolder::Entry> CheckpointFolder::entry_of(const std::str
 }
 
 fs::path CheckpointFolder::part_of(const fs::path& checkpoints, int rank) {
-  return rank == 0 ? checkpoints : checkpoints / fmt::format("rank-{}", rank);
+  return rank == 0 ? checkpoints : checkpoints / name_of_rank(rank);
+}
+
+fs::path CheckpointFolder::copy_of(const fs::path& parts, int rank) {
+  return parts / kCopies / name_of_rank(rank);
+}
+
+std::vector<CheckpointFolder::Home> CheckpointFolder::copies_in(const fs::path& parts) {
+  return rank_folders_in(parts / kCopies);
+}
+
+std::vector<CheckpointFolder::Home> CheckpointFolder::homes_in(const fs::path& checkpoints) {
+  std::vector<Home> homes = rank_folders_in(checkpoints);
+  homes.insert(homes.begin(), {checkpoints, 0});
+  const size_t own = homes.size();
+  for (size_t i = 0; i < own; ++i) std::ranges::move(copies_in(homes[i].path), std::back_inserter(homes));
+  return homes;
 }
 
 CheckpointFolder::CheckpointFolder(fs::path path, CheckpointOptions options)
@@ -69,6 +103,15 @@ std::vector<CheckpointFolder::Entry> CheckpointFolder::entries() const {
     if (const auto entry = entry_of(folder.filename().string())) found.push_back(*entry);
   }
   std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<CheckpointFolder::Entry> CheckpointFolder::partial_entries() const {
+  std::vector<Entry> found;
+  for (const auto& folder : folders_in(path_)) {
+    if (folder.extension() != kPartial) continue;
+    if (const auto entry = entry_of(folder.stem().string())) found.push_back(*entry);
+  }
   return found;
 }
 
@@ -86,12 +129,11 @@ bool CheckpointFolder::keeps(int epoch) const {
 
 void CheckpointFolder::write(const Entry& entry, const std::function<void(const fs::path&)>& write) {
   if (fs::exists(path_of(entry))) return;
-  remove_partial();
-  const fs::path temporary = partial(path_of(entry));
-  make_folder(temporary);
+  const fs::path temporary = begin(entry);
   try {
     write(temporary);
     sync_to_disk(temporary);
+    sync_to_disk(path_);
   } catch (...) {
     std::error_code ignored;  // the first error is the one to hear of
     fs::remove_all(temporary, ignored);
@@ -99,10 +141,30 @@ void CheckpointFolder::write(const Entry& entry, const std::function<void(const 
   }
 }
 
+fs::path CheckpointFolder::partial_of(const Entry& entry) const {
+  return path_ / (entry.name() + std::string(kPartial));
+}
+
+fs::path CheckpointFolder::begin(const Entry& entry) {
+  remove_partial();
+  make_folder(partial_of(entry));
+  return partial_of(entry);
+}
+
+fs::path CheckpointFolder::written(const Entry& entry) const {
+  return fs::exists(path_of(entry)) ? path_of(entry) : partial_of(entry);
+}
+
 void CheckpointFolder::publish(const Entry& entry) {
   if (fs::exists(path_of(entry))) return;
-  move_folder(partial(path_of(entry)), path_of(entry));
+  move_folder(partial_of(entry), path_of(entry));
   sync_to_disk(path_);
+}
+
+void CheckpointFolder::retain(const std::vector<Entry>& kept) {
+  for (const auto& entry : entries()) {
+    if (std::ranges::find(kept, entry) == kept.end()) remove(entry);
+  }
 }
 
 void CheckpointFolder::prune() {
@@ -115,9 +177,6 @@ void CheckpointFolder::prune() {
 void CheckpointFolder::clear() {
   remove_partial();
   for (const auto& entry : entries()) remove(entry);
-  for (const auto& folder : folders_in(path_)) {
-    if (folder.filename().string().starts_with("rank-")) CheckpointFolder(folder, options_).clear();
-  }
 }
 
 bool CheckpointFolder::stays(size_t place, const std::vector<Entry>& all) const {
@@ -125,15 +184,17 @@ bool CheckpointFolder::stays(size_t place, const std::vector<Entry>& all) const 
   return is_new || (all[place].batches == 0 && keeps(all[place].epoch));
 }
 
-// A checkpoint that is half removed must not look like a whole one.
+// A checkpoint that is half removed must not look like a whole one, nor like one that is being written.
 void CheckpointFolder::remove(const Entry& entry) {
-  move_folder(path_of(entry), partial(path_of(entry)));
-  remove_folder(partial(path_of(entry)));
+  const fs::path removed = path_ / (entry.name() + std::string(kRemoved));
+  remove_folder(removed);
+  move_folder(path_of(entry), removed);
+  remove_folder(removed);
 }
 
 void CheckpointFolder::remove_partial() {
   for (const auto& folder : folders_in(path_)) {
-    if (folder.filename().string().ends_with(kPartial)) remove_folder(folder);
+    if (folder.extension() == kPartial || folder.extension() == kRemoved) remove_folder(folder);
   }
 }
 

@@ -34,6 +34,22 @@ class CheckpointFolder {
   /// The folder of the parts of a rank, in a run's folder of checkpoints: that of rank 0 is the folder itself.
   static std::filesystem::path part_of(const std::filesystem::path& checkpoints, int rank);
 
+  /// The folder of the copies of another rank's parts, in the folder of those of the rank that keeps them.
+  static std::filesystem::path copy_of(const std::filesystem::path& parts, int rank);
+
+  /// A folder of parts, and the rank that they are of.
+  struct Home {
+    std::filesystem::path path;
+    int rank = 0;
+  };
+
+  /// The folders of copies in a folder of parts.
+  static std::vector<Home> copies_in(const std::filesystem::path& parts);
+
+  /// All folders of parts in a run's folder of checkpoints: of every rank its own, and the copies that it
+  /// keeps.
+  static std::vector<Home> homes_in(const std::filesystem::path& checkpoints);
+
   /// Makes nothing yet.
   CheckpointFolder(std::filesystem::path path, CheckpointOptions options);
 
@@ -43,6 +59,10 @@ class CheckpointFolder {
   /// The complete checkpoints, oldest first; none where the folder does not exist.
   std::vector<Entry> entries() const;
   std::filesystem::path path_of(const Entry& entry) const { return path_ / entry.name(); }
+  std::filesystem::path partial_of(const Entry& entry) const;
+
+  /// Those that were begun and have not got their name.
+  std::vector<Entry> partial_entries() const;
 
   /// Whether the options ask for a checkpoint before this epoch, after so many optimizer steps.
   bool is_due_before(int epoch) const;
@@ -56,13 +76,22 @@ class CheckpointFolder {
   /// earlier checkpoints untouched.
   void write(const Entry& entry, const std::function<void(const std::filesystem::path&)>& write);
 
+  /// Makes the empty folder in which the files of a checkpoint can be written; what was begun before goes.
+  std::filesystem::path begin(const Entry& entry);
+
+  /// Where the files of a checkpoint are, whether or not it has its name yet.
+  std::filesystem::path written(const Entry& entry) const;
+
   /// Gives the checkpoint that was written its name. Throws Error.
   void publish(const Entry& entry);
 
   /// Removes the checkpoints that the options do not keep.
   void prune();
 
-  /// Removes all checkpoints, the parts of other ranks included.
+  /// Removes the checkpoints that are not among these.
+  void retain(const std::vector<Entry>& entries);
+
+  /// Removes all checkpoints.
   void clear();
 
  private:

@@ -1,7 +1,12 @@
 #include "strait/train/checkpoint_parts.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
 
+#include "strait/base/error.h"
+#include "strait/base/text.h"
 #include "strait/train/position.h"
 
 namespace strait {
@@ -10,37 +15,145 @@ namespace {
 namespace fs = std::filesystem;
 using Entry = CheckpointFolder::Entry;
 
-fs::path part(const fs::path& checkpoints, const Entry& entry, int rank) {
-  return CheckpointFolder::part_of(checkpoints, rank) / entry.name();
+/// Whose parts there are of a checkpoint.
+struct Found {
+  std::set<int> ranks;
+  bool any_named = false;
+  bool all_named = true;
+};
+
+/// By how many processes and replicas it was written.
+using Layouts = std::map<std::pair<int, int>, Found>;
+
+/// Whether a folder without its name has all its files; the record is the last.
+bool is_whole(const fs::path& folder) {
+  try {
+    read_record(folder);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+Place writer_of(const fs::path& folder) {
+  constexpr int kMaxRanks = 1 << 16;
+  const Place place = read_record(folder).place;
+  const bool valid = place.ranks >= 1 && place.ranks <= kMaxRanks && place.rank >= 0 &&
+                     place.rank < place.ranks && place.replicas >= 1 && place.ranks % place.replicas == 0;
+  if (!valid) {
+    throw InputError("{}: rank {} of {} in {} replicas is no place among processes",
+                     (folder / kRecordFile).string(), place.rank, place.ranks, place.replicas);
+  }
+  return place;
+}
+
+CheckpointPart part_in(const std::string& line) {
+  std::istringstream in(line);
+  std::string name;
+  CheckpointPart part;
+  in >> name >> part.writer.rank >> part.writer.ranks >> part.writer.replicas >> part.is_named;
+  const auto entry = CheckpointFolder::entry_of(name);
+  if (!in || !entry) throw WireError("\"{}\" is not a part of a checkpoint", line);
+  part.entry = *entry;
+  return part;
+}
+
+/// Of a layout that is whole, the reader's own first.
+std::optional<Layouts::value_type> whole_layout(const Layouts& layouts, const Place& reader) {
+  std::optional<Layouts::value_type> whole;
+  for (const auto& [layout, found] : layouts) {
+    if (!found.any_named || std::cmp_less(found.ranks.size(), layout.first)) continue;
+    if (!whole || layout == std::pair(reader.ranks, reader.replicas)) whole.emplace(layout, found);
+  }
+  return whole;
 }
 
 }  // namespace
 
-std::vector<fs::path> checkpoint_parts(const fs::path& checkpoints, const Entry& entry, const Place& place) {
-  const fs::path own = part(checkpoints, entry, place.rank);
-  if (fs::exists(own) && read_record(own).place.is_alike(place)) return {own};
-  const fs::path first = part(checkpoints, entry, 0);
-  if (!fs::exists(first)) return {};
-  std::vector<fs::path> all;
-  for (int i = 0; i < read_record(first).place.ranks; ++i) {
-    all.push_back(part(checkpoints, entry, i));
-    if (!fs::exists(all.back())) return {};
+std::vector<CheckpointPart> parts_in(const fs::path& checkpoints) {
+  std::vector<CheckpointPart> parts;
+  for (const auto& [path, rank] : CheckpointFolder::homes_in(checkpoints)) {
+    const CheckpointFolder folder(path, {});
+    for (const Entry& entry : folder.entries()) {
+      parts.push_back({entry, writer_of(folder.path_of(entry)), true, folder.path_of(entry)});
+    }
+    for (const Entry& entry : folder.partial_entries()) {
+      const fs::path partial = folder.partial_of(entry);
+      if (is_whole(partial)) parts.push_back({entry, writer_of(partial), false, partial});
+    }
+  }
+  return parts;
+}
+
+void name_parts(const fs::path& checkpoints, const Entry& entry) {
+  for (const auto& [path, rank] : CheckpointFolder::homes_in(checkpoints)) {
+    CheckpointFolder folder(path, {});
+    if (is_whole(folder.partial_of(entry))) folder.publish(entry);
+  }
+}
+
+std::vector<std::vector<CheckpointPart>> gather_parts(Group& group, const std::vector<CheckpointPart>& mine) {
+  std::string lines;
+  for (const auto& part : mine) {
+    lines += fmt::format("{} {} {} {} {:d}\n", part.entry.name(), part.writer.rank, part.writer.ranks,
+                         part.writer.replicas, part.is_named);
+  }
+  std::vector<std::vector<CheckpointPart>> all;
+  for (const auto& theirs : group.gather(lines)) {
+    auto& parts = all.emplace_back();
+    std::istringstream in(theirs);
+    for (std::string line; std::getline(in, line);) parts.push_back(part_in(line));
   }
   return all;
 }
 
-std::vector<Entry> usable_checkpoints(const fs::path& checkpoints, const Place& place) {
-  auto entries = CheckpointFolder(checkpoints, {}).entries();
-  if (place.rank > 0) {
-    for (const Entry& entry :
-         CheckpointFolder(CheckpointFolder::part_of(checkpoints, place.rank), {}).entries()) {
-      if (std::ranges::find(entries, entry) == entries.end()) entries.push_back(entry);
+ResumePoint find_resume_point(const std::vector<std::vector<CheckpointPart>>& seen, const Place& reader) {
+  std::map<Entry, Layouts> checkpoints;
+  for (const auto& parts : seen) {
+    for (const auto& part : parts) {
+      Found& found = checkpoints[part.entry][{part.writer.ranks, part.writer.replicas}];
+      found.ranks.insert(part.writer.rank);
+      found.any_named |= part.is_named;
+      found.all_named &= part.is_named;
     }
-    std::sort(entries.begin(), entries.end());
   }
-  std::erase_if(entries,
-                [&](const Entry& entry) { return checkpoint_parts(checkpoints, entry, place).empty(); });
-  return entries;
+  ResumePoint point;
+  for (auto item = checkpoints.rbegin(); item != checkpoints.rend(); ++item) {
+    const auto& [entry, layouts] = *item;
+    if (const auto whole = whole_layout(layouts, reader)) {
+      point.entry = entry;
+      point.writers = {.rank = 0, .ranks = whole->first.first, .replicas = whole->first.second};
+      point.names_all = whole->second.all_named;
+      return point;
+    }
+    for (const auto& [layout, found] : layouts) {
+      if (!found.any_named) continue;  // it was being written
+      ResumePoint::Loss loss{entry, {}};
+      for (int rank = 0; rank < layout.first; ++rank) {
+        if (!found.ranks.contains(rank)) loss.ranks.push_back(rank);
+      }
+      point.losses.push_back(std::move(loss));
+    }
+  }
+  return point;
+}
+
+std::vector<Place> needed_parts(const Place& writers, const Place& reader) {
+  if (writers.is_alike(reader)) return {reader};
+  std::vector<Place> all(static_cast<size_t>(writers.ranks), writers);
+  for (size_t i = 0; i < all.size(); ++i) all[i].rank = static_cast<int>(i);
+  return all;
+}
+
+std::optional<std::vector<fs::path>> folders_of(const std::vector<CheckpointPart>& parts, const Entry& entry,
+                                                const std::vector<Place>& needed) {
+  std::vector<fs::path> folders;
+  for (const Place& place : needed) {
+    const auto found = std::ranges::find_if(parts, [&](const auto& part) { return part.is(entry, place); });
+    if (found == parts.end()) return std::nullopt;
+    folders.push_back(found->folder);
+  }
+  return folders;
 }
 
 }  // namespace strait

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
+#include "strait/base/json.h"
 
 namespace strait {
 namespace {
@@ -16,38 +17,30 @@ json sums_json(const StepResult& sums) { return {sums.loss_sum, sums.correct, su
 StepResult sums_in(const json& json) { return {json.at(0), json.at(1), json.at(2), json.at(3)}; }
 
 std::string to_text(const Contribution& mine) {
-  json stages = json::array();
-  for (const auto& [number, times] : mine.stages) {
-    stages.push_back({number, times.forward_seconds, times.backward_seconds, times.micro_batches});
-  }
+  json test = json::object();
+  for (const auto& [mode, sums] : mine.test) test[std::string(to_string(mode))] = sums_json(sums);
   return json{{"train", sums_json(mine.train)},
-              {"off", sums_json(mine.off)},
-              {"on", sums_json(mine.on)},
+              {"test", test},
               {"boundaries", to_json(mine.boundaries)},
-              {"stages", stages},
+              {"stages", to_json(mine.stages)},
               {"feedback_state", mine.feedback_state},
               {"weights", mine.weights},
               {"seconds", mine.seconds},
-              {"data_wait_seconds", mine.data_wait_seconds},
-              {"measured_seconds", mine.measured_seconds}}
+              {"data_wait_seconds", mine.data_wait_seconds}}
       .dump();
 }
 
 Contribution contribution_in(const std::string& text) {
-  const json from = json::parse(text);
+  const json from = parse_json<WireError>(text, "what another rank has measured");
   Contribution part{.train = sums_in(from.at("train")),
-                    .off = sums_in(from.at("off")),
-                    .on = sums_in(from.at("on")),
+                    .test = {},
                     .boundaries = boundary_traffic_of(from.at("boundaries")),
-                    .stages = {},
+                    .stages = stage_times_of(from.at("stages")),
                     .feedback_state = from.at("feedback_state"),
                     .weights = from.at("weights"),
                     .seconds = from.at("seconds"),
-                    .data_wait_seconds = from.at("data_wait_seconds"),
-                    .measured_seconds = from.at("measured_seconds")};
-  for (const auto& stage : from.at("stages")) {
-    part.stages[stage.at(0)] = {stage.at(1), stage.at(2), stage.at(3)};
-  }
+                    .data_wait_seconds = from.at("data_wait_seconds")};
+  for (const auto& [mode, sums] : from.at("test").items()) part.test[evaluation_mode(mode)] = sums_in(sums);
   return part;
 }
 
@@ -86,10 +79,9 @@ Contribution gather(Group& group, const Contribution& mine) {
   for (size_t i = 1; i < texts.size(); ++i) {
     Contribution part = contribution_in(texts[i]);
     all.train += part.train;
-    all.off += part.off;
-    all.on += part.on;
+    for (const auto& [mode, sums] : part.test) all.test[mode] += sums;
     add_traffic(all.boundaries, part.boundaries);
-    all.stages.merge(part.stages);
+    add_times(all.stages, part.stages);
     all.feedback_state.merge(part.feedback_state);
     for (const auto& [stage, sum] : part.weights) {
       if (all.weights.emplace(stage, sum).first->second == sum) continue;
@@ -102,7 +94,7 @@ Contribution gather(Group& group, const Contribution& mine) {
 double bubble_share(const Contribution& all, int ranks) {
   double busy = 0;
   for (const auto& [number, times] : all.stages) busy += times.forward_seconds + times.backward_seconds;
-  return all.measured_seconds > 0 ? 1 - busy / (ranks * all.measured_seconds) : 0;
+  return all.seconds > 0 ? 1 - busy / (ranks * all.seconds) : 0;
 }
 
 }  // namespace strait

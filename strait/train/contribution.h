@@ -14,15 +14,13 @@ namespace strait {
 /// What one process knows of an epoch; all of them together are the whole.
 struct Contribution {
   StepResult train;
-  StepResult off;  ///< the test set without compression
-  StepResult on;   ///< and with it
+  std::map<EvaluationMode, StepResult> test;  ///< the test set, in each mode that was scored
   std::vector<BoundaryTraffic> boundaries;
-  std::map<int, StageTimes> stages;                ///< by number
+  StageTimesByNumber stages;                       ///< of the first replica
   std::map<std::string, uint64_t> feedback_state;  ///< XXH3 of what the ends of the links keep, by name
   std::map<std::string, uint64_t> weights;         ///< Replicas::weight_checksums()
   double seconds = 0;                              ///< of training in this process
   double data_wait_seconds = 0;
-  double measured_seconds = 0;  ///< the part of `seconds` that `stages` is of
 };
 
 /// The contributions of all processes, added up; times that they all spend count as the first process measured

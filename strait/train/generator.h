@@ -23,8 +23,8 @@ struct SamplingOptions {
 int64_t draw_token(const at::Tensor& logits, const SamplingOptions& options, double uniform);
 
 /// Continues a text with a language model that is cut into stages; what crosses a cut is really encoded and
-/// decoded, as evaluation does it. Each token takes a pass over the whole text before it, or its last
-/// `context` tokens, because the sparse operators see a whole sample.
+/// decoded, as evaluation in the mode plain does it. Each token takes a pass over the whole text before it, or
+/// its last `context` tokens, because the sparse operators see a whole sample.
 class Generator {
  public:
   /// The model has its weights. Throws InputError for cuts or codecs that are wrong.

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <cstring>
+#include <limits>
 
 #include "strait/base/error.h"
 
@@ -73,9 +74,15 @@ double Gradients::norm() const {
   const bool finite = std::ranges::all_of(squares, [](double x) { return std::isfinite(x); });
   double sum = 0;
   std::vector<double> all(stage_count_, 0.0);
-  for (const auto& text : group_.gather(finite ? nlohmann::json(squares).dump() : "[]")) {
-    const auto theirs = nlohmann::json::parse(text).get<std::vector<double>>();
-    if (theirs.empty()) return std::numeric_limits<double>::infinity();
+  const size_t bytes = squares.size() * sizeof(double);
+  const std::string mine(reinterpret_cast<const char*>(squares.data()), finite ? bytes : 0);
+  for (const auto& text : group_.gather(mine)) {
+    if (text.empty()) return std::numeric_limits<double>::infinity();
+    if (text.size() != bytes) {
+      throw WireError("the norms of another rank's gradients have {} bytes, expected {}", text.size(), bytes);
+    }
+    std::vector<double> theirs(stage_count_);
+    std::memcpy(theirs.data(), text.data(), bytes);
     for (size_t i = 0; i < all.size(); ++i)
       all[i] += theirs[i];  // a stage is in one process: the rest are zeros
   }

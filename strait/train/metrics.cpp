@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "strait/base/json.h"
+
 namespace strait {
 namespace {
 
@@ -66,6 +68,12 @@ std::optional<Diagnostics> diagnostics_in(const json& traffic) {
   return diagnostics;
 }
 
+Score score_in(const json& json) {
+  Score score{json.at("loss"), json.at("accuracy")};
+  if (json.contains("perplexity")) score.perplexity = std::exp(score.loss);
+  return score;
+}
+
 }  // namespace
 
 Score score_of(const StepResult& sums, bool is_text) {
@@ -73,6 +81,15 @@ Score score_of(const StepResult& sums, bool is_text) {
   Score score{sums.loss_sum / count, 100.0 * static_cast<double>(sums.correct) / count};
   if (is_text) score.perplexity = std::exp(score.loss);
   return score;
+}
+
+Evaluation evaluation_of(const std::map<EvaluationMode, StepResult>& sums, EvaluationMode asked, bool is_text) {
+  Evaluation evaluation{.off = {}, .on = {}, .samples = sums.at(EvaluationMode::off).rows};
+  for (const auto& [mode, sum] : sums) evaluation.modes[mode] = score_of(sum, is_text);
+  evaluation.off = evaluation.modes.extract(EvaluationMode::off).mapped();
+  evaluation.named = asked;
+  evaluation.on = evaluation.modes.at(evaluation.modes.contains(asked) ? asked : EvaluationMode::plain);
+  return evaluation;
 }
 
 bool is_better(const Score& score, const Score& than) {
@@ -91,6 +108,15 @@ void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTr
   }
 }
 
+void add_times(StageTimesByNumber& sum, const StageTimesByNumber& part) {
+  for (const auto& [number, times] : part) {
+    StageTimes& all = sum[number];
+    all.forward_seconds += times.forward_seconds;
+    all.backward_seconds += times.backward_seconds;
+    all.micro_batches += times.micro_batches;
+  }
+}
+
 Traffic EpochMetrics::total(Direction direction) const {
   Traffic sum;
   for (const auto& boundary : boundaries) {
@@ -106,7 +132,18 @@ json to_json(const Score& score) {
 }
 
 json to_json(const Evaluation& evaluation) {
-  return {{"off", to_json(evaluation.off)}, {"on", to_json(evaluation.on)}, {"samples", evaluation.samples}};
+  json all = {{"off", to_json(evaluation.off)},
+              {"on", to_json(evaluation.on)},
+              {"evaluation", to_string(evaluation.named)},
+              {"samples", evaluation.samples}};
+  for (const auto& [mode, score] : evaluation.modes) all[std::string(to_string(mode))] = to_json(score);
+  return all;
+}
+
+json to_json(const std::vector<StepEvaluation>& evaluations) {
+  json list = json::array();
+  for (const auto& [step, test] : evaluations) list.push_back({{"step", step}, {"test", to_json(test)}});
+  return list;
 }
 
 json to_json(const std::vector<BoundaryTraffic>& boundaries) {
@@ -115,6 +152,14 @@ json to_json(const std::vector<BoundaryTraffic>& boundaries) {
     list.push_back({{"name", boundary.name},
                     {"activations", traffic_json(boundary.activations, boundary.activation_diagnostics)},
                     {"gradients", traffic_json(boundary.gradients, boundary.gradient_diagnostics)}});
+  }
+  return list;
+}
+
+json to_json(const StageTimesByNumber& stages) {
+  json list = json::array();
+  for (const auto& [number, times] : stages) {
+    list.push_back({number, times.forward_seconds, times.backward_seconds, times.micro_batches});
   }
   return list;
 }
@@ -138,8 +183,11 @@ json to_json(const EpochMetrics& metrics) {
               {"boundaries", to_json(metrics.boundaries)},
               {"stages", std::move(stages)}};
   if (metrics.tokens_per_second) all["tokens_per_second"] = *metrics.tokens_per_second;
+  if (!metrics.evaluations.empty()) all["evaluations"] = to_json(metrics.evaluations);
   return all;
 }
+
+std::string to_line(const EpochMetrics& metrics) { return to_json(metrics).dump(); }
 
 std::vector<BoundaryTraffic> boundary_traffic_of(const json& json) {
   std::vector<BoundaryTraffic> boundaries;
@@ -152,14 +200,32 @@ std::vector<BoundaryTraffic> boundary_traffic_of(const json& json) {
   return boundaries;
 }
 
-Score score_in(const json& json) {
-  Score score{json.at("loss"), json.at("accuracy")};
-  if (json.contains("perplexity")) score.perplexity = std::exp(score.loss);
-  return score;
+Evaluation evaluation_in(const json& json) {
+  Evaluation evaluation{.off = score_in(json.at("off")),
+                        .on = score_in(json.at("on")),
+                        .samples = json.at("samples"),
+                        .named = evaluation_mode(json.value("evaluation", "plain"))};
+  for (const auto mode : {EvaluationMode::plain, EvaluationMode::frozen, EvaluationMode::live}) {
+    const std::string name(to_string(mode));
+    if (json.contains(name)) evaluation.modes[mode] = score_in(json.at(name));
+  }
+  if (evaluation.modes.empty()) evaluation.modes[evaluation.named] = evaluation.on;  // an older run
+  return evaluation;
+}
+
+std::vector<StepEvaluation> step_evaluations_in(const json& json) {
+  std::vector<StepEvaluation> evaluations;
+  for (const auto& item : json) evaluations.push_back({item.at("step"), evaluation_in(item.at("test"))});
+  return evaluations;
+}
+
+StageTimesByNumber stage_times_of(const json& json) {
+  StageTimesByNumber stages;
+  for (const auto& stage : json) stages[stage.at(0)] = {stage.at(1), stage.at(2), stage.at(3)};
+  return stages;
 }
 
 EpochMetrics epoch_metrics_of(const json& json) {
-  const auto& test = json.at("test");
   std::vector<StageSeconds> stages;
   for (const auto& stage : json.value("stages", nlohmann::json::array())) {  // older runs have none
     stages.push_back({stage.at("name"), stage.at("forward_seconds"), stage.at("backward_seconds")});
@@ -167,7 +233,7 @@ EpochMetrics epoch_metrics_of(const json& json) {
   return {.epoch = json.at("epoch"),
           .steps = json.at("steps"),
           .train = {json.at("train_loss"), json.at("train_accuracy")},
-          .test = {score_in(test.at("off")), score_in(test.at("on")), test.at("samples")},
+          .test = evaluation_in(json.at("test")),
           .lr = json.at("lr"),
           .seconds = json.at("seconds"),
           .samples_per_second = json.at("samples_per_second"),
@@ -178,7 +244,17 @@ EpochMetrics epoch_metrics_of(const json& json) {
           .data_wait_seconds = json.at("data_wait_seconds"),
           .bubble_share = json.value("bubble_share", 0.0),
           .boundaries = boundary_traffic_of(json.at("boundaries")),
-          .stages = std::move(stages)};
+          .stages = std::move(stages),
+          .evaluations = step_evaluations_in(json.value("evaluations", nlohmann::json::array()))};
+}
+
+EpochMetrics parse_epoch(std::string_view line, const std::string& name) {
+  const json parsed = parse_json(line, name);
+  try {
+    return epoch_metrics_of(parsed);
+  } catch (const json::exception&) {
+    throw InputError("{}: is not what a run writes", name);
+  }
 }
 
 }  // namespace strait

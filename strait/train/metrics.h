@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strait/boundary/channel.h"
@@ -26,8 +28,23 @@ bool is_better(const Score& score, const Score& than);
 /// The same samples without and with compression at the boundaries.
 struct Evaluation {
   Score off;
-  Score on;
+  Score on;  ///< in the mode `named`
   int64_t samples = 0;
+  EvaluationMode named = EvaluationMode::plain;
+
+  /// In each mode with compression: plain, and where activations have feedback frozen and live, unless the
+  /// state of the links is not known.
+  std::map<EvaluationMode, Score> modes = {};
+};
+
+/// The sums over the test set in each mode, off and plain at least, as scores. Where the mode that is asked for
+/// is not among them there is no feedback, and it is the same as plain.
+Evaluation evaluation_of(const std::map<EvaluationMode, StepResult>& sums, EvaluationMode asked, bool is_text);
+
+/// An evaluation within an epoch.
+struct StepEvaluation {
+  uint64_t step = 0;  ///< optimizer steps taken before it, of the whole training
+  Evaluation test;
 };
 
 struct BoundaryTraffic {
@@ -40,6 +57,11 @@ struct BoundaryTraffic {
 
 /// Adds up boundary by boundary; one that `sum` does not have yet comes behind the others.
 void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTraffic>& part);
+
+using StageTimesByNumber = std::map<int, StageTimes>;
+
+/// Adds up stage by stage.
+void add_times(StageTimesByNumber& sum, const StageTimesByNumber& part);
 
 /// Mean seconds that a stage takes for a micro-batch in training.
 struct StageSeconds {
@@ -63,6 +85,7 @@ struct EpochMetrics {
   double bubble_share = 0;       ///< of the processes' training time: no stage computes
   std::vector<BoundaryTraffic> boundaries;
   std::vector<StageSeconds> stages;
+  std::vector<StepEvaluation> evaluations = {};  ///< where train.evaluate_every asks for them
 
   Traffic total(Direction direction) const;
 };
@@ -70,12 +93,22 @@ struct EpochMetrics {
 /// Numbers that JSON does not have, such as a perplexity beyond all, are null.
 nlohmann::json to_json(const Score& score);
 nlohmann::json to_json(const Evaluation& evaluation);
+nlohmann::json to_json(const std::vector<StepEvaluation>& evaluations);
 nlohmann::json to_json(const EpochMetrics& metrics);
 nlohmann::json to_json(const std::vector<BoundaryTraffic>& boundaries);
+nlohmann::json to_json(const StageTimesByNumber& stages);
+
+/// The line of metrics.jsonl, without its end.
+std::string to_line(const EpochMetrics& metrics);
 
 /// The inverse of to_json(). All throw nlohmann::json::exception for anything else.
-Score score_in(const nlohmann::json& json);
+Evaluation evaluation_in(const nlohmann::json& json);
+std::vector<StepEvaluation> step_evaluations_in(const nlohmann::json& json);
 EpochMetrics epoch_metrics_of(const nlohmann::json& json);
 std::vector<BoundaryTraffic> boundary_traffic_of(const nlohmann::json& json);
+StageTimesByNumber stage_times_of(const nlohmann::json& json);
+
+/// A line of metrics.jsonl; `name` is the file's and the line's. Throws InputError for anything else.
+EpochMetrics parse_epoch(std::string_view line, const std::string& name);
 
 }  // namespace strait

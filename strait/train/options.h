@@ -33,6 +33,7 @@ struct CheckpointOptions {
   int64_t every_steps = 0;            ///< after every so many optimizer steps; 0 = none on that account
   int keep = 1;                       ///< the newest so many stay
   std::vector<int> keep_epochs = {};  ///< checkpoints taken before these epochs are made, and stay for good
+  int copies = -1;                    ///< ranks that keep each part besides; see kCopiesByMachines
 
   bool operator==(const CheckpointOptions&) const = default;
 };
@@ -45,6 +46,7 @@ struct TrainOptions {
   int accumulate = 1;              ///< batches a step of the optimizer
   double clip_norm = 0;            ///< largest 2-norm of the whole network's gradient; 0 = any
   std::string precision = "fp32";  ///< fp32 | bf16: of matrix products, where the device has it
+  int64_t evaluate_every = 0;      ///< steps of the optimizer from one evaluation within an epoch to the next
   std::string device = "auto";     ///< auto | cpu | cuda
   int threads = 0;                 ///< 0 = all cores, shared between local stages
 

@@ -2,18 +2,18 @@
 
 #include <xxhash.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/json.h"
 
 namespace strait {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 1;  // raised when an older program could not read the checkpoint
+constexpr int kFormat = 2;  // raised when an older program could not read the checkpoint
 
 json to_json(const Position& position) {
   return {{"epoch", position.epoch},
@@ -25,18 +25,23 @@ json to_json(const Position& position) {
           {"rows", position.sums.rows},
           {"seconds", position.seconds},
           {"data_wait_seconds", position.data_wait_seconds},
-          {"boundaries", to_json(position.traffic)}};
+          {"boundaries", to_json(position.traffic)},
+          {"evaluations", to_json(position.evaluations)},
+          {"evaluation_seconds", position.evaluation_seconds},
+          {"stages", to_json(position.stages)}};
 }
 
 Position position_in(const json& json) {
   return {.epoch = json.at("epoch"),
           .batches = json.at("batches"),
           .step = json.at("step"),
-          .sums = {json.at("loss_sum"), json.at("correct"), json.at("count"),
-                   json.value("rows", json.at("count").get<int64_t>())},  // older checkpoints are of pictures
+          .sums = {json.at("loss_sum"), json.at("correct"), json.at("count"), json.at("rows")},
           .seconds = json.at("seconds"),
           .data_wait_seconds = json.at("data_wait_seconds"),
-          .traffic = boundary_traffic_of(json.at("boundaries"))};
+          .traffic = boundary_traffic_of(json.at("boundaries")),
+          .evaluations = step_evaluations_in(json.value("evaluations", nlohmann::json::array())),
+          .evaluation_seconds = json.value("evaluation_seconds", 0.0),
+          .stages = stage_times_of(json.at("stages"))};
 }
 
 uint64_t digest(const json& content) {
@@ -52,13 +57,13 @@ bool is_intact(json& content) {
 }
 
 CheckpointRecord record_in(const json& content) {
-  return {.position = position_in(content.at("position")),
-          .place = {.rank = content.value("rank", 0),
-                    .ranks = content.value("ranks", 1),
-                    .replicas = content.value("replicas", 1)},
-          .seed = content.at("seed"),
-          .config = content.at("config"),
-          .checksums = content.at("checksums")};
+  return {
+      .position = position_in(content.at("position")),
+      .place = {.rank = content.at("rank"), .ranks = content.at("ranks"), .replicas = content.at("replicas")},
+      .seed = content.at("seed"),
+      .config = content.at("config"),
+      .metrics = content.at("metrics"),
+      .checksums = content.at("checksums")};
 }
 
 }  // namespace
@@ -70,20 +75,23 @@ const Checksums& CheckpointRecord::checksums_of(const std::string& file) const {
 }
 
 void write_record(const std::filesystem::path& folder, const CheckpointRecord& record) {
-  json content = {
-      {"format", kFormat},           {"position", to_json(record.position)}, {"rank", record.place.rank},
-      {"ranks", record.place.ranks}, {"replicas", record.place.replicas},    {"seed", record.seed},
-      {"config", record.config},     {"checksums", record.checksums}};
+  json content = {{"format", kFormat},
+                  {"position", to_json(record.position)},
+                  {"rank", record.place.rank},
+                  {"ranks", record.place.ranks},
+                  {"replicas", record.place.replicas},
+                  {"seed", record.seed},
+                  {"config", record.config},
+                  {"metrics", record.metrics},
+                  {"checksums", record.checksums}};
   content["checksum"] = digest(content);
-  replace_file(folder / "position.json", content.dump(2) + "\n");
+  replace_file(folder / kRecordFile, content.dump(2) + "\n");
 }
 
 CheckpointRecord read_record(const std::filesystem::path& folder) {
-  const auto path = folder / "position.json";
-  std::ifstream in(path);
-  if (!in) throw InputError("{}: cannot be read", path.string());
+  const auto path = folder / kRecordFile;
+  json content = parse_json(read_whole(path, kJsonBytesMost), path.string());
   try {
-    json content = json::parse(in);
     if (content.at("format") != kFormat) {
       throw InputError("{}: has format {}, expected {}", path.string(), content.at("format").dump(), kFormat);
     }

@@ -23,7 +23,12 @@ struct Position {
   double seconds = 0;
   double data_wait_seconds = 0;
   std::vector<BoundaryTraffic> traffic;
+  std::vector<StepEvaluation> evaluations;  ///< of all processes
+  double evaluation_seconds = 0;            ///< of these
+  StageTimesByNumber stages;
 };
+
+inline constexpr const char* kRecordFile = "position.json";  ///< of a checkpoint
 
 /// XXH3 of the tensors of a file, by name.
 using Checksums = std::map<std::string, uint64_t>;
@@ -35,6 +40,7 @@ struct CheckpointRecord {
   Place place;  ///< whose part it is
   uint64_t seed = 0;
   std::string config;                          ///< resolved, as TOML
+  std::vector<std::string> metrics;            ///< the lines of metrics.jsonl so far, the same in every part
   std::map<std::string, Checksums> checksums;  ///< by the name of the file
 
   /// Those of one file; none where the record does not know it.

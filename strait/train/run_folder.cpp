@@ -2,10 +2,12 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/files.h"
+#include "strait/base/text.h"
 #include "strait/train/checkpoint_folder.h"
 #include "strait/train/model_file.h"
 #include "strait/train/runtime.h"
@@ -19,33 +21,10 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-struct Line {
+std::string joined(const std::vector<std::string>& lines) {
   std::string text;
-  EpochMetrics metrics;
-};
-
-Line line_of(const std::string& text, const std::filesystem::path& path) {
-  try {
-    return {text, epoch_metrics_of(json::parse(text))};
-  } catch (const json::exception&) {
-    throw InputError("{}: is not what a run writes", path.string());
-  }
-}
-
-/// The lines of the epochs from `first` to `end`, without the last one.
-std::vector<Line> read_metrics(const std::filesystem::path& path, int first, int end) {
-  std::ifstream in(path);
-  std::vector<Line> lines;
-  std::string text;
-  for (int epoch = first; epoch < end; ++epoch) {
-    const bool there = static_cast<bool>(std::getline(in, text));
-    if (there) lines.push_back(line_of(text, path));
-    if (!there || lines.back().metrics.epoch != epoch) {
-      throw InputError("{}: has no line for epoch {}, which the checkpoint of epoch {} follows", path.string(),
-                       epoch, end);
-    }
-  }
-  return lines;
+  for (const auto& line : lines) text += line + "\n";
+  return text;
 }
 
 }  // namespace
@@ -66,41 +45,42 @@ std::string_view to_string(RunStatus status) {
   throw InternalError("run status {}", static_cast<int>(status));
 }
 
-RunFolder::RunFolder(std::filesystem::path path, Identity identity, Start start)
-    : path_(std::move(path)), identity_(std::move(identity)) {
-  CheckpointFolder checkpoints(path_ / "checkpoint", {});
-  const bool taken = std::filesystem::exists(path_ / "metrics.jsonl") || !checkpoints.entries().empty();
-  if (taken && start == Start::fresh) {
-    throw InputError(
-        "{}: holds a run already; go on with it with --resume, choose another --out, or replace it with "
-        "--overwrite",
-        path_.string());
-  }
-  std::error_code error;
-  std::filesystem::create_directories(path_, error);
-  if (error) throw InputError("{}: cannot make the folder: {}", path_.string(), error.message());
-  checkpoints.clear();  // first: they belong to the configuration that goes
-  std::filesystem::remove(path_ / "model.safetensors");
-  begin("");
+void check_is_free(const std::filesystem::path& folder) {
+  const auto homes = CheckpointFolder::homes_in(folder / "checkpoint");
+  const bool taken =
+      std::filesystem::exists(folder / "metrics.jsonl") || std::ranges::any_of(homes, [](const auto& home) {
+        return !CheckpointFolder(home.path, {}).entries().empty();
+      });
+  if (!taken) return;
+  throw InputError(
+      "{}: holds a run already; resume it with --resume, choose another --out, or replace it with --overwrite",
+      folder.string());
 }
 
-RunFolder::RunFolder(std::filesystem::path path, Identity identity, int epoch)
-    : path_(std::move(path)), identity_(std::move(identity)) {
-  std::string kept;
-  for (auto& line : read_metrics(path_ / "metrics.jsonl", identity_.first_epoch, epoch)) {
-    kept += line.text + "\n";
-    epochs_.push_back(std::move(line.metrics));
+// First what says that the run is done, then the checkpoints: they belong to the configuration that goes.
+void clear_run(const std::filesystem::path& folder) {
+  std::filesystem::remove(folder / "status.json");
+  for (const auto& home : CheckpointFolder::homes_in(folder / "checkpoint")) {
+    CheckpointFolder(home.path, {}).clear();
   }
-  begin(kept);
+  std::filesystem::remove(folder / "model.safetensors");
 }
 
-// The events are written anew: TensorBoard would show the epochs that are cut off beside those to come.
-void RunFolder::begin(const std::string& kept_lines) {
+bool has_metrics(const std::filesystem::path& folder, const std::vector<std::string>& lines) {
+  if (lines.empty()) return true;
+  const auto path = folder / "metrics.jsonl";
+  return std::filesystem::exists(path) && read_whole(path).starts_with(joined(lines));
+}
+
+RunFolder::RunFolder(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines)
+    : path_(std::move(path)), identity_(std::move(identity)) {
+  for (const auto& line : lines) epochs_.push_back(parse_epoch(line, path_.string()));
+  // The events are written anew: TensorBoard would show the epochs that are cut off beside those to come.
   for (const auto& entry : std::filesystem::directory_iterator(path_)) {
     if (entry.path().filename().string().starts_with("events.out.tfevents.")) std::filesystem::remove(entry);
   }
   replace_file(path_ / "config.toml", identity_.config);
-  replace_file(path_ / "metrics.jsonl", kept_lines);
+  replace_file(path_ / "metrics.jsonl", joined(lines));
   metrics_.open(path_ / "metrics.jsonl", std::ios::app);
   if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
   events_ = std::make_unique<TensorboardWriter>(path_);
@@ -109,7 +89,7 @@ void RunFolder::begin(const std::string& kept_lines) {
 }
 
 void RunFolder::add_epoch(const EpochMetrics& metrics) {
-  metrics_ << to_json(metrics).dump() << std::endl;
+  metrics_ << to_line(metrics) << std::endl;
   if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
   sync_to_disk(path_ / "metrics.jsonl");  // a later checkpoint counts on the line
   epochs_.push_back(metrics);
@@ -132,12 +112,10 @@ void RunFolder::add_scalars(const EpochMetrics& metrics) {
   };
   add("train/loss", metrics.train.loss);
   add("train/accuracy", metrics.train.accuracy);
-  add("test_off/loss", metrics.test.off.loss);
-  add("test_off/accuracy", metrics.test.off.accuracy);
-  add("test_on/loss", metrics.test.on.loss);
-  add("test_on/accuracy", metrics.test.on.accuracy);
-  if (metrics.test.off.perplexity) add("test_off/perplexity", *metrics.test.off.perplexity);
-  if (metrics.test.on.perplexity) add("test_on/perplexity", *metrics.test.on.perplexity);
+  add_scores("test", metrics.epoch, metrics.test);
+  for (const auto& [step, test] : metrics.evaluations) {
+    add_scores("test_by_step", static_cast<int64_t>(step), test);
+  }
   add("lr", metrics.lr);
   add("samples_per_second", metrics.samples_per_second);
   if (metrics.tokens_per_second) add("tokens_per_second", *metrics.tokens_per_second);
@@ -146,6 +124,19 @@ void RunFolder::add_scalars(const EpochMetrics& metrics) {
     add("wire_bytes/" + boundary.name + "/gradients", static_cast<double>(boundary.gradients.wire_bytes));
   }
   events_->flush();
+}
+
+void RunFolder::add_scores(const std::string& kind, int64_t step, const Evaluation& test) {
+  const auto add = [&](EvaluationMode mode, const Score& score) {
+    const std::string group = fmt::format("{}_{}/", kind, to_string(mode));
+    events_->add_scalar(group + "loss", step, static_cast<float>(score.loss));
+    events_->add_scalar(group + "accuracy", step, static_cast<float>(score.accuracy));
+    if (score.perplexity) {
+      events_->add_scalar(group + "perplexity", step, static_cast<float>(*score.perplexity));
+    }
+  };
+  add(EvaluationMode::off, test.off);
+  for (const auto& [mode, score] : test.modes) add(mode, score);
 }
 
 void RunFolder::save_model(const Model& model) { strait::save_model(path_ / "model.safetensors", model); }
@@ -167,7 +158,11 @@ void RunFolder::set_status(RunStatus status, const std::string& error) {
     all["epoch"] = best.epoch;
     return all;
   };
-  if (best_off_) out["best"] = {{"off", best(*best_off_)}, {"on", best(*best_on_)}};
+  if (best_off_) {
+    out["best"] = {{"off", best(*best_off_)},
+                   {"on", best(*best_on_)},
+                   {"evaluation", to_string(epochs_.back().test.named)}};
+  }
   if (!epochs_.empty()) {
     const EpochMetrics& last = epochs_.back();
     out["last"] = {{"epoch", last.epoch}, {"train_loss", last.train.loss}, {"test", to_json(last.test)}};

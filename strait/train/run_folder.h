@@ -24,6 +24,16 @@ enum class RunStatus { running, done, diverged, failed, stopped };
 
 std::string_view to_string(RunStatus status);
 
+/// Throws InputError when a run's metrics or checkpoints are in the folder.
+void check_is_free(const std::filesystem::path& folder);
+
+/// Removes what a run left in the folder and another one would take for its own.
+void clear_run(const std::filesystem::path& folder);
+
+/// Whether metrics.jsonl begins with these lines; true where there are none. Throws InputError when it is no
+/// file.
+bool has_metrics(const std::filesystem::path& folder, const std::vector<std::string>& lines);
+
 /// The files that a run leaves: config.toml, metrics.jsonl, events.out.tfevents.*, status.json, checkpoint/
 /// and model.safetensors. Whole files are replaced in one step, so that a reader or a crash never meets half
 /// of one.
@@ -39,13 +49,9 @@ class RunFolder {
     int first_epoch = 0;  ///< above 0 for a run that starts from another one's checkpoint
   };
 
-  /// Begins a run in `path`, made where it is missing. Throws InputError when another run's files are
-  /// there, unless they are to be replaced, checkpoints included.
-  RunFolder(std::filesystem::path path, Identity identity, Start start);
-
-  /// Goes on with the run in `path` at the begin of `epoch` or within it: keeps what metrics.jsonl says of the
-  /// epochs before. Throws InputError, with nothing changed, when it lacks one of them.
-  RunFolder(std::filesystem::path path, Identity identity, int epoch);
+  /// Begins a run in an existing folder, or goes on with it: then `lines` are those that metrics.jsonl has of
+  /// the epochs before.
+  RunFolder(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines);
 
   const std::filesystem::path& path() const { return path_; }
 
@@ -61,9 +67,9 @@ class RunFolder {
     int epoch;
     Score score;
   };
-  void begin(const std::string& kept_lines);
   void take_in(const EpochMetrics& metrics);
   void add_scalars(const EpochMetrics& metrics);
+  void add_scores(const std::string& kind, int64_t step, const Evaluation& test);
 
   std::filesystem::path path_;
   Identity identity_;

@@ -2,13 +2,17 @@
 
 #include <malloc.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
+#include "strait/base/units.h"
 
 namespace strait {
 namespace {
@@ -21,14 +25,39 @@ std::string processor_name() {
   return "unknown processor";
 }
 
+/// The first number of OMP_NUM_THREADS, which may have one for each level of nesting; 0 where it is not set or
+/// is none.
+int wanted_threads() {
+  const char* wanted = std::getenv("OMP_NUM_THREADS");
+  return wanted == nullptr ? 0 : std::max(0, std::atoi(wanted));
+}
+
 }  // namespace
+
+int thread_count(int threads, int processes) {
+  if (threads > 0) return threads;
+  const int wanted = wanted_threads();
+  return wanted > 0 ? wanted : std::max(1, usable_cores() / processes);
+}
+
+std::string crowding_note(int threads, int cores, double others) {
+  if (threads > cores) {
+    return fmt::format("note: {} threads share {}, which is slower than a thread each (train.threads)", threads,
+                       count_text(cores, "core"));
+  }
+  const double free = std::max(0.0, cores - others);
+  if (threads == 1 || free > 0.5 * cores) return "";
+  return fmt::format(
+      "note: other programs keep {:.1f} of {} cores busy; each step waits for its slowest thread, so that "
+      "train.threads = {} may be faster",
+      std::min<double>(others, cores), cores, std::max(1, static_cast<int>(free)));
+}
 
 void configure_runtime(int threads, int processes) {
   constexpr int kLargestHeapBlock = 32 << 20;  // glibc accepts no more
   mallopt(M_MMAP_THRESHOLD, kLargestHeapBlock);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-  const int cores = static_cast<int>(available_cores().size());
-  at::set_num_threads(threads > 0 ? threads : std::max(1, cores / processes));
+  at::set_num_threads(thread_count(threads, processes));
 }
 
 c10::Device device_of(const std::string& name) {
@@ -40,8 +69,17 @@ c10::Device device_of(const std::string& name) {
   return cuda ? at::kCUDA : at::kCPU;
 }
 
-std::string machine_description() {
-  return fmt::format("{}, {} threads, LibTorch {}", processor_name(), at::get_num_threads(), TORCH_VERSION);
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
 }
+
+std::string machine_description() {
+  return fmt::format("{}, {}, LibTorch {}", processor_name(), count_text(at::get_num_threads(), "thread"),
+                     library_version());
+}
+
+std::string library_version() { return TORCH_VERSION; }
 
 }  // namespace strait

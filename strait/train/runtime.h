@@ -6,19 +6,33 @@
 
 namespace strait {
 
-/// Prepares the process for training: LibTorch's number of threads (0 means one for each core that the
-/// process may run on, as its affinity says, shared with the `processes` on this machine), and an allocator
-/// that keeps what it has, because a step frees and takes the same large blocks again and fresh pages from the
-/// operating system cost a tenth of its time.
+/// Threads of a process whose train.threads is that, one of `processes` on this machine. 0 means what
+/// OMP_NUM_THREADS says, and where it is not set one for each of usable_cores(), shared by the processes.
+int thread_count(int threads, int processes);
+
+/// Says in one line that training will be slow because its threads are more than the cores or because others
+/// keep most of these busy: a step waits for the slowest thread of each operation. Empty where neither is so.
+/// `threads` is the sum over the processes of this machine; `others` is load_of_others().
+std::string crowding_note(int threads, int cores, double others);
+
+/// Prepares the process for training: LibTorch's number of threads, thread_count(), and an allocator that keeps
+/// what it has, because a step frees and takes the same large blocks again and fresh pages from the operating
+/// system cost a tenth of its time.
 void configure_runtime(int threads, int processes = 1);
 
 /// The device of a name (auto, cpu, cuda). Throws InputError when it is not there.
 c10::Device device_of(const std::string& name);
+
+/// What this machine calls itself.
+std::string host_name();
 
 /// The processor, the number of threads and LibTorch's version, for the record.
 std::string machine_description();
 
 /// The program's version and the commit it was built from.
 std::string code_version();
+
+/// The version of LibTorch that the program was built with.
+std::string library_version();
 
 }  // namespace strait

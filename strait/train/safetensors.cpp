@@ -1,21 +1,22 @@
 #include "strait/train/safetensors.h"
 
 #include <ATen/ops/empty.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <span>
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/json.h"
+#include "strait/base/utf8.h"
 
 namespace strait {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kHeaderAlignment = 8;
 
@@ -74,30 +75,33 @@ std::vector<TensorEntry> entries_of(const TensorFile& file, const std::string& p
 }
 
 std::string header_text(const std::vector<TensorEntry>& entries,
-                        const std::map<std::string, std::string>& metadata) {
-  std::string text = "{";
-  if (!metadata.empty()) text += "\"__metadata__\":" + Json(metadata).dump();
-  for (const auto& entry : entries) {
-    const Json json = {{"dtype", safetensors_type_name(entry.type)},
-                       {"shape", entry.shape},
-                       {"data_offsets", {entry.begin, entry.end}}};
-    text += fmt::format("{}{}:{}", text.size() > 1 ? "," : "", Json(entry.name).dump(), json.dump());
+                        const std::map<std::string, std::string>& metadata, const std::string& path) {
+  const auto quoted = [&](const std::string& text) {
+    if (well_formed_prefix(text) == text.size()) return json_string(text);
+    throw Error("{}: cannot be written: a name or a metadata text is not UTF-8", path);
+  };
+  std::vector<std::string> members;
+  if (!metadata.empty()) {
+    std::vector<std::string> texts;
+    for (const auto& [key, text] : metadata) texts.push_back(quoted(key) + ":" + quoted(text));
+    members.push_back(fmt::format("\"__metadata__\":{{{}}}", fmt::join(texts, ",")));
   }
-  text += '}';
+  for (const auto& entry : entries) {
+    members.push_back(fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                                  quoted(entry.name), safetensors_type_name(entry.type),
+                                  fmt::join(entry.shape, ","), entry.begin, entry.end));
+  }
+  std::string text = fmt::format("{{{}}}", fmt::join(members, ","));
   text.resize((text.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
   return text;
 }
 
 std::string make_header(const std::vector<TensorEntry>& entries,
                         const std::map<std::string, std::string>& metadata, const std::string& path) {
-  try {
-    std::string header = header_text(entries, metadata);
-    if (header.size() <= kSafetensorsHeaderMost) return header;
-    throw Error("{}: cannot be written: its header would have {} bytes, at most {} are allowed", path,
-                header.size(), kSafetensorsHeaderMost);
-  } catch (const nlohmann::json::exception&) {
-    throw Error("{}: cannot be written: a name or a metadata text is not UTF-8", path);
-  }
+  std::string header = header_text(entries, metadata, path);
+  if (header.size() <= kSafetensorsHeaderMost) return header;
+  throw Error("{}: cannot be written: its header would have {} bytes, at most {} are allowed", path,
+              header.size(), kSafetensorsHeaderMost);
 }
 
 std::span<const std::byte> bytes_of(const at::Tensor& dense) {
@@ -120,6 +124,10 @@ SafetensorsReader::SafetensorsReader(std::string name, uint64_t file_bytes, Sour
   source_(kSafetensorsPrefix, json);
   data_begin_ = kSafetensorsPrefix + length;
   header_ = parse_safetensors_header(json, file_bytes - data_begin_, name_);
+  by_name_.resize(header_.entries.size());
+  std::iota(by_name_.begin(), by_name_.end(), 0);
+  std::ranges::sort(by_name_, {},
+                    [&](size_t entry) -> const std::string& { return header_.entries[entry].name; });
 }
 
 SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) {
@@ -134,8 +142,9 @@ SafetensorsReader::SafetensorsReader(std::span<const std::byte> bytes, std::stri
       }) {}
 
 const TensorEntry* SafetensorsReader::find(std::string_view name) const {
-  const auto found = std::ranges::find(header_.entries, name, &TensorEntry::name);
-  return found == header_.entries.end() ? nullptr : &*found;
+  const auto name_of = [&](size_t entry) -> std::string_view { return header_.entries[entry].name; };
+  const auto found = std::ranges::lower_bound(by_name_, name, {}, name_of);
+  return found == by_name_.end() || name_of(*found) != name ? nullptr : &header_.entries[*found];
 }
 
 void SafetensorsReader::read(const TensorEntry& entry, at::Tensor& value) const {

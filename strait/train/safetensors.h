@@ -53,6 +53,7 @@ class SafetensorsReader {
   Source source_;
   uint64_t data_begin_ = 0;
   SafetensorsHeader header_;
+  std::vector<size_t> by_name_;  ///< places of the entries in the order of their names
 };
 
 /// Reads a whole file; see SafetensorsReader for the checks.

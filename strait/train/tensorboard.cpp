@@ -1,7 +1,5 @@
 #include "strait/train/tensorboard.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -10,6 +8,7 @@
 #include <system_error>
 
 #include "strait/base/error.h"
+#include "strait/train/runtime.h"
 
 namespace strait {
 namespace {
@@ -55,7 +54,7 @@ void put_bytes(std::string& out, unsigned field, std::string_view value) {
   out += value;
 }
 
-double now() {
+double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
@@ -63,18 +62,12 @@ double now() {
 std::string begin_event(int64_t step) {
   std::string event;
   put_key(event, 1, Wire::fixed64);
-  put_raw(event, now());
+  put_raw(event, wall_time());
   if (step != 0) {
     put_key(event, 2, Wire::varint);
     put_varint(event, static_cast<uint64_t>(step));
   }
   return event;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
 }
 
 }  // namespace
@@ -89,7 +82,7 @@ TensorboardWriter::TensorboardWriter(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error("{}: cannot make the folder: {}", folder.string(), error.message());
-  const auto stem = fmt::format("events.out.tfevents.{}.{}", static_cast<int64_t>(now()), host_name());
+  const auto stem = fmt::format("events.out.tfevents.{}.{}", static_cast<int64_t>(wall_time()), host_name());
   for (int attempt = 0; file_ == nullptr; ++attempt) {
     path_ = folder / (attempt == 0 ? stem : fmt::format("{}.{}", stem, attempt));
     file_.reset(std::fopen(path_.c_str(), "abx"));

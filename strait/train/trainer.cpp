@@ -10,6 +10,7 @@
 #include "strait/train/optimizer.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
+#include "strait/train/safetensors.h"
 #include "strait/train/store_budget.h"
 
 namespace strait {
@@ -39,12 +40,6 @@ Model layers_of(const Model& model, const std::vector<LayerRange>& stages,
     own.layers.insert(own.layers.end(), stage.layers.begin(), stage.layers.end());
   }
   return own;
-}
-
-/// The samples of an epoch that are trained with: a last batch with fewer than replicas is left out.
-int64_t trained_samples(int64_t samples, int64_t batch_size, int replicas) {
-  const int64_t rest = samples % batch_size;
-  return rest < replicas ? samples - rest : samples;
 }
 
 int64_t ceil_of(int64_t count, int64_t parts) { return (count + parts - 1) / parts; }
@@ -119,8 +114,6 @@ std::string Trainer::stage_name(size_t stage) const {
   return fmt::format("{}..{}", model_.layers[range.begin].name, model_.layers[range.end - 1].name);
 }
 
-bool Trainer::compresses_activations() const { return options_.compression.activations != LinkOptions{}; }
-
 void Trainer::check_samples(int64_t samples) const {
   if (samples >= options_.pipeline.replicas) return;
   throw InputError("pipeline.replicas: expected at most {}, the samples of the training set, found {}", samples,
@@ -131,8 +124,8 @@ int64_t Trainer::steps_of(int64_t batches) const { return ceil_of(batches, optio
 
 void Trainer::plan_steps(int64_t samples) {
   const auto& schedule = options_.train.schedule;
-  const int64_t trained = trained_samples(samples, options_.batch_size, options_.pipeline.replicas);
-  epoch_steps_ = steps_of(ceil_of(trained, options_.batch_size));
+  epoch_steps_ =
+      steps_of_pass(samples, options_.batch_size, options_.pipeline.replicas, options_.train.accumulate);
   const int64_t all = options_.train.epochs * epoch_steps_;
   if (schedule.kind != "linear" || schedule.warmup_steps <= all) return;
   throw InputError("train.schedule.warmup_steps: expected at most {}, the steps of the training, found {}", all,
@@ -160,7 +153,7 @@ Trainer::StepPart Trainer::part_of_step(int64_t batch, int64_t samples) const {
           .ends = batch * size + rows == end};
 }
 
-void Trainer::check_store(int64_t samples, TrainObserver& observer) {
+StoreBudget Trainer::store_budget(int64_t samples) {
   // An end in this process needs a store; both ends share one.
   std::vector<std::string> boundaries;
   std::vector<std::vector<int64_t>> shapes;
@@ -170,14 +163,19 @@ void Trainer::check_store(int64_t samples, TrainObserver& observer) {
     boundaries.push_back(options_.cuts[i]);
     shapes.push_back(all_shapes[i]);
   }
-  const StoreBudget budget(options_.compression, boundaries, shapes, samples);
-  if (budget.bytes() == 0) return;
-  budget.check_fits(budget.free_bytes());
-  observer.on_note(budget.describe());
+  return {options_.compression, boundaries, shapes, samples};
 }
 
-void Trainer::keep_checkpoints(CheckpointFolder folder, std::string config) {
-  checkpoints_ = std::move(folder);
+void Trainer::check(const DataSplits& data) {
+  const int64_t samples = data.train->size();
+  check_samples(samples);
+  plan_steps(samples);
+  const StoreBudget budget = store_budget(samples);
+  if (budget.bytes() > 0) budget.check_fits(budget.free_bytes());
+}
+
+void Trainer::keep_checkpoints(CheckpointWriter writer, std::string config) {
+  checkpoints_ = std::move(writer);
   config_ = std::move(config);
 }
 
@@ -187,6 +185,7 @@ void Trainer::resume(const Checkpoint& from) {
   from.load_links(executor_.boundaries(), replicas_, is_alone());
   from.load_random();
   position_ = from.position();
+  metrics_ = from.record().metrics;
   clear_gradients();
 }
 
@@ -198,55 +197,71 @@ void Trainer::warm_start(const Checkpoint& from, bool with_optimizer) {
   clear_gradients();
 }
 
+void Trainer::take_evaluation_state(const Checkpoint& from) {
+  const torch::NoGradGuard no_grad;
+  std::vector<at::Tensor> here;
+  for (const auto& [name, value] : own_.state()) here.push_back(value.clone());
+  from.load_weights(own_, is_alone());
+  std::string other;
+  for (size_t i = 0; const auto& [name, value] : own_.state()) {
+    if (!at::equal(here[i], value)) other = name;
+    value.copy_(here[i++]);
+  }
+  if (!other.empty()) {
+    throw InputError("{}: is of other weights: tensor {} differs", from.folder().string(), in_quotes(other));
+  }
+  if (!from.load_evaluation_state(executor_.boundaries())) {
+    throw InputError("{}: has no feedback state of activations", from.folder().string());
+  }
+}
+
 // As a step leaves them: a gradient is then added to zero, which makes +0 of -0, where none would be replaced.
 void Trainer::clear_gradients() {
   if (position_.step == 0) return;
   for (const auto& parameter : own_.parameters()) parameter.mutable_grad() = torch::zeros_like(parameter);
 }
 
-// A checkpoint has its name only once every process has written its part, and the one before stays until every
-// part has its name: so there is always one that all processes have.
 void Trainer::save_checkpoint() {
   if (!checkpoints_) return;
-  add_traffic(position_.traffic, take_traffic());
-  const CheckpointFolder::Entry entry{position_.epoch, position_.batches};
-  together(*group_, [&] {
-    checkpoints_->write(entry, [&](const std::filesystem::path& folder) {
-      write_checkpoint(
-          folder, own_, *optimizer_, executor_.boundaries(), replicas_,
-          {.position = position_, .place = place(), .seed = options_.seed, .config = config_, .checksums = {}});
-    });
+  take_in_measurements();
+  checkpoints_->write(*group_, {position_.epoch, position_.batches}, [&](const std::filesystem::path& folder) {
+    write_checkpoint(folder, own_, *optimizer_, executor_.boundaries(), replicas_,
+                     {.position = position_,
+                      .place = place(),
+                      .seed = options_.seed,
+                      .config = config_,
+                      .metrics = metrics_,
+                      .checksums = {}});
   });
-  together(*group_, [&] { checkpoints_->publish(entry); });
-  checkpoints_->prune();
 }
 
 bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
-  together(*group_, [&] {
-    check_samples(data.train->size());
-    check_store(data.train->size(), observer);
-    plan_steps(data.train->size());
-  });
-  if (checkpoints_ && position_.batches == 0 && checkpoints_->keeps(position_.epoch)) save_checkpoint();
+  together(*group_, [&] { check(data); });
+  const StoreBudget budget = store_budget(data.train->size());
+  if (budget.bytes() > 0) observer.on_note(budget.describe());
+  if (checkpoints_ && position_.batches == 0 && checkpoints_->own().keeps(position_.epoch)) save_checkpoint();
   while (position_.epoch < options_.train.epochs) {
     const bool finished = run_epoch(data, observer);
     const bool last = position_.epoch == options_.train.epochs;
-    if (!finished || last || (checkpoints_ && checkpoints_->is_due_before(position_.epoch))) save_checkpoint();
+    if (!finished || last || (checkpoints_ && checkpoints_->own().is_due_before(position_.epoch)))
+      save_checkpoint();
     if (!finished) return false;
   }
   return true;
 }
 
 bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
-  if (!train_epoch(data.train, observer)) return false;
+  if (!train_epoch(data, observer)) return false;
   Contribution mine = contribution();
   const Stopwatch watch;
-  evaluate_passes(data.test, observer, position_.epoch, mine);
+  mine.test = evaluate_passes(data.test, observer, position_.epoch, true);
   if (stopped_) return false;
   const Contribution all = gather(*group_, mine);
   check_ends_agree(all.feedback_state);
   EpochMetrics metrics = epoch_metrics(all);
-  metrics.evaluation_seconds = watch.seconds();
+  if (is_evaluation_due()) metrics.evaluations.push_back({position_.step, metrics.test});
+  metrics.evaluation_seconds = position_.evaluation_seconds + watch.seconds();
+  metrics_.push_back(to_line(metrics));
   observer.on_epoch(metrics);
   const Position ended = std::exchange(position_, {});
   position_.epoch = ended.epoch + 1;
@@ -263,21 +278,23 @@ std::vector<int64_t> Trainer::order_of_epoch(int64_t samples) const {
   return order_with_parts_of(epoch_order(options_.seed, 0, samples), order, options_.batch_size, replicas);
 }
 
-bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer) {
+bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
+  if (!evaluate_if_due(data, observer)) return false;  // the training was stopped before it was done
   Stopwatch watch;
   model_.train(true);
   const int replica = place().replica();
   const int replicas = options_.pipeline.replicas;
-  auto order = order_of_epoch(data->size());
-  order.erase(order.begin(), order.begin() + std::min(position_.batches * options_.batch_size, data->size()));
-  Loader loader = load(data, {.order = part_of_order(order, options_.batch_size, replica, replicas),
-                              .batch_size = part_of_batch(options_.batch_size, replica, replicas).rows,
-                              .augmentation_key = augmentation_key(options_.seed, position_.epoch)});
+  const int64_t samples = data.train->size();
+  auto order = order_of_epoch(samples);
+  order.erase(order.begin(), order.begin() + std::min(position_.batches * options_.batch_size, samples));
+  Loader loader = load(data.train, {.order = part_of_order(order, options_.batch_size, replica, replicas),
+                                    .batch_size = part_of_batch(options_.batch_size, replica, replicas).rows,
+                                    .augmentation_key = augmentation_key(options_.seed, position_.epoch)});
   const bool compressed = position_.epoch >= options_.compression.start_epoch;
   const double waited_before = position_.data_wait_seconds;
   bool stops = false;
   while (auto batch = loader.next()) {
-    const StepPart part = part_of_step(position_.batches, data->size());
+    const StepPart part = part_of_step(position_.batches, samples);
     if (part.begins) optimizer_->zero_grad();
     StepInput input = step_input(*batch, position_.step, device_);
     input.next_ids = loader.next_ids();
@@ -290,15 +307,35 @@ bool Trainer::train_epoch(const std::shared_ptr<const Dataset>& data, TrainObser
     ++position_.batches;
     if (part.ends) stops = finish_step(compressed, stops);
     position_.data_wait_seconds = waited_before + loader.waited_seconds();
-    const double seconds = watch.seconds();
-    position_.seconds += seconds;
-    measured_seconds_ += seconds;
-    observer.on_batch(position_.epoch, "train", std::min(position_.batches * options_.batch_size, data->size()),
-                      data->size(), score_of(position_.sums).loss);
+    position_.seconds += watch.seconds();
+    observer.on_batch(position_.epoch, "train", std::min(position_.batches * options_.batch_size, samples),
+                      samples, score_of(position_.sums).loss);
     if (part.ends && stops) return false;
-    if (part.ends && checkpoints_ && checkpoints_->is_due_after(position_.step)) save_checkpoint();
+    if (part.ends && checkpoints_ && checkpoints_->own().is_due_after(position_.step)) save_checkpoint();
+    if (part.ends && !evaluate_if_due(data, observer)) return false;
     watch = Stopwatch();
   }
+  return true;
+}
+
+bool Trainer::is_evaluation_due() const {
+  const auto every = static_cast<uint64_t>(options_.train.evaluate_every);
+  if (every == 0 || position_.batches == 0 || position_.step % every != 0) return false;
+  return position_.evaluations.empty() || position_.evaluations.back().step != position_.step;
+}
+
+// Between two steps, and not behind the epoch's last, which the epoch's own evaluation follows.
+bool Trainer::evaluate_if_due(const DataSplits& data, TrainObserver& observer) {
+  const int64_t trained = trained_samples(data.train->size(), options_.batch_size, options_.pipeline.replicas);
+  if (!is_evaluation_due() || position_.batches * options_.batch_size >= trained) return true;
+  const Stopwatch watch;
+  Contribution mine;
+  mine.test = evaluate_passes(data.test, observer, position_.epoch, true);
+  if (stopped_) return false;
+  model_.train(true);
+  position_.evaluations.push_back({position_.step, evaluation_of(gather(*group_, mine))});
+  position_.evaluation_seconds += watch.seconds();
+  observer.on_evaluation(position_.evaluations.back());
   return true;
 }
 
@@ -313,24 +350,20 @@ bool Trainer::finish_step(bool compressed, bool stops) {
 }
 
 Contribution Trainer::contribution() {
-  add_traffic(position_.traffic, take_traffic());
+  take_in_measurements();
   Contribution mine{.train = position_.sums,
-                    .off = {},
-                    .on = {},
+                    .test = {},
                     .boundaries = position_.traffic,
-                    .stages = executor_.take_times(),
+                    .stages = position_.stages,
                     .feedback_state = {},
                     .weights = {},
                     .seconds = position_.seconds,
-                    .data_wait_seconds = position_.data_wait_seconds,
-                    .measured_seconds = std::exchange(measured_seconds_, 0)};
+                    .data_wait_seconds = position_.data_wait_seconds};
   if (!is_alone()) mine.feedback_state = feedback_state_of(executor_.boundaries(), place().replica());
   mine.weights = replicas_.weight_checksums();
   for (auto& boundary : executor_.boundaries()) {
-    BoundaryTraffic& traffic = *std::ranges::find(mine.boundaries, boundary.name, &BoundaryTraffic::name);
-    if (boundary.activation_sender)
-      traffic.activation_diagnostics = boundary.activation_sender->take_diagnostics();
-    if (boundary.gradient_sender) traffic.gradient_diagnostics = boundary.gradient_sender->take_diagnostics();
+    if (boundary.activation_sender) boundary.activation_sender->reset_diagnostics();
+    if (boundary.gradient_sender) boundary.gradient_sender->reset_diagnostics();
   }
   return mine;
 }
@@ -348,7 +381,8 @@ EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
                        .data_wait_seconds = all.data_wait_seconds,
                        .bubble_share = bubble_share(all, pipeline_->size()),
                        .boundaries = all.boundaries,
-                       .stages = {}};
+                       .stages = {},
+                       .evaluations = position_.evaluations};
   if (options_.is_text) metrics.tokens_per_second = static_cast<double>(all.train.count) / all.seconds;
   for (const auto& [number, times] : all.stages) {
     const auto count = static_cast<double>(times.micro_batches);
@@ -358,28 +392,45 @@ EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
   return metrics;
 }
 
-Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer) {
+Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer,
+                             bool knows_state) {
   Contribution mine;
-  evaluate_passes(data, observer, -1, mine);
-  const Contribution all = gather(*group_, mine);
-  return evaluation_of(all);
+  mine.test = evaluate_passes(data, observer, -1, knows_state);
+  return evaluation_of(gather(*group_, mine));
 }
 
 Evaluation Trainer::evaluation_of(const Contribution& all) const {
-  return {score_of(all.off, options_.is_text), score_of(all.on, options_.is_text), all.off.rows};
+  return strait::evaluation_of(all.test, evaluation_mode(options_.compression.evaluation), options_.is_text);
 }
 
-void Trainer::evaluate_passes(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch,
-                              Contribution& scores) {
+// A pass that would compute the same numbers again is left out: without an activation codec all but the first,
+// and the live one where nothing moves.
+std::map<EvaluationMode, StepResult> Trainer::evaluate_passes(const std::shared_ptr<const Dataset>& data,
+                                                              TrainObserver& observer, int epoch,
+                                                              bool knows_state) {
   stopped_ = false;
   model_.train(false);
-  scores.off = evaluate_pass(data, false, observer, epoch);
-  // Without an activation codec the second pass would compute the same numbers again.
-  scores.on = scores.off;
-  if (compresses_activations() && !stopped_) scores.on = evaluate_pass(data, true, observer, epoch);
+  const auto pass = [&](EvaluationMode mode) {
+    return stopped_ ? StepResult() : evaluate_pass(data, mode, observer, epoch);
+  };
+  const bool rows = keeps_rows(options_.compression);
+  std::map<EvaluationMode, StepResult> sums;
+  sums[EvaluationMode::off] = pass(EvaluationMode::off);
+  sums[EvaluationMode::plain] = options_.compression.activations == LinkOptions{} ? sums[EvaluationMode::off]
+                                                                                  : pass(EvaluationMode::plain);
+  if (rows ? !knows_state : !keeps_samples(options_.compression)) return sums;
+  sums[EvaluationMode::frozen] = pass(EvaluationMode::frozen);
+  if (rows) {
+    HeldState held(executor_.boundaries());
+    sums[EvaluationMode::live] = pass(EvaluationMode::live);
+    held.put_back();
+  } else {
+    sums[EvaluationMode::live] = sums[EvaluationMode::frozen];
+  }
+  return sums;
 }
 
-StepResult Trainer::evaluate_pass(const std::shared_ptr<const Dataset>& data, bool compressed,
+StepResult Trainer::evaluate_pass(const std::shared_ptr<const Dataset>& data, EvaluationMode mode,
                                   TrainObserver& observer, int epoch) {
   std::vector<int64_t> order(static_cast<size_t>(data->size()));
   std::iota(order.begin(), order.end(), 0);
@@ -393,8 +444,9 @@ StepResult Trainer::evaluate_pass(const std::shared_ptr<const Dataset>& data, bo
   int64_t done = 0;
   while (auto batch = loader.next()) {
     StepInput input = step_input(*batch, step++, device_);
+    input.ids.clear();  // of the test set
     input.stops = observer.should_stop();
-    const StepResult result = scores ? executor_.evaluate(input, compressed) : StepResult();
+    const StepResult result = scores ? executor_.evaluate(input, mode) : StepResult();
     sums += result;
     done += input.rows;
     observer.on_batch(epoch, "test", done, data->size(), score_of(sums).loss);
@@ -429,7 +481,9 @@ const Model& Trainer::collect_model() {
   return model_;
 }
 
-std::vector<BoundaryTraffic> Trainer::take_traffic() {
+// Into the position, so that an epoch that is resumed, be it at its end, has the measurements of all its steps;
+// diagnostics of those since the resume, where there are any.
+void Trainer::take_in_measurements() {
   std::vector<BoundaryTraffic> all;
   for (auto& boundary : executor_.boundaries()) {
     BoundaryTraffic traffic;
@@ -441,10 +495,14 @@ std::vector<BoundaryTraffic> Trainer::take_traffic() {
     take(boundary.activation_receiver, traffic.activations);
     take(boundary.gradient_sender, traffic.gradients);
     take(boundary.gradient_receiver, traffic.gradients);
+    if (boundary.activation_sender) traffic.activation_diagnostics = boundary.activation_sender->diagnostics();
+    if (boundary.gradient_sender) traffic.gradient_diagnostics = boundary.gradient_sender->diagnostics();
     all.push_back(std::move(traffic));
   }
-  add_traffic(all, replicas_.take_traffic());
-  return all;
+  add_traffic(position_.traffic, all);
+  add_traffic(position_.traffic, replicas_.take_traffic());
+  const auto times = executor_.take_times();
+  if (place().replica() == 0) add_times(position_.stages, times);
 }
 
 }  // namespace strait

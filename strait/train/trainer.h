@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,7 +13,7 @@
 #include "strait/models/model.h"
 #include "strait/pipeline/executor.h"
 #include "strait/train/checkpoint.h"
-#include "strait/train/checkpoint_folder.h"
+#include "strait/train/checkpoint_copies.h"
 #include "strait/train/contribution.h"
 #include "strait/train/gradients.h"
 #include "strait/train/loss.h"
@@ -20,6 +21,7 @@
 #include "strait/train/model_file.h"
 #include "strait/train/options.h"
 #include "strait/train/replicas.h"
+#include "strait/train/store_budget.h"
 #include "strait/transport/group.h"
 
 namespace strait {
@@ -46,6 +48,9 @@ class TrainObserver {
                         double /*mean_loss*/) {}
   virtual void on_epoch(const EpochMetrics& /*metrics*/) {}
 
+  /// After an evaluation within an epoch.
+  virtual void on_evaluation(const StepEvaluation& /*evaluation*/) {}
+
   /// A line about the run that is worth reading: how it begins, what it will need.
   virtual void on_note(const std::string& /*line*/) {}
 
@@ -70,7 +75,10 @@ class Trainer {
 
   /// From now on train() leaves checkpoints there, this process's part of them. `config` is the run's
   /// configuration, for their record.
-  void keep_checkpoints(CheckpointFolder folder, std::string config);
+  void keep_checkpoints(CheckpointWriter writer, std::string config);
+
+  /// Throws InputError where the data, loaded by now, do not go with the options. train() does so too.
+  void check(const DataSplits& data);
 
   /// Takes over everything of a checkpoint: training goes on where it was taken, to the same bits.
   void resume(const Checkpoint& from);
@@ -80,14 +88,26 @@ class Trainer {
   /// made the epochs before by itself.
   void warm_start(const Checkpoint& from, bool with_optimizer);
 
+  /// Takes over nothing but the state that evaluation in the modes frozen and live reads. Throws InputError
+  /// where the checkpoint has none, and when its weights are not those that are here.
+  void take_evaluation_state(const Checkpoint& from);
+
   const Position& position() const { return position_; }
+
+  /// The lines of metrics.jsonl up to the position, those before a resume included.
+  const std::vector<std::string>& metrics() const { return metrics_; }
+
+  /// The whole network, in which only the layers of this process's stages are trained.
+  Model& model() { return model_; }
 
   /// Trains from the position until the epochs are done or the observer asks to stop; returns false, with a
   /// checkpoint at that place, when it was stopped. Throws NumericError when training diverges.
   bool train(const DataSplits& data, TrainObserver& observer);
 
-  /// Scores every sample with compression off and on.
-  Evaluation evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer);
+  /// Scores every sample with compression off and on, changing nothing. Without `knows_state` in no mode that
+  /// reads state of the links.
+  Evaluation evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer,
+                      bool knows_state = true);
 
   /// Replaces the weights by a file's; see load_model().
   void load(const std::filesystem::path& weights) { load_model(weights, model_); }
@@ -101,10 +121,9 @@ class Trainer {
   Replicas make_replicas();
   Place place() const { return {group_->rank(), group_->size(), options_.pipeline.replicas}; }
   bool is_alone() const { return pipeline_->size() == 1; }
-  bool compresses_activations() const;
   void check_samples(int64_t samples) const;
   void plan_steps(int64_t samples);
-  void check_store(int64_t samples, TrainObserver& observer);
+  StoreBudget store_budget(int64_t samples);
   std::string stage_name(size_t stage) const;
   /// A batch as part of a step of the optimizer.
   struct StepPart {
@@ -118,15 +137,17 @@ class Trainer {
   int64_t steps_of(int64_t batches) const;
   bool finish_step(bool compressed, bool stops);
   bool run_epoch(const DataSplits& data, TrainObserver& observer);
-  bool train_epoch(const std::shared_ptr<const Dataset>& data, TrainObserver& observer);
+  bool train_epoch(const DataSplits& data, TrainObserver& observer);
+  bool is_evaluation_due() const;
+  bool evaluate_if_due(const DataSplits& data, TrainObserver& observer);
   Contribution contribution();
   EpochMetrics epoch_metrics(const Contribution& all) const;
   Evaluation evaluation_of(const Contribution& all) const;
-  void evaluate_passes(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, int epoch,
-                       Contribution& scores);
-  StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, bool compressed, TrainObserver& observer,
-                           int epoch);
-  std::vector<BoundaryTraffic> take_traffic();
+  std::map<EvaluationMode, StepResult> evaluate_passes(const std::shared_ptr<const Dataset>& data,
+                                                       TrainObserver& observer, int epoch, bool knows_state);
+  StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, EvaluationMode mode,
+                           TrainObserver& observer, int epoch);
+  void take_in_measurements();
   std::vector<int64_t> order_of_epoch(int64_t samples) const;
   Loader load(const std::shared_ptr<const Dataset>& data, Loader::Pass pass) const;
   void clear_gradients();
@@ -148,9 +169,9 @@ class Trainer {
   bool stopped_ = false;  ///< the last pass ended before its data did
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
   Position position_;
-  int64_t epoch_steps_ = 0;      ///< of the optimizer in an epoch
-  double measured_seconds_ = 0;  ///< of training, since the stages' times were taken
-  std::optional<CheckpointFolder> checkpoints_;
+  int64_t epoch_steps_ = 0;  ///< of the optimizer in an epoch
+  std::vector<std::string> metrics_;
+  std::optional<CheckpointWriter> checkpoints_;
   std::string config_;
 };
 

@@ -34,4 +34,12 @@ void together(Group& group, const std::function<void()>& work) {
   }
 }
 
+void in_turn(Group& group, const std::function<void()>& work) {
+  for (int rank = 0; rank < group.size(); ++rank) {
+    together(group, [&] {
+      if (rank == group.rank()) work();
+    });
+  }
+}
+
 }  // namespace strait

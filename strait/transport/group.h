@@ -60,4 +60,7 @@ class Alone : public Group {
 /// Error with the rank and the reason. So that no rank waits for one that has given up in order.
 void together(Group& group, const std::function<void()>& work);
 
+/// The same, but one rank after the other: for what lies in folders that ranks may share.
+void in_turn(Group& group, const std::function<void()>& work);
+
 }  // namespace strait

@@ -15,7 +15,10 @@ namespace strait {
 /// when they do not belong together.
 using CheckHellos = std::function<void(const std::vector<std::string>& hellos)>;
 
-/// Joins the group of the membership over LibTorch's process groups (Gloo): meets the others in a TCPStore at
+/// Called now and then while ranks are missing, with these; at least one.
+using WaitingFor = std::function<void(const std::vector<int>& missing)>;
+
+/// Joins the group of the membership over LibTorch's process groups (Gloo): meets the others in a store at
 /// the master's address, lets them see `hello`, checks theirs, and connects to them. The traffic is neither
 /// encrypted nor authenticated. Uses the network interface that GLOO_SOCKET_IFNAME names, or else the one that
 /// leads to the master. `timeout` bounds this and every later wait.
@@ -23,7 +26,8 @@ using CheckHellos = std::function<void(const std::vector<std::string>& hellos)>;
 /// Throws InputError when another process has taken this rank, Error that names the missing ranks or the
 /// address that does not answer, and what `check` throws.
 std::unique_ptr<Group> join_group(const Membership& membership, std::chrono::milliseconds timeout,
-                                  const std::string& hello, const CheckHellos& check);
+                                  const std::string& hello, const CheckHellos& check,
+                                  const WaitingFor& waiting);
 
 /// Throws InputError where this program was built with a LibTorch that cannot join processes.
 void require_groups();

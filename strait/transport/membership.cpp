@@ -4,12 +4,14 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
+#include "strait/transport/store_protocol.h"
 
 namespace strait {
 namespace {
 
 constexpr int kMaxRanks = 1 << 16;
 constexpr int kMaxPort = (1 << 16) - 1;
+constexpr size_t kMaxRunName = 200;  // of torchrun's, so that it fits into the name of an attempt
 
 /// What a launcher calls the numbers.
 struct Launcher {
@@ -69,16 +71,35 @@ const Launcher* launcher_of(const Environment& environment) {
   return nullptr;
 }
 
+std::string attempt_of(const Environment& environment) {
+  if (const auto attempt = environment(kAttemptVariable)) {
+    if (attempt->size() > store::kMaxAttempt) {
+      throw InputError("{}: expected at most {} characters, found {}", kAttemptVariable, store::kMaxAttempt,
+                       attempt->size());
+    }
+    return *attempt;
+  }
+  const auto run = environment("TORCHELASTIC_RUN_ID");
+  return run ? run->substr(0, kMaxRunName) + "/" + environment("TORCHELASTIC_RESTART_COUNT").value_or("0") : "";
+}
+
 }  // namespace
+
+std::string Membership::meeting_place() const {
+  return fmt::format("{}:{} (MASTER_ADDR:MASTER_PORT)", master_address, master_port);
+}
 
 std::optional<Membership> membership_of(const Environment& environment) {
   const Launcher* launcher = launcher_of(environment);
   if (launcher == nullptr) return std::nullopt;
   Membership member = numbers_of(*launcher, environment);
   member.master_address = master_address(member, environment);
-  member.launcher_serves_store = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  member.attempt = environment("TORCHELASTIC_RUN_ID").value_or("") + "/" +
-                   environment("TORCHELASTIC_RESTART_COUNT").value_or("0");
+  if (environment(kLaunchedVariable)) {
+    member.store_host = StoreHost::launcher;
+  } else if (environment("TORCHELASTIC_USE_AGENT_STORE") == "True") {
+    member.store_host = StoreHost::torchrun;
+  }
+  member.attempt = attempt_of(environment);
   return member;
 }
 

@@ -7,6 +7,9 @@
 
 namespace strait {
 
+/// Who serves the keys and values in which the ranks meet.
+enum class StoreHost { first_rank, launcher, torchrun };
+
 /// A process's place among those that train together, as its launcher says.
 struct Membership {
   int rank = 0;
@@ -15,12 +18,22 @@ struct Membership {
   int local_size = 1;  ///< processes on this machine
   std::string master_address;
   uint16_t master_port = 29500;
-  bool launcher_serves_store = false;  ///< torchrun's agent does; otherwise rank 0
-  std::string attempt;                 ///< tells apart the starts that meet in one store
+  StoreHost store_host = StoreHost::first_rank;
+  std::string attempt;  ///< tells apart the starts that could meet at one place
+
+  bool serves_store() const { return rank == 0 && store_host == StoreHost::first_rank; }
+
+  /// `10.0.0.1:29500 (MASTER_ADDR:MASTER_PORT)`, for messages.
+  std::string meeting_place() const;
 };
 
 /// Gives the value of an environment variable, or nothing.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+/// What `strait launch` sets for its processes: the attempt's name, which nobody can guess, and that the
+/// launcher serves the store. A person who sets the variables by hand may name the attempt too.
+inline constexpr const char* kAttemptVariable = "STRAIT_ATTEMPT";
+inline constexpr const char* kLaunchedVariable = "STRAIT_LAUNCHED";
 
 /// Reads the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), else those of Open
 /// MPI, else those of a Slurm job step. Nothing where no launcher has set any. Throws InputError that names

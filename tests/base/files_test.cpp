@@ -1,8 +1,10 @@
 #include "strait/base/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "strait/base/error.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -73,6 +75,28 @@ TEST(InputFile, ReadsAnyPart) {
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("/a: ends at offset 5, expected 10 bytes"), std::string::npos);
   }
+}
+
+TEST(InputFile, NeverWaitsForAPipeAndNamesWhatIsNoFile) {
+  const test::TempDir dir;
+  ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);
+  const auto complaint = [](const std::filesystem::path& path) {
+    return test::message_of<InputError>([&] { InputFile file(path); });
+  };
+  EXPECT_EQ(complaint(dir / "pipe"), (dir / "pipe").string() + ": expected a file, found a pipe");
+  EXPECT_EQ(complaint(dir.path()), dir.path().string() + ": expected a file, found a folder");
+  EXPECT_EQ(complaint("/dev/zero"), "/dev/zero: expected a file, found a device or a socket");
+  EXPECT_EQ(complaint(dir / "none"), (dir / "none").string() + ": cannot be opened: No such file or directory");
+}
+
+TEST(ReadWhole, HasALimit) {
+  const test::TempDir dir;
+  test::write_file(dir / "a", "12345");
+  EXPECT_EQ(read_whole(dir / "a", 5), "12345");
+  EXPECT_EQ(test::message_of<InputError>([&] { read_whole(dir / "a", 4); }),
+            (dir / "a").string() + ": has 5 bytes, expected at most 4");
+  std::filesystem::resize_file(dir / "a", uint64_t{1} << 40);  // sparse
+  EXPECT_THROW(read_whole(dir / "a", kJsonBytesMost), InputError);
 }
 
 TEST(ReadWhole, GivesEveryByteOfARegularFile) {

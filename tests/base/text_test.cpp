@@ -16,6 +16,27 @@ TEST(Text, SuggestsTheNearestName) {
   EXPECT_EQ(suggestion("optimizer", kKeys), "");
 }
 
+TEST(Text, NothingIsSuggestedForWhatIsLongerThanAnyName) {
+  EXPECT_EQ(suggestion(std::string(50'000'000, 'x'), kKeys), "");
+  const std::vector<std::string> long_names = {std::string(50'000'000, 'l'), "lrs"};
+  EXPECT_EQ(suggestion("lr", long_names), " (did you mean \"lrs\"?)");
+}
+
+TEST(Text, WhatATerminalWouldObeyIsEscaped) {
+  EXPECT_EQ(printable("caf\u00e9 \u20ac \U0001F600\n\tx"), "caf\u00e9 \u20ac \U0001F600\n\tx");
+  EXPECT_EQ(printable("\x1b[2J"), "\\u001b[2J");
+  EXPECT_EQ(printable("a\u009b2Jb\u0080\u009f\u00a0"), "a\\u009b2Jb\\u0080\\u009f\u00a0");
+  EXPECT_EQ(printable(std::string("\0\a\r\x7f", 4)), "\\u0000\\u0007\\u000d\\u007f");
+  EXPECT_EQ(printable("a\u202eb\u2066\u2028"), "a\\u202eb\\u2066\\u2028");
+  EXPECT_EQ(printable("\x9b"
+                      "2J \xc3"),
+            "\\x9b2J \\xc3");  // bytes, as a terminal of eight bits takes them
+  EXPECT_EQ(printable("\xed\xa0\x80 \xf5"), "\\xed\\xa0\\x80 \\xf5");
+  EXPECT_EQ(printable(""), "");
+}
+
+TEST(Text, OneLineHasNoEndOfLine) { EXPECT_EQ(one_line("a\r\nb\tc\x1b"), "a  b c\\u001b"); }
+
 TEST(Text, SplitKeepsEmptyParts) {
   EXPECT_EQ(split("a,,b", ','), (std::vector<std::string>{"a", "", "b"}));
   EXPECT_EQ(split("", ','), (std::vector<std::string>{""}));

@@ -51,6 +51,15 @@ TEST(Units, WrongOnesAreNamed) {
   }
 }
 
+TEST(Units, CountsAreGroupedAndPlural) {
+  EXPECT_EQ(count_text(0, "step"), "0 steps");
+  EXPECT_EQ(count_text(1, "process"), "1 process");
+  EXPECT_EQ(count_text(2, "process"), "2 processes");
+  EXPECT_EQ(count_text(999, "step"), "999 steps");
+  EXPECT_EQ(count_text(1000, "step"), "1,000 steps");
+  EXPECT_EQ(count_text(11173962, "parameter"), "11,173,962 parameters");
+}
+
 TEST(Units, TextsReadBack) {
   EXPECT_EQ(duration_text(0.02), "20 ms");
   EXPECT_EQ(duration_text(1.5), "1.5 s");

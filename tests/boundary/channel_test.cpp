@@ -13,7 +13,7 @@ namespace strait {
 namespace {
 
 ChannelSpec spec(const std::string& codec) {
-  return {"layer2", 1, Direction::gradient, make_link("none", make_codec(codec)), false};
+  return {"layer2", 1, Direction::gradient, make_link("none", make_codec(codec))};
 }
 
 MessageContext context(uint64_t step, uint32_t micro_batch = 0) {

@@ -18,7 +18,7 @@ TEST(Diagnostics, MeasuresWhatTheDefinitionsSay) {
   const at::Tensor seen = a * 0.5;
   recorder.add(a, context(0), {seen, at::Tensor()});
   recorder.add(b, context(1), {b, at::Tensor()});
-  const Diagnostics all = recorder.take().value();
+  const Diagnostics all = recorder.measured().value();
   const at::Tensor both = at::cat({a, b});
   EXPECT_EQ(all.messages, 2U);
   EXPECT_DOUBLE_EQ(all.zeros, both.eq(0).sum().item<double>() / 400);
@@ -30,14 +30,14 @@ TEST(Diagnostics, MeasuresWhatTheDefinitionsSay) {
   const at::Tensor cosines = (a * b).sum(1) / (a.norm(2, 1) * b.norm(2, 1));
   EXPECT_NEAR(all.cosine.value(), cosines.mean().item<double>(), 1e-6);
   EXPECT_FALSE(all.residual_norm.has_value());
-  EXPECT_FALSE(recorder.take().has_value());
+  EXPECT_FALSE(recorder.measured().has_value());
 }
 
 TEST(Diagnostics, AMessageOfZerosHasNoErrorAndNoCosine) {
   DiagnosticsRecorder recorder(1);
   recorder.add(at::zeros({2, 3}), context(0), {at::zeros({2, 3}), at::Tensor()});
   recorder.add(at::zeros({2, 3}), context(1), {at::zeros({2, 3}), at::Tensor()});
-  const Diagnostics all = recorder.take().value();
+  const Diagnostics all = recorder.measured().value();
   EXPECT_EQ(all.zeros, 1);
   EXPECT_EQ(all.quantiles, (std::array<double, 4>{0, 0, 0, 0}));
   EXPECT_EQ(all.relative_error, 0);
@@ -52,7 +52,7 @@ TEST(Diagnostics, MeasuresEveryNthStepAgainstTheOneBeforeIt) {
     // Each step but the last points the other way than the one before.
     recorder.add(step % 2 == 0 ? x : -x, context(step), {x, at::Tensor()});
   }
-  const Diagnostics all = recorder.take().value();
+  const Diagnostics all = recorder.measured().value();
   EXPECT_EQ(all.messages, 3U);
   EXPECT_NEAR(all.cosine.value(), -1, 1e-6);
 }
@@ -66,7 +66,7 @@ TEST(Diagnostics, MicroBatchesAreComparedRowByRow) {
       recorder.add(part, context(step, static_cast<size_t>(row)), {part, at::Tensor()});
     }
   }
-  EXPECT_NEAR(recorder.take()->cosine.value(), 1, 1e-6);
+  EXPECT_NEAR(recorder.measured()->cosine.value(), 1, 1e-6);
 }
 
 /// What a sender measures over a few messages of a link.
@@ -87,7 +87,7 @@ Diagnostics measured(const std::string& feedback) {
     error += (x.to(at::kDouble) - seen).square().sum().item<double>();
     norm += x.to(at::kDouble).square().sum().item<double>();
   }
-  const Diagnostics all = sender.take_diagnostics().value();
+  const Diagnostics all = sender.diagnostics().value();
   EXPECT_NEAR(all.relative_error, std::sqrt(error / norm), 1e-7) << feedback;
   return all;
 }

@@ -28,10 +28,20 @@ TEST(Help, NamesEveryVerb) {
   EXPECT_THAT(strait({"codec", "--help"}).out, HasSubstr("apply"));
 }
 
+TEST(Help, OfAVerbIsWhatItsFlagPrints) {
+  EXPECT_EQ(strait({"help"}).out, strait({"--help"}).out);
+  EXPECT_EQ(strait({"help", "train"}).out, strait({"train", "--help"}).out);
+  EXPECT_EQ(strait({"help", "codec", "apply"}).out, strait({"codec", "apply", "--help"}).out);
+  const auto wrong = strait({"help", "trian"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("did you mean \"train\"?"));
+}
+
 TEST(Version, IsOneLine) {
   const auto version = strait({"--version"});
   EXPECT_EQ(version.status, 0);
-  EXPECT_THAT(version.out, testing::MatchesRegex("strait [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(version.out,
+              testing::MatchesRegex("strait [0-9.]+\\+[0-9a-z-]+ \\(LibTorch [0-9]+\\.[0-9]+\\.[^ ]+\\)\n"));
 }
 
 TEST(Output, AReaderThatLeavesIsNoErrorAndAFullDiskIsOne) {
@@ -124,6 +134,39 @@ TEST_P(CodecApply, TakesAnEmptyMessage) {
   EXPECT_EQ(report["messages"][0]["wire_bytes"], kFrameHeaderSize);
   EXPECT_EQ(report["messages"][0]["relative_error"], 0);
   EXPECT_EQ(received().tensors.at(0).second.sizes(), (std::vector<int64_t>{0, 3}));
+}
+
+TEST(CodecApplyNames, ManyMessagesComeBackInTheirOrder) {
+  const test::TempDir dir;
+  TensorFile file;
+  for (int i = 999; i >= 0; --i) {
+    file.tensors.emplace_back(std::to_string(i), at::full({1}, i, at::kFloat));
+  }
+  write_safetensors(dir / "in.safetensors", file);
+  const auto result = test::run_process(
+      STRAIT_PROGRAM,
+      {"codec", "apply", "--codec", "none", "--in", dir / "in.safetensors", "--out", dir / "out.safetensors"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const TensorFile out = read_safetensors(dir / "out.safetensors");
+  ASSERT_EQ(out.tensors.size(), 1000U);
+  for (size_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(out.tensors[i].first, std::to_string(i));
+    EXPECT_EQ(out.tensors[i].second.item<float>(), static_cast<float>(i));
+  }
+}
+
+TEST(CodecApplyNames, AreNumbersWithoutNoughtsBeforeThem) {
+  const test::TempDir dir;
+  for (const std::string name : {"00", "-0", "0x0", " 0", "", "18446744073709551616", "a\u009b\n"}) {
+    write_safetensors(dir / "in.safetensors", {{{name, at::zeros({1})}}, {}});
+    const auto result =
+        test::run_process(STRAIT_PROGRAM, {"codec", "apply", "--codec", "none", "--in", dir / "in.safetensors",
+                                           "--out", dir / "out.safetensors"});
+    EXPECT_EQ(result.status, 2) << name;
+    EXPECT_THAT(result.err,
+                testing::HasSubstr("expected tensors named \"0\", \"1\", ... without a gap; found \""));
+    EXPECT_EQ(result.err.find("\u009b"), std::string::npos);
+  }
 }
 
 std::vector<std::string> all_samples() {

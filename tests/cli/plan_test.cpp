@@ -143,7 +143,7 @@ TEST_F(PlanVerb, AMeasuredRunStandsBesideItsPrediction) {
   EXPECT_EQ(found.at("links").at(0).at("predicted_step_seconds"), found.at("predicted_step_seconds"));
   const auto text = plan({config_, "--measured", run, "--bandwidth", "100Mbps"});
   ASSERT_EQ(text.status, 0) << text.err;
-  EXPECT_THAT(text.out, AllOf(HasSubstr("measured in " + run + ": 250 ms a step, 40.0 samples/s"),
+  EXPECT_THAT(text.out, AllOf(HasSubstr("measured in " + run + ": 250 ms per step, 40.0 samples/s"),
                               HasSubstr("over 100 Mbps: predicted "), HasSubstr("ideal ")));
 }
 

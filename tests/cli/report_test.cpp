@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/report/sample_sweep.h"
 #include "tests/support/process.h"
@@ -31,6 +32,30 @@ TEST(Report, AFolderThatCannotBeWrittenToIsAFailure) {
       test::run_process(STRAIT_PROGRAM, {"report", dir / "sweep", "--out", dir / "no/such/page.html"});
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.err, HasSubstr("no/such/page.md: cannot be written: No such file or directory"));
+}
+
+TEST(Report, APipeInPlaceOfAFileIsNamedAtOnce) {
+  const test::TempDir dir;
+  test::write_run(dir / "run", "name", 0, "running", "");
+  std::filesystem::remove(dir / "run/config.toml");
+  ASSERT_EQ(mkfifo((dir / "run/config.toml").c_str(), 0600), 0);
+  test::Process report(STRAIT_PROGRAM, {"report", dir / "run", "--out", dir / "page.html"});
+  const auto ended = report.wait(std::chrono::minutes(1));  // it would wait for ever
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr("config.toml: expected a file, found a pipe"));
+}
+
+TEST(Report, ControlCharactersNeverReachTheTerminal) {
+  const test::TempDir dir;
+  const std::string folder = dir / "\u009b2J\x1b[1m\n";
+  test::write_run(folder, "name", 0, "running", "");
+  const auto page = test::run_process(STRAIT_PROGRAM, {"report", folder, "--out", folder + "/page.html"});
+  ASSERT_EQ(page.status, 0) << page.err;
+  EXPECT_THAT(page.out, testing::EndsWith("/\\u009b2J\\u001b[1m\n/page.html\n"));
+  test::write_file(folder + "/status.json", "{");
+  const auto failed = test::run_process(STRAIT_PROGRAM, {"report", folder, "--out", folder + "/page.html"});
+  EXPECT_EQ(failed.status, 2);
+  EXPECT_THAT(failed.err, testing::EndsWith("/\\u009b2J\\u001b[1m /status.json: is not JSON (at byte 2)\n"));
 }
 
 }  // namespace

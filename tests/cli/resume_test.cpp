@@ -85,7 +85,7 @@ TEST_F(ResumedProcess, KilledAnywhereItComesToTheSameBits) {
 }
 
 TEST_F(ResumedProcess, StoppedBySignalsItGoesOn) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     test::Process process(STRAIT_PROGRAM,
                           arguments("stopped", {"--resume", "--set", "checkpoint.every_steps=1"}));
     const auto before = checkpoints("stopped");
@@ -113,7 +113,7 @@ TEST_F(ResumedProcess, AFullDiskLeavesTheCheckpointBefore) {
   ASSERT_GT(largest, weights.size() + 4096);
   for (const auto& [limit, file] :
        {std::pair{weights.size() / 2, "model.safetensors"}, {largest - 2048, "links.safetensors"}}) {
-    const std::string script = "trap '' XFSZ; ulimit -f " + std::to_string(limit / 1024) +
+    const std::string script = "ulimit -f " + std::to_string(limit / 1024) +
                                "; exec " STRAIT_PROGRAM " train " + config_ + " --resume --out " +
                                (dir_ / "run").string();
     const auto result = test::run_process("/bin/bash", {"-c", script});
@@ -125,6 +125,53 @@ TEST_F(ResumedProcess, AFullDiskLeavesTheCheckpointBefore) {
     EXPECT_EQ(test::read_file(checkpoint / "model.safetensors"), weights);
   }
   ASSERT_EQ(train("run", {"--resume"}).status, 0);
+  expect_equal_runs(whole(), "run");
+}
+
+// Nohup has SIGHUP ignored.
+TEST_F(ResumedProcess, AHangUpThatIsIgnoredStopsNothing) {
+  const std::string script =
+      "trap '' HUP; exec " STRAIT_PROGRAM " train " + config_ + " --out " + (dir_ / "run").string();
+  test::Process process("/bin/bash", {"-c", script});
+  while (!process.has_ended() && !fs::exists(dir_ / "run/status.json")) std::this_thread::sleep_for(1ms);
+  process.send(SIGHUP);
+  const auto result = process.wait();
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(status("run").at("status"), "done");
+}
+
+// What cannot be written when the run begins is a wrong path, whatever the reason; what cannot be later a
+// failure.
+TEST_F(ResumedProcess, AFolderThatCannotBeWrittenIsAWrongOne) {
+  test::write_file(dir_ / "file", "");
+  const auto below_file = train("file/run");
+  EXPECT_EQ(below_file.status, 2);
+  EXPECT_EQ(below_file.err,
+            "strait: " + (dir_ / "file/run").string() + ": cannot make the folder: Not a directory\n");
+  const std::string script = "(ulimit -f 0; exec " STRAIT_PROGRAM " train " + config_ + " --out " +
+                             (dir_ / "run").string() + ") 2>&1 | cat";
+  const auto full = test::run_process("/bin/bash", {"-o", "pipefail", "-c", script});
+  EXPECT_EQ(full.status, 2);
+  EXPECT_THAT(full.out,
+              testing::MatchesRegex("strait: [^\n]*run/config.toml: cannot be written: File too large\n"));
+}
+
+TEST_F(ResumedProcess, TwoDoNotTrainInOneFolder) {
+  test::Process first(STRAIT_PROGRAM, arguments("run", {"--set", "train.epochs=100000"}));
+  while (!first.has_ended() && checkpoints("run").empty()) std::this_thread::sleep_for(1ms);
+  const std::string before = test::read_file(dir_ / "run/config.toml");
+  for (const char* flag : {"--overwrite", "--resume", "--set=seed=8"}) {
+    const auto second = train("run", {flag});
+    EXPECT_EQ(second.status, 2);
+    EXPECT_EQ(second.err, "strait: " + (dir_ / "run").string() + ": another process trains here\n");
+  }
+  EXPECT_EQ(test::read_file(dir_ / "run/config.toml"), before);
+  EXPECT_FALSE(first.has_ended());
+  first.send(SIGKILL);
+  EXPECT_EQ(first.wait().status, 128 + SIGKILL);
+  EXPECT_TRUE(fs::exists(dir_ / "run/.lock")) << "left behind, and harmless";
+  EXPECT_EQ(train("run", {"--overwrite"}).status, 0);
+  EXPECT_FALSE(fs::exists(dir_ / "run/.lock"));
   expect_equal_runs(whole(), "run");
 }
 

@@ -91,7 +91,8 @@ TEST_F(SweepCommand, TrainsWhatIsNotFinishedAndPrintsATable) {
   EXPECT_THAT(first.out, HasSubstr("none  epoch 1/1  train loss "));
   EXPECT_THAT(first.out, HasSubstr("[1/2] none done after "));
   EXPECT_THAT(first.out, HasSubstr("[2/2] q done after "));
-  EXPECT_THAT(first.out, HasSubstr("bytes a step"));
+  EXPECT_THAT(first.out, testing::ContainsRegex("run +off % +on % on is +train loss +bytes per step .*\n"
+                                                "none +[0-9.]+ +[0-9.]+ plain .*\nq +[0-9.]+ +[0-9.]+ plain "));
   EXPECT_THAT(test::read_file(dir_ / "out/none/log.txt"), HasSubstr("epoch 1/1"));
   const auto written = std::filesystem::last_write_time(dir_ / "out/none/metrics.jsonl");
 
@@ -171,6 +172,48 @@ TEST_F(SweepCommand, AStopSignalStopsEveryRunInOrder) {
   EXPECT_EQ(statuses("out"), (std::vector<std::string>{"stopped", "waiting"}));
   EXPECT_EQ(read_json("out/long/status.json").at("status"), "stopped");
   EXPECT_TRUE(std::filesystem::exists(dir_ / "out/long/model.safetensors"));
+}
+
+TEST_F(SweepCommand, AHangUpStopsEveryRunInOrder) {
+  write_sweep(variant("long", kEndless) + variant("next"));
+  EXPECT_EQ(sweep_and("kill -HUP $pid", "long").status, 130);
+  EXPECT_EQ(statuses("out"), (std::vector<std::string>{"stopped", "waiting"}));
+}
+
+// Neither another sweep nor a training comes into the folders of one that runs; its own runs do.
+TEST_F(SweepCommand, ItsFoldersAreItsOwn) {
+  write_sweep(variant("long", kEndless));
+  const std::string out = dir_ / "out";
+  const std::string again = std::string(STRAIT_PROGRAM) + " sweep " + file_ + " --out " + out;
+  const std::string train =
+      std::string(STRAIT_PROGRAM) + " train " + out + "/long/config.toml --resume --out " + out;
+  const auto run = sweep_and(
+      again + "; a=$?; " + train + "/long; b=$?; " + train + "; echo statuses $a $b $?; kill -INT $pid",
+      "long");
+  EXPECT_EQ(run.status, 130);
+  const std::string sentence = ": another process trains here\n";
+  EXPECT_EQ(run.err,
+            "strait: " + out + sentence + "strait: " + out + "/long" + sentence + "strait: " + out + sentence);
+  EXPECT_THAT(run.out, HasSubstr("statuses 2 2 2\n"));
+  EXPECT_EQ(statuses("out"), std::vector<std::string>{"stopped"});
+}
+
+TEST_F(SweepCommand, ARunWhoseFolderIsTakenFailsAndTheOthersGoOn) {
+  write_sweep(variant("taken") + variant("free"));
+  const std::string taken = dir_ / "out/taken";
+  const std::string base = kBase;
+  test::write_file(dir_ / "endless.toml", "name = \"endless\"\n" + base.substr(base.find("[model]")));
+  test::Process other(STRAIT_PROGRAM,
+                      {"train", dir_ / "endless.toml", "--set", "train.epochs=100000", "--out", taken});
+  while (!other.has_ended() && !std::filesystem::exists(taken + "/status.json")) std::this_thread::yield();
+  const std::string config = test::read_file(taken + "/config.toml");
+  const auto run = sweep("out");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.out, HasSubstr("taken failed after "));
+  EXPECT_THAT(run.out, HasSubstr("taken: another process trains here"));
+  EXPECT_EQ(statuses("out"), (std::vector<std::string>{"failed", "done"}));
+  EXPECT_EQ(test::read_file(taken + "/config.toml"), config);
+  EXPECT_EQ(read_json("out/taken/status.json").at("status"), "running");
 }
 
 TEST_F(SweepCommand, AKilledSweepLeavesNoRunBehind) {

@@ -24,6 +24,7 @@ test_limit = 40
 batch_size = 20
 [train]
 epochs = 3
+evaluate_every = 3
 threads = 1
 [pipeline]
 micro_batches = 2

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/tokenizer_input.h"
+#include "tests/support/nested.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
@@ -57,7 +58,7 @@ TEST_F(Tokenize, JsonHasTheIdsAndTheyDecode) {
 
 TEST_F(Tokenize, TextSaysHowMuch) {
   test::write_file(file_, "in the \xc3\xa9");  // "in", " the", " ", "é"
-  EXPECT_EQ(run({file_}).out, "4 tokens, 9 bytes, 8 characters; 2.250 bytes and 2.000 characters a token\n");
+  EXPECT_EQ(run({file_}).out, "4 tokens, 9 bytes, 8 characters; 2.250 bytes and 2.000 characters per token\n");
   test::write_file(file_, "");
   EXPECT_EQ(run({file_}).out, "0 tokens, 0 bytes, 0 characters\n");
   EXPECT_EQ(run({file_, "--json"}).out, "{\"tokens\":0,\"ids\":[]}\n");
@@ -78,7 +79,7 @@ TEST_F(Tokenize, WrongInputIsNamed) {
     EXPECT_EQ(std::ranges::count(result.err, '\n'), 1);
   };
   expect_error(run({dir_ / "none"}), "none: cannot be opened");
-  expect_error(run({dir_.path()}), "is not a regular file");
+  expect_error(run({dir_.path()}), "expected a file, found a folder");
   expect_error(run({}), "file");
   expect_error(run({file_, "--jsn"}), "--json");
   expect_error(test::run_process(STRAIT_PROGRAM, {"tokenize", file_}), "--tokenizer");
@@ -88,13 +89,20 @@ TEST_F(Tokenize, WrongInputIsNamed) {
                                      {"[1, 99999]", "token 1 has the id 99999"},
                                      {"[1, \"2\"]", "expected a JSON array of token ids"},
                                      {"{\"ids\": 3}", "expected a JSON array of token ids"},
-                                     {"[1", "expected a JSON array of token ids"},
+                                     {"[1", "is not JSON (at byte 3)"},
+                                     {"[1e999]", "the number 1e999 is too large"},
                                      {"[18446744073709551615]", "expected a JSON array"}}) {
     test::write_file(file_, ids);
     expect_error(run({file_, "--decode"}), message);
   }
+  for (const std::string deep : {test::nested(300'000), "{\"ids\": " + test::nested(300'000) + "}"}) {
+    test::write_file(file_, deep);
+    expect_error(run({file_, "--decode"}), "text: is nested deeper than 100 levels");
+  }
   test::write_file(dir_ / "vocab.json", "{");
-  expect_error(run({file_}), "vocab.json:1: is not JSON");
+  expect_error(run({file_}), "vocab.json: is not JSON (at byte 2)");
+  test::write_file(dir_ / "vocab.json", "{\"a\": " + test::nested(300'000) + "}");
+  expect_error(run({file_}), "vocab.json: is nested deeper than 100 levels");
 }
 
 }  // namespace

@@ -14,7 +14,9 @@ namespace strait {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kConfig = R"(name = "tiny"
 seed = 7
@@ -73,11 +75,34 @@ TEST_F(Train, LeavesTheFilesOfTheContract) {
   EXPECT_GT(layer1.at("gradients").at("ratio").get<double>(), 3);
   const TensorFile model = read_safetensors(dir_ / "run/model.safetensors");
   EXPECT_NE(model.find("layer4.1.bn2.running_var"), nullptr);
-  size_t event_files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(dir_ / "run")) {
-    event_files += entry.path().filename().string().starts_with("events.out.tfevents.") ? 1 : 0;
+  std::vector<std::string> event_files;
+  for (const auto& name : test::names_in(dir_ / "run")) {
+    if (name.starts_with("events.out.tfevents.")) event_files.push_back(test::read_file(dir_ / "run" / name));
   }
-  EXPECT_EQ(event_files, 1U);
+  ASSERT_EQ(event_files.size(), 1U);
+  EXPECT_THAT(event_files[0], AllOf(HasSubstr("test_off/loss"), HasSubstr("test_plain/loss")));
+  EXPECT_THAT(event_files[0], Not(HasSubstr("test_by_step")));
+}
+
+TEST_F(Train, EvaluatesWithinEpochsAndSaysWhatOnIs) {
+  const auto run = train(config_, "run",
+                         {"--set", "train.evaluate_every=2", "--set", "compression.activations.feedback=ef",
+                          "--set", "compression.evaluation=frozen"});
+  ASSERT_EQ(run.status, 0) << run.err;  // three steps an epoch
+  EXPECT_THAT(run.out,
+              testing::ContainsRegex("\nstep 2  test off [0-9.]+%  on \\(frozen\\) [0-9.]+%  plain [0-9.]+%  "
+                                     "live [0-9.]+%\n"));
+  EXPECT_THAT(run.out, testing::ContainsRegex("\nepoch 2/2 .*test off [0-9.]+%  on \\(frozen\\) "));
+  const auto epochs = metrics("run");
+  EXPECT_EQ(epochs.at(0).at("evaluations").size(), 1U);
+  EXPECT_EQ(epochs.at(1).at("evaluations").at(0).at("step"), 4);
+  EXPECT_EQ(epochs.at(1).at("evaluations").at(1).at("test"), epochs.at(1).at("test"));
+  for (const auto& epoch : epochs) EXPECT_EQ(epoch.at("test").at("on"), epoch.at("test").at("frozen"));
+  for (const auto& name : test::names_in(dir_ / "run")) {
+    if (!name.starts_with("events.out.tfevents.")) continue;
+    EXPECT_THAT(test::read_file(dir_ / "run" / name),
+                AllOf(HasSubstr("test_frozen/loss"), HasSubstr("test_by_step_live/accuracy")));
+  }
 }
 
 TEST_F(Train, TheResolvedConfigurationRepeatsTheRunBitForBit) {

@@ -3,7 +3,7 @@
 #include "strait/base/error.h"
 #include "strait/data/dataset.h"
 #include "tests/data/cifar10_folder.h"
-#include "tests/data/errors.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {

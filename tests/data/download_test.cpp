@@ -5,8 +5,8 @@
 
 #include "strait/base/error.h"
 #include "tests/data/archive_maker.h"
-#include "tests/data/errors.h"
 #include "tests/data/one_answer_server.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {

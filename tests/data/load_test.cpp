@@ -4,7 +4,7 @@
 
 #include "strait/base/error.h"
 #include "strait/data/dataset.h"
-#include "tests/data/errors.h"
+#include "tests/support/errors.h"
 
 namespace strait {
 namespace {

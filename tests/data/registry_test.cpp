@@ -3,7 +3,7 @@
 #include "strait/base/error.h"
 #include "tests/data/archive_maker.h"
 #include "tests/data/cifar10_folder.h"
-#include "tests/data/errors.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -165,19 +165,21 @@ TEST(Registry, SumsAreWellFormed) {
 
 TEST(Registry, DataWithoutAnAddressSaysWhereToPutIt) {
   const test::TempDir root;
-  EXPECT_THAT(message_of<InputError>([&] { get_data(data_info("wikitext2"), root.path(), {}); }),
-              HasSubstr("wikitext2 cannot be fetched: "));
+  EXPECT_THAT(
+      message_of<InputError>([&] { get_data(data_info("wikitext2"), root.path(), {}); }),
+      AllOf(HasSubstr("wikitext2 cannot be fetched: "), HasSubstr("Salesforce/wikitext (wikitext-2-raw-v1)"),
+            HasSubstr("wikitext-2-raw/wiki.train.raw, wiki.valid.raw and wiki.test.raw")));
   EXPECT_TRUE(fs::is_empty(root.path()));
 }
 
-TEST(Check, CifarOfAnotherSumIsAWarningWhileItIsValid) {
+TEST(Check, CifarOfAnotherSumDiffersWhileItIsValid) {
   const test::TempDir root;
   test::write_cifar_folder(root.path());
   const CheckReport report = check_data(data_info("cifar10"), root.path());
   ASSERT_EQ(report.lines.size(), 6U);
-  EXPECT_TRUE(report.usable());
   const auto path = root / "cifar-10-batches-bin/test_batch.bin";
-  EXPECT_EQ(report.lines[5].level, CheckLevel::warning);
+  EXPECT_EQ(report.first_wrong()->message, report.lines[0].message);
+  EXPECT_EQ(report.lines[5].level, CheckLevel::differs);
   EXPECT_EQ(report.lines[5].message, fmt::format("{}: differs from the official file: sha1 sum {}, expected "
                                                  "67eb016db431130d61cd03c7ad570b013799c88c",
                                                  path.string(), file_checksum(path, DigestKind::sha1).hex));
@@ -193,14 +195,27 @@ TEST(Check, BrokenCifarIsAnError) {
   fs::remove(folder / "data_batch_4.bin");
   fs::create_directory(folder / "data_batch_4.bin");
   const CheckReport report = check_data(data_info("cifar10"), root.path());
-  EXPECT_FALSE(report.usable());
   const std::vector<std::string> expected = {"has 100 bytes, expected 30730000", "no such file",
                                              "record 42 at offset 129066 has label 10", "no such file"};
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(report.lines[i].level, CheckLevel::error) << i;
     EXPECT_THAT(report.lines[i].message, HasSubstr(expected[i]));
   }
-  EXPECT_EQ(report.lines[4].level, CheckLevel::warning);
+  EXPECT_EQ(report.lines[4].level, CheckLevel::differs);
+  EXPECT_EQ(report.first_wrong()->message, report.lines[0].message);
+}
+
+TEST(Check, AnErrorCountsBeforeAFileThatDiffers) {
+  const test::TempDir root;
+  OfficialData data;
+  data.files = {{"a", 4, sum_of("abc\n"), FileContent::text}, {"b", 4, sum_of("abc\n"), FileContent::text}};
+  test::write_file(root / "a", "abc\n");
+  test::write_file(root / "b", "abc\n");
+  EXPECT_FALSE(check_data(data, root.path()).first_wrong().has_value());
+  test::write_file(root / "a", "other");
+  EXPECT_EQ(check_data(data, root.path()).first_wrong()->level, CheckLevel::differs);
+  test::write_file(root / "b", "");
+  EXPECT_THAT(check_data(data, root.path()).first_wrong()->message, HasSubstr("/b: is empty"));
 }
 
 struct TextCase {
@@ -212,7 +227,7 @@ struct TextCase {
 TEST(Check, TextIsUtf8AndNotEmpty) {
   const std::vector<TextCase> cases = {
       {"abc\n", CheckLevel::ok, "the official file"},
-      {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", CheckLevel::warning, "differs from the official file"},
+      {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", CheckLevel::differs, "differs from the official file"},
       {"", CheckLevel::error, "is empty"},
       {"ab\xff", CheckLevel::error, "is not UTF-8 at offset 2"},
       {"\xc0\x80", CheckLevel::error, "is not UTF-8 at offset 0"},

@@ -5,7 +5,7 @@
 
 #include "strait/base/error.h"
 #include "strait/data/digest.h"
-#include "tests/data/errors.h"
+#include "tests/support/errors.h"
 
 namespace strait {
 namespace {

@@ -10,7 +10,7 @@
 #include "strait/base/error.h"
 #include "strait/data/loader.h"
 #include "strait/data/token_blocks.h"
-#include "tests/data/errors.h"
+#include "tests/support/errors.h"
 #include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/variable.h"

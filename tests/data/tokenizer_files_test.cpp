@@ -9,7 +9,8 @@
 #include "strait/base/error.h"
 #include "strait/data/tokenizer.h"
 #include "strait/data/vocabulary.h"
-#include "tests/data/errors.h"
+#include "tests/support/errors.h"
+#include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -101,15 +102,25 @@ TEST(TokenizerFiles, TheFirstLineOfMergesMayBeAVersion) {
   EXPECT_EQ(merges_of(""), 0U);
 }
 
-TEST(TokenizerFiles, WhatIsNotJsonIsNamedWithItsLine) {
+TEST(TokenizerFiles, WhatIsNotJsonIsNamedWithItsPlace) {
   EXPECT_EQ(complaint({{"vocab.json", "{\"a\": 0,\n\"b\" 1}"}, {"merges.txt", ""}}),
-            "vocab.json:2: is not JSON (at byte 14)");
-  EXPECT_THAT(complaint({{"vocab.json", ""}, {"merges.txt", ""}}), StartsWith("vocab.json:1: is not JSON"));
+            "vocab.json: is not JSON (at byte 14)");
+  EXPECT_THAT(complaint({{"vocab.json", ""}, {"merges.txt", ""}}), StartsWith("vocab.json: is not JSON"));
   EXPECT_EQ(complaint({{"vocab.json", "[1]"}, {"merges.txt", ""}}),
             "vocab.json: is a JSON array, expected an object of tokens and ids");
   EXPECT_EQ(complaint({{"vocab.json", "{\"a\": 1e999}"}, {"merges.txt", ""}}),
-            "vocab.json: is not JSON that can be read");
-  EXPECT_THAT(complaint({{"tokenizer.json", "\"\xff\""}}), StartsWith("tokenizer.json:1: is not JSON"));
+            "vocab.json: the number 1e999 is too large (at byte 11)");
+  EXPECT_THAT(complaint({{"tokenizer.json", "\"\xff\""}}), StartsWith("tokenizer.json: is not JSON"));
+}
+
+TEST(TokenizerFiles, DeepNestingIsRefused) {
+  const std::string deep = test::nested(300'000);
+  EXPECT_EQ(complaint_of_entries(", \"ab\": " + deep), "vocab.json: is nested deeper than 100 levels");
+  for (const std::string& text : {R"({"normalizer": )" + deep + "}", R"({"model": {"dropout": )" + deep + "}}",
+                                  R"({"model": {"vocab": {"a": )" + deep + R"(}, "merges": []}})",
+                                  R"({"model": {"merges": [)" + deep + "]}}"}) {
+    EXPECT_EQ(complaint({{"tokenizer.json", text}}), "tokenizer.json: is nested deeper than 100 levels");
+  }
 }
 
 TEST(TokenizerFiles, IdsMustBeThoseFromNoughtOn) {

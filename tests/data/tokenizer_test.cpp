@@ -10,7 +10,7 @@
 #include "fuzz/tokenizer_input.h"
 #include "strait/base/error.h"
 #include "strait/data/encoder.h"
-#include "tests/data/errors.h"
+#include "tests/support/errors.h"
 
 namespace strait {
 namespace {

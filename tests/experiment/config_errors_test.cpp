@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "strait/base/error.h"
 #include "strait/experiment/config.h"
@@ -69,7 +70,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"train.schedule.t_max = 0",
                 "a.toml:1: train.schedule.t_max: expected an integer >= 1, found 0"},
         BadText{"model.width = 0", "a.toml:1: model.width: expected an integer >= 1, found 0"},
-        BadText{"data.batch_size = 0", "a.toml:1: data.batch_size: expected an integer >= 1, found 0"},
+        BadText{"data.batch_size = 0",
+                "a.toml:1: data.batch_size: expected an integer from 1 to 1073741824, found 0"},
+        BadText{
+            "data.batch_size = 9223372036854775807",
+            "a.toml:1: data.batch_size: expected an integer from 1 to 1073741824, found 9223372036854775807"},
+        BadText{"checkpoint.copies = -2", "a.toml:1: checkpoint.copies: expected an integer >= -1, found -2"},
         BadText{"data.train_limit = -5", "a.toml:1: data.train_limit: expected an integer >= 0, found -5"},
         BadText{"data.test_limit = -1", "a.toml:1: data.test_limit: expected an integer >= 0, found -1"},
         BadText{"compression.start_epoch = -1",
@@ -104,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "\"cifar10\"?)"},
         BadText{
             "train.device = \"gpu\"",
-            "a.toml:1: train.device: expected one of: auto, cpu, cuda; found \"gpu\" (did you mean \"cpu\"?)"},
+            "a.toml:1: train.device: expected one of: auto, cpu, cuda; found \"gpu\" (did you mean \"cuda\"?)"},
         BadText{"train.optimizer.kind = \"rmsprop\"",
                 "a.toml:1: train.optimizer.kind: expected one of: sgd, adamw; found \"rmsprop\""},
         BadText{"train.schedule.kind = \"cosin\"",
@@ -132,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "you mean "
                 "\"1f1b\"?)"},
         BadText{"compression.evaluation = \"\"",
-                "a.toml:1: compression.evaluation: expected one of: plain, frozen; found \"\""},
+                "a.toml:1: compression.evaluation: expected one of: plain, frozen, live; found \"\""},
         BadText{"model.cuts = [\"layer1\", \"\"]",
                 "a.toml:1: model.cuts: expected names of layers, found an empty one"},
         BadText{"model.cuts = [\"layer1\", \"layer2\", \"layer1\"]",
@@ -179,6 +185,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"[trian]\nepochs = 3", "a.toml:1: unknown key \"trian\" (did you mean \"train\"?)"},
         BadText{"[train.optimizer]\nlearning_rate = 3",
                 "a.toml:2: unknown key \"train.optimizer.learning_rate\""},
+        BadText{"codec = \"topk:0.1\"",
+                "a.toml:1: unknown key \"codec\" (did you mean \"compression.activations.codec\"?)"},
+        BadText{"[compression]\nfeedback = \"ef\"",
+                "a.toml:2: unknown key \"compression.feedback\" (did you mean "
+                "\"compression.activations.feedback\"?)"},
         BadText{"epochs = 3", "a.toml:1: unknown key \"epochs\" (did you mean \"train.epochs\"?)"},
         BadText{"[compression]\nactivation = { codec = \"none\" }",
                 "a.toml:2: unknown key \"compression.activation\" (did you mean \"compression.activations\"?)"},
@@ -318,12 +329,13 @@ TEST(BadBase, NamesTheFileThatIsWrong) {
   test::write_file(dir / "number.toml", "base = 3\n");
   EXPECT_EQ(message("number.toml"), "number.toml:1: base: expected the name of a file, found 3");
 
-  EXPECT_EQ(message("missing.toml"), "missing.toml: cannot be read: No such file or directory");
+  EXPECT_EQ(message("missing.toml"), "missing.toml: cannot be opened: No such file or directory");
   std::filesystem::create_directory(dir / "folder.toml");
   EXPECT_EQ(message("folder.toml"), "folder.toml: expected a file, found a folder");
   test::write_file(dir / "huge.toml", std::string(3 << 20, '\n'));
-  EXPECT_EQ(message("huge.toml"),
-            "huge.toml: expected a configuration, found a file of more than 1048576 bytes");
+  EXPECT_EQ(message("huge.toml"), "huge.toml: has 3145728 bytes, expected at most 1048576");
+  ASSERT_EQ(mkfifo((dir / "pipe.toml").c_str(), 0600), 0);
+  EXPECT_EQ(message("pipe.toml"), "pipe.toml: expected a file, found a pipe");
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ schedule  = { kind = "constant", t_max = 14 }
 accumulate = 2
 clip_norm = 0.5
 precision = "bf16"
+evaluate_every = 40
 device = "cpu"
 threads = 2
 
@@ -77,6 +78,7 @@ Config manual() {
                   .accumulate = 2,
                   .clip_norm = 0.5,
                   .precision = "bf16",
+                  .evaluate_every = 40,
                   .device = "cpu",
                   .threads = 2};
   config.pipeline = {

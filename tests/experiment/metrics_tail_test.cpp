@@ -10,9 +10,9 @@ namespace strait {
 namespace {
 
 constexpr const char* kFirst =
-    R"({"epoch":0,"train_loss":2.5,"test":{"off":{"loss":0.5,"accuracy":10.5},"on":{"loss":0.5,"accuracy":11.5}},"lr":0.1})";
+    R"({"epoch":0,"steps":1,"train_loss":2.5,"train_accuracy":9.5,"test":{"off":{"loss":0.5,"accuracy":10.5},"on":{"loss":0.5,"accuracy":11.5},"samples":5},"lr":0.1,"seconds":1,"samples_per_second":1,"evaluation_seconds":1,"data_wait_seconds":0,"boundaries":[]})";
 constexpr const char* kSecond =
-    R"({"epoch":1,"train_loss":1.5,"test":{"off":{"loss":0.5,"accuracy":20.5},"on":{"loss":0.5,"accuracy":21.5}},"lr":0.1})";
+    R"({"epoch":1,"steps":2,"train_loss":1.5,"train_accuracy":9.5,"test":{"off":{"loss":0.5,"accuracy":20.5},"on":{"loss":0.5,"accuracy":21.5},"samples":5},"lr":0.1,"seconds":1,"samples_per_second":1,"evaluation_seconds":1,"data_wait_seconds":0,"boundaries":[]})";
 
 class Metrics : public testing::Test {
  protected:
@@ -34,8 +34,8 @@ TEST_F(Metrics, AreReportedOnceEach) {
   ASSERT_EQ(epochs.size(), 2U);
   EXPECT_EQ(epochs[0].done, 1);
   EXPECT_EQ(epochs[0].train_loss, 2.5);
-  EXPECT_EQ(epochs[0].off.accuracy, 10.5);
-  EXPECT_EQ(epochs[0].on.accuracy, 11.5);
+  EXPECT_EQ(epochs[0].test.off.accuracy, 10.5);
+  EXPECT_EQ(epochs[0].test.on.accuracy, 11.5);
   EXPECT_EQ(epochs[1].done, 2);
   EXPECT_TRUE(tail.read_new().empty());
 }

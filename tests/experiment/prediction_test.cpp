@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "strait/base/error.h"
+#include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -202,13 +203,15 @@ TEST_F(ReadMeasurement, TakesMeansOfTheLastWholeEpoch) {
 }
 
 TEST_F(ReadMeasurement, NamesTheFileThatIsWrong) {
-  EXPECT_THAT(complaint([&] { read_measurement(config_, dir_ / "none"); }), HasSubstr("cannot be read"));
+  EXPECT_THAT(complaint([&] { read_measurement(config_, dir_ / "none"); }),
+              HasSubstr("none/metrics.jsonl: cannot be opened"));
   EXPECT_THAT(complaint_about(""), HasSubstr("metrics.jsonl: expected an epoch at least"));
   std::string older(kEpoch);
   older.replace(older.find("stages"), 6, "others");
   EXPECT_THAT(complaint_about(older + "\n"), HasSubstr("expected \"stages\""));
   EXPECT_THAT(complaint_about("{\"epoch\":0}\n"), HasSubstr("is not what a run writes"));
-  EXPECT_THAT(complaint_about("[1\n"), HasSubstr("is not what a run writes"));
+  EXPECT_THAT(complaint_about("[1\n"), HasSubstr("metrics.jsonl: is not JSON (at byte 3)"));
+  EXPECT_THAT(complaint_about(test::nested(300'000) + "\n"), HasSubstr("metrics.jsonl: is nested deeper than"));
   config_ = tiny();
   EXPECT_THAT(complaint_about(std::string(kEpoch) + "\n"), HasSubstr("expected an epoch of 4 stages"));
 }

@@ -241,10 +241,71 @@ TEST_F(Resume, MetricsAreCutBackToTheCheckpoint) {
   EXPECT_EQ(std::ranges::count_if(test::names_in(dir_ / "run"),
                                   [](const auto& name) { return name.starts_with("events.out.tfevents."); }),
             1);
+}
 
+// A checkpoint has the lines before it, so that nothing hangs on a file that goes on being written.
+TEST_F(Resume, MetricsThatWereLostOrChangedComeFromTheCheckpoint) {
+  const Config config = config_with({"checkpoint.keep=9"});
+  run(config, "whole");
+  run(config, "run");
+  const std::string metrics = test::read_file(dir_ / "run/metrics.jsonl");
+  std::string flipped = metrics;
+  flipped[metrics.find("train_loss") + 14] ^= 1;
+  for (const auto& content : {flipped, std::string(), metrics.substr(0, 40)}) {
+    fs::remove_all(dir_ / "run/checkpoint/epoch-0003-batch-00000");
+    test::write_file(dir_ / "run/metrics.jsonl", content);
+    run(config, "run", Start::resume);
+    ASSERT_EQ(notes_.size(), 2U);
+    EXPECT_THAT(notes_.at(1), HasSubstr("run/metrics.jsonl: is not what it was at the checkpoint"));
+    EXPECT_TRUE(
+        test::read_file(dir_ / "run/metrics.jsonl").starts_with(metrics.substr(0, metrics.find('\n') + 1)));
+    expect_equal_runs("whole", "run");
+  }
   fs::remove_all(dir_ / "run/checkpoint/epoch-0003-batch-00000");
-  test::write_file(dir_ / "run/metrics.jsonl", "");
-  EXPECT_THAT(error_of(config, "run", Start::resume), HasSubstr("metrics.jsonl: has no line for epoch 0"));
+  run(config, "run", Start::resume);
+  EXPECT_EQ(notes_.size(), 1U) << "nothing to say of metrics that are as they were";
+}
+
+// Stopped at the last batch of an epoch, or in its evaluation: all of its training was before.
+TEST_F(Resume, AnEpochThatIsResumedAtItsEndKeepsItsMeasurements) {
+  const Config config = config_with({"compression.gradients.codec=\"topk:0.2\"", "compression.diagnostics=1",
+                                     "compression.gradients.feedback=ef", "pipeline.micro_batches=2"});
+  run(config, "whole");
+  for (const int batches : {3, 4, 5}) {
+    EXPECT_EQ(run(config, "parts", Start::replace, batches).status, RunStatus::stopped);
+    EXPECT_EQ(run(config, "parts", Start::resume).status, RunStatus::done);
+    const auto whole = test::metrics_of(dir_ / "whole").at(0);
+    const auto parts = test::metrics_of(dir_ / "parts").at(0);
+    ASSERT_EQ(parts.at("stages").size(), 4U);
+    for (const auto& stage : parts.at("stages")) EXPECT_GT(stage.at("forward_seconds").get<double>(), 0);
+    EXPECT_GT(parts.at("bubble_share").get<double>(), 0);
+    EXPECT_LT(parts.at("bubble_share").get<double>(), 1);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(parts.at("boundaries").at(i).at("gradients").at("diagnostics"),
+                whole.at("boundaries").at(i).at("gradients").at("diagnostics"));
+    }
+  }
+}
+
+TEST_F(Resume, AFolderInPlaceOfAFileIsNamed) {
+  for (const std::string name : {"status.json", "metrics.jsonl", "config.toml"}) {
+    run(config_with({"train.epochs=2"}), "run", Start::replace, 8);
+    fs::remove(dir_ / "run" / name);
+    fs::create_directories(dir_ / "run" / name / "inside");
+    EXPECT_THAT(error_of(config_with({"train.epochs=2"}), "run", Start::resume),
+                HasSubstr("run/" + name + ": "))
+        << name;
+    fs::remove_all(dir_ / "run");
+  }
+}
+
+// What only the data can refute is found before the folder is made.
+TEST_F(Resume, AConfigurationThatTheDataRefuteLeavesNoFolder) {
+  const Config config = config_with({"train.schedule.kind=linear", "train.schedule.warmup_steps=13"});
+  EXPECT_THAT(
+      error_of(config, "run", Start::fresh),
+      HasSubstr("train.schedule.warmup_steps: expected at most 12, the steps of the training, found 13"));
+  EXPECT_FALSE(fs::exists(dir_ / "run"));
 }
 
 TEST_F(Resume, OtherCutsFitWhereThereIsNoFeedbackState) {

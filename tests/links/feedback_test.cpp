@@ -140,15 +140,32 @@ TEST(Feedback, WhatTheReceiverGetsSharesNothingWithItsState) {
 
 class EveryFeedback : public testing::TestWithParam<const char*> {};
 
-TEST_P(EveryFeedback, EvaluationLeavesTheStateAlone) {
-  Pair pair(GetParam(), "topk:0.25");
-  pair.send(at::randn({4, 12}));
-  const auto encoder = pair.encoder_state();
-  const auto decoder = pair.decoder_state();
-  pair.send(at::randn({4, 12}), 0, true);
-  pair.send(at::randn({9, 12}), 0, true);  // a larger batch than training has seen
-  expect_equal(pair.encoder_state(), encoder);
-  expect_equal(pair.decoder_state(), decoder);
+/// What a frozen link of 12 elements a row shows of x when its state's rows are `state`.
+at::Tensor frozen(const std::string& feedback, const Codec& codec, const at::Tensor& x,
+                  const at::Tensor& state) {
+  if (feedback == "ef") return codec.reconstruct(x + state, {.seed = 3});
+  if (feedback == "ef21") return state + codec.reconstruct(x - state, {.seed = 3});
+  return largest(x, 2) + largest(state, 1);  // of topk:0.25
+}
+
+TEST_P(EveryFeedback, EvaluationReadsTheStateAndLeavesItAlone) {
+  const bool mixed = std::string(GetParam()) == "ef-mixed";
+  for (const auto& spec : mixed ? std::vector<std::string>{"topk:0.25"} : kCodecs) {
+    const auto codec = make_codec(spec);
+    at::manual_seed(7);
+    Pair pair(GetParam(), spec);
+    for (int message = 0; message < 3; ++message) pair.send(at::randn({4, 12}));
+    const auto encoder = pair.encoder_state();
+    const auto decoder = pair.decoder_state();
+    const at::Tensor state = at::cat({encoder.begin()->second, at::zeros({5, 12})});
+    for (const int64_t rows : {4, 2, 9}) {  // 9: a larger batch than training has seen
+      const at::Tensor x = at::randn({rows, 12});
+      const at::Tensor expected = frozen(GetParam(), *codec, x, state.narrow(0, 0, rows));
+      EXPECT_TRUE(at::equal(pair.send(x, 0, true), expected)) << spec << ", " << rows << " rows";
+    }
+    expect_equal(pair.encoder_state(), encoder);
+    expect_equal(pair.decoder_state(), decoder);
+  }
 }
 
 TEST_P(EveryFeedback, MicroBatchesUseTheRowsOfTheBatch) {

@@ -132,7 +132,7 @@ TEST(Executor, ReusedIndicesAreAMaskOnTheGradientBitForBit) {
   expect_equal(split.network.gradients(), whole.gradients());
   EXPECT_EQ(executor.boundaries()[0].gradient_sender->take_traffic().wire_bytes,
             kFrameHeaderSize + 10 * 8 * sizeof(float));
-  executor.evaluate(Fixture::batch(10, 1), true);
+  executor.evaluate(Fixture::batch(10, 1), EvaluationMode::plain);
   executor.train(Fixture::batch(7, 2), true);
 }
 
@@ -154,15 +154,27 @@ const std::vector<Scheme> kSchemes = {{"ef", "ef"},          {"ef21", "ef21"},  
                                       {"aq-sgd", "none"},    {"none", "none", true}, {"ef21", "none", true},
                                       {"aq-sgd", "ef-mixed"}};
 
-std::vector<at::Tensor> gradients_of(const Scheme& scheme, const PipelineOptions& pipeline) {
+std::vector<at::Tensor> gradients_of(const Scheme& scheme, const PipelineOptions& pipeline,
+                                     bool evaluates = true) {
   Fixture split;
   Executor executor = split.executor(pipeline, scheme.options(), 12);
   // A short batch after each full one; eight steps, so that every sample comes twice.
   for (uint64_t step = 0; step < 8; ++step) {
     executor.train(Fixture::batch(step % 2 == 0 ? 12 : 7, step), true);
-    executor.evaluate(Fixture::batch(12, 50 + step), true);
+    if (!evaluates) continue;
+    HeldState held(executor.boundaries());
+    for (const auto mode : {EvaluationMode::live, EvaluationMode::plain, EvaluationMode::frozen}) {
+      executor.evaluate(Fixture::batch(12, 50 + step), mode);
+    }
+    held.put_back();
   }
   return split.network.gradients();
+}
+
+TEST(Executor, EvaluationInAnyModeLeavesTrainingAlone) {
+  for (const Scheme& scheme : kSchemes) {
+    expect_equal(gradients_of(scheme, {"1f1b", 4}), gradients_of(scheme, {"1f1b", 4}, false));
+  }
 }
 
 TEST(Executor, EverySchemeGivesTheSameBitsUnderEverySchedule) {
@@ -221,8 +233,8 @@ TEST(Executor, EvaluationChangesNoGradientAndCountsNoBytes) {
   const auto before = split.network.gradients();
   const uint64_t counted = executor.boundaries()[0].activation_sender->take_traffic().messages;
   EXPECT_EQ(counted, 2U);
-  const StepResult off = executor.evaluate(Fixture::batch(10, 5), false);
-  const StepResult on = executor.evaluate(Fixture::batch(10, 5), true);
+  const StepResult off = executor.evaluate(Fixture::batch(10, 5), EvaluationMode::off);
+  const StepResult on = executor.evaluate(Fixture::batch(10, 5), EvaluationMode::plain);
   EXPECT_NE(off.loss_sum, on.loss_sum);
   EXPECT_EQ(executor.boundaries()[0].activation_sender->take_traffic().messages, 0U);
   expect_equal(split.network.gradients(), before);

@@ -70,26 +70,40 @@ std::vector<int> drawn(const std::string& dom) {
 TEST_F(Browser, DrawsEveryChartWithoutAnErrorOrARequest) {
   const std::string dom = open(sample());
   // Curves: a line and two edges of its band for each of 6 variants; bars and diagnostics: 3 boundaries.
-  EXPECT_THAT(drawn(dom), testing::ElementsAre(18, 18, 18, 3, 3, 9, 9));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(18, 18, 18, 0, 0, 3, 3, 9, 9));
   EXPECT_FALSE(has(dom, "data-errors"));
   EXPECT_TRUE(has(dom, "aria-pressed=\"true\""));
   EXPECT_TRUE(has(dom, "<div class=\"diagnostics part\">"));
   EXPECT_THAT(requests(), testing::IsEmpty());
 }
 
-TEST_F(Browser, ARunThatHasJustBegunMakesAPage) {
-  test::write_run(dir_ / "run", "name</script>", 0, "running", "");
-  const std::vector<std::filesystem::path> folders = {dir_ / "run"};
-  const std::string dom = open(to_html(read_tables(folders)));
-  EXPECT_THAT(drawn(dom), testing::ElementsAre(0, 0, 0, 0, 0, 0, 0));
-  EXPECT_FALSE(has(dom, "data-errors"));
-  EXPECT_TRUE(has(dom, "<div class=\"diagnostics part\" hidden"));
-}
-
 /// The page with a script of the test's at its end, which the policy would refuse.
 std::string driven(std::string page, const std::string& script) {
   page.at(page.find("Content-Security-Policy")) = 'x';
   return page.insert(page.find("</body>"), "<script>" + script + "</script>");
+}
+
+TEST_F(Browser, TheLossOverStepsIsDrawnWhereItWasMeasured) {
+  std::string line = test::epoch_line(0, 2.5, 10, 11);
+  line.insert(1, R"("evaluations":[{"step":40,"test":{"off":{"loss":2},"on":{"loss":3}}},)"
+                 R"({"step":80,"test":{"off":{"loss":1},"on":{"loss":2}}}],)");
+  test::write_run(dir_ / "run", "name", 0, "done", line);
+  const std::vector<std::filesystem::path> folders = {dir_ / "run"};
+  const std::string dom = open(driven(to_html(read_tables(folders)), R"(
+    document.querySelectorAll("canvas")[4].dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}));)"));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(1, 1, 1, 1, 1, 1, 1, 0, 0));
+  EXPECT_FALSE(has(dom, "data-errors"));
+  EXPECT_TRUE(has(dom, "<div class=\"steps part\">"));
+  EXPECT_TRUE(has(dom, "aria-live=\"polite\">Step 40, name: 3.0000 (1 seed)"));
+}
+
+TEST_F(Browser, ARunThatHasJustBegunMakesAPage) {
+  test::write_run(dir_ / "run", "name</script>", 0, "running", "");
+  const std::vector<std::filesystem::path> folders = {dir_ / "run"};
+  const std::string dom = open(to_html(read_tables(folders)));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0));
+  EXPECT_FALSE(has(dom, "data-errors"));
+  EXPECT_TRUE(has(dom, "<div class=\"diagnostics part\" hidden"));
 }
 
 TEST_F(Browser, ChipsRowsAndKeysAnswer) {
@@ -101,7 +115,7 @@ TEST_F(Browser, ChipsRowsAndKeysAnswer) {
     for (let i = 0; i < 2; ++i) {
       document.querySelector("canvas").dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}));
     })"));
-  EXPECT_THAT(drawn(dom), testing::ElementsAre(15, 15, 15, 3, 3, 9, 9));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(15, 15, 15, 0, 0, 3, 3, 9, 9));
   EXPECT_FALSE(has(dom, "data-errors"));
   EXPECT_TRUE(has(dom, "<dialog id=\"details\" aria-labelledby=\"details-title\" open"));
   EXPECT_TRUE(has(dom, "<dt>Status</dt><dd>diverged</dd>"));
@@ -111,7 +125,7 @@ TEST_F(Browser, ChipsRowsAndKeysAnswer) {
 
 TEST_F(Browser, PaperIsLightAndShowsEveryTable) {
   const std::string dom = open(driven(sample(), "window.dispatchEvent(new Event('beforeprint'));"));
-  EXPECT_THAT(drawn(dom), testing::ElementsAre(18, 18, 18, 3, 3, 9, 9));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(18, 18, 18, 0, 0, 3, 3, 9, 9));
   EXPECT_TRUE(has(dom, "height: 300px; width: 430px;"));
   EXPECT_TRUE(has(dom, "<details class=\"more\" open"));
   EXPECT_FALSE(has(dom, "data-errors"));

@@ -1,10 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "strait/base/error.h"
 #include "strait/report/tables.h"
-#include "tests/data/errors.h"
 #include "tests/report/sample_sweep.h"
+#include "tests/support/errors.h"
+#include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait::report {
@@ -14,6 +16,7 @@ using test::message_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Optional;
+using testing::StartsWith;
 
 class Reading : public testing::Test {
  protected:
@@ -60,6 +63,31 @@ TEST_F(Reading, TakesWhatARunLeaves) {
   EXPECT_EQ(run.epochs[1].boundaries.at(0).gradients.wire_bytes, 2000);
 }
 
+TEST_F(Reading, SaysWhatOnIs) {
+  const std::string line = test::epoch_line(0, 2.5, 10, 11);
+  write("done", line);
+  const Epoch old = read().epochs.at(0);
+  EXPECT_EQ(old.evaluation, "plain");
+  EXPECT_EQ(old.plain.at("accuracy"), 11);
+  EXPECT_TRUE(old.frozen.empty());
+  const auto with = [&](const std::string& modes) {
+    std::string all = line;
+    return all.insert(all.find("\"off\""), modes);
+  };
+  write(
+      "done",
+      with(R"("evaluation":"live","plain":{"accuracy":12},"frozen":{"accuracy":13},"live":{"accuracy":11},)"));
+  const Epoch epoch = read().epochs.at(0);
+  EXPECT_EQ(epoch.evaluation, "live");
+  EXPECT_EQ(epoch.on.at("accuracy"), 11);
+  EXPECT_EQ(epoch.plain.at("accuracy"), 12);
+  EXPECT_EQ(epoch.frozen.at("accuracy"), 13);
+  EXPECT_EQ(epoch.live.at("accuracy"), 11);
+  write("done", with(R"("evaluation":"x|y",)"));
+  EXPECT_EQ(error(),
+            "metrics.jsonl:1: test.evaluation: expected \"plain\", \"frozen\" or \"live\", found \"x|y\"");
+}
+
 TEST_F(Reading, NullIsNotMeasured) {
   write(
       "diverged",
@@ -96,6 +124,12 @@ TEST_F(Reading, NamesTheFileTheLineAndWhatWasExpected) {
   const std::pair<std::string, std::string> rows[] = {
       {"nonsense\n", "metrics.jsonl:2: is not JSON (at byte 2)"},
       {"\n", "metrics.jsonl:2: is not JSON (at byte 1)"},
+      {test::nested(300'000) + "\n", "metrics.jsonl:2: is nested deeper than 100 levels"},
+      {with("2.5", "1e999"), "metrics.jsonl:2: the number 1e999 is too large (at byte 267)"},
+      {with("\"epoch\":0", "\"epoch\":2147483648"),
+       "metrics.jsonl:2: epoch: expected an integer from 0 to 2147483647, found 2147483648"},
+      {with("2.5", "\"" + std::string(1000, 'x') + "\""),
+       "metrics.jsonl:2: train_loss: expected a number, found \"" + std::string(99, 'x') + "..."},
       {"3\n", "metrics.jsonl:2: expected an object, found 3"},
       {with("\"epoch\":0", "\"epoch\":-1"), "metrics.jsonl:2: epoch: expected an integer >= 0, found -1"},
       {with("\"train_loss\":2.5", "\"train_loss\":\"x\""),
@@ -114,13 +148,39 @@ TEST_F(Reading, NamesTheFileTheLineAndWhatWasExpected) {
 TEST_F(Reading, MissingAndMalformedFilesAreNamed) {
   write("done", "");
   std::filesystem::remove(dir_ / "run/metrics.jsonl");
-  EXPECT_EQ(error(), "metrics.jsonl: cannot be read");
+  EXPECT_EQ(error(), "metrics.jsonl: cannot be opened: No such file or directory");
   std::filesystem::remove(dir_ / "run/config.toml");
-  EXPECT_EQ(error(), "config.toml: cannot be read");
+  EXPECT_EQ(error(), "config.toml: cannot be opened: No such file or directory");
   write("finished", "");
   EXPECT_EQ(error(), "status.json: status: expected a status of a run, found \"finished\"");
   test::write_file(dir_ / "run/status.json", "{");
   EXPECT_EQ(error(), "status.json: is not JSON (at byte 2)");
+}
+
+TEST_F(Reading, APipeAHugeFileAndATimeThatIsNoneAreRefused) {
+  write("running", "");
+  const std::string metrics = dir_ / "run/metrics.jsonl";
+  std::filesystem::resize_file(metrics, uint64_t{1} << 40);  // sparse
+  EXPECT_EQ(error(), "metrics.jsonl: has 1099511627776 bytes, expected at most 268435456");
+  std::filesystem::remove(metrics);
+  ASSERT_EQ(mkfifo(metrics.c_str(), 0600), 0);
+  EXPECT_EQ(error(), "metrics.jsonl: expected a file, found a pipe");
+  std::filesystem::remove(metrics);
+  std::filesystem::create_directory(metrics);
+  EXPECT_EQ(error(), "metrics.jsonl: expected a file, found a folder");
+
+  const std::string good = test::read_file(dir_ / "run/status.json");
+  const size_t begin = good.find("\"updated\":");
+  ASSERT_NE(begin, std::string::npos);
+  for (const std::string number : {"1e300", "-1", "253402300800"}) {
+    std::string text = good;
+    text.replace(begin, good.find_first_of(",}", begin) - begin, "\"updated\":" + number);
+    test::write_file(dir_ / "run/status.json", text);
+    EXPECT_THAT(error(),
+                StartsWith("status.json: updated: expected seconds since 1970, before the year 10000"));
+  }
+  test::write_file(dir_ / "run/status.json", "{\"x\":" + test::nested(300'000) + "}");
+  EXPECT_EQ(error(), "status.json: is nested deeper than 100 levels");
 }
 
 TEST_F(Reading, ASweepGivesVariantsInTheOrderOfItsFile) {
@@ -167,6 +227,23 @@ TEST_F(Reading, ASweepFileIsChecked) {
   EXPECT_THAT(error_of(R"({"name": "s"})"), HasSubstr("sweep.json: runs: missing"));
   EXPECT_THAT(error_of(R"({"name": "s", "runs": [{"seed": 0}]})"),
               HasSubstr("sweep.json: runs[0].variant: missing"));
+  EXPECT_THAT(error_of("{\"runs\": " + test::nested(300'000) + "}"),
+              HasSubstr("sweep.json: is nested deeper than 100 levels"));
+}
+
+TEST_F(Reading, ASweepShowsNothingFromOutsideOfItsFolder) {
+  test::write_run(dir_ / "outside", "outside", 0, "done", test::epoch_line(0, 2.5, 10, 11));
+  for (const std::string folder : {"../outside", "..", ".", "", "a/b", "/etc", "x\\u0000"}) {
+    std::string entry = test::sweep_entry("outside", 0, "done");
+    const size_t begin = entry.find("outside-seed0");
+    ASSERT_NE(begin, std::string::npos);
+    entry.replace(begin, std::string("outside-seed0").size(), folder);
+    test::write_file(dir_ / "s/sweep.json", R"({"name": "s", "runs": [)" + entry + "]}");
+    EXPECT_THAT(
+        message_of<InputError>([&] { tables({dir_ / "s"}); }),
+        HasSubstr("sweep.json: runs[0].folder: expected the name of a folder in the sweep's folder, found"))
+        << folder;
+  }
 }
 
 TEST_F(Reading, FoldersOfRunsAndSweepsAreFound) {

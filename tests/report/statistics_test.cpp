@@ -33,6 +33,22 @@ Run run(Status status, std::vector<Epoch> epochs) {
 
 Metric accuracy() { return metric_of({}); }
 
+TEST(LossOverSteps, IsTheMeanOverSeedsAtEachStep) {
+  Epoch first = epoch(0, 50, 60);
+  first.evaluations = {{10, {{"loss", 4}}, {{"loss", 8}}}, {20, {{"loss", 2}}, {}}};
+  Epoch other = epoch(0, 50, 60);
+  other.evaluations = {{10, {{"loss", 6}}, {{"loss", 8}}}};
+  const Variant variant{"v", {}, {run(Status::done, {first, epoch(1, 50, 60)}), run(Status::done, {other})}};
+  const Curve off = loss_over_steps(variant, &StepScores::off);
+  ASSERT_EQ(off.size(), 2U);
+  EXPECT_EQ(off[0].place, 10);
+  EXPECT_THAT(off[0].value.mean, Optional(5.0));
+  EXPECT_THAT(off[0].value.error, Optional(1.0));
+  EXPECT_EQ(off[1].place, 20);
+  EXPECT_THAT(off[1].value.mean, Optional(2.0));
+  EXPECT_EQ(loss_over_steps(variant, &StepScores::on).size(), 1U) << "what is not measured is no point";
+}
+
 TEST(Estimate, IsTheMeanAndItsStandardError) {
   // Squared deviations of 2, 4, 9 from 5: 9 + 1 + 16 = 26; 26 / 2 / 3 = 13 / 3.
   const Estimate three = estimate({2, 4, 9});
@@ -56,12 +72,12 @@ TEST(Summary, BestIsOverEpochsAndSeedsOffAndOnEachForItself) {
                         {run(Status::done, {epoch(0, 50, 60), epoch(1, 40, 70)}),
                          run(Status::done, {epoch(0, 45, 80), epoch(1, 44, 72)})}};
   const Summary summary = summarise(variant, accuracy());
-  EXPECT_THAT(summary.best_off, Optional(50.0));
-  EXPECT_THAT(summary.best_on, Optional(80.0));
-  EXPECT_THAT(summary.last_off.mean, Optional(42.0));
-  EXPECT_THAT(summary.last_off.error, Optional(2.0));  // deviations of 2: sqrt((4 + 4) / 1 / 2)
-  EXPECT_THAT(summary.last_on.mean, Optional(71.0));
-  EXPECT_THAT(summary.last_on.error, Optional(1.0));
+  EXPECT_THAT(summary.off.best, Optional(50.0));
+  EXPECT_THAT(summary.on.best, Optional(80.0));
+  EXPECT_THAT(summary.off.last.mean, Optional(42.0));
+  EXPECT_THAT(summary.off.last.error, Optional(2.0));  // deviations of 2: sqrt((4 + 4) / 1 / 2)
+  EXPECT_THAT(summary.on.last.mean, Optional(71.0));
+  EXPECT_THAT(summary.on.last.error, Optional(1.0));
   EXPECT_THAT(summary.seconds, Optional(4.0));
 }
 
@@ -70,8 +86,8 @@ TEST(Summary, ALossIsBestWhereItIsLeast) {
   for (auto& measured : variant.runs[0].epochs) measured.off.erase("accuracy"), measured.on.clear();
   const Metric metric = metric_of({"t", "t", {variant}});
   EXPECT_EQ(metric.key, "loss");
-  EXPECT_THAT(summarise(variant, metric).best_off, Optional(30.0));
-  EXPECT_EQ(summarise(variant, metric).best_on, std::nullopt);
+  EXPECT_THAT(summarise(variant, metric).off.best, Optional(30.0));
+  EXPECT_EQ(summarise(variant, metric).on.best, std::nullopt);
 }
 
 TEST(Summary, TextIsJudgedByItsPerplexity) {
@@ -83,11 +99,11 @@ TEST(Summary, TextIsJudgedByItsPerplexity) {
   const Metric metric = metric_of({"t", "t", {variant}});
   EXPECT_EQ(metric.key, "perplexity");
   const Summary summary = summarise(variant, metric);
-  EXPECT_THAT(summary.best_off, Optional(9.0));
-  EXPECT_THAT(summary.last_off.mean, Optional(11.0));
-  EXPECT_THAT(summary.loss_off.mean, Optional(30.0));
-  EXPECT_THAT(summary.loss_on.mean, Optional(4.0));
-  EXPECT_EQ(summary.last_on.mean, std::nullopt) << "was beyond all numbers";
+  EXPECT_THAT(summary.off.best, Optional(9.0));
+  EXPECT_THAT(summary.off.last.mean, Optional(11.0));
+  EXPECT_THAT(summary.off.loss.mean, Optional(30.0));
+  EXPECT_THAT(summary.on.loss.mean, Optional(4.0));
+  EXPECT_EQ(summary.on.last.mean, std::nullopt) << "was beyond all numbers";
 }
 
 TEST(Summary, ADivergedRunIsCountedButHasNoLastEpoch) {
@@ -96,13 +112,13 @@ TEST(Summary, ADivergedRunIsCountedButHasNoLastEpoch) {
                         {run(Status::diverged, {epoch(0, 90, 10)}), run(Status::done, {epoch(0, 20, 30)}),
                          run(Status::waiting, {})}};
   const Summary summary = summarise(variant, accuracy());
-  EXPECT_THAT(summary.best_off, Optional(90.0));
-  EXPECT_THAT(summary.last_off.mean, Optional(20.0));
-  EXPECT_EQ(summary.last_off.count, 1);
+  EXPECT_THAT(summary.off.best, Optional(90.0));
+  EXPECT_THAT(summary.off.last.mean, Optional(20.0));
+  EXPECT_EQ(summary.off.last.count, 1);
   EXPECT_THAT(summary.statuses, ElementsAre(FieldsAre(Status::done, 1), FieldsAre(Status::diverged, 1),
                                             FieldsAre(Status::waiting, 1)));
   const Variant lost{"v", {}, {run(Status::diverged, {epoch(0, 90, 10)})}};
-  EXPECT_EQ(summarise(lost, accuracy()).last_off.mean, std::nullopt);
+  EXPECT_EQ(summarise(lost, accuracy()).off.last.mean, std::nullopt);
   EXPECT_EQ(summarise(lost, accuracy()).wire_bytes_per_step, std::nullopt);
 }
 
@@ -112,8 +128,8 @@ TEST(Summary, RunsUnderWayMeetAtTheLastEpochThatAllHaveFinished) {
                         {run(Status::running, {epoch(0, 10, 10), epoch(1, 30, 10)}),
                          run(Status::stopped, {epoch(0, 20, 10)}), run(Status::running, {})}};
   const Summary summary = summarise(variant, accuracy());
-  EXPECT_THAT(summary.last_off.mean, Optional(15.0));
-  EXPECT_EQ(summary.last_off.count, 2);
+  EXPECT_THAT(summary.off.last.mean, Optional(15.0));
+  EXPECT_EQ(summary.off.last.count, 2);
 }
 
 TEST(Summary, TrafficIsThatOfTheLastEpoch) {
@@ -133,7 +149,7 @@ TEST(Curve, IsTheMeanOverTheSeedsThatHaveTheEpoch) {
       {run(Status::done, {epoch(3, 10, 0), epoch(4, 20, 0)}), run(Status::diverged, {epoch(3, 14, 0)})}};
   const Curve points = curve(variant, [](const Epoch& epoch) { return find(epoch.off, "accuracy"); });
   ASSERT_EQ(points.size(), 2U);
-  EXPECT_EQ(points[0].epoch, 4);
+  EXPECT_EQ(points[0].place, 4);
   EXPECT_THAT(points[0].value.mean, Optional(12.0));
   EXPECT_THAT(points[0].value.error, Optional(2.0));
   EXPECT_EQ(points[1].value.count, 1);

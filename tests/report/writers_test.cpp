@@ -67,6 +67,72 @@ TEST(TextTable, OfTextHasPerplexityAndLoss) {
                                         "750,000", "1,234", "1", "done"));
 }
 
+/// The first variant scored with feedback as well, and on is what `named` says.
+std::vector<Table> with_feedback(const std::string& named) {
+  auto tables = two_variants();
+  Epoch& epoch = tables[0].variants[0].runs[0].epochs[0];
+  epoch.evaluation = named;
+  epoch.plain = {{"accuracy", 60}};
+  epoch.frozen = {{"accuracy", 70}};
+  epoch.live = {{"accuracy", 80}};
+  epoch.on = named == "live" ? epoch.live : epoch.plain;
+  return tables;
+}
+
+std::vector<std::string> labels_of(const TextTable& table, const std::string& group) {
+  std::vector<std::string> labels;
+  for (const auto& column : table.columns) {
+    if (column.group.starts_with(group)) labels.push_back(column.label);
+  }
+  return labels;
+}
+
+TEST(TextTable, SaysWhatOnIs) {
+  EXPECT_THAT(labels_of(result_table(two_variants()[0]), "Best"), ElementsAre("off", "on (plain)"));
+  const TextTable plain = result_table(with_feedback("plain")[0]);
+  for (const char* group : {"Best", "Last epoch"}) {
+    EXPECT_THAT(labels_of(plain, group), ElementsAre("off", "on (plain)", "frozen", "live"));
+  }
+  EXPECT_EQ(plain.columns.size(), plain.rows[0].size());
+  EXPECT_THAT(std::vector(plain.rows[0].begin() + 1, plain.rows[0].begin() + 9),
+              ElementsAre("50.00", "60.00", "70.00", "80.00", "50.00 (n = 1)", "60.00 (n = 1)", "70.00 (n = 1)",
+                          "80.00 (n = 1)"));
+  EXPECT_EQ(plain.rows[1][3], "–") << "without feedback";
+
+  auto live = with_feedback("live");
+  live[0].variants.resize(1);
+  EXPECT_THAT(labels_of(result_table(live[0]), "Best"), ElementsAre("off", "on (live)", "plain", "frozen"));
+  const auto mixed = with_feedback("live");
+  EXPECT_THAT(labels_of(result_table(mixed[0]), "Best"),
+              ElementsAre("off", "on (live or plain)", "plain", "frozen", "live"));
+  EXPECT_THAT(to_markdown(mixed), HasSubstr("| Best accuracy, %: on (live or plain) |"));
+  EXPECT_THAT(to_html(live), testing::AllOf(HasSubstr(">on (live)</th>"), HasSubstr("compression on (live)<")));
+  EXPECT_THAT(results_csv(mixed),
+              testing::AllOf(HasSubstr(",waiting,on_is,best_plain,"),
+                             HasSubstr(",live,60,60,,70,70,,80,80,\r\n"), HasSubstr(",plain,,,,,,,,,\r\n")));
+}
+
+TEST(TextTable, HasPublishedFiguresWhereThereAreAny) {
+  Table table = two_variants()[0];
+  table.variants[0].published = {};
+  const TextTable text = result_table(table);
+  for (const auto& column : text.columns) EXPECT_THAT(column.group, Not(HasSubstr("Paper")));
+  EXPECT_EQ(text.columns.size(), text.rows[0].size());
+  EXPECT_EQ(text.rows[0][5], "8.0×");
+  table.variants[1].published.on = 92.0;
+  EXPECT_EQ(result_table(table).columns[5].group, "Paper, %");
+}
+
+TEST(Title, OfManyTablesStaysShort) {
+  auto tables = two_variants();
+  EXPECT_EQ(title_of(tables), "A table");
+  tables.push_back(tables[0]);
+  tables.back().title = "Another";
+  EXPECT_EQ(title_of(tables), "A table and Another");
+  tables.push_back(tables[0]);
+  EXPECT_EQ(title_of(tables), "A table and 2 more tables");
+}
+
 TEST(TextTable, CountsEveryRun) {
   Table table = two_variants()[0];
   table.variants[1].runs[1].status = Status::diverged;
@@ -108,9 +174,13 @@ TEST(Markdown, NamesStayInTheirCells) {
 TEST(Csv, HoldsTheNumbersAsTheyAre) {
   const std::string text = results_csv(two_variants());
   EXPECT_THAT(text, testing::StartsWith("table,variant,metric,best_off,"));
-  EXPECT_THAT(text,
-              HasSubstr("\r\nt,one,accuracy,50,60,50,,60,,93.1,92.95,8,4,750000,1234.5,1,1,1,0,0,0,0,0\r\n"));
-  EXPECT_THAT(text, HasSubstr("\r\nt,two,accuracy,54,62,52,2,61,1,,,8,4,750000,1234.5,2,2,2,0,0,0,0,0\r\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "\r\nt,one,accuracy,50,60,50,,60,,93.1,92.95,8,4,750000,1234.5,1,1,1,0,0,0,0,0,plain,,,,,,,,,\r\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("\r\nt,two,accuracy,54,62,52,2,61,1,,,8,4,750000,1234.5,2,2,2,0,0,0,0,0,plain,,,,,,,,,\r\n"));
   EXPECT_THAT(bytes_csv(two_variants()), HasSubstr("\r\nt,two,layer1,gradients,2000000,500000\r\n"));
 }
 
@@ -118,6 +188,26 @@ TEST(Csv, QuotesWhatNeedsIt) {
   auto tables = two_variants();
   tables[0].variants[0].name = "a,\"b\"\n";
   EXPECT_THAT(results_csv(tables), HasSubstr("\r\nt,\"a,\"\"b\"\"\n\",accuracy,"));
+}
+
+TEST(Csv, ANameIsNoFormulaAndANumberStaysOne) {
+  auto tables = two_variants();
+  for (const std::string name : {"=1+1", "+1", "-1", "@x", "\tx", "\rx"}) {
+    tables[0].variants[0].name = name;
+    EXPECT_THAT(bytes_csv(tables),
+                HasSubstr(name == "\rx" ? "\r\nt,\"'\rx\",layer1," : "\r\nt,'" + name + ",layer1,"));
+    EXPECT_THAT(results_csv(tables), testing::Not(HasSubstr("," + name)));
+  }
+  tables[0].variants[0].name = "a=1";
+  EXPECT_THAT(bytes_csv(tables), HasSubstr("\r\nt,a=1,layer1,"));
+  tables[0].variants[0].published.off = -1.5;
+  EXPECT_THAT(results_csv(tables), HasSubstr(",-1.5,"));
+}
+
+TEST(Markdown, HasNoControlCharacters) {
+  auto tables = two_variants();
+  tables[0].variants[0].name = "a\x1b[2J\u009b\nb";
+  EXPECT_THAT(to_markdown(tables), HasSubstr("| a\\\\u001b\\[2J\\\\u009b b |"));
 }
 
 TEST(Html, NothingOfARunBreaksOut) {

@@ -7,9 +7,11 @@
 
 namespace strait::test {
 
-std::string run_python(const std::string& script, const std::string& arguments) {
+namespace {
+
+std::string run(const std::string& python, const std::string& script, const std::string& arguments) {
   // A sanitizer's runtime must not be inherited: python3 is not instrumented.
-  const std::string command = "env -u LD_PRELOAD /usr/bin/python3 tests/python/" + script + " " + arguments;
+  const std::string command = "env -u LD_PRELOAD " + python + " tests/python/" + script + " " + arguments;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
   std::string output;
@@ -19,6 +21,16 @@ std::string run_python(const std::string& script, const std::string& arguments) 
     throw std::runtime_error(command + " failed with status " + std::to_string(status));
   }
   return output;
+}
+
+}  // namespace
+
+std::string run_python(const std::string& script, const std::string& arguments) {
+  return run("/usr/bin/python3", script, arguments);
+}
+
+std::string run_torch_python(const std::string& script, const std::string& arguments) {
+  return run(STRAIT_PYTHON, script, arguments);
 }
 
 }  // namespace strait::test

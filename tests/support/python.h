@@ -4,8 +4,11 @@
 
 namespace strait::test {
 
-/// Runs a script of tests/python with Debian's python3 (the one that python3-torch belongs to) and returns
-/// what it printed. Throws std::runtime_error when it fails, with its standard error on ours.
+/// Runs a script of tests/python with Debian's python3 and returns what it printed. Throws std::runtime_error
+/// when it fails, with its standard error on ours.
 std::string run_python(const std::string& script, const std::string& arguments);
+
+/// The same with the Python whose torch goes with the LibTorch of this build.
+std::string run_torch_python(const std::string& script, const std::string& arguments);
 
 }  // namespace strait::test

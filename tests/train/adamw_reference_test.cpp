@@ -52,7 +52,7 @@ TEST(AdamWReference, TenStepsEqualPyTorchs) {
   Model model = test::token_model();
   write_safetensors(dir / "init.safetensors", {model.state(), {}});
   test::write_file(dir / "config.json", config_of(options).dump());
-  const json reference = json::parse(test::run_python("adamw_reference.py", dir.path().string()));
+  const json reference = json::parse(test::run_torch_python("adamw_reference.py", dir.path().string()));
 
   Trainer trainer(std::move(model), options);
   Recorder recorder;

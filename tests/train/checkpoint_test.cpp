@@ -8,6 +8,7 @@
 
 #include "strait/train/optimizer.h"
 #include "strait/train/safetensors.h"
+#include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -24,8 +25,16 @@ CheckpointRecord sample_record() {
                      .sums = {0.1 + 0.2, 5, 34, 17},
                      .seconds = 1.0 / 3,
                      .data_wait_seconds = 1e-9,
-                     .traffic = {{"layer1", {1, 2, 3, 0.5, 0.25}, {4, 5, 6, 0.75, 0.125}}}};
+                     .traffic = {{"layer1", {1, 2, 3, 0.5, 0.25}, {4, 5, 6, 0.75, 0.125}}},
+                     .evaluations = {{.step = 1000,
+                                      .test = {.off = {1.0 / 3, 50},
+                                               .on = {0.25, 25},
+                                               .samples = 30,
+                                               .modes = {{EvaluationMode::plain, {0.25, 25}}}}}},
+                     .evaluation_seconds = 2.0 / 3,
+                     .stages = {{2, {1.5, 2.0 / 3, 9}}}};
   record.seed = std::numeric_limits<uint64_t>::max();
+  record.metrics = {"{\"epoch\":0}", "{\"epoch\":1,\"x\":\"caf\u00e9\"}"};
   record.config = "name = \"caf\u00e9\"\n";
   record.checksums = {{"a.safetensors", {{"x", std::numeric_limits<uint64_t>::max()}}}};
   return record;
@@ -55,6 +64,10 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
   EXPECT_EQ(read.position.sums.rows, 17);
   EXPECT_EQ(read.position.seconds, 1.0 / 3);
   EXPECT_EQ(to_json(read.position.traffic), to_json(record.position.traffic));
+  EXPECT_EQ(to_json(read.position.evaluations), to_json(record.position.evaluations));
+  EXPECT_EQ(read.position.evaluation_seconds, 2.0 / 3);
+  EXPECT_EQ(to_json(read.position.stages), to_json(record.position.stages));
+  EXPECT_EQ(read.metrics, record.metrics);
   EXPECT_EQ(read.seed, record.seed);
   EXPECT_EQ(read.config, record.config);
   EXPECT_EQ(read.checksums, record.checksums);
@@ -63,13 +76,17 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
 TEST(CheckpointRecord, WhatIsNotOneIsRefused) {
   const test::TempDir dir;
   const auto error = [&] { return input_error_of([&] { read_record(dir.path()); }); };
-  EXPECT_THAT(error(), HasSubstr("position.json: cannot be read"));
-  for (const char* text : {"", "{", "[]", "{}", "7", "{\"format\":1}", "{\"format\":1,\"checksum\":\"x\"}"}) {
+  EXPECT_THAT(error(), HasSubstr("position.json: cannot be opened"));
+  for (const char* text : {"", "{", "[]", "{}", "7", "{\"format\":2}", "{\"format\":2,\"checksum\":\"x\"}"}) {
     test::write_file(dir / "position.json", text);
     EXPECT_THAT(error(), HasSubstr("position.json: ")) << text;
   }
-  test::write_file(dir / "position.json", "{\"format\":2}");
-  EXPECT_THAT(error(), HasSubstr("has format 2, expected 1"));
+  test::write_file(dir / "position.json", R"({"format":2,"checksum":0,"x":)" + test::nested(300'000) + "}");
+  EXPECT_THAT(error(), HasSubstr("position.json: is nested deeper than 100 levels"));
+  test::write_file(dir / "position.json", "{\"format\":2,\"checksum\":1e999}");
+  EXPECT_THAT(error(), HasSubstr("position.json: the number 1e999 is too large"));
+  test::write_file(dir / "position.json", "{\"format\":1}");
+  EXPECT_THAT(error(), HasSubstr("has format 1, expected 2"));
   write_record(dir.path(), sample_record());
   std::string text = test::read_file(dir / "position.json");
   text.replace(text.find("1017"), 4, "1018");
@@ -82,7 +99,14 @@ TEST(EpochMetrics, ReadBackFromJson) {
   metrics.epoch = 2;
   metrics.steps = 7;
   metrics.train = {1.0 / 7, 33.3};
-  metrics.test = {{0.5, 50}, {0.25, 25}, 30};
+  metrics.test = {.off = {0.5, 50},
+                  .on = {0.25, 25},
+                  .samples = 30,
+                  .named = EvaluationMode::live,
+                  .modes = {{EvaluationMode::plain, {0.75, 10}},
+                            {EvaluationMode::frozen, {0.5, 20}},
+                            {EvaluationMode::live, {0.25, 25}}}};
+  metrics.evaluations = {{.step = 3, .test = metrics.test}, {.step = 6, .test = metrics.test}};
   metrics.lr = 0.01;
   metrics.seconds = 2.5;
   metrics.boundaries = sample_record().position.traffic;
@@ -93,6 +117,11 @@ TEST(EpochMetrics, ReadBackFromJson) {
                                                   .cosine = {},
                                                   .residual_norm = 0.25};
   EXPECT_EQ(to_json(epoch_metrics_of(to_json(metrics))), to_json(metrics));
+  EXPECT_EQ(to_json(metrics.test), nlohmann::json::parse(R"({
+      "off": {"loss": 0.5, "accuracy": 50.0}, "on": {"loss": 0.25, "accuracy": 25.0}, "evaluation": "live",
+      "plain": {"loss": 0.75, "accuracy": 10.0}, "frozen": {"loss": 0.5, "accuracy": 20.0},
+      "live": {"loss": 0.25, "accuracy": 25.0}, "samples": 30})"));
+  EXPECT_EQ(to_json(metrics)["evaluations"][1]["step"], 6);
   EXPECT_THROW(epoch_metrics_of(nlohmann::json::object()), nlohmann::json::exception);
   EXPECT_EQ(to_json(metrics).dump().find("perplexity"), std::string::npos) << "that is for text";
   metrics.test.off.perplexity = std::exp(0.5);
@@ -105,6 +134,35 @@ TEST(EpochMetrics, ReadBackFromJson) {
   EXPECT_EQ(to_json(read), line);
   EXPECT_EQ(read.test.on.perplexity, std::numeric_limits<double>::infinity());
   EXPECT_EQ(read.tokens_per_second, 123.5);
+}
+
+TEST(EpochMetrics, OlderRunsWereScoredPlain) {
+  const auto old = nlohmann::json::parse(
+      R"({"off": {"loss": 0.5, "accuracy": 50.0}, "on": {"loss": 0.25, "accuracy": 25.0}, "samples": 30})");
+  const Evaluation evaluation = evaluation_in(old);
+  EXPECT_EQ(evaluation.named, EvaluationMode::plain);
+  ASSERT_EQ(evaluation.modes.size(), 1U);
+  EXPECT_EQ(evaluation.modes.at(EvaluationMode::plain).loss, 0.25);
+}
+
+TEST(Evaluation, OnIsTheModeThatIsAskedFor) {
+  const auto sums = [](double loss) {
+    return StepResult{.loss_sum = loss, .correct = 1, .count = 1, .rows = 1};
+  };
+  std::map<EvaluationMode, StepResult> scored = {{EvaluationMode::off, sums(1)},
+                                                 {EvaluationMode::plain, sums(2)}};
+  EXPECT_EQ(evaluation_of(scored, EvaluationMode::live, false).on.loss, 2) << "without feedback it is the same";
+  scored[EvaluationMode::frozen] = sums(3);
+  scored[EvaluationMode::live] = sums(4);
+  for (const auto& [mode, loss] :
+       {std::pair(EvaluationMode::plain, 2.0), std::pair(EvaluationMode::frozen, 3.0),
+        std::pair(EvaluationMode::live, 4.0)}) {
+    const Evaluation evaluation = evaluation_of(scored, mode, false);
+    EXPECT_EQ(evaluation.named, mode);
+    EXPECT_EQ(evaluation.on.loss, loss);
+    EXPECT_EQ(evaluation.off.loss, 1);
+    EXPECT_EQ(evaluation.modes.size(), 3U);
+  }
 }
 
 TEST(Score, TheBetterOneIsByAccuracyOrOfTextByTheLoss) {
@@ -314,6 +372,31 @@ TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
   other.boundaries.emplace_back("layer1", uint16_t{0}, CompressionOptions{}, Boundary::Local{});
   other.boundaries.push_back(std::move(training.boundaries[0]));
   EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, other.replicas, true));
+}
+
+TEST_F(CheckpointFiles, EvaluationTakesOnlyWhatItReads) {
+  Training training;
+  training.step();
+  training.write(first_);
+  const auto names = [](Boundary& boundary) {
+    struct Lister : StateVisitor {
+      void tensor(std::string_view name, at::Tensor& value) override {
+        if (value.defined()) names.emplace_back(name);
+      }
+      std::vector<std::string> names;
+    } lister;
+    boundary.visit_state(lister);
+    return lister.names;
+  };
+  Training other;
+  EXPECT_TRUE(Checkpoint({first_}).load_evaluation_state(other.boundaries));
+  EXPECT_THAT(names(other.boundaries[0]),
+              ElementsAre("layer2.activations.sender.estimate", "layer2.activations.receiver.estimate"));
+  other.boundaries[0].name = "layer3";
+  EXPECT_FALSE(Checkpoint({first_}).load_evaluation_state(other.boundaries));
+  Training fresh;
+  fresh.write(second_);
+  EXPECT_FALSE(Checkpoint({second_}).load_evaluation_state(fresh.boundaries));
 }
 
 }  // namespace

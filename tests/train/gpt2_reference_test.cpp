@@ -58,7 +58,7 @@ TEST(Gpt2Reference, LossAndGradientsEqualPyTorchsOnFilesOfBothSides) {
   save_model(dir / "weights.safetensors", model);
   write_safetensors(dir / "tokens.safetensors", {{{"tokens", tokens}}, {}});
   test::write_file(dir / "config.json", config_of(options).dump());
-  const json reference = json::parse(test::run_python("gpt2_reference.py", dir.path().string()));
+  const json reference = json::parse(test::run_torch_python("gpt2_reference.py", dir.path().string()));
 
   EXPECT_NEAR(differentiate(model, tokens), reference["loss"].get<double>(), kExact);
   expect_gradients(model, dir / "gradients.safetensors");

@@ -105,7 +105,7 @@ TEST_P(TrainReference, LossesAndScoresEqualPyTorchs) {
   ASSERT_TRUE(trainer.train({data, data}, observer));
   const Evaluation scores = trainer.evaluate(data, observer);
 
-  const json reference = json::parse(test::run_python("train_reference.py", dir.path().string()));
+  const json reference = json::parse(test::run_torch_python("train_reference.py", dir.path().string()));
   const auto losses = reference["losses"].get<std::vector<double>>();
   ASSERT_EQ(observer.losses.size(), 22U);
   ASSERT_EQ(losses.size(), observer.losses.size());

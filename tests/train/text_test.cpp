@@ -102,7 +102,7 @@ TEST(Accumulate, StopsAndCheckpointsFallOnTheEndOfAStep) {
   for (const int stop_after : {0, 1, 2, 3, 4}) {
     const test::TempDir dir;
     Trainer first(token_model(true), options);
-    first.keep_checkpoints(CheckpointFolder(dir.path(), {}), "");
+    first.keep_checkpoints(CheckpointWriter(dir.path(), 0, {}), "");
     Observer stopper(stop_after);
     EXPECT_FALSE(first.train(token_splits(), stopper));
     const int64_t batches = std::min(stop_after / 2 * 2 + 2, 5);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <set>
+
 #include "strait/train/optimizer.h"
 #include "strait/train/safetensors.h"
 #include "tests/support/temp_dir.h"
@@ -55,17 +58,131 @@ TEST(Trainer, WithoutCompressionTheCutsDoNotMatter) {
   expect_equal(trained(options("none", "none")), trained(whole));
 }
 
+struct Recorder : TrainObserver {
+  void on_epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
+  void on_evaluation(const StepEvaluation& evaluation) override { evaluations.push_back(evaluation); }
+  std::vector<EpochMetrics> epochs;
+  std::vector<StepEvaluation> evaluations;
+};
+
 TEST(Trainer, CompressionStartsAtItsEpoch) {
   TrainerOptions late = options("quant:2", "quant:2");
   late.compression.start_epoch = 1;
   expect_equal(trained(late), trained(options("none", "none")));
+
+  late.train.epochs = 2;
+  Trainer trainer = trainer_of(late);
+  Recorder recorder;
+  ASSERT_TRUE(trainer.train({random_data(20), random_data(10)}, recorder));
+  ASSERT_EQ(recorder.epochs.size(), 2U);
+  for (const Direction direction : {Direction::activation, Direction::gradient}) {
+    const Traffic before = recorder.epochs[0].total(direction);
+    const Traffic after = recorder.epochs[1].total(direction);
+    EXPECT_EQ(before.messages, 9U);  // three steps, three boundaries
+    EXPECT_EQ(before.wire_bytes, before.raw_bytes + 9 * kFrameHeaderSize);
+    EXPECT_EQ(after.raw_bytes, before.raw_bytes);
+    EXPECT_EQ(after.wire_bytes, before.raw_bytes / 16 + 9 * (kFrameHeaderSize + 8));  // 2 bits of 32, lo and hi
+  }
+  TrainerOptions never = options("none", "none");
+  never.train.epochs = 2;
+  const auto uncompressed = trained(never);
+  const auto compressed = trainer.collect_model().state();
+  EXPECT_FALSE(at::equal(compressed[0].second, uncompressed[0].second)) << compressed[0].first;
+}
+
+/// With feedback on both ways.
+TrainerOptions with_feedback(const std::string& feedback = "ef21") {
+  TrainerOptions scheme = options("topk:0.2", "topk:0.2");
+  scheme.compression.activations.feedback = feedback;
+  scheme.compression.gradients.feedback = "ef";
+  scheme.train.epochs = 2;
+  return scheme;
+}
+
+TEST(Trainer, ScoresEveryModeWhereActivationsHaveFeedback) {
+  using enum EvaluationMode;
+  const auto modes_of = [](const TrainerOptions& scheme) {
+    Recorder recorder;
+    Trainer trainer = trainer_of(scheme);
+    trainer.train({random_data(20), random_data(20)}, recorder);
+    return recorder.epochs.at(1).test;
+  };
+  TrainerOptions scheme = with_feedback("none");
+  scheme.compression.evaluation = "live";
+  const Evaluation without = modes_of(scheme);
+  ASSERT_EQ(without.modes.size(), 1U) << "gradients do not cross in evaluation";
+  EXPECT_EQ(without.on.loss, without.modes.at(plain).loss);
+  for (const char* feedback : {"ef", "ef21", "ef-mixed"}) {
+    scheme.compression.activations.feedback = feedback;
+    const Evaluation test = modes_of(scheme);
+    ASSERT_EQ(test.modes.size(), 3U);
+    const std::set<double> losses = {test.off.loss, test.modes.at(plain).loss, test.modes.at(frozen).loss,
+                                     test.modes.at(live).loss};
+    EXPECT_EQ(losses.size(), 4U) << feedback;
+    EXPECT_EQ(test.on.loss, test.modes.at(live).loss);
+  }
+  scheme.compression.activations.feedback = "aq-sgd";  // a test sample has no buffer: it crosses in full
+  const Evaluation full = modes_of(scheme);
+  EXPECT_EQ(full.modes.at(frozen).loss, full.off.loss);
+  EXPECT_EQ(full.modes.at(live).loss, full.off.loss);
+  EXPECT_NE(full.modes.at(plain).loss, full.off.loss);
+}
+
+TEST(Trainer, EvaluationWithinEpochsLeavesTrainingAlone) {
+  for (const char* feedback : {"ef21", "aq-sgd"}) {
+    const DataSplits data{random_data(20), random_data(10)};
+    TrainerOptions scheme = with_feedback(feedback);
+    Trainer undisturbed = trainer_of(scheme);
+    Recorder expected;
+    undisturbed.train(data, expected);
+    scheme.train.evaluate_every = 1;
+    scheme.compression.evaluation = "live";
+    Trainer trainer = trainer_of(scheme);
+    Recorder got;
+    trainer.train(data, got);
+    expect_equal(trainer.collect_model().state(), undisturbed.collect_model().state());
+    for (size_t epoch = 0; epoch < 2; ++epoch) {
+      EXPECT_EQ(got.epochs[epoch].train.loss, expected.epochs[epoch].train.loss);
+      for (const auto& [mode, score] : expected.epochs[epoch].test.modes) {
+        EXPECT_EQ(got.epochs[epoch].test.modes.at(mode).loss, score.loss) << to_string(mode);
+      }
+      EXPECT_EQ(got.epochs[epoch].total(Direction::activation).messages,
+                expected.epochs[epoch].total(Direction::activation).messages);
+    }
+  }
+}
+
+TEST(Trainer, EvaluatesWithinEpochsAtTheirSteps) {
+  const DataSplits data{random_data(20), random_data(10)};
+  TrainerOptions scheme = with_feedback();
+  scheme.train.evaluate_every = 2;
+  Trainer trainer = trainer_of(scheme);
+  Recorder got;
+  trainer.train(data, got);  // three steps an epoch
+  ASSERT_EQ(got.epochs.size(), 2U);
+  const auto steps = [](const std::vector<StepEvaluation>& evaluations) {
+    std::vector<uint64_t> all;
+    for (const auto& evaluation : evaluations) all.push_back(evaluation.step);
+    return all;
+  };
+  EXPECT_EQ(steps(got.epochs[0].evaluations), std::vector<uint64_t>{2});
+  EXPECT_EQ(steps(got.epochs[1].evaluations), (std::vector<uint64_t>{4, 6}));
+  EXPECT_EQ(steps(got.evaluations), (std::vector<uint64_t>{2, 4})) << "the sixth is the epoch's own";
+  EXPECT_EQ(to_json(got.epochs[1].evaluations[1].test), to_json(got.epochs[1].test));
+
+  struct Stopper : TrainObserver {
+    bool should_stop() override { return ++asked == 2; }
+    int asked = 0;
+  } stopper;
+  Trainer stopped = trainer_of(with_feedback());
+  ASSERT_FALSE(stopped.train(data, stopper));
+  ASSERT_EQ(stopped.position().step, 2U);
+  Recorder quiet;
+  EXPECT_EQ(to_json(stopped.evaluate(data.test, quiet)), to_json(got.epochs[0].evaluations[0].test));
 }
 
 TEST(Trainer, EpochMetricsAddUp) {
-  struct Recorder : TrainObserver {
-    void on_epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
-    std::vector<EpochMetrics> epochs;
-  } recorder;
+  Recorder recorder;
   TrainerOptions scheme = options("topk:0.1", "quant:8");
   scheme.train.epochs = 2;
   Trainer trainer = trainer_of(scheme);

@@ -89,7 +89,7 @@ TEST_F(CheckpointFolderTest, AFailedWriteLeavesTheEarlierCheckpoint) {
 TEST_F(CheckpointFolderTest, WhatACrashLeftIsNoCheckpointAndGoesWithTheNext) {
   CheckpointFolder folder(path_, {});
   add(folder, 1, 0);
-  for (const char* name : {"epoch-0002-batch-00000.partial", "epoch-0001-batch-00000.partial"}) {
+  for (const char* name : {"epoch-0002-batch-00000.partial", "epoch-0001-batch-00000.removed"}) {
     fs::create_directories(path_ / name);
     test::write_file(path_ / name / "content", "half");
   }

@@ -55,8 +55,27 @@ TEST(Membership, ReadsTorchrunsVariables) {
   EXPECT_EQ(member->local_size, 2);
   EXPECT_EQ(member->master_address, "10.0.0.1");
   EXPECT_EQ(member->master_port, 29400);
-  EXPECT_TRUE(member->launcher_serves_store);
+  EXPECT_EQ(member->store_host, StoreHost::torchrun);
+  EXPECT_FALSE(member->serves_store());
   EXPECT_EQ(member->attempt, "job/2");
+}
+
+TEST(Membership, ReadsWhatLaunchSets) {
+  const Variables variables = {{"RANK", "0"},
+                               {"WORLD_SIZE", "2"},
+                               {"MASTER_ADDR", "127.0.0.1"},
+                               {"STRAIT_LAUNCHED", "1"},
+                               {"STRAIT_ATTEMPT", "0123"},
+                               {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                               {"TORCHELASTIC_RUN_ID", "job"}};
+  const auto member = read(variables);
+  ASSERT_TRUE(member);
+  EXPECT_EQ(member->store_host, StoreHost::launcher);
+  EXPECT_FALSE(member->serves_store());
+  EXPECT_EQ(member->attempt, "0123");
+  Variables long_name = variables;
+  long_name["STRAIT_ATTEMPT"] = std::string(257, 'a');
+  EXPECT_EQ(complaint(long_name), "STRAIT_ATTEMPT: expected at most 256 characters, found 257");
 }
 
 TEST(Membership, ReadsOpenMpisVariables) {
@@ -68,7 +87,9 @@ TEST(Membership, ReadsOpenMpisVariables) {
   EXPECT_EQ(member->rank, 1);
   EXPECT_EQ(member->master_address, "127.0.0.1");  // all are on this machine
   EXPECT_EQ(member->master_port, 29500);
-  EXPECT_FALSE(member->launcher_serves_store);
+  EXPECT_EQ(member->store_host, StoreHost::first_rank);
+  EXPECT_FALSE(member->serves_store());  // rank 0 does
+  EXPECT_EQ(member->attempt, "");
 }
 
 TEST(Membership, ReadsThoseOfASlurmStep) {

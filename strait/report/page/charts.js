@@ -4,7 +4,7 @@
 const kPrintSize = {line: {width: 430, height: 300}, bar: {width: 600, height: 220}};
 const figures = [];
 
-// A point is [epoch, mean, standard error or null, seeds].
+// A point is [epoch or step, mean, standard error or null, seeds].
 function estimateText(point, format) {
   const [, mean, error, seeds] = point;
   const spread = error === null ? "" : " ± " + format(error);
@@ -54,26 +54,26 @@ function lineDatasets({name, points, index}) {
   const colour = colourOf(index);
   const line = {
     label: name, points, order: 0,
-    data: points.map(([epoch, mean]) => ({x: epoch, y: mean})),
+    data: points.map(([place, mean]) => ({x: place, y: mean})),
     borderColor: colour, backgroundColor: colour, borderWidth: 2, borderDash: dashOf(index),
     pointRadius: points.length === 1 ? 3 : 0, pointHoverRadius: 4, pointStyle: "circle",
   };
   const edge = (sign, fill) => ({
     label: name, band: true, order: 1, fill, backgroundColor: faint(colour),
-    data: points.map(([epoch, mean, error]) => ({x: epoch, y: mean + sign * (error ?? 0)})),
+    data: points.map(([place, mean, error]) => ({x: place, y: mean + sign * (error ?? 0)})),
     borderWidth: 0, pointRadius: 0, pointHoverRadius: 0,
   });
   return points.some((point) => point[2] !== null) ? [line, edge(-1, false), edge(1, "-1")] : [line];
 }
 
-function epochRange(series) {
-  const epochs = series.flatMap(({points}) => points.map((point) => point[0]));
-  if (epochs.length === 0) return {};
-  const [min, max] = [Math.min(...epochs), Math.max(...epochs)];
+function rangeOf(series) {
+  const places = series.flatMap(({points}) => points.map((point) => point[0]));
+  if (places.length === 0) return {};
+  const [min, max] = [Math.min(...places), Math.max(...places)];
   return min === max ? {min: min - 1, max: max + 1} : {min, max};
 }
 
-function lineConfig({series, label, format, legend}) {
+function lineConfig({series, label, format, legend, along = "epoch"}) {
   return {
     type: "line",
     data: {datasets: series.flatMap(lineDatasets)},
@@ -81,14 +81,14 @@ function lineConfig({series, label, format, legend}) {
       parsing: false,
       interaction: {mode: "nearest", axis: "x", intersect: false},
       scales: {
-        x: {type: "linear", ...epochRange(series), ...scaleOf("epoch", {precision: 0, maxTicksLimit: 8})},
-        y: scaleOf(label, {maxTicksLimit: 7}),
+        x: {type: "linear", ...rangeOf(series), ...scaleOf(along, {precision: 0, maxTicksLimit: 8})},
+        y: scaleOf(label, {maxTicksLimit: 7, callback: significant}),
       },
       plugins: {
         legend: legendOf(legend, "line"),
         tooltip: {
           ...tooltipOf({
-            title: (items) => (items.length ? "Epoch " + items[0].parsed.x : ""),
+            title: (items) => (items.length ? along[0].toUpperCase() + along.slice(1) + " " + items[0].parsed.x : ""),
             label: (item) => item.dataset.label + ": " + estimateText(item.dataset.points[item.dataIndex], format),
           }),
           filter: (item) => !item.dataset.band,
@@ -162,7 +162,7 @@ class Figure {
     this.canvas.setAttribute("aria-label", caption + ": " + (names.join(", ") || "nothing chosen"));
   }
 
-  // The elements of each place along the main axis, in order: epochs of lines, names of bars.
+  // The elements of each place along the main axis, in order: epochs or steps of lines, names of bars.
   places() {
     const byPlace = new Map();
     this.chart.data.datasets.forEach((dataset, datasetIndex) => {

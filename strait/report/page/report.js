@@ -83,6 +83,22 @@ function curveFigure(canvas, table, choice) {
   }));
 }
 
+function stepFigure(canvas, table, choice) {
+  const side = canvas.dataset.steps;
+  return new Figure(canvas, () => lineConfig({
+    series: choice.of(table.variants).map(({name, index, steps}) => ({name, index, points: steps[side]})),
+    label: "loss", format: decimals(4), legend: false, along: "step",
+  }));
+}
+
+// Evaluations within epochs, where there are any.
+function addSteps(section, table, choice, own) {
+  if (table.variants.every(({steps}) => steps.off.length === 0)) return;
+  const place = section.querySelector(".steps");
+  place.hidden = false;
+  for (const canvas of place.querySelectorAll("canvas")) own.push(stepFigure(canvas, table, choice));
+}
+
 function barFigure(canvas, table, choice) {
   const direction = canvas.dataset.figure;
   const boundaries = [...new Set(table.variants.flatMap(({traffic}) => traffic.map((row) => row.boundary)))];
@@ -178,6 +194,7 @@ function addTable(section) {
     () => own.forEach((figure) => figure.draw()));
   choices.push(choice);
   for (const canvas of section.querySelectorAll(".three canvas")) own.push(curveFigure(canvas, table, choice));
+  addSteps(section, table, choice, own);
   for (const canvas of section.querySelectorAll(".bars canvas")) own.push(barFigure(canvas, table, choice));
   addDiagnostics(section, table);
   for (const row of section.querySelectorAll(".results tbody tr")) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "strait/base/error.h"
+#include "strait/base/token.h"
 
 namespace strait {
 namespace {
@@ -48,6 +49,9 @@ std::string reason_in(const std::string& message) {
   return message.substr(0, message.find('\n'));
 }
 
+/// What comes after a wait, up to the process's end, is to be within the timeout too.
+std::chrono::milliseconds part_to_wait(std::chrono::milliseconds timeout) { return timeout * 2 / 3; }
+
 std::shared_ptr<gloo::transport::Device> make_device(const Membership& membership) {
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface != nullptr && *interface != '\0') {
@@ -74,8 +78,9 @@ class Connections::Gloo : public c10d::ProcessGroupGloo {
 
 Connections::Connections(const Membership& membership, std::chrono::milliseconds timeout,
                          std::unique_ptr<Meeting> meeting)
-    : rank_(membership.rank), timeout_(timeout), meeting_(std::move(meeting)) {
-  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+    : rank_(membership.rank), token_(random_token()), timeout_(timeout), meeting_(std::move(meeting)) {
+  // Its own threads, which this one waits for at the end, are to give up when wait() does.
+  auto options = c10d::ProcessGroupGloo::Options::create(part_to_wait(timeout));
   options->devices = {make_device(membership)};
   options->threads = 1;  // for collectives, which come one at a time
   try {
@@ -100,9 +105,8 @@ void Connections::begin(const std::string& where, int peer, const std::function<
 }
 
 void Connections::wait(const std::string& where, int peer, c10d::Work& work) const {
-  // What comes after, up to the process's end, is to be within the timeout too.
   begin(where, peer, [&] {
-    if (!work.wait(timeout_ * 2 / 3)) throw Error("{}: given up", where);
+    if (!work.wait(part_to_wait(timeout_))) throw Error("{}: given up", where);
   });
 }
 
@@ -111,6 +115,8 @@ void Connections::explain(const std::string& where, int peer, const std::string&
   const auto failure = meeting_->word();
   if (failure && failure->rank != rank_) {
     if (failure->diverged) throw NumericError("rank {}: {}", failure->rank, failure->reason);
+    if (failure->rank == peer && failure->reason == kGoneReason)
+      throw Error("{}: {} is gone: {}", where, who, kGoneReason);
     const std::string first = fmt::format("rank {}", failure->rank);
     throw Error("{}: {} is gone; the first to fail was {}", where, who,
                 failure->reason.starts_with(first) ? failure->reason : first + ": " + failure->reason);
@@ -124,7 +130,7 @@ void Connections::explain(const std::string& where, int peer, const std::string&
 void Connections::fail(const Failure& failure) {
   meeting_->leave_word(failure);
   gloo_->close();
-  meeting_->linger(true);
+  meeting_->linger();
 }
 
 }  // namespace strait

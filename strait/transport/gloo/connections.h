@@ -30,6 +30,11 @@ class Connections {
   void begin(const std::string& where, int peer, const std::function<void()>& operation) const;
   void wait(const std::string& where, int peer, c10d::Work& work) const;
 
+  /// What this rank tells the others, over these connections, that its words can be known by; see
+  /// Meeting::trust().
+  const std::string& token() const { return token_; }
+  void trust(std::vector<std::string> tokens) { meeting_->trust(std::move(tokens)); }
+
   /// Leaves word and closes all connections, which ends every wait on this rank and on its peers.
   void fail(const Failure& failure);
 
@@ -38,6 +43,7 @@ class Connections {
   [[noreturn]] void explain(const std::string& where, int peer, const std::string& message) const;
 
   int rank_;
+  std::string token_;
   std::chrono::milliseconds timeout_;
   std::unique_ptr<Meeting> meeting_;
   c10::intrusive_ptr<Gloo> gloo_;

@@ -85,13 +85,20 @@ class C10dGroup : public Group {
 void require_groups() {}
 
 std::unique_ptr<Group> join_group(const Membership& membership, std::chrono::milliseconds timeout,
-                                  const std::string& hello, const CheckHellos& check) {
-  auto meeting = std::make_unique<Meeting>(membership, timeout);
-  const auto hellos = meeting->exchange(hello);
-  meeting->linger(false);
-  check(hellos);
-  return std::make_unique<C10dGroup>(membership.size,
-                                     std::make_shared<Connections>(membership, timeout, std::move(meeting)));
+                                  const std::string& hello, const CheckHellos& check,
+                                  const WaitingFor& waiting) {
+  auto meeting = std::make_unique<Meeting>(membership, timeout, waiting);
+  const auto hellos = meeting->exchange(hello, waiting);
+  try {
+    check(hellos);
+  } catch (const Error&) {
+    meeting->linger();  // the others may not have read them yet
+    throw;
+  }
+  const auto connections = std::make_shared<Connections>(membership, timeout, std::move(meeting));
+  auto group = std::make_unique<C10dGroup>(membership.size, connections);
+  connections->trust(group->gather(connections->token()));
+  return group;
 }
 
 }  // namespace strait

@@ -12,12 +12,13 @@ TEST_F(Distributed, OneLineSaysWhatSeveralProcessesNeed) {
   std::vector<std::string> launch = {"launch", "-n", "4", "--"};
   const auto train = arguments("run");
   launch.insert(launch.end(), train.begin(), train.end());
-  for (const auto& result : {test::run_process(STRAIT_PROGRAM, launch),
-                             test::run_process(STRAIT_PROGRAM, train, {"RANK=0", "WORLD_SIZE=4"})}) {
+  for (const auto& result :
+       {test::run_process(STRAIT_PROGRAM, launch),
+        test::run_process(STRAIT_PROGRAM, train, {"RANK=0", "WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1"})}) {
     EXPECT_EQ(result.status, 2);
     EXPECT_EQ(result.err, line);
   }
-  EXPECT_EQ(names_in(dir_.path()), std::vector<std::string>{"tiny.toml"});
+  EXPECT_EQ(test::names_in(dir_.path()), std::vector<std::string>{"tiny.toml"});
 }
 
 }  // namespace

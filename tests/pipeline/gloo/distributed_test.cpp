@@ -46,10 +46,11 @@ const std::vector<Scheme> kSchemes = {{"none", "none", "none", "none"},
                                       {"topk:0.3", "ef-mixed", "topk:0.3", "ef-mixed"},
                                       {"topk:0.3", "aq-sgd", "topk:0.3", "none"}};
 
-/// What the training leaves: the gradients of every layer, added up over all steps, and the loss.
+/// What the training leaves: the gradients of every layer, added up over all steps, and the losses, of each
+/// step that of training and that of every mode of evaluation.
 struct Outcome {
   std::vector<at::Tensor> gradients;
-  double loss = 0;
+  std::vector<double> losses;
 };
 
 std::vector<StepInput> batches() {
@@ -66,20 +67,25 @@ std::unique_ptr<Transport> connect(Group& group) {
   return group.make_transport(peers, {"cut0", "cut1", "cut2"});
 }
 
-double train(Executor& executor, const std::vector<StepInput>& inputs) {
-  double loss = 0;
+std::vector<double> train(Executor& executor, const std::vector<StepInput>& inputs) {
+  std::vector<double> losses;
   for (const StepInput& input : inputs) {
-    loss += executor.train(input, true).loss_sum;
-    loss += executor.evaluate(input, true).loss_sum;
+    losses.push_back(executor.train(input, true).loss_sum);
+    HeldState held(executor.boundaries());
+    for (const auto mode :
+         {EvaluationMode::off, EvaluationMode::plain, EvaluationMode::live, EvaluationMode::frozen}) {
+      losses.push_back(executor.evaluate(input, mode).loss_sum);
+    }
+    held.put_back();
   }
-  return loss;
+  return losses;
 }
 
 Outcome one_process(const Scheme& scheme, const PipelineOptions& pipeline) {
   Fixture all;
   Executor executor = all.executor(pipeline, scheme.options(), kBatch);
-  const double loss = train(executor, batches());
-  return {all.network.gradients(), loss};
+  const auto losses = train(executor, batches());
+  return {all.network.gradients(), losses};
 }
 
 struct Case {
@@ -117,8 +123,8 @@ std::vector<Outcome> processes(const std::vector<Case>& all) {
       Executor executor(parts[i][static_cast<size_t>(rank)].setup(all[i].pipeline, all[i].scheme.options(),
                                                                   kBatch, rank, kStages),
                         *transport);
-      const double loss = train(executor, inputs);
-      if (rank == kStages - 1) outcomes[i].loss = loss;
+      const auto losses = train(executor, inputs);
+      if (rank == kStages - 1) outcomes[i].losses = losses;
       transport->drain();
     }
   });
@@ -138,7 +144,7 @@ TEST(Distributed, EverySchemeGivesTheBitsOfOneProcess) {
   const auto outcomes = processes(all);
   for (size_t i = 0; i < all.size(); ++i) {
     const Outcome expected = one_process(all[i].scheme, all[i].pipeline);
-    EXPECT_EQ(outcomes[i].loss, expected.loss) << all[i].name();
+    EXPECT_EQ(outcomes[i].losses, expected.losses) << all[i].name();
     ASSERT_EQ(outcomes[i].gradients.size(), expected.gradients.size());
     for (size_t k = 0; k < expected.gradients.size(); ++k) {
       EXPECT_TRUE(at::equal(outcomes[i].gradients[k], expected.gradients[k]))

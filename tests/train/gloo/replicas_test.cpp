@@ -317,8 +317,7 @@ class ReplicasResume : public testing::Test {
  protected:
   void stop_after(int batches, int ranks, const TrainerOptions& options) {
     const auto errors = on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
-      trainer.keep_checkpoints(
-          CheckpointFolder(CheckpointFolder::part_of(dir_ / "checkpoint", group.rank()), {}), "");
+      trainer.keep_checkpoints(CheckpointWriter(dir_ / "checkpoint", group.rank(), {}), "");
       Observer observer(group.rank() == 0 ? batches : -1);
       EXPECT_FALSE(trainer.train(splits_, observer));
     });
@@ -329,9 +328,11 @@ class ReplicasResume : public testing::Test {
   std::vector<std::string> go_on(int ranks, const TrainerOptions& options, State& state) {
     return on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
       const Place place{group.rank(), ranks, options.pipeline.replicas};
-      const auto entries = usable_checkpoints(dir_ / "checkpoint", place);
-      ASSERT_FALSE(entries.empty());
-      trainer.resume(Checkpoint(checkpoint_parts(dir_ / "checkpoint", entries.back(), place), place));
+      const auto parts = parts_in(dir_ / "checkpoint");
+      const ResumePoint point = find_resume_point({parts}, place);
+      ASSERT_TRUE(point.entry.has_value());
+      trainer.resume(
+          Checkpoint(folders_of(parts, *point.entry, needed_parts(point.writers, place)).value(), place));
       Observer observer;
       EXPECT_TRUE(trainer.train(splits_, observer));
       const Model& model = trainer.collect_model();

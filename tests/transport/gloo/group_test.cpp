@@ -60,6 +60,20 @@ TEST(Group, WhatOneRankCannotDoNoneDoes) {
   EXPECT_EQ(errors[2], errors[0]);
 }
 
+TEST(Group, InTurnTheyDoNotMeet) {
+  std::atomic<int> inside = 0;
+  std::string order;
+  const auto errors = Ranks(4).run([&](Group& group) {
+    in_turn(group, [&] {
+      EXPECT_EQ(++inside, 1);
+      order += static_cast<char>('0' + group.rank());
+      --inside;
+    });
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  EXPECT_EQ(order, "0123");
+}
+
 TEST(C10dTransport, CarriesFramesOfEverySizeInTheOrderOfTheirTag) {
   constexpr size_t kBound = kFrameHeaderSize + 3'000'000;
   const auto errors = Ranks(2).run([](Group& group) {
@@ -167,7 +181,8 @@ TEST(Group, DivergenceIsPassedOnAsDivergence) {
 /// What a rank of `count` hears that comes with this hello.
 std::string join_alone(const Membership& member, milliseconds timeout) {
   try {
-    join_group(member, timeout, "", [](const auto&) {});
+    join_group(
+        member, timeout, "", [](const auto&) {}, [](const auto&) {});
   } catch (const Error& error) {
     return error.what();
   }
@@ -192,11 +207,14 @@ TEST(JoinGroup, EveryRankHearsThatOneDiffers) {
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        join_group(ranks.membership(rank), 20s, rank == 1 ? "other" : "same", [&](const auto& hellos) {
-          for (const auto& hello : hellos) {
-            if (hello != hellos[0]) throw Error("rank 1 is another one");
-          }
-        });
+        join_group(
+            ranks.membership(rank), 20s, rank == 1 ? "other" : "same",
+            [&](const auto& hellos) {
+              for (const auto& hello : hellos) {
+                if (hello != hellos[0]) throw Error("rank 1 is another one");
+              }
+            },
+            [](const auto&) {});
       } catch (const Error& error) {
         errors[static_cast<size_t>(rank)] = error.what();
       }

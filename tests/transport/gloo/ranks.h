@@ -34,7 +34,8 @@ class Ranks {
     for (int rank = 0; rank < count_; ++rank) {
       threads.emplace_back([&, rank] {
         try {
-          const auto group = join_group(membership(rank), timeout_, "", [](const auto&) {});
+          const auto group = join_group(
+              membership(rank), timeout_, "", [](const auto&) {}, [](const auto&) {});
           run_one(*group, work);
         } catch (const std::exception& error) {
           errors[static_cast<size_t>(rank)] = error.what();

@@ -1,4 +1,4 @@
-#include "cli/blas.h"
+#include "cli/library_variables.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -10,8 +10,6 @@
 
 namespace strait::cli {
 namespace {
-
-constexpr const char* kChoice = "OPENBLAS_CORETYPE";
 
 /// The kernels that OpenBLAS has chosen; empty with another library.
 std::string_view chosen_kernels() {
@@ -32,16 +30,28 @@ const char* kernels_for_instructions() {
   return nullptr;
 }
 
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
+/// Sets what is missing; gives whether anything was.
+bool set_variables() {
+  const char* kernels =
+      is_set("OPENBLAS_CORETYPE") || chosen_kernels() != "Prescott" ? nullptr : kernels_for_instructions();
+  if (kernels != nullptr) ::setenv("OPENBLAS_CORETYPE", kernels, /*overwrite=*/0);
+  const bool waits = is_set("OMP_WAIT_POLICY") || is_set("GOMP_SPINCOUNT");
+  if (!waits) {
+    ::setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
+    ::setenv("GOMP_SPINCOUNT", "1000", /*overwrite=*/0);
+  }
+  return kernels != nullptr || !waits;
+}
+
 }  // namespace
 
-void choose_blas_kernels(char** argv) {
-  if (std::getenv(kChoice) != nullptr || chosen_kernels() != "Prescott") return;
-  const char* kernels = kernels_for_instructions();
+void choose_library_variables(char** argv) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (kernels == nullptr || error) return;
-  ::setenv(kChoice, kernels, /*overwrite=*/1);
-  ::execv(self.c_str(), argv);  // where it returns, the slow kernels have to do
+  if (!error && set_variables())
+    ::execv(self.c_str(), argv);  // where it returns, the libraries' choice has to do
 }
 
 }  // namespace strait::cli

@@ -35,6 +35,15 @@ class Utf8 {
   uint8_t high_ = 0xbf;
 };
 
+/// The length of the well-formed character that `text` begins with, or 0 where it begins with none.
+inline size_t first_character(std::string_view text) {
+  Utf8 character;
+  for (size_t i = 0; i < text.size() && character.accept(static_cast<uint8_t>(text[i])); ++i) {
+    if (character.complete()) return i + 1;
+  }
+  return 0;
+}
+
 /// How many bytes at the beginning of `text` are whole, well-formed characters.
 inline size_t well_formed_prefix(std::string_view text) {
   Utf8 characters;

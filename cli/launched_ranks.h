@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/rank_output.h"
+#include "strait/base/child.h"
+#include "strait/base/clock.h"
+#include "strait/transport/store_server.h"
+
+namespace strait::cli {
+
+/// How many seconds LaunchedRanks gives.
+struct Patience {
+  double grace = 5;          ///< to end by themselves when another has failed
+  double stop = 5;           ///< then, when asked to
+  double orderly_stop = 10;  ///< when all were asked to and another has done so
+};
+
+/// Processes of this machine that train together, and the store in which they meet.
+class LaunchedRanks {
+ public:
+  /// Starts them with these words as the command line; port 0: any free one. Throws Error where the port is
+  /// taken.
+  LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words)
+      : LaunchedRanks(processes, port, words, Patience()) {}
+  LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words, Patience patience);
+
+  /// Passes on what they print and a wish to stop, until all have ended. Kills those that do not, when others
+  /// have failed or were asked to stop and did. Gives the exit status of the first that failed.
+  int wait();
+
+  /// The first that failed, for a message: `rank 2 was killed by signal 9 (Killed)`.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words,
+                const std::string& attempt);
+  void pass_on_output();
+  void look_at_children();
+  void note_end(size_t rank, const Child::End& end);
+  void ask_to_stop();
+  bool is_over() const;
+  void kill_rank(size_t rank, const char* reason);
+
+  Patience patience_;
+  std::unique_ptr<StoreServer> store_;
+  std::vector<std::unique_ptr<RankOutput>> outputs_;
+  std::vector<std::unique_ptr<Child>> children_;  ///< null: it has ended
+  size_t running_;
+  int status_ = 0;
+  std::string failure_;
+  std::optional<Stopwatch> first_end_;  ///< with whatever status
+  std::optional<Stopwatch> first_failure_;
+  std::optional<Stopwatch> asked_;
+};
+
+}  // namespace strait::cli

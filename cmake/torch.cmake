@@ -1,0 +1,62 @@
+# Finds LibTorch: the one that CMAKE_PREFIX_PATH or Torch_DIR names, else the one that scripts/find_torch chooses (a
+# Python's or Debian's). Sets STRAIT_PYTHON, the interpreter whose torch belongs to it, and STRAIT_HAS_GLOO.
+
+set(STRAIT_PYTHON /usr/bin/python3)
+set(chosen "")
+if(CMAKE_PREFIX_PATH OR (Torch_DIR AND NOT DEFINED STRAIT_TORCH_FOLDER))
+  find_program(python NAMES python3 NO_CACHE)
+  set(STRAIT_PYTHON ${python})
+else()
+  execute_process(COMMAND ${PROJECT_SOURCE_DIR}/scripts/find_torch OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(lines)
+    string(REPLACE "\n" ";" lines "${lines}")
+    list(GET lines 0 chosen)
+    list(GET lines 1 STRAIT_PYTHON)
+  endif()
+  if(DEFINED STRAIT_TORCH_FOLDER AND NOT STRAIT_TORCH_FOLDER STREQUAL chosen)
+    foreach(found Torch_DIR Caffe2_DIR TORCH_LIBRARY c10_LIBRARY C10_LIBRARY kineto_LIBRARY)
+      unset(${found} CACHE)
+    endforeach()
+  endif()
+  set(STRAIT_TORCH_FOLDER "${chosen}" CACHE INTERNAL "The Python's torch that the build uses; empty: Debian's")
+  # So that the folder's own libraries are found before those of a Debian package of the same names.
+  list(PREPEND CMAKE_PREFIX_PATH ${chosen})
+endif()
+
+find_package(Torch 1.13 REQUIRED)
+if(chosen)
+  list(REMOVE_ITEM CMAKE_PREFIX_PATH ${chosen})
+endif()
+
+# The include folders of PyTorch's wheels hold a fmt of another version. Ours goes first.
+find_package(fmt REQUIRED)
+find_path(STRAIT_FMT_INCLUDE fmt/format.h PATHS /usr/include NO_DEFAULT_PATH REQUIRED)
+set(first_includes ${PROJECT_BINARY_DIR}/first_includes)
+file(MAKE_DIRECTORY ${first_includes})
+file(CREATE_LINK ${STRAIT_FMT_INCLUDE}/fmt ${first_includes}/fmt SYMBOLIC)
+include_directories(BEFORE SYSTEM ${first_includes})
+
+# Several processes need Gloo's headers. PyTorch's wheels have its code inside LibTorch and do not bring them, and those
+# of another version do not describe it.
+find_package(Gloo QUIET)
+if(chosen OR NOT Gloo_FOUND)
+  set(STRAIT_HAS_GLOO FALSE)
+  set(processes "one process: it comes without Gloo's headers")
+else()
+  set(STRAIT_HAS_GLOO TRUE)
+  set(processes "one process or several")
+endif()
+message(STATUS "LibTorch ${Torch_VERSION} of ${TORCH_INSTALL_PREFIX} (${processes}); tests use the torch of ${STRAIT_PYTHON}")
+
+add_library(strait_torch INTERFACE)
+target_link_libraries(strait_torch INTERFACE ${TORCH_LIBRARIES})
+target_include_directories(strait_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+separate_arguments(STRAIT_TORCH_FLAGS NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
+target_compile_options(strait_torch INTERFACE ${STRAIT_TORCH_FLAGS})
+
+# LibTorch's parallel_for is a template: it shares work only where OpenMP is on.
+find_package(OpenMP)
+if(OpenMP_CXX_FOUND AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_link_libraries(strait_torch INTERFACE OpenMP::OpenMP_CXX)
+endif()

@@ -1,0 +1,176 @@
+#include "strait/experiment/start_summary.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "strait/base/cores.h"
+#include "strait/base/text.h"
+#include "strait/base/units.h"
+#include "strait/boundary/boundary.h"
+#include "strait/data/batch_parts.h"
+#include "strait/pipeline/schedules.h"
+#include "strait/train/runtime.h"
+
+namespace strait {
+namespace {
+
+int64_t elements_of(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+/// Rows of the largest micro-batch.
+int64_t rows_of_message(const Config& config) {
+  const auto& pipeline = config.pipeline;
+  const int64_t rows = part_of_batch(config.data.batch_size, 0, pipeline.replicas).rows;
+  return (rows + pipeline.micro_batches - 1) / pipeline.micro_batches;
+}
+
+/// The second message of each direction, which is not the first one again: a scheme may send differences.
+Traffic message_traffic(Boundary& boundary, const at::Tensor& x) {
+  std::vector<int64_t> ids(static_cast<size_t>(x.size(0)));
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto send = [&](Sender& sender, Receiver& receiver, const at::Tensor& message, uint64_t step) {
+    const MessageContext context{.step = step, .ids = ids};
+    receiver.decode(sender.encode(message, context, {}), meta_of(message), context, {});
+    return sender.take_traffic();
+  };
+  const at::Tensor second = x.neg();
+  send(*boundary.activation_sender, *boundary.activation_receiver, x, 0);
+  send(*boundary.gradient_sender, *boundary.gradient_receiver, x, 0);
+  Traffic traffic = send(*boundary.activation_sender, *boundary.activation_receiver, second, 1);
+  traffic += send(*boundary.gradient_sender, *boundary.gradient_receiver, second, 1);
+  return traffic;
+}
+
+std::string name_of(const LinkOptions& link) {
+  return link.feedback == "none" ? link.codec : link.codec + " with " + link.feedback;
+}
+
+/// Values of the model that training changes, each counted once.
+int64_t parameters_of(const Model& model) {
+  int64_t count = 0;
+  for (const auto& [name, parameter] : model.named_parameters()) {
+    const bool counted = std::ranges::any_of(model.ties, [&](const auto& tie) { return tie.second == name; });
+    if (!counted) count += parameter.numel();
+  }
+  return count;
+}
+
+std::string stages_line(const Config& config, int processes) {
+  const auto& pipeline = config.pipeline;
+  const int64_t stages = static_cast<int64_t>(config.model.cuts.size()) + 1;
+  std::string line = fmt::format("{} in {}", count_text(stages, "stage"), count_text(processes, "process"));
+  if (stages > 1) line += ", cut after " + list_of(config.model.cuts);
+  if (pipeline.replicas > 1) line += fmt::format("; {} replicas", pipeline.replicas);
+  return line + fmt::format("; {}, {} of {}", pipeline.schedule,
+                            count_text(pipeline.micro_batches, "micro-batch"),
+                            count_text(rows_of_message(config), "sample"));
+}
+
+std::string data_line(const Config& config, const DataSplits& data) {
+  std::string line = config.data.kind;
+  if (config.data.kind != "shapes") line += " in " + config.data.root;
+  line += fmt::format(": {} and {}", count_text(data.train->size(), "training sample"),
+                      count_text(data.test->size(), "test sample"));
+  return is_text(config.data) ? line + fmt::format(" of {} tokens", config.data.block) : line;
+}
+
+std::string training_line(const Config& config, int64_t samples) {
+  const auto& train = config.train;
+  const int64_t steps =
+      steps_of_pass(samples, config.data.batch_size, config.pipeline.replicas, train.accumulate);
+  return fmt::format("{} of {} with {}; {}, learning rate {}, {}", count_text(train.epochs, "epoch"),
+                     count_text(steps, "step"), count_text(config.data.batch_size * train.accumulate, "sample"),
+                     train.optimizer.kind, train.optimizer.lr, train.schedule.kind);
+}
+
+std::string compression_line(const CompressionOptions& compression, int replicas) {
+  std::string line =
+      fmt::format("activations {}, gradients {}", name_of(compression.activations),
+                  compression.reuse_indices ? compression.gradients.codec + " at the same positions"
+                                            : name_of(compression.gradients));
+  if (replicas > 1) line += ", between replicas " + name_of(compression.replicas);
+  if (compression.start_epoch > 0) line += fmt::format("; from epoch {}", compression.start_epoch + 1);
+  return line;
+}
+
+std::string bytes_line(const Traffic& traffic) {
+  return fmt::format("{} per step expected, {} without compression: ratio {:.1f}",
+                     count_text(static_cast<int64_t>(traffic.wire_bytes), "byte"),
+                     count_text(static_cast<int64_t>(traffic.raw_bytes), "byte"), traffic.ratio());
+}
+
+}  // namespace
+
+Traffic expected_traffic(const Config& config, const std::vector<std::vector<int64_t>>& shapes) {
+  CompressionOptions compression = config.compression;
+  compression.store.place = "memory";
+  compression.diagnostics = 0;
+  const int64_t rows = rows_of_message(config);
+  int64_t largest = 0;
+  for (const auto& shape : shapes) largest = std::max(largest, rows * elements_of(shape));
+  const at::Tensor noise = at::randn({largest}, at::detail::createCPUGenerator(config.seed), at::kFloat);
+  const auto samples = static_cast<double>(config.data.batch_size) * config.train.accumulate;
+  Traffic all;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    std::vector<int64_t> shape = shapes[i];
+    shape.insert(shape.begin(), rows);
+    Boundary boundary(config.model.cuts[i], static_cast<uint16_t>(i), compression, Boundary::Local{});
+    const Traffic message = message_traffic(boundary, noise.narrow(0, 0, elements_of(shape)).view(shape));
+    const double messages = samples / static_cast<double>(rows);
+    all.raw_bytes += static_cast<uint64_t>(messages * static_cast<double>(message.raw_bytes));
+    all.wire_bytes += static_cast<uint64_t>(messages * static_cast<double>(message.wire_bytes));
+  }
+  return all;
+}
+
+std::vector<std::string> start_summary(const Config& config, const std::filesystem::path& folder, Model& model,
+                                       const DataSplits& data, int processes, int processes_here) {
+  const auto shapes = boundary_shapes(model, cut_into_stages(model, config.model.cuts));
+  std::vector<std::string> lines;
+  const auto add = [&](std::string_view what, const std::string& line) {
+    lines.push_back(fmt::format("{:<12} {}", what, line));
+  };
+  add("run", fmt::format("{}, into {}", config.name, folder.string()));
+  add("model", fmt::format("{}, width {}, {}", config.model.kind, config.model.width,
+                           count_text(parameters_of(model), "parameter")));
+  add("stages", stages_line(config, processes));
+  add("data", data_line(config, data));
+  add("training", training_line(config, data.train->size()));
+  if (!shapes.empty()) {
+    add("compression", compression_line(config.compression, config.pipeline.replicas));
+    add("messages", bytes_line(expected_traffic(config, shapes)));
+  }
+  const int threads = at::get_num_threads();
+  const bool on_processor = device_of(config.train.device).is_cpu();
+  add("device", fmt::format("{}, {}{}", on_processor ? "cpu" : "cuda", count_text(threads, "thread"),
+                            processes_here > 1 ? " in each process" : ""));
+  const std::string note =
+      crowding_note(threads * processes_here, usable_cores(), load_of_others(processes_here));
+  if (!note.empty()) lines.push_back(note);
+  return lines;
+}
+
+std::string summary_of_rank(const Config& config, const Model& model, const Place& place) {
+  const auto ranges = cut_into_stages(model, config.model.cuts);
+  const int ranks = place.pipeline_ranks();
+  std::vector<std::string> names;
+  int64_t parameters = 0;
+  for (size_t stage = 0; stage < ranges.size(); ++stage) {
+    if (static_cast<int>(stage) % ranks != place.rank % ranks) continue;
+    const auto& range = ranges[stage];
+    names.push_back(
+        fmt::format("{} ({}..{})", stage, model.layers[range.begin].name, model.layers[range.end - 1].name));
+    parameters += parameters_of(model.part(range));
+  }
+  return fmt::format("rank {} of {}: {} {}{}, {}", place.rank, place.ranks,
+                     names.size() == 1 ? "stage" : "stages", list_of(names),
+                     place.replicas > 1 ? fmt::format(" of replica {}", place.replica()) : "",
+                     count_text(parameters, "parameter"));
+}
+
+}  // namespace strait

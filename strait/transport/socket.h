@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace strait {
+
+/// A socket that is closed with its owner. All here are non-blocking and closed on exec().
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~Socket();
+
+  explicit operator bool() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// Listens at that address of this machine and no other. `host` is a name or a number; port 0: any free one.
+/// Throws Error with the reason alone, for the caller to say what it was for.
+Socket listen_at(const std::string& host, uint16_t port);
+
+/// The port at which a socket listens.
+uint16_t port_of(const Socket& listener);
+
+/// Somebody who has connected; none when nobody has. `errno` tells what else went wrong.
+std::optional<Socket> accept_from(const Socket& listener);
+
+/// Tries every address of the host once; none when no connection comes about by the deadline.
+std::optional<Socket> connect_to(const std::string& host, uint16_t port, Deadline deadline);
+
+/// Sends all, or fills all of `bytes`; false when the peer is gone or the deadline is over.
+bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
+bool receive_all(const Socket& socket, std::span<char> bytes, Deadline deadline);
+
+}  // namespace strait

@@ -1,0 +1,55 @@
+#include "strait/experiment/handshake.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+#include "tests/support/nested.h"
+
+namespace strait {
+namespace {
+
+using test::message_of;
+
+class Hellos : public testing::Test {
+ protected:
+  std::string hello(const std::string& flags = "") { return hello_of(config_, 2, flags); }
+
+  Config config_;
+};
+
+TEST_F(Hellos, ThatAreAlikeAreAccepted) {
+  const std::string mine = hello();
+  config_.data.root = "/another/place";
+  config_.train.device = "cpu";
+  EXPECT_NO_THROW(check_hellos(0, {mine, hello()}));
+}
+
+TEST_F(Hellos, ThatDifferAreNamed) {
+  const std::string mine = hello();
+  EXPECT_EQ(message_of<Error>([&] {
+              check_hellos(0, {mine, hello("--resume")});
+            }),
+            "rank 0: rank 1 has flags \"--resume\", this one \"\"; all must be the same");
+  config_.train.epochs = 7;
+  EXPECT_EQ(message_of<Error>([&] {
+              check_hellos(0, {mine, hello()});
+            }),
+            "rank 0: rank 1 has train.epochs = 7, this one 100; all must be the same");
+}
+
+TEST_F(Hellos, ThatAreNoneAreErrorsOfTheWire) {
+  const auto complaint = [&](const std::string& other) {
+    return message_of<WireError>([&] { check_hellos(1, {other, hello()}); });
+  };
+  EXPECT_EQ(complaint(test::nested(300'000)), "the hello of rank 0: is nested deeper than 100 levels");
+  EXPECT_EQ(complaint("{\"flags\": " + test::nested(300'000) + "}"),
+            "the hello of rank 0: is nested deeper than 100 levels");
+  EXPECT_EQ(complaint("hello"), "the hello of rank 0: is not JSON (at byte 1)");
+  EXPECT_EQ(complaint("{\"size\": 1e999}"), "the hello of rank 0: the number 1e999 is too large (at byte 14)");
+  EXPECT_EQ(complaint("[]"), "rank 1: rank 0 speaks another language");
+  EXPECT_EQ(complaint("{}"), "rank 1: rank 0 speaks another language");
+}
+
+}  // namespace
+}  // namespace strait

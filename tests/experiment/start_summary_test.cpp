@@ -1,0 +1,147 @@
+#include "strait/experiment/start_summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "strait/base/error.h"
+#include "strait/experiment/run.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kConfig = R"(name = "tiny"
+[model]
+width = 4
+[data]
+kind = "shapes"
+train_limit = 80
+test_limit = 20
+batch_size = 20
+[train]
+epochs = 2
+threads = 1
+[pipeline]
+micro_batches = 2
+[compression]
+activations = { codec = "quant:4,scope=sample", feedback = "ef21" }
+gradients = { codec = "topk:0.2", feedback = "ef" }
+)";
+
+Config config_with(const std::vector<std::string>& overrides = {}) {
+  return parse_config(kConfig, "tiny.toml", overrides);
+}
+
+Traffic expected_of(const Config& config) {
+  Model model = make_network(config);
+  return expected_traffic(config, boundary_shapes(model, cut_into_stages(model, config.model.cuts)));
+}
+
+/// What crossed all boundaries in the last epoch of a training of one process.
+EpochMetrics last_epoch_of(const Config& config) {
+  const test::TempDir dir;
+  TrainObserver silent;
+  return run_experiment(config, dir / "run", Start::fresh, silent).epochs.back();
+}
+
+/// Compares with what the last epoch of a training sent.
+void expect_bytes_of_training(const std::vector<std::string>& overrides, double tolerance) {
+  const Config config = config_with(overrides);
+  const Traffic expected = expected_of(config);
+  const EpochMetrics epoch = last_epoch_of(config);
+  Traffic sent = epoch.total(Direction::activation);
+  sent += epoch.total(Direction::gradient);
+  const auto steps = static_cast<double>(epoch.steps);
+  EXPECT_EQ(static_cast<double>(expected.raw_bytes), static_cast<double>(sent.raw_bytes) / steps);
+  EXPECT_NEAR(static_cast<double>(expected.wire_bytes), static_cast<double>(sent.wire_bytes) / steps,
+              tolerance * static_cast<double>(expected.wire_bytes));
+}
+
+TEST(ExpectedTraffic, IsExactWhereSizesDoNotDependOnValues) {
+  expect_bytes_of_training({"compression.gradients={codec=\"quant:8\"}"}, 0);
+  expect_bytes_of_training({"compression.gradients={codec=\"fp16\"}", "train.accumulate=2"}, 0);
+}
+
+TEST(ExpectedTraffic, IsNearWhereTheyDo) {
+  expect_bytes_of_training({}, 0.05);
+  expect_bytes_of_training(
+      {"compression.activations={codec=\"topk:0.2\", feedback=\"none\"}",
+       "compression.gradients={codec=\"topk:0.2\", feedback=\"none\"}", "compression.reuse_indices=true"},
+      0.05);
+}
+
+TEST(ExpectedTraffic, OfDifferencesIsThatOfTheSecondVisit) {
+  expect_bytes_of_training({"compression.activations.feedback=aq-sgd", "compression.gradients.codec=quant:8"},
+                           0);
+}
+
+TEST(ExpectedTraffic, CountsAllReplicas) {
+  const Traffic one = expected_of(config_with({"pipeline.micro_batches=1"}));
+  const Traffic two = expected_of(config_with({"pipeline.micro_batches=1", "pipeline.replicas=2"}));
+  EXPECT_EQ(one.raw_bytes, two.raw_bytes);
+}
+
+TEST(StartSummary, SaysWhatTheRunWillDo) {
+  const Config config = config_with();
+  Model model = make_network(config);
+  const auto lines = start_summary(config, "runs/tiny", model, load_splits(config), 4, 4);
+  const std::string text = testing::PrintToString(lines);
+  EXPECT_THAT(text, HasSubstr("tiny, into runs/tiny"));
+  EXPECT_THAT(text, HasSubstr("resnet18, width 4, 44,622 parameters"));
+  EXPECT_THAT(text,
+              HasSubstr("4 stages in 4 processes, cut after layer1, layer2, layer3; 1f1b, 2 micro-batches "
+                        "of 10 samples"));
+  EXPECT_THAT(text, HasSubstr("shapes: 80 training samples and 20 test samples"));
+  EXPECT_THAT(text, HasSubstr("2 epochs of 4 steps with 20 samples; sgd, learning rate 0.01, cosine"));
+  EXPECT_THAT(text, HasSubstr("activations quant:4,scope=sample with ef21, gradients topk:0.2 with ef"));
+  EXPECT_THAT(text, HasSubstr(" bytes without compression: ratio "));
+  EXPECT_THAT(text, HasSubstr("cpu, 1 thread in each process"));
+}
+
+TEST(StartSummary, LeavesTheRandomNumbersAlone) {
+  const Config config = config_with();
+  const auto draw = [&](bool summary) {
+    Model model = make_network(config);
+    if (summary) start_summary(config, "runs/tiny", model, load_splits(config), 1, 1);
+    return at::rand({3});
+  };
+  EXPECT_TRUE(at::equal(draw(true), draw(false)));
+}
+
+TEST(Description, OfEachProcessNamesItsStages) {
+  const test::TempDir dir;
+  const Config config = config_with();
+  const auto lines = describe_experiment(config, dir / "run", Start::fresh, {.rank = 1, .ranks = 4}, 4);
+  EXPECT_THAT(lines, ElementsAre("rank 1 of 4: stage 1 (layer2.0..layer2.1), 2,128 parameters"));
+  const Config two =
+      config_with({"pipeline.replicas=2", "pipeline.schedule=interleaved", "pipeline.stages_per_rank=2"});
+  EXPECT_THAT(
+      describe_experiment(two, dir / "run", Start::fresh, {.rank = 3, .ranks = 4, .replicas = 2}, 4),
+      ElementsAre(HasSubstr("rank 3 of 4: stages 1 (layer2.0..layer2.1), 3 (layer4.0..head) of replica 1")));
+}
+
+TEST(Description, RefusesWhatTheRunWouldRefuseAndTouchesNothing) {
+  const test::TempDir dir;
+  const auto describe = [&](const Config& config, Start start = Start::fresh) {
+    return describe_experiment(config, dir / "run", start, {}, 1);
+  };
+  EXPECT_GT(describe(config_with()).size(), 5U);
+  EXPECT_FALSE(std::filesystem::exists(dir / "run"));
+  EXPECT_THROW(describe(config_with({"data.train_limit=99999999"})), InputError);
+  EXPECT_THROW(describe(config_with({"model.cuts=[\"layer9\"]"})), InputError);
+  EXPECT_THROW(describe(config_with({"compression.start_from=nowhere", "compression.start_epoch=1"})),
+               InputError);
+  EXPECT_THROW(describe_experiment(config_with(), dir / "run", Start::fresh, {.rank = 0, .ranks = 3}, 3),
+               InputError);
+  std::filesystem::create_directories(dir / "run");
+  test::write_file(dir / "run/metrics.jsonl", "");
+  EXPECT_THROW(describe(config_with()), InputError);
+  EXPECT_NO_THROW(describe(config_with(), Start::replace));
+  EXPECT_EQ(test::read_file(dir / "run/metrics.jsonl"), "");
+}
+
+}  // namespace
+}  // namespace strait
