@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -10,6 +11,8 @@
 
 namespace strait::cli {
 namespace {
+
+constexpr const char* kChoice = "OPENBLAS_CORETYPE";
 
 /// The kernels that OpenBLAS has chosen; empty with another library.
 std::string_view chosen_kernels() {
@@ -30,28 +33,39 @@ const char* kernels_for_instructions() {
   return nullptr;
 }
 
-bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
-
-/// Sets what is missing; gives whether anything was.
-bool set_variables() {
-  const char* kernels =
-      is_set("OPENBLAS_CORETYPE") || chosen_kernels() != "Prescott" ? nullptr : kernels_for_instructions();
-  if (kernels != nullptr) ::setenv("OPENBLAS_CORETYPE", kernels, /*overwrite=*/0);
-  const bool waits = is_set("OMP_WAIT_POLICY") || is_set("GOMP_SPINCOUNT");
-  if (!waits) {
-    ::setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
-    ::setenv("GOMP_SPINCOUNT", "1000", /*overwrite=*/0);
+/// Runs before the C library knows the environment: what it needs is the kernel's alone.
+__attribute__((no_sanitize("address", "undefined"))) void let_waiting_threads_sleep(int /*argc*/, char** argv,
+                                                                                    char** variables) {
+  static char policy[] = "OMP_WAIT_POLICY=passive";
+  static char spin_count[] = "GOMP_SPINCOUNT=1000";
+  size_t count = 0;
+  for (; variables[count] != nullptr; ++count) {
+    const std::string_view variable = variables[count];
+    if (variable.starts_with("OMP_WAIT_POLICY=") || variable.starts_with("GOMP_SPINCOUNT=")) return;
   }
-  return kernels != nullptr || !waits;
+  auto** all = static_cast<char**>(__builtin_alloca((count + 3) * sizeof(char*)));
+  for (size_t i = 0; i < count; ++i) all[i] = variables[i];
+  all[count] = policy;
+  all[count + 1] = spin_count;
+  all[count + 2] = nullptr;
+  char self[PATH_MAX] = {};
+  if (::readlink("/proc/self/exe", self, sizeof(self) - 1) <= 0) return;
+  ::execve(self, argv, all);  // where it returns, the threads wait as the library would have it
 }
+
+__attribute__((section(".preinit_array"), used)) void (*const kFirst)(int, char**,
+                                                                      char**) = &let_waiting_threads_sleep;
 
 }  // namespace
 
-void choose_library_variables(char** argv) {
+void choose_blas_kernels(char** argv) {
+  if (std::getenv(kChoice) != nullptr || chosen_kernels() != "Prescott") return;
+  const char* kernels = kernels_for_instructions();
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error && set_variables())
-    ::execv(self.c_str(), argv);  // where it returns, the libraries' choice has to do
+  if (kernels == nullptr || error) return;
+  ::setenv(kChoice, kernels, /*overwrite=*/1);
+  ::execv(self.c_str(), argv);  // where it returns, the slow kernels have to do
 }
 
 }  // namespace strait::cli

@@ -125,7 +125,7 @@ int run_guarded(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   strait::cli::open_standard_streams();
-  strait::cli::choose_library_variables(argv);
+  strait::cli::choose_blas_kernels(argv);
   // A reader of standard output that goes away, a peer, or a file at its largest is noticed where it is written
   // to.
   std::signal(SIGPIPE, SIG_IGN);

@@ -5,7 +5,7 @@
 
 Four processes train a narrow network on drawn pictures, with a checkpoint after every step and checkpoint.copies = 1,
 each in a folder of its own that stands for a machine's disk. Again and again some or all of them are killed with
-SIGKILL at a random time. Every second time a machine then loses its disk, or two swap theirs; a second disk goes only
+SIGKILL, a quarter of the times soon after the start, otherwise within a second of a new checkpoint's first part. Every second time a machine then loses its disk, or two swap theirs; a second disk goes only
 once a checkpoint has been made since the first, because until then the first one's copies are missing. Every run must
 come to its end with the model and the metrics (but for the times) of an undisturbed run of one process. Writes
 FOLDER/losses.json (events, configuration, code version) and ends with status 1 at the first difference.
@@ -97,6 +97,11 @@ class Machines:
                 started.append(subprocess.Popen(words, env=os.environ | variables, stdout=log, stderr=log))
         return started
 
+    def latest(self) -> str:
+        """The name of the newest checkpoint of which any part has its name; empty where there is none."""
+        folders = [name for _, names, _ in os.walk(self.folder) for name in names]  # passes over what goes meanwhile
+        return max((name for name in folders if name.startswith("epoch-") and "." not in name), default="")
+
     def newest(self) -> str:
         """The name of the newest checkpoint of which every rank has its part; empty where there is none."""
         names = []
@@ -121,8 +126,12 @@ class Machines:
 
 def disturb(machines: Machines, draws: random.Random, lost_at: str) -> tuple[dict[str, Any], str]:
     """Starts all ranks and kills some of them, perhaps with a disk; says what happened."""
+    before = machines.latest()
     ranks = machines.start()
-    time.sleep(draws.uniform(0, 4))
+    if draws.random() < 0.75:
+        while machines.latest() <= before and all(process.poll() is None for process in ranks):
+            time.sleep(0.002)
+    time.sleep(draws.uniform(0, 1))
     victims = draws.sample(range(RANKS), draws.choice([1, 1, 2, RANKS]))
     for rank in victims:
         ranks[rank].send_signal(signal.SIGKILL)

@@ -21,7 +21,7 @@ namespace strait {
 namespace {
 
 /// Empty where the file cannot be read.
-std::string text_of(const std::filesystem::path& file) {
+std::string file_text(const std::filesystem::path& file) {
   std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -49,19 +49,19 @@ std::vector<int> available_cores() {
 }
 
 int usable_cores() {
-  const double quota = core_quota("/sys/fs/cgroup", text_of("/proc/self/cgroup"));
+  const double quota = core_quota("/sys/fs/cgroup", file_text("/proc/self/cgroup"));
   const auto cores = static_cast<double>(available_cores().size());
   return std::max(1, static_cast<int>(std::ceil(std::min(cores, quota))));
 }
 
 double core_quota(const std::filesystem::path& root, std::string_view groups) {
   const auto first = root / "cpu";  // of the interface's first version, as a container sees it
-  double quota = quota_of(text_of(first / "cpu.cfs_quota_us") + " " + text_of(first / "cpu.cfs_period_us"));
+  double quota = quota_of(file_text(first / "cpu.cfs_quota_us") + " " + file_text(first / "cpu.cfs_period_us"));
   constexpr std::string_view kSecond = "0::/";
   for (const auto& line : split(groups, '\n')) {
     if (!line.starts_with(kSecond)) continue;
     for (std::filesystem::path group = line.substr(kSecond.size());; group = group.parent_path()) {
-      quota = std::min(quota, quota_of(text_of(root / group / "cpu.max")));
+      quota = std::min(quota, quota_of(file_text(root / group / "cpu.max")));
       if (group.empty()) break;
     }
   }
@@ -71,7 +71,7 @@ double core_quota(const std::filesystem::path& root, std::string_view groups) {
 double load_of_others(int own) {
   const auto online = sysconf(_SC_NPROCESSORS_ONLN);
   if (std::cmp_less(available_cores().size(), online)) return 0;
-  return load_of_others(text_of("/proc/loadavg"), own) * usable_cores() / static_cast<double>(online);
+  return load_of_others(file_text("/proc/loadavg"), own) * usable_cores() / static_cast<double>(online);
 }
 
 double load_of_others(std::string_view loadavg, int own) {

@@ -52,7 +52,7 @@ void add_choice(std::vector<Line>& lines, const KindChoice& choice) {
   }
 }
 
-std::string text_of(const Line& line, std::string_view name) {
+std::string line_text(const Line& line, std::string_view name) {
   constexpr int kColumn = 44;  // where comments begin
   const std::string assignment =
       fmt::format("{}{} = {}", line.setting.empty() ? "" : "# ", name, line.entry.value);
@@ -64,7 +64,7 @@ std::string text_of(const Line& line, std::string_view name) {
 }
 
 /// A line of a table's key is `name = value`, of a table in a table `table.name = value`.
-std::string text_of(const std::vector<Line>& lines) {
+std::string manual_text(const std::vector<Line>& lines) {
   std::string text;
   std::string table;
   for (const auto& line : lines) {
@@ -73,7 +73,7 @@ std::string text_of(const std::vector<Line>& lines) {
     const std::string here = dot == std::string::npos ? "" : key.substr(0, dot);
     if (here != table) text += fmt::format("\n[{}]\n", here);
     table = here;
-    text += text_of(line, std::string_view(key).substr(dot == std::string::npos ? 0 : dot + 1));
+    text += line_text(line, std::string_view(key).substr(dot == std::string::npos ? 0 : dot + 1));
   }
   return text;
 }
@@ -83,7 +83,7 @@ std::string text_of(const std::vector<Line>& lines) {
 std::string manual_of_defaults() {
   auto lines = lines_of(defaults_for({}));
   for (const auto& choice : all_kinds()) add_choice(lines, choice);
-  return text_of(lines);
+  return manual_text(lines);
 }
 
 std::string manual_of(const Config& config) {
@@ -94,7 +94,7 @@ std::string manual_of(const Config& config) {
       lines[i].notes.push_back("default " + defaults[i].second);
     }
   }
-  return text_of(lines);
+  return manual_text(lines);
 }
 
 }  // namespace strait

@@ -46,7 +46,7 @@ Traffic message_traffic(Boundary& boundary, const at::Tensor& x) {
   return traffic;
 }
 
-std::string name_of(const LinkOptions& link) {
+std::string scheme_text(const LinkOptions& link) {
   return link.feedback == "none" ? link.codec : link.codec + " with " + link.feedback;
 }
 
@@ -90,10 +90,10 @@ std::string training_line(const Config& config, int64_t samples) {
 
 std::string compression_line(const CompressionOptions& compression, int replicas) {
   std::string line =
-      fmt::format("activations {}, gradients {}", name_of(compression.activations),
+      fmt::format("activations {}, gradients {}", scheme_text(compression.activations),
                   compression.reuse_indices ? compression.gradients.codec + " at the same positions"
-                                            : name_of(compression.gradients));
-  if (replicas > 1) line += ", between replicas " + name_of(compression.replicas);
+                                            : scheme_text(compression.gradients));
+  if (replicas > 1) line += ", between replicas " + scheme_text(compression.replicas);
   if (compression.start_epoch > 0) line += fmt::format("; from epoch {}", compression.start_epoch + 1);
   return line;
 }
@@ -150,7 +150,7 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
   add("device", fmt::format("{}, {}{}", on_processor ? "cpu" : "cuda", count_text(threads, "thread"),
                             processes_here > 1 ? " in each process" : ""));
   const std::string note =
-      crowding_note(threads * processes_here, usable_cores(), load_of_others(processes_here));
+      crowding_note(threads, processes_here, usable_cores(), load_of_others(processes_here));
   if (!note.empty()) lines.push_back(note);
   return lines;
 }

@@ -40,17 +40,19 @@ int thread_count(int threads, int processes) {
   return wanted > 0 ? wanted : std::max(1, usable_cores() / processes);
 }
 
-std::string crowding_note(int threads, int cores, double others) {
-  if (threads > cores) {
-    return fmt::format("note: {} threads share {}, which is slower than a thread each (train.threads)", threads,
+std::string crowding_note(int threads, int processes, int cores, double others) {
+  if (threads == 1) return "";
+  const int all = threads * processes;
+  if (all > cores) {
+    return fmt::format("note: {} threads share {}, which is slower than a thread each (train.threads)", all,
                        count_text(cores, "core"));
   }
   const double free = std::max(0.0, cores - others);
-  if (threads == 1 || free > 0.5 * cores) return "";
+  if (free > 0.5 * cores) return "";
   return fmt::format(
       "note: other programs keep {:.1f} of {} cores busy; each step waits for its slowest thread, so that "
       "train.threads = {} may be faster",
-      std::min<double>(others, cores), cores, std::max(1, static_cast<int>(free)));
+      std::min<double>(others, cores), cores, std::max(1, static_cast<int>(free) / processes));
 }
 
 void configure_runtime(int threads, int processes) {

@@ -11,9 +11,9 @@ namespace strait {
 int thread_count(int threads, int processes);
 
 /// Says in one line that training will be slow because its threads are more than the cores or because others
-/// keep most of these busy: a step waits for the slowest thread of each operation. Empty where neither is so.
-/// `threads` is the sum over the processes of this machine; `others` is load_of_others().
-std::string crowding_note(int threads, int cores, double others);
+/// keep most of these busy: a step waits for the slowest thread of each operation. Empty where neither is so,
+/// and where the `processes` of this machine have one thread each already. `others` is load_of_others().
+std::string crowding_note(int threads, int processes, int cores, double others);
 
 /// Prepares the process for training: LibTorch's number of threads, thread_count(), and an allocator that keeps
 /// what it has, because a step frees and takes the same large blocks again and fresh pages from the operating

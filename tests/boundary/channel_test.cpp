@@ -118,7 +118,7 @@ TEST(Channel, TheWarmUpFillsBuffersWhereItShall) {
     StoreOptions store;
     store.fill = fills ? "warmup" : "first_visit";
     const ChannelSpec both{"layer2", 1, Direction::activation,
-                           make_link("aq-sgd", make_codec("quant:8,scope=sample"), store), false};
+                           make_link("aq-sgd", make_codec("quant:8,scope=sample"), store)};
     Sender sender(both);
     Receiver receiver(both);
     for (const MessageMode mode : {kWarmUp, kEvaluationOff, kTraining}) {

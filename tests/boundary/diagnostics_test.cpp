@@ -30,6 +30,8 @@ TEST(Diagnostics, MeasuresWhatTheDefinitionsSay) {
   const at::Tensor cosines = (a * b).sum(1) / (a.norm(2, 1) * b.norm(2, 1));
   EXPECT_NEAR(all.cosine.value(), cosines.mean().item<double>(), 1e-6);
   EXPECT_FALSE(all.residual_norm.has_value());
+  EXPECT_EQ(recorder.measured()->messages, 2U) << "until it is reset";
+  recorder.reset();
   EXPECT_FALSE(recorder.measured().has_value());
 }
 

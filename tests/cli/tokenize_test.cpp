@@ -95,7 +95,7 @@ TEST_F(Tokenize, WrongInputIsNamed) {
     test::write_file(file_, ids);
     expect_error(run({file_, "--decode"}), message);
   }
-  for (const std::string deep : {test::nested(300'000), "{\"ids\": " + test::nested(300'000) + "}"}) {
+  for (const std::string& deep : {test::nested(300'000), "{\"ids\": " + test::nested(300'000) + "}"}) {
     test::write_file(file_, deep);
     expect_error(run({file_, "--decode"}), "text: is nested deeper than 100 levels");
   }

@@ -168,13 +168,15 @@ TEST_F(Reading, APipeAHugeFileAndATimeThatIsNoneAreRefused) {
   std::filesystem::remove(metrics);
   std::filesystem::create_directory(metrics);
   EXPECT_EQ(error(), "metrics.jsonl: expected a file, found a folder");
+  std::filesystem::remove(metrics);
+  write("running", "");
 
   const std::string good = test::read_file(dir_ / "run/status.json");
   const size_t begin = good.find("\"updated\":");
   ASSERT_NE(begin, std::string::npos);
-  for (const std::string number : {"1e300", "-1", "253402300800"}) {
+  for (const char* number : {"1e300", "-1", "253402300800"}) {
     std::string text = good;
-    text.replace(begin, good.find_first_of(",}", begin) - begin, "\"updated\":" + number);
+    text.replace(begin, good.find_first_of(",}", begin) - begin, std::string("\"updated\":") + number);
     test::write_file(dir_ / "run/status.json", text);
     EXPECT_THAT(error(),
                 StartsWith("status.json: updated: expected seconds since 1970, before the year 10000"));
@@ -233,7 +235,8 @@ TEST_F(Reading, ASweepFileIsChecked) {
 
 TEST_F(Reading, ASweepShowsNothingFromOutsideOfItsFolder) {
   test::write_run(dir_ / "outside", "outside", 0, "done", test::epoch_line(0, 2.5, 10, 11));
-  for (const std::string folder : {"../outside", "..", ".", "", "a/b", "/etc", "x\\u0000"}) {
+  std::filesystem::create_directories(dir_ / "s");
+  for (const char* folder : {"../outside", "..", ".", "", "a/b", "/etc", "x\\u0000"}) {
     std::string entry = test::sweep_entry("outside", 0, "done");
     const size_t begin = entry.find("outside-seed0");
     ASSERT_NE(begin, std::string::npos);

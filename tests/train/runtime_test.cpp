@@ -33,22 +33,22 @@ TEST(Threads, AreTheUsableCoresSharedOutWhereNothingIsSaid) {
 }
 
 TEST(Threads, AMachineWithFreeCoresIsNotWorthANote) {
-  EXPECT_EQ(crowding_note(8, 8, 0), "");
-  EXPECT_EQ(crowding_note(8, 8, 3.9), "");
-  EXPECT_EQ(crowding_note(1, 8, 8), "") << "one thread waits for no other";
+  EXPECT_EQ(crowding_note(8, 1, 8, 0), "");
+  EXPECT_EQ(crowding_note(8, 1, 8, 3.9), "");
+  EXPECT_EQ(crowding_note(1, 4, 2, 8), "") << "one thread waits for no other";
 }
 
 TEST(Threads, MoreThanCoresAreNoted) {
-  EXPECT_THAT(crowding_note(4, 2, 0), HasSubstr("4 threads share 2 cores"));
-  EXPECT_THAT(crowding_note(2, 1, 0), HasSubstr("2 threads share 1 core,"));
+  EXPECT_THAT(crowding_note(2, 2, 2, 0), HasSubstr("4 threads share 2 cores"));
+  EXPECT_THAT(crowding_note(2, 1, 1, 0), HasSubstr("2 threads share 1 core,"));
 }
 
 TEST(Threads, AMachineThatOthersKeepBusyIsNoted) {
-  const std::string note = crowding_note(8, 8, 5.5);
+  const std::string note = crowding_note(8, 1, 8, 5.5);
   EXPECT_THAT(note, HasSubstr("keep 5.5 of 8 cores busy"));
   EXPECT_THAT(note, HasSubstr("train.threads = 2 "));
-  EXPECT_THAT(crowding_note(2, 2, 40), HasSubstr("keep 2.0 of 2 cores busy"));
-  EXPECT_THAT(crowding_note(2, 2, 40), HasSubstr("train.threads = 1 "));
+  EXPECT_THAT(crowding_note(2, 1, 2, 40), HasSubstr("keep 2.0 of 2 cores busy"));
+  EXPECT_THAT(crowding_note(2, 1, 2, 40), HasSubstr("train.threads = 1 "));
 }
 
 }  // namespace

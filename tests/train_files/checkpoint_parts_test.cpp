@@ -144,7 +144,7 @@ TEST(CopyHolders, AreOnOtherMachines) {
   EXPECT_EQ(copy_holders({"a", "a", "b", "b"}, 1), (Holders{{2}, {3}, {0}, {1}}));
   EXPECT_EQ(copy_holders({"a", "b", "a", "b"}, 1), (Holders{{1}, {2}, {3}, {0}}));
   EXPECT_EQ(copy_holders({"a", "a", "a", "b"}, 1), (Holders{{3}, {3}, {3}, {0}}));
-  EXPECT_EQ(copy_holders({"a", "a", "b", "c"}, 2), (Holders{{2, 3}, {2, 3}, {3, 0}, {1, 0}}));
+  EXPECT_EQ(copy_holders({"a", "a", "b", "c"}, 2), (Holders{{2, 3}, {2, 3}, {0, 3}, {1, 2}}));
 }
 
 TEST(CopyHolders, AsManyAsAreWanted) {
