@@ -233,7 +233,7 @@ activations = { codec = "quant:4", feedback = "none" }
 gradients = { codec = "quant:8", feedback = "none" }
 replicas = { codec = "topk:0.01", feedback = "ef21" }
 reuse_indices = false
-store = { place = "file", format = "bf16", folder = "/tmp" }
+store = { place = "file", format = "bf16", folder = "/tmp", fill = "first_visit" }
 start_epoch = 2
 start_from = "runs/warm-up"
 start_from_optimizer = false
