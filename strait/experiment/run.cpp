@@ -187,7 +187,7 @@ Model make_network(const Config& config, int processes) {
 std::filesystem::path initial_weights(const Config& config) {
   std::filesystem::path path = config.model.init;
   if (path.empty() || std::filesystem::exists(path)) return path;
-  const auto below_root = std::filesystem::path(config.data.root) / path;
+  auto below_root = std::filesystem::path(config.data.root) / path;
   if (std::filesystem::exists(below_root)) return below_root;
   throw InputError("model.init: no file {}, here or below data.root{}", path.string(), advice_on(path));
 }
@@ -209,7 +209,8 @@ DataSplits load_splits(const Config& config) {
 }
 
 Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* trace) {
-  return {make_network(config, processes_here(*group)),
+  Model network = make_network(config, processes_here(*group));
+  return {std::move(network),
           {.seed = config.seed,
            .batch_size = config.data.batch_size,
            .train = config.train,

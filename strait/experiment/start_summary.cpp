@@ -54,8 +54,9 @@ std::string scheme_text(const LinkOptions& link) {
 int64_t parameters_of(const Model& model) {
   int64_t count = 0;
   for (const auto& [name, parameter] : model.named_parameters()) {
-    const bool counted = std::ranges::any_of(model.ties, [&](const auto& tie) { return tie.second == name; });
-    if (!counted) count += parameter.numel();
+    const bool tied =
+        std::ranges::any_of(model.ties, [&key = name](const auto& tie) { return tie.second == key; });
+    if (!tied) count += parameter.numel();
   }
   return count;
 }

@@ -10,7 +10,7 @@ namespace {
 /// A text as a field of RFC 4180. One that a spreadsheet would take for a formula gets an apostrophe in front.
 std::string field(std::string_view name) {
   const bool formula = name.find_first_of("=+-@\t\r") == 0;
-  const std::string text = fmt::format("{}{}", formula ? "'" : "", name);
+  std::string text = fmt::format("{}{}", formula ? "'" : "", name);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);

@@ -97,6 +97,7 @@ std::vector<std::string> attendance(c10d::Store& store, int size, milliseconds p
     std::this_thread::sleep_for(kPoll);
   }
   std::vector<std::string> hellos;
+  hellos.reserve(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) hellos.push_back(text_of(store.get(hello_key(rank))));
   return hellos;
 }
@@ -177,6 +178,7 @@ std::string Meeting::why_not_all(const std::vector<int>& missing) {
   if (failure && failure->reason == kGoneReason)
     return fmt::format("rank {} came, but {}", failure->rank, kGoneReason);
   std::vector<std::string> names;
+  names.reserve(missing.size());
   for (const int rank : missing) names.push_back(std::to_string(rank));
   return fmt::format("of {} ranks these did not come within {} s: {}", membership_.size,
                      timeout_.count() / 1000, list_of(names));
