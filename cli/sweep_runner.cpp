@@ -47,7 +47,7 @@ RunState state_after(const Child::End& end, const std::filesystem::path& log) {
 /// cannot be written, or belongs to another process.
 std::string prepare(const std::filesystem::path& folder, const Config& config) {
   const FolderLock lock(folder);
-  const std::string beginning = recorded_status(config, folder) ? "--resume" : "--overwrite";
+  std::string beginning = recorded_status(config, folder) ? "--resume" : "--overwrite";
   replace_file(folder / "config.toml", to_toml(config));
   return beginning;
 }

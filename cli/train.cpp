@@ -45,6 +45,7 @@ class RollCall {
   void operator()(const std::vector<int>& missing) {
     if ((rank_ > 0 && missing.front() > 0) || since_said_.seconds() < kSeconds) return;
     std::vector<std::string> ranks;
+    ranks.reserve(missing.size());
     for (const int rank : missing) ranks.push_back(std::to_string(rank));
     print(fmt::format("waiting for rank{} {}\n", ranks.size() == 1 ? "" : "s", list_of(ranks)));
     flush_output();
