@@ -218,6 +218,7 @@ schedule = { kind = "constant", t_max = 14 }
 accumulate = 2
 clip_norm = 0.5
 precision = "bf16"
+evaluate_every = 40
 device = "cpu"
 threads = 2
 
@@ -245,6 +246,7 @@ every_epochs = 2
 every_steps = 50
 keep = 3
 keep_epochs = [2, 20]
+copies = -1
 )");
 }
 
