@@ -1,4 +1,4 @@
-# Every target uses the flags of LibTorch, so that all can share one precompiled torch/torch.h. Most files are compiled
+# Every target uses the flags of LibTorch, so that tests can share one precompiled torch/torch.h. Most files are compiled
 # several at a time (STRAIT_UNITY), because a file's own code takes a small part of what its headers take.
 
 # strait_unity(TARGET FILES): compiles that many files of the target at a time.
@@ -17,9 +17,9 @@ else()
   set(STRAIT_GLOO_FOLDER without_gloo)
 endif()
 
-# strait_library(NAME [PCH] [UNITY FILES] DEPS ...): the library of the folder NAME, made of its *.cpp.
+# strait_library(NAME [UNITY FILES] DEPS ...): the library of the folder NAME, made of its *.cpp.
 function(strait_library name)
-  cmake_parse_arguments(ARG "PCH" "UNITY" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "UNITY" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   add_library(strait_${name} STATIC ${sources})
   if(ARG_UNITY)
@@ -27,35 +27,31 @@ function(strait_library name)
   endif()
   target_include_directories(strait_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(strait_${name} PUBLIC ${ARG_DEPS})
-  if(ARG_PCH)
-    strait_use_torch_pch(strait_${name})
-    set_property(GLOBAL APPEND PROPERTY STRAIT_HEAVY_LIBRARIES strait_${name})
-  endif()
 endfunction()
 
-# Compiles the target's files with the shared precompiled torch/torch.h, which takes 20 s to parse.
+# Compiles the target's files with a shared precompiled torch/torch.h, which takes 20 s to parse. Only what has several
+# such files gains by it: it takes 40 s to make.
 function(strait_use_torch_pch target)
-  if(NOT STRAIT_FUZZ)
-    target_precompile_headers(${target} REUSE_FROM strait_pch)
+  if(STRAIT_FUZZ)
+    return()
   endif()
+  if(NOT TARGET strait_pch)
+    add_library(strait_pch STATIC ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
+    target_link_libraries(strait_pch PUBLIC strait_torch fmt::fmt)
+    target_precompile_headers(strait_pch PRIVATE <torch/torch.h>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM strait_pch)
 endfunction()
 
-# strait_light(TARGET TEST DEPS...): counts a test as light, which the sanitizer run of `make test` builds
-# and runs, when none of DEPS takes minutes to compile without the precompiled header.
+# strait_light(TARGET TEST): counts a test as light: the sanitizer run of `make test` builds and runs it.
 add_custom_target(light_tests)
 function(strait_light target test)
-  get_property(heavy GLOBAL PROPERTY STRAIT_HEAVY_LIBRARIES)
-  foreach(dep ${ARGN})
-    if(dep IN_LIST heavy)
-      return()
-    endif()
-  endforeach()
   add_dependencies(light_tests ${target})
   set_property(TEST ${test} APPEND PROPERTY LABELS light)
 endfunction()
 
 # strait_test(NAME [PCH] [LIGHT] [UNITY FILES] DEPS ...): one test program of tests/NAME/*_test.cpp, and of those in the
-# folder there that STRAIT_GLOO_FOLDER names. LIGHT counts it as light (see strait_light) whatever it depends on.
+# folder there that STRAIT_GLOO_FOLDER names. LIGHT counts it as light (see strait_light).
 function(strait_test name)
   cmake_parse_arguments(ARG "PCH;LIGHT" "UNITY" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp
@@ -73,8 +69,6 @@ function(strait_test name)
   endif()
   if(ARG_LIGHT)
     strait_light(test_${name} ${name})
-  elseif(NOT ARG_PCH)
-    strait_light(test_${name} ${name} ${ARG_DEPS})
   endif()
 endfunction()
 

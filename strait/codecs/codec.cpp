@@ -1,6 +1,7 @@
 #include "strait/codecs/codec.h"
 
-#include <ATen/Functions.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
 
 namespace strait {
 namespace {

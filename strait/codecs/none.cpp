@@ -1,5 +1,6 @@
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/from_blob.h>
 
 #include <atomic>
 

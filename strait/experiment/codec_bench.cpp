@@ -1,8 +1,10 @@
 #include "strait/experiment/codec_bench.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 #include "strait/experiment/measurement.h"
 
-#include <ATen/Functions.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/full.h>
+#include <torch/cuda.h>
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,9 @@
 #include "strait/experiment/plain_link.h"
 
-#include <ATen/Functions.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/rand_like.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <utility>
 

@@ -1,8 +1,9 @@
 #include "strait/experiment/start_summary.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/randn.h>
 
 #include <algorithm>
 #include <numeric>

@@ -1,8 +1,9 @@
 #include "strait/models/dropout.h"
 
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
 
 #include <cmath>
 

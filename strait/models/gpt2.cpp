@@ -5,6 +5,7 @@
 #include "strait/base/error.h"
 #include "strait/models/attention.h"
 #include "strait/models/dropout.h"
+#include "strait/models/layer.h"
 #include "strait/models/recompute.h"
 
 namespace strait {

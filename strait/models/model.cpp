@@ -3,6 +3,7 @@
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/models/gpt2.h"
+#include "strait/models/layer.h"
 #include "strait/models/resnet18.h"
 
 namespace strait {
@@ -79,7 +80,7 @@ void Model::train(bool on) {
   for (const auto& layer : layers) layer.layer->train(on);
 }
 
-void Model::to(const torch::Device& device) {
+void Model::to(const at::Device& device) {
   for (const auto& layer : layers) layer.layer->to(device);
 }
 

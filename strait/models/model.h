@@ -1,7 +1,8 @@
 #pragma once
 
-#include <torch/torch.h>
+#include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,15 +11,7 @@
 
 namespace strait {
 
-/// A step of a network: one tensor in, one tensor out.
-class Layer : public torch::nn::Module {
- public:
-  virtual at::Tensor forward(const at::Tensor& x) = 0;
-
-  /// The shape of one sample of the output, for that of the input. Unless a layer knows better it is found by
-  /// running a sample of zeros; call it in evaluation mode.
-  virtual std::vector<int64_t> output_shape(const std::vector<int64_t>& sample);
-};
+class Layer;  // strait/models/layer.h
 
 /// A layer under the name by which it is cut, and the prefix of its parameters' names in a file (empty:
 /// they stand at the top).
@@ -60,7 +53,7 @@ struct Model {
   Model part(const LayerRange& range) const;
 
   void train(bool on);
-  void to(const torch::Device& device);
+  void to(const at::Device& device);
 
   /// Runs the layers [begin, end).
   at::Tensor forward(at::Tensor x, size_t begin, size_t end) const;

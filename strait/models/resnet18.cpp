@@ -1,5 +1,7 @@
 #include "strait/models/resnet18.h"
 
+#include "strait/models/layer.h"
+
 namespace strait {
 namespace {
 

@@ -1,6 +1,7 @@
 #include "strait/pipeline/executor.h"
 
-#include <ATen/Functions.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/full.h>
 
 #include <algorithm>
 #include <cmath>

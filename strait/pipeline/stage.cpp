@@ -1,6 +1,7 @@
 #include "strait/pipeline/stage.h"
 
-#include <torch/torch.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <utility>
 
@@ -36,12 +37,12 @@ Loss Stage::forward_loss(uint32_t micro_batch, const at::Tensor& input, const at
 }
 
 at::Tensor Stage::infer(const at::Tensor& input) const {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   return forward_(input);
 }
 
 Loss Stage::infer_loss(const at::Tensor& input, const at::Tensor& targets) const {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   return loss_(forward_(input), targets);
 }
 

@@ -1,6 +1,8 @@
 #include "strait/train/checkpoint.h"
 
-#include <torch/torch.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <torch/optim/optimizer.h>
 #include <xxhash.h>
 
 #include <algorithm>

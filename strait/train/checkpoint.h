@@ -9,6 +9,10 @@
 #include "strait/train/position.h"
 #include "strait/train/replicas.h"
 
+namespace torch::optim {
+class Optimizer;
+}
+
 namespace strait {
 
 /// The files of a checkpoint. Names within them are those of layers and boundaries, so that the parts of the

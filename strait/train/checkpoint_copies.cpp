@@ -1,6 +1,7 @@
 #include "strait/train/checkpoint_copies.h"
 
-#include <ATen/Functions.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
 #include <xxhash.h>
 
 #include <algorithm>

@@ -1,5 +1,12 @@
 #include "strait/train/generator.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/tensor.h>
+
 #include <algorithm>
 
 #include "strait/base/error.h"
@@ -43,7 +50,7 @@ std::vector<int64_t> Generator::generate(std::vector<int64_t> text, int64_t coun
                                          const SamplingOptions& options,
                                          const std::function<bool(int64_t)>& hear) {
   STRAIT_CHECK(!text.empty(), "a text to continue has at least one token");
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   const size_t given = text.size();
   CounterRandom random(make_key(kTokenTag, options.seed));
   for (int64_t i = 0; i < count; ++i) {

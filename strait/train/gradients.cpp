@@ -1,6 +1,8 @@
 #include "strait/train/gradients.h"
 
-#include <torch/torch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +33,7 @@ Gradients::Gradients(const Model& model, const std::vector<LayerRange>& stages,
       if (counts) counted_.emplace_back(stage, parameter);
     }
   }
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   for (const Tie& tie : ties_) {
     STRAIT_CHECK(tie.first.defined() && tie.second.defined(), "there is no parameter for the tie {}", tie.name);
     at::Tensor(tie.second).copy_(tie.first);  // every process has the whole network when it begins
@@ -39,7 +41,7 @@ Gradients::Gradients(const Model& model, const std::vector<LayerRange>& stages,
 }
 
 void Gradients::sum_ties() {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   const auto exchange = [&](const at::Tensor& mine, int other, bool sends_first, const std::string& name) {
     const at::Tensor here = mine.to(at::kCPU).contiguous();
     at::Tensor theirs = at::empty_like(here);
@@ -91,7 +93,7 @@ double Gradients::norm() const {
 }
 
 void Gradients::clip(double limit) {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   constexpr double kSmall = 1e-6;  // as PyTorch has it
   const double total = norm();
   if (!std::isfinite(total)) throw NumericError("the norm of the gradients is not finite");

@@ -1,6 +1,15 @@
 #include "strait/train/loss.h"
 
-#include <torch/torch.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "strait/base/error.h"
 
@@ -68,8 +77,8 @@ class LanguageModelLoss : public torch::autograd::Function<LanguageModelLoss> {
 
 Loss classification_loss(const at::Tensor& output, const at::Tensor& targets) {
   const at::Tensor scores = output.scalar_type() == at::kBFloat16 ? output.to(at::kFloat) : output;
-  return {torch::nn::functional::cross_entropy(scores, targets),
-          scores.detach().argmax(1).eq(targets).sum().item<int64_t>(), targets.size(0)};
+  return {at::cross_entropy_loss(scores, targets), scores.detach().argmax(1).eq(targets).sum().item<int64_t>(),
+          targets.size(0)};
 }
 
 Loss language_model_loss(const at::Tensor& logits, const at::Tensor& tokens) {

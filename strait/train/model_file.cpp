@@ -1,5 +1,9 @@
 #include "strait/train/model_file.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/isfinite.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -121,7 +125,7 @@ void check_ties(const std::filesystem::path& path, const std::vector<Match>& mat
 }
 
 void copy(const std::vector<Match>& matches, const ReadTensor& read) {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   for (const auto& match : matches) match.value.copy_(read(*match.entry));
 }
 

@@ -1,6 +1,7 @@
 #include "strait/train/optimizer.h"
 
-#include <torch/torch.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
 
 #include <algorithm>
 #include <cmath>

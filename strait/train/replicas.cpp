@@ -1,6 +1,9 @@
 #include "strait/train/replicas.h"
 
-#include <torch/torch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -87,7 +90,7 @@ class Replicas::Exchange {
   }
 
   bool sum_gradients(uint64_t step, MessageMode mode) {
-    const torch::NoGradGuard no_grad;
+    const at::NoGradGuard no_grad;
     try {
       for (auto& channels : channels_) {
         for (const int other : others()) {

@@ -1,7 +1,10 @@
 #include "strait/train/runtime.h"
 
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <malloc.h>
-#include <torch/torch.h>
+#include <torch/cuda.h>
+#include <torch/version.h>
 #include <unistd.h>
 
 #include <algorithm>

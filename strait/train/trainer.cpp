@@ -1,5 +1,11 @@
 #include "strait/train/trainer.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/optim/optimizer.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -198,7 +204,7 @@ void Trainer::warm_start(const Checkpoint& from, bool with_optimizer) {
 }
 
 void Trainer::take_evaluation_state(const Checkpoint& from) {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   std::vector<at::Tensor> here;
   for (const auto& [name, value] : own_.state()) here.push_back(value.clone());
   from.load_weights(own_, is_alone());
@@ -218,7 +224,7 @@ void Trainer::take_evaluation_state(const Checkpoint& from) {
 // As a step leaves them: a gradient is then added to zero, which makes +0 of -0, where none would be replaced.
 void Trainer::clear_gradients() {
   if (position_.step == 0) return;
-  for (const auto& parameter : own_.parameters()) parameter.mutable_grad() = torch::zeros_like(parameter);
+  for (const auto& parameter : own_.parameters()) parameter.mutable_grad() = at::zeros_like(parameter);
 }
 
 void Trainer::save_checkpoint() {
@@ -473,7 +479,7 @@ const Model& Trainer::collect_model() {
         pipeline_->send(here, 0, what);
       } else {
         pipeline_->receive(here, owner, what);
-        const torch::NoGradGuard no_grad;
+        const at::NoGradGuard no_grad;
         value.copy_(here);
       }
     }

@@ -1,6 +1,7 @@
 #include "strait/models/gpt2.h"
 
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include <map>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <torch/torch.h>
+
 #include "strait/models/gpt2.h"
 
 namespace strait::test {

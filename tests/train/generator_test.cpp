@@ -1,6 +1,7 @@
 #include "strait/train/generator.h"
 
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include <cmath>
 #include <map>

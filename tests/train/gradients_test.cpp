@@ -1,6 +1,7 @@
 #include "strait/train/gradients.h"
 
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include "strait/base/draws.h"
 #include "strait/train/optimizer.h"

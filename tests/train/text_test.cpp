@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <torch/torch.h>
 #include <nlohmann/json.hpp>
 
 #include "strait/models/bfloat16.h"

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include "strait/models/dropout.h"
+#include "strait/models/layer.h"
 #include "strait/train/trainer.h"
 #include "tests/train/fixed_dataset.h"
 

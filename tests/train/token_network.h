@@ -1,6 +1,9 @@
 #pragma once
 
+#include <torch/torch.h>
+
 #include "strait/models/dropout.h"
+#include "strait/models/layer.h"
 #include "strait/train/trainer.h"
 #include "tests/train/fixed_dataset.h"
 

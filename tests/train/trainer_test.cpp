@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <torch/torch.h>
 #include <nlohmann/json.hpp>
 #include <set>
 

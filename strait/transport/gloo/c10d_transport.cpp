@@ -1,6 +1,7 @@
 #include "strait/transport/gloo/c10d_transport.h"
 
-#include <ATen/Functions.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 

@@ -1,6 +1,9 @@
 #include "strait/transport/join_group.h"
 
-#include <ATen/Functions.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cstring>

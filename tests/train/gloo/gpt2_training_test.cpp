@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include "strait/train/trainer.h"
 #include "tests/models/tiny_gpt2.h"

@@ -3,6 +3,7 @@
 #include "strait/train/replicas.h"
 
 #include <gmock/gmock.h>
+#include <torch/torch.h>
 
 #include "strait/pipeline/schedules.h"
 #include "strait/train/checkpoint_parts.h"

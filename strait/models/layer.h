@@ -1,0 +1,20 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace strait {
+
+/// A step of a network: one tensor in, one tensor out.
+class Layer : public torch::nn::Module {
+ public:
+  virtual at::Tensor forward(const at::Tensor& x) = 0;
+
+  /// The shape of one sample of the output, for that of the input. Unless a layer knows better it is found by
+  /// running a sample of zeros; call it in evaluation mode.
+  virtual std::vector<int64_t> output_shape(const std::vector<int64_t>& sample);
+};
+
+}  // namespace strait
