@@ -3,8 +3,9 @@
 //
 //     bench_index_sets MODEL.safetensors...      of runs over CIFAR-10, which STRAIT_DATA has
 
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,11 @@
 // The time of a training step of ResNet-18 with four stages in one process, against the unsplit network and
 // against four stages without codecs in the same run.
 
+#include <ATen/Context.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -26,7 +29,7 @@ constexpr int64_t kBatch = 100;
 class OneBatch : public Dataset {
  public:
   explicit OneBatch(int64_t size)
-      : size_(size), inputs_(torch::randn({kBatch, 3, 32, 32})), targets_(torch::randint(10, {kBatch})) {}
+      : size_(size), inputs_(at::randn({kBatch, 3, 32, 32})), targets_(at::randint(10, {kBatch})) {}
   int64_t size() const override { return size_; }
   Batch batch(std::span<const int64_t> ids, std::optional<uint64_t> /*key*/) const override {
     return {inputs_, targets_, {ids.begin(), ids.end()}};
@@ -58,7 +61,7 @@ struct Scheme {
 };
 
 Trainer make(const Scheme& scheme, int width) {
-  torch::manual_seed(1);
+  at::manual_seed(1);
   TrainerOptions options;
   options.batch_size = kBatch;
   options.train.epochs = kRounds + 2;

@@ -30,7 +30,7 @@ ALLOWED["report"] = {"base"}
 ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz"}, "bench": {"bench", "tests"}, "fuzz": {"fuzz"}}
 
 # torch/torch.h takes 20 s to parse: it appears where modules are made.
-TORCH_H = {"models", "tests", "bench"}
+TORCH_H = {"models", "tests"}
 WITHOUT_TORCH = {"base", "wire", "kernels", "report"}
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 
