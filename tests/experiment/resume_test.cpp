@@ -1,5 +1,7 @@
 // Interrupted and resumed runs against undisturbed ones, in one process.
 
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/allclose.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

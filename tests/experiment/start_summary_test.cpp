@@ -1,5 +1,8 @@
 #include "strait/experiment/start_summary.h"
 
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/rand.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

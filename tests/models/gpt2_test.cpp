@@ -7,6 +7,7 @@
 
 #include "strait/base/draws.h"
 #include "strait/base/error.h"
+#include "strait/models/layer.h"
 #include "tests/models/tiny_gpt2.h"
 
 namespace strait {
