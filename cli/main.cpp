@@ -73,6 +73,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // the library takes them from the back
   } catch (const CLI::Success& help) {
+    if (const auto unknown = unknown_word(app, words); !unknown.empty()) return fail(kWrongInput, unknown);
     std::ostringstream out;
     app.exit(help, out, out);
     print(out.str());

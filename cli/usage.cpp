@@ -61,10 +61,8 @@ std::string flag_of(const std::string& argument) {
   return argument.starts_with("--") ? argument.substr(0, argument.find('=')) : argument.substr(0, 2);
 }
 
-}  // namespace
-
-std::string explain_usage(const CLI::App& app, std::span<const std::string> arguments) {
-  const CLI::App* verb = &app;
+/// Names the first verb or flag that does not exist; empty where all do. Moves `verb` on to the last verb.
+std::string unknown_word(const CLI::App*& verb, std::span<const std::string> arguments) {
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
     const auto& argument = arguments[i];
     if (argument.size() > 1 && argument.front() == '-') {
@@ -86,6 +84,19 @@ std::string explain_usage(const CLI::App& app, std::span<const std::string> argu
     }
     verb = next;
   }
+  return "";
+}
+
+}  // namespace
+
+std::string unknown_word(const CLI::App& app, std::span<const std::string> arguments) {
+  const CLI::App* verb = &app;
+  return unknown_word(verb, arguments);
+}
+
+std::string explain_usage(const CLI::App& app, std::span<const std::string> arguments) {
+  const CLI::App* verb = &app;
+  if (auto unknown = unknown_word(verb, arguments); !unknown.empty()) return unknown;
   const auto verbs = verbs_of(*verb);
   if (verbs.empty()) return missing_of(*verb);
   return fmt::format("expected a verb behind \"{0}\", one of: {1}; see {0} --help", full_name(*verb),

@@ -93,7 +93,7 @@ Contribution gather(Group& group, const Contribution& mine) {
 
 double bubble_share(const Contribution& all, int ranks) {
   double busy = 0;
-  for (const auto& [number, times] : all.stages) busy += times.forward_seconds + times.backward_seconds;
+  for (const auto& [stage, times] : all.stages) busy += times.forward_seconds + times.backward_seconds;
   return all.seconds > 0 ? 1 - busy / (ranks * all.seconds) : 0;
 }
 

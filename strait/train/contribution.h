@@ -16,7 +16,7 @@ struct Contribution {
   StepResult train;
   std::map<EvaluationMode, StepResult> test;  ///< the test set, in each mode that was scored
   std::vector<BoundaryTraffic> boundaries;
-  StageTimesByNumber stages;                       ///< of the first replica
+  TimesOfStages stages;                            ///< of the first replica
   std::map<std::string, uint64_t> feedback_state;  ///< XXH3 of what the ends of the links keep, by name
   std::map<std::string, uint64_t> weights;         ///< Replicas::weight_checksums()
   double seconds = 0;                              ///< of training in this process

@@ -108,9 +108,9 @@ void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTr
   }
 }
 
-void add_times(StageTimesByNumber& sum, const StageTimesByNumber& part) {
-  for (const auto& [number, times] : part) {
-    StageTimes& all = sum[number];
+void add_times(TimesOfStages& sum, const TimesOfStages& part) {
+  for (const auto& [stage, times] : part) {
+    StageTimes& all = sum[stage];
     all.forward_seconds += times.forward_seconds;
     all.backward_seconds += times.backward_seconds;
     all.micro_batches += times.micro_batches;
@@ -156,10 +156,11 @@ json to_json(const std::vector<BoundaryTraffic>& boundaries) {
   return list;
 }
 
-json to_json(const StageTimesByNumber& stages) {
+json to_json(const TimesOfStages& stages) {
   json list = json::array();
-  for (const auto& [number, times] : stages) {
-    list.push_back({number, times.forward_seconds, times.backward_seconds, times.micro_batches});
+  for (const auto& [stage, times] : stages) {
+    list.push_back(
+        {stage.first, stage.second, times.forward_seconds, times.backward_seconds, times.micro_batches});
   }
   return list;
 }
@@ -219,9 +220,9 @@ std::vector<StepEvaluation> step_evaluations_in(const json& json) {
   return evaluations;
 }
 
-StageTimesByNumber stage_times_of(const json& json) {
-  StageTimesByNumber stages;
-  for (const auto& stage : json) stages[stage.at(0)] = {stage.at(1), stage.at(2), stage.at(3)};
+TimesOfStages stage_times_of(const json& json) {
+  TimesOfStages stages;
+  for (const auto& stage : json) stages[{stage.at(0), stage.at(1)}] = {stage.at(2), stage.at(3), stage.at(4)};
   return stages;
 }
 

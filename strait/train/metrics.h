@@ -58,10 +58,11 @@ struct BoundaryTraffic {
 /// Adds up boundary by boundary; one that `sum` does not have yet comes behind the others.
 void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTraffic>& part);
 
-using StageTimesByNumber = std::map<int, StageTimes>;
+/// By a stage's number and name: those of other cuts, before a resume, are other stages.
+using TimesOfStages = std::map<std::pair<int, std::string>, StageTimes>;
 
 /// Adds up stage by stage.
-void add_times(StageTimesByNumber& sum, const StageTimesByNumber& part);
+void add_times(TimesOfStages& sum, const TimesOfStages& part);
 
 /// Mean seconds that a stage takes for a micro-batch in training.
 struct StageSeconds {
@@ -96,7 +97,7 @@ nlohmann::json to_json(const Evaluation& evaluation);
 nlohmann::json to_json(const std::vector<StepEvaluation>& evaluations);
 nlohmann::json to_json(const EpochMetrics& metrics);
 nlohmann::json to_json(const std::vector<BoundaryTraffic>& boundaries);
-nlohmann::json to_json(const StageTimesByNumber& stages);
+nlohmann::json to_json(const TimesOfStages& stages);
 
 /// The line of metrics.jsonl, without its end.
 std::string to_line(const EpochMetrics& metrics);
@@ -106,7 +107,7 @@ Evaluation evaluation_in(const nlohmann::json& json);
 std::vector<StepEvaluation> step_evaluations_in(const nlohmann::json& json);
 EpochMetrics epoch_metrics_of(const nlohmann::json& json);
 std::vector<BoundaryTraffic> boundary_traffic_of(const nlohmann::json& json);
-StageTimesByNumber stage_times_of(const nlohmann::json& json);
+TimesOfStages stage_times_of(const nlohmann::json& json);
 
 /// A line of metrics.jsonl; `name` is the file's and the line's. Throws InputError for anything else.
 EpochMetrics parse_epoch(std::string_view line, const std::string& name);

@@ -25,7 +25,7 @@ struct Position {
   std::vector<BoundaryTraffic> traffic;
   std::vector<StepEvaluation> evaluations;  ///< of all processes
   double evaluation_seconds = 0;            ///< of these
-  StageTimesByNumber stages;
+  TimesOfStages stages;
 };
 
 inline constexpr const char* kRecordFile = "position.json";  ///< of a checkpoint

@@ -390,10 +390,9 @@ EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
                        .stages = {},
                        .evaluations = position_.evaluations};
   if (options_.is_text) metrics.tokens_per_second = static_cast<double>(all.train.count) / all.seconds;
-  for (const auto& [number, times] : all.stages) {
+  for (const auto& [stage, times] : all.stages) {
     const auto count = static_cast<double>(times.micro_batches);
-    metrics.stages.push_back({stage_name(static_cast<size_t>(number)), times.forward_seconds / count,
-                              times.backward_seconds / count});
+    metrics.stages.push_back({stage.second, times.forward_seconds / count, times.backward_seconds / count});
   }
   return metrics;
 }
@@ -508,7 +507,10 @@ void Trainer::take_in_measurements() {
   add_traffic(position_.traffic, all);
   add_traffic(position_.traffic, replicas_.take_traffic());
   const auto times = executor_.take_times();
-  if (place().replica() == 0) add_times(position_.stages, times);
+  if (place().replica() != 0) return;
+  for (const auto& [number, stage] : times) {
+    add_times(position_.stages, {{{number, stage_name(static_cast<size_t>(number))}, stage}});
+  }
 }
 
 }  // namespace strait

@@ -67,7 +67,7 @@ TEST_F(CodecFeedback, SampleIdsAreAskedForAndChecked) {
               HasSubstr("tensor \"ids.0\": expected int64 of length 4, found int64 of 1 "
                         "dimensions and 3 elements"));
   file.tensors[1] = {"ids.9", at::zeros({4}, at::kLong)};
-  EXPECT_THAT(apply("aq-sgd", file).err, HasSubstr("tensor \"ids.9\": expected 6 messages"));
+  EXPECT_THAT(apply("aq-sgd", file).err, HasSubstr("without a gap; found \"ids.9\" of 6 messages"));
 }
 
 }  // namespace

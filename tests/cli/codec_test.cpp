@@ -35,6 +35,7 @@ TEST(Help, OfAVerbIsWhatItsFlagPrints) {
   const auto wrong = strait({"help", "trian"});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("did you mean \"train\"?"));
+  EXPECT_EQ(strait({"trian", "--help"}).err, wrong.err);
 }
 
 TEST(Version, IsOneLine) {

@@ -41,19 +41,6 @@ TEST_F(Daily, ADryRunSaysTheSameAndTouchesNothing) {
   EXPECT_THAT(wrong.err, HasSubstr("did you mean \"layer1\"?"));
 }
 
-TEST_F(Daily, ADryRunOfLaunchSaysWhatEachRankRuns) {
-  const auto run = strait({"launch", "-n", "4", "--dry-run", "--", "train", config_, "--out", dir_ / "run"});
-  ASSERT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("[0] stages       4 stages in 4 processes"));
-  for (const std::string rank : {"0", "1", "2", "3"}) {
-    EXPECT_THAT(run.out, HasSubstr("[" + rank + "] rank " + rank + " of 4: stage " + rank + " ("));
-  }
-  EXPECT_FALSE(std::filesystem::exists(dir_ / "run"));
-  const auto wrong = strait({"launch", "-n", "3", "--dry-run", "--", "train", config_, "--out", dir_ / "run"});
-  EXPECT_EQ(wrong.status, 2);
-  EXPECT_THAT(wrong.out + wrong.err, HasSubstr("expected 4 processes"));
-}
-
 TEST_F(Daily, QuietLeavesTheResultAlone) {
   const auto quiet = train("quiet", {"-q", "--set", "train.epochs=1"});
   ASSERT_EQ(quiet.status, 0) << quiet.err;

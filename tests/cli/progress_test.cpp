@@ -71,7 +71,7 @@ std::string shown(cli::Progress& progress, const std::function<void(cli::Progres
 }
 
 TEST(Progress, WithoutATerminalALineComesNowAndThen) {
-  cli::Progress every("", 2, 0);
+  cli::Progress every("", 2, false, 0);
   EXPECT_EQ(shown(every,
                   [](cli::Progress& progress) {
                     progress.on_batch(0, "train", 10, 40, NAN);
@@ -79,13 +79,13 @@ TEST(Progress, WithoutATerminalALineComesNowAndThen) {
                     progress.on_batch(-1, "test", 20, 40, NAN);
                   }),
             "epoch 1 of 2: train 25%\nepoch 1 of 2: train 50%\n");
-  cli::Progress seldom("", 2, 1e6);
+  cli::Progress seldom("", 2, false, 1e6);
   EXPECT_EQ(shown(seldom, [](cli::Progress& progress) { progress.on_batch(0, "train", 10, 40, NAN); }), "");
 }
 
 // Two batches that end at the same moment tell nothing of the rate.
 TEST(Progress, NoRateComesFromAMoment) {
-  cli::Progress every("", 1, 0);
+  cli::Progress every("", 1, false, 0);
   const std::string text = shown(every, [](cli::Progress& progress) {
     for (int64_t done = 1; done <= 1000; ++done) progress.on_batch(0, "train", done, 1000, NAN);
   });

@@ -185,7 +185,7 @@ TEST_F(ResumedProcess, WrongFlagsAndConfigurationsAreRefused) {
   EXPECT_THAT(other.err,
               testing::MatchesRegex("strait: [^\n]*position.json: the run has data.batch_size = 20, the "
                                     "configuration 30; --resume cannot change it\n"));
-  EXPECT_THAT(train("run").err, HasSubstr("holds a run already; go on with it with --resume"));
+  EXPECT_THAT(train("run").err, HasSubstr("holds a run already; resume it with --resume"));
 }
 
 }  // namespace

@@ -199,7 +199,7 @@ TEST_F(SweepCommand, ItsFoldersAreItsOwn) {
 }
 
 TEST_F(SweepCommand, ARunWhoseFolderIsTakenFailsAndTheOthersGoOn) {
-  write_sweep(variant("taken") + variant("free"));
+  write_sweep(variant("taken") + variant("free", "seed = 1\n"));
   const std::string taken = dir_ / "out/taken";
   const std::string base = kBase;
   test::write_file(dir_ / "endless.toml", "name = \"endless\"\n" + base.substr(base.find("[model]")));
@@ -208,7 +208,7 @@ TEST_F(SweepCommand, ARunWhoseFolderIsTakenFailsAndTheOthersGoOn) {
   while (!other.has_ended() && !std::filesystem::exists(taken + "/status.json")) std::this_thread::yield();
   const std::string config = test::read_file(taken + "/config.toml");
   const auto run = sweep("out");
-  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.status, 1) << run.err;
   EXPECT_THAT(run.out, HasSubstr("taken failed after "));
   EXPECT_THAT(run.out, HasSubstr("taken: another process trains here"));
   EXPECT_EQ(statuses("out"), (std::vector<std::string>{"failed", "done"}));

@@ -80,7 +80,7 @@ TEST_F(Tokenize, WrongInputIsNamed) {
   };
   expect_error(run({dir_ / "none"}), "none: cannot be opened");
   expect_error(run({dir_.path()}), "expected a file, found a folder");
-  expect_error(run({}), "file");
+  expect_error(run({}), "needs FILE");
   expect_error(run({file_, "--jsn"}), "--json");
   expect_error(test::run_process(STRAIT_PROGRAM, {"tokenize", file_}), "--tokenizer");
   expect_error(test::run_process(STRAIT_PROGRAM, {"tokenize", "--tokenizer", dir_ / "none", file_}),

@@ -32,7 +32,7 @@ CheckpointRecord sample_record() {
                                                .samples = 30,
                                                .modes = {{EvaluationMode::plain, {0.25, 25}}}}}},
                      .evaluation_seconds = 2.0 / 3,
-                     .stages = {{2, {1.5, 2.0 / 3, 9}}}};
+                     .stages = {{{2, "layer2..layer3"}, {1.5, 2.0 / 3, 9}}}};
   record.seed = std::numeric_limits<uint64_t>::max();
   record.metrics = {"{\"epoch\":0}", "{\"epoch\":1,\"x\":\"caf\u00e9\"}"};
   record.config = "name = \"caf\u00e9\"\n";
