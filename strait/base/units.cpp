@@ -92,7 +92,7 @@ std::string duration_text(double seconds) { return seconds == 0 ? "0 s" : scaled
 std::string count_text(int64_t count, std::string_view one) {
   std::string text = std::to_string(count);
   for (size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
-  const std::string_view plural = count == 1 ? "" : one.ends_with('s') || one.ends_with("ch") ? "es" : "s";
+  const std::string_view plural = count == 1 ? "" : one.ends_with('s') || one.ends_with("tch") ? "es" : "s";
   return fmt::format("{} {}{}", text, one, plural);
 }
 

@@ -56,6 +56,7 @@ TEST(Units, CountsAreGroupedAndPlural) {
   EXPECT_EQ(count_text(1, "process"), "1 process");
   EXPECT_EQ(count_text(2, "process"), "2 processes");
   EXPECT_EQ(count_text(2, "micro-batch"), "2 micro-batches");
+  EXPECT_EQ(count_text(2, "epoch"), "2 epochs");
   EXPECT_EQ(count_text(999, "step"), "999 steps");
   EXPECT_EQ(count_text(1000, "step"), "1,000 steps");
   EXPECT_EQ(count_text(11173962, "parameter"), "11,173,962 parameters");

@@ -64,7 +64,7 @@ void expect_bytes_of_training(const std::vector<std::string>& overrides, double 
 }
 
 TEST(ExpectedTraffic, IsExactWhereSizesDoNotDependOnValues) {
-  expect_bytes_of_training({"compression.gradients={codec=\"quant:8\"}"}, 0);
+  expect_bytes_of_training({"compression.gradients={codec=\"quant:8,scope=sample\"}"}, 0);
   expect_bytes_of_training({"compression.gradients={codec=\"fp16\"}", "train.accumulate=2"}, 0);
 }
 
@@ -77,8 +77,8 @@ TEST(ExpectedTraffic, IsNearWhereTheyDo) {
 }
 
 TEST(ExpectedTraffic, OfDifferencesIsThatOfTheSecondVisit) {
-  expect_bytes_of_training({"compression.activations.feedback=aq-sgd", "compression.gradients.codec=quant:8"},
-                           0);
+  expect_bytes_of_training(
+      {"compression.activations.feedback=aq-sgd", "compression.gradients.codec=\"quant:8,scope=sample\""}, 0);
 }
 
 TEST(ExpectedTraffic, CountsAllReplicas) {
