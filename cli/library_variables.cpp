@@ -37,7 +37,7 @@ const char* kernels_for_instructions() {
 __attribute__((no_sanitize("address", "undefined"))) void let_waiting_threads_sleep(int /*argc*/, char** argv,
                                                                                     char** variables) {
   static char policy[] = "OMP_WAIT_POLICY=passive";
-  static char spin_count[] = "GOMP_SPINCOUNT=1000";
+  static char spin_count[] = "GOMP_SPINCOUNT=50000";
   size_t count = 0;
   for (; variables[count] != nullptr; ++count) {
     const std::string_view variable = variables[count];

@@ -4,9 +4,10 @@
 // missing, the program sets it and starts itself again; whoever has set it is left alone.
 //
 // OMP_WAIT_POLICY and GOMP_SPINCOUNT: a thread of GNU's OpenMP that waits for the others runs in a loop for
-// milliseconds. Where another program wants the core, that takes the time from the very thread that is waited
-// for. A loop of ten microseconds and then sleep costs nothing where the cores are free. This happens before
-// any library is initialised, so that it costs a twentieth of a second and not the second that LibTorch takes.
+// many milliseconds. Where another program wants the core, that takes the time from the very thread that is
+// waited for. A loop of a millisecond or two and then sleep is as fast where the cores are free, and twice as
+// fast where they are not (docs/performance.md). This happens before any library is initialised, so that it
+// costs a twentieth of a second and not the second that LibTorch takes.
 
 namespace strait::cli {
 

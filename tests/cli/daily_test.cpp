@@ -100,7 +100,7 @@ TEST_F(Daily, WaitingThreadsSleepUnlessTheEnvironmentSaysOtherwise) {
     const std::string display = strait({"--version"}, all).err;
     return last_display(display, "OMP_WAIT_POLICY") + " " + last_display(display, "GOMP_SPINCOUNT");
   };
-  EXPECT_EQ(settings_with({}), "PASSIVE 1000");
+  EXPECT_EQ(settings_with({}), "PASSIVE 50000");
   EXPECT_THAT(settings_with({"OMP_WAIT_POLICY=active"}), testing::StartsWith("ACTIVE "));
   EXPECT_THAT(settings_with({"GOMP_SPINCOUNT=70000"}), testing::EndsWith(" 70000"));
 }

@@ -193,7 +193,7 @@ TEST_F(Launch, RefusesWhatIsNoTraining) {
        "--help\n"},
       {{"-n", "4", "--", "eval", config_},
        "strait: launch: only train runs in several processes; run eval by itself: strait eval ...\n"},
-      {{"-n", "4"}, "strait: command is required\n"},
+      {{"-n", "4"}, "strait: strait launch needs -- train CONFIG.toml [^\n]*\n"},
       {{"-n", "0", "--", "train", config_}, "strait: --processes: Value 0 not in range 1 to 1024\n"},
       {{"-n", "3", "--", "train", config_},
        "(\\[[012]\\] strait: WORLD_SIZE: expected 4 processes, one for each of the 4 stages that model.cuts "
