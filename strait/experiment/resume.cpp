@@ -68,6 +68,7 @@ std::string epochs_of(const std::vector<CheckpointPart>& parts) {
     if (part.is_named && part.entry.batches == 0) epochs.insert(part.entry.epoch);
   }
   std::vector<std::string> names;
+  names.reserve(epochs.size());
   for (const int epoch : epochs) names.push_back(std::to_string(epoch));
   return names.empty() ? "none" : list_of(names);
 }

@@ -1,6 +1,8 @@
 #include "strait/pipeline/overlapped_exchange.h"
 
+#ifdef _OPENMP
 #include <omp.h>
+#endif
 
 #include <algorithm>
 #include <utility>
@@ -32,7 +34,9 @@ OverlappedExchange::~OverlappedExchange() {
 
 /// Runs a thread's loop and keeps its error for the computing thread.
 void OverlappedExchange::guard(const std::function<void()>& loop) {
+#ifdef _OPENMP
   omp_set_num_threads(1);  // of this thread: the others belong to the stages
+#endif
   try {
     loop();
   } catch (...) {

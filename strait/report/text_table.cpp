@@ -102,6 +102,7 @@ TextTable result_table(const Table& table) {
                                            {"", "Status", false}});
   for (const auto& variant : table.variants) {
     std::vector<Scored> scores;
+    scores.reserve(scorings.size());
     for (const auto& scoring : scorings) scores.push_back(scored(variant, metric, scoring.mode));
     auto& cells = text.rows.emplace_back(std::vector<std::string>{variant.name});
     for (const auto& score : scores) cells.push_back(text_of(score.best, 2));
