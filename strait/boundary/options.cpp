@@ -1,6 +1,7 @@
 #include "strait/boundary/options.h"
 
-#include <algorithm>
+#include <memory>
+#include <string_view>
 
 #include "strait/base/text.h"
 #include "strait/codecs/selective.h"
@@ -9,9 +10,11 @@
 namespace strait {
 namespace {
 
-Link::Slots slots_of(const LinkOptions& link) {
-  return make_link(link.feedback, make_codec(link.codec))->slots();
+std::shared_ptr<const Link> link_of(const LinkOptions& link) {
+  return make_link(link.feedback, make_codec(link.codec));
 }
+
+Link::Slots slots_of(const LinkOptions& link) { return link_of(link)->slots(); }
 
 void check_link(const std::string& key, const LinkOptions& link, int micro_batches) {
   auto slots = Link::Slots::none;
@@ -40,11 +43,12 @@ void check_fill(const CompressionOptions& options) {
   }
 }
 
+constexpr std::string_view kCodecMessages = "feedback whose messages are those of the codec alone";
+
 void check_replicas(const LinkOptions& link) {
-  const std::vector<std::string> choices = {"none", "ef", "ef21"};
-  if (std::ranges::find(choices, link.feedback) != choices.end()) return;
-  throw InputError("compression.replicas.feedback: expected one of: {}; found \"{}\"", list_of(choices),
-                   link.feedback);
+  check_link("replicas", link, 1);  // one message a step, all of a stage
+  if (link_of(link)->sends_codec_messages()) return;
+  throw InputError("compression.replicas.feedback: expected {}, found \"{}\"", kCodecMessages, link.feedback);
 }
 
 void check_reuse(const CompressionOptions& options) {
@@ -56,12 +60,13 @@ void check_reuse(const CompressionOptions& options) {
   const auto& [activations, gradients] = std::pair(options.activations, options.gradients);
   const auto down = make_codec(activations.codec);
   const auto back = make_codec(gradients.codec);
-  expect(down->selective() != nullptr, "activations.codec", "a topk codec", activations.codec);
+  expect(down->selective() != nullptr, "activations.codec", "a codec that selects", activations.codec);
   expect(back->selective() != nullptr && back->selective()->selection() == down->selective()->selection(),
-         "gradients.codec", "a topk codec of the same share and scope as the activations'", gradients.codec);
-  expect(activations.feedback != "ef-mixed" && activations.feedback != "aq-sgd", "activations.feedback",
-         "none, ef or ef21, whose messages keep one set of positions", activations.feedback);
-  expect(gradients.feedback == "none", "gradients.feedback", "none", gradients.feedback);
+         "gradients.codec", "a codec that selects the same share and scope as the activations'",
+         gradients.codec);
+  expect(link_of(activations)->sends_codec_messages(), "activations.feedback", kCodecMessages,
+         activations.feedback);
+  expect(slots_of(gradients) == Link::Slots::none, "gradients.feedback", "none", gradients.feedback);
 }
 
 }  // namespace

@@ -55,6 +55,12 @@ class Codec {
   /// on a device; the default really encodes and decodes.
   virtual at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const;
 
+  /// reconstruct() as somebody without codecs writes it: in a few LibTorch calls, without packed bits and
+  /// checks. What a codec's speed is compared with. Random draws come from LibTorch's generator, and of equal
+  /// magnitudes any are kept; otherwise the values are those of the codec, -0 and +0 apart. Undefined for a
+  /// codec that has no such form. `x` is not empty.
+  virtual at::Tensor reference(const at::Tensor& x) const;
+
   /// True when what the receiver sees of a row depends on that row and its place in the batch only, so that
   /// one micro-batch or several give the same numbers. False promises nothing.
   virtual bool is_row_wise() const { return false; }

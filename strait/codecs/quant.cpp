@@ -90,6 +90,20 @@ class Quant : public Codec {
         .contiguous();
   }
 
+  at::Tensor reference(const at::Tensor& x) const override {
+    if (scope_ == Scope::tensor)
+      return reference_groups(x.reshape({1, -1}), bits_, stochastic_).view(x.sizes());
+    const at::Tensor rows = x.reshape({x.size(0), -1});
+    if (scope_ == Scope::sample) return reference_groups(rows, bits_, stochastic_).view(x.sizes());
+    const auto block = static_cast<int64_t>(block_);
+    const int64_t whole = rows.size(1) / block * block;
+    const at::Tensor blocks = rows.narrow(1, 0, whole).reshape({-1, block});
+    const at::Tensor head = reference_groups(blocks, bits_, stochastic_).view({x.size(0), whole});
+    if (whole == rows.size(1)) return head.view(x.sizes());
+    const at::Tensor tail = rows.narrow(1, whole, rows.size(1) - whole);
+    return at::cat({head, reference_groups(tail, bits_, stochastic_)}, 1).view(x.sizes());
+  }
+
   bool is_row_wise() const override { return scope_ != Scope::tensor; }
 
  protected:

@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/rand_like.h>
 #include <ATen/ops/where.h>
 
 #include <algorithm>
@@ -110,6 +111,21 @@ at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits,
     codes = t.round();
   }
   return lo.add(codes.div(levels).mul(extent));
+}
+
+at::Tensor reference_groups(const at::Tensor& groups, unsigned bits, bool stochastic) {
+  const auto levels = static_cast<double>((1U << bits) - 1);
+  const at::Tensor low = groups.amin(1, /*keepdim=*/true);
+  const at::Tensor range = groups.amax(1, /*keepdim=*/true).sub_(low);
+  const at::Tensor divisor = range.masked_fill(range.eq(0), 1);
+  at::Tensor scaled = groups.sub(low).div_(divisor).mul_(levels);
+  if (stochastic) {
+    scaled.add_(at::rand_like(scaled)).floor_().clamp_max_(levels);  // the sum can round up to levels + 1
+  } else {
+    scaled.round_();
+  }
+  const at::Tensor codes = scaled.to(at::kByte);
+  return codes.to(at::kFloat).div_(levels).mul_(range).add_(low);
 }
 
 }  // namespace strait

@@ -42,4 +42,7 @@ at::Tensor dither_at(kernels::Dither dither, const at::Tensor& index);
 /// nearest, or with `dither` [G, n] stochastically. Throws NumericError as sendable_range() does.
 at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits, const std::optional<at::Tensor>& dither);
 
+/// The same in a few LibTorch calls (Codec::reference): encoded as a tensor of bytes, and decoded from it.
+at::Tensor reference_groups(const at::Tensor& groups, unsigned bits, bool stochastic);
+
 }  // namespace strait

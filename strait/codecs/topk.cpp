@@ -166,6 +166,17 @@ class TopK : public Codec, public Selective {
     return at::zeros_like(groups).scatter(1, kept, values).view(x.sizes());
   }
 
+  /// topk, unsorted, of the magnitudes, with gather and scatter: quicker than kthvalue and a mask.
+  at::Tensor reference(const at::Tensor& x) const override {
+    const SparseShape shape = shape_of(meta_of(x));
+    if (shape.k == 0) return at::zeros_like(x);
+    const at::Tensor groups = x.reshape({static_cast<int64_t>(shape.groups), static_cast<int64_t>(shape.n)});
+    const auto k = static_cast<int64_t>(shape.k);
+    const at::Tensor kept = std::get<1>(groups.abs().topk(k, 1, /*largest=*/true, /*sorted=*/false));
+    const at::Tensor values = format_->values().reference(groups.gather(1, kept));
+    return at::zeros_like(groups).scatter_(1, kept, values).view(x.sizes());
+  }
+
   bool is_row_wise() const override { return selection_.per_sample; }
 
   const Selective* selective() const override { return this; }

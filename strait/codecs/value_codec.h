@@ -21,6 +21,8 @@ class ValueCodec : public Codec {
     return values_->reconstruct(x);
   }
 
+  at::Tensor reference(const at::Tensor& x) const override { return values_->reference(x); }
+
   bool is_row_wise() const override { return true; }
 
  protected:

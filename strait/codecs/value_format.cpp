@@ -25,6 +25,8 @@ class Fp32Values : public ValueFormat {
     check_largest(largest_magnitude(lists), kernels::kInfinityBits, "float32");
     return lists.clone(at::MemoryFormat::Contiguous);
   }
+
+  at::Tensor reference(const at::Tensor& lists) const override { return lists; }
 };
 
 class Fp16Values : public ValueFormat {
@@ -43,6 +45,8 @@ class Fp16Values : public ValueFormat {
     check_largest(largest_magnitude(lists), kernels::kFp16OverflowBits, "fp16");
     return lists.contiguous().to(at::kHalf).to(at::kFloat);
   }
+
+  at::Tensor reference(const at::Tensor& lists) const override { return lists.to(at::kHalf).to(at::kFloat); }
 };
 
 class Bf16Values : public ValueFormat {
@@ -60,6 +64,10 @@ class Bf16Values : public ValueFormat {
   at::Tensor reconstruct(const at::Tensor& lists) const override {
     check_largest(largest_magnitude(lists), kernels::kBf16OverflowBits, "bf16");
     return lists.contiguous().to(at::kBFloat16).to(at::kFloat);
+  }
+
+  at::Tensor reference(const at::Tensor& lists) const override {
+    return lists.to(at::kBFloat16).to(at::kFloat);
   }
 };
 
@@ -86,6 +94,10 @@ class QuantValues : public ValueFormat {
 
   at::Tensor reconstruct(const at::Tensor& lists) const override {
     return reconstruct_groups(lists, bits_, std::nullopt);
+  }
+
+  at::Tensor reference(const at::Tensor& lists) const override {
+    return reference_groups(lists, bits_, /*stochastic=*/false);
   }
 
  private:

@@ -29,6 +29,9 @@ class ValueFormat {
   /// read(write(row)) of every row of `lists` [G, n], n >= 1, on the tensor's device, bit for bit. Throws
   /// NumericError as write() does.
   virtual at::Tensor reconstruct(const at::Tensor& lists) const = 0;
+
+  /// reconstruct() in a few LibTorch calls and without checks (Codec::reference).
+  virtual at::Tensor reference(const at::Tensor& lists) const = 0;
 };
 
 /// `fp32`, `fp16`, `bf16` or `quant:b`, b = 1..8 (rounded to nearest). Null for any other name.

@@ -15,7 +15,6 @@
 
 #include "strait/base/error.h"
 #include "strait/codecs/selective.h"
-#include "strait/experiment/plain_link.h"
 
 namespace strait {
 namespace {
@@ -119,7 +118,7 @@ LinkTimes time_link(const Link& link, BenchInput& input, const Repetitions& repe
 }
 
 /// Seconds of a message, encoded and decoded.
-double time_reference(const Operator& reference, BenchInput& input, const Repetitions& repetitions) {
+double time_reference(const MessageOperator& reference, BenchInput& input, const Repetitions& repetitions) {
   Copier copier(input);
   Times times(repetitions.warm_up);
   uint64_t step = 0;
@@ -130,17 +129,6 @@ double time_reference(const Operator& reference, BenchInput& input, const Repeti
     times.add(timed([&] { received = reference(x, {.step = step++}); }));
   });
   return times.median();
-}
-
-/// The index sets of a message.
-std::vector<SparseShape> index_sets(const std::string& feedback, const Selective& selective,
-                                    const MessageMeta& meta) {
-  if (feedback != "ef-mixed") return {selective.shape_of(meta)};
-  std::vector<SparseShape> sets;
-  for (const auto half : {Selective::Half::larger, Selective::Half::smaller}) {
-    sets.push_back(selective.half(half)->selective()->shape_of(meta));
-  }
-  return sets;
 }
 
 /// log2 of the ways to choose k of n in every group.
@@ -178,15 +166,14 @@ BenchInput BenchInput::repeated(std::string data, const at::Tensor& x, size_t di
 
 at::Tensor BenchInput::next() { return copies_[turn_++ % copies_.size(0)]; }
 
-MessageBits message_bits(const std::string& feedback, const Codec& codec, const MessageMeta& meta,
-                         size_t payload_bytes) {
+MessageBits message_bits(const Link& link, const MessageMeta& meta, size_t payload_bytes) {
   const auto elements = static_cast<double>(meta.elements());
   MessageBits bits{.all = 8 * static_cast<double>(payload_bytes) / elements, .index = {}, .index_bound = {}};
-  const Selective* selective = codec.selective();
+  const Selective* selective = link.codec().selective();
   if (selective == nullptr) return bits;
   size_t value_bytes = 0;
   double bound = 0;
-  for (const auto& set : index_sets(feedback, *selective, meta)) {
+  for (const auto& set : link.index_sets(meta)) {
     if (set.k > 0) value_bytes += selective->format().values_size(set);
     bound += choice_bits(set);
   }
@@ -198,8 +185,13 @@ MessageBits message_bits(const std::string& feedback, const Codec& codec, const 
 size_t verify_link(const std::string& feedback, const std::shared_ptr<const Codec>& codec, BenchInput& input) {
   // The second message is the first with state, or with a buffer; the third meets what the second left.
   constexpr uint64_t kMessages = 3;
-  Stream stream(*make_link(feedback, codec), input.meta(), 0);
-  const Operator expected = plain_link(feedback, exact_operators(codec));
+  const auto link = make_link(feedback, codec);
+  Stream stream(*link, input.meta(), 0);
+  const MessageOperator expected =
+      link->reference([](const Codec& part, const at::Tensor& x, const MessageContext& context) {
+        return part.reconstruct(x, context);
+      });
+  if (!expected) throw Error("feedback {} has no reference in plain tensor operations", feedback);
   size_t bytes = 0;
   for (uint64_t message = 0; message < kMessages; ++message) {
     const at::Tensor x = input.next();
@@ -218,8 +210,9 @@ size_t verify_link(const std::string& feedback, const std::shared_ptr<const Code
 
 CodecRates bench_codec(const LinkOptions& options, BenchInput& input, const Repetitions& repetitions) {
   const auto codec = make_codec(options.codec);
+  const auto link = make_link(options.feedback, codec);
   const size_t payload_bytes = verify_link(options.feedback, codec, input);
-  const LinkTimes times = time_link(*make_link(options.feedback, codec), input, repetitions);
+  const LinkTimes times = time_link(*link, input, repetitions);
   const auto rate = [&](double seconds) { return static_cast<double>(input.bytes()) / 1e9 / seconds; };
   CodecRates rates;
   rates.memcpy_gb_s = (rate(times.encode_copy.median()) + rate(times.decode_copy.median())) / 2;
@@ -227,10 +220,12 @@ CodecRates bench_codec(const LinkOptions& options, BenchInput& input, const Repe
   rates.decode_gb_s = rate(times.decode.median());
   rates.encode_memcpy_ratio = times.encode_copy.median() / times.encode.median();
   rates.decode_memcpy_ratio = times.decode_copy.median() / times.decode.median();
-  if (const auto plain = plain_operators(codec)) {
-    rates.reference_gb_s = rate(time_reference(plain_link(options.feedback, *plain), input, repetitions));
+  if (codec->reference(input.next()).defined()) {
+    const auto reference = link->reference([](const Codec& part, const at::Tensor& x,
+                                              const MessageContext& /*context*/) { return part.reference(x); });
+    rates.reference_gb_s = rate(time_reference(reference, input, repetitions));
   }
-  rates.bits = message_bits(options.feedback, *codec, input.meta(), payload_bytes);
+  rates.bits = message_bits(*link, input.meta(), payload_bytes);
   return rates;
 }
 

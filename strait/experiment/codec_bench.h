@@ -56,14 +56,13 @@ struct MessageBits {
   std::optional<double> index_bound;  ///< log2 of the number of index sets that the message chooses from
 };
 
-/// Bits of a message of `payload_bytes` over a link of that name around that codec. For aq-sgd one in which no
-/// sample comes for the first time.
-MessageBits message_bits(const std::string& feedback, const Codec& codec, const MessageMeta& meta,
-                         size_t payload_bytes);
+/// Bits of a message of `payload_bytes` over the link, of samples that it knows where it keeps something a
+/// sample.
+MessageBits message_bits(const Link& link, const MessageMeta& meta, size_t payload_bytes);
 
 /// Sends three messages over new halves of the link around the codec and compares bit for bit what is decoded
-/// with plain_link() over exact_operators(). Gives the payload bytes of the last message. Throws Error where
-/// they differ.
+/// with Link::reference() over Codec::reconstruct(). Gives the payload bytes of the last message. Throws Error
+/// where they differ.
 size_t verify_link(const std::string& feedback, const std::shared_ptr<const Codec>& codec, BenchInput& input);
 
 /// Rates are 10^9 bytes of float32 tensor a second, of the median time.
@@ -73,7 +72,7 @@ struct CodecRates {
   double decode_gb_s = 0;
   double encode_memcpy_ratio = 0;  ///< over the rate of the memcpy calls that took turns with it
   double decode_memcpy_ratio = 0;
-  std::optional<double> reference_gb_s;  ///< of plain_link() over plain_operators(), encoded and decoded
+  std::optional<double> reference_gb_s;  ///< of Link::reference() over Codec::reference(), encoded and decoded
   MessageBits bits;
 };
 

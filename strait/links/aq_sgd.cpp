@@ -167,6 +167,7 @@ class AqSgd : public Link {
         options_(std::move(store)) {}
 
   Slots slots() const override { return Slots::samples; }
+  bool sends_codec_messages() const override { return false; }
   PayloadSize payload_size(const MessageMeta& meta) const override { return format_.payload_size(meta); }
   std::unique_ptr<Encoder> make_encoder() const override {
     return std::make_unique<AqSgdEncoder>(format_, std::make_shared<SampleStore>(options_), true);
@@ -179,6 +180,13 @@ class AqSgd : public Link {
     const auto store = std::make_shared<SampleStore>(options_);
     return {std::make_unique<AqSgdEncoder>(format_, store, false),
             std::make_unique<AqSgdDecoder>(format_, store)};
+  }
+  MessageOperator reference(ApplyCodec apply) const override {
+    return [codec = shared_codec(), apply = std::move(apply), buffer = at::Tensor()](
+               const at::Tensor& x, const MessageContext& context) mutable {
+      buffer = buffer.defined() ? buffer.add(apply(*codec, x.sub(buffer), context)) : x;
+      return buffer;
+    };
   }
 
  private:

@@ -40,6 +40,15 @@ class Ef : public Link {
   Slots slots() const override { return Slots::rows; }
   std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<EfEncoder>(shared_codec()); }
   std::unique_ptr<Decoder> make_decoder() const override { return make_plain_decoder(shared_codec()); }
+  MessageOperator reference(ApplyCodec apply) const override {
+    return [codec = shared_codec(), apply = std::move(apply), residual = at::Tensor()](
+               const at::Tensor& x, const MessageContext& context) mutable {
+      const at::Tensor sum = residual.defined() ? x.add(residual) : x;
+      at::Tensor received = apply(*codec, sum, context);
+      residual = sum.sub(received);
+      return received;
+    };
+  }
 };
 
 }  // namespace

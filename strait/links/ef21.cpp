@@ -1,3 +1,6 @@
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/zeros_like.h>
+
 #include "strait/links/slot_state.h"
 
 namespace strait {
@@ -70,6 +73,14 @@ class Ef21 : public Link {
   }
   std::unique_ptr<Decoder> make_decoder() const override {
     return std::make_unique<Ef21Decoder>(shared_codec());
+  }
+  MessageOperator reference(ApplyCodec apply) const override {
+    return [codec = shared_codec(), apply = std::move(apply), estimate = at::Tensor()](
+               const at::Tensor& x, const MessageContext& context) mutable {
+      if (!estimate.defined()) estimate = at::zeros_like(x);
+      estimate = estimate.add(apply(*codec, x.sub(estimate), context));
+      return estimate;
+    };
   }
 };
 

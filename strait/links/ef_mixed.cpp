@@ -1,3 +1,6 @@
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/zeros_like.h>
+
 #include "strait/codecs/selective.h"
 #include "strait/links/slot_state.h"
 
@@ -10,6 +13,9 @@ class Halves {
  public:
   explicit Halves(const Selective& codec)
       : of_x_(codec.half(Selective::Half::larger)), of_residual_(codec.half(Selective::Half::smaller)) {}
+
+  const Codec& of_x() const { return *of_x_; }
+  const Codec& of_residual() const { return *of_residual_; }
 
   PayloadSize payload_size(const MessageMeta& meta) const {
     return {sizeof(uint64_t) + of_x_->payload_size(meta).bound + of_residual_->payload_size(meta).bound, false};
@@ -84,9 +90,23 @@ class EfMixed : public Link {
       : Link(std::move(codec)), halves_(std::make_shared<Halves>(selective)) {}
 
   Slots slots() const override { return Slots::rows; }
+  bool sends_codec_messages() const override { return false; }
+  std::vector<SparseShape> index_sets(const MessageMeta& meta) const override {
+    return {halves_->of_x().selective()->shape_of(meta), halves_->of_residual().selective()->shape_of(meta)};
+  }
   PayloadSize payload_size(const MessageMeta& meta) const override { return halves_->payload_size(meta); }
   std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<EfMixedEncoder>(halves_); }
   std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<EfMixedDecoder>(halves_); }
+  MessageOperator reference(ApplyCodec apply) const override {
+    return [halves = halves_, apply = std::move(apply), residual = at::Tensor()](
+               const at::Tensor& x, const MessageContext& context) mutable {
+      if (!residual.defined()) residual = at::zeros_like(x);
+      at::Tensor received =
+          apply(halves->of_x(), x, context).add(apply(halves->of_residual(), residual, context));
+      residual = x.add(residual).sub_(received);
+      return received;
+    };
+  }
 
  private:
   std::shared_ptr<const Halves> halves_;

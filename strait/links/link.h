@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "strait/codecs/codec.h"
+#include "strait/codecs/sparse.h"
 #include "strait/links/options.h"
 
 namespace strait {
@@ -81,6 +83,12 @@ struct LinkEnds {
   std::unique_ptr<Decoder> decoder;
 };
 
+/// What the receiver of a codec's message sees of a tensor, such as Codec::reconstruct().
+using ApplyCodec = std::function<at::Tensor(const Codec& codec, const at::Tensor& x, const MessageContext&)>;
+
+/// What the receiver sees of each of a sequence of messages.
+using MessageOperator = std::function<at::Tensor(const at::Tensor& x, const MessageContext& context)>;
+
 /// A feedback scheme around a codec: makes the two halves, which share the codec. Immutable.
 class Link {
  public:
@@ -96,6 +104,14 @@ class Link {
   enum class Slots { none, rows, samples };
   virtual Slots slots() const { return Slots::none; }
 
+  /// Whether a message is one message of the codec and nothing else: what it keeps is then what the codec
+  /// keeps.
+  virtual bool sends_codec_messages() const { return true; }
+
+  /// The shapes of the sets of positions in a message; none where the codec does not select. Where the link
+  /// keeps something a sample, in one of samples that it knows.
+  virtual std::vector<SparseShape> index_sets(const MessageMeta& meta) const;
+
   /// Bytes that a message needs at most.
   virtual PayloadSize payload_size(const MessageMeta& meta) const { return codec_->payload_size(meta); }
   virtual std::unique_ptr<Encoder> make_encoder() const = 0;
@@ -104,6 +120,12 @@ class Link {
   /// Both halves for one process, where every message is decoded before another of the same rows or samples
   /// is encoded. They may share state and give the same bits as separate ones.
   virtual LinkEnds make_ends() const { return {make_encoder(), make_decoder()}; }
+
+  /// The scheme by its definition (docs/operators.md, "Feedback") in plain tensor operations, both ends in one:
+  /// what the link is checked against, and what its speed is compared with. `apply` stands for the codec. Each
+  /// call is the next message; all have the same shape and, where slots() says so, the same samples. A copy
+  /// goes on by itself from where it was taken. Empty for a link that has no such form.
+  virtual MessageOperator reference(ApplyCodec apply) const;
 
  protected:
   const std::shared_ptr<const Codec>& shared_codec() const { return codec_; }

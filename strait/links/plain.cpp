@@ -46,6 +46,10 @@ class Plain : public Link {
     return std::make_unique<PlainEncoder>(shared_codec());
   }
   std::unique_ptr<Decoder> make_decoder() const override { return make_plain_decoder(shared_codec()); }
+  MessageOperator reference(ApplyCodec apply) const override {
+    return [codec = shared_codec(), apply = std::move(apply)](
+               const at::Tensor& x, const MessageContext& context) { return apply(*codec, x, context); };
+  }
 };
 
 }  // namespace

@@ -82,6 +82,8 @@ class Reuse : public Link {
  public:
   explicit Reuse(const std::shared_ptr<const Codec>& codec) : Link(codec), format_(codec) {}
 
+  bool sends_codec_messages() const override { return false; }
+  std::vector<SparseShape> index_sets(const MessageMeta& /*meta*/) const override { return {}; }
   PayloadSize payload_size(const MessageMeta& meta) const override { return format_.payload_size(meta); }
   std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<ReuseEncoder>(format_); }
   std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<ReuseDecoder>(format_); }

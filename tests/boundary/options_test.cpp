@@ -40,19 +40,21 @@ TEST(CompressionOptions, EveryContradictionIsNamed) {
       complaint({}, {"quant:4", "ef"}, 2),
       "compression.gradients: feedback \"ef\" with 2 micro-batches expects a codec of scope sample, found "
       "\"quant:4\"");
-  EXPECT_EQ(complaint({"quant:4", "none"}, {"topk:0.1", "none"}, 1, true),
-            "compression.activations.codec: with reuse_indices expected a topk codec, found \"quant:4\"");
+  EXPECT_EQ(
+      complaint({"quant:4", "none"}, {"topk:0.1", "none"}, 1, true),
+      "compression.activations.codec: with reuse_indices expected a codec that selects, found \"quant:4\"");
   for (const char* other : {"topk:0.2", "topk:0.1,scope=tensor", "fp16"}) {
     EXPECT_EQ(
         complaint({"topk:0.1", "none"}, {other, "none"}, 1, true),
-        std::string("compression.gradients.codec: with reuse_indices expected a topk codec of the same share "
-                    "and scope as the activations', found \"") +
+        std::string(
+            "compression.gradients.codec: with reuse_indices expected a codec that selects the same share "
+            "and scope as the activations', found \"") +
             other + "\"");
   }
   EXPECT_EQ(
       complaint({"topk:0.1", "aq-sgd"}, {"topk:0.1", "none"}, 1, true),
-      "compression.activations.feedback: with reuse_indices expected none, ef or ef21, whose messages keep one "
-      "set of positions, found \"aq-sgd\"");
+      "compression.activations.feedback: with reuse_indices expected feedback whose messages are those of "
+      "the codec alone, found \"aq-sgd\"");
   EXPECT_EQ(complaint({"topk:0.1", "none"}, {"topk:0.1", "ef"}, 1, true),
             "compression.gradients.feedback: with reuse_indices expected none, found \"ef\"");
 }

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "strait/base/error.h"
-#include "strait/experiment/plain_link.h"
+#include "strait/codecs/selective.h"
 
 namespace strait {
 namespace {
@@ -80,39 +80,40 @@ TEST(BenchInput, RepeatsATensor) {
   }
 }
 
+MessageBits bits_of(const LinkOptions& options, const MessageMeta& meta, size_t payload_bytes) {
+  return message_bits(*make_link(options.feedback, make_codec(options.codec)), meta, payload_bytes);
+}
+
 TEST(MessageBits, CountIndexSetsAgainstTheirBound) {
   // 2 rows of 6 elements of which 2 are kept: one of 15 sets each.
   const MessageMeta meta{{2, 6}};
-  const auto codec = make_codec("topk:0.3,index=bitmap");
   const size_t payload = 2 * (5 + 1) + 2 * 2 * sizeof(float);
-  const MessageBits bits = message_bits("none", *codec, meta, payload);
+  const MessageBits bits = bits_of({"topk:0.3,index=bitmap", "none"}, meta, payload);
   EXPECT_DOUBLE_EQ(bits.all, 8.0 * 28 / 12);
   EXPECT_DOUBLE_EQ(bits.index.value(), 8.0);
   EXPECT_NEAR(bits.index_bound.value(), 2 * std::log2(15) / 12, 1e-12);
 }
 
 TEST(MessageBits, TwoHalvesHaveTwoIndexSets) {
-  const auto codec = make_codec("topk:0.5,index=bitmap");  // 2 of 6 and 1 of 6
-  const size_t payload = 8 + (5 + 1 + 2 * 4) + (5 + 1 + 4);
-  const MessageBits bits = message_bits("ef-mixed", *codec, MessageMeta{{1, 6}}, payload);
+  const size_t payload = 8 + (5 + 1 + 2 * 4) + (5 + 1 + 4);  // 2 of 6 and 1 of 6
+  const MessageBits bits = bits_of({"topk:0.5,index=bitmap", "ef-mixed"}, MessageMeta{{1, 6}}, payload);
   EXPECT_DOUBLE_EQ(bits.index.value(), 8.0 * 20 / 6);
   EXPECT_NEAR(bits.index_bound.value(), (std::log2(15) + std::log2(6)) / 6, 1e-12);
 }
 
 TEST(MessageBits, OneThatKeepsAllHasNoIndices) {
-  const MessageBits bits = message_bits("none", *make_codec("topk:1"), MessageMeta{{2, 6}}, 48);
+  const MessageBits bits = bits_of({"topk:1", "none"}, MessageMeta{{2, 6}}, 48);
   EXPECT_EQ(bits.index.value(), 0);
   EXPECT_NEAR(bits.index_bound.value(), 0, 1e-12);
 }
 
 TEST(MessageBits, AHalfMayKeepNothing) {
-  const MessageBits bits =
-      message_bits("ef-mixed", *make_codec("topk:0.1"), MessageMeta{{1, 6}}, 8 + 5 + 1 + 4);
+  const MessageBits bits = bits_of({"topk:0.1", "ef-mixed"}, MessageMeta{{1, 6}}, 8 + 5 + 1 + 4);
   EXPECT_DOUBLE_EQ(bits.index.value(), 8.0 * 14 / 6);
 }
 
 TEST(MessageBits, OtherCodecsHaveNoIndices) {
-  const MessageBits bits = message_bits("ef", *make_codec("fp16"), MessageMeta{{2, 6}}, 24);
+  const MessageBits bits = bits_of({"fp16", "ef"}, MessageMeta{{2, 6}}, 24);
   EXPECT_EQ(bits.all, 16);
   EXPECT_FALSE(bits.index);
   EXPECT_FALSE(bits.index_bound);
@@ -196,7 +197,7 @@ TEST(BenchCodec, MeasuresEveryLink) {
       EXPECT_GT(value, 0);
       EXPECT_TRUE(std::isfinite(value));
     }
-    EXPECT_EQ(rates.reference_gb_s.has_value(), plain_operators(make_codec(link.codec)).has_value());
+    EXPECT_EQ(rates.reference_gb_s.has_value(), make_codec(link.codec)->reference(at::ones({1, 1})).defined());
     EXPECT_EQ(rates.bits.index.has_value(), make_codec(link.codec)->selective() != nullptr);
   }
 }
