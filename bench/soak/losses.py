@@ -5,10 +5,11 @@
 
 Four processes train a narrow network on drawn pictures, with a checkpoint after every step and checkpoint.copies = 1,
 each in a folder of its own that stands for a machine's disk. Again and again some or all of them are killed with
-SIGKILL, a quarter of the times soon after the start, otherwise within a second of a new checkpoint's first part. Every second time a machine then loses its disk, or two swap theirs; a second disk goes only
-once a checkpoint has been made since the first, because until then the first one's copies are missing. Every run must
-come to its end with the model and the metrics (but for the times) of an undisturbed run of one process. Writes
-FOLDER/losses.json (events, configuration, code version) and ends with status 1 at the first difference.
+SIGKILL, a quarter of the times soon after the start, otherwise within a second of a new checkpoint's first part. Every
+second time a machine then loses its disk, or two swap theirs; a second disk goes only once a checkpoint has been made
+since the first, because until then the first one's copies are missing. Every run must come to its end with the model
+and the metrics (but for the times) of an undisturbed run of one process. Writes FOLDER/losses.json (events,
+configuration, code version) and ends with status 1 at the first difference.
 """
 
 import argparse
