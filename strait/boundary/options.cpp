@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "strait/base/text.h"
 #include "strait/codecs/selective.h"
@@ -43,12 +44,23 @@ void check_fill(const CompressionOptions& options) {
   }
 }
 
-constexpr std::string_view kCodecMessages = "feedback whose messages are those of the codec alone";
+/// The feedback whose messages are those of the codec alone.
+std::vector<std::string> with_codec_messages(const std::shared_ptr<const Codec>& codec) {
+  std::vector<std::string> names;
+  for (const auto& name : link_names()) {
+    try {
+      if (make_link(name, codec)->sends_codec_messages()) names.push_back(name);
+    } catch (const InputError&) {  // a link that cannot serve the codec
+    }
+  }
+  return names;
+}
 
 void check_replicas(const LinkOptions& link) {
   check_link("replicas", link, 1);  // one message a step, all of a stage
   if (link_of(link)->sends_codec_messages()) return;
-  throw InputError("compression.replicas.feedback: expected {}, found \"{}\"", kCodecMessages, link.feedback);
+  throw InputError("compression.replicas.feedback: expected one of: {}; found \"{}\"",
+                   list_of(with_codec_messages(make_codec(link.codec))), link.feedback);
 }
 
 void check_reuse(const CompressionOptions& options) {
@@ -64,8 +76,8 @@ void check_reuse(const CompressionOptions& options) {
   expect(back->selective() != nullptr && back->selective()->selection() == down->selective()->selection(),
          "gradients.codec", "a codec that selects the same share and scope as the activations'",
          gradients.codec);
-  expect(link_of(activations)->sends_codec_messages(), "activations.feedback", kCodecMessages,
-         activations.feedback);
+  expect(link_of(activations)->sends_codec_messages(), "activations.feedback",
+         "one of: " + list_of(with_codec_messages(down)), activations.feedback);
   expect(slots_of(gradients) == Link::Slots::none, "gradients.feedback", "none", gradients.feedback);
 }
 
