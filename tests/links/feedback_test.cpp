@@ -131,11 +131,20 @@ TEST(Ef21, BothEndsHoldTheSameBitsAfterAThousandMessages) {
 }
 
 TEST(Feedback, WhatTheReceiverGetsSharesNothingWithItsState) {
-  Pair pair("ef21", "topk:0.5");
-  at::Tensor seen = pair.send(at::randn({2, 8}));
-  const auto before = pair.decoder_state();
-  seen.fill_(100);
-  expect_equal(pair.decoder_state(), before);
+  const std::vector<int64_t> ids = {4, 2};
+  for (const char* feedback : {"ef21", "aq-sgd"}) {
+    for (const char* codec : {"topk:0.5", "fp16"}) {
+      SCOPED_TRACE(fmt::format("{}, {}", feedback, codec));
+      Pair pair(feedback, codec);
+      for (int message = 0; message < 2; ++message) {
+        at::Tensor seen = pair.send(at::randn({2, 8}), {.seed = 3, .ids = ids});
+        const auto before = pair.decoder_state();
+        ASSERT_FALSE(before.empty());
+        seen.fill_(100);
+        expect_equal(pair.decoder_state(), before);
+      }
+    }
+  }
 }
 
 class EveryFeedback : public testing::TestWithParam<const char*> {};
