@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <future>
+#include <mutex>
 #include <numeric>
 #include <sstream>
 #include <thread>
@@ -106,8 +107,11 @@ std::vector<std::string> attendance(c10d::Store& store, int size, milliseconds p
 
 Meeting::Meeting(Membership membership, milliseconds timeout, const WaitingFor& waiting)
     : membership_(std::move(membership)), timeout_(timeout) {
-  FLAGS_caffe2_log_level = kOnlyFatal;
-  c10::UpdateLoggingLevelsFromFlags();
+  static std::once_flag quiet;  // the ranks of a process may be threads
+  std::call_once(quiet, [] {
+    FLAGS_caffe2_log_level = kOnlyFatal;
+    c10::UpdateLoggingLevelsFromFlags();
+  });
   if (membership_.store_host == StoreHost::torchrun) {
     open_torchruns_store();
   } else {
