@@ -19,7 +19,7 @@
 #include "strait/codecs/codec.h"
 #include "strait/data/dataset.h"
 #include "strait/kernels/index_code.h"
-#include "strait/kernels/marked.h"
+#include "strait/kernels/masked.h"
 #include "strait/kernels/select.h"
 #include "strait/models/model.h"
 #include "strait/train/model_file.h"
@@ -40,9 +40,9 @@ struct Set {
 
   bool at(size_t i) const { return (mask[i / 64] >> i % 64 & 1) != 0; }
   size_t count(size_t begin, size_t end) const {
-    size_t marked = 0;
-    for (size_t i = begin; i < end; ++i) marked += at(i) ? 1 : 0;
-    return marked;
+    size_t masked = 0;
+    for (size_t i = begin; i < end; ++i) masked += at(i) ? 1 : 0;
+    return masked;
   }
 };
 
@@ -142,10 +142,7 @@ std::vector<Set> sets_of(const at::Tensor& x, double share) {
 /// Bits of a message that are not values.
 double sent(const at::Tensor& x, double share, size_t kept) {
   const auto codec = make_codec(fmt::format("topk:{},index=auto", share));
-  std::vector<std::byte> space(codec->payload_size(meta_of(x)).bound);
-  ByteWriter out(space);
-  codec->encode(x, {}, out);
-  return 8 * static_cast<double>(out.used() - sizeof(float) * kept);
+  return 8 * static_cast<double>(codec->encode(x).nbytes() - sizeof(float) * kept);
 }
 
 void report(const std::string& name, const at::Tensor& x) {

@@ -44,7 +44,7 @@ class OneBatch : public Dataset {
 /// Steps of an epoch: a second or more.
 int64_t steps_at(int width) { return std::max(1, 160 / width); }
 
-/// Stops training after one epoch, where the next call goes on.
+/// Stops training after one epoch, where the next call resumes.
 struct OneEpoch : TrainObserver {
   void on_epoch(const EpochMetrics& metrics) override { epoch_seconds = metrics.seconds; }
   bool should_stop() override { return epoch_seconds.has_value(); }

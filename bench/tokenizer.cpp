@@ -15,8 +15,8 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
-#include "strait/data/encoder.h"
-#include "strait/data/pieces.h"
+#include "strait/data/bpe_encoder.h"
+#include "strait/data/pre_tokenizer.h"
 #include "strait/data/text_source.h"
 #include "strait/data/tokenizer.h"
 
@@ -52,7 +52,7 @@ void time_text(benchmark::State& state, const std::string& of, Work work) {
 }
 
 void cut(const std::string& of, const std::vector<int32_t>& /*ids*/) {
-  Pieces pieces(of);
+  PreTokenizer pieces(of);
   while (const auto piece = pieces.next()) benchmark::DoNotOptimize(piece->data());
 }
 
@@ -69,7 +69,7 @@ void decode(const std::string& /*of*/, const std::vector<int32_t>& ids) {
 }
 
 void encode_again(benchmark::State& state) {
-  Encoder encoder(gpt2());
+  BpeEncoder encoder(gpt2());
   std::vector<int32_t> ids;
   encoder.append(text(), ids);
   time_text(state, text(), [&](const std::string& of, const std::vector<int32_t>& /*ids*/) {

@@ -36,7 +36,7 @@ struct Delivery {
 class Wire {
  public:
   Wire(const std::string& codec, const std::string& feedback)
-      : Wire(make_link(feedback, make_codec(codec)), make_link(feedback, make_codec(codec))) {}
+      : Wire(make_link(codec, feedback), make_link(codec, feedback)) {}
 
   /// Whether messages need the ids of their samples.
   bool knows_samples() const { return knows_samples_; }

@@ -174,7 +174,7 @@ void print_json(const std::vector<Row>& rows, const std::string& feedback) {
 
 int run_codec_bench(const CodecBenchOptions& options) {
   const auto codecs = options.codecs.empty() ? default_codecs() : options.codecs;
-  for (const auto& codec : codecs) make_link(options.feedback, make_codec(codec));  // before minutes of work
+  for (const auto& codec : codecs) make_link(codec, options.feedback);  // before minutes of work
   const auto inputs = options.in.empty() ? drawn_inputs(options.shapes) : inputs_of_file(options.in);
   prepare_runtime(options.threads);
   const Table table(codecs);

@@ -67,7 +67,7 @@ std::string continue_text(Generator& generator, const GenerateFlags& flags, cons
     flush_output();
     printed = end;
   };
-  const auto hear = [&](int64_t token) {
+  const auto on_token = [&](int64_t token) {
     if (token == end_of_text) return false;
     text += tokenizer.decode(std::span(&token, 1));
     // A token may end within a character, whose other bytes the next ones bring.
@@ -76,7 +76,7 @@ std::string continue_text(Generator& generator, const GenerateFlags& flags, cons
     return true;
   };
   generator.generate(begin_of(flags.prompt, tokenizer, end_of_text), flags.tokens, compressed, flags.sampling,
-                     hear);
+                     on_token);
   print_until(text.size());
   return text;
 }

@@ -37,7 +37,7 @@ std::vector<std::string> command_of(const LaunchFlags& flags) {
   return words;
 }
 
-/// The same for what goes on where it was broken off.
+/// The same for what resumes where it was broken off.
 void resume_instead(std::vector<std::string>& words) {
   std::erase(words, "--overwrite");
   if (std::ranges::find(words, "--resume") == words.end()) words.emplace_back("--resume");

@@ -28,7 +28,7 @@ class LaunchedRanks {
       : LaunchedRanks(processes, port, words, Patience()) {}
   LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words, Patience patience);
 
-  /// Passes on what they print and a wish to stop, until all have ended. Kills those that do not, when others
+  /// Passes on what they print and a stop request, until all have ended. Kills those that do not, when others
   /// have failed or were asked to stop and did. Gives the exit status of the first that failed.
   int wait();
 

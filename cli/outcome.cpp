@@ -28,7 +28,7 @@ int report_outcome(const RunOutcome& outcome, const std::filesystem::path& folde
     case RunStatus::diverged:
       throw NumericError("training diverged: {}; what was measured is in {}", outcome.error, folder.string());
     case RunStatus::stopped:
-      say(fmt::format("stopped after {}; a checkpoint is in {}, --resume goes on from it\n",
+      say(fmt::format("stopped after {}; a checkpoint is in {}, --resume resumes from it\n",
                       count_text(std::ssize(outcome.epochs), "epoch"), (folder / "checkpoint").string()));
       return kStopped;
     default:

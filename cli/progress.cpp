@@ -127,8 +127,8 @@ void Progress::on_epoch(const EpochMetrics& metrics) {
   const std::string tokens =
       metrics.tokens_per_second ? fmt::format("  {:.0f} tokens/s", *metrics.tokens_per_second) : "";
   print(fmt::format(
-      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test {}  ratio {:.1f}x down "
-      "{:.1f}x back  {} samples/s{}  {}\n",
+      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test {}  ratio {:.1f}x forward "
+      "{:.1f}x backward  {} samples/s{}  {}\n",
       label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy, scores_text(metrics.test),
       activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second), tokens,
       clock_time(metrics.seconds + metrics.evaluation_seconds)));

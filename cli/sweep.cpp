@@ -124,7 +124,7 @@ int run_sweep(const SweepFlags& flags) {
                 .train(unfinished);
   }
   if (!ended) {
-    print(fmt::format("stopped; the same command goes on with what is not finished in {}\n",
+    print(fmt::format("stopped; the same command resumes with what is not finished in {}\n",
                       task.folder.string()));
     return kStopped;
   }

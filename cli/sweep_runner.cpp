@@ -43,7 +43,7 @@ RunState state_after(const Child::End& end, const std::filesystem::path& log) {
 }
 
 /// Makes the folder of a run ready for its process. Gives the flag with which that begins: a run of this
-/// configuration that did not come to its end goes on; another one is replaced. Throws Error where the folder
+/// configuration that did not come to its end resumes; another one is replaced. Throws Error where the folder
 /// cannot be written, or belongs to another process.
 std::string prepare(const std::filesystem::path& folder, const Config& config) {
   const FolderLock lock(folder);

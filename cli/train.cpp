@@ -61,7 +61,7 @@ class RollCall {
 /// Writes the events of all processes into one file.
 void write_trace(const Trace& trace, const std::string& path, Group& group) {
   const auto events = group.gather(trace.events_json(group.rank()));
-  together(group, [&] {
+  run_collectively(group, [&] {
     if (group.rank() == 0) replace_file(path, trace_file(events));
   });
 }
@@ -91,7 +91,8 @@ RunOutcome train_in(std::shared_ptr<Group> group, const TrainFlags& flags, const
 /// Says what the process would do.
 int describe_training(const TrainFlags& flags, const Config& config, const std::string& out,
                       const Membership& membership) {
-  const Place place{.rank = membership.rank, .ranks = membership.size, .replicas = config.pipeline.replicas};
+  const RankTopology place{
+      .rank = membership.rank, .ranks = membership.size, .replicas = config.pipeline.replicas};
   std::string text;
   for (const auto& line : describe_experiment(config, out, flags.start(), place, membership.local_size)) {
     text += line + "\n";
@@ -107,7 +108,7 @@ int run_train(const TrainFlags& flags) {
   if (flags.dry_run) return describe_training(flags, config, out, membership.value_or(Membership{}));
   catch_stop_signals();
   if (!membership || membership->size == 1) {
-    return report_outcome(train_in(std::make_shared<Alone>(), flags, config, out), out);
+    return report_outcome(train_in(std::make_shared<SingleProcessGroup>(), flags, config, out), out);
   }
   const auto group = join_training(config, *membership, shared_flags(flags), RollCall(membership->rank));
   return report_outcome(train_in(group, flags, config, out), out, membership->rank);

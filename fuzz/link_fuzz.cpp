@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto input = in.get<CodecInput>();
   strait::fuzz::LinkUnderTest link(input);
   try {
-    const at::Tensor x = link.decoder().decode(in, link.meta(), link.context());
+    const at::Tensor x = link.decoder().decode(in, link.meta(), link.context()).tensor;
     STRAIT_CHECK(strait::meta_of(x).shape == link.meta().shape && x.scalar_type() == at::kFloat,
                  "decoded to another shape or type");
   } catch (const strait::WireError&) {

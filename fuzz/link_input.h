@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fuzz/codec_input.h"
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 #include "strait/links/link.h"
 
 namespace strait::fuzz {
@@ -59,7 +59,7 @@ class LinkUnderTest {
     const auto codec = make_codec(codecs[input.sample % codecs.size()]);
     const auto names = link_names();
     const size_t number = input.codec % count();
-    return number < names.size() ? make_link(names[number], codec) : make_reuse_link(codec);
+    return number < names.size() ? make_link(codec, names[number]) : make_reuse_link(codec);
   }
 
  private:
@@ -79,15 +79,15 @@ class LinkUnderTest {
   /// Marks the first k positions of each group.
   void give_positions(const MessageMeta& meta) {
     if (meta.elements() == 0) return;
-    const SparseShape shape = link_->codec().selective()->shape_of(meta);
-    kept_ = {shape, {}};
-    if (shape.k < shape.n) kept_.masks.assign(shape.groups * shape.mask_words(), 0);
+    const SparseShape shape = link_->codec().sparsifier()->shape_of(meta);
+    indices_ = {shape, {}};
+    if (shape.k < shape.n) indices_.masks.assign(shape.groups * shape.mask_words(), 0);
     for (size_t group = 0; group < shape.groups && shape.k < shape.n; ++group) {
       for (size_t i = 0; i < shape.k; ++i) {
-        kept_.masks[group * shape.mask_words() + i / 64] |= uint64_t{1} << i % 64;
+        indices_.masks[group * shape.mask_words() + i / 64] |= uint64_t{1} << i % 64;
       }
     }
-    context_.kept = &kept_;
+    context_.indices = &indices_;
   }
 
   std::shared_ptr<const Link> link_;
@@ -95,7 +95,7 @@ class LinkUnderTest {
   std::unique_ptr<Encoder> encoder_;
   std::unique_ptr<Decoder> decoder_;
   std::vector<int64_t> ids_;
-  IndexSet kept_;
+  IndexSet indices_;
   MessageContext context_;
 };
 

@@ -57,7 +57,7 @@ void write_codec_seed(const std::filesystem::path& folder, const CodecInput& inp
   std::vector<std::byte> seed(sizeof(input) + codec->payload_size(input.meta()).bound);
   strait::ByteWriter out(seed);
   out.put(input);
-  codec->encode(example(input), input.context(), out);
+  codec->write(example(input), input.context(), out);
   seed.resize(out.used());
   std::string name(spec);
   for (char& c : name) {

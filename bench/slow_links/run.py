@@ -173,7 +173,7 @@ def main() -> int:
         print(f"run.py: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
+        print("stopped; the same command resumes", file=sys.stderr)
         return 130
     return 0
 

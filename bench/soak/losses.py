@@ -139,7 +139,7 @@ def disturb(machines: Machines, draws: random.Random, lost_at: str) -> tuple[dic
     statuses = [process.wait() for process in ranks]
     event: dict[str, Any] = {"killed": victims, "statuses": statuses, "checkpoint": machines.newest()}
     if 2 in statuses:
-        raise RuntimeError(f"a rank refused to go on: {event}")
+        raise RuntimeError(f"a rank refused to resume: {event}")
     if draws.random() < 0.5 or statuses == [0] * RANKS:
         return event, lost_at
     if draws.random() < 0.3:

@@ -3,10 +3,6 @@
 namespace strait {
 namespace {
 
-std::shared_ptr<const Link> link_of(const LinkOptions& options, const StoreOptions& store) {
-  return make_link(options.feedback, make_codec(options.codec), store);
-}
-
 /// Makes the local ends of one direction.
 void make_ends(const ChannelSpec& at_sender, const ChannelSpec& at_receiver, bool sends, bool receives,
                std::optional<Sender>& sender, std::optional<Receiver>& receiver) {
@@ -30,30 +26,37 @@ void visit_end(auto& end, const std::string& prefix, StateVisitor& visitor) {
 
 }  // namespace
 
-Boundary::Boundary(std::string boundary_name, uint16_t index, const CompressionOptions& options, Local local)
+BoundaryLinks links_of(const CompressionOptions& options) {
+  const auto link_of = [&](const LinkOptions& link) {
+    return make_link(link.codec, link.feedback, options.store);
+  };
+  return {link_of(options.activations), options.reuse_indices
+                                            ? make_reuse_link(make_codec(options.gradients.codec))
+                                            : link_of(options.gradients)};
+}
+
+Boundary::Boundary(std::string boundary_name, uint16_t index, const BoundaryLinks& links, int diagnostics,
+                   Local local)
     : name(std::move(boundary_name)) {
-  const auto spec = [&](Direction direction, std::shared_ptr<const Link> link) {
-    return ChannelSpec{name, index, direction, std::move(link), options.diagnostics};
+  const auto memory = [&] {
+    return links.gradients->reuses_indices() ? std::make_shared<IndexMemory>() : nullptr;
   };
-  const ChannelSpec activation = spec(Direction::activation, link_of(options.activations, options.store));
-  const ChannelSpec gradient =
-      spec(Direction::gradient, options.reuse_indices ? make_reuse_link(make_codec(options.gradients.codec))
-                                                      : link_of(options.gradients, options.store));
-  const auto on_side = [](ChannelSpec end, const std::shared_ptr<IndexMemory>& kept) {
-    end.kept = kept;
-    return end;
+  const auto upstream = memory();
+  const auto downstream = memory();
+  const auto spec = [&](Direction direction, const auto& link, const auto& indices) {
+    return ChannelSpec{name, index, direction, link, diagnostics, indices};
   };
-  const auto above = options.reuse_indices ? std::make_shared<IndexMemory>() : nullptr;
-  const auto below = options.reuse_indices ? std::make_shared<IndexMemory>() : nullptr;
-  make_ends(on_side(activation, above), on_side(activation, below), local.upstream, local.downstream,
+  make_ends(spec(Direction::activation, links.activations, upstream),
+            spec(Direction::activation, links.activations, downstream), local.upstream, local.downstream,
             activation_sender, activation_receiver);
-  make_ends(on_side(gradient, below), on_side(gradient, above), local.downstream, local.upstream,
+  make_ends(spec(Direction::gradient, links.gradients, downstream),
+            spec(Direction::gradient, links.gradients, upstream), local.downstream, local.upstream,
             gradient_sender, gradient_receiver);
 }
 
-void Boundary::expect(std::span<const int64_t> ids) {
-  if (activation_sender) activation_sender->expect(ids);
-  if (activation_receiver) activation_receiver->expect(ids);
+void Boundary::prefetch(std::span<const int64_t> ids) {
+  if (activation_sender) activation_sender->prefetch(ids);
+  if (activation_receiver) activation_receiver->prefetch(ids);
 }
 
 void Boundary::visit_state(StateVisitor& visitor) {
@@ -95,13 +98,13 @@ void HeldState::put_back() {
   for (Boundary& boundary : boundaries_) boundary.visit_evaluation_state(returner);
 }
 
-std::string twin_of(std::string_view state_name) {
-  std::string twin(state_name);
+std::string peer_state_name(std::string_view state_name) {
+  std::string peer(state_name);
   for (const auto& [end, other] : {std::pair{".sender.", ".receiver."}, {".receiver.", ".sender."}}) {
-    const size_t place = twin.find(end);
-    if (place != std::string::npos) return twin.replace(place, std::string_view(end).size(), other);
+    const size_t place = peer.find(end);
+    if (place != std::string::npos) return peer.replace(place, std::string_view(end).size(), other);
   }
-  return twin;
+  return peer;
 }
 
 }  // namespace strait

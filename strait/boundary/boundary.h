@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,15 @@
 
 namespace strait {
 
+/// What crosses a cut goes through these.
+struct BoundaryLinks {
+  std::shared_ptr<const Link> activations;
+  std::shared_ptr<const Link> gradients;
+};
+
+/// The links of every boundary. Throws InputError when a codec or feedback name is wrong.
+BoundaryLinks links_of(const CompressionOptions& options);
+
 /// One cut of the network as one process sees it: the ends of its two channels that are local. With both
 /// stages in the process all four are set.
 struct Boundary {
@@ -19,11 +29,11 @@ struct Boundary {
     bool downstream = true;  ///< the stage after it
   };
 
-  /// Throws InputError when a codec or feedback name of the options is wrong.
-  Boundary(std::string name, uint16_t index, const CompressionOptions& options, Local local);
+  /// The messages of every `diagnostics`-th step are measured; 0 measures none.
+  Boundary(std::string name, uint16_t index, const BoundaryLinks& links, int diagnostics, Local local);
 
   /// Says which samples the batch after the next one has.
-  void expect(std::span<const int64_t> ids);
+  void prefetch(std::span<const int64_t> ids);
 
   /// The state of the local ends, as `NAME.activations.sender.STATE` and likewise `gradients`, `receiver`.
   void visit_state(StateVisitor& visitor);
@@ -55,6 +65,6 @@ class HeldState {
 
 /// The name under which the other end of a channel keeps its state of the same kind; the name itself for what
 /// is no end's state.
-std::string twin_of(std::string_view state_name);
+std::string peer_state_name(std::string_view state_name);
 
 }  // namespace strait

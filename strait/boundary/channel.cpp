@@ -40,45 +40,34 @@ FrameHeader header_for(const ChannelSpec& spec, const Link& link, const MessageC
           .payload_size = 0};
 }
 
+/// Whether the positions of such a message are those of its boundary's reused indices.
+bool shares_indices(const ChannelSpec& spec, MessageMode mode) {
+  return spec.indices != nullptr && mode.training && mode.compressed;
+}
+
 /// Adds what the channel itself knows to what the executor says of a message.
-MessageContext complete(MessageContext context, const ChannelSpec& spec) {
+MessageContext complete(MessageContext context, const ChannelSpec& spec, MessageMode mode) {
   context.boundary = spec.boundary;
   context.direction = spec.direction;
+  if (!shares_indices(spec, mode)) return context;
+  if (spec.direction == Direction::activation) {
+    context.wants_indices = true;
+  } else {
+    context.indices = spec.indices->find(context.micro_batch);
+  }
   return context;
 }
 
-/// The positions that a message keeps, on their way from an activation to the gradient that reuses them.
-class KeptPositions {
- public:
-  KeptPositions(const ChannelSpec& spec, MessageMode mode, MessageContext& context)
-      : memory_(mode.training && mode.compressed ? spec.kept.get() : nullptr),
-        micro_batch_(context.micro_batch),
-        activation_(spec.direction == Direction::activation) {
-    if (memory_ == nullptr) return;
-    if (!activation_) kept_ = memory_->take(micro_batch_);
-    context.kept = &kept_;
+/// Passes positions from an activation to the gradient that reuses them. A gradient that was refused does not
+/// come here, and its positions stay for another.
+void pass_indices(const ChannelSpec& spec, MessageMode mode, const MessageContext& context, IndexSet indices) {
+  if (!shares_indices(spec, mode)) return;
+  if (spec.direction == Direction::activation) {
+    spec.indices->keep(context.micro_batch, std::move(indices));
+  } else {
+    spec.indices->drop(context.micro_batch);
   }
-  KeptPositions(const KeptPositions&) = delete;
-  KeptPositions& operator=(const KeptPositions&) = delete;
-
-  /// A gradient that was refused leaves its positions where they were.
-  ~KeptPositions() {
-    if (memory_ != nullptr && !activation_ && !done_) memory_->keep(micro_batch_, std::move(kept_));
-  }
-
-  /// To be called once the message is done.
-  void done() {
-    done_ = true;
-    if (memory_ != nullptr && activation_) memory_->keep(micro_batch_, std::move(kept_));
-  }
-
- private:
-  IndexMemory* memory_;
-  uint32_t micro_batch_;
-  bool activation_;
-  bool done_ = false;
-  IndexSet kept_;
-};
+}
 
 }  // namespace
 
@@ -92,8 +81,7 @@ Traffic& Traffic::operator+=(const Traffic& other) {
 }
 
 OtherLinks::OtherLinks(const ChannelSpec& spec)
-    : uncompressed(make_link("none", make_codec("none"))),
-      bare(make_link("none", make_codec(spec.link->codec().spec()))) {}
+    : uncompressed(make_link("none")), bare(make_link(spec.link->shared_codec())) {}
 
 Sender::Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder)
     : spec_(std::move(spec)),
@@ -105,27 +93,26 @@ Sender::Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder)
 
 Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode mode, FrameCheck check) {
   const Stopwatch watch;
-  context = complete(context, spec_);
-  KeptPositions kept(spec_, mode, context);
-  MessageTrace trace;
-  if (mode.training && diagnostics_.measures(context)) context.trace = &trace;
+  context = complete(context, spec_, mode);
+  context.wants_received = mode.training && diagnostics_.measures(context);
+  MessageReport report;
   const Link& link = link_for(spec_, others_, mode);
   Buffer frame(kFrameHeaderSize + link.payload_size(meta_of(x)).bound);
   frame.resize(frame.capacity());
   ByteWriter out(frame.bytes().subspan(kFrameHeaderSize));
   try {
     if (!mode.compressed) {
-      uncompressed_->encode(x, context, out);
+      report = uncompressed_->encode(x, context, out);
       if (mode.training) encoder_->observe(x, context);
     } else if (moves_state(*spec_.link, mode)) {
-      encoder_->encode(x, context, out);
+      report = encoder_->encode(x, context, out);
     } else {
       (uses_link(mode) ? *encoder_ : *bare_).encode_frozen(x, context, out);
     }
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
   }
-  kept.done();
+  pass_indices(spec_, mode, context, std::move(report.indices));
   frame.resize(kFrameHeaderSize + out.used());
   seal_frame(frame.bytes(), header_for(spec_, link, context, mode.stops, sequence_++), check);
   if (mode.training) {
@@ -133,7 +120,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     traffic_.raw_bytes += static_cast<uint64_t>(x.numel()) * sizeof(float);
     traffic_.wire_bytes += frame.size();
     traffic_.encode_seconds += watch.seconds();
-    diagnostics_.add(x, context, trace);
+    diagnostics_.add(x, context, report);
   }
   return frame;
 }
@@ -155,27 +142,26 @@ size_t Receiver::frame_bound(const MessageMeta& meta) const {
 at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
                             FrameCheck check) {
   const Stopwatch watch;
-  context = complete(context, spec_);
-  KeptPositions kept(spec_, mode, context);
+  context = complete(context, spec_, mode);
   try {
     const auto owned = std::make_shared<Buffer>(std::move(frame));
     const Frame parsed = parse_frame(owned->bytes(), check);
     expect_header(parsed.header, header_for(spec_, link_for(spec_, others_, mode), context, false, sequence_));
     ByteReader in(parsed.payload, owned);
-    at::Tensor x;
+    Decoded message;
     if (!mode.compressed) {
-      x = uncompressed_->decode(in, meta, context);
-      if (mode.training) decoder_->observe(x, context);
+      message = uncompressed_->decode(in, meta, context);
+      if (mode.training) decoder_->observe(message.tensor, context);
     } else if (moves_state(*spec_.link, mode)) {
-      x = decoder_->decode(in, meta, context);
+      message = decoder_->decode(in, meta, context);
     } else {
-      x = (uses_link(mode) ? *decoder_ : *bare_).decode_frozen(in, meta, context);
+      message.tensor = (uses_link(mode) ? *decoder_ : *bare_).decode_frozen(in, meta, context);
     }
-    kept.done();
+    pass_indices(spec_, mode, context, std::move(message.indices));
     peer_stops_ = parsed.header.stops;
     sequence_ += 1;
     if (mode.training) traffic_.decode_seconds += watch.seconds();
-    return x;
+    return message.tensor;
   } catch (const WireError& error) {
     throw WireError("{}: {}", describe(spec_, context), error.what());
   } catch (const NumericError& error) {

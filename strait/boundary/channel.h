@@ -8,7 +8,7 @@
 
 #include "strait/boundary/diagnostics.h"
 #include "strait/boundary/evaluation.h"
-#include "strait/codecs/sparse.h"
+#include "strait/codecs/index_set.h"
 #include "strait/links/link.h"
 
 namespace strait {
@@ -41,18 +41,24 @@ struct Traffic {
 /// that reuse them. One thread may send while another receives.
 class IndexMemory {
  public:
-  void keep(uint32_t micro_batch, IndexSet kept) {
+  void keep(uint32_t micro_batch, IndexSet indices) {
     const std::scoped_lock lock(mutex_);
-    sets_[micro_batch] = std::move(kept);
+    sets_[micro_batch] = std::move(indices);
   }
-  IndexSet take(uint32_t micro_batch) {
+
+  /// Those of a micro-batch, until they are dropped or replaced; null where there are none.
+  const IndexSet* find(uint32_t micro_batch) const {
     const std::scoped_lock lock(mutex_);
-    const auto found = sets_.extract(micro_batch);
-    return found.empty() ? IndexSet{} : std::move(found.mapped());
+    const auto found = sets_.find(micro_batch);
+    return found == sets_.end() ? nullptr : &found->second;
+  }
+  void drop(uint32_t micro_batch) {
+    const std::scoped_lock lock(mutex_);
+    sets_.erase(micro_batch);
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<uint32_t, IndexSet> sets_;
 };
 
@@ -62,8 +68,8 @@ struct ChannelSpec {
   uint16_t boundary = 0;
   Direction direction = Direction::activation;
   std::shared_ptr<const Link> link;
-  int diagnostics = 0;                          ///< measure the messages of every n-th step; 0 = none
-  std::shared_ptr<IndexMemory> kept = nullptr;  ///< of this end's side, where gradients reuse indices
+  int diagnostics = 0;                             ///< measure the messages of every n-th step; 0 = none
+  std::shared_ptr<IndexMemory> indices = nullptr;  ///< of this end's side, where gradients reuse indices
 };
 
 /// The links that a channel uses besides the trained one, the same at both ends.
@@ -86,7 +92,7 @@ class Sender {
                 FrameCheck check = FrameCheck::verify);
 
   /// Says which samples the batch after the next one has.
-  void expect(std::span<const int64_t> ids) { encoder_->expect(ids); }
+  void prefetch(std::span<const int64_t> ids) { encoder_->prefetch(ids); }
 
   void visit_state(StateVisitor& visitor) { encoder_->visit_state(visitor); }
   const Link& link() const { return *spec_.link; }
@@ -127,7 +133,7 @@ class Receiver {
   /// Whether the sender of the last message stops after its step, or asks to.
   bool peer_stops() const { return peer_stops_; }
 
-  void expect(std::span<const int64_t> ids) { decoder_->expect(ids); }
+  void prefetch(std::span<const int64_t> ids) { decoder_->prefetch(ids); }
 
   void visit_state(StateVisitor& visitor) { decoder_->visit_state(visitor); }
   const Link& link() const { return *spec_.link; }

@@ -11,15 +11,15 @@ double squared_norm(const at::Tensor& x) { return x.to(at::kDouble).square().sum
 
 }  // namespace
 
-void DiagnosticsRecorder::add(const at::Tensor& x, const MessageContext& context, const MessageTrace& trace) {
+void DiagnosticsRecorder::add(const at::Tensor& x, const MessageContext& context, const MessageReport& report) {
   if (every_ == 0 || x.numel() == 0) return;
   const at::Tensor here = x.to(at::kCPU).contiguous();
   if (measures(context)) {
     ++sums_.messages;
     sums_.message += squared_norm(here);
-    sums_.error += squared_norm(here.sub(trace.received));
-    if (trace.residual.defined()) {
-      sums_.residual += squared_norm(trace.residual);
+    sums_.error += squared_norm(here.sub(report.received));
+    if (report.residual.defined()) {
+      sums_.residual += squared_norm(report.residual);
       sums_.has_residual = true;
     }
     count_magnitudes(here);

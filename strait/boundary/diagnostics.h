@@ -34,8 +34,8 @@ class DiagnosticsRecorder {
 
   bool measures(const MessageContext& context) const { return every_ != 0 && context.step % every_ == 0; }
 
-  /// Hears of every training message; the trace has been filled when measures() says so.
-  void add(const at::Tensor& x, const MessageContext& context, const MessageTrace& trace);
+  /// Takes every message of training; the report has what was received when measures() says so.
+  void add(const at::Tensor& x, const MessageContext& context, const MessageReport& report);
 
   /// What was measured since the beginning or the last reset().
   std::optional<Diagnostics> measured() const;

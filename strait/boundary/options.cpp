@@ -5,15 +5,13 @@
 #include <vector>
 
 #include "strait/base/text.h"
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 #include "strait/links/link.h"
 
 namespace strait {
 namespace {
 
-std::shared_ptr<const Link> link_of(const LinkOptions& link) {
-  return make_link(link.feedback, make_codec(link.codec));
-}
+std::shared_ptr<const Link> link_of(const LinkOptions& link) { return make_link(link.codec, link.feedback); }
 
 Link::Slots slots_of(const LinkOptions& link) { return link_of(link)->slots(); }
 
@@ -49,7 +47,7 @@ std::vector<std::string> with_codec_messages(const std::shared_ptr<const Codec>&
   std::vector<std::string> names;
   for (const auto& name : link_names()) {
     try {
-      if (make_link(name, codec)->sends_codec_messages()) names.push_back(name);
+      if (make_link(codec, name)->sends_codec_messages()) names.push_back(name);
     } catch (const InputError&) {  // a link that cannot serve the codec
     }
   }
@@ -70,14 +68,15 @@ void check_reuse(const CompressionOptions& options) {
     }
   };
   const auto& [activations, gradients] = std::pair(options.activations, options.gradients);
-  const auto down = make_codec(activations.codec);
-  const auto back = make_codec(gradients.codec);
-  expect(down->selective() != nullptr, "activations.codec", "a codec that selects", activations.codec);
-  expect(back->selective() != nullptr && back->selective()->selection() == down->selective()->selection(),
+  const auto forward = make_codec(activations.codec);
+  const auto backward = make_codec(gradients.codec);
+  expect(forward->sparsifier() != nullptr, "activations.codec", "a codec that selects", activations.codec);
+  expect(backward->sparsifier() != nullptr &&
+             backward->sparsifier()->selection() == forward->sparsifier()->selection(),
          "gradients.codec", "a codec that selects the same share and scope as the activations'",
          gradients.codec);
   expect(link_of(activations)->sends_codec_messages(), "activations.feedback",
-         "one of: " + list_of(with_codec_messages(down)), activations.feedback);
+         "one of: " + list_of(with_codec_messages(forward)), activations.feedback);
   expect(slots_of(gradients) == Link::Slots::none, "gradients.feedback", "none", gradients.feedback);
 }
 

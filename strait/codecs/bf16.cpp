@@ -7,15 +7,15 @@ namespace {
 /// that rounds past 3.39e38 is an error, not infinity.
 class Bf16 : public ValueCodec {
  public:
-  Bf16() : ValueCodec(make_value_format("bf16")) {}
+  explicit Bf16(CodecIdentity identity) : ValueCodec(std::move(identity), make_value_format("bf16")) {}
 };
 
 }  // namespace
 
-std::unique_ptr<Codec> make_bf16(CodecSpec spec) {
+std::unique_ptr<Codec> make_bf16(CodecIdentity identity, CodecSpec spec) {
   spec.no_argument();
   spec.finish();
-  return std::make_unique<Bf16>();
+  return std::make_unique<Bf16>(std::move(identity));
 }
 
 }  // namespace strait

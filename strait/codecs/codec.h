@@ -9,9 +9,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "strait/base/bytes.h"
+#include "strait/codecs/index_set.h"
 #include "strait/codecs/message.h"
 #include "strait/codecs/spec.h"
 
@@ -23,7 +25,22 @@ struct PayloadSize {
   bool exact = false;
 };
 
-class Selective;
+class Sparsifier;
+
+/// What names a codec: in frames, and in what people write and read.
+struct CodecIdentity {
+  uint16_t id = 0;   ///< in the frame header: that of codec_list.def, from kFirstOwnId on for any other codec
+  std::string spec;  ///< such as topk:0.1,values=fp16
+};
+
+/// Ids below belong to codec_list.def and link_list.def, present and future.
+inline constexpr uint16_t kFirstOwnId = 0x8000;
+
+/// What comes of a message.
+struct Decoded {
+  at::Tensor tensor;  ///< what the receiver sees
+  IndexSet indices;   ///< the positions that were kept, where the context wants them
+};
 
 /// A stateless compression operator: a pure function of its parameters, the tensor and, where it draws
 /// random numbers, the message's context. Immutable, so that both ends and all threads may share one.
@@ -34,22 +51,31 @@ class Codec {
  public:
   virtual ~Codec() = default;
 
-  /// The number in the frame header (codec_list.def); never reused for another format.
-  uint16_t id() const { return id_; }
+  /// The number in the frame header; never reused for another format.
+  uint16_t id() const { return identity_.id; }
 
   /// The spec this codec was made from.
-  const std::string& spec() const { return spec_; }
+  const std::string& spec() const { return identity_.spec; }
 
   PayloadSize payload_size(const MessageMeta& meta) const;
 
-  /// Writes the message's payload. `x` is float32 of any layout, at most payload_size().bound bytes are
-  /// claimed. Throws NumericError for a value that cannot be sent; nothing has changed then.
-  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const;
+  /// The message's payload: uint8, [payload_size().bound] elements or fewer, on x's device. `x` is float32 of
+  /// any layout. Throws NumericError for a value that cannot be sent.
+  at::Tensor encode(const at::Tensor& x, const MessageContext& context = {}) const;
 
-  /// What the receiver sees: a contiguous float32 CPU tensor of meta.shape, which may keep the reader's
-  /// owner and use its bytes in place. Consumes all of `in`; throws WireError when the payload is not one
-  /// that encode() can have written.
-  at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const;
+  /// What the receiver sees of a payload, uint8 of one dimension: float32 of meta.shape, contiguous, on the
+  /// payload's device. Throws WireError when the payload is not one that encode() can have written.
+  at::Tensor decode(const at::Tensor& payload, const MessageMeta& meta,
+                    const MessageContext& context = {}) const;
+
+  // The same into memory of the caller's, and out of it.
+
+  /// Writes the payload; at most payload_size().bound bytes are claimed. Nothing has changed when it throws.
+  /// Gives the positions that the message keeps where the context wants them and the codec keeps positions.
+  IndexSet write(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const;
+
+  /// Consumes all of `in`. The tensor is on the CPU; it may keep the reader's owner and use its bytes in place.
+  Decoded read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const;
 
   /// decode(encode(x)) without the bytes, bit for bit, on x's device. For measurements and for feedback
   /// on a device; the default really encodes and decodes.
@@ -66,10 +92,10 @@ class Codec {
   virtual bool is_row_wise() const { return false; }
 
   /// Not null for a codec that keeps k of n elements.
-  virtual const Selective* selective() const { return nullptr; }
+  virtual const Sparsifier* sparsifier() const { return nullptr; }
 
  protected:
-  Codec() = default;
+  explicit Codec(CodecIdentity identity) : identity_(std::move(identity)) {}
 
   // None of these sees an empty message. `x` and `out` are row-major with meta.elements() elements.
   virtual PayloadSize do_payload_size(const MessageMeta& meta) const = 0;
@@ -78,7 +104,7 @@ class Codec {
   virtual void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
                          std::span<float> out) const = 0;
 
-  /// decode() for a codec whose payload can serve as the tensor; the default fills a new one.
+  /// read() for a codec whose payload can serve as the tensor; the default fills a new one.
   virtual at::Tensor do_decode_tensor(ByteReader& in, const MessageMeta& meta,
                                       const MessageContext& context) const;
 
@@ -86,9 +112,7 @@ class Codec {
   void expect_end(const ByteReader& in) const;
 
  private:
-  friend std::shared_ptr<const Codec> make_codec(std::string_view spec);
-  uint16_t id_ = 0;
-  std::string spec_;
+  CodecIdentity identity_;
 };
 
 MessageMeta meta_of(const at::Tensor& x);
@@ -97,7 +121,7 @@ MessageMeta meta_of(const at::Tensor& x);
 struct CodecInfo {
   uint16_t id;
   std::string_view name;
-  std::unique_ptr<Codec> (*factory)(CodecSpec spec);
+  std::unique_ptr<Codec> (*factory)(CodecIdentity identity, CodecSpec spec);
   std::string_view parameters;            ///< for `strait codec list`
   std::vector<std::string_view> samples;  ///< what suites and `strait codec bench` run
 };

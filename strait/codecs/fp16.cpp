@@ -6,15 +6,15 @@ namespace {
 /// IEEE binary16, rounded to nearest even. A value that rounds past 65504 is an error, not infinity.
 class Fp16 : public ValueCodec {
  public:
-  Fp16() : ValueCodec(make_value_format("fp16")) {}
+  explicit Fp16(CodecIdentity identity) : ValueCodec(std::move(identity), make_value_format("fp16")) {}
 };
 
 }  // namespace
 
-std::unique_ptr<Codec> make_fp16(CodecSpec spec) {
+std::unique_ptr<Codec> make_fp16(CodecIdentity identity, CodecSpec spec) {
   spec.no_argument();
   spec.finish();
-  return std::make_unique<Fp16>();
+  return std::make_unique<Fp16>(std::move(identity));
 }
 
 }  // namespace strait

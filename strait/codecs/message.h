@@ -10,7 +10,6 @@
 namespace strait {
 
 struct IndexSet;
-struct MessageTrace;
 
 /// What both ends of a boundary know about a message before it is sent. All messages are float32.
 struct MessageMeta {
@@ -30,7 +29,7 @@ struct MessageMeta {
 };
 
 /// Where a message stands in the run. Random numbers are keyed by it, so that a message can be encoded
-/// again with the same bytes; it does not influence a deterministic codec.
+/// again with the same bytes; it does not influence a deterministic codec. Input only.
 struct MessageContext {
   uint64_t seed = 0;  ///< the run's seed
   uint16_t boundary = 0;
@@ -42,12 +41,12 @@ struct MessageContext {
   /// The samples' indices in the training set, one a row, where they are known: in training.
   std::span<const int64_t> ids = {};
 
-  /// Set where the positions that the message keeps matter to another message: a codec that selects
-  /// positions leaves them there, a link that reuses positions finds them there.
-  IndexSet* kept = nullptr;
+  /// The positions that both ends know already, for a message that reuses those of another; else null.
+  const IndexSet* indices = nullptr;
 
-  /// Set where somebody measures: a link's encoder leaves there what it knows of the message.
-  MessageTrace* trace = nullptr;
+  // What the ends are to report of the message besides what it is there for.
+  bool wants_indices = false;   ///< the positions that it keeps
+  bool wants_received = false;  ///< of the encoder: what the receiver will see
 };
 
 }  // namespace strait

@@ -13,7 +13,7 @@ namespace {
 /// The tensor itself: 32 bits an element, little-endian.
 class None : public ValueCodec {
  public:
-  None() : ValueCodec(make_value_format("fp32")) {}
+  explicit None(CodecIdentity identity) : ValueCodec(std::move(identity), make_value_format("fp32")) {}
 
   at::Tensor reference(const at::Tensor& x) const override { return x.clone(); }
 
@@ -38,10 +38,10 @@ class None : public ValueCodec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_none(CodecSpec spec) {
+std::unique_ptr<Codec> make_none(CodecIdentity identity, CodecSpec spec) {
   spec.no_argument();
   spec.finish();
-  return std::make_unique<None>();
+  return std::make_unique<None>(std::move(identity));
 }
 
 }  // namespace strait

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
+#include <utility>
 
 #include "strait/base/text.h"
 #include "strait/codecs/codec.h"
@@ -70,8 +71,8 @@ kernels::Range range_of_all(std::span<const float> x) {
 /// block of a sample (docs/operators.md, "quant").
 class Quant : public Codec {
  public:
-  Quant(unsigned bits, Scope scope, size_t block, bool stochastic)
-      : bits_(bits), scope_(scope), block_(block), stochastic_(stochastic) {}
+  Quant(CodecIdentity identity, unsigned bits, Scope scope, size_t block, bool stochastic)
+      : Codec(std::move(identity)), bits_(bits), scope_(scope), block_(block), stochastic_(stochastic) {}
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
@@ -228,7 +229,7 @@ class Quant : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_quant(CodecSpec spec) {
+std::unique_ptr<Codec> make_quant(CodecIdentity identity, CodecSpec spec) {
   constexpr int64_t kMaxBlock = int64_t{1} << 30;
   const auto bits = static_cast<unsigned>(
       parse_integer(spec.argument("the bits a value"), "the bits of a quantised value", 1, 8));
@@ -239,13 +240,16 @@ std::unique_ptr<Codec> make_quant(CodecSpec spec) {
     spec.reject("rounding", rounding, "nearest or stochastic");
   }
   const bool stochastic = rounding == "stochastic";
-  if (scope == "tensor") return std::make_unique<Quant>(bits, Scope::tensor, 0, stochastic);
-  if (scope == "sample") return std::make_unique<Quant>(bits, Scope::sample, 0, stochastic);
+  const auto make = [&](Scope kind, size_t block) {
+    return std::make_unique<Quant>(std::move(identity), bits, kind, block, stochastic);
+  };
+  if (scope == "tensor") return make(Scope::tensor, 0);
+  if (scope == "sample") return make(Scope::sample, 0);
   constexpr std::string_view kBlock = "block:";
   if (!scope.starts_with(kBlock)) spec.reject("scope", scope, "tensor, sample or block:N");
   const int64_t block = parse_integer(std::string_view(scope).substr(kBlock.size()), "a block", 8, kMaxBlock);
   if (block % 8 != 0) spec.reject("scope", scope, "block:N with N a multiple of 8");
-  return std::make_unique<Quant>(bits, Scope::block, static_cast<size_t>(block), stochastic);
+  return make(Scope::block, static_cast<size_t>(block));
 }
 
 }  // namespace strait

@@ -5,7 +5,8 @@
 
 namespace strait {
 
-#define STRAIT_CODEC(id, name, parameters, ...) std::unique_ptr<Codec> make_##name(CodecSpec spec);
+#define STRAIT_CODEC(id, name, parameters, ...) \
+  std::unique_ptr<Codec> make_##name(CodecIdentity identity, CodecSpec spec);
 #include "strait/codecs/codec_list.def"
 #undef STRAIT_CODEC
 
@@ -41,12 +42,7 @@ std::shared_ptr<const Codec> make_codec(std::string_view text) {
   CodecSpec spec = CodecSpec::parse(text);
   std::vector<std::string> names;
   for (const auto& info : codec_list()) {
-    if (info.name == spec.name()) {
-      auto codec = info.factory(spec);
-      codec->id_ = info.id;
-      codec->spec_ = spec.text();
-      return codec;
-    }
+    if (info.name == spec.name()) return info.factory({info.id, spec.text()}, spec);
     names.emplace_back(info.name);
   }
   throw InputError("unknown codec \"{}\"{}; expected one of: {}", spec.name(), suggestion(spec.name(), names),

@@ -9,7 +9,7 @@
 
 #include "strait/kernels/index_code.h"
 #include "strait/kernels/interlaced.h"
-#include "strait/kernels/marked.h"
+#include "strait/kernels/masked.h"
 
 namespace strait {
 namespace {
@@ -18,12 +18,12 @@ constexpr size_t kIndexHeaderSize = sizeof(uint8_t) + sizeof(uint32_t);
 constexpr uint8_t kBitmapCode = 0;
 constexpr uint8_t kRiceCode = 1;  // with the parameter 0
 constexpr uint8_t kInterlacedCode = 32;
-constexpr size_t kGrain = 1 << 15;  // elements that a thread handles at least
+constexpr size_t kGroupGrain = 1 << 15;  // elements that a thread handles at least
 
 /// Calls work(group) for every group, several at once where LibTorch has threads.
 template <class Work>
 void for_each_group(const SparseShape& shape, const Work& work) {
-  const auto grain = static_cast<int64_t>(std::max<size_t>(1, kGrain / shape.n));
+  const auto grain = static_cast<int64_t>(std::max<size_t>(1, kGroupGrain / shape.n));
   at::parallel_for(0, static_cast<int64_t>(shape.groups), grain, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group) work(static_cast<size_t>(group));
   });
@@ -58,7 +58,7 @@ bool looks_worthwhile(std::span<const uint64_t> mask, const SparseShape& shape) 
   if (shape.n <= kLeast) return true;
   const size_t n = std::max(kLeast, shape.n / 8 / 64 * 64);
   const auto part = mask.first(kernels::mask_words(n));
-  const size_t k = kernels::count_marked(part);
+  const size_t k = kernels::count_masked(part);
   if (k == 0) return true;
   return kernels::interlaced_bits(part, n, shape.width, own_interlace<PartOfGroup>()) <= worthwhile(n, k);
 }
@@ -75,9 +75,9 @@ std::span<CodedSet> own_sets(size_t groups) {
 }
 
 /// Where a group's positions go, whether anybody keeps them or not.
-std::span<uint64_t> mask_for(size_t group, const SparseShape& shape, IndexSet* kept) {
+std::span<uint64_t> mask_for(size_t group, const SparseShape& shape, IndexSet* indices) {
   struct Mask;
-  return kept != nullptr ? kept->mask(group) : own<Mask, uint64_t>(shape.mask_words());
+  return indices != nullptr ? indices->mask(group) : own<Mask, uint64_t>(shape.mask_words());
 }
 
 }  // namespace
@@ -140,10 +140,10 @@ CodedSet SparseFormat::write_set(std::span<const uint64_t> mask, const SparseSha
 // Every group is written where it stands when all index sets are as long as they can be; then what is shorter
 // moves together. So groups do not wait for each other.
 void SparseFormat::write(const SparseShape& shape, const SparseSource& source, ByteWriter& out,
-                         IndexSet* kept) const {
+                         IndexSet* indices) const {
   const size_t groups = shape.groups;
   const size_t k = shape.k;
-  if (kept != nullptr) kept->reset(shape);
+  if (indices != nullptr) indices->reset(shape);
   ByteWriter codes(out.claim(groups));
   ByteWriter lengths(out.claim(groups * sizeof(uint32_t)));
   const size_t bound = index_bound(shape);
@@ -153,7 +153,7 @@ void SparseFormat::write(const SparseShape& shape, const SparseSource& source, B
   const auto lists = space.claim(groups * list);
   const auto coded = own_sets(groups);
   for_each_group(shape, [&](size_t group) {
-    const auto mask = mask_for(group, shape, kept);
+    const auto mask = mask_for(group, shape, indices);
     const auto values = source.select(group, mask);
     const auto bytes = lists.subspan(group * list, list);
     values_->write(values, bytes);
@@ -205,14 +205,14 @@ std::span<const CodedSet> SparseFormat::read_sets(ByteReader& in, const SparseSh
 }
 
 void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSink& sink,
-                        IndexSet* kept) const {
-  if (kept != nullptr) kept->reset(shape);
+                        IndexSet* indices) const {
+  if (indices != nullptr) indices->reset(shape);
   const auto sets = read_sets(in, shape);
   const size_t list = values_->size(shape.k);
   const auto lists = in.take(shape.groups * list);
   for_each_group(shape, [&](size_t group) {
     const auto& [code, bytes] = sets[group];
-    const auto mask = mask_for(group, shape, kept);
+    const auto mask = mask_for(group, shape, indices);
     const bool valid =
         code == kBitmapCode ? kernels::read_bitmap(bytes, shape.n, shape.k, mask)
         : code == kInterlacedCode
@@ -225,29 +225,29 @@ void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSi
   });
 }
 
-void SparseFormat::write_values(std::span<const float> x, const IndexSet& kept, ByteWriter& out) const {
-  const size_t n = kept.shape.n;
-  const size_t k = kept.shape.k;
+void SparseFormat::write_values(std::span<const float> x, const IndexSet& indices, ByteWriter& out) const {
+  const size_t n = indices.shape.n;
+  const size_t k = indices.shape.k;
   const size_t list = values_->size(k);
-  const auto lists = out.claim(kept.shape.groups * list);
-  for_each_group(kept.shape, [&](size_t group) {
+  const auto lists = out.claim(indices.shape.groups * list);
+  for_each_group(indices.shape, [&](size_t group) {
     const auto part = x.subspan(group * n, n);
     const auto values = k < n ? own_values(k) : std::span<float>();
-    if (k < n) kernels::gather_marked(part, kept.mask(group), values);
+    if (k < n) kernels::gather_masked(part, indices.mask(group), values);
     values_->write(k < n ? std::span<const float>(values) : part, lists.subspan(group * list, list));
   });
 }
 
-void SparseFormat::read_values(ByteReader& in, const IndexSet& kept, std::span<float> out) const {
-  const size_t n = kept.shape.n;
-  const size_t k = kept.shape.k;
+void SparseFormat::read_values(ByteReader& in, const IndexSet& indices, std::span<float> out) const {
+  const size_t n = indices.shape.n;
+  const size_t k = indices.shape.k;
   const size_t list = values_->size(k);
-  const auto lists = in.take(kept.shape.groups * list);
-  for_each_group(kept.shape, [&](size_t group) {
+  const auto lists = in.take(indices.shape.groups * list);
+  for_each_group(indices.shape, [&](size_t group) {
     const auto part = out.subspan(group * n, n);
     const auto values = k < n ? own_values(k) : part;
     values_->read(lists.subspan(group * list, list), values);
-    if (k < n) kernels::scatter_marked(values, kept.mask(group), part);
+    if (k < n) kernels::scatter_masked(values, indices.mask(group), part);
   });
 }
 

@@ -9,40 +9,10 @@
 
 #include "strait/base/bytes.h"
 #include "strait/codecs/codec.h"
+#include "strait/codecs/index_set.h"
 #include "strait/codecs/value_format.h"
 
 namespace strait {
-
-/// A payload of `groups` groups of `n` elements of which `k` each are sent: k <= n, 1 <= n < 2^32. A group is
-/// rows of `width` elements, of which the last may be cut short; width >= 1.
-struct SparseShape {
-  size_t groups = 0;
-  size_t n = 0;
-  size_t k = 0;
-  size_t width = 1;
-
-  size_t mask_words() const;  ///< 64-bit words of one group's mask (kernels/select.h)
-
-  /// A group's elements of all.
-  template <class Element>
-  std::span<Element> part(std::span<Element> all, size_t group) const {
-    return all.subspan(group * n, n);
-  }
-
-  bool operator==(const SparseShape&) const = default;
-};
-
-/// The positions that a message keeps.
-struct IndexSet {
-  SparseShape shape;
-  std::vector<uint64_t> masks;  ///< mask_words() words for each group; empty when k == n, which keeps all
-
-  /// Room for the positions of such a payload, in the memory that is there.
-  void reset(const SparseShape& new_shape);
-
-  std::span<uint64_t> mask(size_t group);
-  std::span<const uint64_t> mask(size_t group) const;
-};
 
 /// Where the groups of a message come from. Several groups may be asked for at once.
 class SparseSource {
@@ -87,18 +57,18 @@ class SparseFormat {
 
   PayloadSize size(const SparseShape& shape) const;
 
-  /// Writes what the source selects of each group, k < n; the positions go to `kept`, which may be null. Throws
-  /// NumericError when a value cannot be sent.
-  void write(const SparseShape& shape, const SparseSource& source, ByteWriter& out, IndexSet* kept) const;
+  /// Writes what the source selects of each group, k < n; the positions go to `indices`, which may be null.
+  /// Throws NumericError when a value cannot be sent.
+  void write(const SparseShape& shape, const SparseSource& source, ByteWriter& out, IndexSet* indices) const;
 
-  /// Hands each group to the sink, k < n; the positions go to `kept`, which may be null. Throws WireError, when
-  /// it may have handed over some.
-  void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, IndexSet* kept) const;
+  /// Hands each group to the sink, k < n; the positions go to `indices`, which may be null. Throws WireError,
+  /// when it may have handed over some.
+  void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, IndexSet* indices) const;
 
   // The values alone, for a receiver that knows the positions, or where k == n. Those not sent become +0.
   size_t values_size(const SparseShape& shape) const { return shape.groups * values_->size(shape.k); }
-  void write_values(std::span<const float> x, const IndexSet& kept, ByteWriter& out) const;
-  void read_values(ByteReader& in, const IndexSet& kept, std::span<float> out) const;
+  void write_values(std::span<const float> x, const IndexSet& indices, ByteWriter& out) const;
+  void read_values(ByteReader& in, const IndexSet& indices, std::span<float> out) const;
 
   const ValueFormat& values() const { return *values_; }
 

@@ -1,15 +1,17 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "strait/base/error.h"
-#include "strait/codecs/selective.h"
-#include "strait/kernels/marked.h"
+#include "strait/codecs/sparsifier.h"
+#include "strait/kernels/masked.h"
 #include "strait/kernels/select.h"
 
 namespace strait {
@@ -58,7 +60,7 @@ class LargestSums : public SparseSource {
             std::span<float> received) const override {
     // Here stand the sums, of which all is left where nothing was sent.
     for (size_t i = 0; i < values.size(); ++i) received[i] = values[i] - received[i];
-    kernels::put_marked(received, mask, shape_.part(left_, group));
+    kernels::put_masked(received, mask, shape_.part(left_, group));
   }
 
  private:
@@ -85,15 +87,15 @@ class LargestDifferences : public SparseSource {
   void sent(size_t group, std::span<const uint64_t> mask, std::span<const float> /*values*/,
             std::span<float> received) const override {
     log_.moved[group] = 1;
-    if (!kernels::move_marked(received, mask, shape_.part(estimate_, group), before(group))) {
+    if (!kernels::move_masked(received, mask, shape_.part(estimate_, group), before(group))) {
       throw NumericError("an estimate that feedback keeps is past float32");
     }
   }
 
-  void undo(const IndexSet& kept) const {
+  void undo(const IndexSet& indices) const {
     for (size_t group = 0; group < shape_.groups; ++group) {
       if (log_.moved[group] == 0) continue;
-      kernels::put_marked(before(group), kept.mask(group), shape_.part(estimate_, group));
+      kernels::put_masked(before(group), indices.mask(group), shape_.part(estimate_, group));
     }
   }
 
@@ -122,7 +124,7 @@ class Scattered : public SparseSink {
   Scattered(std::span<float> out, size_t n) : out_(out), n_(n) {}
 
   void receive(size_t group, std::span<const uint64_t> mask, std::span<const float> values) const override {
-    kernels::scatter_marked(values, mask, out_.subspan(group * n_, n_));
+    kernels::scatter_masked(values, mask, out_.subspan(group * n_, n_));
   }
 
  private:
@@ -136,7 +138,7 @@ class Added : public SparseSink {
   Added(std::span<float> sum, size_t n) : sum_(sum), n_(n) {}
 
   void receive(size_t group, std::span<const uint64_t> mask, std::span<const float> values) const override {
-    kernels::add_marked(values, mask, sum_.subspan(group * n_, n_));
+    kernels::add_masked(values, mask, sum_.subspan(group * n_, n_));
   }
 
  private:
@@ -146,10 +148,11 @@ class Added : public SparseSink {
 
 /// The k = ceil(p * n) elements of largest magnitude of each sample, or of the tensor; the others become 0
 /// (docs/operators.md, "topk").
-class TopK : public Codec, public Selective {
+class TopK : public Codec, public Sparsifier {
  public:
-  TopK(Selection selection, std::shared_ptr<const SparseFormat> format, std::optional<Half> half = {})
-      : selection_(selection), format_(std::move(format)), half_(half) {}
+  TopK(CodecIdentity identity, Selection selection, std::shared_ptr<const SparseFormat> format,
+       std::optional<Half> half = {})
+      : Codec(std::move(identity)), selection_(selection), format_(std::move(format)), half_(half) {}
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& /*context*/) const override {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
@@ -179,34 +182,52 @@ class TopK : public Codec, public Selective {
 
   bool is_row_wise() const override { return selection_.per_sample; }
 
-  const Selective* selective() const override { return this; }
+  const Sparsifier* sparsifier() const override { return this; }
   Selection selection() const override { return selection_; }
   const SparseFormat& format() const override { return *format_; }
   std::shared_ptr<const Codec> half(Half half) const override {
-    return std::make_shared<TopK>(selection_, format_, half);
+    return std::make_shared<TopK>(CodecIdentity{id(), spec()}, selection_, format_, half);
   }
-  void encode_sum(const at::Tensor& x, const at::Tensor& residual, at::Tensor& left,
-                  const MessageContext& context, ByteWriter& out) const override {
+  IndexSet write_indexed(const at::Tensor& x, ByteWriter& out) const override {
+    IndexSet indices;
+    write_groups(elements_of(x), shape_of(meta_of(x)), out, &indices);
+    return indices;
+  }
+  Decoded read_indexed(ByteReader& in, const MessageMeta& meta) const override {
+    Decoded message{at::empty(meta.shape, at::kFloat), {}};
+    read_groups(in, shape_of(meta), own_elements_of(message.tensor), &message.indices);
+    return message;
+  }
+  IndexSet write_sum(const at::Tensor& x, const at::Tensor& residual, at::Tensor& left,
+                     const MessageContext& context, ByteWriter& out) const override {
     const SparseShape shape = shape_of(meta_of(x));
-    format_->write(shape, LargestSums(x, residual, left, shape), out, context.kept);
+    IndexSet indices;
+    format_->write(shape, LargestSums(x, residual, left, shape), out,
+                   context.wants_indices ? &indices : nullptr);
+    return indices;
   }
-  void encode_difference(const at::Tensor& x, at::Tensor& estimate, const MessageContext& context,
-                         ByteWriter& out) const override {
-    thread_local IndexSet positions;
-    IndexSet& kept = context.kept != nullptr ? *context.kept : positions;
+  IndexSet write_difference(const at::Tensor& x, at::Tensor& estimate, const MessageContext& context,
+                            ByteWriter& out) const override {
+    thread_local IndexSet own;  // undo() needs them in any case
+    IndexSet wanted;
+    IndexSet& indices = context.wants_indices ? wanted : own;
     const SparseShape shape = shape_of(meta_of(x));
     const LargestDifferences source(x, estimate, shape);
     try {
-      format_->write(shape, source, out, &kept);
+      format_->write(shape, source, out, &indices);
     } catch (...) {
-      source.undo(kept);
+      source.undo(indices);
       throw;
     }
+    return wanted;
   }
-  void decode_difference(ByteReader& in, at::Tensor& estimate, const MessageContext& context) const override {
+  IndexSet read_difference(ByteReader& in, at::Tensor& estimate, const MessageContext& context) const override {
     const SparseShape shape = shape_of(meta_of(estimate));
-    format_->read(in, shape, Added(own_elements_of(estimate), shape.n), context.kept);
+    IndexSet indices;
+    format_->read(in, shape, Added(own_elements_of(estimate), shape.n),
+                  context.wants_indices ? &indices : nullptr);
     expect_end(in);
+    return indices;
   }
   SparseShape shape_of(const MessageMeta& meta) const override {
     const size_t groups = selection_.per_sample ? meta.rows() : 1;
@@ -223,34 +244,38 @@ class TopK : public Codec, public Selective {
     return shape.k == 0 ? PayloadSize{0, true} : format_->size(shape);
   }
 
-  void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
+  void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& /*context*/,
                  ByteWriter& out) const override {
-    // A value that is not finite is among the largest, so the kept values tell for all.
-    const SparseShape shape = shape_of(meta);
-    if (shape.k == 0) return;
-    if (shape.k < shape.n) return format_->write(shape, Largest(x, shape), out, context.kept);
-    IndexSet all{shape, {}};
-    format_->write_values(x, all, out);
-    if (context.kept != nullptr) *context.kept = std::move(all);
+    write_groups(x, shape_of(meta), out, nullptr);
   }
 
-  void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
+  void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& /*context*/,
                  std::span<float> out) const override {
-    const SparseShape shape = shape_of(meta);
+    read_groups(in, shape_of(meta), out, nullptr);
+  }
+
+ private:
+  void write_groups(std::span<const float> x, const SparseShape& shape, ByteWriter& out,
+                    IndexSet* indices) const {
+    // A value that is not finite is among the largest, so the kept values tell for all.
+    if (shape.k == 0) return;
+    if (shape.k < shape.n) return format_->write(shape, Largest(x, shape), out, indices);
+    IndexSet all{shape, {}};
+    format_->write_values(x, all, out);
+    if (indices != nullptr) *indices = std::move(all);
+  }
+
+  void read_groups(ByteReader& in, const SparseShape& shape, std::span<float> out, IndexSet* indices) const {
     if (shape.k == 0) {
       std::ranges::fill(out, 0.0F);
       return;
     }
-    if (shape.k == shape.n) {
-      IndexSet all{shape, {}};
-      format_->read_values(in, all, out);
-      if (context.kept != nullptr) *context.kept = std::move(all);
-      return;
-    }
-    format_->read(in, shape, Scattered(out, shape.n), context.kept);
+    if (shape.k < shape.n) return format_->read(in, shape, Scattered(out, shape.n), indices);
+    IndexSet all{shape, {}};
+    format_->read_values(in, all, out);
+    if (indices != nullptr) *indices = std::move(all);
   }
 
- private:
   Selection selection_;
   std::shared_ptr<const SparseFormat> format_;
   std::optional<Half> half_;  ///< set: a half of the k that the share gives
@@ -267,9 +292,9 @@ IndexCode parse_index(CodecSpec& spec) {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_topk(CodecSpec spec) {
+std::unique_ptr<Codec> make_topk(CodecIdentity identity, CodecSpec spec) {
   const std::string& argument = spec.argument("the share of elements to keep");
-  const auto share = Share::parse(argument);
+  const auto share = Fraction::parse(argument);
   if (!share) spec.reject("the share", argument, "a decimal above 0, at most 1, of at most 9 places");
   const std::string scope = spec.option("scope", "sample");
   if (scope != "sample" && scope != "tensor") spec.reject("scope", scope, "sample or tensor");
@@ -278,7 +303,7 @@ std::unique_ptr<Codec> make_topk(CodecSpec spec) {
   if (!values) spec.reject("values", name, "fp32, fp16, bf16 or quant:b with b from 1 to 8");
   const IndexCode index = parse_index(spec);
   spec.finish();
-  return std::make_unique<TopK>(Selective::Selection{*share, scope == "sample"},
+  return std::make_unique<TopK>(std::move(identity), Sparsifier::Selection{*share, scope == "sample"},
                                 std::make_shared<SparseFormat>(index, std::move(values)));
 }
 

@@ -14,7 +14,8 @@ namespace strait {
 /// on its own, in the same number of bytes.
 class ValueCodec : public Codec {
  public:
-  explicit ValueCodec(std::unique_ptr<const ValueFormat> values) : values_(std::move(values)) {}
+  ValueCodec(CodecIdentity identity, std::unique_ptr<const ValueFormat> values)
+      : Codec(std::move(identity)), values_(std::move(values)) {}
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& /*context*/) const override {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strait/data/encoder.h"
+#include "strait/data/bpe_encoder.h"
 
 namespace strait {
 namespace {
@@ -61,7 +61,7 @@ std::string_view range_of_text(std::string_view text, double begin, double end, 
 
 EncodedText encode_text(const Tokenizer& tokenizer, std::string_view text, TextForm form) {
   EncodedText encoded;
-  Encoder encoder(tokenizer);
+  BpeEncoder encoder(tokenizer);
   if (form == TextForm::plain) {
     encoder.append(text, encoded.tokens);
     encoded.group_ends = {encoded.tokens.size()};

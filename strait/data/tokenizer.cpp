@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "strait/base/error.h"
-#include "strait/data/encoder.h"
+#include "strait/data/bpe_encoder.h"
 
 namespace strait {
 namespace {
@@ -49,7 +49,7 @@ Tokenizer::Tokenizer(BpeModel model) : model_(std::move(model)) {
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
   std::vector<int32_t> ids;
-  Encoder(*this).append(text, ids, special);
+  BpeEncoder(*this).append(text, ids, special);
   return ids;
 }
 

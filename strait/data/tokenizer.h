@@ -21,16 +21,16 @@ enum class SpecialTokens : uint8_t {
 };
 
 /// GPT-2's byte-level byte-pair encoding (Radford et al., "Language Models are Unsupervised Multitask
-/// Learners", 2019, section 2.2): a text is cut into pieces (pieces.h), the bytes of a piece are its first
-/// tokens, and the merges are done in order of rank, each wherever it applies, from left to right. Every byte
-/// string can be encoded, and decoding gives it back. Immutable, so that threads may share one.
+/// Learners", 2019, section 2.2): a text is cut into pieces (pre_tokenizer.h), the bytes of a piece are its
+/// first tokens, and the merges are done in order of rank, each wherever it applies, from left to right. Every
+/// byte string can be encoded, and decoding gives it back. Immutable, so that threads may share one.
 class Tokenizer {
  public:
   explicit Tokenizer(BpeModel model);
 
   int32_t vocab_size() const { return static_cast<int32_t>(model_.tokens.size()); }
 
-  /// The tokens of a text. To encode many texts, use an Encoder (encoder.h).
+  /// The tokens of a text. To encode many texts, use a BpeEncoder (bpe_encoder.h).
   std::vector<int32_t> encode(std::string_view text, SpecialTokens special = SpecialTokens::as_text) const;
 
   /// The bytes that the tokens stand for, which need not be UTF-8. Throws InputError for an id that is none.

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "strait/base/error.h"
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 
 namespace strait {
 namespace {
@@ -48,7 +48,7 @@ class Stream {
 
   at::Tensor decode() {
     ByteReader in(std::as_const(next_to_decode()).bytes());
-    return decoder_->decode(in, meta_, context(decoded_++));
+    return decoder_->decode(in, meta_, context(decoded_++)).tensor;
   }
 
   const Buffer& next_to_decode() const { return messages_[decoded_ % messages_.size()]; }
@@ -169,12 +169,12 @@ at::Tensor BenchInput::next() { return copies_[turn_++ % copies_.size(0)]; }
 MessageBits message_bits(const Link& link, const MessageMeta& meta, size_t payload_bytes) {
   const auto elements = static_cast<double>(meta.elements());
   MessageBits bits{.all = 8 * static_cast<double>(payload_bytes) / elements, .index = {}, .index_bound = {}};
-  const Selective* selective = link.codec().selective();
-  if (selective == nullptr) return bits;
+  const Sparsifier* sparsifier = link.codec().sparsifier();
+  if (sparsifier == nullptr) return bits;
   size_t value_bytes = 0;
   double bound = 0;
   for (const auto& set : link.index_sets(meta)) {
-    if (set.k > 0) value_bytes += selective->format().values_size(set);
+    if (set.k > 0) value_bytes += sparsifier->format().values_size(set);
     bound += choice_bits(set);
   }
   bits.index = 8 * static_cast<double>(payload_bytes - value_bytes) / elements;
@@ -185,7 +185,7 @@ MessageBits message_bits(const Link& link, const MessageMeta& meta, size_t paylo
 size_t verify_link(const std::string& feedback, const std::shared_ptr<const Codec>& codec, BenchInput& input) {
   // The second message is the first with state, or with a buffer; the third meets what the second left.
   constexpr uint64_t kMessages = 3;
-  const auto link = make_link(feedback, codec);
+  const auto link = make_link(codec, feedback);
   Stream stream(*link, input.meta(), 0);
   const MessageOperator expected =
       link->reference([](const Codec& part, const at::Tensor& x, const MessageContext& context) {
@@ -210,7 +210,7 @@ size_t verify_link(const std::string& feedback, const std::shared_ptr<const Code
 
 CodecRates bench_codec(const LinkOptions& options, BenchInput& input, const Repetitions& repetitions) {
   const auto codec = make_codec(options.codec);
-  const auto link = make_link(options.feedback, codec);
+  const auto link = make_link(codec, options.feedback);
   const size_t payload_bytes = verify_link(options.feedback, codec, input);
   const LinkTimes times = time_link(*link, input, repetitions);
   const auto rate = [&](double seconds) { return static_cast<double>(input.bytes()) / 1e9 / seconds; };

@@ -120,7 +120,7 @@ void visit_keys(C& config, Visitor&& visit) {
         "what goes forward across a cut");
   visit("compression.activations.feedback", compression.activations.feedback, feedback(), "its error feedback");
   visit("compression.gradients.codec", compression.gradients.codec, codec_spec(),
-        "what comes back across a cut");
+        "what goes backward across a cut");
   visit("compression.gradients.feedback", compression.gradients.feedback, feedback(), "its error feedback");
   visit("compression.replicas.codec", compression.replicas.codec, codec_spec(),
         "gradients that replicas exchange");

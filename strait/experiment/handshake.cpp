@@ -19,7 +19,7 @@ bool is_local(const std::string& key) {
          key == "train.device";
 }
 
-/// How another rank's hello differs from this one's; empty when it does not.
+/// How another rank's handshake differs from this one's; empty when it does not.
 std::string difference(const json& mine, const json& theirs) {
   for (const auto& [field, name] : {std::pair{"wire_version", "wire version"},
                                     {"code_version", "code version"},
@@ -42,7 +42,7 @@ std::string difference(const json& mine, const json& theirs) {
 
 }  // namespace
 
-std::string hello_of(const Config& config, int processes, const std::string& flags) {
+std::string handshake_of(const Config& config, int processes, const std::string& flags) {
   return json{{"wire_version", kWireVersion},
               {"code_version", code_version()},
               {"size", processes},
@@ -51,13 +51,13 @@ std::string hello_of(const Config& config, int processes, const std::string& fla
       .dump();
 }
 
-void check_hellos(int rank, const std::vector<std::string>& hellos) {
-  const auto hello = [&](size_t of) {
-    return parse_json<WireError>(hellos[of], fmt::format("the hello of rank {}", of));
+void check_handshakes(int rank, const std::vector<std::string>& handshakes) {
+  const auto handshake = [&](size_t of) {
+    return parse_json<WireError>(handshakes[of], fmt::format("the handshake of rank {}", of));
   };
-  const json mine = hello(static_cast<size_t>(rank));
-  for (size_t other = 0; other < hellos.size(); ++other) {
-    const json theirs = hello(other);
+  const json mine = handshake(static_cast<size_t>(rank));
+  for (size_t other = 0; other < handshakes.size(); ++other) {
+    const json theirs = handshake(other);
     std::string found;
     try {
       found = difference(mine, theirs);
@@ -75,8 +75,9 @@ std::shared_ptr<Group> join_training(const Config& config, const Membership& mem
       std::chrono::duration<double>(parse_seconds(config.pipeline.timeout, "pipeline.timeout"));
   return join_group(
       membership, std::chrono::ceil<std::chrono::milliseconds>(timeout),
-      hello_of(config, membership.size, flags),
-      [&](const std::vector<std::string>& hellos) { check_hellos(membership.rank, hellos); }, waiting);
+      handshake_of(config, membership.size, flags),
+      [&](const std::vector<std::string>& handshakes) { check_handshakes(membership.rank, handshakes); },
+      waiting);
 }
 
 }  // namespace strait

@@ -153,19 +153,20 @@ CandidateCosts measure_candidate(const Pass& pass, const Candidate& candidate,
   CandidateCosts costs{.candidate = candidate, .activation = {}, .gradient = {}};
   Traffic all;
   for (size_t i = 0; i < cuts.size(); ++i) {
-    Boundary boundary(cuts[i], static_cast<uint16_t>(i), candidate.compression, Boundary::Local{});
-    Exchange down;
-    Exchange back;
+    Boundary boundary(cuts[i], static_cast<uint16_t>(i), links_of(candidate.compression),
+                      candidate.compression.diagnostics, Boundary::Local{});
+    Exchange forward;
+    Exchange backward;
     uint64_t step = 0;
     repeat({.seconds = kSeconds}, [&] {
       const MessageContext context = pass.context(step++);
-      down.send(*boundary.activation_sender, *boundary.activation_receiver, pass.activation(i), context);
-      back.send(*boundary.gradient_sender, *boundary.gradient_receiver, pass.gradient(i), context);
+      forward.send(*boundary.activation_sender, *boundary.activation_receiver, pass.activation(i), context);
+      backward.send(*boundary.gradient_sender, *boundary.gradient_receiver, pass.gradient(i), context);
     });
-    costs.activation.push_back(down.cost());
-    costs.gradient.push_back(back.cost());
-    all += down.last();
-    all += back.last();
+    costs.activation.push_back(forward.cost());
+    costs.gradient.push_back(backward.cost());
+    all += forward.last();
+    all += backward.last();
   }
   costs.ratio = all.ratio();
   return costs;
@@ -176,9 +177,9 @@ std::string name_of(const LinkOptions& link) {
 }
 
 Candidate candidate_of(const CompressionOptions& compression) {
-  const std::string down = name_of(compression.activations);
-  const std::string back = name_of(compression.gradients);
-  std::string name = down == back ? down : down + "/" + back;
+  const std::string forward = name_of(compression.activations);
+  const std::string backward = name_of(compression.gradients);
+  std::string name = forward == backward ? forward : forward + "/" + backward;
   if (compression.reuse_indices) name += " reused";
   return {.name = std::move(name), .compression = compression};
 }
@@ -223,10 +224,10 @@ std::vector<Candidate> candidates_for(const Config& config) {
       {"topk:0.1,values=quant:8", "topk:0.1,values=quant:8"}};
   const Candidate own = own_candidate(config);
   std::vector<Candidate> candidates;
-  for (const auto& [down, back] : kCodecs) {
+  for (const auto& [forward, backward] : kCodecs) {
     CompressionOptions compression;
-    compression.activations.codec = down;
-    compression.gradients.codec = back;
+    compression.activations.codec = forward;
+    compression.gradients.codec = backward;
     candidates.push_back(candidate_of(compression));
   }
   const auto same = std::ranges::find(candidates, own.name, &Candidate::name);

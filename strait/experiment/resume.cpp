@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Place kOneProcess;  // a start from another run takes the whole of its checkpoint
+constexpr RankTopology kOneProcess;  // a start from another run takes the whole of its checkpoint
 constexpr const char* kFinished = "the run has finished all its epochs already";
 
 /// Keys that a run may change on its way. Other cuts are for the feedback state to refuse; with the schedule
@@ -40,13 +40,12 @@ void check_same_run(const Config& begun, const Config& now, const fs::path& sour
   }
 }
 
-void check_not_beyond(const Position& position, const Config& config, const fs::path& folder) {
-  if (position.epoch < config.train.epochs ||
-      (position.epoch == config.train.epochs && position.batches == 0)) {
+void check_not_beyond(const TrainingState& state, const Config& config, const fs::path& folder) {
+  if (state.epoch < config.train.epochs || (state.epoch == config.train.epochs && state.batches == 0)) {
     return;
   }
   throw InputError("train.epochs: expected at least {}, because the checkpoint {} stands there, found {}",
-                   position.epoch + (position.batches > 0 ? 1 : 0), folder.string(), config.train.epochs);
+                   state.epoch + (state.batches > 0 ? 1 : 0), folder.string(), config.train.epochs);
 }
 
 std::string text_of(const ResumePoint::Loss& loss) {
@@ -87,9 +86,9 @@ Checkpoint find_checkpoint(const fs::path& from, int epoch) {
   };
   if (fs::exists(from / kRecordFile)) {
     Checkpoint checkpoint({from});
-    const Position& position = checkpoint.record().position;
-    if (position.epoch != epoch || position.batches != 0) {
-      fail(fmt::format("one at batch {} of epoch {}", position.batches, position.epoch));
+    const TrainingState& state = checkpoint.record().state;
+    if (state.epoch != epoch || state.batches != 0) {
+      fail(fmt::format("one at batch {} of epoch {}", state.batches, state.epoch));
     }
     return checkpoint;
   }
@@ -105,14 +104,14 @@ Checkpoint find_checkpoint(const fs::path& from, int epoch) {
   return Checkpoint(folders_of(parts, wanted, needed_parts(point.writers, kOneProcess)).value());
 }
 
-Place place_in(const Group& group, const Config& config) {
+RankTopology place_in(const Group& group, const Config& config) {
   return {.rank = group.rank(), .ranks = group.size(), .replicas = config.pipeline.replicas};
 }
 
 void check_nothing_lost(const ResumePoint& point, const fs::path& checkpoints) {
   if (point.losses.empty()) return;
   const std::string older =
-      point.entry ? fmt::format(", remove the rest of it to go on from {}", point.entry->name()) : "";
+      point.entry ? fmt::format(", remove the rest of it to resume from {}", point.entry->name()) : "";
   throw InputError("{}: {}, which no rank has; bring it back{}, or start anew with --overwrite",
                    checkpoints.string(), text_of(point.losses), older);
 }
@@ -120,13 +119,13 @@ void check_nothing_lost(const ResumePoint& point, const fs::path& checkpoints) {
 /// Brings each process the parts that it needs and does not have. Gives a line about each that came.
 std::string fetch_parts(const ResumePoint& point, const std::vector<std::vector<CheckpointPart>>& seen,
                         const std::vector<CheckpointPart>& mine, const fs::path& checkpoints,
-                        const Place& place, Group& group) {
+                        const RankTopology& place, Group& group) {
   std::vector<PartMove> moves;
   std::vector<CheckpointFolder> targets;
   std::string notes;
   for (int rank = 0; rank < group.size(); ++rank) {
-    const Place reader{.rank = rank, .ranks = place.ranks, .replicas = place.replicas};
-    for (const Place& needed : needed_parts(point.writers, reader)) {
+    const RankTopology reader{.rank = rank, .ranks = place.ranks, .replicas = place.replicas};
+    for (const RankTopology& needed : needed_parts(point.writers, reader)) {
       const auto has = [&](const auto& parts) { return folders_of(parts, *point.entry, {needed}).has_value(); };
       if (has(seen[static_cast<size_t>(rank)])) continue;
       const int from = static_cast<int>(std::ranges::find_if(seen, has) - seen.begin());
@@ -141,14 +140,14 @@ std::string fetch_parts(const ResumePoint& point, const std::vector<std::vector<
     }
   }
   if (moves.empty()) return notes;
-  together(group, [&] {
+  run_collectively(group, [&] {
     for (const auto& move : moves) {
       if (move.from == place.rank) check_part(move.source);
     }
     for (auto& target : targets) target.begin(*point.entry);
   });
   move_parts(group, moves);
-  together(group, [&] {
+  run_collectively(group, [&] {
     for (auto& target : targets) target.publish(*point.entry);
   });
   return notes;
@@ -156,7 +155,7 @@ std::string fetch_parts(const ResumePoint& point, const std::vector<std::vector<
 
 /// A run of which nobody has a checkpoint. `done`: its status says so.
 Beginning begin_anew(const Config& config, const fs::path& folder, bool done) {
-  if (done) throw InputError("{}: the run is done and has no checkpoint to go on from", folder.string());
+  if (done) throw InputError("{}: the run is done and has no checkpoint to resume from", folder.string());
   if (fs::exists(folder / "config.toml")) {
     check_same_run(load_config(folder / "config.toml"), config, folder / "config.toml");
   }
@@ -172,7 +171,7 @@ Beginning find_start(const Config& config) {
   Beginning beginning;
   if (config.compression.start_from.empty()) return beginning;
   beginning.another = find_checkpoint(config.compression.start_from, config.compression.start_epoch);
-  check_not_beyond(beginning.another->record().position, config, beginning.another->folder());
+  check_not_beyond(beginning.another->record().state, config, beginning.another->folder());
   beginning.note = fmt::format("starting epoch {} from {}", config.compression.start_epoch + 1,
                                beginning.another->folder().string());
   return beginning;
@@ -190,10 +189,10 @@ Checkpoint newest_checkpoint_at(const fs::path& path) {
 
 Beginning find_resume(const Config& config, const fs::path& folder, Group& group) {
   const fs::path checkpoints = folder / "checkpoint";
-  const Place place = place_in(group, config);
+  const RankTopology place = place_in(group, config);
   std::vector<CheckpointPart> mine;
   std::string state;
-  together(group, [&] {
+  run_collectively(group, [&] {
     mine = parts_in(checkpoints);
     if (status_of(folder) == RunStatus::done) state = is_finished(config, folder) ? "finished" : "done";
   });
@@ -208,27 +207,27 @@ Beginning find_resume(const Config& config, const fs::path& folder, Group& group
   }
   check_nothing_lost(point, checkpoints);
   if (!point.entry) {
-    together(group, [&] { beginning = begin_anew(config, folder, !state.empty()); });
+    run_collectively(group, [&] { beginning = begin_anew(config, folder, !state.empty()); });
     return beginning;
   }
   if (!point.names_all) {
     in_turn(group, [&] { name_parts(checkpoints, *point.entry); });
-    together(group, [&] { mine = parts_in(checkpoints); });
+    run_collectively(group, [&] { mine = parts_in(checkpoints); });
   }
   const std::string notes = fetch_parts(point, seen, mine, checkpoints, place, group);
-  together(group, [&] {
+  run_collectively(group, [&] {
     const auto needed = needed_parts(point.writers, place);
     beginning.own = Checkpoint(folders_of(parts_in(checkpoints), *point.entry, needed).value(), place);
     for (const auto& part : beginning.own->parts()) {
       const auto source = part.folder / kRecordFile;
       check_same_run(parse_config(part.record.config, source.string()), config, source);
     }
-    check_not_beyond(beginning.own->record().position, config, beginning.own->folder());
+    check_not_beyond(beginning.own->record().state, config, beginning.own->folder());
   });
-  beginning.finished = !state.empty() && beginning.own->record().position.epoch == config.train.epochs;
+  beginning.finished = !state.empty() && beginning.own->record().state.epoch == config.train.epochs;
   beginning.note = beginning.finished
                        ? kFinished
-                       : fmt::format("going on from {}{}", beginning.own->folder().string(), notes);
+                       : fmt::format("resuming from {}{}", beginning.own->folder().string(), notes);
   return beginning;
 }
 

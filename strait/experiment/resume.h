@@ -13,7 +13,7 @@ namespace strait {
 
 /// Where a run begins.
 struct Beginning {
-  std::optional<Checkpoint> own;      ///< goes on with this one of the run itself
+  std::optional<Checkpoint> own;      ///< the run itself resumes from it
   std::optional<Checkpoint> another;  ///< starts from the weights of this one, of another run
   bool finished = false;              ///< there is nothing left to do
   std::string note;                   ///< a line about it for a person; may be empty
@@ -27,7 +27,7 @@ Beginning find_start(const Config& config);
 /// InputError where there is none.
 Checkpoint newest_checkpoint_at(const std::filesystem::path& path);
 
-/// Where the run of the folder goes on: at the newest checkpoint of which the processes together have every
+/// Where the run of the folder resumes: at the newest checkpoint of which the processes together have every
 /// part, or anew where nobody has a part of any. Collective; what a process lacks of that checkpoint it gets
 /// from the others, and nothing else is changed. Throws InputError, on every process, when parts of a newer
 /// checkpoint are lost, or when the configuration is not the run's, apart from the keys that may change.

@@ -139,7 +139,7 @@ Rule<std::string> codec_spec() {
 Rule<std::string> feedback() {
   // A codec that every link can serve; check() sees to the one that is meant.
   return {"one of: " + list_of(link_names()),
-          [](const std::string& name) { return complaint_of([&] { make_link(name, make_codec("topk:1")); }); }};
+          [](const std::string& name) { return complaint_of([&] { make_link("topk:1", name); }); }};
 }
 
 Rule<std::vector<std::string>> distinct_names() {

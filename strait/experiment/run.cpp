@@ -129,7 +129,7 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
   const auto holders = copy_holders(group.gather(host_name()), config.checkpoint.copies);
   trainer.keep_checkpoints(CheckpointWriter(checkpoints, group.rank(), config.checkpoint, holders),
                            to_toml(config));
-  together(group, [&] {
+  run_collectively(group, [&] {
     if (group.rank() != 0) return;
     if (!has_metrics(folder, trainer.metrics())) {
       observer.on_note(fmt::format("{}: is not what it was at the checkpoint, which puts it back",
@@ -158,7 +158,7 @@ std::filesystem::path beside(const std::filesystem::path& weights) {
 Beginning find_beginning(const Config& config, const std::filesystem::path& folder, Start start, Group& group) {
   if (start == Start::resume) return find_resume(config, folder, group);
   Beginning beginning;
-  together(group, [&] {
+  run_collectively(group, [&] {
     if (start == Start::fresh) check_is_free(folder);
     beginning = find_start(config);
   });
@@ -231,12 +231,12 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
   RunOutcome outcome;
   try {
     check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, group->size());
-    together(*group, [&] { lock.emplace(folder, rank == 0 ? "" : fmt::format("-rank-{}", rank)); });
+    run_collectively(*group, [&] { lock.emplace(folder, rank == 0 ? "" : fmt::format("-rank-{}", rank)); });
     const Beginning beginning = find_beginning(config, folder, start, *group);
     if (!beginning.note.empty()) observer.on_note(beginning.note);
     if (beginning.finished) return {RunStatus::done, {}, {}};
     DataSplits data;
-    together(*group, [&] {
+    run_collectively(*group, [&] {
       data = load_splits(config);
       trainer.reset(new Trainer(make_trainer(with_store_in(folder, config), group, trace)));
       take_over(config, beginning, *trainer);
@@ -253,7 +253,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     RecordingObserver recorder(files, outcome, observer);
     outcome.status = trainer->train(data, recorder) ? RunStatus::done : RunStatus::stopped;
     const Model& model = trainer->collect_model();
-    together(*group, [&] {
+    run_collectively(*group, [&] {
       if (files) files->save_model(model);
     });
   } catch (const NumericError& error) {
@@ -270,7 +270,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
 }
 
 std::vector<std::string> describe_experiment(const Config& config, const std::filesystem::path& folder,
-                                             Start start, const Place& place, int processes_here) {
+                                             Start start, const RankTopology& place, int processes_here) {
   check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, place.ranks);
   Model model = make_network(config, processes_here);
   const auto device = device_of(config.train.device);

@@ -36,18 +36,20 @@ Model load_network(const Config& config, const std::filesystem::path& weights);
 DataSplits load_splits(const Config& config);
 
 /// Builds the trainer that the configuration describes, with that network.
-Trainer make_trainer(const Config& config, std::shared_ptr<Group> group = std::make_shared<Alone>(),
+Trainer make_trainer(const Config& config,
+                     std::shared_ptr<Group> group = std::make_shared<SingleProcessGroup>(),
                      Trace* trace = nullptr);
 
 /// Trains what the configuration describes and leaves its files in `folder`. A divergence is an outcome;
-/// any other failure is recorded in status.json and thrown on. Start::resume goes on at the folder's newest
+/// any other failure is recorded in status.json and thrown on. Start::resume resumes at the folder's newest
 /// checkpoint, which with the same threads gives the bits of a run that was never interrupted; from the
 /// beginning where there is none; and does nothing, with an outcome without epochs, when the run is done.
 ///
 /// With a group of several processes each makes this call and runs its stage. The first one leaves the run's
 /// files; the others leave their parts of the checkpoints in the same folder, which may be on another machine.
 RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, Start start,
-                          TrainObserver& observer, std::shared_ptr<Group> group = std::make_shared<Alone>(),
+                          TrainObserver& observer,
+                          std::shared_ptr<Group> group = std::make_shared<SingleProcessGroup>(),
                           Trace* trace = nullptr);
 
 /// What one of several processes, of which `processes_here` are on this machine, would do with
@@ -55,7 +57,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
 /// runs. Touches no folder. Throws the InputErrors of configuration, data, initial weights and a folder that is
 /// taken.
 std::vector<std::string> describe_experiment(const Config& config, const std::filesystem::path& folder,
-                                             Start start, const Place& place, int processes_here);
+                                             Start start, const RankTopology& place, int processes_here);
 
 /// Scores a file's weights on the whole test set, with compression off and on.
 ///

@@ -111,7 +111,6 @@ std::string bytes_line(const Traffic& traffic) {
 Traffic expected_traffic(const Config& config, const std::vector<std::vector<int64_t>>& shapes) {
   CompressionOptions compression = config.compression;
   compression.store.place = "memory";
-  compression.diagnostics = 0;
   const int64_t rows = rows_of_message(config);
   int64_t largest = 0;
   for (const auto& shape : shapes) largest = std::max(largest, rows * elements_of(shape));
@@ -121,7 +120,8 @@ Traffic expected_traffic(const Config& config, const std::vector<std::vector<int
   for (size_t i = 0; i < shapes.size(); ++i) {
     std::vector<int64_t> shape = shapes[i];
     shape.insert(shape.begin(), rows);
-    Boundary boundary(config.model.cuts[i], static_cast<uint16_t>(i), compression, Boundary::Local{});
+    Boundary boundary(config.model.cuts[i], static_cast<uint16_t>(i), links_of(compression), 0,
+                      Boundary::Local{});
     const Traffic message = message_traffic(boundary, noise.narrow(0, 0, elements_of(shape)).view(shape));
     const double messages = samples / static_cast<double>(rows);
     all.raw_bytes += static_cast<uint64_t>(messages * static_cast<double>(message.raw_bytes));
@@ -157,7 +157,7 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
   return lines;
 }
 
-std::string summary_of_rank(const Config& config, const Model& model, const Place& place) {
+std::string summary_of_rank(const Config& config, const Model& model, const RankTopology& place) {
   const auto ranges = cut_into_stages(model, config.model.cuts);
   const int ranks = place.pipeline_ranks();
   std::vector<std::string> names;

@@ -25,6 +25,6 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
                                        const DataSplits& data, int processes, int processes_here);
 
 /// What one of several processes runs.
-std::string summary_of_rank(const Config& config, const Model& model, const Place& place);
+std::string summary_of_rank(const Config& config, const Model& model, const RankTopology& place);
 
 }  // namespace strait

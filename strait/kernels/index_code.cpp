@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "strait/kernels/marked.h"
+#include "strait/kernels/masked.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "strait/kernels/index_code.cpp"
@@ -12,7 +12,7 @@
 #include <hwy/highway.h>
 //
 #include "strait/kernels/dispatch.h"
-#include "strait/kernels/gaps-inl.h"
+#include "strait/kernels/rice-inl.h"
 
 // Plain code, for which targets have instructions that count and move bits.
 HWY_BEFORE_NAMESPACE();
@@ -20,7 +20,7 @@ namespace strait::kernels::HWY_NAMESPACE {
 
 std::optional<size_t> write_rice(std::span<const uint64_t> mask, unsigned r, std::span<std::byte> out) {
   BitWriter bits(out);
-  put_gaps(mask, r, bits);
+  put_rice(mask, r, bits);
   bits.finish();
   if (bits.full()) return std::nullopt;
   return bits.size();
@@ -28,7 +28,7 @@ std::optional<size_t> write_rice(std::span<const uint64_t> mask, unsigned r, std
 
 bool read_rice(std::span<const std::byte> in, size_t n, size_t k, unsigned r, std::span<uint64_t> mask) {
   BitReader bits(in);
-  return take_gaps(bits, n, k, r, mask) && is_finished(bits);
+  return take_rice(bits, n, k, r, mask) && is_finished(bits);
 }
 
 }  // namespace strait::kernels::HWY_NAMESPACE
@@ -48,7 +48,7 @@ namespace {
 
 /// Whether a mask of whole words marks k positions, all below n.
 bool is_set_of(std::span<const uint64_t> mask, size_t n, size_t k) {
-  return (n % 64 == 0 || mask.back() >> n % 64 == 0) && count_marked(mask) == k;
+  return (n % 64 == 0 || mask.back() >> n % 64 == 0) && count_masked(mask) == k;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace strait::kernels {
 
-// Two lossless codes of a set of k positions out of n, 1 <= k <= n < 2^32. A set is a mask (marked.h).
+// Two lossless codes of a set of k positions out of n, 1 <= k <= n < 2^32. A set is a mask (masked.h).
 
 constexpr unsigned kMaxRiceParameter = 30;
 

@@ -7,7 +7,7 @@
 
 #include "strait/base/bits.h"
 #include "strait/kernels/index_code.h"
-#include "strait/kernels/marked.h"
+#include "strait/kernels/masked.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "strait/kernels/interlaced.cpp"
@@ -15,7 +15,7 @@
 #include <hwy/highway.h>
 //
 #include "strait/kernels/dispatch.h"
-#include "strait/kernels/gaps-inl.h"
+#include "strait/kernels/rice-inl.h"
 
 #if HWY_ARCH_X86_64
 #include <immintrin.h>
@@ -139,7 +139,7 @@ void flip(std::span<uint64_t> words, size_t n) {
 
 /// Appends the set of k positions out of n.
 HWY_INLINE void put_class(std::span<uint64_t> set, size_t n, BitWriter& bits) {
-  const size_t k = count_marked(set);
+  const size_t k = count_masked(set);
   bits.put(k, static_cast<unsigned>(std::bit_width(n)));
   const size_t rare = std::min(k, n - k);
   if (rare == 0) return;
@@ -151,7 +151,7 @@ HWY_INLINE void put_class(std::span<uint64_t> set, size_t n, BitWriter& bits) {
     return;
   }
   if (k > rare) flip(set, n);
-  put_gaps(set, rice_parameter(n, rare), bits);
+  put_rice(set, rice_parameter(n, rare), bits);
 }
 
 /// Takes a set out of n from the stream, of at most `k` positions; from k goes what it has. Returns false when
@@ -171,25 +171,25 @@ HWY_INLINE bool take_class(BitReader& bits, size_t n, size_t& k, std::span<uint6
       set[at / 64] |= (bits.peek() & ((uint64_t{1} << part) - 1)) << at % 64;
       bits.skip(part);
     }
-    return count_marked(set) == count;
+    return count_masked(set) == count;
   }
-  if (rare > 0 && !take_gaps(bits, n, rare, rice_parameter(n, rare), set)) return false;
+  if (rare > 0 && !take_rice(bits, n, rare, rice_parameter(n, rare), set)) return false;
   if (count > rare) flip(set, n);
   return true;
 }
 
 HWY_INLINE size_t count(std::span<const uint64_t> mask) {
-  size_t marked = 0;
-  for (const uint64_t word : mask) marked += static_cast<size_t>(std::popcount(word));
-  return marked;
+  size_t masked = 0;
+  for (const uint64_t word : mask) masked += static_cast<size_t>(std::popcount(word));
+  return masked;
 }
 
 HWY_INLINE size_t count_both(std::span<const uint64_t> mask, std::span<const uint64_t> places) {
-  size_t marked = 0;
+  size_t masked = 0;
   for (size_t word = 0; word < mask.size(); ++word) {
-    marked += static_cast<size_t>(std::popcount(mask[word] & places[word]));
+    masked += static_cast<size_t>(std::popcount(mask[word] & places[word]));
   }
-  return marked;
+  return masked;
 }
 
 HWY_INLINE void add(std::span<const uint64_t> mask, std::span<const uint64_t> places,
@@ -332,7 +332,7 @@ void prepare(InterlaceLevel& level, size_t n, size_t width) {
       odd[at / 64] |= places & ~even_columns;
     }
   }
-  level.coarse_size = count_marked(level.even);
+  level.coarse_size = count_masked(level.even);
   level.coarse.resize(words + 2);
   level.n = n;  // last, so that what throws above leaves no level that looks prepared
   level.width = width;

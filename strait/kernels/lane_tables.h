@@ -15,13 +15,13 @@ struct LaneTables {
       uint8_t rank = 0;
       for (uint8_t lane = 0; lane < 8; ++lane) {
         rank_of[mask][lane] = rank;
-        if ((mask >> lane & 1) != 0) marked[mask][rank++] = lane;
+        if ((mask >> lane & 1) != 0) masked[mask][rank++] = lane;
       }
     }
   }
 
-  std::array<Lanes, 256> marked{};   ///< the marked lanes, rising, then zeros
-  std::array<Lanes, 256> rank_of{};  ///< how many marked lanes stand before each
+  std::array<Lanes, 256> masked{};   ///< the masked lanes, rising, then zeros
+  std::array<Lanes, 256> rank_of{};  ///< how many masked lanes stand before each
 };
 
 inline constexpr LaneTables kLaneTables;

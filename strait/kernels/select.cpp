@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-#include "strait/kernels/marked.h"
+#include "strait/kernels/masked.h"
 #include "strait/kernels/prefetch.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,7 +16,7 @@
 #include <hwy/highway.h>
 
 #include "strait/kernels/dispatch.h"
-#include "strait/kernels/marked-inl.h"
+#include "strait/kernels/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace strait::kernels::HWY_NAMESPACE {
@@ -307,7 +307,7 @@ HWY_INLINE uint64_t deposit(uint64_t bits, uint64_t mask) {
 #endif
 }
 
-/// Of the marked positions, only those stay whose bit of the stream `kept` is set.
+/// Of the masked positions, only those stay whose bit of the stream `kept` is set.
 void narrow_mask(const uint64_t* kept, std::span<uint64_t> mask) {
   size_t done = 0;
   for (auto& word : mask) {
@@ -319,7 +319,7 @@ void narrow_mask(const uint64_t* kept, std::span<uint64_t> mask) {
   }
 }
 
-/// Marks the first `count` of the positions below n that are not marked.
+/// Marks the first `count` of the positions below n that are not masked.
 void mark_first(size_t count, size_t n, std::span<uint64_t> mask) {
   for (size_t word = 0; count > 0 && word < mask.size(); ++word) {
     uint64_t open = ~mask[word];
@@ -330,7 +330,7 @@ void mark_first(size_t count, size_t n, std::span<uint64_t> mask) {
   }
 }
 
-/// Copies the marked elements to `space`, of whole words of 64.
+/// Copies the masked elements to `space`, of whole words of 64.
 template <class Source>
 void gather(const Source& source, size_t n, std::span<const uint64_t> mask, float* space) {
   for (size_t word = 0; word < n / 64; ++word) {

@@ -13,7 +13,7 @@ struct SelectScratch {
   std::vector<uint64_t> kept;     ///< which of them are
 };
 
-// Marks the k elements of largest magnitude in `mask` (marked.h) and gives them in the order of their index, in
+// Marks the k elements of largest magnitude in `mask` (masked.h) and gives them in the order of their index, in
 // `scratch`, where they stay until the next call. Of equal magnitudes the lower index wins. Magnitudes are
 // compared as integers: NaN above infinity above every number. Requires 1 <= k <= n, n = x.size() < 2^32 and
 // mask.size() == mask_words(n); bits from n on become zero.

@@ -91,28 +91,28 @@ class AqSgdEncoder : public Encoder {
     if (updates_ && format_.fills_early) store_->write(context.ids, x.to(at::kCPU));
   }
 
-  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+  MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     const at::Tensor here = x.to(at::kCPU);
     const Visits visits(*store_, meta_of(x), context);
     const at::Tensor first = visits.first.of(here);
-    format_.raw->encode(first, context, out);
+    format_.raw->write(first, context, out);
     const at::Tensor buffers = store_->read(visits.later.ids, visits.meta_of(visits.later));
     const at::Tensor difference = visits.later.of(here).sub(buffers);
-    if (!updates_ && context.trace == nullptr) {
-      format_.codec->encode(difference, context, out);
-      return;
+    if (!updates_ && !context.wants_received) {
+      format_.codec->write(difference, context, out);
+      return {};
     }
-    const at::Tensor later = buffers.add(encode_and_decode(*format_.codec, difference, context, out));
+    const at::Tensor later = buffers.add(write_and_read(*format_.codec, difference, context, out).tensor);
     const at::Tensor received = visits.join(first, later);
-    if (context.trace != nullptr) context.trace->received = received;
     if (updates_) store_->write(context.ids, received);
+    return {{}, received, {}};
   }
   /// A test sample has no buffer: every visit is a first one.
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    format_.raw->encode(x, context, out);
+    format_.raw->write(x, context, out);
   }
-  void expect(std::span<const int64_t> ids) override {
-    if (updates_) store_->expect(ids);
+  void prefetch(std::span<const int64_t> ids) override {
+    if (updates_) store_->prefetch(ids);
   }
   void visit_state(StateVisitor& visitor) override {
     if (updates_) store_->visit(visitor);
@@ -133,23 +133,23 @@ class AqSgdDecoder : public Decoder {
     if (format_.fills_early) store_->write(context.ids, x);
   }
 
-  at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
+  Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
     const Visits visits(*store_, meta, context);
     const MessageMeta first_meta = visits.meta_of(visits.first);
     ByteReader full(in.take(format_.raw->payload_size(first_meta).bound), in.owner());
-    const at::Tensor first = format_.raw->decode(full, first_meta, context);
+    const at::Tensor first = format_.raw->read(full, first_meta, context).tensor;
     const MessageMeta later_meta = visits.meta_of(visits.later);
-    const at::Tensor difference = format_.codec->decode(in, later_meta, context);
+    const at::Tensor difference = format_.codec->read(in, later_meta, context).tensor;
     const at::Tensor later = store_->read(visits.later.ids, later_meta).add(difference);
     at::Tensor received = visits.join(first, later);
     store_->write(context.ids, received);
-    return received;
+    return {received, {}};
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                            const MessageContext& context) const override {
-    return format_.raw->decode(in, meta, context);
+    return format_.raw->read(in, meta, context).tensor;
   }
-  void expect(std::span<const int64_t> ids) override { store_->expect(ids); }
+  void prefetch(std::span<const int64_t> ids) override { store_->prefetch(ids); }
   void visit_state(StateVisitor& visitor) override { store_->visit(visitor); }
 
  private:
@@ -161,8 +161,8 @@ class AqSgdDecoder : public Decoder {
 /// the message; the buffer keeps what was seen, rounded to the store's format.
 class AqSgd : public Link {
  public:
-  AqSgd(std::shared_ptr<const Codec> codec, StoreOptions store)
-      : Link(codec),
+  AqSgd(uint16_t id, std::shared_ptr<const Codec> codec, StoreOptions store)
+      : Link(id, codec),
         format_{.codec = std::move(codec), .fills_early = store.fill == "warmup"},
         options_(std::move(store)) {}
 
@@ -196,8 +196,8 @@ class AqSgd : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_aq_sgd(std::shared_ptr<const Codec> codec, const StoreOptions& store) {
-  return std::make_unique<AqSgd>(std::move(codec), store);
+std::unique_ptr<Link> make_aq_sgd(uint16_t id, std::shared_ptr<const Codec> codec, const StoreOptions& store) {
+  return std::make_unique<AqSgd>(id, std::move(codec), store);
 }
 
 }  // namespace strait

@@ -8,22 +8,22 @@ class EfEncoder : public Encoder {
  public:
   explicit EfEncoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
-  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    if (const Selective* selective = fused(*codec_, meta_of(x), context)) {
+  MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+    const at::Tensor residual = residual_.rows(meta_of(x), context);
+    if (const Sparsifier* sparsifier = fused(*codec_, meta_of(x), context)) {
       at::Tensor left = residual_.room(meta_of(x));
-      selective->encode_sum(x.to(at::kCPU).contiguous(), residual_.rows(meta_of(x), context), left, context,
-                            out);
+      IndexSet indices = sparsifier->write_sum(x.to(at::kCPU).contiguous(), residual, left, context, out);
       residual_.set_rows(left, context);
-      return;
+      return {std::move(indices), {}, {}};
     }
-    const at::Tensor sum = x.to(at::kCPU).add(residual_.rows(meta_of(x), context));
-    const at::Tensor received = encode_and_decode(*codec_, sum, context, out);
+    const at::Tensor sum = x.to(at::kCPU).add(residual);
+    auto [received, indices] = write_and_read(*codec_, sum, context, out);
     const at::Tensor left = sum.sub(received);
-    if (context.trace != nullptr) *context.trace = {received, left};
     residual_.set_rows(left, context);
+    return {std::move(indices), received, left};
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    codec_->encode(x.to(at::kCPU).add(residual_.rows(meta_of(x), context)), context, out);
+    codec_->write(x.to(at::kCPU).add(residual_.rows(meta_of(x), context)), context, out);
   }
   void visit_state(StateVisitor& visitor) override { residual_.visit("residual", visitor); }
 
@@ -53,8 +53,8 @@ class Ef : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_ef(std::shared_ptr<const Codec> codec, const StoreOptions& /*store*/) {
-  return std::make_unique<Ef>(std::move(codec));
+std::unique_ptr<Link> make_ef(uint16_t id, std::shared_ptr<const Codec> codec, const StoreOptions& /*store*/) {
+  return std::make_unique<Ef>(id, std::move(codec));
 }
 
 }  // namespace strait

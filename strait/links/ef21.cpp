@@ -11,22 +11,21 @@ class Ef21Encoder : public Encoder {
  public:
   explicit Ef21Encoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
-  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    if (const Selective* selective = fused(*codec_, meta_of(x), context)) {
-      at::Tensor estimate = estimate_.rows(meta_of(x), context);
-      selective->encode_difference(x.to(at::kCPU).contiguous(), estimate, context, out);
+  MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+    at::Tensor estimate = estimate_.rows(meta_of(x), context);
+    if (const Sparsifier* sparsifier = fused(*codec_, meta_of(x), context)) {
+      IndexSet indices = sparsifier->write_difference(x.to(at::kCPU).contiguous(), estimate, context, out);
       estimate_.set_rows(estimate, context);
-      return;
+      return {std::move(indices), {}, {}};
     }
-    const at::Tensor estimate = estimate_.rows(meta_of(x), context);
-    const at::Tensor received = encode_and_decode(*codec_, x.to(at::kCPU).sub(estimate), context, out);
-    const at::Tensor next = estimate.add(received);
+    auto [difference, indices] = write_and_read(*codec_, x.to(at::kCPU).sub(estimate), context, out);
+    const at::Tensor next = estimate.add(difference);
     expect_finite(next);
-    if (context.trace != nullptr) context.trace->received = next;
     estimate_.set_rows(next, context);
+    return {std::move(indices), next, {}};
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    codec_->encode(x.to(at::kCPU).sub(estimate_.rows(meta_of(x), context)), context, out);
+    codec_->write(x.to(at::kCPU).sub(estimate_.rows(meta_of(x), context)), context, out);
   }
   void visit_state(StateVisitor& visitor) override { estimate_.visit("estimate", visitor); }
 
@@ -40,20 +39,21 @@ class Ef21Decoder : public Decoder {
  public:
   explicit Ef21Decoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
-  at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
-    if (const Selective* selective = fused(*codec_, meta, context)) {
-      at::Tensor estimate = estimate_.rows(meta, context);
-      selective->decode_difference(in, estimate, context);
+  Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
+    at::Tensor estimate = estimate_.rows(meta, context);
+    if (const Sparsifier* sparsifier = fused(*codec_, meta, context)) {
+      IndexSet indices = sparsifier->read_difference(in, estimate, context);
       estimate_.set_rows(estimate, context);
-      return estimate.clone();
+      return {estimate.clone(), std::move(indices)};
     }
-    at::Tensor next = decode_frozen(in, meta, context);
+    auto [difference, indices] = codec_->read(in, meta, context);
+    const at::Tensor next = estimate.add(difference);
     estimate_.set_rows(next.clone(), context);
-    return next;
+    return {next, std::move(indices)};
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                            const MessageContext& context) const override {
-    return estimate_.rows(meta, context).add(codec_->decode(in, meta, context));
+    return estimate_.rows(meta, context).add(codec_->read(in, meta, context).tensor);
   }
   void visit_state(StateVisitor& visitor) override { estimate_.visit("estimate", visitor); }
 
@@ -86,8 +86,9 @@ class Ef21 : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_ef21(std::shared_ptr<const Codec> codec, const StoreOptions& /*store*/) {
-  return std::make_unique<Ef21>(std::move(codec));
+std::unique_ptr<Link> make_ef21(uint16_t id, std::shared_ptr<const Codec> codec,
+                                const StoreOptions& /*store*/) {
+  return std::make_unique<Ef21>(id, std::move(codec));
 }
 
 }  // namespace strait

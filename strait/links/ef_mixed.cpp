@@ -1,7 +1,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 #include "strait/links/slot_state.h"
 
 namespace strait {
@@ -11,8 +11,8 @@ namespace {
 /// one: the larger half of it of x, the smaller of the residual. The receiver sees their sum.
 class Halves {
  public:
-  explicit Halves(const Selective& codec)
-      : of_x_(codec.half(Selective::Half::larger)), of_residual_(codec.half(Selective::Half::smaller)) {}
+  explicit Halves(const Sparsifier& codec)
+      : of_x_(codec.half(Sparsifier::Half::larger)), of_residual_(codec.half(Sparsifier::Half::smaller)) {}
 
   const Codec& of_x() const { return *of_x_; }
   const Codec& of_residual() const { return *of_residual_; }
@@ -24,14 +24,14 @@ class Halves {
              ByteWriter& out) const {
     ByteWriter length(out.claim(sizeof(uint64_t)));
     const size_t before = out.used();
-    of_x_->encode(x, context, out);
+    of_x_->write(x, context, out);
     length.put(static_cast<uint64_t>(out.used() - before));
-    of_residual_->encode(residual, context, out);
+    of_residual_->write(residual, context, out);
   }
   at::Tensor read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
     ByteReader first(in.take(in.get<uint64_t>()));
-    const at::Tensor x = of_x_->decode(first, meta, context);
-    return x.add(of_residual_->decode(in, meta, context));
+    const at::Tensor x = of_x_->read(first, meta, context).tensor;
+    return x.add(of_residual_->read(in, meta, context).tensor);
   }
 
  private:
@@ -44,7 +44,7 @@ class EfMixedEncoder : public Encoder {
  public:
   explicit EfMixedEncoder(std::shared_ptr<const Halves> halves) : halves_(std::move(halves)) {}
 
-  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+  MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     const at::Tensor here = x.to(at::kCPU);
     const at::Tensor residual = residual_.rows(meta_of(x), context);
     ByteWriter part(out.rest());
@@ -53,8 +53,8 @@ class EfMixedEncoder : public Encoder {
     const at::Tensor received = halves_->read(in, meta_of(x), context);
     const at::Tensor left = here.add(residual).sub(received);
     expect_finite(left);
-    if (context.trace != nullptr) *context.trace = {received, left};
     residual_.set_rows(left, context);
+    return {{}, received, left};
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
     halves_->write(x.to(at::kCPU), residual_.rows(meta_of(x), context), context, out);
@@ -70,8 +70,8 @@ class EfMixedDecoder : public Decoder {
  public:
   explicit EfMixedDecoder(std::shared_ptr<const Halves> halves) : halves_(std::move(halves)) {}
 
-  at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
-    return halves_->read(in, meta, context);
+  Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
+    return {halves_->read(in, meta, context), {}};
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                            const MessageContext& context) const override {
@@ -86,13 +86,13 @@ class EfMixedDecoder : public Decoder {
 /// message's largest, half the residual's.
 class EfMixed : public Link {
  public:
-  EfMixed(std::shared_ptr<const Codec> codec, const Selective& selective)
-      : Link(std::move(codec)), halves_(std::make_shared<Halves>(selective)) {}
+  EfMixed(uint16_t id, std::shared_ptr<const Codec> codec, const Sparsifier& sparsifier)
+      : Link(id, std::move(codec)), halves_(std::make_shared<Halves>(sparsifier)) {}
 
   Slots slots() const override { return Slots::rows; }
   bool sends_codec_messages() const override { return false; }
   std::vector<SparseShape> index_sets(const MessageMeta& meta) const override {
-    return {halves_->of_x().selective()->shape_of(meta), halves_->of_residual().selective()->shape_of(meta)};
+    return {halves_->of_x().sparsifier()->shape_of(meta), halves_->of_residual().sparsifier()->shape_of(meta)};
   }
   PayloadSize payload_size(const MessageMeta& meta) const override { return halves_->payload_size(meta); }
   std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<EfMixedEncoder>(halves_); }
@@ -114,13 +114,14 @@ class EfMixed : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_ef_mixed(std::shared_ptr<const Codec> codec, const StoreOptions& /*store*/) {
-  const Selective* selective = codec->selective();
-  if (selective == nullptr) {
+std::unique_ptr<Link> make_ef_mixed(uint16_t id, std::shared_ptr<const Codec> codec,
+                                    const StoreOptions& /*store*/) {
+  const Sparsifier* sparsifier = codec->sparsifier();
+  if (sparsifier == nullptr) {
     throw InputError("feedback \"ef-mixed\" needs a codec that selects, such as topk:0.1, not \"{}\"",
                      codec->spec());
   }
-  return std::make_unique<EfMixed>(std::move(codec), *selective);
+  return std::make_unique<EfMixed>(id, std::move(codec), *sparsifier);
 }
 
 }  // namespace strait

@@ -1,13 +1,13 @@
 #include "strait/links/link.h"
 
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 
 namespace strait {
 
 std::vector<SparseShape> Link::index_sets(const MessageMeta& meta) const {
-  const Selective* selective = codec_->selective();
-  if (selective == nullptr) return {};
-  return {selective->shape_of(meta)};
+  const Sparsifier* sparsifier = codec_->sparsifier();
+  if (sparsifier == nullptr) return {};
+  return {sparsifier->shape_of(meta)};
 }
 
 MessageOperator Link::reference(ApplyCodec /*apply*/) const { return {}; }

@@ -9,15 +9,16 @@
 #include <vector>
 
 #include "strait/codecs/codec.h"
-#include "strait/codecs/sparse.h"
 #include "strait/links/options.h"
 
 namespace strait {
 
-/// What an encoder tells of a training message to somebody who measures.
-struct MessageTrace {
+/// What an encoder reports of a message of training besides its bytes, where the context wants it.
+struct MessageReport {
+  IndexSet indices;     ///< the positions that it keeps, of a link whose messages are the codec's
   at::Tensor received;  ///< what the receiver will see
-  at::Tensor residual;  ///< what the state holds back for later messages; undefined where it does not
+  at::Tensor
+      residual;  ///< with `received`: what the state holds back for later messages; undefined where it does not
 };
 
 /// Walks the tensors that a half of a link carries from message to message. One listing serves saving and
@@ -47,9 +48,9 @@ class Encoder {
  public:
   virtual ~Encoder() = default;
 
-  /// Writes the next message of training and moves the state on. Leaves what `context` asks for there. Throws
-  /// NumericError for a message that cannot be sent; the state has the bits then that it had.
-  virtual void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) = 0;
+  /// Writes the next message of training and moves the state on. Throws NumericError for a message that cannot
+  /// be sent; the state has the bits then that it had.
+  virtual MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) = 0;
 
   /// Writes a message with the state as it is and leaves it so; for evaluation. Its samples are none of the
   /// training set.
@@ -61,7 +62,7 @@ class Encoder {
 
   /// Says which samples the message after the next one will be of, for a half that keeps something a
   /// sample and may have to fetch it.
-  virtual void expect(std::span<const int64_t> /*ids*/) {}
+  virtual void prefetch(std::span<const int64_t> /*ids*/) {}
 
   virtual void visit_state(StateVisitor& /*visitor*/) {}
 };
@@ -70,11 +71,11 @@ class Encoder {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  virtual at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) = 0;
+  virtual Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) = 0;
   virtual at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                                    const MessageContext& context) const = 0;
   virtual void observe(const at::Tensor& /*x*/, const MessageContext& /*context*/) {}
-  virtual void expect(std::span<const int64_t> /*ids*/) {}
+  virtual void prefetch(std::span<const int64_t> /*ids*/) {}
   virtual void visit_state(StateVisitor& /*visitor*/) {}
 };
 
@@ -92,12 +93,14 @@ using MessageOperator = std::function<at::Tensor(const at::Tensor& x, const Mess
 /// A feedback scheme around a codec: makes the two halves, which share the codec. Immutable.
 class Link {
  public:
-  explicit Link(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
+  /// `id` is that of link_list.def, from kFirstOwnId on for any other link.
+  Link(uint16_t id, std::shared_ptr<const Codec> codec) : codec_(std::move(codec)), id_(id) {}
   virtual ~Link() = default;
 
-  /// The number in the frame header (link_list.def).
+  /// The number in the frame header.
   uint16_t id() const { return id_; }
   const Codec& codec() const { return *codec_; }
+  const std::shared_ptr<const Codec>& shared_codec() const { return codec_; }
 
   /// What a piece of its state serves: a row of the batch, whatever sample stands there, or a sample of the
   /// training set, which must then always come to the same ends.
@@ -107,6 +110,9 @@ class Link {
   /// Whether a message is one message of the codec and nothing else: what it keeps is then what the codec
   /// keeps.
   virtual bool sends_codec_messages() const { return true; }
+
+  /// Whether a gradient keeps the positions of its activations (MessageContext::indices).
+  virtual bool reuses_indices() const { return false; }
 
   /// The shapes of the sets of positions in a message; none where the codec does not select. Where the link
   /// keeps something a sample, in one of samples that it knows.
@@ -127,13 +133,9 @@ class Link {
   /// goes on by itself from where it was taken. Empty for a link that has no such form.
   virtual MessageOperator reference(ApplyCodec apply) const;
 
- protected:
-  const std::shared_ptr<const Codec>& shared_codec() const { return codec_; }
-
  private:
-  friend struct LinkInfo;
   std::shared_ptr<const Codec> codec_;
-  uint16_t id_ = 0;
+  uint16_t id_;
 };
 
 /// The receiving half of links whose receiver sees what the codec decodes.
@@ -142,13 +144,17 @@ std::unique_ptr<Decoder> make_plain_decoder(std::shared_ptr<const Codec> codec);
 /// The feedback names that make_link() knows, in the order of link_list.def.
 std::vector<std::string> link_names();
 
-/// Makes the link of a feedback name; `store` is for one that keeps a buffer a sample. Throws InputError
-/// with the nearest right name for a misspelt one, and for a codec that the link cannot serve.
-std::shared_ptr<const Link> make_link(std::string_view feedback, std::shared_ptr<const Codec> codec,
+/// Makes the link of a feedback name around a codec; `store` is for one that keeps a buffer a sample. Throws
+/// InputError with the nearest right name for a misspelt one, and for a codec that the link cannot serve.
+std::shared_ptr<const Link> make_link(std::shared_ptr<const Codec> codec, std::string_view feedback = "none",
                                       const StoreOptions& store = {});
 
-/// Makes the link that sends values at the positions in MessageContext::kept (index reuse). Throws InputError
-/// for a codec that does not select.
+/// The same around the codec of a spec: make_link("topk:0.1", "ef21"). Throws as make_codec() besides.
+std::shared_ptr<const Link> make_link(std::string_view codec, std::string_view feedback = "none",
+                                      const StoreOptions& store = {});
+
+/// Makes the link that sends values at the positions in MessageContext::indices (index reuse). Throws
+/// InputError for a codec that does not select.
 std::shared_ptr<const Link> make_reuse_link(std::shared_ptr<const Codec> codec);
 
 }  // namespace strait

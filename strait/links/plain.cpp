@@ -7,15 +7,13 @@ class PlainEncoder : public Encoder {
  public:
   explicit PlainEncoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
-  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    if (context.trace == nullptr) {
-      codec_->encode(x, context, out);
-    } else {
-      context.trace->received = encode_and_decode(*codec_, x, context, out);
-    }
+  MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+    if (!context.wants_received) return {codec_->write(x, context, out), {}, {}};
+    auto [received, indices] = write_and_read(*codec_, x, context, out);
+    return {std::move(indices), received, {}};
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    codec_->encode(x, context, out);
+    codec_->write(x, context, out);
   }
 
  private:
@@ -26,12 +24,12 @@ class PlainDecoder : public Decoder {
  public:
   explicit PlainDecoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
 
-  at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
-    return codec_->decode(in, meta, context);
+  Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
+    return codec_->read(in, meta, context);
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                            const MessageContext& context) const override {
-    return codec_->decode(in, meta, context);
+    return codec_->read(in, meta, context).tensor;
   }
 
  private:
@@ -58,8 +56,9 @@ std::unique_ptr<Decoder> make_plain_decoder(std::shared_ptr<const Codec> codec) 
   return std::make_unique<PlainDecoder>(std::move(codec));
 }
 
-std::unique_ptr<Link> make_plain(std::shared_ptr<const Codec> codec, const StoreOptions& /*store*/) {
-  return std::make_unique<Plain>(std::move(codec));
+std::unique_ptr<Link> make_plain(uint16_t id, std::shared_ptr<const Codec> codec,
+                                 const StoreOptions& /*store*/) {
+  return std::make_unique<Plain>(id, std::move(codec));
 }
 
 }  // namespace strait

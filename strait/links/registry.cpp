@@ -3,25 +3,24 @@
 
 namespace strait {
 
-#define STRAIT_LINK(id, name, symbol) \
-  std::unique_ptr<Link> make_##symbol(std::shared_ptr<const Codec> codec, const StoreOptions& store);
+#define STRAIT_LINK(id, name, symbol)                                                   \
+  std::unique_ptr<Link> make_##symbol(uint16_t id_, std::shared_ptr<const Codec> codec, \
+                                      const StoreOptions& store);
 #include "strait/links/link_list.def"
 #undef STRAIT_LINK
+
+namespace {
 
 /// One row of link_list.def.
 struct LinkInfo {
   uint16_t id;
   std::string_view name;
-  std::unique_ptr<Link> (*factory)(std::shared_ptr<const Codec> codec, const StoreOptions& store);
+  std::unique_ptr<Link> (*factory)(uint16_t id, std::shared_ptr<const Codec> codec, const StoreOptions& store);
 
   std::shared_ptr<const Link> make(std::shared_ptr<const Codec> codec, const StoreOptions& store) const {
-    std::shared_ptr<Link> link = factory(std::move(codec), store);
-    link->id_ = id;
-    return link;
+    return factory(id, std::move(codec), store);
   }
 };
-
-namespace {
 
 constexpr LinkInfo kLinks[] = {
 #define STRAIT_LINK(id, name, symbol) {id, name, &make_##symbol},
@@ -52,7 +51,7 @@ std::vector<std::string> link_names() {
   return names;
 }
 
-std::shared_ptr<const Link> make_link(std::string_view feedback, std::shared_ptr<const Codec> codec,
+std::shared_ptr<const Link> make_link(std::shared_ptr<const Codec> codec, std::string_view feedback,
                                       const StoreOptions& store) {
   for (const auto& info : kLinks) {
     if (info.name == feedback && info.name != kReuse) return info.make(std::move(codec), store);
@@ -60,6 +59,11 @@ std::shared_ptr<const Link> make_link(std::string_view feedback, std::shared_ptr
   const auto names = link_names();
   throw InputError("unknown feedback \"{}\"{}; expected one of: {}", feedback, suggestion(feedback, names),
                    list_of(names));
+}
+
+std::shared_ptr<const Link> make_link(std::string_view codec, std::string_view feedback,
+                                      const StoreOptions& store) {
+  return make_link(make_codec(codec), feedback, store);
 }
 
 std::shared_ptr<const Link> make_reuse_link(std::shared_ptr<const Codec> codec) {

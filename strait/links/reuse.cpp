@@ -1,59 +1,60 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 #include "strait/links/link.h"
 
 namespace strait {
 namespace {
 
-/// Values at positions that both ends know from another message (MessageContext::kept).
+/// Values at positions that both ends know from another message (MessageContext::indices).
 class ReuseFormat {
  public:
   explicit ReuseFormat(std::shared_ptr<const Codec> codec)
-      : codec_(std::move(codec)), selective_(codec_->selective()) {}
+      : codec_(std::move(codec)), sparsifier_(codec_->sparsifier()) {}
 
   PayloadSize payload_size(const MessageMeta& meta) const {
-    return {meta.elements() == 0 ? 0 : selective_->format().values_size(selective_->shape_of(meta)), true};
+    return {meta.elements() == 0 ? 0 : sparsifier_->format().values_size(sparsifier_->shape_of(meta)), true};
   }
   void write(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const {
     const at::Tensor dense = x.to(at::kCPU).contiguous();
     if (x.numel() == 0) return;
-    selective_->format().write_values({dense.data_ptr<float>(), static_cast<size_t>(x.numel())},
-                                      kept(meta_of(x), context), out);
+    sparsifier_->format().write_values({dense.data_ptr<float>(), static_cast<size_t>(x.numel())},
+                                       indices_of(meta_of(x), context), out);
   }
   at::Tensor read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
     at::Tensor out = at::empty(meta.shape, at::kFloat);
     if (out.numel() > 0) {
-      selective_->format().read_values(in, kept(meta, context), {out.data_ptr<float>(), meta.elements()});
+      sparsifier_->format().read_values(in, indices_of(meta, context),
+                                        {out.data_ptr<float>(), meta.elements()});
     }
     if (in.left() != 0) throw WireError("{} bytes follow the values", in.left());
     return out;
   }
 
  private:
-  const IndexSet& kept(const MessageMeta& meta, const MessageContext& context) const {
-    STRAIT_CHECK(context.kept != nullptr && context.kept->shape == selective_->shape_of(meta),
+  const IndexSet& indices_of(const MessageMeta& meta, const MessageContext& context) const {
+    STRAIT_CHECK(context.indices != nullptr && context.indices->shape == sparsifier_->shape_of(meta),
                  "no positions are known for a message that reuses them");
-    return *context.kept;
+    return *context.indices;
   }
 
   std::shared_ptr<const Codec> codec_;
-  const Selective* selective_;
+  const Sparsifier* sparsifier_;
 };
 
 class ReuseEncoder : public Encoder {
  public:
   explicit ReuseEncoder(ReuseFormat format) : format_(std::move(format)) {}
 
-  void encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    encode_frozen(x, context, out);
-  }
-  void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
+  MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     ByteWriter part(out.rest());
     format_.write(x, context, part);
     ByteReader in(out.claim(part.used()));
-    if (context.trace != nullptr) context.trace->received = format_.read(in, meta_of(x), context);
+    return {{}, context.wants_received ? format_.read(in, meta_of(x), context) : at::Tensor(), {}};
+  }
+  void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
+    format_.write(x, context, out);
   }
 
  private:
@@ -64,8 +65,8 @@ class ReuseDecoder : public Decoder {
  public:
   explicit ReuseDecoder(ReuseFormat format) : format_(std::move(format)) {}
 
-  at::Tensor decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
-    return format_.read(in, meta, context);
+  Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
+    return {format_.read(in, meta, context), {}};
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                            const MessageContext& context) const override {
@@ -80,9 +81,10 @@ class ReuseDecoder : public Decoder {
 /// activations kept, and its message holds values only.
 class Reuse : public Link {
  public:
-  explicit Reuse(const std::shared_ptr<const Codec>& codec) : Link(codec), format_(codec) {}
+  Reuse(uint16_t id, const std::shared_ptr<const Codec>& codec) : Link(id, codec), format_(codec) {}
 
   bool sends_codec_messages() const override { return false; }
+  bool reuses_indices() const override { return true; }
   std::vector<SparseShape> index_sets(const MessageMeta& /*meta*/) const override { return {}; }
   PayloadSize payload_size(const MessageMeta& meta) const override { return format_.payload_size(meta); }
   std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<ReuseEncoder>(format_); }
@@ -94,11 +96,12 @@ class Reuse : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_reuse(std::shared_ptr<const Codec> codec, const StoreOptions& /*store*/) {
-  if (codec->selective() == nullptr) {
+std::unique_ptr<Link> make_reuse(uint16_t id, std::shared_ptr<const Codec> codec,
+                                 const StoreOptions& /*store*/) {
+  if (codec->sparsifier() == nullptr) {
     throw InputError("index reuse needs a codec that selects, such as topk:0.1, not \"{}\"", codec->spec());
   }
-  return std::make_unique<Reuse>(codec);
+  return std::make_unique<Reuse>(id, codec);
 }
 
 }  // namespace strait

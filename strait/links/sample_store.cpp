@@ -87,7 +87,7 @@ void SampleStore::make_room(size_t slots) {
   if (needed > memory_.bytes().size()) memory_.grow(std::max(needed, (slots + slots / 4 + 16) * row_bytes_));
 }
 
-void SampleStore::expect(std::span<const int64_t> ids) {
+void SampleStore::prefetch(std::span<const int64_t> ids) {
   Request read = request(false);
   for (const int64_t id : ids) {
     if (const auto place = slots_.find(id); place != slots_.end()) {

@@ -36,7 +36,7 @@ class SampleStore {
   void write(std::span<const int64_t> ids, const at::Tensor& values);
 
   /// Says which samples will be read soon.
-  void expect(std::span<const int64_t> ids);
+  void prefetch(std::span<const int64_t> ids);
 
   void visit(StateVisitor& visitor);
 

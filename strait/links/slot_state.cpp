@@ -80,17 +80,20 @@ void SlotState::visit(std::string_view name, StateVisitor& visitor) {
   if (all.defined()) pieces_.push_back(all);
 }
 
-const Selective* fused(const Codec& codec, const MessageMeta& meta, const MessageContext& context) {
-  const Selective* selective = codec.selective();
-  return context.trace == nullptr && selective != nullptr && selective->is_partial(meta) ? selective : nullptr;
+const Sparsifier* fused(const Codec& codec, const MessageMeta& meta, const MessageContext& context) {
+  const Sparsifier* sparsifier = codec.sparsifier();
+  return !context.wants_received && sparsifier != nullptr && sparsifier->is_partial(meta) ? sparsifier
+                                                                                          : nullptr;
 }
 
-at::Tensor encode_and_decode(const Codec& codec, const at::Tensor& x, const MessageContext& context,
-                             ByteWriter& out) {
+Decoded write_and_read(const Codec& codec, const at::Tensor& x, const MessageContext& context,
+                       ByteWriter& out) {
+  MessageContext bytes_only = context;
+  bytes_only.wants_indices = false;
   ByteWriter part(out.rest());
-  codec.encode(x, context, part);
+  codec.write(x, bytes_only, part);
   ByteReader in(out.claim(part.used()));
-  return codec.decode(in, meta_of(x), context);
+  return codec.read(in, meta_of(x), context);
 }
 
 void expect_finite(const at::Tensor& state) {

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 #include "strait/links/link.h"
 
 namespace strait {
@@ -36,11 +36,11 @@ class SlotState {
 
 /// The codec as one that does the arithmetic around it itself, where it can for this message and nobody wants
 /// to see more of it than its bytes; else null.
-const Selective* fused(const Codec& codec, const MessageMeta& meta, const MessageContext& context);
+const Sparsifier* fused(const Codec& codec, const MessageMeta& meta, const MessageContext& context);
 
-/// encode() followed by decode() of the bytes just written: what the receiver will see.
-at::Tensor encode_and_decode(const Codec& codec, const at::Tensor& x, const MessageContext& context,
-                             ByteWriter& out);
+/// Codec::write() followed by Codec::read() of the bytes just written: what the receiver will see, with the
+/// positions where the context wants them.
+Decoded write_and_read(const Codec& codec, const at::Tensor& x, const MessageContext& context, ByteWriter& out);
 
 /// Throws NumericError when a message would leave a state that is not finite.
 void expect_finite(const at::Tensor& state);

@@ -45,7 +45,7 @@ at::Tensor weights_of(const QueryBlock& block, const at::Tensor& scaled, const a
 
 /// What both passes must know, beside q, k and v.
 struct Setting : torch::CustomClassHolder {
-  DropoutDraws draws;
+  DropoutRng draws;
   int64_t heads = 0;
 
   /// What dropout multiplies a block's weights with; in float32 on the CPU.
@@ -128,7 +128,7 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
   if (dropout == 0) return at::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/true);
 #endif
   auto setting = c10::make_intrusive<Setting>();
-  setting->draws = {current_draws(), dropout, place};
+  setting->draws = {current_rng_key(), dropout, place};
   setting->heads = q.size(1);
   const auto flat = [](const at::Tensor& x) { return x.flatten(0, 1); };
   return BlockAttention::apply(flat(q), flat(k), flat(v), setting).view(q.sizes());

@@ -19,7 +19,7 @@ constexpr uint64_t kLow = 0xffffffffU;
 }  // namespace
 
 // A word of the generator serves two elements.
-void DropoutDraws::fill(int64_t row, int64_t begin, std::span<float> factors) const {
+void DropoutRng::fill(int64_t row, int64_t begin, std::span<float> factors) const {
   const CounterRandom random(make_key(key.seed, key.step, place, key.first_row + static_cast<size_t>(row)));
   const auto threshold = static_cast<uint64_t>(std::llround(probability * kWords));
   const auto kept = static_cast<float>(1 / (1 - probability));
@@ -38,7 +38,7 @@ void DropoutDraws::fill(int64_t row, int64_t begin, std::span<float> factors) co
 at::Tensor dropout(const at::Tensor& x, double probability, uint64_t place) {
   STRAIT_CHECK(probability >= 0 && probability < 1, "dropout with probability {}", probability);
   if (probability == 0) return x;
-  const DropoutDraws draws{current_draws(), probability, place};
+  const DropoutRng draws{current_rng_key(), probability, place};
   const at::Tensor mask = at::empty(x.sizes(), at::kFloat);
   const int64_t rows = x.size(0);
   const auto size = rows == 0 ? 0 : static_cast<size_t>(x.numel() / rows);

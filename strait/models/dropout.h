@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <span>
 
-#include "strait/base/draws.h"
+#include "strait/base/rng_scope.h"
 
 namespace strait {
 
 /// The draws of one dropout in one forward pass. They belong to elements and not to the order in which they are
 /// asked for, so that a part of a mask can be made by itself, and again.
-struct DropoutDraws {
-  DrawKey key;
+struct DropoutRng {
+  RngKey key;
   double probability = 0;  ///< below 1
   uint64_t place = 0;      ///< tells apart the dropouts of a network
 
@@ -23,7 +23,7 @@ struct DropoutDraws {
 
 /// Sets each element of x, [rows, ...], to zero with the given probability, below 1, and scales the others by
 /// 1 / (1 - probability), so that the mean stays. Which elements go is a function of the place, the element and
-/// the current DrawKey, as DropoutDraws says: the same on every device, in every micro-batch and process.
+/// the current RngKey, as DropoutRng says: the same on every device, in every micro-batch and process.
 at::Tensor dropout(const at::Tensor& x, double probability, uint64_t place);
 
 }  // namespace strait

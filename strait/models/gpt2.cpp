@@ -15,7 +15,7 @@ namespace nn = torch::nn;
 
 constexpr double kDeviation = 0.02;  // of initial weights
 
-/// Places of dropouts (DropoutDraws::place): the embedding's, then three of each block.
+/// Places of dropouts (DropoutRng::place): the embedding's, then three of each block.
 constexpr uint64_t kEmbeddingPlace = 0;
 constexpr uint64_t kBlockPlaces = 3;
 uint64_t first_place_of(uint64_t block) { return kEmbeddingPlace + 1 + block * kBlockPlaces; }

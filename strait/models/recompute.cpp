@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "strait/base/draws.h"
+#include "strait/base/rng_scope.h"
 #include "strait/models/bfloat16.h"
 
 namespace strait {
@@ -16,11 +16,11 @@ using torch::autograd::variable_list;
 
 struct Rerun : torch::CustomClassHolder {
   std::function<at::Tensor(const at::Tensor&)> function;
-  DrawKey draws;
+  RngKey draws;
   bool bfloat16 = false;
 
   at::Tensor run(const at::Tensor& x) const {
-    const DrawScope scope(draws);
+    const RngScope scope(draws);
     std::optional<Bfloat16Scope> precision;
     if (bfloat16) precision.emplace(x.device().type());
     return function(x);
@@ -51,7 +51,7 @@ at::Tensor recomputed(const at::Tensor& x, std::function<at::Tensor(const at::Te
   if (!at::GradMode::is_enabled() || !x.requires_grad()) return function(x);
   auto rerun = c10::make_intrusive<Rerun>();
   rerun->function = std::move(function);
-  rerun->draws = current_draws();
+  rerun->draws = current_rng_key();
   rerun->bfloat16 = in_bfloat16(x.device().type());
   return Recompute::apply(x, rerun);
 }

@@ -2,12 +2,12 @@
 
 namespace strait {
 
-void Exchange::begin(std::vector<Crossing> /*arrivals*/) {}
+void Exchange::begin(std::vector<MessageSlot> /*expected*/) {}
 
-void Exchange::send(const Crossing& message, at::Tensor tensor, bool stops) {
+void Exchange::send(const MessageSlot& message, at::Tensor tensor, bool stops) {
   Boundary& boundary = boundaries_[static_cast<size_t>(message.boundary)];
-  const bool down = message.direction == Direction::activation;
-  Sender& sender = down ? *boundary.activation_sender : *boundary.gradient_sender;
+  const bool forward = message.direction == Direction::activation;
+  Sender& sender = forward ? *boundary.activation_sender : *boundary.gradient_sender;
   const auto micro_batch = static_cast<int>(message.context.micro_batch);
   MessageMode mode = message.mode;
   mode.stops = stops;
@@ -20,16 +20,16 @@ void Exchange::send(const Crossing& message, at::Tensor tensor, bool stops) {
   transport_.send(message.tag(), std::move(frame));
 }
 
-const Receiver& Exchange::receiver_of(const Crossing& message) const {
+const Receiver& Exchange::receiver_of(const MessageSlot& message) const {
   const Boundary& boundary = boundaries_[static_cast<size_t>(message.boundary)];
   return message.direction == Direction::activation ? *boundary.activation_receiver
                                                     : *boundary.gradient_receiver;
 }
 
-Arrival Exchange::receive(const Crossing& message) {
+ReceivedMessage Exchange::receive(const MessageSlot& message) {
   Boundary& boundary = boundaries_[static_cast<size_t>(message.boundary)];
-  const bool down = message.direction == Direction::activation;
-  Receiver& receiver = down ? *boundary.activation_receiver : *boundary.gradient_receiver;
+  const bool forward = message.direction == Direction::activation;
+  Receiver& receiver = forward ? *boundary.activation_receiver : *boundary.gradient_receiver;
   const auto micro_batch = static_cast<int>(message.context.micro_batch);
   Buffer frame = [&] {
     const TraceSpan span(trace_, Lane::receive, to_string(message.direction), message.boundary, micro_batch);

@@ -11,7 +11,7 @@
 namespace strait {
 
 /// A message of the step that is under way, as both its ends know it beforehand.
-struct Crossing {
+struct MessageSlot {
   int boundary = 0;
   Direction direction = Direction::activation;
   MessageContext context;  ///< what the executor knows; its spans live until the step's end
@@ -21,7 +21,7 @@ struct Crossing {
   Tag tag() const { return {static_cast<uint32_t>(boundary), direction, context.micro_batch}; }
 };
 
-struct Arrival {
+struct ReceivedMessage {
   at::Tensor tensor;
   bool stops = false;  ///< what the message's header says, see FrameHeader
 };
@@ -38,13 +38,13 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   /// Says which messages of the step will be received, in the order in which receive() will ask for them.
-  virtual void begin(std::vector<Crossing> arrivals);
+  virtual void begin(std::vector<MessageSlot> expected);
 
   /// Encodes and sends the next message of its channel.
-  virtual void send(const Crossing& message, at::Tensor tensor, bool stops);
+  virtual void send(const MessageSlot& message, at::Tensor tensor, bool stops);
 
   /// The next of the step's messages.
-  virtual Arrival receive(const Crossing& message);
+  virtual ReceivedMessage receive(const MessageSlot& message);
 
   /// Ends the step: everything is encoded and sent, and no other thread touches a boundary.
   virtual void finish() {}
@@ -55,7 +55,7 @@ class Exchange {
  protected:
   Trace* trace() const { return trace_; }
   Transport& transport() const { return transport_; }
-  const Receiver& receiver_of(const Crossing& message) const;
+  const Receiver& receiver_of(const MessageSlot& message) const;
 
  private:
   std::vector<Boundary>& boundaries_;

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "strait/base/clock.h"
-#include "strait/base/draws.h"
 #include "strait/base/random.h"
+#include "strait/base/rng_scope.h"
 #include "strait/pipeline/overlapped_exchange.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/pipeline/simulate.h"
@@ -23,8 +23,8 @@ struct Executor::Run {
   MessageMode mode;
   int64_t micro_rows;
   uint64_t seed;
-  bool stops_down;                           ///< what this process says with its activations
-  bool stops_up;                             ///< what it says with its gradients
+  bool stops_forward;                        ///< what this process says with its activations
+  bool stops_backward;                       ///< what it says with its gradients
   std::map<Key, at::Tensor> inputs = {};     ///< received, not consumed yet
   std::map<Key, at::Tensor> outputs = {};    ///< made, not sent yet
   std::map<Key, at::Tensor> gradients = {};  ///< of a stage's output: received, not consumed yet
@@ -92,7 +92,7 @@ Executor::Executor(Setup setup, Transport& transport, Trace* trace)
 
 StepResult Executor::train(const StepInput& batch, bool compressed) {
   if (compressed) {
-    for (Boundary& boundary : setup_.boundaries) boundary.expect(batch.next_ids);
+    for (Boundary& boundary : setup_.boundaries) boundary.prefetch(batch.next_ids);
   }
   return execute(batch, {.training = true, .compressed = compressed});
 }
@@ -112,7 +112,7 @@ const Executor::StepPlan& Executor::plan_for(uint32_t micro_batches, bool traini
   simulate(whole);  // proves that it is in order and free of deadlock
   StepPlan& plan = place->second;
   plan.actions = whole.ranks[static_cast<size_t>(setup_.rank)];
-  std::ranges::copy_if(plan.actions, std::back_inserter(plan.arrivals),
+  std::ranges::copy_if(plan.actions, std::back_inserter(plan.expected),
                        [](const Action& action) { return is_receive(action.op); });
   return plan;
 }
@@ -123,16 +123,16 @@ StepResult Executor::execute(const StepInput& batch, MessageMode mode) {
           .mode = mode,
           .micro_rows = micro_rows_,
           .seed = setup_.seed,
-          .stops_down = decides && (batch.stops || asked_to_stop_),
-          .stops_up = batch.stops};
-  run.result.stops = run.stops_down;
+          .stops_forward = decides && (batch.stops || asked_to_stop_),
+          .stops_backward = batch.stops};
+  run.result.stops = run.stops_forward;
   STRAIT_CHECK(run.rows() > 0, "an empty batch");
   const auto parts = static_cast<uint32_t>((run.rows() + micro_rows_ - 1) / micro_rows_);
   try {
     const StepPlan& plan = plan_for(parts, mode.training);
-    std::vector<Crossing> arrivals;
-    for (const Action& action : plan.arrivals) arrivals.push_back(crossing(action, run));
-    exchange_->begin(std::move(arrivals));
+    std::vector<MessageSlot> expected;
+    for (const Action& action : plan.expected) expected.push_back(slot_of(action, run));
+    exchange_->begin(std::move(expected));
     for (const Action& action : plan.actions) perform(action, run);
     exchange_->finish();
   } catch (...) {
@@ -166,7 +166,7 @@ void Executor::forward(const Action& action, Run& run) {
       action.stage == 0 ? run.part(run.batch.inputs, action.micro_batch) : take(run.inputs, action);
   const TraceSpan span(trace_, Lane::forward, "stage", action.stage, action.micro_batch);
   const auto row = static_cast<size_t>(run.batch.first_row + run.first_row(action.micro_batch));
-  const DrawScope draws({run.seed, run.batch.step, row});
+  const RngScope draws({run.seed, run.batch.step, row});
   const Stopwatch watch;
   if (!stage.is_last()) {
     run.outputs[{action.stage, action.micro_batch}] =
@@ -199,7 +199,7 @@ void Executor::backward(const Action& action, Run& run) {
   times.micro_batches += 1;
 }
 
-Crossing Executor::crossing(const Action& action, const Run& run) const {
+MessageSlot Executor::slot_of(const Action& action, const Run& run) const {
   const int boundary = boundary_of(action);
   MessageMeta meta{{run.rows_of(action.micro_batch)}};
   const auto& sample = setup_.sample_shapes[static_cast<size_t>(boundary)];
@@ -208,21 +208,22 @@ Crossing Executor::crossing(const Action& action, const Run& run) const {
 }
 
 void Executor::send(const Action& action, Run& run) {
-  const bool down = action.op == Op::send_activation;
-  exchange_->send(crossing(action, run), take(down ? run.outputs : run.returned, action),
-                  down ? run.stops_down : run.stops_up);
+  const bool forward = action.op == Op::send_activation;
+  exchange_->send(slot_of(action, run), take(forward ? run.outputs : run.returned, action),
+                  forward ? run.stops_forward : run.stops_backward);
 }
 
 // A stage hears from above whether this batch is the last, and from below that it is asked to stop.
 void Executor::receive(const Action& action, Run& run) {
-  const bool down = action.op == Op::recv_activation;
-  Arrival arrival = exchange_->receive(crossing(action, run));
-  (down ? run.inputs : run.gradients)[{action.stage, action.micro_batch}] = arrival.tensor.to(setup_.device);
-  if (!arrival.stops) return;
-  if (down) {
-    run.stops_down = run.result.stops = true;
+  const bool forward = action.op == Op::recv_activation;
+  ReceivedMessage received = exchange_->receive(slot_of(action, run));
+  (forward ? run.inputs : run.gradients)[{action.stage, action.micro_batch}] =
+      received.tensor.to(setup_.device);
+  if (!received.stops) return;
+  if (forward) {
+    run.stops_forward = run.result.stops = true;
   } else {
-    run.stops_up = asked_to_stop_ = true;
+    run.stops_backward = asked_to_stop_ = true;
   }
 }
 

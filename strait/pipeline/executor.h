@@ -103,7 +103,7 @@ class Executor {
   struct Run;
   struct StepPlan {
     std::vector<Action> actions;   ///< of this rank
-    std::vector<Action> arrivals;  ///< the receives among them
+    std::vector<Action> expected;  ///< the receives among them
   };
   const StepPlan& plan_for(uint32_t micro_batches, bool training);
   StepResult execute(const StepInput& batch, MessageMode mode);
@@ -112,7 +112,7 @@ class Executor {
   void backward(const Action& action, Run& run);
   void send(const Action& action, Run& run);
   void receive(const Action& action, Run& run);
-  Crossing crossing(const Action& action, const Run& run) const;
+  MessageSlot slot_of(const Action& action, const Run& run) const;
 
   Setup setup_;
   int64_t micro_rows_;

@@ -65,59 +65,59 @@ void OverlappedExchange::send_all() {
 void OverlappedExchange::receive_all() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopped_ || (!arrivals_.empty() && ready_.size() < kReadyLimit); });
+    changed_.wait(lock, [&] { return stopped_ || (!expected_.empty() && ready_.size() < kReadyLimit); });
     if (stopped_) return;
     announce();
-    const Crossing next = std::move(arrivals_.front());
-    arrivals_.pop_front();
+    const MessageSlot next = std::move(expected_.front());
+    expected_.pop_front();
     announced_ -= 1;
     receiving_ = true;
     lock.unlock();
-    Arrival arrival = Exchange::receive(next);
+    ReceivedMessage received = Exchange::receive(next);
     lock.lock();
-    ready_.push_back(std::move(arrival));
+    ready_.push_back(std::move(received));
     receiving_ = false;
     changed_.notify_all();
   }
 }
 
 void OverlappedExchange::announce() {
-  for (; announced_ < std::min(arrivals_.size(), kExpectedLimit); ++announced_) {
-    const Crossing& message = arrivals_[announced_];
+  for (; announced_ < std::min(expected_.size(), kExpectedLimit); ++announced_) {
+    const MessageSlot& message = expected_[announced_];
     transport().expect(message.tag(), receiver_of(message).frame_bound(message.meta));
   }
 }
 
-void OverlappedExchange::begin(std::vector<Crossing> arrivals) {
+void OverlappedExchange::begin(std::vector<MessageSlot> expected) {
   const std::scoped_lock lock(mutex_);
-  STRAIT_CHECK(arrivals_.empty() && ready_.empty(), "the step before has messages left");
-  arrivals_.assign(std::make_move_iterator(arrivals.begin()), std::make_move_iterator(arrivals.end()));
+  STRAIT_CHECK(expected_.empty() && ready_.empty(), "the step before has messages left");
+  expected_.assign(std::make_move_iterator(expected.begin()), std::make_move_iterator(expected.end()));
   changed_.notify_all();
 }
 
-void OverlappedExchange::send(const Crossing& message, at::Tensor tensor, bool stops) {
+void OverlappedExchange::send(const MessageSlot& message, at::Tensor tensor, bool stops) {
   const std::scoped_lock lock(mutex_);
   if (error_) std::rethrow_exception(error_);
   departures_.push_back({message, std::move(tensor), stops});
   changed_.notify_all();
 }
 
-Arrival OverlappedExchange::receive(const Crossing& message) {
+ReceivedMessage OverlappedExchange::receive(const MessageSlot& message) {
   const TraceSpan span(trace(), Lane::wait, to_string(message.direction), message.boundary,
                        static_cast<int>(message.context.micro_batch));
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return error_ || !ready_.empty(); });
   if (ready_.empty()) std::rethrow_exception(error_);
-  Arrival arrival = std::move(ready_.front());
+  ReceivedMessage received = std::move(ready_.front());
   ready_.pop_front();
   changed_.notify_all();
-  return arrival;
+  return received;
 }
 
 void OverlappedExchange::finish() {
   std::unique_lock lock(mutex_);
   changed_.wait(
-      lock, [&] { return error_ || (departures_.empty() && !sending_ && arrivals_.empty() && !receiving_); });
+      lock, [&] { return error_ || (departures_.empty() && !sending_ && expected_.empty() && !receiving_); });
   if (error_) std::rethrow_exception(error_);
 }
 

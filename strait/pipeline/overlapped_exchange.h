@@ -19,15 +19,15 @@ class OverlappedExchange : public Exchange {
   OverlappedExchange(std::vector<Boundary>& boundaries, Transport& transport, Trace* trace);
   ~OverlappedExchange() override;
 
-  void begin(std::vector<Crossing> arrivals) override;
-  void send(const Crossing& message, at::Tensor tensor, bool stops) override;
-  Arrival receive(const Crossing& message) override;
+  void begin(std::vector<MessageSlot> expected) override;
+  void send(const MessageSlot& message, at::Tensor tensor, bool stops) override;
+  ReceivedMessage receive(const MessageSlot& message) override;
   void finish() override;
   void cancel() override;
 
  private:
   struct Departure {
-    Crossing message;
+    MessageSlot message;
     at::Tensor tensor;
     bool stops;
   };
@@ -41,11 +41,11 @@ class OverlappedExchange : public Exchange {
   bool stopped_ = false;
   std::exception_ptr error_;
   std::deque<Departure> departures_;
-  bool sending_ = false;           ///< one has been taken from departures_ and is not sent yet
-  std::deque<Crossing> arrivals_;  ///< of the step, not received yet
-  size_t announced_ = 0;           ///< of these, what the transport expects already
+  bool sending_ = false;              ///< one has been taken from departures_ and is not sent yet
+  std::deque<MessageSlot> expected_;  ///< of the step, not received yet
+  size_t announced_ = 0;              ///< of these, what the transport expects already
   bool receiving_ = false;
-  std::deque<Arrival> ready_;
+  std::deque<ReceivedMessage> ready_;
   std::thread sender_;
   std::thread receiver_;
 };

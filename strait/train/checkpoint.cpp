@@ -59,7 +59,7 @@ struct PartFile {
 /// The tensors of a file that a listing names, wherever among the parts they are.
 class StateLoader : public StateVisitor {
  public:
-  /// `ends_may_be_one`: a name that is not there stands for its twin, see Checkpoint::load_links().
+  /// `ends_may_be_one`: a name that is not there stands for its peer, see Checkpoint::load_links().
   StateLoader(std::span<const Checkpoint::Part> parts, const char* file, bool ends_may_be_one = false)
       : ends_may_be_one_(ends_may_be_one) {
     for (const auto& part : parts) {
@@ -71,7 +71,7 @@ class StateLoader : public StateVisitor {
   }
 
   void tensor(std::string_view name, at::Tensor& value) override {
-    if (!load(name, value) && ends_may_be_one_) load(twin_of(name), value);
+    if (!load(name, value) && ends_may_be_one_) load(peer_state_name(name), value);
   }
 
   bool is_empty() const {
@@ -89,8 +89,9 @@ class StateLoader : public StateVisitor {
 
   /// `reason`: whose the tensors are, and what to do about it.
   void expect_all_read(std::string_view reason) const {
-    expect_each(reason,
-                [&](const std::string& name) { return read_.contains(name) || read_.contains(twin_of(name)); });
+    expect_each(reason, [&](const std::string& name) {
+      return read_.contains(name) || read_.contains(peer_state_name(name));
+    });
   }
 
  private:
@@ -158,8 +159,8 @@ at::Tensor random_state() {
 }  // namespace
 
 void write_checkpoint(const std::filesystem::path& folder, const Model& model,
-                      torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries, Replicas& replicas,
-                      CheckpointRecord record) {
+                      torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries,
+                      DataParallel& replicas, CheckpointRecord record) {
   const auto write = [&](const char* name, const TensorFile& file) {
     Checksums& sums = record.checksums[name];
     write_safetensors(folder / name, file, [&](const TensorEntry& entry, std::span<const std::byte> bytes) {
@@ -191,32 +192,33 @@ void check_part(const std::filesystem::path& folder) {
   }
 }
 
-Checkpoint::Checkpoint(const std::vector<std::filesystem::path>& parts, const Place& reader) : reader_(reader) {
+Checkpoint::Checkpoint(const std::vector<std::filesystem::path>& parts, const RankTopology& reader)
+    : reader_(reader) {
   for (const auto& part : parts) parts_.push_back({part, read_record(part)});
 }
 
 std::span<const Checkpoint::Part> Checkpoint::sources() const {
-  const Place& writers = record().place;
+  const RankTopology& writers = record().place;
   if (parts_.size() != static_cast<size_t>(writers.ranks)) return parts_;  // its own
   const auto count = static_cast<size_t>(writers.pipeline_ranks());
   const auto replica = static_cast<size_t>(writers.replicas == reader_.replicas ? reader_.replica() : 0);
   return std::span(parts_).subspan(replica * count, count);
 }
 
-Position Checkpoint::position() const {
-  Position position = record().position;
-  if (record().place.is_alike(reader_)) return position;
+TrainingState Checkpoint::state() const {
+  TrainingState state = record().state;
+  if (record().place.is_alike(reader_)) return state;
   // Other processes: the first takes over the sums of all.
-  position.sums = {};
-  position.traffic.clear();
-  position.stages.clear();
+  state.sums = {};
+  state.traffic.clear();
+  state.stages.clear();
   for (const auto& part : parts_) {
     if (reader_.rank > 0) break;
-    position.sums += part.record.position.sums;
-    add_times(position.stages, part.record.position.stages);
-    add_traffic(position.traffic, part.record.position.traffic);
+    state.sums += part.record.state.sums;
+    add_times(state.stages, part.record.state.stages);
+    add_traffic(state.traffic, part.record.state.traffic);
   }
-  return position;
+  return state;
 }
 
 void Checkpoint::load_weights(Model& model, bool exactly) const {
@@ -243,7 +245,7 @@ void Checkpoint::load_optimizer(torch::optim::Optimizer& optimizer, const Model&
   if (exactly) loader.expect_all_read(kReason);
 }
 
-void Checkpoint::load_links(std::vector<Boundary>& boundaries, Replicas& replicas, bool exactly) const {
+void Checkpoint::load_links(std::vector<Boundary>& boundaries, DataParallel& replicas, bool exactly) const {
   StateLoader loader(sources(), kLinksFile, !exactly);
   if (loader.is_empty()) return;
   if (record().place.replicas != reader_.replicas) {

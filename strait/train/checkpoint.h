@@ -6,8 +6,8 @@
 
 #include "strait/boundary/boundary.h"
 #include "strait/models/model.h"
-#include "strait/train/position.h"
-#include "strait/train/replicas.h"
+#include "strait/train/data_parallel.h"
+#include "strait/train/training_state.h"
 
 namespace torch::optim {
 class Optimizer;
@@ -26,21 +26,21 @@ inline constexpr const char* kRandomFile = "random.safetensors";        ///< `cp
 /// makes nothing atomic, see CheckpointFolder. `model` holds the layers of its stages. Fills in the record's
 /// checksums. Throws Error when a file cannot be written.
 void write_checkpoint(const std::filesystem::path& folder, const Model& model,
-                      torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries, Replicas& replicas,
-                      CheckpointRecord record);
+                      torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries,
+                      DataParallel& replicas, CheckpointRecord record);
 
 /// Reads a part of a checkpoint through. Throws InputError that names the file and the tensor when it is not
 /// whole and intact.
 void check_part(const std::filesystem::path& folder);
 
-/// A checkpoint to go on from. Everything throws InputError that names the file and the tensor when it is not
+/// A checkpoint to resume from. Everything throws InputError that names the file and the tensor when it is not
 /// whole, not intact or does not fit; what was loaded before that stays loaded.
 class Checkpoint {
  public:
   /// For the process at that place. Reads position.json of each part. One part is enough for the process that
   /// it was written by, in a group of as many; any other needs them all. Of those, tensors come from the parts
   /// of one replica: the process's own where there are as many, or else the first.
-  explicit Checkpoint(const std::vector<std::filesystem::path>& parts, const Place& reader = {});
+  explicit Checkpoint(const std::vector<std::filesystem::path>& parts, const RankTopology& reader = {});
 
   /// Of the first part.
   const std::filesystem::path& folder() const { return parts_.front().folder; }
@@ -52,8 +52,8 @@ class Checkpoint {
   };
   const std::vector<Part>& parts() const { return parts_; }
 
-  /// The position to go on from. Its sums are such that those of all processes together are the epoch's so far.
-  Position position() const;
+  /// The state to resume from. Its sums are such that those of all processes together are the epoch's so far.
+  TrainingState state() const;
 
   // `model` may hold some of a network's layers, and boundaries some of their ends: then the checkpoint may
   // have more than is asked for. `exactly`: it must not.
@@ -64,7 +64,7 @@ class Checkpoint {
   /// The feedback state of every boundary and of the exchange between replicas, by name. A checkpoint without
   /// any fits all; otherwise there must be as many replicas, and the boundaries that have state must be those
   /// that had it. Where only one end's state of a name was saved, because both were one, it serves both.
-  void load_links(std::vector<Boundary>& boundaries, Replicas& replicas, bool exactly) const;
+  void load_links(std::vector<Boundary>& boundaries, DataParallel& replicas, bool exactly) const;
 
   /// The feedback state that evaluation reads, of the first replica. Gives false where the checkpoint has none
   /// of it: then the boundaries are as they were. Throws InputError where it has that of some boundaries only.
@@ -76,7 +76,7 @@ class Checkpoint {
  private:
   std::span<const Part> sources() const;
 
-  Place reader_;
+  RankTopology reader_;
   std::vector<Part> parts_;
 };
 

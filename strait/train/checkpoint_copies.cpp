@@ -176,7 +176,7 @@ void move_at_once(Group& group, const std::vector<PartMove>& moves) {
       moves, [&](const auto& move) { return move.from == group.rank() || move.to == group.rank(); });
   std::unique_ptr<MoveSide> side;
   std::string sizes;
-  together(group, [&] {
+  run_collectively(group, [&] {
     if (mine == moves.end() || mine->from != group.rank()) return;
     auto sending = std::make_unique<Sending>(*mine);
     sizes = to_text(sending->sizes());
@@ -187,12 +187,12 @@ void move_at_once(Group& group, const std::vector<PartMove>& moves) {
   for (const auto& move : moves) {
     pieces = std::max(pieces, pieces_of(sizes_in(all_sizes[static_cast<size_t>(move.from)])));
   }
-  together(group, [&] {
+  run_collectively(group, [&] {
     if (mine == moves.end() || mine->to != group.rank()) return;
     side = std::make_unique<Receiving>(*mine, sizes_in(all_sizes[static_cast<size_t>(mine->from)]));
   });
   for (uint64_t i = 0; i <= pieces; ++i) {
-    together(group, [&] {
+    run_collectively(group, [&] {
       if (side) side->use_disk();
     });
     if (side && i < pieces) side->pass(group);
@@ -272,12 +272,12 @@ std::vector<PartMove> CheckpointWriter::moves(const Entry& entry) const {
 
 void CheckpointWriter::write(Group& group, const Entry& entry,
                              const std::function<void(const fs::path&)>& write) {
-  together(group, [&] {
+  run_collectively(group, [&] {
     own_.write(entry, write);
     for (auto& copy : copies_) copy.folder.begin(entry);
   });
   move_parts(group, moves(entry));
-  together(group, [&] {
+  run_collectively(group, [&] {
     own_.publish(entry);
     for (auto& copy : copies_) copy.folder.publish(entry);
   });

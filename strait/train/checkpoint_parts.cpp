@@ -7,7 +7,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
-#include "strait/train/position.h"
+#include "strait/train/training_state.h"
 
 namespace strait {
 namespace {
@@ -35,9 +35,9 @@ bool is_whole(const fs::path& folder) {
   }
 }
 
-Place writer_of(const fs::path& folder) {
+RankTopology writer_of(const fs::path& folder) {
   constexpr int kMaxRanks = 1 << 16;
-  const Place place = read_record(folder).place;
+  const RankTopology place = read_record(folder).place;
   const bool valid = place.ranks >= 1 && place.ranks <= kMaxRanks && place.rank >= 0 &&
                      place.rank < place.ranks && place.replicas >= 1 && place.ranks % place.replicas == 0;
   if (!valid) {
@@ -59,7 +59,7 @@ CheckpointPart part_in(const std::string& line) {
 }
 
 /// Of a layout that is whole, the reader's own first.
-std::optional<Layouts::value_type> whole_layout(const Layouts& layouts, const Place& reader) {
+std::optional<Layouts::value_type> whole_layout(const Layouts& layouts, const RankTopology& reader) {
   std::optional<Layouts::value_type> whole;
   for (const auto& [layout, found] : layouts) {
     if (!found.any_named || std::cmp_less(found.ranks.size(), layout.first)) continue;
@@ -107,7 +107,8 @@ std::vector<std::vector<CheckpointPart>> gather_parts(Group& group, const std::v
   return all;
 }
 
-ResumePoint find_resume_point(const std::vector<std::vector<CheckpointPart>>& seen, const Place& reader) {
+ResumePoint find_resume_point(const std::vector<std::vector<CheckpointPart>>& seen,
+                              const RankTopology& reader) {
   std::map<Entry, Layouts> checkpoints;
   for (const auto& parts : seen) {
     for (const auto& part : parts) {
@@ -138,17 +139,17 @@ ResumePoint find_resume_point(const std::vector<std::vector<CheckpointPart>>& se
   return point;
 }
 
-std::vector<Place> needed_parts(const Place& writers, const Place& reader) {
+std::vector<RankTopology> needed_parts(const RankTopology& writers, const RankTopology& reader) {
   if (writers.is_alike(reader)) return {reader};
-  std::vector<Place> all(static_cast<size_t>(writers.ranks), writers);
+  std::vector<RankTopology> all(static_cast<size_t>(writers.ranks), writers);
   for (size_t i = 0; i < all.size(); ++i) all[i].rank = static_cast<int>(i);
   return all;
 }
 
 std::optional<std::vector<fs::path>> folders_of(const std::vector<CheckpointPart>& parts, const Entry& entry,
-                                                const std::vector<Place>& needed) {
+                                                const std::vector<RankTopology>& needed) {
   std::vector<fs::path> folders;
-  for (const Place& place : needed) {
+  for (const RankTopology& place : needed) {
     const auto found = std::ranges::find_if(parts, [&](const auto& part) { return part.is(entry, place); });
     if (found == parts.end()) return std::nullopt;
     folders.push_back(found->folder);

@@ -18,12 +18,12 @@ namespace strait {
 /// A part of a checkpoint, whole in itself.
 struct CheckpointPart {
   CheckpointFolder::Entry entry;
-  Place writer;
+  RankTopology writer;
   bool is_named = true;  ///< its folder has the checkpoint's name; if not, it was to be given next
   std::filesystem::path folder;
 
   /// Whether it is that rank's part of that checkpoint, as it was written by so many processes.
-  bool is(const CheckpointFolder::Entry& other, const Place& place) const {
+  bool is(const CheckpointFolder::Entry& other, const RankTopology& place) const {
     return entry == other && writer.rank == place.rank && writer.is_alike(place);
   }
 };
@@ -37,7 +37,7 @@ void name_parts(const std::filesystem::path& checkpoints, const CheckpointFolder
 /// What each rank of the group sees; without the folders, which are each rank's own.
 std::vector<std::vector<CheckpointPart>> gather_parts(Group& group, const std::vector<CheckpointPart>& mine);
 
-/// Where processes can go on together.
+/// Where processes can resume together.
 struct ResumePoint {
   /// A checkpoint and the ranks whose parts nobody has.
   struct Loss {
@@ -46,22 +46,22 @@ struct ResumePoint {
   };
 
   std::optional<CheckpointFolder::Entry> entry;  ///< the newest checkpoint of which every part is somewhere
-  Place writers;                                 ///< of it; the rank means nothing
+  RankTopology writers;                          ///< of it; the rank means nothing
   bool names_all = true;                         ///< every part of it has its name
   std::vector<Loss> losses;                      ///< of checkpoints behind it, the newest first
 };
 
 /// The newest checkpoint that the processes have all parts of, among what each of them sees. `reader` is one of
 /// them. Parts get their names only once all are written: where one has it, the others count without.
-ResumePoint find_resume_point(const std::vector<std::vector<CheckpointPart>>& seen, const Place& reader);
+ResumePoint find_resume_point(const std::vector<std::vector<CheckpointPart>>& seen, const RankTopology& reader);
 
 /// The parts that a process needs of a checkpoint: its own, where as many in as many replicas wrote it, or else
 /// all. As places of the writers.
-std::vector<Place> needed_parts(const Place& writers, const Place& reader);
+std::vector<RankTopology> needed_parts(const RankTopology& writers, const RankTopology& reader);
 
 /// Where these are among the parts in a folder; nothing where one is not there.
 std::optional<std::vector<std::filesystem::path>> folders_of(const std::vector<CheckpointPart>& parts,
                                                              const CheckpointFolder::Entry& entry,
-                                                             const std::vector<Place>& needed);
+                                                             const std::vector<RankTopology>& needed);
 
 }  // namespace strait

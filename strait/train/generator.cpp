@@ -41,21 +41,22 @@ Generator::Generator(Model model, const std::vector<std::string>& cuts, const Co
                      int64_t context)
     : model_(std::move(model)), context_(context), stages_(cut_into_stages(model_, cuts)) {
   for (size_t i = 0; i < cuts.size(); ++i) {
-    boundaries_.emplace_back(cuts[i], static_cast<uint16_t>(i), compression, Boundary::Local{});
+    boundaries_.emplace_back(cuts[i], static_cast<uint16_t>(i), links_of(compression), compression.diagnostics,
+                             Boundary::Local{});
   }
   model_.train(false);
 }
 
 std::vector<int64_t> Generator::generate(std::vector<int64_t> text, int64_t count, bool compressed,
                                          const SamplingOptions& options,
-                                         const std::function<bool(int64_t)>& hear) {
+                                         const std::function<bool(int64_t)>& on_token) {
   STRAIT_CHECK(!text.empty(), "a text to continue has at least one token");
   const at::NoGradGuard no_grad;
   const size_t given = text.size();
   CounterRandom random(make_key(kTokenTag, options.seed));
   for (int64_t i = 0; i < count; ++i) {
     text.push_back(draw_token(next_logits(text, compressed), options, random.uniform()));
-    if (!hear(text.back())) break;
+    if (!on_token(text.back())) break;
   }
   text.erase(text.begin(), text.begin() + static_cast<ptrdiff_t>(given));
   return text;

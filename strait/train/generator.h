@@ -31,10 +31,10 @@ class Generator {
   Generator(Model model, const std::vector<std::string>& cuts, const CompressionOptions& compression,
             int64_t context);
 
-  /// The `count` tokens after the text, which has at least one; each is also handed to `hear` at once. False
-  /// from `hear` ends the text there.
+  /// The `count` tokens after the text, which has at least one; each is also handed to `on_token` at once.
+  /// False from `on_token` ends the text there.
   std::vector<int64_t> generate(std::vector<int64_t> text, int64_t count, bool compressed,
-                                const SamplingOptions& options, const std::function<bool(int64_t)>& hear);
+                                const SamplingOptions& options, const std::function<bool(int64_t)>& on_token);
 
  private:
   at::Tensor next_logits(const std::vector<int64_t>& text, bool compressed);

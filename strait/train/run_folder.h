@@ -17,7 +17,7 @@ namespace strait {
 enum class Start {
   fresh,    ///< refuse to touch another run
   replace,  ///< remove the other run
-  resume,   ///< go on with it
+  resume,   ///< resume it
 };
 
 enum class RunStatus { running, done, diverged, failed, stopped };
@@ -49,7 +49,7 @@ class RunFolder {
     int first_epoch = 0;  ///< above 0 for a run that starts from another one's checkpoint
   };
 
-  /// Begins a run in an existing folder, or goes on with it: then `lines` are those that metrics.jsonl has of
+  /// Begins a run in an existing folder, or resumes it: then `lines` are those that metrics.jsonl has of
   /// the epochs before.
   RunFolder(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines);
 

@@ -68,7 +68,7 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
       rank_of_stage_(place_stages(stages_.size(), *pipeline_)),
       own_(layers_of(model_, stages_, rank_of_stage_, pipeline_->rank())),
       executor_(make_executor()),
-      replicas_(make_replicas()),
+      data_parallel_(make_data_parallel()),
       gradients_(model_, stages_, rank_of_stage_, *pipeline_),
       optimizer_(make_optimizer(options_.train.optimizer, own_.parameters())) {}
 
@@ -96,7 +96,8 @@ Executor Trainer::make_executor() {
     }
     if (last) break;
     const bool below = rank_of_stage_[i + 1] == rank;
-    setup.boundaries.emplace_back(options_.cuts[i], static_cast<uint16_t>(i), options_.compression,
+    setup.boundaries.emplace_back(options_.cuts[i], static_cast<uint16_t>(i), links_of(options_.compression),
+                                  options_.compression.diagnostics,
                                   Boundary::Local{.upstream = here, .downstream = below});
     peers.push_back(here ? rank_of_stage_[i + 1] : below ? rank_of_stage_[i] : -1);
   }
@@ -104,8 +105,8 @@ Executor Trainer::make_executor() {
   return Executor(std::move(setup), *transport_, trace_);
 }
 
-Replicas Trainer::make_replicas() {
-  std::vector<Replicas::Stage> own;
+DataParallel Trainer::make_data_parallel() {
+  std::vector<DataParallel::Stage> own;
   for (size_t i = 0; i < stages_.size(); ++i) {
     if (rank_of_stage_[i] != pipeline_->rank()) continue;
     own.push_back({static_cast<int>(i), stage_name(i), model_.part(stages_[i]).parameters()});
@@ -141,8 +142,8 @@ void Trainer::plan_steps(int64_t samples) {
 // Counted from the epoch, because a training may begin with another one's checkpoint and count of steps.
 double Trainer::learning_rate_at(int64_t step_of_epoch) const {
   return learning_rate(options_.train.schedule, options_.train.optimizer.lr,
-                       {.epoch = position_.epoch,
-                        .step = position_.epoch * epoch_steps_ + step_of_epoch,
+                       {.epoch = state_.epoch,
+                        .step = state_.epoch * epoch_steps_ + step_of_epoch,
                         .all_steps = options_.train.epochs * epoch_steps_});
 }
 
@@ -188,9 +189,9 @@ void Trainer::keep_checkpoints(CheckpointWriter writer, std::string config) {
 void Trainer::resume(const Checkpoint& from) {
   from.load_weights(own_, is_alone());
   from.load_optimizer(*optimizer_, own_, is_alone());
-  from.load_links(executor_.boundaries(), replicas_, is_alone());
+  from.load_links(executor_.boundaries(), data_parallel_, is_alone());
   from.load_random();
-  position_ = from.position();
+  state_ = from.state();
   metrics_ = from.record().metrics;
   clear_gradients();
 }
@@ -199,7 +200,7 @@ void Trainer::warm_start(const Checkpoint& from, bool with_optimizer) {
   from.load_weights(own_, is_alone());
   if (with_optimizer) from.load_optimizer(*optimizer_, own_, is_alone());
   if (from.record().seed == options_.seed) from.load_random();
-  position_ = from.position();
+  state_ = from.state();
   clear_gradients();
 }
 
@@ -223,16 +224,16 @@ void Trainer::take_evaluation_state(const Checkpoint& from) {
 
 // As a step leaves them: a gradient is then added to zero, which makes +0 of -0, where none would be replaced.
 void Trainer::clear_gradients() {
-  if (position_.step == 0) return;
+  if (state_.step == 0) return;
   for (const auto& parameter : own_.parameters()) parameter.mutable_grad() = at::zeros_like(parameter);
 }
 
 void Trainer::save_checkpoint() {
   if (!checkpoints_) return;
   take_in_measurements();
-  checkpoints_->write(*group_, {position_.epoch, position_.batches}, [&](const std::filesystem::path& folder) {
-    write_checkpoint(folder, own_, *optimizer_, executor_.boundaries(), replicas_,
-                     {.position = position_,
+  checkpoints_->write(*group_, {state_.epoch, state_.batches}, [&](const std::filesystem::path& folder) {
+    write_checkpoint(folder, own_, *optimizer_, executor_.boundaries(), data_parallel_,
+                     {.state = state_,
                       .place = place(),
                       .seed = options_.seed,
                       .config = config_,
@@ -242,14 +243,14 @@ void Trainer::save_checkpoint() {
 }
 
 bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
-  together(*group_, [&] { check(data); });
+  run_collectively(*group_, [&] { check(data); });
   const StoreBudget budget = store_budget(data.train->size());
   if (budget.bytes() > 0) observer.on_note(budget.describe());
-  if (checkpoints_ && position_.batches == 0 && checkpoints_->own().keeps(position_.epoch)) save_checkpoint();
-  while (position_.epoch < options_.train.epochs) {
+  if (checkpoints_ && state_.batches == 0 && checkpoints_->own().keeps(state_.epoch)) save_checkpoint();
+  while (state_.epoch < options_.train.epochs) {
     const bool finished = run_epoch(data, observer);
-    const bool last = position_.epoch == options_.train.epochs;
-    if (!finished || last || (checkpoints_ && checkpoints_->own().is_due_before(position_.epoch)))
+    const bool last = state_.epoch == options_.train.epochs;
+    if (!finished || last || (checkpoints_ && checkpoints_->own().is_due_before(state_.epoch)))
       save_checkpoint();
     if (!finished) return false;
   }
@@ -258,27 +259,27 @@ bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
 
 bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   if (!train_epoch(data, observer)) return false;
-  Contribution mine = contribution();
+  RankStatistics mine = rank_statistics();
   const Stopwatch watch;
-  mine.test = evaluate_passes(data.test, observer, position_.epoch, true);
+  mine.test = evaluate_passes(data.test, observer, state_.epoch, true);
   if (stopped_) return false;
-  const Contribution all = gather(*group_, mine);
+  const RankStatistics all = gather(*group_, mine);
   check_ends_agree(all.feedback_state);
   EpochMetrics metrics = epoch_metrics(all);
-  if (is_evaluation_due()) metrics.evaluations.push_back({position_.step, metrics.test});
-  metrics.evaluation_seconds = position_.evaluation_seconds + watch.seconds();
+  if (is_evaluation_due()) metrics.evaluations.push_back({state_.step, metrics.test});
+  metrics.evaluation_seconds = state_.evaluation_seconds + watch.seconds();
   metrics_.push_back(to_line(metrics));
   observer.on_epoch(metrics);
-  const Position ended = std::exchange(position_, {});
-  position_.epoch = ended.epoch + 1;
-  position_.step = ended.step;
+  const TrainingState ended = std::exchange(state_, {});
+  state_.epoch = ended.epoch + 1;
+  state_.step = ended.step;
   return true;
 }
 
 // A link that keeps something a sample must see the sample whenever it is trained with. So each replica then
 // has the samples that it had in the first epoch.
 std::vector<int64_t> Trainer::order_of_epoch(int64_t samples) const {
-  auto order = epoch_order(options_.seed, position_.epoch, samples);
+  auto order = epoch_order(options_.seed, state_.epoch, samples);
   const int replicas = options_.pipeline.replicas;
   if (replicas == 1 || !keeps_samples(options_.compression)) return order;
   return order_with_parts_of(epoch_order(options_.seed, 0, samples), order, options_.batch_size, replicas);
@@ -292,32 +293,32 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   const int replicas = options_.pipeline.replicas;
   const int64_t samples = data.train->size();
   auto order = order_of_epoch(samples);
-  order.erase(order.begin(), order.begin() + std::min(position_.batches * options_.batch_size, samples));
+  order.erase(order.begin(), order.begin() + std::min(state_.batches * options_.batch_size, samples));
   Loader loader = load(data.train, {.order = part_of_order(order, options_.batch_size, replica, replicas),
                                     .batch_size = part_of_batch(options_.batch_size, replica, replicas).rows,
-                                    .augmentation_key = augmentation_key(options_.seed, position_.epoch)});
-  const bool compressed = position_.epoch >= options_.compression.start_epoch;
-  const double waited_before = position_.data_wait_seconds;
+                                    .augmentation_key = augmentation_key(options_.seed, state_.epoch)});
+  const bool compressed = state_.epoch >= options_.compression.start_epoch;
+  const double waited_before = state_.data_wait_seconds;
   bool stops = false;
   while (auto batch = loader.next()) {
-    const StepPart part = part_of_step(position_.batches, samples);
+    const StepPart part = part_of_step(state_.batches, samples);
     if (part.begins) optimizer_->zero_grad();
-    StepInput input = step_input(*batch, position_.step, device_);
+    StepInput input = step_input(*batch, state_.step, device_);
     input.next_ids = loader.next_ids();
     input.all_rows = part.all_rows;
     input.first_row = part.first_row;
     input.stops = observer.should_stop();
     const StepResult result = executor_.train(input, compressed);
-    position_.sums += result;
+    state_.sums += result;
     stops |= result.stops;
-    ++position_.batches;
+    ++state_.batches;
     if (part.ends) stops = finish_step(compressed, stops);
-    position_.data_wait_seconds = waited_before + loader.waited_seconds();
-    position_.seconds += watch.seconds();
-    observer.on_batch(position_.epoch, "train", std::min(position_.batches * options_.batch_size, samples),
-                      samples, score_of(position_.sums).loss);
+    state_.data_wait_seconds = waited_before + loader.waited_seconds();
+    state_.seconds += watch.seconds();
+    observer.on_batch(state_.epoch, "train", std::min(state_.batches * options_.batch_size, samples), samples,
+                      score_of(state_.sums).loss);
     if (part.ends && stops) return false;
-    if (part.ends && checkpoints_ && checkpoints_->own().is_due_after(position_.step)) save_checkpoint();
+    if (part.ends && checkpoints_ && checkpoints_->own().is_due_after(state_.step)) save_checkpoint();
     if (part.ends && !evaluate_if_due(data, observer)) return false;
     watch = Stopwatch();
   }
@@ -326,47 +327,48 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
 
 bool Trainer::is_evaluation_due() const {
   const auto every = static_cast<uint64_t>(options_.train.evaluate_every);
-  if (every == 0 || position_.batches == 0 || position_.step % every != 0) return false;
-  return position_.evaluations.empty() || position_.evaluations.back().step != position_.step;
+  if (every == 0 || state_.batches == 0 || state_.step % every != 0) return false;
+  return state_.evaluations.empty() || state_.evaluations.back().step != state_.step;
 }
 
 // Between two steps, and not behind the epoch's last, which the epoch's own evaluation follows.
 bool Trainer::evaluate_if_due(const DataSplits& data, TrainObserver& observer) {
   const int64_t trained = trained_samples(data.train->size(), options_.batch_size, options_.pipeline.replicas);
-  if (!is_evaluation_due() || position_.batches * options_.batch_size >= trained) return true;
+  if (!is_evaluation_due() || state_.batches * options_.batch_size >= trained) return true;
   const Stopwatch watch;
-  Contribution mine;
-  mine.test = evaluate_passes(data.test, observer, position_.epoch, true);
+  RankStatistics mine;
+  mine.test = evaluate_passes(data.test, observer, state_.epoch, true);
   if (stopped_) return false;
   model_.train(true);
-  position_.evaluations.push_back({position_.step, evaluation_of(gather(*group_, mine))});
-  position_.evaluation_seconds += watch.seconds();
-  observer.on_evaluation(position_.evaluations.back());
+  state_.evaluations.push_back({state_.step, evaluation_of(gather(*group_, mine))});
+  state_.evaluation_seconds += watch.seconds();
+  observer.on_evaluation(state_.evaluations.back());
   return true;
 }
 
 bool Trainer::finish_step(bool compressed, bool stops) {
-  stops = replicas_.sum_gradients(position_.step, {.training = true, .compressed = compressed, .stops = stops});
+  stops =
+      data_parallel_.sum_gradients(state_.step, {.training = true, .compressed = compressed, .stops = stops});
   gradients_.sum_ties();
   if (options_.train.clip_norm > 0) gradients_.clip(options_.train.clip_norm);
-  set_learning_rate(*optimizer_, learning_rate_at(steps_of(position_.batches) - 1));
+  set_learning_rate(*optimizer_, learning_rate_at(steps_of(state_.batches) - 1));
   optimizer_->step();
-  ++position_.step;
+  ++state_.step;
   return stops;
 }
 
-Contribution Trainer::contribution() {
+RankStatistics Trainer::rank_statistics() {
   take_in_measurements();
-  Contribution mine{.train = position_.sums,
-                    .test = {},
-                    .boundaries = position_.traffic,
-                    .stages = position_.stages,
-                    .feedback_state = {},
-                    .weights = {},
-                    .seconds = position_.seconds,
-                    .data_wait_seconds = position_.data_wait_seconds};
+  RankStatistics mine{.train = state_.sums,
+                      .test = {},
+                      .boundaries = state_.traffic,
+                      .stages = state_.stages,
+                      .feedback_state = {},
+                      .weights = {},
+                      .seconds = state_.seconds,
+                      .data_wait_seconds = state_.data_wait_seconds};
   if (!is_alone()) mine.feedback_state = feedback_state_of(executor_.boundaries(), place().replica());
-  mine.weights = replicas_.weight_checksums();
+  mine.weights = data_parallel_.weight_checksums();
   for (auto& boundary : executor_.boundaries()) {
     if (boundary.activation_sender) boundary.activation_sender->reset_diagnostics();
     if (boundary.gradient_sender) boundary.gradient_sender->reset_diagnostics();
@@ -374,9 +376,9 @@ Contribution Trainer::contribution() {
   return mine;
 }
 
-EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
-  EpochMetrics metrics{.epoch = position_.epoch,
-                       .steps = steps_of(position_.batches),
+EpochMetrics Trainer::epoch_metrics(const RankStatistics& all) const {
+  EpochMetrics metrics{.epoch = state_.epoch,
+                       .steps = steps_of(state_.batches),
                        .train = score_of(all.train, options_.is_text),
                        .test = evaluation_of(all),
                        .lr = learning_rate_at(0),
@@ -388,7 +390,7 @@ EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
                        .bubble_share = bubble_share(all, pipeline_->size()),
                        .boundaries = all.boundaries,
                        .stages = {},
-                       .evaluations = position_.evaluations};
+                       .evaluations = state_.evaluations};
   if (options_.is_text) metrics.tokens_per_second = static_cast<double>(all.train.count) / all.seconds;
   for (const auto& [stage, times] : all.stages) {
     const auto count = static_cast<double>(times.micro_batches);
@@ -399,12 +401,12 @@ EpochMetrics Trainer::epoch_metrics(const Contribution& all) const {
 
 Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer,
                              bool knows_state) {
-  Contribution mine;
+  RankStatistics mine;
   mine.test = evaluate_passes(data, observer, -1, knows_state);
   return evaluation_of(gather(*group_, mine));
 }
 
-Evaluation Trainer::evaluation_of(const Contribution& all) const {
+Evaluation Trainer::evaluation_of(const RankStatistics& all) const {
   return strait::evaluation_of(all.test, evaluation_mode(options_.compression.evaluation), options_.is_text);
 }
 
@@ -455,7 +457,7 @@ StepResult Trainer::evaluate_pass(const std::shared_ptr<const Dataset>& data, Ev
     sums += result;
     done += input.rows;
     observer.on_batch(epoch, "test", done, data->size(), score_of(sums).loss);
-    stopped_ = replicas_.first_says(result.stops);
+    stopped_ = data_parallel_.first_says(result.stops);
     if (stopped_) break;
   }
   return sums;
@@ -504,12 +506,12 @@ void Trainer::take_in_measurements() {
     if (boundary.gradient_sender) traffic.gradient_diagnostics = boundary.gradient_sender->diagnostics();
     all.push_back(std::move(traffic));
   }
-  add_traffic(position_.traffic, all);
-  add_traffic(position_.traffic, replicas_.take_traffic());
+  add_traffic(state_.traffic, all);
+  add_traffic(state_.traffic, data_parallel_.take_traffic());
   const auto times = executor_.take_times();
   if (place().replica() != 0) return;
   for (const auto& [number, stage] : times) {
-    add_times(position_.stages, {{{number, stage_name(static_cast<size_t>(number))}, stage}});
+    add_times(state_.stages, {{{number, stage_name(static_cast<size_t>(number))}, stage}});
   }
 }
 

@@ -14,13 +14,13 @@
 #include "strait/pipeline/executor.h"
 #include "strait/train/checkpoint.h"
 #include "strait/train/checkpoint_copies.h"
-#include "strait/train/contribution.h"
+#include "strait/train/data_parallel.h"
 #include "strait/train/gradients.h"
 #include "strait/train/loss.h"
 #include "strait/train/metrics.h"
 #include "strait/train/model_file.h"
 #include "strait/train/options.h"
-#include "strait/train/replicas.h"
+#include "strait/train/rank_statistics.h"
 #include "strait/train/store_budget.h"
 #include "strait/transport/group.h"
 
@@ -68,8 +68,8 @@ class Trainer {
   /// `model` is the whole network, in every process with the same weights. Throws InputError when the group is
   /// not one process for each stage of each replica, and when the device does not have train.precision. `trace`
   /// may be null; what it points to must outlive the trainer.
-  Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> group = std::make_shared<Alone>(),
-          Trace* trace = nullptr);
+  Trainer(Model model, TrainerOptions options,
+          std::shared_ptr<Group> group = std::make_shared<SingleProcessGroup>(), Trace* trace = nullptr);
   Trainer(const Trainer&) = delete;  // the stages refer to the model in place
   Trainer& operator=(const Trainer&) = delete;
 
@@ -80,7 +80,7 @@ class Trainer {
   /// Throws InputError where the data, loaded by now, do not go with the options. train() does so too.
   void check(const DataSplits& data);
 
-  /// Takes over everything of a checkpoint: training goes on where it was taken, to the same bits.
+  /// Takes over everything of a checkpoint: training resumes where it was taken, to the same bits.
   void resume(const Checkpoint& from);
 
   /// Takes over the weights, the position and, if wanted, the optimizer's state, but no feedback state. The
@@ -92,7 +92,7 @@ class Trainer {
   /// where the checkpoint has none, and when its weights are not those that are here.
   void take_evaluation_state(const Checkpoint& from);
 
-  const Position& position() const { return position_; }
+  const TrainingState& state() const { return state_; }
 
   /// The lines of metrics.jsonl up to the position, those before a resume included.
   const std::vector<std::string>& metrics() const { return metrics_; }
@@ -118,8 +118,8 @@ class Trainer {
 
  private:
   Executor make_executor();
-  Replicas make_replicas();
-  Place place() const { return {group_->rank(), group_->size(), options_.pipeline.replicas}; }
+  DataParallel make_data_parallel();
+  RankTopology place() const { return {group_->rank(), group_->size(), options_.pipeline.replicas}; }
   bool is_alone() const { return pipeline_->size() == 1; }
   void check_samples(int64_t samples) const;
   void plan_steps(int64_t samples);
@@ -140,9 +140,9 @@ class Trainer {
   bool train_epoch(const DataSplits& data, TrainObserver& observer);
   bool is_evaluation_due() const;
   bool evaluate_if_due(const DataSplits& data, TrainObserver& observer);
-  Contribution contribution();
-  EpochMetrics epoch_metrics(const Contribution& all) const;
-  Evaluation evaluation_of(const Contribution& all) const;
+  RankStatistics rank_statistics();
+  EpochMetrics epoch_metrics(const RankStatistics& all) const;
+  Evaluation evaluation_of(const RankStatistics& all) const;
   std::map<EvaluationMode, StepResult> evaluate_passes(const std::shared_ptr<const Dataset>& data,
                                                        TrainObserver& observer, int epoch, bool knows_state);
   StepResult evaluate_pass(const std::shared_ptr<const Dataset>& data, EvaluationMode mode,
@@ -164,11 +164,11 @@ class Trainer {
   Model own_;  ///< the layers of this process's stages
   std::unique_ptr<Transport> transport_;
   Executor executor_;
-  Replicas replicas_;
+  DataParallel data_parallel_;
   Gradients gradients_;
   bool stopped_ = false;  ///< the last pass ended before its data did
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
-  Position position_;
+  TrainingState state_;
   int64_t epoch_steps_ = 0;  ///< of the optimizer in an epoch
   std::vector<std::string> metrics_;
   std::optional<CheckpointWriter> checkpoints_;

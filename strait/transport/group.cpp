@@ -4,20 +4,20 @@
 
 namespace strait {
 
-void Alone::send(const at::Tensor& /*tensor*/, int to, const std::string& what) {
+void SingleProcessGroup::send(const at::Tensor& /*tensor*/, int to, const std::string& what) {
   throw InternalError("{} was to go to rank {} of one process", what, to);
 }
 
-void Alone::receive(at::Tensor& /*tensor*/, int from, const std::string& what) {
+void SingleProcessGroup::receive(at::Tensor& /*tensor*/, int from, const std::string& what) {
   throw InternalError("{} was to come from rank {} of one process", what, from);
 }
 
-std::unique_ptr<Transport> Alone::make_transport(std::vector<int> /*peers*/,
-                                                 std::vector<std::string> /*names*/) {
+std::unique_ptr<Transport> SingleProcessGroup::make_transport(std::vector<int> /*peers*/,
+                                                              std::vector<std::string> /*names*/) {
   return std::make_unique<Loopback>();
 }
 
-void together(Group& group, const std::function<void()>& work) {
+void run_collectively(Group& group, const std::function<void()>& work) {
   std::string reason;  // empty: it worked
   std::exception_ptr mine;
   try {
@@ -36,7 +36,7 @@ void together(Group& group, const std::function<void()>& work) {
 
 void in_turn(Group& group, const std::function<void()>& work) {
   for (int rank = 0; rank < group.size(); ++rank) {
-    together(group, [&] {
+    run_collectively(group, [&] {
       if (rank == group.rank()) work();
     });
   }

@@ -45,7 +45,7 @@ class Group {
 };
 
 /// One process by itself.
-class Alone : public Group {
+class SingleProcessGroup : public Group {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
@@ -58,7 +58,7 @@ class Alone : public Group {
 
 /// Runs `work` on every rank. When it throws on any of them, it throws on all: there what it threw, elsewhere
 /// Error with the rank and the reason. So that no rank waits for one that has given up in order.
-void together(Group& group, const std::function<void()>& work);
+void run_collectively(Group& group, const std::function<void()>& work);
 
 /// The same, but one rank after the other: for what lies in folders that ranks may share.
 void in_turn(Group& group, const std::function<void()>& work);

@@ -7,7 +7,8 @@ namespace {
 
 class GroupPart : public Group {
  public:
-  GroupPart(std::shared_ptr<Group> group, const Place& place) : group_(std::move(group)), place_(place) {}
+  GroupPart(std::shared_ptr<Group> group, const RankTopology& place)
+      : group_(std::move(group)), place_(place) {}
 
   int rank() const override { return place_.rank % place_.pipeline_ranks(); }
   int size() const override { return place_.pipeline_ranks(); }
@@ -37,14 +38,14 @@ class GroupPart : public Group {
   int whole(int rank) const { return place_.rank - this->rank() + rank; }
 
   std::shared_ptr<Group> group_;
-  Place place_;
+  RankTopology place_;
 };
 
 }  // namespace
 
-std::shared_ptr<Group> pipeline_of(std::shared_ptr<Group> group, const Place& place) {
+std::shared_ptr<Group> pipeline_of(std::shared_ptr<Group> group, const RankTopology& place) {
   if (place.replicas == 1) return group;
-  if (place.pipeline_ranks() == 1) return std::make_shared<Alone>();
+  if (place.pipeline_ranks() == 1) return std::make_shared<SingleProcessGroup>();
   return std::make_shared<GroupPart>(std::move(group), place);
 }
 

@@ -8,7 +8,7 @@ namespace strait {
 
 /// Where a process stands among those that train together: first come the ranks of the first replica's
 /// pipeline, then those of the second's, and so on.
-struct Place {
+struct RankTopology {
   int rank = 0;
   int ranks = 1;     ///< of all replicas together
   int replicas = 1;  ///< divides the ranks
@@ -20,11 +20,11 @@ struct Place {
   int rank_in(int other_replica) const { return other_replica * pipeline_ranks() + rank % pipeline_ranks(); }
 
   /// Whether both are among equally many processes of equally many replicas.
-  bool is_alike(const Place& other) const { return ranks == other.ranks && replicas == other.replicas; }
+  bool is_alike(const RankTopology& other) const { return ranks == other.ranks && replicas == other.replicas; }
 };
 
 /// The pipeline of one replica, as a group of its own with ranks from 0. Its gather() is one of the whole
 /// group: all replicas make the same calls.
-std::shared_ptr<Group> pipeline_of(std::shared_ptr<Group> group, const Place& place);
+std::shared_ptr<Group> pipeline_of(std::shared_ptr<Group> group, const RankTopology& place);
 
 }  // namespace strait

@@ -13,20 +13,20 @@ namespace strait {
 
 /// Called with what every rank said of itself, in the order of ranks, before they connect to each other; throws
 /// when they do not belong together.
-using CheckHellos = std::function<void(const std::vector<std::string>& hellos)>;
+using CheckHandshakes = std::function<void(const std::vector<std::string>& handshakes)>;
 
 /// Called now and then while ranks are missing, with these; at least one.
 using WaitingFor = std::function<void(const std::vector<int>& missing)>;
 
 /// Joins the group of the membership over LibTorch's process groups (Gloo): meets the others in a store at
-/// the master's address, lets them see `hello`, checks theirs, and connects to them. The traffic is neither
+/// the master's address, lets them see `handshake`, checks theirs, and connects to them. The traffic is neither
 /// encrypted nor authenticated. Uses the network interface that GLOO_SOCKET_IFNAME names, or else the one that
 /// leads to the master. `timeout` bounds this and every later wait.
 ///
 /// Throws InputError when another process has taken this rank, Error that names the missing ranks or the
 /// address that does not answer, and what `check` throws.
 std::unique_ptr<Group> join_group(const Membership& membership, std::chrono::milliseconds timeout,
-                                  const std::string& hello, const CheckHellos& check,
+                                  const std::string& handshake, const CheckHandshakes& check,
                                   const WaitingFor& waiting);
 
 /// Throws InputError where this program was built with a LibTorch that cannot join processes.

@@ -85,7 +85,7 @@ std::string attempt_of(const Environment& environment) {
 
 }  // namespace
 
-std::string Membership::meeting_place() const {
+std::string Membership::rendezvous_endpoint() const {
   return fmt::format("{}:{} (MASTER_ADDR:MASTER_PORT)", master_address, master_port);
 }
 

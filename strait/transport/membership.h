@@ -24,7 +24,7 @@ struct Membership {
   bool serves_store() const { return rank == 0 && store_host == StoreHost::first_rank; }
 
   /// `10.0.0.1:29500 (MASTER_ADDR:MASTER_PORT)`, for messages.
-  std::string meeting_place() const;
+  std::string rendezvous_endpoint() const;
 };
 
 /// Gives the value of an environment variable, or nothing.

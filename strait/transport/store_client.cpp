@@ -43,10 +43,10 @@ StoreClient::StoreClient(const Membership& membership, milliseconds timeout,
   }
   if (last == Reaction::foreign) {
     throw Error("rank {}: what listens at {} does not answer as rank 0 would", membership.rank,
-                membership.meeting_place());
+                membership.rendezvous_endpoint());
   }
   throw Error("rank {}: nothing answers at {}, where rank 0 should be, for {} s", membership.rank,
-              membership.meeting_place(), timeout.count() / 1000);
+              membership.rendezvous_endpoint(), timeout.count() / 1000);
 }
 
 StoreClient::Reaction StoreClient::greet(const Membership& membership, Deadline deadline) {
@@ -67,12 +67,13 @@ StoreClient::Reaction StoreClient::greet(const Membership& membership, Deadline 
       return Reaction::welcome;
     case Answer::taken:
       throw InputError("rank {}: another process has taken this rank of the group at {}", membership.rank,
-                       membership.meeting_place());
+                       membership.rendezvous_endpoint());
     case Answer::other_attempt:
       throw Error("rank {}: another training meets at {}; use another port, or wait for its end",
-                  membership.rank, membership.meeting_place());
+                  membership.rank, membership.rendezvous_endpoint());
     case Answer::no_such_rank:
-      throw Error("rank {}: the group at {} has fewer ranks", membership.rank, membership.meeting_place());
+      throw Error("rank {}: the group at {} has fewer ranks", membership.rank,
+                  membership.rendezvous_endpoint());
   }
   return Reaction::foreign;
 }

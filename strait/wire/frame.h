@@ -9,7 +9,7 @@
 
 namespace strait {
 
-/// Which way a message crosses a boundary: activations go down the pipeline, gradients come back.
+/// Which way a message crosses a boundary: activations go forward, gradients backward.
 enum class Direction : uint8_t { activation = 0, gradient = 1 };
 
 std::string_view to_string(Direction direction);

@@ -59,10 +59,10 @@ TEST(ParseJson, NamesWhatIsWrong) {
 }
 
 TEST(ParseJson, ThrowsTheKindOfErrorThatIsAskedFor) {
-  EXPECT_EQ(message_of<WireError>([] { parse_json<WireError>(test::nested(300'000), "a hello"); }),
-            "a hello: is nested deeper than 100 levels");
-  EXPECT_EQ(message_of<WireError>([] { parse_json<WireError>("{", "a hello"); }),
-            "a hello: is not JSON (at byte 2)");
+  EXPECT_EQ(message_of<WireError>([] { parse_json<WireError>(test::nested(300'000), "a handshake"); }),
+            "a handshake: is nested deeper than 100 levels");
+  EXPECT_EQ(message_of<WireError>([] { parse_json<WireError>("{", "a handshake"); }),
+            "a handshake: is not JSON (at byte 2)");
 }
 
 TEST(JsonString, QuotesAndReplacesWhatIsNotUtf8) {

@@ -30,10 +30,12 @@ class Cut {
     options.activations = {kCodec, feedback};
     options.gradients = {kCodec, "ef"};
     if (one_process) {
-      ends_.emplace_back("cut", uint16_t{0}, options, Boundary::Local{});
+      ends_.emplace_back("cut", uint16_t{0}, links_of(options), 0, Boundary::Local{});
     } else {
-      ends_.emplace_back("cut", uint16_t{0}, options, Boundary::Local{.upstream = true, .downstream = false});
-      ends_.emplace_back("cut", uint16_t{0}, options, Boundary::Local{.upstream = false, .downstream = true});
+      ends_.emplace_back("cut", uint16_t{0}, links_of(options), 0,
+                         Boundary::Local{.upstream = true, .downstream = false});
+      ends_.emplace_back("cut", uint16_t{0}, links_of(options), 0,
+                         Boundary::Local{.upstream = false, .downstream = true});
     }
   }
 

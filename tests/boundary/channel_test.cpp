@@ -6,15 +6,13 @@
 #include <cmath>
 #include <limits>
 
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 #include "tests/links/pair.h"
 
 namespace strait {
 namespace {
 
-ChannelSpec spec(const std::string& codec) {
-  return {"layer2", 1, Direction::gradient, make_link("none", make_codec(codec))};
-}
+ChannelSpec spec(const std::string& codec) { return {"layer2", 1, Direction::gradient, make_link(codec)}; }
 
 MessageContext context(uint64_t step, uint32_t micro_batch = 0) {
   return {.seed = 1, .step = step, .micro_batch = micro_batch};
@@ -48,7 +46,7 @@ TEST(Channel, TheReceiverSeesTheOperatorInEveryMode) {
 class ChannelOfFeedback : public testing::TestWithParam<std::string> {
  protected:
   ChannelSpec spec(const StoreOptions& store = {}) const {
-    return {"layer2", 1, Direction::activation, make_link(GetParam(), make_codec(kCodec), store), false};
+    return {"layer2", 1, Direction::activation, make_link(kCodec, GetParam(), store), false};
   }
   MessageContext context(uint64_t step) const { return {.seed = 1, .step = step, .ids = ids_}; }
 
@@ -118,7 +116,7 @@ TEST(Channel, TheWarmUpFillsBuffersWhereItShall) {
     StoreOptions store;
     store.fill = fills ? "warmup" : "first_visit";
     const ChannelSpec both{"layer2", 1, Direction::activation,
-                           make_link("aq-sgd", make_codec("quant:8,scope=sample"), store)};
+                           make_link("quant:8,scope=sample", "aq-sgd", store)};
     Sender sender(both);
     Receiver receiver(both);
     for (const MessageMode mode : {kWarmUp, kEvaluationOff, kTraining}) {
@@ -133,16 +131,16 @@ TEST(Channel, TheWarmUpFillsBuffersWhereItShall) {
 
 /// The positions of a gradient that is refused are there for the next one.
 TEST(Channel, ARefusedGradientLeavesThePositions) {
-  const auto kept = std::make_shared<IndexMemory>();
+  const auto indices = std::make_shared<IndexMemory>();
   ChannelSpec gradients = spec("topk:0.5");
   gradients.link = make_reuse_link(make_codec("topk:0.5"));
-  gradients.kept = kept;
-  IndexSet positions{make_codec("topk:0.5")->selective()->shape_of({{2, 4}}), {0b0101, 0b0110}};
-  kept->keep(2, positions);
+  gradients.indices = indices;
+  IndexSet positions{make_codec("topk:0.5")->sparsifier()->shape_of({{2, 4}}), {0b0101, 0b0110}};
+  indices->keep(2, positions);
   Sender sender(gradients);
   EXPECT_THROW(sender.encode(at::full({2, 4}, NAN), context(0, 2), kTraining), NumericError);
   EXPECT_NO_THROW(sender.encode(at::ones({2, 4}), context(0, 2), kTraining));
-  EXPECT_TRUE(kept->take(2).masks.empty());
+  EXPECT_EQ(indices->find(2), nullptr);
 }
 
 TEST(Channel, ALostMessageIsNoticed) {

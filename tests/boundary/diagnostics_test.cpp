@@ -16,8 +16,8 @@ TEST(Diagnostics, MeasuresWhatTheDefinitionsSay) {
   const at::Tensor a = at::randn({4, 50}).relu();
   const at::Tensor b = at::randn({4, 50}).relu();
   const at::Tensor seen = a * 0.5;
-  recorder.add(a, context(0), {seen, at::Tensor()});
-  recorder.add(b, context(1), {b, at::Tensor()});
+  recorder.add(a, context(0), {.indices = {}, .received = seen, .residual = {}});
+  recorder.add(b, context(1), {.indices = {}, .received = b, .residual = {}});
   const Diagnostics all = recorder.measured().value();
   const at::Tensor both = at::cat({a, b});
   EXPECT_EQ(all.messages, 2U);
@@ -37,8 +37,8 @@ TEST(Diagnostics, MeasuresWhatTheDefinitionsSay) {
 
 TEST(Diagnostics, AMessageOfZerosHasNoErrorAndNoCosine) {
   DiagnosticsRecorder recorder(1);
-  recorder.add(at::zeros({2, 3}), context(0), {at::zeros({2, 3}), at::Tensor()});
-  recorder.add(at::zeros({2, 3}), context(1), {at::zeros({2, 3}), at::Tensor()});
+  recorder.add(at::zeros({2, 3}), context(0), {.indices = {}, .received = at::zeros({2, 3}), .residual = {}});
+  recorder.add(at::zeros({2, 3}), context(1), {.indices = {}, .received = at::zeros({2, 3}), .residual = {}});
   const Diagnostics all = recorder.measured().value();
   EXPECT_EQ(all.zeros, 1);
   EXPECT_EQ(all.quantiles, (std::array<double, 4>{0, 0, 0, 0}));
@@ -52,7 +52,7 @@ TEST(Diagnostics, MeasuresEveryNthStepAgainstTheOneBeforeIt) {
   for (uint64_t step = 0; step < 7; ++step) {
     EXPECT_EQ(recorder.measures(context(step)), step % 3 == 0);
     // Each step but the last points the other way than the one before.
-    recorder.add(step % 2 == 0 ? x : -x, context(step), {x, at::Tensor()});
+    recorder.add(step % 2 == 0 ? x : -x, context(step), {.indices = {}, .received = x, .residual = {}});
   }
   const Diagnostics all = recorder.measured().value();
   EXPECT_EQ(all.messages, 3U);
@@ -65,7 +65,8 @@ TEST(Diagnostics, MicroBatchesAreComparedRowByRow) {
   for (uint64_t step = 0; step < 2; ++step) {
     for (int64_t row = 0; row < 4; row += 2) {
       const at::Tensor part = x.narrow(0, row, 2);
-      recorder.add(part, context(step, static_cast<size_t>(row)), {part, at::Tensor()});
+      recorder.add(part, context(step, static_cast<size_t>(row)),
+                   {.indices = {}, .received = part, .residual = {}});
     }
   }
   EXPECT_NEAR(recorder.measured()->cosine.value(), 1, 1e-6);
@@ -74,8 +75,7 @@ TEST(Diagnostics, MicroBatchesAreComparedRowByRow) {
 /// What a sender measures over a few messages of a link.
 Diagnostics measured(const std::string& feedback) {
   at::manual_seed(2);
-  ChannelSpec spec{
-      .boundary_name = "layer1", .link = make_link(feedback, make_codec("topk:0.25")), .diagnostics = 1};
+  ChannelSpec spec{.boundary_name = "layer1", .link = make_link("topk:0.25", feedback), .diagnostics = 1};
   Sender sender(spec);
   Receiver receiver(spec);
   double error = 0;

@@ -82,7 +82,7 @@ TEST(LaunchedRanks, OneThatDoesNotEndIsKilled) {
   EXPECT_EQ(watched.err, "[0] strait: did not end and was killed\n");
 }
 
-// In a process of its own, where the wish to stop stays.
+// In a process of its own, where the stop request stays.
 TEST(LaunchedRanks, CtrlCEndsOneThatHangsAfterTheOthersAreDone) {
   const auto interrupted = [] {
     cli::catch_stop_signals();

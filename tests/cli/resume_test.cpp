@@ -93,12 +93,12 @@ TEST_F(ResumedProcess, StoppedBySignalsItGoesOn) {
     process.send(signal);
     const auto result = process.wait();
     ASSERT_EQ(result.status, 130) << result.err;
-    EXPECT_THAT(result.out, HasSubstr("--resume goes on from it"));
+    EXPECT_THAT(result.out, HasSubstr("--resume resumes from it"));
     EXPECT_EQ(status("stopped").at("status"), "stopped");
     EXPECT_EQ(checkpoints("stopped").size(), 1U);
   }
   const auto last = train("stopped", {"--resume"});
-  EXPECT_THAT(last.out, HasSubstr("going on from"));
+  EXPECT_THAT(last.out, HasSubstr("resuming from"));
   expect_equal_runs(whole(), "stopped");
   EXPECT_THAT(train("stopped", {"--resume"}).out, HasSubstr("finished all its epochs already"));
 }

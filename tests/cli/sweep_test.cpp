@@ -168,7 +168,7 @@ TEST_F(SweepCommand, AStopSignalStopsEveryRunInOrder) {
   const auto run = sweep_and("kill -INT $pid", "long");
   EXPECT_EQ(run.status, 130) << run.err;
   EXPECT_FALSE(any_left());
-  EXPECT_THAT(run.out, HasSubstr("stopped; the same command goes on"));
+  EXPECT_THAT(run.out, HasSubstr("stopped; the same command resumes"));
   EXPECT_EQ(statuses("out"), (std::vector<std::string>{"stopped", "waiting"}));
   EXPECT_EQ(read_json("out/long/status.json").at("status"), "stopped");
   EXPECT_TRUE(std::filesystem::exists(dir_ / "out/long/model.safetensors"));

@@ -98,17 +98,16 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 }
 
 std::vector<std::byte> encoded(const Codec& codec, const at::Tensor& x, const MessageContext& context) {
-  std::vector<std::byte> payload(codec.payload_size(meta_of(x)).bound);
-  ByteWriter out(payload);
-  codec.encode(x, context, out);
-  payload.resize(out.used());
-  return payload;
+  const at::Tensor payload = codec.encode(x, context);
+  const auto bytes =
+      std::as_bytes(std::span(payload.data_ptr<uint8_t>(), static_cast<size_t>(payload.numel())));
+  return {bytes.begin(), bytes.end()};
 }
 
 at::Tensor decoded(const Codec& codec, std::span<const std::byte> payload, const MessageMeta& meta,
                    const MessageContext& context) {
   ByteReader in(payload);
-  return codec.decode(in, meta, context);
+  return codec.read(in, meta, context).tensor;
 }
 
 }  // namespace strait

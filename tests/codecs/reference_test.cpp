@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 #include "tests/codecs/inputs.h"
 
 namespace strait {
@@ -19,8 +19,8 @@ TEST(CodecReferences, OfACodecThatSelectsAndOfItsHalves) {
   const at::Tensor x = normal_tensor({3, 6}, 1);
   const auto codec = make_codec("topk:0.5");
   EXPECT_TRUE(at::equal(codec->reference(x), largest(x, 3)));
-  EXPECT_TRUE(at::equal(codec->selective()->half(Selective::Half::larger)->reference(x), largest(x, 2)));
-  EXPECT_TRUE(at::equal(codec->selective()->half(Selective::Half::smaller)->reference(x), largest(x, 1)));
+  EXPECT_TRUE(at::equal(codec->sparsifier()->half(Sparsifier::Half::larger)->reference(x), largest(x, 2)));
+  EXPECT_TRUE(at::equal(codec->sparsifier()->half(Sparsifier::Half::smaller)->reference(x), largest(x, 1)));
 }
 
 TEST(CodecReferences, QuantisesAGroupOfEqualValues) {
@@ -60,10 +60,10 @@ TEST_P(CodecReference, GivesWhatTheCodecGives) {
 
 TEST_P(CodecReference, HalvesGiveWhatTheyGive) {
   const auto codec = make_codec(GetParam());
-  if (codec->selective() == nullptr) return;
+  if (codec->sparsifier() == nullptr) return;
   const at::Tensor x = normal_tensor({6, 40}, 3);
-  for (const auto half : {Selective::Half::larger, Selective::Half::smaller}) {
-    const auto part = codec->selective()->half(half);
+  for (const auto half : {Sparsifier::Half::larger, Sparsifier::Half::smaller}) {
+    const auto part = codec->sparsifier()->half(half);
     EXPECT_TRUE(at::equal(part->reference(x), part->reconstruct(x, {})));
   }
 }

@@ -9,7 +9,7 @@
 #include <functional>
 #include <numeric>
 
-#include "strait/codecs/share.h"
+#include "strait/codecs/fraction.h"
 #include "strait/kernels/index_code.h"
 #include "tests/codecs/inputs.h"
 
@@ -28,28 +28,28 @@ std::vector<float> plain_topk(const std::vector<float>& x, size_t n, size_t k) {
   return out;
 }
 
-TEST(Share, KeepsDecimalsExact) {
-  EXPECT_EQ(Share::parse("0.1")->of(10), 1U);
-  EXPECT_EQ(Share::parse("0.1")->of(65536), 6554U);
-  EXPECT_EQ(Share::parse("0.3")->of(10), 3U);
-  EXPECT_EQ(Share::parse("0.7")->of(10), 7U);
-  EXPECT_EQ(Share::parse("1")->of(7), 7U);
-  EXPECT_EQ(Share::parse("1.0")->of(4294967295), 4294967295U);
-  EXPECT_EQ(Share::parse("0.999999999")->of(4294967295), 4294967291U);
-  EXPECT_EQ(Share::parse("0.000000001")->of(1), 1U);
+TEST(Fraction, KeepsDecimalsExact) {
+  EXPECT_EQ(Fraction::parse("0.1")->of(10), 1U);
+  EXPECT_EQ(Fraction::parse("0.1")->of(65536), 6554U);
+  EXPECT_EQ(Fraction::parse("0.3")->of(10), 3U);
+  EXPECT_EQ(Fraction::parse("0.7")->of(10), 7U);
+  EXPECT_EQ(Fraction::parse("1")->of(7), 7U);
+  EXPECT_EQ(Fraction::parse("1.0")->of(4294967295), 4294967295U);
+  EXPECT_EQ(Fraction::parse("0.999999999")->of(4294967295), 4294967291U);
+  EXPECT_EQ(Fraction::parse("0.000000001")->of(1), 1U);
   for (size_t n = 1; n <= 2000; ++n) {
     for (uint64_t percent = 1; percent <= 100; ++percent) {
       const std::string text =
           percent == 100 ? "1.00" : (percent < 10 ? "0.0" : "0.") + std::to_string(percent);
-      ASSERT_EQ(Share::parse(text)->of(n), (percent * n + 99) / 100) << text << " of " << n;
+      ASSERT_EQ(Fraction::parse(text)->of(n), (percent * n + 99) / 100) << text << " of " << n;
     }
   }
 }
 
-TEST(Share, RefusesEverythingElse) {
+TEST(Fraction, RefusesEverythingElse) {
   for (const char* text : {"", "0", "0.0", "1.1", "2", "-0.1", "+0.1", ".5", "1.", "0.", "0.1 ", " 0.1", "1e-1",
                            "0,1", "0.0000000001", "00.1", "nan", "0.1.1", "0x1"}) {
-    EXPECT_FALSE(Share::parse(text)) << text;
+    EXPECT_FALSE(Fraction::parse(text)) << text;
   }
 }
 
@@ -62,7 +62,7 @@ TEST(TopK, AgreesWithAStableSort) {
           if (x.numel() == 0) continue;
           const MessageMeta meta = meta_of(x);
           const size_t n = scope == std::string("sample") ? meta.row_size() : meta.elements();
-          const auto expected = plain_topk(values_of(x), n, Share::parse(share)->of(n));
+          const auto expected = plain_topk(values_of(x), n, Fraction::parse(share)->of(n));
           const auto got = values_of(decoded(*codec, encoded(*codec, x), meta));
           ASSERT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0)
               << codec->spec() << ", " << name;

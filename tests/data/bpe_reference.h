@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "strait/data/encoder.h"
+#include "strait/data/bpe_encoder.h"
 #include "tests/support/python.h"
 #include "tests/support/temp_dir.h"
 
@@ -60,7 +60,7 @@ inline void expect_ids_of_reference(const std::filesystem::path& folder,
   write_file(dir / "texts", hex);
   const std::string expected = run_python("bpe_reference.py", folder.string() + " " + (dir / "texts").string());
   const Tokenizer tokenizer = load_tokenizer(folder);
-  Encoder encoder(tokenizer);
+  BpeEncoder encoder(tokenizer);
   size_t begin = 0;
   for (const auto& text : texts) {
     std::vector<int32_t> ids;

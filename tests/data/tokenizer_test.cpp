@@ -9,7 +9,7 @@
 
 #include "fuzz/tokenizer_input.h"
 #include "strait/base/error.h"
-#include "strait/data/encoder.h"
+#include "strait/data/bpe_encoder.h"
 #include "tests/support/errors.h"
 
 namespace strait {
@@ -112,8 +112,8 @@ TEST(Tokenizer, LongPiecesComeBack) {
   EXPECT_TRUE(comes_back(sample(), mixed));
 }
 
-TEST(Encoder, RemembersWithoutAChange) {
-  Encoder encoder(sample());
+TEST(BpeEncoder, RemembersWithoutAChange) {
+  BpeEncoder encoder(sample());
   const std::string word(70, 'a');
   for (const std::string& text :
        {std::string(" the other 's"), std::string("ing the"), std::string(" the other 's"), word, word}) {

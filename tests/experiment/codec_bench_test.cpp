@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "strait/base/error.h"
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 
 namespace strait {
 namespace {
@@ -81,7 +81,7 @@ TEST(BenchInput, RepeatsATensor) {
 }
 
 MessageBits bits_of(const LinkOptions& options, const MessageMeta& meta, size_t payload_bytes) {
-  return message_bits(*make_link(options.feedback, make_codec(options.codec)), meta, payload_bytes);
+  return message_bits(*make_link(options.codec, options.feedback), meta, payload_bytes);
 }
 
 TEST(MessageBits, CountIndexSetsAgainstTheirBound) {
@@ -126,7 +126,7 @@ std::vector<LinkOptions> all_links() {
     for (const auto sample : info.samples) {
       const std::string spec(sample);
       for (const auto& feedback : link_names()) {
-        if (feedback != "ef-mixed" || make_codec(spec)->selective() != nullptr)
+        if (feedback != "ef-mixed" || make_codec(spec)->sparsifier() != nullptr)
           links.push_back({spec, feedback});
       }
     }
@@ -141,14 +141,14 @@ TEST(VerifyLink, FindsEveryLinkRight) {
     const auto codec = make_codec(link.codec);
     const size_t bytes = verify_link(link.feedback, codec, input);
     EXPECT_GT(bytes, 0);
-    EXPECT_LE(bytes, make_link(link.feedback, codec)->payload_size(input.meta()).bound);
+    EXPECT_LE(bytes, make_link(codec, link.feedback)->payload_size(input.meta()).bound);
   }
 }
 
 /// Sends the tensor as it is, but says that it gives something else from the given call on.
 class Liar : public Codec {
  public:
-  explicit Liar(int from) : from_(from) {}
+  explicit Liar(int from) : Codec({kFirstOwnId, "liar"}), from_(from) {}
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override {
     at::Tensor seen = x.clone();
@@ -198,7 +198,7 @@ TEST(BenchCodec, MeasuresEveryLink) {
       EXPECT_TRUE(std::isfinite(value));
     }
     EXPECT_EQ(rates.reference_gb_s.has_value(), make_codec(link.codec)->reference(at::ones({1, 1})).defined());
-    EXPECT_EQ(rates.bits.index.has_value(), make_codec(link.codec)->selective() != nullptr);
+    EXPECT_EQ(rates.bits.index.has_value(), make_codec(link.codec)->sparsifier() != nullptr);
   }
 }
 

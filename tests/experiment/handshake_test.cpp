@@ -11,42 +11,43 @@ namespace {
 
 using test::message_of;
 
-class Hellos : public testing::Test {
+class Handshakes : public testing::Test {
  protected:
-  std::string hello(const std::string& flags = "") { return hello_of(config_, 2, flags); }
+  std::string handshake(const std::string& flags = "") { return handshake_of(config_, 2, flags); }
 
   Config config_;
 };
 
-TEST_F(Hellos, ThatAreAlikeAreAccepted) {
-  const std::string mine = hello();
+TEST_F(Handshakes, ThatAreAlikeAreAccepted) {
+  const std::string mine = handshake();
   config_.data.root = "/another/place";
   config_.train.device = "cpu";
-  EXPECT_NO_THROW(check_hellos(0, {mine, hello()}));
+  EXPECT_NO_THROW(check_handshakes(0, {mine, handshake()}));
 }
 
-TEST_F(Hellos, ThatDifferAreNamed) {
-  const std::string mine = hello();
+TEST_F(Handshakes, ThatDifferAreNamed) {
+  const std::string mine = handshake();
   EXPECT_EQ(message_of<Error>([&] {
-              check_hellos(0, {mine, hello("--resume")});
+              check_handshakes(0, {mine, handshake("--resume")});
             }),
             "rank 0: rank 1 has flags \"--resume\", this one \"\"; all must be the same");
   config_.train.epochs = 7;
   EXPECT_EQ(message_of<Error>([&] {
-              check_hellos(0, {mine, hello()});
+              check_handshakes(0, {mine, handshake()});
             }),
             "rank 0: rank 1 has train.epochs = 7, this one 100; all must be the same");
 }
 
-TEST_F(Hellos, ThatAreNoneAreErrorsOfTheWire) {
+TEST_F(Handshakes, ThatAreNoneAreErrorsOfTheWire) {
   const auto complaint = [&](const std::string& other) {
-    return message_of<WireError>([&] { check_hellos(1, {other, hello()}); });
+    return message_of<WireError>([&] { check_handshakes(1, {other, handshake()}); });
   };
-  EXPECT_EQ(complaint(test::nested(300'000)), "the hello of rank 0: is nested deeper than 100 levels");
+  EXPECT_EQ(complaint(test::nested(300'000)), "the handshake of rank 0: is nested deeper than 100 levels");
   EXPECT_EQ(complaint("{\"flags\": " + test::nested(300'000) + "}"),
-            "the hello of rank 0: is nested deeper than 100 levels");
-  EXPECT_EQ(complaint("hello"), "the hello of rank 0: is not JSON (at byte 1)");
-  EXPECT_EQ(complaint("{\"size\": 1e999}"), "the hello of rank 0: the number 1e999 is too large (at byte 14)");
+            "the handshake of rank 0: is nested deeper than 100 levels");
+  EXPECT_EQ(complaint("hello"), "the handshake of rank 0: is not JSON (at byte 1)");
+  EXPECT_EQ(complaint("{\"size\": 1e999}"),
+            "the handshake of rank 0: the number 1e999 is too large (at byte 14)");
   EXPECT_EQ(complaint("[]"), "rank 1: rank 0 speaks another language");
   EXPECT_EQ(complaint("{}"), "rank 1: rank 0 speaks another language");
 }

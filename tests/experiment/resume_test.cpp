@@ -173,7 +173,7 @@ TEST_F(Resume, MoreEpochsGoOnFromTheEnd) {
   run(config_with({"train.epochs=2"}), "parts");
   const RunOutcome outcome = run(config_with({}), "parts", Start::resume);
   EXPECT_EQ(outcome.epochs.size(), 3U);
-  EXPECT_THAT(notes_.at(0), HasSubstr("going on from"));
+  EXPECT_THAT(notes_.at(0), HasSubstr("resuming from"));
   expect_equal_runs("whole", "parts");
   EXPECT_THAT(error_of(config_with({"train.epochs=2"}), "parts", Start::resume),
               HasSubstr("train.epochs: expected at least 3"));
@@ -190,7 +190,7 @@ TEST_F(Resume, AFinishedRunIsLeftAlone) {
   run(config_with({}), "run", Start::resume);
   EXPECT_THAT(notes_.at(0), HasSubstr("finished"));
   EXPECT_THAT(error_of(config_with({"train.epochs=4"}), "run", Start::resume),
-              HasSubstr("has no checkpoint to go on from"));
+              HasSubstr("has no checkpoint to resume from"));
 }
 
 TEST_F(Resume, WithoutACheckpointItStartsFromTheBeginning) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "strait/kernels/marked.h"
+#include "strait/kernels/masked.h"
 
 namespace strait::kernels {
 namespace {
@@ -147,7 +147,7 @@ TEST(IndexCode, RiceNeverReadsOutsideRandomBytes) {
     const size_t n = k + random() % 300;
     Mask mask(mask_words(n));
     if (!read_rice(bytes, n, k, random() % 31, mask)) continue;
-    ASSERT_EQ(count_marked(mask), k);
+    ASSERT_EQ(count_masked(mask), k);
     ASSERT_TRUE(n % 64 == 0 || mask.back() >> n % 64 == 0);
   }
 }

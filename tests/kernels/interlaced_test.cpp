@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "strait/kernels/index_code.h"
-#include "strait/kernels/marked.h"
+#include "strait/kernels/masked.h"
 
 namespace strait::kernels {
 namespace {
@@ -107,12 +107,12 @@ std::string interlaced_text(const Picture& set, size_t width, size_t level = 0) 
     Picture now = known;
     for (size_t i = 0; i < n; ++i) {
       if (is_even(i) || is_corner(i) != corners) continue;
-      size_t marked = 0;
+      size_t masked = 0;
       for (const int64_t step : away) {
         const int64_t j = static_cast<int64_t>(i) + step;
-        if (j >= 0 && j < static_cast<int64_t>(n) && known[static_cast<size_t>(j)]) ++marked;
+        if (j >= 0 && j < static_cast<int64_t>(n) && known[static_cast<size_t>(j)]) ++masked;
       }
-      classes[marked].push_back(set[i]);
+      classes[masked].push_back(set[i]);
       now[i] = set[i];
     }
     for (const auto& members : classes) text += class_text(members);
@@ -142,7 +142,7 @@ std::vector<std::byte> coded(const Picture& picture, size_t width) {
 std::optional<Mask> read(std::span<const std::byte> code, size_t n, size_t k, size_t width) {
   Mask mask(mask_words(n));
   if (!read_interlaced(code, n, k, width, scratch(), mask)) return std::nullopt;
-  EXPECT_EQ(count_marked(mask), k);
+  EXPECT_EQ(count_masked(mask), k);
   EXPECT_TRUE(n % 64 == 0 || mask.back() >> n % 64 == 0);
   return mask;
 }

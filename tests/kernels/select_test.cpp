@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "strait/kernels/marked.h"
+#include "strait/kernels/masked.h"
 
 namespace strait::kernels {
 namespace {
@@ -74,12 +74,12 @@ TEST(Select, AgreesWithAStableSort) {
         const auto expected = sorted_selection(x, k);
         ASSERT_EQ(positions_of(mask), expected) << kind << ", " << k << " of " << n;
         for (size_t i = 0; i < k; ++i) ASSERT_EQ(bits_of(kept[i]), bits_of(x[expected[i]]));
-        ASSERT_EQ(count_marked(mask), k);
+        ASSERT_EQ(count_masked(mask), k);
         kept.assign(k, NAN);
-        gather_marked(x, mask, kept);
+        gather_masked(x, mask, kept);
         for (size_t i = 0; i < k; ++i) ASSERT_EQ(kept[i], x[expected[i]]);
         std::vector<float> spread(n, NAN);
-        scatter_marked(kept, mask, spread);
+        scatter_masked(kept, mask, spread);
         std::vector<float> masked(n, 0.0F);
         for (const size_t position : expected) masked[position] = x[position];
         ASSERT_EQ(spread, masked);
@@ -102,15 +102,15 @@ TEST(Select, SumsAndDifferencesAreThoseOfTheWholeTensors) {
       for (const size_t k : {size_t{1}, n / 10 + 1, n / 2 + 1, n}) {
         if (k > n) continue;
         std::vector<uint64_t> mask(mask_words(n));
-        const auto marked = [&](std::span<const float> kept) {
+        const auto masked = [&](std::span<const float> kept) {
           return std::pair(mask, std::vector<float>(kept.begin(), kept.end()));
         };
-        const auto of_differences = marked(select_largest_of_differences(x, y, k, scratch, mask));
-        ASSERT_EQ(of_differences, marked(select_largest(differences, k, scratch, mask)))
+        const auto of_differences = masked(select_largest_of_differences(x, y, k, scratch, mask));
+        ASSERT_EQ(of_differences, masked(select_largest(differences, k, scratch, mask)))
             << kind << ", " << k << " of " << n;
         std::vector<float> written(n);
-        const auto of_sums = marked(select_largest_of_sums(x, y, written, k, scratch, mask));
-        ASSERT_EQ(of_sums, marked(select_largest(sums, k, scratch, mask))) << kind << ", " << k << " of " << n;
+        const auto of_sums = masked(select_largest_of_sums(x, y, written, k, scratch, mask));
+        ASSERT_EQ(of_sums, masked(select_largest(sums, k, scratch, mask))) << kind << ", " << k << " of " << n;
         ASSERT_EQ(written, sums);
       }
     }

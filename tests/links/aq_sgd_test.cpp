@@ -70,7 +70,7 @@ class AqSgd : public testing::TestWithParam<Case> {
 TEST_P(AqSgd, EqualsTheDefinition) {
   at::manual_seed(1);
   Pair both = pair();
-  Pair shared(make_link("aq-sgd", make_codec(GetParam().codec), GetParam().store));
+  Pair shared(make_link(GetParam().codec, "aq-sgd", GetParam().store));
   Plain plain(GetParam().codec, GetParam().store.format);
   // Samples met before and new ones in one message, batches of several lengths, ids far apart.
   const std::vector<Ids> batches = {{0, 1, 2}, {70000, 1}, {2, 5, 0, 1}, {5}, {9, 1, 2, 0}, {70000, 5, 9}};
@@ -113,7 +113,7 @@ TEST_P(AqSgd, BuffersCanBeFilledByTheWarmUp) {
   for (const bool fills : {true, false}) {
     store.fill = fills ? "warmup" : "first_visit";
     Pair both("aq-sgd", GetParam().codec, store);
-    Pair shared(make_link("aq-sgd", make_codec(GetParam().codec), store));
+    Pair shared(make_link(GetParam().codec, "aq-sgd", store));
     Plain plain(GetParam().codec, store.format);
     const Ids ids = {5, 1, 8};
     for (int epoch = 0; epoch < 2; ++epoch) {
@@ -198,7 +198,7 @@ TEST(SampleStore, AFileLeavesNothingBehind) {
   const at::Tensor values = at::randn({300, 1000});
   store.write(ids, values);
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
-  store.expect(ids);
+  store.prefetch(ids);
   EXPECT_TRUE(at::equal(store.read(ids, meta_of(values)), values));
 }
 
@@ -216,11 +216,11 @@ TEST(SampleStore, ItsThreadWorksBesideEveryFunction) {
     std::iota(ids.begin(), ids.end(), round * 50);  // some are new, and the file grows
     values = at::randn({200, 100});
     store.write(ids, values);
-    store.expect(ids);
+    store.prefetch(ids);
     const auto state = test::state_of(half);
     EXPECT_EQ(state.at("ids").numel(), 200 + round * 50);
     test::load_state(half, state);
-    store.expect(ids);
+    store.prefetch(ids);
     EXPECT_TRUE(at::equal(store.read(ids, meta_of(values)), values));
   }
 }

@@ -77,7 +77,7 @@ TEST(EfMixed, SendsTheLargestOfTheMessageAndOfTheResidual) {
 
 TEST(EfMixed, NeedsACodecThatSelects) {
   try {
-    make_link("ef-mixed", make_codec("quant:4"));
+    make_link("quant:4", "ef-mixed");
     FAIL();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),

@@ -20,7 +20,7 @@ std::vector<std::byte> encoded(Encoder& encoder, const Link& link, const at::Ten
 
 TEST(Link, PlainIsTheBareCodec) {
   const auto codec = make_codec("topk:0.5");
-  const auto link = make_link("none", codec);
+  const auto link = make_link(codec);
   const auto encoder = link->make_encoder();
   const auto decoder = link->make_decoder();
   for (int message = 0; message < 3; ++message) {
@@ -28,7 +28,7 @@ TEST(Link, PlainIsTheBareCodec) {
     const auto bytes = encoded(*encoder, *link, x, false);
     EXPECT_EQ(bytes, encoded(*encoder, *link, x, true));
     ByteReader in(bytes);
-    EXPECT_TRUE(at::equal(decoder->decode(in, meta_of(x), {}), codec->reconstruct(x, {})));
+    EXPECT_TRUE(at::equal(decoder->decode(in, meta_of(x), {}).tensor, codec->reconstruct(x, {})));
     ByteReader again(bytes);
     EXPECT_TRUE(at::equal(decoder->decode_frozen(again, meta_of(x), {}), codec->reconstruct(x, {})));
   }
@@ -36,7 +36,7 @@ TEST(Link, PlainIsTheBareCodec) {
 
 TEST(Link, AnUnknownFeedbackIsNamed) {
   try {
-    make_link("nonne", make_codec("none"));
+    make_link("none", "nonne");
     FAIL();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),

@@ -49,9 +49,9 @@ inline void expect_equal(const State& a, const State& b) {
 class Pair {
  public:
   Pair(const std::string& feedback, const std::string& codec, const StoreOptions& store = {})
-      : link_(make_link(feedback, make_codec(codec), store)),
+      : link_(make_link(codec, feedback, store)),
         encoder_(link_->make_encoder()),
-        decoder_(make_link(feedback, make_codec(codec), store)->make_decoder()) {}
+        decoder_(make_link(codec, feedback, store)->make_decoder()) {}
 
   /// Halves that may share their state.
   explicit Pair(std::shared_ptr<const Link> link) : link_(std::move(link)) {
@@ -70,8 +70,8 @@ class Pair {
     }
     bytes_ = out.used();
     ByteReader in(std::span<const std::byte>(space).first(bytes_));
-    received_ =
-        frozen ? decoder_->decode_frozen(in, meta_of(x), context) : decoder_->decode(in, meta_of(x), context);
+    received_ = frozen ? decoder_->decode_frozen(in, meta_of(x), context)
+                       : decoder_->decode(in, meta_of(x), context).tensor;
     return received_;
   }
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 #include "strait/links/link.h"
 
 namespace strait {
@@ -11,13 +11,13 @@ namespace {
 /// Stands for topk:0.5 of 6 elements: keeps a half of the value, its larger half a quarter, its smaller an
 /// eighth, so that what a scheme does with a codec can be worked out by hand.
 at::Tensor share_of(const Codec& part, const at::Tensor& x, const MessageContext& /*context*/) {
-  const size_t k = part.selective()->shape_of(meta_of(x)).k;
+  const size_t k = part.sparsifier()->shape_of(meta_of(x)).k;
   return x.mul(k == 3 ? 0.5 : k == 2 ? 0.25 : 0.125);
 }
 
 /// What comes of the messages 8, 16 and 32.
 std::vector<float> received(const std::string& feedback) {
-  const MessageOperator reference = make_link(feedback, make_codec("topk:0.5"))->reference(share_of);
+  const MessageOperator reference = make_link("topk:0.5", feedback)->reference(share_of);
   std::vector<float> seen;
   for (const float value : {8.0F, 16.0F, 32.0F})
     seen.push_back(reference(at::full({1, 6}, value), {})[0][5].item<float>());
@@ -34,12 +34,12 @@ TEST(LinkReference, FollowsTheDefinitionOfEachScheme) {
 
 TEST(LinkReference, IsThereForEachScheme) {
   for (const auto& feedback : link_names()) {
-    EXPECT_TRUE(make_link(feedback, make_codec("topk:0.5"))->reference(share_of)) << feedback;
+    EXPECT_TRUE(make_link("topk:0.5", feedback)->reference(share_of)) << feedback;
   }
 }
 
 TEST(LinkReference, ACopyGoesOnByItself) {
-  MessageOperator reference = make_link("ef", make_codec("topk:0.5"))->reference(share_of);
+  MessageOperator reference = make_link("topk:0.5", "ef")->reference(share_of);
   const at::Tensor x = at::full({1, 6}, 8.0F);
   reference(x, {});
   const MessageOperator copy = reference;
@@ -53,7 +53,7 @@ TEST(Link, SaysWhetherItsMessagesAreTheCodecs) {
   at::manual_seed(5);
   for (const auto& feedback : link_names()) {
     const auto codec = make_codec("topk:0.1,index=bitmap");
-    const auto link = make_link(feedback, codec);
+    const auto link = make_link(codec, feedback);
     EXPECT_EQ(link->sends_codec_messages(), link->payload_size(meta).bound == codec->payload_size(meta).bound)
         << feedback;
   }
@@ -63,7 +63,7 @@ TEST(Link, KnowsTheIndexSetsOfAMessage) {
   const MessageMeta meta{{2, 6}};
   const auto kept = [&](const std::string& feedback, const std::string& codec) {
     std::vector<size_t> ks;
-    for (const auto& set : make_link(feedback, make_codec(codec))->index_sets(meta)) {
+    for (const auto& set : make_link(codec, feedback)->index_sets(meta)) {
       EXPECT_EQ(set.groups, 2);
       EXPECT_EQ(set.n, 6);
       ks.push_back(set.k);

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 #include "tests/links/pair.h"
 
 namespace strait {
@@ -30,7 +30,7 @@ std::vector<Case> cases() {
     for (const auto& info : codec_list()) {
       for (const auto sample : info.samples) {
         try {
-          make_link(feedback, make_codec(sample));
+          make_link(sample, feedback);
         } catch (const InputError&) {
           continue;
         }
@@ -164,8 +164,7 @@ TEST(RefusalOfThreads, LeavesTheState) {
       at::manual_seed(3);
       Pair tried(feedback, "topk:0.1");
       Pair twin(feedback, "topk:0.1");
-      IndexSet kept;
-      const MessageContext context{.kept = keeps ? &kept : nullptr};
+      const MessageContext context{.wants_indices = keeps};
       const at::Tensor x = at::randn({8, 16384});
       EXPECT_EQ(encoded(tried, x, context), encoded(twin, x, context));
       for (const int64_t row : {0, 3, 4, 7}) {
@@ -178,15 +177,13 @@ TEST(RefusalOfThreads, LeavesTheState) {
   at::set_num_threads(threads);
 }
 
-TEST(RefusalOfReuse, LeavesThePositions) {
+TEST(RefusalOfReuse, IsANumericError) {
   const auto link = make_reuse_link(make_codec("topk:0.5"));
   const at::Tensor x = at::ones({2, 4});
-  IndexSet kept{make_codec("topk:0.5")->selective()->shape_of(meta_of(x)), {0b0101, 0b0110}};
-  const IndexSet before = kept;
+  const IndexSet indices{make_codec("topk:0.5")->sparsifier()->shape_of(meta_of(x)), {0b0101, 0b0110}};
   std::vector<std::byte> space(link->payload_size(meta_of(x)).bound);
   ByteWriter out(space);
-  EXPECT_THROW(link->make_encoder()->encode(with(x, 1, 2, INFINITY), {.kept = &kept}, out), NumericError);
-  EXPECT_EQ(kept.masks, before.masks);
+  EXPECT_THROW(link->make_encoder()->encode(with(x, 1, 2, INFINITY), {.indices = &indices}, out), NumericError);
 }
 
 /// The store rounds what it keeps, and a sample may not fit its format.

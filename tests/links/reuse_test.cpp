@@ -1,10 +1,10 @@
-#include "strait/codecs/selective.h"
+#include "strait/codecs/sparsifier.h"
 #include "tests/links/pair.h"
 
 namespace strait {
 namespace {
 
-/// Sends a tensor and gives what is received; both contexts' sets of positions are left as the codec made them.
+/// What comes of a tensor, and the positions that each end reports.
 struct Selected {
   IndexSet at_sender;
   IndexSet at_receiver;
@@ -15,9 +15,11 @@ Selected send_selecting(const Codec& codec, const at::Tensor& x) {
   Selected all;
   std::vector<std::byte> space(codec.payload_size(meta_of(x)).bound);
   ByteWriter out(space);
-  codec.encode(x, {.kept = &all.at_sender}, out);
+  all.at_sender = codec.write(x, {.wants_indices = true}, out);
   ByteReader in(std::span<const std::byte>(space).first(out.used()));
-  all.received = codec.decode(in, meta_of(x), {.kept = &all.at_receiver});
+  Decoded message = codec.read(in, meta_of(x), {.wants_indices = true});
+  all.received = message.tensor;
+  all.at_receiver = std::move(message.indices);
   return all;
 }
 
@@ -28,22 +30,23 @@ TEST_P(Reuse, TheGradientKeepsThePositionsOfTheActivations) {
   const auto codec = make_codec(GetParam());
   // Zeros that are kept for want of anything larger count as kept.
   const at::Tensor activations = at::randn({4, 50}).relu().masked_fill(at::rand({4, 50}).lt(0.8), 0);
-  Selected down = send_selecting(*codec, activations);
-  EXPECT_EQ(down.at_sender.masks, down.at_receiver.masks);
-  EXPECT_EQ(down.at_sender.shape, down.at_receiver.shape);
+  const Selected activation = send_selecting(*codec, activations);
+  EXPECT_EQ(activation.at_sender.masks, activation.at_receiver.masks);
+  EXPECT_EQ(activation.at_sender.shape, activation.at_receiver.shape);
 
   const at::Tensor gradients = at::randn({4, 50}) + 10;  // no zero among them
   const auto link = make_reuse_link(codec);
   std::vector<std::byte> space(link->payload_size(meta_of(gradients)).bound);
   ByteWriter out(space);
-  link->make_encoder()->encode(gradients, {.kept = &down.at_receiver}, out);
+  link->make_encoder()->encode(gradients, {.indices = &activation.at_receiver}, out);
   EXPECT_EQ(out.used(), space.size());
   ByteReader in(space);
-  const at::Tensor seen = link->make_decoder()->decode(in, meta_of(gradients), {.kept = &down.at_sender});
+  const at::Tensor seen =
+      link->make_decoder()->decode(in, meta_of(gradients), {.indices = &activation.at_sender}).tensor;
 
-  const SparseShape shape = codec->selective()->shape_of(meta_of(gradients));
+  const SparseShape shape = codec->sparsifier()->shape_of(meta_of(gradients));
   EXPECT_EQ(seen.ne(0).sum().item<int64_t>(), static_cast<int64_t>(shape.groups * shape.k));
-  const at::Tensor where = down.received.ne(0);  // positions that were kept for sure
+  const at::Tensor where = activation.received.ne(0);  // positions that were kept for sure
   EXPECT_TRUE(at::equal(seen.masked_select(where), gradients.masked_select(where)));
   EXPECT_TRUE(at::equal(seen.masked_select(seen.ne(0)), gradients.masked_select(seen.ne(0))));
 }
@@ -62,7 +65,7 @@ TEST(Reuse, AMessageWithoutPositionsIsABrokenInvariant) {
 
 TEST(Reuse, NeedsACodecThatSelectsAndIsNoFeedback) {
   EXPECT_THROW(make_reuse_link(make_codec("fp16")), InputError);
-  EXPECT_THROW(make_link("reuse", make_codec("topk:0.5")), InputError);
+  EXPECT_THROW(make_link("topk:0.5", "reuse"), InputError);
 }
 
 }  // namespace

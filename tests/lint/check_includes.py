@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what the compiler lets pass: which folder includes which, where torch may appear, #pragma once,
-and the length of files. Prints FILE:LINE: what is wrong, and exits with status 1 when there is anything.
+"""Checks what the compiler lets pass: which folder includes which, where torch may appear, #pragma once, the length
+of files, and two types of one name, which the linker would take for one. Prints FILE:LINE: what is wrong, and exits with status 1 when there is anything.
 
     check_includes.py ROOT         checks a source tree
     check_includes.py --self-test  checks that planted violations are found and good files are not reported
@@ -79,6 +79,36 @@ def check_file(root, path):
             yield number, wrong
 
 
+# A type that is defined here, not only declared; one within another is indented.
+TYPE = re.compile(r"(?:class|struct|union|enum(?: class)?) (\w+)\b(?!::)(?:[^;]*$|[^;]*\{)")
+NAMESPACE = re.compile(r"namespace ?([\w:]*) \{")
+NAMESPACE_END = re.compile(r"\}  // namespace")
+
+
+def types_of(root, path):
+    """Yields (line, full name) of the types that a file defines for the linker to see."""
+    scopes = []
+    for number, line in enumerate((root / path).read_text(encoding="utf-8").splitlines(), 1):
+        if begin := NAMESPACE.match(line):
+            scopes.append(begin.group(1))
+        elif NAMESPACE_END.match(line) and scopes:
+            scopes.pop()
+        elif (found := TYPE.match(line)) and "" not in scopes:
+            yield number, "::".join([*scopes, found.group(1)])
+
+
+def check_types(root, files):
+    """Yields what is wrong with types that several files define."""
+    places = {}
+    for path in files:
+        if path.parts[0] not in {"strait", "cli"}:
+            continue
+        for line, name in types_of(root, path):
+            first = places.setdefault(name, f"{path}:{line}")
+            if first != f"{path}:{line}":
+                yield f"{path}:{line}: {name} is also a type of {first}"
+
+
 def check_tree(root):
     """All that is wrong with a source tree, and how many files were read."""
     problems = []
@@ -88,6 +118,7 @@ def check_tree(root):
             files += [path.relative_to(root) for path in sorted((root / top).rglob(f"*.{suffix}"))]
     for path in files:
         problems += [f"{path}:{line}: {wrong}" for line, wrong in check_file(root, path)]
+    problems += check_types(root, files)
     return problems, len(files)
 
 
@@ -123,6 +154,10 @@ PLANTED = [
     ("strait/report/torch.cpp", "#include <ATen/core/Tensor.h>\n", 1),
     ("strait/extra/unknown.cpp", "", 1),
     ("strait/train/unknown.cpp", '#include "strait/extra/a.h"\n', 1),
+    ("strait/data/a_type.h", "#pragma once\nnamespace strait {\nstruct Twice {\n};\n}  // namespace strait\n", 0),
+    ("strait/links/type.h", "#pragma once\nnamespace strait {\nclass Twice;\nclass Twice : A {\n};\n}\n", 4),
+    ("cli/type.h", "#pragma once\nnamespace strait::cli {\nclass Twice {};\n}  // namespace strait::cli\n", 0),
+    ("strait/wire/type.cpp", "namespace strait {\nnamespace {\nenum class Twice { a };\n}  // namespace\n}\n", 0),
     ("strait/codecs/guard.h", "#ifndef A\n#define A\n#endif\n", 1),
     ("strait/codecs/long.cpp", "\n" * 601, 601),
     ("strait/codecs/full.cpp", "\n" * 600, 0),

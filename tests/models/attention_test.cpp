@@ -7,13 +7,13 @@
 #include <limits>
 #include <set>
 
-#include "strait/base/draws.h"
+#include "strait/base/rng_scope.h"
 #include "strait/models/dropout.h"
 
 namespace strait {
 namespace {
 
-constexpr DrawKey kDraws{.seed = 9, .step = 4, .first_row = 2};
+constexpr RngKey kDraws{.seed = 9, .step = 4, .first_row = 2};
 constexpr uint64_t kPlace = 5;
 
 /// The formula as it stands, which keeps all weights.
@@ -45,7 +45,7 @@ class Attention : public testing::TestWithParam<Case> {
     const std::vector<at::Tensor> inputs = {draw().requires_grad_(), draw().requires_grad_(),
                                             draw().requires_grad_()};
     const at::Tensor y = [&] {
-      const DrawScope draws(kDraws);
+      const RngScope draws(kDraws);
       return attention(inputs[0], inputs[1], inputs[2], probability);
     }();
     y.backward(draw());  // outside the scope: the draws are those of the forward pass
@@ -94,7 +94,7 @@ std::set<std::string> graph_of(const at::Tensor& y) {
 
 TEST(Attention, KeepsNoWeightsForTheBackwardPass) {
   const at::Tensor x = torch::randn({1, 2, 64, 4}).requires_grad_();
-  const DrawScope draws(kDraws);
+  const RngScope draws(kDraws);
   const char* keeps_weights = "SoftmaxBackward0";
   EXPECT_TRUE(graph_of(plain_attention(x, x, x, 0.1)).contains(keeps_weights));
   EXPECT_FALSE(graph_of(causal_attention(x, x, x, 0.1, kPlace)).contains(keeps_weights));

@@ -5,13 +5,13 @@
 
 #include <thread>
 
-#include "strait/base/draws.h"
+#include "strait/base/rng_scope.h"
 
 namespace strait {
 namespace {
 
-at::Tensor drop(const at::Tensor& x, const DrawKey& key, double probability = 0.3, uint64_t place = 4) {
-  const DrawScope scope(key);
+at::Tensor drop(const at::Tensor& x, const RngKey& key, double probability = 0.3, uint64_t place = 4) {
+  const RngScope scope(key);
   return dropout(x, probability, place);
 }
 
@@ -43,7 +43,7 @@ TEST(Dropout, DiffersWithSeedStepPlaceAndRow) {
 }
 
 TEST(Dropout, APartOfAMaskIsThatPartOfTheWhole) {
-  const DropoutDraws draws{{.seed = 2, .step = 1, .first_row = 3}, 0.4, 6};
+  const DropoutRng draws{{.seed = 2, .step = 1, .first_row = 3}, 0.4, 6};
   const at::Tensor whole = drop(torch::ones({2, 31}), draws.key, draws.probability, draws.place);
   for (const int64_t begin : {0, 1, 6, 7, 30}) {
     for (int64_t size = 0; begin + size <= 31; ++size) {
@@ -61,14 +61,14 @@ TEST(Dropout, TheGradientGoesWhereTheValueWent) {
   EXPECT_TRUE(at::equal(x.grad(), y.detach()));
 }
 
-TEST(DrawScope, IsOfItsThreadAndEndsWithIt) {
-  const DrawScope outer({.seed = 1});
+TEST(RngScope, IsOfItsThreadAndEndsWithIt) {
+  const RngScope outer({.seed = 1});
   {
-    const DrawScope inner({.seed = 2});
-    EXPECT_EQ(current_draws().seed, 2U);
-    std::thread([] { EXPECT_EQ(current_draws().seed, 0U); }).join();
+    const RngScope inner({.seed = 2});
+    EXPECT_EQ(current_rng_key().seed, 2U);
+    std::thread([] { EXPECT_EQ(current_rng_key().seed, 0U); }).join();
   }
-  EXPECT_EQ(current_draws().seed, 1U);
+  EXPECT_EQ(current_rng_key().seed, 1U);
 }
 
 }  // namespace

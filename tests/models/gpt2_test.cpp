@@ -5,8 +5,8 @@
 
 #include <map>
 
-#include "strait/base/draws.h"
 #include "strait/base/error.h"
+#include "strait/base/rng_scope.h"
 #include "strait/models/layer.h"
 #include "tests/models/tiny_gpt2.h"
 
@@ -38,7 +38,7 @@ at::Tensor logits(Model& model, const at::Tensor& tokens) {
 std::vector<at::Tensor> pass(Model& model, const at::Tensor& tokens) {
   model.train(true);
   const at::Tensor loss = [&] {
-    const DrawScope draws({.seed = 7, .step = 3});
+    const RngScope draws({.seed = 7, .step = 3});
     return next_token_loss(logits(model, tokens), tokens);
   }();
   loss.backward();
@@ -155,7 +155,7 @@ TEST(Gpt2, DropoutIsOfTrainingAndDrawnAnewForEachPlace) {
   torch::manual_seed(5);
   Model model = make_gpt2(options, 10);
   ASSERT_EQ(model.layers.size(), 4U);
-  const DrawScope draws({.seed = 1});
+  const RngScope draws({.seed = 1});
   const torch::NoGradGuard no_grad;
   const at::Tensor tokens = random_tokens(40, 10);
   model.train(false);

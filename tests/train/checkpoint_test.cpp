@@ -19,20 +19,20 @@ using testing::HasSubstr;
 
 CheckpointRecord sample_record() {
   CheckpointRecord record;
-  record.position = {.epoch = 3,
-                     .batches = 17,
-                     .step = 1017,
-                     .sums = {0.1 + 0.2, 5, 34, 17},
-                     .seconds = 1.0 / 3,
-                     .data_wait_seconds = 1e-9,
-                     .traffic = {{"layer1", {1, 2, 3, 0.5, 0.25}, {4, 5, 6, 0.75, 0.125}}},
-                     .evaluations = {{.step = 1000,
-                                      .test = {.off = {1.0 / 3, 50},
-                                               .on = {0.25, 25},
-                                               .samples = 30,
-                                               .modes = {{EvaluationMode::plain, {0.25, 25}}}}}},
-                     .evaluation_seconds = 2.0 / 3,
-                     .stages = {{{2, "layer2..layer3"}, {1.5, 2.0 / 3, 9}}}};
+  record.state = {.epoch = 3,
+                  .batches = 17,
+                  .step = 1017,
+                  .sums = {0.1 + 0.2, 5, 34, 17},
+                  .seconds = 1.0 / 3,
+                  .data_wait_seconds = 1e-9,
+                  .traffic = {{"layer1", {1, 2, 3, 0.5, 0.25}, {4, 5, 6, 0.75, 0.125}}},
+                  .evaluations = {{.step = 1000,
+                                   .test = {.off = {1.0 / 3, 50},
+                                            .on = {0.25, 25},
+                                            .samples = 30,
+                                            .modes = {{EvaluationMode::plain, {0.25, 25}}}}}},
+                  .evaluation_seconds = 2.0 / 3,
+                  .stages = {{{2, "layer2..layer3"}, {1.5, 2.0 / 3, 9}}}};
   record.seed = std::numeric_limits<uint64_t>::max();
   record.metrics = {"{\"epoch\":0}", "{\"epoch\":1,\"x\":\"caf\u00e9\"}"};
   record.config = "name = \"caf\u00e9\"\n";
@@ -55,18 +55,18 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
   const CheckpointRecord record = sample_record();
   write_record(dir.path(), record);
   const CheckpointRecord read = read_record(dir.path());
-  EXPECT_EQ(read.position.epoch, 3);
-  EXPECT_EQ(read.position.batches, 17);
-  EXPECT_EQ(read.position.step, 1017U);
-  EXPECT_EQ(read.position.sums.loss_sum, 0.1 + 0.2);
-  EXPECT_EQ(read.position.sums.correct, 5);
-  EXPECT_EQ(read.position.sums.count, 34);
-  EXPECT_EQ(read.position.sums.rows, 17);
-  EXPECT_EQ(read.position.seconds, 1.0 / 3);
-  EXPECT_EQ(to_json(read.position.traffic), to_json(record.position.traffic));
-  EXPECT_EQ(to_json(read.position.evaluations), to_json(record.position.evaluations));
-  EXPECT_EQ(read.position.evaluation_seconds, 2.0 / 3);
-  EXPECT_EQ(to_json(read.position.stages), to_json(record.position.stages));
+  EXPECT_EQ(read.state.epoch, 3);
+  EXPECT_EQ(read.state.batches, 17);
+  EXPECT_EQ(read.state.step, 1017U);
+  EXPECT_EQ(read.state.sums.loss_sum, 0.1 + 0.2);
+  EXPECT_EQ(read.state.sums.correct, 5);
+  EXPECT_EQ(read.state.sums.count, 34);
+  EXPECT_EQ(read.state.sums.rows, 17);
+  EXPECT_EQ(read.state.seconds, 1.0 / 3);
+  EXPECT_EQ(to_json(read.state.traffic), to_json(record.state.traffic));
+  EXPECT_EQ(to_json(read.state.evaluations), to_json(record.state.evaluations));
+  EXPECT_EQ(read.state.evaluation_seconds, 2.0 / 3);
+  EXPECT_EQ(to_json(read.state.stages), to_json(record.state.stages));
   EXPECT_EQ(read.metrics, record.metrics);
   EXPECT_EQ(read.seed, record.seed);
   EXPECT_EQ(read.config, record.config);
@@ -109,7 +109,7 @@ TEST(EpochMetrics, ReadBackFromJson) {
   metrics.evaluations = {{.step = 3, .test = metrics.test}, {.step = 6, .test = metrics.test}};
   metrics.lr = 0.01;
   metrics.seconds = 2.5;
-  metrics.boundaries = sample_record().position.traffic;
+  metrics.boundaries = sample_record().state.traffic;
   metrics.boundaries[0].activation_diagnostics = {.messages = 3,
                                                   .zeros = 0.5,
                                                   .quantiles = {0, 1.5, 2.5, 7},
@@ -192,7 +192,7 @@ struct Training {
     CompressionOptions options;
     options.activations = {"topk:0.5", "ef21"};
     options.gradients = {"topk:0.5", "ef"};
-    boundaries.emplace_back("layer2", uint16_t{0}, options, Boundary::Local{});
+    boundaries.emplace_back("layer2", uint16_t{0}, links_of(options), 0, Boundary::Local{});
   }
 
   void step() {
@@ -204,20 +204,20 @@ struct Training {
   }
 
   void write(const std::filesystem::path& folder) {
-    write_checkpoint(folder, model, *optimizer, boundaries, replicas, sample_record());
+    write_checkpoint(folder, model, *optimizer, boundaries, data_parallel, sample_record());
   }
 
   void load(const std::filesystem::path& folder) {
     const Checkpoint checkpoint({folder});
     checkpoint.load_weights(model, true);
     checkpoint.load_optimizer(*optimizer, model, true);
-    checkpoint.load_links(boundaries, replicas, true);
+    checkpoint.load_links(boundaries, data_parallel, true);
     checkpoint.load_random();
   }
 
   Model model;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
-  Replicas replicas;
+  DataParallel data_parallel;
   std::vector<Boundary> boundaries;
 };
 
@@ -363,15 +363,15 @@ TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
   const Checkpoint checkpoint({first_});
   Training other;
   other.boundaries[0].name = "layer3";
-  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.replicas, true); }),
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.data_parallel, true); }),
               HasSubstr("links.safetensors: has no feedback state of boundary \"layer3\""));
   other.boundaries.clear();
-  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.replicas, true); }),
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.data_parallel, true); }),
               HasSubstr("tensor \"layer2.activations.sender.estimate\" belongs to no boundary of model.cuts"));
   // A boundary without state needs none.
-  other.boundaries.emplace_back("layer1", uint16_t{0}, CompressionOptions{}, Boundary::Local{});
+  other.boundaries.emplace_back("layer1", uint16_t{0}, links_of({}), 0, Boundary::Local{});
   other.boundaries.push_back(std::move(training.boundaries[0]));
-  EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, other.replicas, true));
+  EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, other.data_parallel, true));
 }
 
 TEST_F(CheckpointFiles, EvaluationTakesOnlyWhatItReads) {

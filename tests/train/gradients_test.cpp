@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "strait/base/draws.h"
+#include "strait/base/rng_scope.h"
 #include "strait/train/optimizer.h"
 #include "tests/train/tied_network.h"
 
@@ -42,7 +42,7 @@ TEST(Gradients, TiedParametersAreOneParameter) {
                                  .batch_size = 8,
                                  .augmentation_key = augmentation_key(plain.seed, epoch)});
     while (const auto batch = loader.next()) {
-      const DrawScope draws({.seed = plain.seed, .step = step++});
+      const RngScope draws({.seed = plain.seed, .step = step++});
       optimizer.zero_grad();
       const at::Tensor hidden = second->forward(first->forward(at::matmul(batch->inputs, weight)));
       nn::functional::cross_entropy(at::matmul(hidden, weight.t()), batch->targets).backward();
@@ -57,7 +57,7 @@ TEST(Gradients, ClippingIsPyTorchs) {
     Model model = tied_model();
     model.ties.clear();
     const auto stages = cut_into_stages(model, {"a"});
-    Alone alone;
+    SingleProcessGroup alone;
     Gradients gradients(model, stages, {0, 0}, alone);
     std::vector<at::Tensor> expected;
     for (const auto& parameter : model.parameters()) {
@@ -76,7 +76,7 @@ TEST(Gradients, ClippingIsPyTorchs) {
 
 TEST(Gradients, ANormThatIsNotFiniteIsADivergence) {
   Model model = tied_model();
-  Alone alone;
+  SingleProcessGroup alone;
   Gradients gradients(model, cut_into_stages(model, {}), {0}, alone);
   for (const auto& parameter : model.parameters()) parameter.mutable_grad() = torch::zeros_like(parameter);
   model.parameters()[1].mutable_grad()[0] = std::numeric_limits<float>::infinity();

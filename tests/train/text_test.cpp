@@ -107,8 +107,8 @@ TEST(Accumulate, StopsAndCheckpointsFallOnTheEndOfAStep) {
     Observer stopper(stop_after);
     EXPECT_FALSE(first.train(token_splits(), stopper));
     const int64_t batches = std::min(stop_after / 2 * 2 + 2, 5);
-    EXPECT_EQ(first.position().batches, batches) << "asked before batch " << stop_after;
-    EXPECT_EQ(first.position().step, static_cast<uint64_t>((batches + 1) / 2));
+    EXPECT_EQ(first.state().batches, batches) << "asked before batch " << stop_after;
+    EXPECT_EQ(first.state().step, static_cast<uint64_t>((batches + 1) / 2));
 
     const auto entries = CheckpointFolder(dir.path(), {}).entries();
     ASSERT_EQ(entries.size(), 1U);

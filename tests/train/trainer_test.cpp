@@ -177,7 +177,7 @@ TEST(Trainer, EvaluatesWithinEpochsAtTheirSteps) {
   } stopper;
   Trainer stopped = trainer_of(with_feedback());
   ASSERT_FALSE(stopped.train(data, stopper));
-  ASSERT_EQ(stopped.position().step, 2U);
+  ASSERT_EQ(stopped.state().step, 2U);
   Recorder quiet;
   EXPECT_EQ(to_json(stopped.evaluate(data.test, quiet)), to_json(got.epochs[0].evaluations[0].test));
 }

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "strait/train/checkpoint_copies.h"
-#include "strait/train/position.h"
+#include "strait/train/training_state.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -17,7 +17,7 @@ using Parts = std::vector<CheckpointPart>;
 
 constexpr Entry kOld{1, 0};
 constexpr Entry kNew{2, 0};
-constexpr Place kReader{.rank = 0, .ranks = 3, .replicas = 1};
+constexpr RankTopology kReader{.rank = 0, .ranks = 3, .replicas = 1};
 
 CheckpointPart part(const Entry& entry, int rank, int ranks = 3) {
   return {entry, {.rank = rank, .ranks = ranks, .replicas = 1}, true, {}};
@@ -100,7 +100,7 @@ TEST(ResumePoint, OtherNumbersOfProcessesCount) {
   EXPECT_EQ(needed_parts({.rank = 0, .ranks = 3, .replicas = 3}, kReader).size(), 3U);
 }
 
-CheckpointRecord record_of(const Place& place) {
+CheckpointRecord record_of(const RankTopology& place) {
   CheckpointRecord record;
   record.place = place;
   return record;
@@ -108,7 +108,7 @@ CheckpointRecord record_of(const Place& place) {
 
 TEST(PartsIn, AFolderOfCheckpoints) {
   const test::TempDir dir;
-  const auto add = [&](const std::string& folder, const Place& place) {
+  const auto add = [&](const std::string& folder, const RankTopology& place) {
     fs::create_directories(dir / folder);
     write_record(dir / folder, record_of(place));
   };

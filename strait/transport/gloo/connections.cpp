@@ -77,14 +77,14 @@ class Connections::Gloo : public c10d::ProcessGroupGloo {
 };
 
 Connections::Connections(const Membership& membership, std::chrono::milliseconds timeout,
-                         std::unique_ptr<Meeting> meeting)
-    : rank_(membership.rank), token_(random_token()), timeout_(timeout), meeting_(std::move(meeting)) {
+                         std::unique_ptr<Rendezvous> rendezvous)
+    : rank_(membership.rank), token_(random_token()), timeout_(timeout), rendezvous_(std::move(rendezvous)) {
   // Its own threads, which this one waits for at the end, are to give up when wait() does.
   auto options = c10d::ProcessGroupGloo::Options::create(part_to_wait(timeout));
   options->devices = {make_device(membership)};
   options->threads = 1;  // for collectives, which come one at a time
   try {
-    gloo_ = c10::make_intrusive<Gloo>(meeting_->store(), membership.rank, membership.size, options);
+    gloo_ = c10::make_intrusive<Gloo>(rendezvous_->store(), membership.rank, membership.size, options);
   } catch (const std::exception& error) {
     explain(fmt::format("rank {}", rank_), -1, error.what());
   }
@@ -112,7 +112,7 @@ void Connections::wait(const std::string& where, int peer, c10d::Work& work) con
 
 void Connections::explain(const std::string& where, int peer, const std::string& message) const {
   const std::string who = peer < 0 ? "another rank" : fmt::format("rank {}", peer);
-  const auto failure = meeting_->word();
+  const auto failure = rendezvous_->word();
   if (failure && failure->rank != rank_) {
     if (failure->diverged) throw NumericError("rank {}: {}", failure->rank, failure->reason);
     if (failure->rank == peer && failure->reason == kGoneReason)
@@ -128,9 +128,9 @@ void Connections::explain(const std::string& where, int peer, const std::string&
 }
 
 void Connections::fail(const Failure& failure) {
-  meeting_->leave_word(failure);
+  rendezvous_->leave_word(failure);
   gloo_->close();
-  meeting_->linger();
+  rendezvous_->linger();
 }
 
 }  // namespace strait

@@ -8,16 +8,16 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "strait/transport/gloo/meeting.h"
+#include "strait/transport/gloo/rendezvous.h"
 
 namespace strait {
 
 /// A rank's connections to all others, over Gloo. Threads may share it.
 class Connections {
  public:
-  /// Connects through the meeting's store. Throws Error when that fails.
+  /// Connects through the rendezvous's store. Throws Error when that fails.
   Connections(const Membership& membership, std::chrono::milliseconds timeout,
-              std::unique_ptr<Meeting> meeting);
+              std::unique_ptr<Rendezvous> rendezvous);
   ~Connections();
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
@@ -31,9 +31,9 @@ class Connections {
   void wait(const std::string& where, int peer, c10d::Work& work) const;
 
   /// What this rank tells the others, over these connections, that its words can be known by; see
-  /// Meeting::trust().
+  /// Rendezvous::trust().
   const std::string& token() const { return token_; }
-  void trust(std::vector<std::string> tokens) { meeting_->trust(std::move(tokens)); }
+  void trust(std::vector<std::string> tokens) { rendezvous_->trust(std::move(tokens)); }
 
   /// Leaves word and closes all connections, which ends every wait on this rank and on its peers.
   void fail(const Failure& failure);
@@ -45,7 +45,7 @@ class Connections {
   int rank_;
   std::string token_;
   std::chrono::milliseconds timeout_;
-  std::unique_ptr<Meeting> meeting_;
+  std::unique_ptr<Rendezvous> rendezvous_;
   c10::intrusive_ptr<Gloo> gloo_;
 };
 

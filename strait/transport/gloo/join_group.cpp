@@ -88,17 +88,17 @@ class C10dGroup : public Group {
 void require_groups() {}
 
 std::unique_ptr<Group> join_group(const Membership& membership, std::chrono::milliseconds timeout,
-                                  const std::string& hello, const CheckHellos& check,
+                                  const std::string& handshake, const CheckHandshakes& check,
                                   const WaitingFor& waiting) {
-  auto meeting = std::make_unique<Meeting>(membership, timeout, waiting);
-  const auto hellos = meeting->exchange(hello, waiting);
+  auto rendezvous = std::make_unique<Rendezvous>(membership, timeout, waiting);
+  const auto handshakes = rendezvous->exchange(handshake, waiting);
   try {
-    check(hellos);
+    check(handshakes);
   } catch (const Error&) {
-    meeting->linger();  // the others may not have read them yet
+    rendezvous->linger();  // the others may not have read them yet
     throw;
   }
-  const auto connections = std::make_shared<Connections>(membership, timeout, std::move(meeting));
+  const auto connections = std::make_shared<Connections>(membership, timeout, std::move(rendezvous));
   auto group = std::make_unique<C10dGroup>(membership.size, connections);
   connections->trust(group->gather(connections->token()));
   return group;

@@ -9,7 +9,7 @@
 
 namespace strait {
 
-/// The store of a group as LibTorch takes it; has what Gloo and Meeting ask for.
+/// The store of a group as LibTorch takes it; has what Gloo and Rendezvous ask for.
 class RankStore : public c10d::Store {
  public:
   RankStore(const Membership& membership, std::chrono::milliseconds timeout,

@@ -9,7 +9,7 @@ void require_groups() {
 }
 
 std::unique_ptr<Group> join_group(const Membership& /*membership*/, std::chrono::milliseconds /*timeout*/,
-                                  const std::string& /*hello*/, const CheckHellos& /*check*/,
+                                  const std::string& /*handshake*/, const CheckHandshakes& /*check*/,
                                   const WaitingFor& /*waiting*/) {
   require_groups();
   return nullptr;

@@ -52,9 +52,9 @@ class Distributed : public test::DistributedRuns {
     ASSERT_EQ(train("alone", scheme).status, 0);
     train_with_ranks("changed", flags("1"));
     const auto alone = train("changed", flags("2"));
-    EXPECT_THAT(alone.out, HasSubstr("going on from"));
+    EXPECT_THAT(alone.out, HasSubstr("resuming from"));
     const auto last = train_with_ranks("changed", flags("3"));
-    EXPECT_THAT(last.at(0).out, HasSubstr("going on from"));
+    EXPECT_THAT(last.at(0).out, HasSubstr("resuming from"));
     expect_equal_states("alone", "changed");
   }
 };
@@ -100,16 +100,17 @@ TEST_F(Distributed, CtrlCAtTheLauncherStopsAllInOrder) {
   const auto stopped = launcher.wait(kLimit);
   EXPECT_EQ(stopped.status, 130) << stopped.err;
   EXPECT_EQ(stopped.err, "");
-  EXPECT_THAT(stopped.out, HasSubstr("--resume goes on from it"));
+  EXPECT_THAT(stopped.out, HasSubstr("--resume resumes from it"));
   EXPECT_EQ(status("run").at("status"), "stopped");
   const auto resumed = test::run_process(STRAIT_PROGRAM, launch_arguments("run", {"--resume"}));
   EXPECT_EQ(resumed.status, 0) << resumed.err;
-  EXPECT_THAT(resumed.out, HasSubstr("[0] going on from"));
+  EXPECT_THAT(resumed.out, HasSubstr("[0] resuming from"));
   expect_equal_states(whole(), "run");
 }
 
 TEST_F(Distributed, AHangUpOfTheLauncherStopsAllInOrder) {
-  test::Process launcher(STRAIT_PROGRAM, launch_arguments("run", {"--set", "checkpoint.every_steps=4"}));
+  test::Process launcher(STRAIT_PROGRAM, launch_arguments("run", {"--set", "checkpoint.every_steps=4", "--set",
+                                                                  "train.epochs=1000"}));
   wait_for_checkpoint("run", {}, [&] { return launcher.has_ended(); });
   launcher.send(SIGHUP);
   EXPECT_EQ(launcher.wait(kLimit).status, 130);

@@ -52,7 +52,7 @@ class Faults : public test::DistributedRuns {
       EXPECT_EQ(all.at(victim).wait().status, 128 + SIGKILL);
     }
     const auto last = train_with_ranks("run", epochs);
-    EXPECT_THAT(last.at(0).out, HasSubstr("going on from"));
+    EXPECT_THAT(last.at(0).out, HasSubstr("resuming from"));
     EXPECT_EQ(train("alone", epochs).status, 0);
     expect_equal_runs("alone", "run");
   }

@@ -81,7 +81,7 @@ TEST_F(Launch, StartsAgainAfterAKillAndGivesTheSameBits) {
         "rank 0 was killed by signal 9 (Killed); restarting all ranks with --resume, restart 2 of 2\n"}) {
     EXPECT_THAT(result.out, HasSubstr(line));
   }
-  EXPECT_THAT(result.out, HasSubstr("[0] going on from"));
+  EXPECT_THAT(result.out, HasSubstr("[0] resuming from"));
   expect_equal_runs(whole(), "run");
 }
 

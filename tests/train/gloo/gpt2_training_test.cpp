@@ -64,7 +64,7 @@ State trained(bool recompute) {
   Trainer trainer(network(recompute), options());
   TrainObserver observer;
   trainer.train(data(), observer);
-  EXPECT_EQ(trainer.position().step, 3U);
+  EXPECT_EQ(trainer.state().step, 3U);
   return copy_of(trainer.collect_model());
 }
 

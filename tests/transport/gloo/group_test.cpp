@@ -51,7 +51,7 @@ TEST(Group, SendsTensorsOfAnyType) {
 
 TEST(Group, WhatOneRankCannotDoNoneDoes) {
   const auto errors = Ranks(3).run([](Group& group) {
-    together(group, [&] {
+    run_collectively(group, [&] {
       if (group.rank() == 1) throw InputError("weights.safetensors: cannot be read");
     });
   });
@@ -178,7 +178,7 @@ TEST(Group, DivergenceIsPassedOnAsDivergence) {
   EXPECT_EQ(errors[0], "rank 1: the loss is not finite at step 3");
 }
 
-/// What a rank of `count` hears that comes with this hello.
+/// What a rank of `count` hears that comes with this handshake.
 std::string join_alone(const Membership& member, milliseconds timeout) {
   try {
     join_group(
@@ -209,9 +209,9 @@ TEST(JoinGroup, EveryRankHearsThatOneDiffers) {
       try {
         join_group(
             ranks.membership(rank), 20s, rank == 1 ? "other" : "same",
-            [&](const auto& hellos) {
-              for (const auto& hello : hellos) {
-                if (hello != hellos[0]) throw Error("rank 1 is another one");
+            [&](const auto& handshakes) {
+              for (const auto& handshake : handshakes) {
+                if (handshake != handshakes[0]) throw Error("rank 1 is another one");
               }
             },
             [](const auto&) {});

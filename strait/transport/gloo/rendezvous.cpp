@@ -1,4 +1,4 @@
-#include "strait/transport/gloo/meeting.h"
+#include "strait/transport/gloo/rendezvous.h"
 
 #include <c10/util/Logging.h>
 
@@ -35,7 +35,7 @@ constexpr size_t kMaxReason = 2000;
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
+std::string handshake_key(int rank) { return fmt::format("hello/{}", rank); }
 
 /// Runs `work` beside this thread and gives up on it after the limit: a store whose host has gone may never
 /// answer, and nothing then ends the call. Calls `meanwhile` every kLook until then.
@@ -90,22 +90,22 @@ std::vector<std::string> attendance(c10d::Store& store, int size, milliseconds p
   const Stopwatch watch;
   while (true) {
     auto ranks = missing.ranks();
-    std::erase_if(ranks, [&](int rank) { return store.check({hello_key(rank)}); });
+    std::erase_if(ranks, [&](int rank) { return store.check({handshake_key(rank)}); });
     missing.set(ranks);
     if (ranks.empty()) break;
     const bool over = watch.seconds() * 1e3 >= static_cast<double>(patience.count());
     if (over || has_failed(store)) return {};
     std::this_thread::sleep_for(kPoll);
   }
-  std::vector<std::string> hellos;
-  hellos.reserve(static_cast<size_t>(size));
-  for (int rank = 0; rank < size; ++rank) hellos.push_back(text_of(store.get(hello_key(rank))));
-  return hellos;
+  std::vector<std::string> handshakes;
+  handshakes.reserve(static_cast<size_t>(size));
+  for (int rank = 0; rank < size; ++rank) handshakes.push_back(text_of(store.get(handshake_key(rank))));
+  return handshakes;
 }
 
 }  // namespace
 
-Meeting::Meeting(Membership membership, milliseconds timeout, const WaitingFor& waiting)
+Rendezvous::Rendezvous(Membership membership, milliseconds timeout, const WaitingFor& waiting)
     : membership_(std::move(membership)), timeout_(timeout) {
   static std::once_flag quiet;  // the ranks of a process may be threads
   std::call_once(quiet, [] {
@@ -119,19 +119,19 @@ Meeting::Meeting(Membership membership, milliseconds timeout, const WaitingFor& 
   }
 }
 
-void Meeting::open_store(const WaitingFor& waiting) {
+void Rendezvous::open_store(const WaitingFor& waiting) {
   if (membership_.serves_store()) {
     try {
       server_ = std::make_unique<StoreServer>(membership_.master_address, membership_.master_port,
                                               membership_.size, membership_.attempt);
     } catch (const Error& error) {
-      throw Error("rank 0 cannot listen at {}: {}", membership_.meeting_place(), error.what());
+      throw Error("rank 0 cannot listen at {}: {}", membership_.rendezvous_endpoint(), error.what());
     }
   }
   store_ = c10::make_intrusive<RankStore>(membership_, timeout_, [&] { waiting({0}); });
 }
 
-void Meeting::open_torchruns_store() {
+void Rendezvous::open_torchruns_store() {
   c10d::TCPStoreOptions options;
   options.port = membership_.master_port;
   options.waitWorkers = false;
@@ -140,44 +140,44 @@ void Meeting::open_torchruns_store() {
     const auto store = c10::make_intrusive<c10d::TCPStore>(membership_.master_address, options);
     store_ = c10::make_intrusive<c10d::PrefixStore>("strait/" + membership_.attempt, store);
   } catch (const std::exception&) {
-    throw Error("rank {}: torchrun does not answer at {}", membership_.rank, membership_.meeting_place());
+    throw Error("rank {}: torchrun does not answer at {}", membership_.rank, membership_.rendezvous_endpoint());
   }
   const std::string key = fmt::format("taken/{}", membership_.rank);
   const auto taken = within<int64_t>(timeout_ * 3 / 4, [store = store_, key] { return store->add(key, 1); });
   if (!taken) {
-    throw Error("rank {}: torchrun does not answer at {}", membership_.rank, membership_.meeting_place());
+    throw Error("rank {}: torchrun does not answer at {}", membership_.rank, membership_.rendezvous_endpoint());
   }
   if (*taken != 1) {
     throw InputError("rank {}: another process has taken this rank of the group at {}", membership_.rank,
-                     membership_.meeting_place());
+                     membership_.rendezvous_endpoint());
   }
 }
 
-std::vector<std::string> Meeting::exchange(const std::string& hello, const WaitingFor& waiting) {
+std::vector<std::string> Rendezvous::exchange(const std::string& handshake, const WaitingFor& waiting) {
   const milliseconds patience = timeout_ - limit(kWordLimit);
   const auto missing = std::make_shared<Missing>(membership_.size);
-  const auto hellos = within<std::vector<std::string>>(
+  const auto handshakes = within<std::vector<std::string>>(
       timeout_,
       [=, store = store_, rank = membership_.rank, size = membership_.size] {
-        store->set(hello_key(rank), bytes_of(hello));
+        store->set(handshake_key(rank), bytes_of(handshake));
         return attendance(*store, size, patience, *missing);
       },
       [&] {
         const auto ranks = missing->ranks();
         if (!ranks.empty()) waiting(ranks);
       });
-  if (!hellos) {
+  if (!handshakes) {
     throw Error("rank {}: rank 0 at {} does not answer any more", membership_.rank,
-                membership_.meeting_place());
+                membership_.rendezvous_endpoint());
   }
-  if (!hellos->empty()) return *hellos;
+  if (!handshakes->empty()) return *handshakes;
   const std::string reason = why_not_all(missing->ranks());
   leave_word({.rank = membership_.rank, .diverged = false, .reason = reason});
   linger();
   throw Error("rank {}: {}", membership_.rank, reason);
 }
 
-std::string Meeting::why_not_all(const std::vector<int>& missing) {
+std::string Rendezvous::why_not_all(const std::vector<int>& missing) {
   const auto failure = word();
   if (failure && failure->reason == kGoneReason)
     return fmt::format("rank {} came, but {}", failure->rank, kGoneReason);
@@ -188,13 +188,13 @@ std::string Meeting::why_not_all(const std::vector<int>& missing) {
                      timeout_.count() / 1000, list_of(names));
 }
 
-std::string Meeting::to_text(const Failure& failure) const {
+std::string Rendezvous::to_text(const Failure& failure) const {
   const std::string& token = tokens_.empty() ? kNoToken : tokens_[static_cast<size_t>(membership_.rank)];
   return fmt::format("{} {} {} {}", failure.rank, failure.diverged ? 1 : 0, token,
                      failure.reason.substr(0, kMaxReason));
 }
 
-std::optional<Failure> Meeting::failure_of(const std::string& text) const {
+std::optional<Failure> Rendezvous::failure_of(const std::string& text) const {
   std::istringstream in(text);
   Failure failure;
   std::string token;
@@ -213,16 +213,16 @@ std::optional<Failure> Meeting::failure_of(const std::string& text) const {
   return failure;
 }
 
-milliseconds Meeting::limit(milliseconds usual) const { return std::min(usual, timeout_ / kParts); }
+milliseconds Rendezvous::limit(milliseconds usual) const { return std::min(usual, timeout_ / kParts); }
 
-void Meeting::leave_word(const Failure& failure) {
+void Rendezvous::leave_word(const Failure& failure) {
   within<bool>(limit(kWordLimit), [store = store_, text = to_text(failure)] {
     if (!store->check({kFailureKey})) store->set(kFailureKey, bytes_of(text));
     return true;
   });
 }
 
-std::optional<Failure> Meeting::word() {
+std::optional<Failure> Rendezvous::word() {
   const milliseconds patience = limit(kWordLimit) / 2;
   struct Word {
     std::string gone;
@@ -241,7 +241,7 @@ std::optional<Failure> Meeting::word() {
   return Failure{.rank = std::atoi(word->gone.c_str()), .diverged = false, .reason = kGoneReason};
 }
 
-void Meeting::linger() {
+void Rendezvous::linger() {
   if (server_) server_->wait_until_left(limit(kLingerLimit));
 }
 

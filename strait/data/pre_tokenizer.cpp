@@ -1,4 +1,4 @@
-#include "strait/data/pieces.h"
+#include "strait/data/pre_tokenizer.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -32,7 +32,7 @@ const pcre2_code* pattern() {
 
 }  // namespace
 
-struct Pieces::Match {
+struct PreTokenizer::Match {
   pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
   Match() = default;
   ~Match() { pcre2_match_data_free(data); }
@@ -40,11 +40,11 @@ struct Pieces::Match {
   Match& operator=(const Match&) = delete;
 };
 
-Pieces::Pieces(std::string_view text) : text_(text), match_(std::make_unique<Match>()) {}
+PreTokenizer::PreTokenizer(std::string_view text) : text_(text), match_(std::make_unique<Match>()) {}
 
-Pieces::~Pieces() = default;
+PreTokenizer::~PreTokenizer() = default;
 
-std::optional<std::string_view> Pieces::next() {
+std::optional<std::string_view> PreTokenizer::next() {
   if (position_ == text_.size()) return std::nullopt;
   if (position_ >= well_formed_) well_formed_ = position_ + well_formed_prefix(text_.substr(position_));
   size_t end = position_ + 1;

@@ -1,4 +1,4 @@
-#include "strait/kernels/marked.h"
+#include "strait/kernels/masked.h"
 
 #include <gtest/gtest.h>
 
@@ -19,12 +19,12 @@ struct Input {
 Input make(size_t n, double share) {
   std::mt19937 random(static_cast<uint32_t>(n));
   std::normal_distribution<float> normal;
-  std::bernoulli_distribution marked(share);
+  std::bernoulli_distribution masked(share);
   Input input;
   input.mask.resize(mask_words(n));
   for (size_t i = 0; i < n; ++i) {
     input.out.push_back(normal(random));
-    if (!marked(random)) continue;
+    if (!masked(random)) continue;
     input.mask[i / 64] |= uint64_t{1} << i % 64;
     input.positions.push_back(i);
     input.values.push_back(normal(random));
@@ -32,7 +32,7 @@ Input make(size_t n, double share) {
   return input;
 }
 
-TEST(Marked, MovingAddsAndKeepsWhatWasThere) {
+TEST(Masked, MovingAddsAndKeepsWhatWasThere) {
   for (const size_t n : {1U, 64U, 65U, 1000U, 4097U}) {
     for (const double share : {0.0, 0.1, 0.6, 1.0}) {
       const Input input = make(n, share);
@@ -43,20 +43,20 @@ TEST(Marked, MovingAddsAndKeepsWhatWasThere) {
         expected[input.positions[i]] += input.values[i];
       }
       auto added = input.out;
-      add_marked(input.values, input.mask, added);
+      add_masked(input.values, input.mask, added);
       EXPECT_EQ(added, expected) << n << " " << share;
       auto moved = input.out;
       std::vector<float> kept(before.size());
-      EXPECT_TRUE(move_marked(input.values, input.mask, moved, kept)) << n << " " << share;
+      EXPECT_TRUE(move_masked(input.values, input.mask, moved, kept)) << n << " " << share;
       EXPECT_EQ(moved, expected) << n << " " << share;
       EXPECT_EQ(kept, before) << n << " " << share;
-      put_marked(kept, input.mask, moved);
+      put_masked(kept, input.mask, moved);
       EXPECT_EQ(moved, input.out) << n << " " << share;
     }
   }
 }
 
-TEST(Marked, MovingSaysWhetherEverySumIsFinite) {
+TEST(Masked, MovingSaysWhetherEverySumIsFinite) {
   Input input = make(700, 0.5);
   std::vector<float> before(input.values.size());
   for (const size_t place : {size_t{0}, input.positions.size() / 2, input.positions.size() - 1}) {
@@ -64,7 +64,7 @@ TEST(Marked, MovingSaysWhetherEverySumIsFinite) {
     auto values = input.values;
     out[input.positions[place]] = std::numeric_limits<float>::max();
     values[place] = std::numeric_limits<float>::max();
-    EXPECT_FALSE(move_marked(values, input.mask, out, before)) << place;
+    EXPECT_FALSE(move_masked(values, input.mask, out, before)) << place;
     EXPECT_EQ(before[place], std::numeric_limits<float>::max());
   }
 }

@@ -1,4 +1,4 @@
-#include "strait/kernels/marked.h"
+#include "strait/kernels/masked.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,18 +7,18 @@
 #include "strait/kernels/prefetch.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "strait/kernels/marked.cpp"
+#define HWY_TARGET_INCLUDE "strait/kernels/masked.cpp"
 #include <hwy/foreach_target.h>  // includes this file once for each target
 #include <hwy/highway.h>
 
 #include "strait/kernels/dispatch.h"
-#include "strait/kernels/marked-inl.h"
+#include "strait/kernels/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace strait::kernels::HWY_NAMESPACE {
 namespace {
 
-/// The next floats of `values` in the marked lanes, 0 in the others. May look at kLanes floats.
+/// The next floats of `values` in the masked lanes, 0 in the others. May look at kLanes floats.
 HWY_INLINE hn::Vec<Floats> expand(const float* values, uint64_t bits) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   return hn::Vec<Floats>{_mm512_maskz_expandloadu_ps(static_cast<__mmask16>(bits), values)};
@@ -35,7 +35,7 @@ HWY_INLINE hn::Vec<Floats> expand(const float* values, uint64_t bits) {
 }
 
 /// Calls block(i, bits, values) for kLanes positions from i on, as long as there are as many, and as many
-/// values; one(i, value) for each marked position after them.
+/// values; one(i, value) for each masked position after them.
 template <class Block, class One>
 HWY_INLINE void visit(std::span<const uint64_t> mask, size_t n, std::span<const float> values, Block block,
                       One one) {
@@ -169,30 +169,30 @@ HWY_EXPORT(add);
 HWY_EXPORT(move);
 HWY_EXPORT(clear);
 
-size_t count_marked(std::span<const uint64_t> mask) { return STRAIT_KERNEL(count)(mask); }
+size_t count_masked(std::span<const uint64_t> mask) { return STRAIT_KERNEL(count)(mask); }
 
-void gather_marked(std::span<const float> x, std::span<const uint64_t> mask, std::span<float> values) {
+void gather_masked(std::span<const float> x, std::span<const uint64_t> mask, std::span<float> values) {
   STRAIT_KERNEL(gather)(x.data(), mask, values);
 }
 
-void scatter_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out) {
+void scatter_masked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out) {
   STRAIT_KERNEL(scatter)(values, mask, out);
 }
 
-void put_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out) {
+void put_masked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out) {
   STRAIT_KERNEL(put)(values, mask, out);
 }
 
-void add_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out) {
+void add_masked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out) {
   STRAIT_KERNEL(add)(values, mask, out);
 }
 
-bool move_marked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out,
+bool move_masked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out,
                  std::span<float> before) {
   return STRAIT_KERNEL(move)(values, mask, out, before.data());
 }
 
-void clear_marked(std::span<const uint64_t> mask, std::span<float> out) { STRAIT_KERNEL(clear)(mask, out); }
+void clear_masked(std::span<const uint64_t> mask, std::span<float> out) { STRAIT_KERNEL(clear)(mask, out); }
 
 }  // namespace strait::kernels
 #endif

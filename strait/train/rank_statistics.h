@@ -12,20 +12,20 @@
 namespace strait {
 
 /// What one process knows of an epoch; all of them together are the whole.
-struct Contribution {
+struct RankStatistics {
   StepResult train;
   std::map<EvaluationMode, StepResult> test;  ///< the test set, in each mode that was scored
   std::vector<BoundaryTraffic> boundaries;
   TimesOfStages stages;                            ///< of the first replica
   std::map<std::string, uint64_t> feedback_state;  ///< XXH3 of what the ends of the links keep, by name
-  std::map<std::string, uint64_t> weights;         ///< Replicas::weight_checksums()
+  std::map<std::string, uint64_t> weights;         ///< DataParallel::weight_checksums()
   double seconds = 0;                              ///< of training in this process
   double data_wait_seconds = 0;
 };
 
-/// The contributions of all processes, added up; times that they all spend count as the first process measured
+/// The statistics of all processes, added up; times that they all spend count as the first process measured
 /// them. The same on every process. Throws Error when replicas have not kept the same weights.
-Contribution gather(Group& group, const Contribution& mine);
+RankStatistics gather(Group& group, const RankStatistics& mine);
 
 /// The checksums of the state that the links keep in this process, one of a pipeline that has `replica` as its
 /// number.
@@ -36,6 +36,6 @@ std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundar
 void check_ends_agree(const std::map<std::string, uint64_t>& feedback_state);
 
 /// The share of time of the `ranks` processes of a pipeline in which no stage computes.
-double bubble_share(const Contribution& all, int ranks);
+double bubble_share(const RankStatistics& all, int ranks);
 
 }  // namespace strait

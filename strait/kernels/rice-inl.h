@@ -1,10 +1,10 @@
 // Rice codes of gaps inside a bit stream, once for each target.
 
-#if defined(STRAIT_KERNELS_GAPS_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef STRAIT_KERNELS_GAPS_INL
-#undef STRAIT_KERNELS_GAPS_INL
+#if defined(STRAIT_KERNELS_RICE_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef STRAIT_KERNELS_RICE_INL
+#undef STRAIT_KERNELS_RICE_INL
 #else
-#define STRAIT_KERNELS_GAPS_INL
+#define STRAIT_KERNELS_RICE_INL
 #endif
 
 #include <hwy/highway.h>
@@ -34,7 +34,7 @@ HWY_INLINE uint32_t* write_positions(uint64_t word, uint32_t begin, uint32_t* ou
 }
 
 /// Appends the code of write_rice() (index_code.h), unpadded.
-HWY_INLINE void put_gaps(std::span<const uint64_t> mask, unsigned r, BitWriter& out) {
+HWY_INLINE void put_rice(std::span<const uint64_t> mask, unsigned r, BitWriter& out) {
   constexpr size_t kWords = 64;  // between the two steps
   std::array<uint32_t, kWords * 64 + 8> positions;
   BitWriter bits = out;
@@ -63,7 +63,7 @@ HWY_INLINE void put_gaps(std::span<const uint64_t> mask, unsigned r, BitWriter& 
 
 /// Takes such a code of k positions below n from the stream, as read_rice() does; what lies behind it is not
 /// looked at.
-HWY_INLINE bool take_gaps(BitReader& in, size_t n, size_t k, unsigned r, std::span<uint64_t> mask) {
+HWY_INLINE bool take_rice(BitReader& in, size_t n, size_t k, unsigned r, std::span<uint64_t> mask) {
   BitReader bits = in;
   const uint64_t low_mask = (uint64_t{1} << r) - 1;
   std::ranges::fill(mask, uint64_t{0});

@@ -13,7 +13,7 @@ namespace strait {
 
 /// Where a training stands, always between two steps of the optimizer. Every random draw after initialisation
 /// is a function of the seed and of this, or comes from LibTorch's generator.
-struct Position {
+struct TrainingState {
   int epoch = 0;        ///< the epoch that it is in or, with no batch of it done, that begins next
   int64_t batches = 0;  ///< of that epoch, done
   uint64_t step = 0;    ///< optimizer steps taken
@@ -36,8 +36,8 @@ using Checksums = std::map<std::string, uint64_t>;
 /// The content of a checkpoint's position.json. With several processes each leaves a part of the checkpoint:
 /// the tensors of its stages and, of the position's sums, what it knows itself.
 struct CheckpointRecord {
-  Position position;
-  Place place;  ///< whose part it is
+  TrainingState state;
+  RankTopology place;  ///< whose part it is
   uint64_t seed = 0;
   std::string config;                          ///< resolved, as TOML
   std::vector<std::string> metrics;            ///< the lines of metrics.jsonl so far, the same in every part

@@ -7,29 +7,29 @@ namespace strait {
 
 /// What the random draws of a forward pass are keyed with, beside what says which draw it is. A draw keyed so
 /// does not depend on how the network is cut, on the micro-batches or on the processes.
-struct DrawKey {
+struct RngKey {
   uint64_t seed = 0;     ///< the run's
   uint64_t step = 0;     ///< optimizer steps taken before
   size_t first_row = 0;  ///< row of the batch at which the input's first sample stands
 };
 
 namespace detail {
-inline thread_local DrawKey draw_key;
+inline thread_local RngKey rng_key;
 }
 
 /// The key of the forward pass that this thread is in.
-inline const DrawKey& current_draws() { return detail::draw_key; }
+inline const RngKey& current_rng_key() { return detail::rng_key; }
 
 /// Sets the key for its lifetime.
-class DrawScope {
+class RngScope {
  public:
-  explicit DrawScope(const DrawKey& key) : before_(detail::draw_key) { detail::draw_key = key; }
-  ~DrawScope() { detail::draw_key = before_; }
-  DrawScope(const DrawScope&) = delete;
-  DrawScope& operator=(const DrawScope&) = delete;
+  explicit RngScope(const RngKey& key) : before_(detail::rng_key) { detail::rng_key = key; }
+  ~RngScope() { detail::rng_key = before_; }
+  RngScope(const RngScope&) = delete;
+  RngScope& operator=(const RngScope&) = delete;
 
  private:
-  DrawKey before_;
+  RngKey before_;
 };
 
 }  // namespace strait

@@ -1,4 +1,4 @@
-#include "strait/data/pieces.h"
+#include "strait/data/pre_tokenizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,31 +13,31 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 std::vector<std::string> pieces_of(std::string_view text) {
-  Pieces pieces(text);
+  PreTokenizer pieces(text);
   std::vector<std::string> all;
   while (const auto piece = pieces.next()) all.emplace_back(*piece);
   return all;
 }
 
-TEST(Pieces, WordsHaveTheSpaceBeforeThem) {
+TEST(PreTokenizer, WordsHaveTheSpaceBeforeThem) {
   EXPECT_THAT(pieces_of(""), IsEmpty());
   EXPECT_THAT(pieces_of("Hello world, 42 times!"), ElementsAre("Hello", " world", ",", " 42", " times", "!"));
   EXPECT_THAT(pieces_of("abc123"), ElementsAre("abc", "123"));
 }
 
-TEST(Pieces, ContractionsAreInLowerCaseOnly) {
+TEST(PreTokenizer, ContractionsAreInLowerCaseOnly) {
   EXPECT_THAT(pieces_of("it's I'VE we'll"), ElementsAre("it", "'s", " I", "'", "VE", " we", "'ll"));
   EXPECT_THAT(pieces_of("'re'd'm't'x"), ElementsAre("'re", "'d", "'m", "'t", "'", "x"));
 }
 
-TEST(Pieces, TheLastOfManySpacesBelongsToTheWord) {
+TEST(PreTokenizer, TheLastOfManySpacesBelongsToTheWord) {
   EXPECT_THAT(pieces_of("a   b"), ElementsAre("a", "  ", " b"));
   EXPECT_THAT(pieces_of("a \n b\n"), ElementsAre("a", " \n", " b", "\n"));
   EXPECT_THAT(pieces_of("a   "), ElementsAre("a", "   "));
   EXPECT_THAT(pieces_of("a\n\nb"), ElementsAre("a", "\n", "\n", "b"));
 }
 
-TEST(Pieces, KnowUnicodesClasses) {
+TEST(PreTokenizer, KnowUnicodesClasses) {
   EXPECT_THAT(pieces_of("\xd7\xa9\xd7\x9c \xd9\xa3\xd9\xa4"),
               ElementsAre("\xd7\xa9\xd7\x9c", " \xd9\xa3\xd9\xa4"));
   EXPECT_THAT(pieces_of("e\xcc\x81t"), ElementsAre("e", "\xcc\x81", "t"));  // a combining mark is no letter
@@ -45,7 +45,7 @@ TEST(Pieces, KnowUnicodesClasses) {
   EXPECT_THAT(pieces_of("a\xe1\xa0\x8e!"), ElementsAre("a", "\xe1\xa0\x8e!"));        // U+180E is not
 }
 
-TEST(Pieces, AMalformedByteIsAPieceAndEndsTheTextBeforeIt) {
+TEST(PreTokenizer, AMalformedByteIsAPieceAndEndsTheTextBeforeIt) {
   EXPECT_THAT(pieces_of("ab\xff\xfe"), ElementsAre("ab", "\xff", "\xfe"));
   EXPECT_THAT(pieces_of("a  \xff b"), ElementsAre("a", "  ", "\xff", " b"));
   EXPECT_THAT(pieces_of("\xe2\x82"), ElementsAre("\xe2", "\x82"));              // cut off

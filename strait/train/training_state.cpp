@@ -1,4 +1,4 @@
-#include "strait/train/position.h"
+#include "strait/train/training_state.h"
 
 #include <xxhash.h>
 
@@ -15,23 +15,23 @@ using nlohmann::json;
 
 constexpr int kFormat = 2;  // raised when an older program could not read the checkpoint
 
-json to_json(const Position& position) {
-  return {{"epoch", position.epoch},
-          {"batches", position.batches},
-          {"step", position.step},
-          {"loss_sum", position.sums.loss_sum},
-          {"correct", position.sums.correct},
-          {"count", position.sums.count},
-          {"rows", position.sums.rows},
-          {"seconds", position.seconds},
-          {"data_wait_seconds", position.data_wait_seconds},
-          {"boundaries", to_json(position.traffic)},
-          {"evaluations", to_json(position.evaluations)},
-          {"evaluation_seconds", position.evaluation_seconds},
-          {"stages", to_json(position.stages)}};
+json to_json(const TrainingState& state) {
+  return {{"epoch", state.epoch},
+          {"batches", state.batches},
+          {"step", state.step},
+          {"loss_sum", state.sums.loss_sum},
+          {"correct", state.sums.correct},
+          {"count", state.sums.count},
+          {"rows", state.sums.rows},
+          {"seconds", state.seconds},
+          {"data_wait_seconds", state.data_wait_seconds},
+          {"boundaries", to_json(state.traffic)},
+          {"evaluations", to_json(state.evaluations)},
+          {"evaluation_seconds", state.evaluation_seconds},
+          {"stages", to_json(state.stages)}};
 }
 
-Position position_in(const json& json) {
+TrainingState training_state_in(const json& json) {
   return {.epoch = json.at("epoch"),
           .batches = json.at("batches"),
           .step = json.at("step"),
@@ -58,7 +58,7 @@ bool is_intact(json& content) {
 
 CheckpointRecord record_in(const json& content) {
   return {
-      .position = position_in(content.at("position")),
+      .state = training_state_in(content.at("position")),
       .place = {.rank = content.at("rank"), .ranks = content.at("ranks"), .replicas = content.at("replicas")},
       .seed = content.at("seed"),
       .config = content.at("config"),
@@ -75,15 +75,10 @@ const Checksums& CheckpointRecord::checksums_of(const std::string& file) const {
 }
 
 void write_record(const std::filesystem::path& folder, const CheckpointRecord& record) {
-  json content = {{"format", kFormat},
-                  {"position", to_json(record.position)},
-                  {"rank", record.place.rank},
-                  {"ranks", record.place.ranks},
-                  {"replicas", record.place.replicas},
-                  {"seed", record.seed},
-                  {"config", record.config},
-                  {"metrics", record.metrics},
-                  {"checksums", record.checksums}};
+  json content = {
+      {"format", kFormat},           {"position", to_json(record.state)}, {"rank", record.place.rank},
+      {"ranks", record.place.ranks}, {"replicas", record.place.replicas}, {"seed", record.seed},
+      {"config", record.config},     {"metrics", record.metrics},         {"checksums", record.checksums}};
   content["checksum"] = digest(content);
   replace_file(folder / kRecordFile, content.dump(2) + "\n");
 }

@@ -1,4 +1,4 @@
-#include "strait/train/replicas.h"
+#include "strait/train/data_parallel.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
@@ -46,13 +46,13 @@ int64_t elements_of(const std::vector<at::Tensor>& parameters) {
 
 /// The ends of the channels that carry one stage's gradients.
 struct StageChannels {
-  StageChannels(Replicas::Stage own, const Place& place, int stage_count,
+  StageChannels(DataParallel::Stage own, const RankTopology& place, int stage_count,
                 const std::shared_ptr<const Link>& link)
       : stage(std::move(own)), meta{{1, elements_of(stage.parameters)}} {
     // Beyond the pipeline's boundaries, and another number for each replica's messages: a frame says whose it
     // is, and random draws are not the same in all replicas.
     const auto spec = [&](int from) {
-      return ChannelSpec{.boundary_name = fmt::format("{} (from {})", Replicas::kName, from),
+      return ChannelSpec{.boundary_name = fmt::format("{} (from {})", DataParallel::kName, from),
                          .boundary = static_cast<uint16_t>((from + 1) * stage_count + stage.number),
                          .direction = Direction::gradient,
                          .link = link};
@@ -68,7 +68,7 @@ struct StageChannels {
     }
   }
 
-  Replicas::Stage stage;
+  DataParallel::Stage stage;
   MessageMeta meta;
   std::optional<Sender> sender;
   std::vector<Receiver> receivers;  ///< by replica; the own one's decodes what was sent
@@ -76,12 +76,12 @@ struct StageChannels {
 
 }  // namespace
 
-class Replicas::Exchange {
+class DataParallel::Exchange {
  public:
-  Exchange(Group& group, const Place& place, int stage_count, std::vector<Stage> stages,
+  Exchange(Group& group, const RankTopology& place, int stage_count, std::vector<Stage> stages,
            const LinkOptions& options, uint64_t seed)
       : group_(group), place_(place), seed_(seed) {
-    const auto link = make_link(options.feedback, make_codec(options.codec));
+    const auto link = make_link(options.codec, options.feedback);
     for (auto& stage : stages) channels_.emplace_back(std::move(stage), place_, stage_count, link);
     std::vector<int> peers(static_cast<size_t>(place.replicas), -1);
     for (const int other : others()) peers[connection_to(other)] = place_.rank_in(other);
@@ -204,38 +204,38 @@ class Replicas::Exchange {
   }
 
   Group& group_;
-  Place place_;
+  RankTopology place_;
   uint64_t seed_;
   std::vector<StageChannels> channels_;
   std::unique_ptr<Transport> transport_;
 };
 
-Replicas::Replicas() = default;
+DataParallel::DataParallel() = default;
 
-Replicas::Replicas(Group& group, const Place& place, int stage_count, std::vector<Stage> stages,
-                   const LinkOptions& link, uint64_t seed) {
+DataParallel::DataParallel(Group& group, const RankTopology& place, int stage_count, std::vector<Stage> stages,
+                           const LinkOptions& link, uint64_t seed) {
   if (place.replicas == 1) return;
   exchange_ = std::make_unique<Exchange>(group, place, stage_count, std::move(stages), link, seed);
 }
 
-Replicas::~Replicas() = default;
+DataParallel::~DataParallel() = default;
 
-bool Replicas::sum_gradients(uint64_t step, MessageMode mode) {
+bool DataParallel::sum_gradients(uint64_t step, MessageMode mode) {
   return exchange_ ? exchange_->sum_gradients(step, mode) : mode.stops;
 }
 
-bool Replicas::first_says(bool stops) { return exchange_ ? exchange_->first_says(stops) : stops; }
+bool DataParallel::first_says(bool stops) { return exchange_ ? exchange_->first_says(stops) : stops; }
 
-std::vector<BoundaryTraffic> Replicas::take_traffic() {
+std::vector<BoundaryTraffic> DataParallel::take_traffic() {
   if (!exchange_) return {};
   return {{.name = kName, .activations = {}, .gradients = exchange_->take_traffic()}};
 }
 
-void Replicas::visit_state(StateVisitor& visitor) {
+void DataParallel::visit_state(StateVisitor& visitor) {
   if (exchange_) exchange_->visit_state(visitor);
 }
 
-std::map<std::string, uint64_t> Replicas::weight_checksums() const {
+std::map<std::string, uint64_t> DataParallel::weight_checksums() const {
   return exchange_ ? exchange_->weight_checksums() : std::map<std::string, uint64_t>();
 }
 

@@ -1,4 +1,4 @@
-#include "strait/train/contribution.h"
+#include "strait/train/rank_statistics.h"
 
 #include <xxhash.h>
 
@@ -16,7 +16,7 @@ json sums_json(const StepResult& sums) { return {sums.loss_sum, sums.correct, su
 
 StepResult sums_in(const json& json) { return {json.at(0), json.at(1), json.at(2), json.at(3)}; }
 
-std::string to_text(const Contribution& mine) {
+std::string to_text(const RankStatistics& mine) {
   json test = json::object();
   for (const auto& [mode, sums] : mine.test) test[std::string(to_string(mode))] = sums_json(sums);
   return json{{"train", sums_json(mine.train)},
@@ -30,16 +30,16 @@ std::string to_text(const Contribution& mine) {
       .dump();
 }
 
-Contribution contribution_in(const std::string& text) {
+RankStatistics rank_statistics_in(const std::string& text) {
   const json from = parse_json<WireError>(text, "what another rank has measured");
-  Contribution part{.train = sums_in(from.at("train")),
-                    .test = {},
-                    .boundaries = boundary_traffic_of(from.at("boundaries")),
-                    .stages = stage_times_of(from.at("stages")),
-                    .feedback_state = from.at("feedback_state"),
-                    .weights = from.at("weights"),
-                    .seconds = from.at("seconds"),
-                    .data_wait_seconds = from.at("data_wait_seconds")};
+  RankStatistics part{.train = sums_in(from.at("train")),
+                      .test = {},
+                      .boundaries = boundary_traffic_of(from.at("boundaries")),
+                      .stages = stage_times_of(from.at("stages")),
+                      .feedback_state = from.at("feedback_state"),
+                      .weights = from.at("weights"),
+                      .seconds = from.at("seconds"),
+                      .data_wait_seconds = from.at("data_wait_seconds")};
   for (const auto& [mode, sums] : from.at("test").items()) part.test[evaluation_mode(mode)] = sums_in(sums);
   return part;
 }
@@ -65,19 +65,19 @@ std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundar
 
 void check_ends_agree(const std::map<std::string, uint64_t>& feedback_state) {
   for (const auto& [name, sum] : feedback_state) {
-    const auto other = feedback_state.find(twin_of(name));
+    const auto other = feedback_state.find(peer_state_name(name));
     if (other != feedback_state.end() && other->second != sum) {
       throw Error("boundary state {}: the two ends do not keep the same any more", name);
     }
   }
 }
 
-Contribution gather(Group& group, const Contribution& mine) {
+RankStatistics gather(Group& group, const RankStatistics& mine) {
   if (group.size() == 1) return mine;
   const auto texts = group.gather(to_text(mine));
-  Contribution all = contribution_in(texts.front());
+  RankStatistics all = rank_statistics_in(texts.front());
   for (size_t i = 1; i < texts.size(); ++i) {
-    Contribution part = contribution_in(texts[i]);
+    RankStatistics part = rank_statistics_in(texts[i]);
     all.train += part.train;
     for (const auto& [mode, sums] : part.test) all.test[mode] += sums;
     add_traffic(all.boundaries, part.boundaries);
@@ -91,7 +91,7 @@ Contribution gather(Group& group, const Contribution& mine) {
   return all;
 }
 
-double bubble_share(const Contribution& all, int ranks) {
+double bubble_share(const RankStatistics& all, int ranks) {
   double busy = 0;
   for (const auto& [stage, times] : all.stages) busy += times.forward_seconds + times.backward_seconds;
   return all.seconds > 0 ? 1 - busy / (ranks * all.seconds) : 0;

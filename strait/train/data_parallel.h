@@ -17,7 +17,7 @@ namespace strait {
 /// stages add up their gradients. Each stage's gradients are one message, encoded once and sent to every other
 /// replica; every replica adds what the messages decode to, its own too, in the order of replicas. So all get
 /// the same bits, whatever the codec. Collective over all replicas.
-class Replicas {
+class DataParallel {
  public:
   /// A stage of this process.
   struct Stage {
@@ -30,14 +30,14 @@ class Replicas {
   static constexpr const char* kName = "replicas";
 
   /// One pipeline, without others.
-  Replicas();
+  DataParallel();
 
   /// `stages` of the pipeline's `stage_count`. The group has all processes.
-  Replicas(Group& group, const Place& place, int stage_count, std::vector<Stage> stages,
-           const LinkOptions& link, uint64_t seed);
-  ~Replicas();
-  Replicas(const Replicas&) = delete;
-  Replicas& operator=(const Replicas&) = delete;
+  DataParallel(Group& group, const RankTopology& place, int stage_count, std::vector<Stage> stages,
+               const LinkOptions& link, uint64_t seed);
+  ~DataParallel();
+  DataParallel(const DataParallel&) = delete;
+  DataParallel& operator=(const DataParallel&) = delete;
 
   /// Replaces the gradients of the stages' parameters by their sums over all replicas. Gives whether any
   /// replica's mode says that it stops. Throws NumericError for gradients that are not finite, and what the

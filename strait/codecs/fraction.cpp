@@ -1,10 +1,10 @@
-#include "strait/codecs/share.h"
+#include "strait/codecs/fraction.h"
 
 #include <algorithm>
 
 namespace strait {
 
-std::optional<Share> Share::parse(std::string_view text) {
+std::optional<Fraction> Fraction::parse(std::string_view text) {
   constexpr size_t kMaxPlaces = 9;
   const size_t point = std::min(text.find('.'), text.size());
   const std::string_view whole = text.substr(0, point);
@@ -24,7 +24,7 @@ std::optional<Share> Share::parse(std::string_view text) {
     denominator *= 10;
   }
   if (numerator == 0 || numerator > denominator) return std::nullopt;
-  return Share(numerator, denominator);
+  return Fraction(numerator, denominator);
 }
 
 }  // namespace strait

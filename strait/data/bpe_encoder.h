@@ -17,10 +17,10 @@ namespace strait {
 /// Encodes text after text for one thread, and remembers the tokens of the pieces that it has met: most pieces
 /// of a language come again. The memory has a limit, beyond which it takes in nothing new. A piece of n bytes
 /// takes O(n log n) time.
-class Encoder {
+class BpeEncoder {
  public:
   /// The tokenizer must outlive the encoder.
-  explicit Encoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  explicit BpeEncoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
   /// Appends the tokens of a text.
   void append(std::string_view text, std::vector<int32_t>& ids, SpecialTokens special = SpecialTokens::as_text);

@@ -1,9 +1,9 @@
-#include "strait/data/encoder.h"
+#include "strait/data/bpe_encoder.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "strait/data/pieces.h"
+#include "strait/data/pre_tokenizer.h"
 
 namespace strait {
 namespace {
@@ -39,7 +39,7 @@ class SpecialFinder {
 
 }  // namespace
 
-void Encoder::append(std::string_view text, std::vector<int32_t>& ids, SpecialTokens special) {
+void BpeEncoder::append(std::string_view text, std::vector<int32_t>& ids, SpecialTokens special) {
   size_t done = 0;
   if (special == SpecialTokens::as_tokens) {
     const SpecialFinder finder(tokenizer_.special_tokens(), text);
@@ -53,12 +53,12 @@ void Encoder::append(std::string_view text, std::vector<int32_t>& ids, SpecialTo
   append_text(text.substr(done), ids);
 }
 
-void Encoder::append_text(std::string_view text, std::vector<int32_t>& ids) {
-  Pieces pieces(text);
+void BpeEncoder::append_text(std::string_view text, std::vector<int32_t>& ids) {
+  PreTokenizer pieces(text);
   while (const auto piece = pieces.next()) append_piece(*piece, ids);
 }
 
-void Encoder::append_piece(std::string_view piece, std::vector<int32_t>& ids) {
+void BpeEncoder::append_piece(std::string_view piece, std::vector<int32_t>& ids) {
   if (const auto known = known_.find(piece); known != known_.end()) {
     const auto first = known_ids_.begin() + static_cast<ptrdiff_t>(known->second.first);
     ids.insert(ids.end(), first, first + static_cast<ptrdiff_t>(known->second.count));
@@ -71,7 +71,7 @@ void Encoder::append_piece(std::string_view piece, std::vector<int32_t>& ids) {
   known_ids_.insert(known_ids_.end(), ids.begin() + static_cast<ptrdiff_t>(before), ids.end());
 }
 
-void Encoder::merge_piece(std::string_view piece, std::vector<int32_t>& ids) {
+void BpeEncoder::merge_piece(std::string_view piece, std::vector<int32_t>& ids) {
   symbols_.clear();
   for (size_t i = 0; i < piece.size(); ++i) {
     symbols_.push_back({tokenizer_.byte_token(static_cast<uint8_t>(piece[i])), i == 0 ? kNone : i - 1,
@@ -83,7 +83,7 @@ void Encoder::merge_piece(std::string_view piece, std::vector<int32_t>& ids) {
 }
 
 /// All pairs of a rank go before a pair that the first of them makes, even where files rank that one lower.
-void Encoder::merge_lowest_rank() {
+void BpeEncoder::merge_lowest_rank() {
   const uint32_t rank = candidates_.top().rank;
   of_one_rank_.clear();
   for (; !candidates_.empty() && candidates_.top().rank == rank; candidates_.pop()) {
@@ -94,7 +94,7 @@ void Encoder::merge_lowest_rank() {
   }
 }
 
-void Encoder::join(size_t left) {
+void BpeEncoder::join(size_t left) {
   Symbol& symbol = symbols_[left];
   Symbol& right = symbols_[symbol.next];
   symbol.id = tokenizer_.merged(*tokenizer_.rank(symbol.id, right.id));
@@ -105,14 +105,14 @@ void Encoder::join(size_t left) {
   consider(left);
 }
 
-void Encoder::consider(size_t left) {
+void BpeEncoder::consider(size_t left) {
   const Symbol& symbol = symbols_[left];
   if (symbol.next == kNone) return;
   if (const auto rank = tokenizer_.rank(symbol.id, symbols_[symbol.next].id)) candidates_.push({*rank, left});
 }
 
 /// A candidate may have lost one of its symbols since.
-bool Encoder::has_rank(size_t left, uint32_t rank) const {
+bool BpeEncoder::has_rank(size_t left, uint32_t rank) const {
   const Symbol& symbol = symbols_[left];
   return symbol.id != kGone && symbol.next != kNone &&
          tokenizer_.rank(symbol.id, symbols_[symbol.next].id) == rank;

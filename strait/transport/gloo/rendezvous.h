@@ -18,18 +18,18 @@ inline constexpr const char* kGoneReason = "it ended without a word";
 
 /// Where the ranks of a group find each other, and leave word when they end: keys in a store, which the
 /// launcher or the first rank serves (StoreServer), or torchrun's agent (TCPStore).
-class Meeting {
+class Rendezvous {
  public:
   /// Connects to the store, or serves it, and takes this rank's place; `waiting` hears that rank 0 is missing
   /// while the store does not answer. Throws InputError when the place is taken, Error when the store does not
   /// answer.
-  Meeting(Membership membership, std::chrono::milliseconds timeout, const WaitingFor& waiting);
+  Rendezvous(Membership membership, std::chrono::milliseconds timeout, const WaitingFor& waiting);
 
   const c10::intrusive_ptr<c10d::Store>& store() const { return store_; }
 
   /// What each rank said, once all have; `waiting` hears meanwhile who has not. Throws Error that names those
   /// that did not come in time.
-  std::vector<std::string> exchange(const std::string& hello, const WaitingFor& waiting);
+  std::vector<std::string> exchange(const std::string& handshake, const WaitingFor& waiting);
 
   /// From now on a word counts only with its rank's token, which the ranks have told each other elsewhere than
   /// in the store. Before, a word cannot say that training diverged.

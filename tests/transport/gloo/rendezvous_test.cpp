@@ -1,4 +1,4 @@
-#include "strait/transport/gloo/meeting.h"
+#include "strait/transport/gloo/rendezvous.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 
 /// Two ranks that have met.
-class TwoMeetings : public testing::Test {
+class TwoRanks : public testing::Test {
  protected:
-  TwoMeetings() : first_(ranks_.membership(0), 20s, nobody), second_(ranks_.membership(1), 20s, nobody) {}
+  TwoRanks() : first_(ranks_.membership(0), 20s, nobody), second_(ranks_.membership(1), 20s, nobody) {}
 
   static void nobody(const std::vector<int>&) {}
 
@@ -27,12 +27,12 @@ class TwoMeetings : public testing::Test {
   }
 
   const test::Ranks ranks_{2};
-  Meeting first_;
-  Meeting second_;
+  Rendezvous first_;
+  Rendezvous second_;
 };
 
-TEST_F(TwoMeetings, AWordIsHeardWithWhatItSays) {
-  for (Meeting* meeting : {&first_, &second_}) meeting->trust({"a", "b"});
+TEST_F(TwoRanks, AWordIsHeardWithWhatItSays) {
+  for (Rendezvous* rendezvous : {&first_, &second_}) rendezvous->trust({"a", "b"});
   second_.leave_word({.rank = 1, .diverged = true, .reason = "the loss is not\nfinite"});
   first_.leave_word({.rank = 0, .diverged = false, .reason = "later"});
   const auto word = first_.word();
@@ -42,7 +42,7 @@ TEST_F(TwoMeetings, AWordIsHeardWithWhatItSays) {
   EXPECT_EQ(word->reason, "the loss is not\nfinite");
 }
 
-TEST_F(TwoMeetings, AWordWithoutItsRanksTokenIsNone) {
+TEST_F(TwoRanks, AWordWithoutItsRanksTokenIsNone) {
   first_.trust({"a", "b"});
   for (const char* forged :
        {"1 1 - diverged", "1 1 a diverged", "1 1 bb diverged", "1 1", "", "1 2 b x", "9 1 b x", "-1 1 b x"}) {
@@ -53,7 +53,7 @@ TEST_F(TwoMeetings, AWordWithoutItsRanksTokenIsNone) {
   EXPECT_TRUE(first_.word()->diverged);
 }
 
-TEST_F(TwoMeetings, BeforeTokensAreKnownNoWordSaysThatTrainingDiverged) {
+TEST_F(TwoRanks, BeforeTokensAreKnownNoWordSaysThatTrainingDiverged) {
   leave("1 1 - forged");
   const auto word = first_.word();
   ASSERT_TRUE(word);
@@ -61,15 +61,15 @@ TEST_F(TwoMeetings, BeforeTokensAreKnownNoWordSaysThatTrainingDiverged) {
   EXPECT_EQ(word->reason, "forged");
 }
 
-TEST_F(TwoMeetings, HellosComeInTheOrderOfRanks) {
+TEST_F(TwoRanks, HandshakesComeInTheOrderOfRanks) {
   std::thread other([&] { EXPECT_THAT(second_.exchange("two", nobody), ElementsAre("one", "two")); });
   EXPECT_THAT(first_.exchange("one", nobody), ElementsAre("one", "two"));
   other.join();
 }
 
-TEST(Meeting, ARankThatDiesBeforeAllHaveComeIsNamed) {
+TEST(Rendezvous, ARankThatDiesBeforeAllHaveComeIsNamed) {
   const test::Ranks ranks(3, 20s);
-  Meeting first(ranks.membership(0), 20s, [](const auto&) {});
+  Rendezvous first(ranks.membership(0), 20s, [](const auto&) {});
   {
     const auto deadline = std::chrono::steady_clock::now() + 20s;
     const auto dying = connect_to("127.0.0.1", ranks.membership(2).master_port, deadline);

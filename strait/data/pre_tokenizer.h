@@ -17,12 +17,12 @@ namespace strait {
 /// are those bytes.
 ///
 /// The text must outlive the object. Objects are independent of one another; each is for one thread.
-class Pieces {
+class PreTokenizer {
  public:
-  explicit Pieces(std::string_view text);
-  ~Pieces();
-  Pieces(const Pieces&) = delete;
-  Pieces& operator=(const Pieces&) = delete;
+  explicit PreTokenizer(std::string_view text);
+  ~PreTokenizer();
+  PreTokenizer(const PreTokenizer&) = delete;
+  PreTokenizer& operator=(const PreTokenizer&) = delete;
 
   /// The next piece, never empty; nothing after the last.
   std::optional<std::string_view> next();

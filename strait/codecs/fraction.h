@@ -8,22 +8,22 @@
 namespace strait {
 
 /// A share 0 < p <= 1 written as a decimal, kept exactly: 0.1 is 1 / 10, not the double next to it.
-class Share {
+class Fraction {
  public:
   /// Digits with at most nine behind the point: "0.1", "1", "0.000000001". Nothing for any other text and
   /// for a number outside (0, 1].
-  static std::optional<Share> parse(std::string_view text);
+  static std::optional<Fraction> parse(std::string_view text);
 
   /// ceil(p * n) in integer arithmetic; 1..n for 1 <= n < 2^32.
   size_t of(size_t n) const { return (numerator_ * n + denominator_ - 1) / denominator_; }
 
   /// Equal as numbers: 0.1 and 0.10 are.
-  bool operator==(const Share& other) const {
+  bool operator==(const Fraction& other) const {
     return numerator_ * other.denominator_ == other.numerator_ * denominator_;
   }
 
  private:
-  Share(uint64_t numerator, uint64_t denominator) : numerator_(numerator), denominator_(denominator) {}
+  Fraction(uint64_t numerator, uint64_t denominator) : numerator_(numerator), denominator_(denominator) {}
 
   uint64_t numerator_;
   uint64_t denominator_;

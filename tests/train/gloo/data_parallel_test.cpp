@@ -1,6 +1,6 @@
 // Replicas of a pipeline, here as threads over real connections, against one process and against each other.
 
-#include "strait/train/replicas.h"
+#include "strait/train/data_parallel.h"
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
@@ -83,7 +83,7 @@ Trained train_replicas(int ranks, const TrainerOptions& options) {
     Observer observer;
     EXPECT_TRUE(trainer.train(splits, observer));
     const Model& model = trainer.collect_model();
-    const Place place{group.rank(), ranks, replicas};
+    const RankTopology place{group.rank(), ranks, replicas};
     if (place.rank % place.pipeline_ranks() == 0) {
       trained.replicas[static_cast<size_t>(place.replica())] = copy_of(model);
     }
@@ -106,7 +106,7 @@ void expect_close(const State& a, const State& b) {
     EXPECT_TRUE(at::allclose(a[i].second, b[i].second, 1e-4, 1e-6)) << a[i].first;
 }
 
-TEST(Replicas, TrainWhatOneProcessTrainsWithTheWholeBatch) {
+TEST(DataParallel, TrainWhatOneProcessTrainsWithTheWholeBatch) {
   const Trained expected = train_alone(options_for(1, 8));
   const TrainerOptions two = options_for(2, 8);
   for (const auto& [ranks, options] :
@@ -127,13 +127,13 @@ TEST(Replicas, TrainWhatOneProcessTrainsWithTheWholeBatch) {
   }
 }
 
-TEST(Replicas, GiveTheBitsOfAsManyMicroBatches) {
+TEST(DataParallel, GiveTheBitsOfAsManyMicroBatches) {
   TrainerOptions one = options_for(1, 10);
   one.pipeline.micro_batches = 2;
   expect_equal(train_replicas(2, options_for(2, 10)).replicas[0], train_alone(one).replicas[0]);
 }
 
-TEST(Replicas, KeepTheSameBitsWhateverTheCodec) {
+TEST(DataParallel, KeepTheSameBitsWhateverTheCodec) {
   for (const LinkOptions& link : {LinkOptions{"topk:0.1", "ef"}, LinkOptions{"topk:0.1", "ef21"},
                                   LinkOptions{"quant:4,rounding=stochastic", "none"}}) {
     const auto [states, epochs] = train_replicas(3, compressed(3, 8, link));
@@ -173,7 +173,7 @@ class Sent {
   at::Tensor state_ = at::zeros({1, 30});
 };
 
-TEST(Replicas, ExchangeTheSumOfWhatTheirMessagesAreSeenAs) {
+TEST(DataParallel, ExchangeTheSumOfWhatTheirMessagesAreSeenAs) {
   constexpr int kReplicas = 3;
   for (const std::string feedback : {"none", "ef", "ef21"}) {
     at::manual_seed(8);
@@ -195,13 +195,13 @@ TEST(Replicas, ExchangeTheSumOfWhatTheirMessagesAreSeenAs) {
       // Two parameters of one stage, which are one message.
       const std::vector<at::Tensor> parameters = {torch::zeros({4, 5}).requires_grad_(),
                                                   torch::zeros({10}).requires_grad_()};
-      Replicas replicas(group, {group.rank(), kReplicas, kReplicas}, 1, {{0, "all", parameters}},
-                        {"topk:0.2", feedback}, 3);
+      DataParallel data_parallel(group, {group.rank(), kReplicas, kReplicas}, 1, {{0, "all", parameters}},
+                                 {"topk:0.2", feedback}, 3);
       for (size_t step = 0; step < sums.size(); ++step) {
         const at::Tensor& own = gradients[step][static_cast<size_t>(group.rank())];
         parameters[0].mutable_grad() = own.narrow(1, 0, 20).reshape({4, 5}).clone();
         parameters[1].mutable_grad() = own.narrow(1, 20, 10).reshape({10}).clone();
-        replicas.sum_gradients(step, {.training = true, .compressed = step > 0});
+        data_parallel.sum_gradients(step, {.training = true, .compressed = step > 0});
         const at::Tensor got =
             at::cat({parameters[0].grad().view({1, 20}), parameters[1].grad().view({1, 10})}, 1);
         EXPECT_TRUE(at::equal(got, sums[step])) << feedback << ", step " << step << ", rank " << group.rank();
@@ -219,7 +219,7 @@ TrainerOptions by_sample(int replicas) {
   return options;
 }
 
-TEST(Replicas, ASampleComesToTheReplicaThatHasItsBuffer) {
+TEST(DataParallel, ASampleComesToTheReplicaThatHasItsBuffer) {
   for (const int replicas : {2, 4}) {
     const Trained got = train_replicas(replicas, by_sample(replicas));
     ASSERT_EQ(got.epochs.size(), 4U);
@@ -237,20 +237,20 @@ TEST(Replicas, ASampleComesToTheReplicaThatHasItsBuffer) {
   }
 }
 
-TEST(Replicas, BuffersOfSamplesGiveTheSameBitsInMoreProcesses) {
+TEST(DataParallel, BuffersOfSamplesGiveTheSameBitsInMoreProcesses) {
   const TrainerOptions options = by_sample(2);
   const Trained expected = train_replicas(2, options);
   expect_equal(train_replicas(4, over_two_ranks(options)).replicas[0], expected.replicas[0]);
   expect_equal(train_replicas(8, options).replicas[0], expected.replicas[0]);
 }
 
-TEST(Replicas, LeaveOutALastBatchThatIsTooShort) {
+TEST(DataParallel, LeaveOutALastBatchThatIsTooShort) {
   const Trained got = train_replicas(3, options_for(3, 9));  // 9, 9 and 2 samples
   EXPECT_EQ(got.epochs.back().steps, 2);
   expect_equal(got.replicas[2], got.replicas[0]);
 }
 
-TEST(Replicas, TheExchangeIsCounted) {
+TEST(DataParallel, TheExchangeIsCounted) {
   const Trained got = train_replicas(3, options_for(3, 9, {"topk:0.1", "ef"}));
   const BoundaryTraffic& exchange = got.epochs.back().boundaries.back();
   EXPECT_EQ(exchange.name, "replicas");
@@ -263,32 +263,32 @@ TEST(Replicas, TheExchangeIsCounted) {
   EXPECT_GT(exchange.gradients.ratio(), 4);
 }
 
-TEST(Replicas, AnyOneStopsAllAfterTheSameStep) {
+TEST(DataParallel, AnyOneStopsAllAfterTheSameStep) {
   for (const int asking : {0, 2}) {
     std::vector<uint64_t> steps(4);
     const DataSplits splits = tied_data();
     const auto errors = on_ranks(4, over_two_ranks(options_for(2, 8)), [&](Trainer& trainer, Group& group) {
       Observer observer(group.rank() == asking ? 1 : -1);
       EXPECT_FALSE(trainer.train(splits, observer));
-      steps[static_cast<size_t>(group.rank())] = trainer.position().step;
+      steps[static_cast<size_t>(group.rank())] = trainer.state().step;
     });
     EXPECT_THAT(errors, Each(IsEmpty()));
     EXPECT_THAT(steps, Each(2U)) << asking;
   }
 }
 
-TEST(Replicas, TheFirstStopsAllInEvaluation) {
+TEST(DataParallel, TheFirstStopsAllInEvaluation) {
   const DataSplits splits = tied_data();
   const auto errors = on_ranks(2, options_for(2, 8), [&](Trainer& trainer, Group& group) {
     Observer observer(group.rank() == 0 ? 4 : -1);  // three of training, one of evaluation
     EXPECT_FALSE(trainer.train(splits, observer));
-    EXPECT_EQ(trainer.position().epoch, 0);
-    EXPECT_EQ(trainer.position().batches, 3);
+    EXPECT_EQ(trainer.state().epoch, 0);
+    EXPECT_EQ(trainer.state().batches, 3);
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-TEST(Replicas, HearOfDivergence) {
+TEST(DataParallel, HearOfDivergence) {
   TrainerOptions diverging = options_for(2, 8);
   diverging.train.optimizer.lr = 1e30;
   diverging.train.clip_norm = 0;
@@ -300,7 +300,7 @@ TEST(Replicas, HearOfDivergence) {
   EXPECT_THAT(errors, Each(HasSubstr("not finite")));
 }
 
-TEST(Replicas, OtherWeightsInOneOfThemAreAnError) {
+TEST(DataParallel, OtherWeightsInOneOfThemAreAnError) {
   const DataSplits splits = tied_data();
   const auto errors = on_ranks(2, options_for(2, 8), [&](Trainer& trainer, Group& group) {
     if (group.rank() == 1) {
@@ -328,7 +328,7 @@ class ReplicasResume : public testing::Test {
   /// Goes on from the newest checkpoint.
   std::vector<std::string> go_on(int ranks, const TrainerOptions& options, State& state) {
     return on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
-      const Place place{group.rank(), ranks, options.pipeline.replicas};
+      const RankTopology place{group.rank(), ranks, options.pipeline.replicas};
       const auto parts = parts_in(dir_ / "checkpoint");
       const ResumePoint point = find_resume_point({parts}, place);
       ASSERT_TRUE(point.entry.has_value());

@@ -1,10 +1,10 @@
 // What kernels over masks share, once for each target.
 
-#if defined(STRAIT_KERNELS_MARKED_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef STRAIT_KERNELS_MARKED_INL
-#undef STRAIT_KERNELS_MARKED_INL
+#if defined(STRAIT_KERNELS_MASKED_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef STRAIT_KERNELS_MASKED_INL
+#undef STRAIT_KERNELS_MASKED_INL
 #else
-#define STRAIT_KERNELS_MARKED_INL
+#define STRAIT_KERNELS_MASKED_INL
 #endif
 
 #include <hwy/highway.h>
@@ -66,7 +66,7 @@ HWY_INLINE hn::Vec<Floats> move_lanes(hn::Vec<Floats> values, const LaneTables::
 /// The lanes that the low bits mark, one behind the other; then anything.
 HWY_INLINE hn::Vec<Floats> compress(hn::Vec<Floats> values, uint64_t bits) {
 #if HWY_ARCH_X86 && HWY_TARGET == HWY_AVX2
-  return move_lanes(values, kLaneTables.marked[bits & 255]);
+  return move_lanes(values, kLaneTables.masked[bits & 255]);
 #else
   return hn::Compress(values, mask_of(bits));
 #endif
