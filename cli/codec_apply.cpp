@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "cli/message_check.h"
 #include "cli/output.h"
@@ -36,10 +34,10 @@ struct Delivery {
 class Wire {
  public:
   Wire(const std::string& codec, const std::string& feedback)
-      : Wire(make_link(codec, feedback), make_link(codec, feedback)) {}
+      : sender_(spec(codec, feedback)), receiver_(spec(codec, feedback)) {}
 
   /// Whether messages need the ids of their samples.
-  bool knows_samples() const { return knows_samples_; }
+  bool needs_ids() const { return sender_.link().slots() == Link::Slots::samples; }
 
   Delivery send(const Message& message) {
     const MessageContext context{.step = step_++, .ids = message.ids};
@@ -52,16 +50,10 @@ class Wire {
   }
 
  private:
-  Wire(const std::shared_ptr<const Link>& sender, const std::shared_ptr<const Link>& receiver)
-      : knows_samples_(sender->slots() == Link::Slots::samples),
-        sender_(spec(sender)),
-        receiver_(spec(receiver)) {}
-
-  static ChannelSpec spec(std::shared_ptr<const Link> link) {
-    return {.boundary_name = "of codec apply", .link = std::move(link)};
+  static ChannelSpec spec(const std::string& codec, const std::string& feedback) {
+    return {.boundary_name = "of codec apply", .link = make_link(codec, feedback)};
   }
 
-  bool knows_samples_;
   Sender sender_;
   Receiver receiver_;
   uint64_t step_ = 0;
@@ -200,7 +192,7 @@ std::string report(const std::vector<Cost>& costs, const Cost& total, bool json)
 
 int run_codec_apply(const CodecApplyOptions& options) {
   Wire wire(options.codec, options.feedback);
-  const auto messages = messages_of(read_safetensors(options.in), options.in, wire.knows_samples());
+  const auto messages = messages_of(read_safetensors(options.in), options.in, wire.needs_ids());
   TensorFile received;
   std::vector<Cost> costs;
   Cost total;

@@ -17,8 +17,7 @@ namespace strait {
 struct MessageReport {
   IndexSet indices;     ///< the positions that it keeps, of a link whose messages are the codec's
   at::Tensor received;  ///< what the receiver will see
-  at::Tensor
-      residual;  ///< with `received`: what the state holds back for later messages; undefined where it does not
+  at::Tensor residual;  ///< with it: what the state holds back for later messages; undefined where it does not
 };
 
 /// Walks the tensors that a half of a link carries from message to message. One listing serves saving and
