@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "strait/experiment/times.h"
+#include "strait/planning/times.h"
 #include "strait/models/model.h"
 #include "strait/train/runtime.h"
 #include "strait/train/trainer.h"

@@ -12,7 +12,7 @@
 #include "cli/output.h"
 #include "strait/base/error.h"
 #include "strait/boundary/channel.h"
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 
 namespace strait::cli {
 namespace {

@@ -15,9 +15,9 @@
 #include "cli/output.h"
 #include "strait/base/error.h"
 #include "strait/base/text.h"
-#include "strait/experiment/codec_bench.h"
+#include "strait/planning/codec_bench.h"
 #include "strait/train/runtime.h"
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 
 namespace strait::cli {
 namespace {

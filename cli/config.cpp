@@ -3,7 +3,7 @@
 
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "strait/experiment/manual.h"
+#include "strait/config/manual.h"
 
 namespace strait::cli {
 namespace {

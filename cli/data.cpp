@@ -12,7 +12,7 @@
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/data/registry.h"
-#include "strait/experiment/config.h"
+#include "strait/config/config.h"
 
 namespace strait::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "strait/base/json.h"
 #include "strait/base/utf8.h"
 #include "strait/data/text_data.h"
-#include "strait/data/tokenizer.h"
+#include "strait/tokenizer/tokenizer.h"
 #include "strait/experiment/run.h"
 #include "strait/train/generator.h"
 

@@ -16,6 +16,7 @@
 #include "cli/usage.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
+#include "strait/base/host.h"
 #include "strait/base/text.h"
 #include "strait/train/runtime.h"
 

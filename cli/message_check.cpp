@@ -1,7 +1,7 @@
 #include "cli/message_check.h"
 
 #include "strait/base/error.h"
-#include "strait/train/safetensors_header.h"
+#include "strait/formats/safetensors_header.h"
 
 namespace strait::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "strait/experiment/prediction.h"
+#include "strait/planning/prediction.h"
 
 namespace strait::cli {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "strait/base/clock.h"
-#include "strait/experiment/forecast.h"
+#include "strait/planning/forecast.h"
 #include "strait/experiment/metrics_tail.h"
 #include "strait/experiment/sweep_record.h"
 

@@ -15,7 +15,7 @@
 #include "strait/base/files.h"
 #include "strait/base/json.h"
 #include "strait/base/text.h"
-#include "strait/data/tokenizer.h"
+#include "strait/tokenizer/tokenizer.h"
 
 namespace strait::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
-#include "strait/experiment/config.h"
+#include "strait/config/config.h"
 
 /// A configuration from anybody's hand is read or refused with an InputError, and what was read survives
 /// being written. The input is a file's text and, behind NUL bytes, the values of `--set` flags.

@@ -4,7 +4,7 @@
 
 #include "fuzz/tokenizer_input.h"
 #include "strait/base/error.h"
-#include "strait/data/tokenizer.h"
+#include "strait/tokenizer/tokenizer.h"
 
 /// Any bytes come back from their tokens, whether special tokens are text or not.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

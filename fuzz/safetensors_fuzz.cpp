@@ -3,7 +3,7 @@
 #include <span>
 
 #include "strait/base/error.h"
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 
 /// Any bytes give a file or an InputError.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

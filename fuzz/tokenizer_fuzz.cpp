@@ -6,7 +6,7 @@
 
 #include "fuzz/tokenizer_input.h"
 #include "strait/base/error.h"
-#include "strait/data/tokenizer.h"
+#include "strait/tokenizer/tokenizer.h"
 
 namespace {
 

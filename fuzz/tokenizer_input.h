@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "strait/data/tokenizer_files.h"
+#include "strait/tokenizer/tokenizer_files.h"
 
 namespace strait::fuzz {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "strait/data/digest.h"
-#include "strait/data/download.h"
+#include "strait/download/digest.h"
+#include "strait/download/download.h"
 
 namespace strait {
 

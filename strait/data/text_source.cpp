@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strait/data/bpe_encoder.h"
+#include "strait/tokenizer/bpe_encoder.h"
 
 namespace strait {
 namespace {

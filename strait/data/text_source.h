@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strait/data/tokenizer.h"
+#include "strait/tokenizer/tokenizer.h"
 
 namespace strait {
 

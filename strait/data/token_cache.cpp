@@ -8,7 +8,7 @@
 #include "strait/base/bytes.h"
 #include "strait/base/error.h"
 #include "strait/base/files.h"
-#include "strait/data/digest.h"
+#include "strait/download/digest.h"
 
 namespace strait {
 namespace {

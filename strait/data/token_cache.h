@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "strait/data/text_source.h"
-#include "strait/data/tokenizer_files.h"
+#include "strait/tokenizer/tokenizer_files.h"
 
 namespace strait {
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "strait/base/host.h"
 #include "strait/base/json.h"
 #include "strait/base/units.h"
 #include "strait/pipeline/schedules.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "strait/experiment/config.h"
+#include "strait/config/config.h"
 #include "strait/transport/group.h"
 #include "strait/transport/join_group.h"
 #include "strait/transport/membership.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "strait/experiment/config.h"
+#include "strait/config/config.h"
 #include "strait/train/checkpoint.h"
 #include "strait/train/checkpoint_folder.h"
 #include "strait/transport/group.h"

@@ -6,6 +6,7 @@
 
 #include "strait/base/files.h"
 #include "strait/base/folder_lock.h"
+#include "strait/base/host.h"
 #include "strait/base/json.h"
 #include "strait/base/text.h"
 #include "strait/data/registry.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "strait/experiment/config.h"
+#include "strait/config/config.h"
 #include "strait/train/run_folder.h"
 #include "strait/train/trainer.h"
 #include "strait/transport/group_part.h"

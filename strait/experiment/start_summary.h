@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "strait/boundary/channel.h"
-#include "strait/experiment/config.h"
+#include "strait/config/config.h"
 #include "strait/models/model.h"
 #include "strait/transport/group_part.h"
 

@@ -5,8 +5,8 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
-#include "strait/experiment/layers.h"
-#include "strait/experiment/reader.h"
+#include "strait/config/layers.h"
+#include "strait/config/reader.h"
 
 namespace strait {
 namespace {

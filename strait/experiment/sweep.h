@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "strait/experiment/config.h"
+#include "strait/config/config.h"
 
 namespace strait {
 

@@ -11,7 +11,7 @@
 #include "strait/base/error.h"
 #include "strait/train/model_file.h"
 #include "strait/train/optimizer.h"
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 
 namespace strait {
 namespace {

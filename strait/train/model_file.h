@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "strait/models/model.h"
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 
 namespace strait {
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/base/files.h"
+#include "strait/base/host.h"
 #include "strait/base/text.h"
 #include "strait/train/checkpoint_folder.h"
 #include "strait/train/model_file.h"

@@ -9,7 +9,7 @@
 
 #include "strait/models/model.h"
 #include "strait/train/metrics.h"
-#include "strait/train/tensorboard.h"
+#include "strait/formats/tensorboard.h"
 
 namespace strait {
 

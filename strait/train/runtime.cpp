@@ -5,10 +5,8 @@
 #include <malloc.h>
 #include <torch/cuda.h>
 #include <torch/version.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -72,12 +70,6 @@ c10::Device device_of(const std::string& name) {
     throw InputError("train.device: cuda is not available here; expected auto or cpu");
   }
   return cuda ? at::kCUDA : at::kCPU;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
 }
 
 std::string machine_description() {

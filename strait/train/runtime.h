@@ -23,14 +23,8 @@ void configure_runtime(int threads, int processes = 1);
 /// The device of a name (auto, cpu, cuda). Throws InputError when it is not there.
 c10::Device device_of(const std::string& name);
 
-/// What this machine calls itself.
-std::string host_name();
-
 /// The processor, the number of threads and LibTorch's version, for the record.
 std::string machine_description();
-
-/// The program's version and the commit it was built from.
-std::string code_version();
 
 /// The version of LibTorch that the program was built with.
 std::string library_version();

@@ -16,7 +16,7 @@
 #include "strait/train/optimizer.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 #include "strait/train/store_budget.h"
 
 namespace strait {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 #include "tests/links/pair.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"

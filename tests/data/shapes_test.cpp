@@ -4,7 +4,7 @@
 #include <set>
 
 #include "strait/base/error.h"
-#include "strait/data/digest.h"
+#include "strait/download/digest.h"
 #include "tests/support/errors.h"
 
 namespace strait {

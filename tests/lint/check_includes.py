@@ -21,9 +21,14 @@ ALLOWED["boundary"] = ALLOWED["links"] | {"links"}
 ALLOWED["transport"] = {"base", "wire"}
 ALLOWED["pipeline"] = ALLOWED["boundary"] | {"boundary", "transport"}
 ALLOWED["models"] = {"base"}
-ALLOWED["data"] = {"base"}
-ALLOWED["train"] = ALLOWED["pipeline"] | {"pipeline", "models", "data"}
-ALLOWED["experiment"] = ALLOWED["train"] | {"train"}
+ALLOWED["tokenizer"] = {"base"}
+ALLOWED["download"] = {"base"}
+ALLOWED["data"] = {"base", "tokenizer", "download"}
+ALLOWED["formats"] = {"base"}
+ALLOWED["train"] = ALLOWED["pipeline"] | {"pipeline", "models", "data", "tokenizer", "download", "formats"}
+ALLOWED["config"] = ALLOWED["train"] | {"train"}
+ALLOWED["experiment"] = ALLOWED["config"] | {"config"}
+ALLOWED["planning"] = ALLOWED["experiment"] | {"experiment"}
 ALLOWED["report"] = {"base"}
 
 # Folders that may include all of strait/, but one another only as said.
@@ -31,7 +36,7 @@ ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz"}, "bench": {"bench", "
 
 # torch/torch.h takes 20 s to parse: it appears where modules are made.
 TORCH_H = {"models", "tests"}
-WITHOUT_TORCH = {"base", "wire", "kernels", "report"}
+WITHOUT_TORCH = {"base", "wire", "kernels", "tokenizer", "download", "report"}
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 
 MAX_LINES = 600

@@ -6,10 +6,10 @@
 #include <cstdlib>
 
 #include "strait/base/text.h"
-#include "strait/data/bpe_encoder.h"
+#include "strait/tokenizer/bpe_encoder.h"
 #include "strait/data/dataset.h"
 #include "strait/data/text_source.h"
-#include "tests/data/bpe_reference.h"
+#include "tests/tokenizer/bpe_reference.h"
 #include "tests/support/variable.h"
 
 namespace strait {

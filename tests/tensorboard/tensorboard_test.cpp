@@ -1,4 +1,4 @@
-#include "strait/train/tensorboard.h"
+#include "strait/formats/tensorboard.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/train/optimizer.h"
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 #include "tests/support/python.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/token_network.h"

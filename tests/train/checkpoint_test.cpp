@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/train/optimizer.h"
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 #include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 

@@ -7,7 +7,7 @@
 
 #include "strait/train/run_folder.h"
 #include "strait/train/runtime.h"
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 #include "strait/train/trainer.h"
 #include "tests/support/python.h"
 #include "tests/support/temp_dir.h"

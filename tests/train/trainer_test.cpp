@@ -7,7 +7,7 @@
 #include <set>
 
 #include "strait/train/optimizer.h"
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/fixed_dataset.h"
 

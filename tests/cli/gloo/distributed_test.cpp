@@ -6,7 +6,7 @@
 #include <csignal>
 #include <regex>
 
-#include "strait/train/safetensors.h"
+#include "strait/formats/safetensors.h"
 #include "tests/cli/gloo/distributed_runs.h"
 
 namespace strait {

@@ -1,0 +1,136 @@
+#include "strait/config/config.h"
+
+#include <xxhash.h>
+
+#include <concepts>
+#include <cstdlib>
+
+#include "strait/base/error.h"
+#include "strait/base/text.h"
+#include "strait/config/config_keys.h"
+#include "strait/config/layers.h"
+#include "strait/config/reader.h"
+
+namespace strait {
+namespace {
+
+std::string literal(const std::string& text) { return toml_string(text); }
+std::string literal(double number) { return toml_number(number); }
+std::string literal(std::integral auto number) { return fmt::format("{}", number); }
+
+template <class T>
+std::string literal(const std::vector<T>& items) {
+  std::vector<std::string> literals;
+  literals.reserve(items.size());
+  for (const auto& item : items) literals.push_back(literal(item));
+  return fmt::format("[{}]", list_of(literals));
+}
+
+/// Writes keys in the form of the documentation: a [table] for the first part of a key, an inline table
+/// for the second.
+class TomlWriter {
+ public:
+  template <class T>
+  void operator()(std::string_view key, const T& value, const auto& /*rule*/, std::string_view /*meaning*/) {
+    const auto parts = split(key, '.');
+    open(parts.size() > 1 ? parts[0] : "", parts.size() > 2 ? parts[1] : "");
+    if (!inline_.empty()) {
+      text_ += fmt::format("{} {} = {}", text_.back() == '{' ? "" : ",", parts.back(), literal(value));
+    } else {
+      text_ += fmt::format("{} = {}\n", parts.back(), literal(value));
+    }
+  }
+
+  std::string finish() {
+    open(table_, "");
+    return std::move(text_);
+  }
+
+ private:
+  void open(const std::string& table, const std::string& inline_table) {
+    if (table == table_ && inline_table == inline_) return;
+    if (!inline_.empty()) text_ += " }\n";
+    if (table != table_) text_ += fmt::format("\n[{}]\n", table);
+    if (!inline_table.empty()) text_ += fmt::format("{} = {{", inline_table);
+    table_ = table;
+    inline_ = inline_table;
+  }
+
+  std::string text_;
+  std::string table_;
+  std::string inline_;
+};
+
+Config resolve(TomlTable root, std::span<const std::string> overrides) {
+  for (const auto& assignment : overrides) apply_override(root, assignment);
+  return read_config(root);
+}
+
+}  // namespace
+
+void set_defaults_of_kinds(Config& config) {
+  if (config.model.kind == "gpt2") {
+    config.model.width = 768;
+    config.model.cuts = {"h.2", "h.5", "h.8"};
+  }
+  if (is_text(config.data)) config.data.batch_size = 8;
+  if (config.train.optimizer.kind == "adamw") {
+    config.train.optimizer.lr = 5e-5;
+    config.train.optimizer.weight_decay = 0;
+  }
+}
+
+Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides) {
+  return resolve(load_layers(path), overrides);
+}
+
+Config parse_config(std::string_view text, const std::string& source_name,
+                    std::span<const std::string> overrides) {
+  TomlTable root = parse_toml(text, source_name);
+  if (const auto base = root.find("base"); base != root.end()) {
+    throw InputError("{}: base: only a configuration in a file can have one", base->second.origin.text());
+  }
+  return resolve(std::move(root), overrides);
+}
+
+std::string to_toml(const Config& config) {
+  TomlWriter writer;
+  visit_keys(config, writer);
+  return writer.finish();
+}
+
+std::vector<KeyEntry> key_entries(const Config& config) {
+  std::vector<KeyEntry> entries;
+  visit_keys(config, [&](std::string_view key, const auto& value, const auto& rule, std::string_view meaning) {
+    entries.push_back({std::string(key), literal(value), rule.expected, std::string(meaning)});
+  });
+  return entries;
+}
+
+std::vector<std::pair<std::string, std::string>> key_values(const Config& config) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (auto& entry : key_entries(config)) values.emplace_back(std::move(entry.key), std::move(entry.value));
+  return values;
+}
+
+std::string config_hash(const Config& config) {
+  Config rest = config;
+  rest.name.clear();
+  rest.data.root.clear();
+  rest.data.tokenizer.clear();
+  rest.data.train_file.clear();
+  rest.data.test_file.clear();
+  rest.compression.store.place.clear();
+  rest.compression.store.folder.clear();
+  rest.pipeline.timeout.clear();
+  rest.checkpoint = {};
+  const std::string text = to_toml(rest);
+  return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
+}
+
+std::string default_data_root() {
+  const char* root = std::getenv("STRAIT_DATA");
+  return root == nullptr || *root == '\0' ? "data" : root;
+}
+
+}  // namespace strait

@@ -1,0 +1,161 @@
+#pragma once
+
+#include "strait/config/config.h"
+#include "strait/config/rules.h"
+#include "strait/pipeline/schedules.h"
+
+namespace strait {
+
+/// Samples of a batch, so that none of the numbers that are made of it is beyond an int64_t.
+inline constexpr int64_t kLargestBatch = int64_t{1} << 30;
+
+// The parts of visit_keys().
+
+template <class C, class Visitor>
+void visit_network_keys(C& config, Visitor& visit) {
+  auto& model = config.model;
+  visit("model.kind", model.kind, one_of({"resnet18", "gpt2"}), "the network");
+  visit("model.width", model.width, at_least(1), "channels of the first group; of gpt2 the embedding");
+  if (model.kind == "gpt2") {
+    visit("model.layers", model.layers, at_least(1), "blocks");
+    visit("model.heads", model.heads, at_least(1), "attention heads of a block; divides model.width");
+    visit("model.context", model.context, at_least(2), "positions that have an embedding");
+    visit("model.vocab", model.vocab, at_least(1), "tokens that have an embedding");
+    visit("model.dropout", model.dropout, below_one(),
+          "share of embeddings, attention weights and residual branches that is dropped");
+    visit("model.init", model.init, path_text(),
+          "safetensors file of weights to start from, under Hugging Face's names; empty: drawn from the seed");
+    visit("model.recompute", model.recompute, yes_or_no(),
+          "keep only the blocks' inputs and run them again in the backward pass, for memory");
+  }
+  visit("model.cuts", model.cuts, distinct_names(), "a stage ends after each of these layers or groups");
+
+  auto& data = config.data;
+  visit("data.kind", data.kind, one_of({"cifar10", "shapes", "wikitext2", "text"}), "the data set");
+  visit("data.root", data.root, path_text(), "folder of the data sets; STRAIT_DATA where nothing sets it");
+  visit("data.train_limit", data.train_limit, at_least(0), "use the first so many training samples; 0: all");
+  visit("data.test_limit", data.test_limit, at_least(0), "use the first so many test samples; 0: all");
+  visit("data.batch_size", data.batch_size, from_to(1, kLargestBatch),
+        "samples of a batch, of all replicas together");
+  if (is_text(data)) {
+    visit("data.block", data.block, at_least(2), "tokens of a sample");
+    visit("data.tokenizer", data.tokenizer, path_text(),
+          "folder of the tokenizer's files; empty: gpt2/ below data.root");
+    visit("data.train_range", data.train_range, range_of_share(),
+          "share of the training text, cut at articles or lines");
+  }
+  if (data.kind == "text") {
+    visit("data.train_file", data.train_file, path_text(), "the training text");
+    visit("data.test_file", data.test_file, path_text(), "the test text");
+  }
+}
+
+template <class C, class Visitor>
+void visit_training_keys(C& config, Visitor& visit) {
+  auto& train = config.train;
+  visit("train.epochs", train.epochs, at_least(1), "passes over the training set");
+  visit("train.optimizer.kind", train.optimizer.kind, one_of({"sgd", "adamw"}),
+        "how gradients change the weights");
+  visit("train.optimizer.lr", train.optimizer.lr, positive(), "learning rate at its highest");
+  if (train.optimizer.kind == "adamw") {
+    visit("train.optimizer.betas", train.optimizer.betas, two_below_one(),
+          "decay of the means of gradients and of their squares");
+    visit("train.optimizer.eps", train.optimizer.eps, positive(), "added to the root of the mean of squares");
+  } else {
+    visit("train.optimizer.momentum", train.optimizer.momentum, below_one(),
+          "share of the last step that the next one keeps");
+  }
+  visit("train.optimizer.weight_decay", train.optimizer.weight_decay, not_negative(),
+        "pull towards 0: of sgd part of the gradient, of adamw apart from it");
+  visit("train.schedule.kind", train.schedule.kind, one_of({"cosine", "constant", "linear"}),
+        "how the learning rate changes");
+  if (train.schedule.kind == "linear") {
+    visit("train.schedule.warmup_steps", train.schedule.warmup_steps, at_least(0),
+          "optimizer steps in which the rate rises from 0; then it falls to 0 at the end");
+  } else {
+    visit("train.schedule.t_max", train.schedule.t_max, at_least(1),
+          "epochs of half a cosine; constant ignores it");
+  }
+  visit("train.accumulate", train.accumulate, at_least(1), "batches of an optimizer step");
+  visit("train.clip_norm", train.clip_norm, not_negative(),
+        "largest 2-norm of the whole network's gradient; 0: any");
+  visit("train.precision", train.precision, one_of({"fp32", "bf16"}),
+        "of matrix products, where the device has it");
+  visit("train.evaluate_every", train.evaluate_every, at_least(0),
+        "score the test set after every so many optimizer steps too; 0: after each epoch only");
+  visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}, {{"gpu", "cuda"}}),
+        "auto: a GPU where there is one");
+  visit("train.threads", train.threads, at_least(0),
+        "threads of a process; 0: OMP_NUM_THREADS, or else the available cores, shared by the processes of "
+        "this machine");
+}
+
+/// The one list of keys: calls visit(key, field, rule, meaning) for each, in the order of the resolved file,
+/// the keys of a table together. Reading, writing, checks, suggestions and `strait config` all go through it.
+/// Which keys there are depends on the values of the keys `*.kind`, each of which comes before those that
+/// depend on it. `C` is Config or const Config; a key's default is the field's initial value, or what
+/// set_defaults_of_kinds() says.
+template <class C, class Visitor>
+void visit_keys(C& config, Visitor&& visit) {
+  visit("name", config.name, folder_name(), "name of the run, and of its folder below runs/");
+  visit("seed", config.seed, at_least(0),
+        "decides initial weights, order of samples, augmentation and stochastic rounding");
+
+  visit_network_keys(config, visit);
+  visit_training_keys(config, visit);
+
+  auto& pipeline = config.pipeline;
+  visit("pipeline.schedule", pipeline.schedule, one_of(schedule_names()),
+        "order of the micro-batches' forward and backward passes");
+  visit("pipeline.micro_batches", pipeline.micro_batches, at_least(1), "parts into which a batch is cut");
+  visit("pipeline.stages_per_rank", pipeline.stages_per_rank, at_least(1),
+        "stages of a process; above 1 for interleaved alone");
+  visit("pipeline.replicas", pipeline.replicas, at_least(1),
+        "pipelines side by side, each with its part of every batch");
+  visit("pipeline.timeout", pipeline.timeout, duration(),
+        "how long a process waits for another before it gives up");
+
+  auto& compression = config.compression;
+  visit("compression.activations.codec", compression.activations.codec, codec_spec(),
+        "what goes forward across a cut");
+  visit("compression.activations.feedback", compression.activations.feedback, feedback(), "its error feedback");
+  visit("compression.gradients.codec", compression.gradients.codec, codec_spec(),
+        "what goes backward across a cut");
+  visit("compression.gradients.feedback", compression.gradients.feedback, feedback(), "its error feedback");
+  visit("compression.replicas.codec", compression.replicas.codec, codec_spec(),
+        "gradients that replicas exchange");
+  visit("compression.replicas.feedback", compression.replicas.feedback, feedback(), "their error feedback");
+  visit("compression.reuse_indices", compression.reuse_indices, yes_or_no(),
+        "gradients keep the positions that the activations kept");
+  visit("compression.store.place", compression.store.place, one_of({"memory", "file"}),
+        "where aq-sgd keeps its buffers of samples");
+  visit("compression.store.format", compression.store.format, one_of({"fp32", "bf16", "quant:8"}),
+        "how it keeps them");
+  visit("compression.store.folder", compression.store.folder, path_text(),
+        "folder of the file; empty: the run's");
+  visit("compression.store.fill", compression.store.fill, one_of({"first_visit", "warmup"}),
+        "when buffers are filled: at a sample's first compressed visit, or by the epochs before start_epoch");
+  visit("compression.start_epoch", compression.start_epoch, at_least(0),
+        "warm-up: epochs before this one are not compressed");
+  visit("compression.start_from", compression.start_from, path_text(),
+        "run or checkpoint of another run to start from at start_epoch; empty: initial weights");
+  visit("compression.start_from_optimizer", compression.start_from_optimizer, yes_or_no(),
+        "take over the optimizer's state of that run too");
+  visit("compression.evaluation", compression.evaluation, one_of({"plain", "frozen", "live"}),
+        "what tables call on: the bare operator, the scheme with its state read only, or moving and put back");
+  visit("compression.diagnostics", compression.diagnostics, at_least(0),
+        "measure the messages of every so many steps; 0: never");
+
+  auto& checkpoint = config.checkpoint;
+  visit("checkpoint.every_epochs", checkpoint.every_epochs, at_least(0),
+        "leave a checkpoint after every so many epochs; 0: never on that account");
+  visit("checkpoint.every_steps", checkpoint.every_steps, at_least(0),
+        "leave one after every so many optimizer steps; 0: never on that account");
+  visit("checkpoint.keep", checkpoint.keep, at_least(1), "so many of the newest stay");
+  visit("checkpoint.keep_epochs", checkpoint.keep_epochs, each_at_least(0),
+        "checkpoints before these epochs are made, and stay");
+  visit("checkpoint.copies", checkpoint.copies, at_least(-1),
+        "other ranks that keep a copy of each part; -1: one where ranks are on several machines, else none");
+}
+
+}  // namespace strait

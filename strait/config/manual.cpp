@@ -1,0 +1,100 @@
+#include "strait/config/manual.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "strait/config/kinds.h"
+
+namespace strait {
+namespace {
+
+struct Line {
+  KeyEntry entry;
+  std::string setting;             ///< that the key needs; empty where it is there already
+  std::vector<std::string> notes;  ///< at the comment's end
+};
+
+/// What nothing but the kinds decides about.
+Config defaults_for(const Config& kinds) {
+  Config config;
+  config.model.kind = kinds.model.kind;
+  config.data.kind = kinds.data.kind;
+  config.train.optimizer.kind = kinds.train.optimizer.kind;
+  config.train.schedule.kind = kinds.train.schedule.kind;
+  config.data.root = default_data_root();
+  set_defaults_of_kinds(config);
+  return config;
+}
+
+std::vector<Line> lines_of(const Config& config) {
+  std::vector<Line> lines;
+  for (auto& entry : key_entries(config)) lines.push_back({std::move(entry), "", {}});
+  return lines;
+}
+
+/// Puts in the keys that another choice of kinds has, each behind the one that comes before it there, and notes
+/// the defaults that it changes.
+void add_choice(std::vector<Line>& lines, const KindChoice& choice) {
+  size_t next = 0;
+  for (auto& entry : key_entries(defaults_for(choice.config))) {
+    const auto known =
+        std::ranges::find_if(lines, [&](const Line& line) { return line.entry.key == entry.key; });
+    if (known == lines.end()) {
+      lines.insert(lines.begin() + static_cast<ptrdiff_t>(next), Line{std::move(entry), choice.setting, {}});
+      ++next;
+      continue;
+    }
+    next = static_cast<size_t>(known - lines.begin()) + 1;
+    if (known->entry.value == entry.value || entry.key.ends_with(".kind")) continue;
+    known->notes.push_back(fmt::format("{} with {}", entry.value, choice.setting));
+  }
+}
+
+std::string line_text(const Line& line, std::string_view name) {
+  constexpr int kColumn = 44;  // where comments begin
+  const std::string assignment =
+      fmt::format("{}{} = {}", line.setting.empty() ? "" : "# ", name, line.entry.value);
+  std::string text =
+      fmt::format("{:<{}} # {}; {}", assignment, kColumn, line.entry.meaning, line.entry.expected);
+  if (!line.setting.empty()) text += "; with " + line.setting;
+  for (const auto& note : line.notes) text += "; " + note;
+  return text + "\n";
+}
+
+/// A line of a table's key is `name = value`, of a table in a table `table.name = value`.
+std::string manual_text(const std::vector<Line>& lines) {
+  std::string text;
+  std::string table;
+  for (const auto& line : lines) {
+    const std::string& key = line.entry.key;
+    const size_t dot = key.find('.');
+    const std::string here = dot == std::string::npos ? "" : key.substr(0, dot);
+    if (here != table) text += fmt::format("\n[{}]\n", here);
+    table = here;
+    text += line_text(line, std::string_view(key).substr(dot == std::string::npos ? 0 : dot + 1));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string manual_of_defaults() {
+  auto lines = lines_of(defaults_for({}));
+  for (const auto& choice : all_kinds()) add_choice(lines, choice);
+  return manual_text(lines);
+}
+
+std::string manual_of(const Config& config) {
+  auto lines = lines_of(config);
+  const auto defaults = key_values(defaults_for(config));
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].entry.value != defaults[i].second) {
+      lines[i].notes.push_back("default " + defaults[i].second);
+    }
+  }
+  return manual_text(lines);
+}
+
+}  // namespace strait

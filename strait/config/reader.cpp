@@ -1,0 +1,258 @@
+#include "strait/config/reader.h"
+
+#include <algorithm>
+#include <concepts>
+#include <limits>
+
+#include "strait/base/error.h"
+#include "strait/base/text.h"
+#include "strait/config/config_keys.h"
+#include "strait/config/kinds.h"
+
+namespace strait {
+namespace {
+
+/// The keys that there are with the kinds of the configuration.
+std::vector<std::string> keys_of(const Config& config) {
+  std::vector<std::string> keys;
+  for (auto& [key, value] : key_values(config)) keys.push_back(std::move(key));
+  return keys;
+}
+
+/// What may stand in the table `prefix` ("" or "train."), as whole keys.
+std::vector<std::string> children_of(const std::string& prefix, const std::vector<std::string>& keys) {
+  std::vector<std::string> children;
+  for (const auto& key : keys) {
+    if (!key.starts_with(prefix)) continue;
+    auto child = key.substr(0, key.find('.', prefix.size()));
+    if (children.empty() || children.back() != child) children.push_back(std::move(child));
+  }
+  return children;
+}
+
+/// The setting with which there is such a key; empty where there is none.
+std::string setting_with(const std::string& key) {
+  for (const auto& [table, setting, config] : all_kinds()) {
+    if (!key.starts_with(table)) continue;
+    const auto keys = keys_of(config);
+    if (std::ranges::find(keys, key) != keys.end()) return setting;
+  }
+  return "";
+}
+
+/// The end of the message about an unknown key: the kind it belongs to, a key of that very name below its table
+/// or in another, or the nearest key of its table.
+std::string hint_for(const std::string& prefix, const std::string& name, const std::vector<std::string>& keys) {
+  if (prefix.empty() && (name == "variants" || name == "seeds" || name == "title")) {
+    return "; a file with it is for strait sweep";
+  }
+  if (const auto setting = setting_with(prefix + name); !setting.empty()) {
+    return fmt::format("; it is one with {}", setting);
+  }
+  for (const auto& table : {prefix, std::string()}) {
+    const auto is_same = [&](const auto& key) { return key.starts_with(table) && key.ends_with("." + name); };
+    const auto same = std::ranges::find_if(keys, is_same);
+    if (same != keys.end()) return fmt::format(" (did you mean \"{}\"?)", *same);
+  }
+  std::vector<std::string> near;
+  for (const auto& child : children_of(prefix, keys)) {
+    const std::string last[] = {child.substr(prefix.size())};
+    if (!suggestion(name, last).empty()) near.push_back(child);
+  }
+  return suggestion(prefix + name, near);
+}
+
+void check_names(const TomlTable& table, const std::string& prefix, const std::vector<std::string>& keys) {
+  for (const auto& [name, node] : table) {
+    const std::string key = prefix + name;
+    if (name.find('.') == std::string::npos && std::ranges::find(keys, key) != keys.end()) continue;
+    const bool is_table =
+        name.find('.') == std::string::npos &&
+        std::ranges::any_of(keys, [&](const auto& known) { return known.starts_with(key + "."); });
+    if (!is_table) {
+      throw InputError("{}: unknown key {}{}", node.origin.text(), toml_string(key),
+                       hint_for(prefix, name, keys));
+    }
+    const auto* inner = node.get<TomlTable>();
+    if (inner == nullptr) {
+      throw InputError("{}: {}: expected a table, found {}", node.origin.text(), key, describe(node));
+    }
+    check_names(*inner, key + ".", keys);
+  }
+}
+
+/// The value at a dotted key, or nullptr.
+const TomlNode* find(const TomlTable& root, std::string_view key) {
+  const TomlTable* table = &root;
+  const TomlNode* node = nullptr;
+  for (const auto& name : split(key, '.')) {
+    const auto found = table == nullptr ? root.end() : table->find(name);
+    if (table == nullptr || found == table->end()) return nullptr;
+    node = &found->second;
+    table = node->get<TomlTable>();
+  }
+  return node;
+}
+
+std::string mismatch(std::string_view expected, const TomlNode& node) {
+  return fmt::format("expected {}, found {}", expected, describe(node));
+}
+
+// read() stores a value of the right type that fulfils the rule, or gives the complaint.
+
+template <std::integral T>
+std::string read(const TomlNode& node, T& field, const Rule<int64_t>& rule) {
+  const auto* value = node.get<int64_t>();
+  if (value == nullptr) return mismatch("an integer", node);
+  if (std::cmp_greater(*value, std::numeric_limits<T>::max())) {
+    return mismatch(fmt::format("an integer <= {}", std::numeric_limits<T>::max()), node);
+  }
+  if (auto complaint = rule(*value); !complaint.empty()) return complaint;
+  field = static_cast<T>(*value);
+  return "";
+}
+
+std::string read(const TomlNode& node, bool& field, const Rule<bool>& rule) {
+  const auto* value = node.get<bool>();
+  if (value == nullptr) return mismatch("true or false", node);
+  field = *value;
+  return rule(field);
+}
+
+std::string read(const TomlNode& node, double& field, const Rule<double>& rule) {
+  if (const auto* integer = node.get<int64_t>()) {
+    field = static_cast<double>(*integer);
+  } else if (const auto* real = node.get<double>()) {
+    field = *real;
+  } else {
+    return mismatch("a number", node);
+  }
+  return rule(field);
+}
+
+std::string read(const TomlNode& node, std::string& field, const Rule<std::string>& rule) {
+  const auto* text = node.get<std::string>();
+  if (text == nullptr) return mismatch("a string", node);
+  field = *text;
+  return rule(field);
+}
+
+constexpr std::string_view array_of(const std::string& /*item*/) { return "an array of strings"; }
+constexpr std::string_view array_of(int /*item*/) { return "an array of integers"; }
+constexpr std::string_view array_of(double /*item*/) { return "an array of numbers"; }
+
+/// The items have only their type checked; the rule is for the whole.
+template <class T>
+std::string read(const TomlNode& node, std::vector<T>& field, const Rule<std::vector<T>>& rule) {
+  const auto* array = node.get<TomlNode::Array>();
+  if (array == nullptr) return mismatch(array_of(T()), node);
+  field.clear();
+  for (const auto& item : *array) {
+    T value{};
+    const auto anything = [](const auto& /*value*/) { return std::string(); };
+    if (!read(item, value, {"", anything}).empty()) return mismatch(array_of(T()), item) + " in it";
+    field.push_back(std::move(value));
+  }
+  return rule(field);
+}
+
+/// Where a key's value comes from.
+std::string origin_of(const TomlTable& root, std::string_view key) {
+  const auto* node = find(root, key);
+  return node == nullptr ? "default" : node->origin.text();
+}
+
+/// Where the first of two keys comes from that is not a default.
+std::string origin_of(const TomlTable& root, std::string_view key, std::string_view other) {
+  return origin_of(root, find(root, key) != nullptr ? key : other);
+}
+
+/// check() of the compression, with the place of the key that its complaint begins with.
+void check_compression(const Config& config, const TomlTable& root) {
+  try {
+    check(config.compression, config.pipeline.micro_batches);
+  } catch (const InputError& error) {
+    const std::string complaint = error.what();
+    throw InputError("{}: {}", origin_of(root, complaint.substr(0, complaint.find(':'))), complaint);
+  }
+}
+
+void check_stages(const Config& config, const TomlTable& root) {
+  constexpr std::string_view kKey = "pipeline.stages_per_rank";
+  try {
+    check_stages_per_rank(config.pipeline.schedule, {.stages = static_cast<int>(config.model.cuts.size()) + 1,
+                                                     .stages_per_rank = config.pipeline.stages_per_rank});
+  } catch (const InputError& error) {
+    throw InputError("{}: {}: {}", origin_of(root, kKey), kKey, error.what());
+  }
+}
+
+/// Every replica needs a sample for each of its micro-batches.
+void check_batch(const Config& config, const TomlTable& root) {
+  const auto expect_at_most = [&](int64_t most, std::string_view key, std::string_view what, int64_t found) {
+    if (found <= most) return;
+    throw InputError("{}: {}: expected at most {}, which is {}, found {}",
+                     origin_of(root, key, "data.batch_size"), key, what, most, found);
+  };
+  const auto& [batch, pipeline] = std::tie(config.data.batch_size, config.pipeline);
+  expect_at_most(batch, "pipeline.replicas", "data.batch_size", pipeline.replicas);
+  expect_at_most(batch / pipeline.replicas, "pipeline.micro_batches",
+                 pipeline.replicas == 1 ? "data.batch_size" : "data.batch_size / pipeline.replicas",
+                 pipeline.micro_batches);
+}
+
+/// GPT-2 reads text, and nothing else does.
+void check_kinds(const Config& config, const TomlTable& root) {
+  const bool reads_text = config.model.kind == "gpt2";
+  if (reads_text != is_text(config.data)) {
+    throw InputError("{}: data.kind: expected {} for model.kind {}, found {}",
+                     origin_of(root, "data.kind", "model.kind"),
+                     reads_text ? "\"wikitext2\" or \"text\"" : "pictures, \"cifar10\" or \"shapes\",",
+                     toml_string(config.model.kind), toml_string(config.data.kind));
+  }
+  if (!reads_text) return;
+  const auto& model = config.model;
+  if (model.width % model.heads != 0) {
+    throw InputError("{}: model.heads: expected a divisor of model.width, which is {}, found {}",
+                     origin_of(root, "model.heads", "model.width"), model.width, model.heads);
+  }
+  if (config.data.block > model.context) {
+    throw InputError("{}: data.block: expected at most model.context, which is {}, found {}",
+                     origin_of(root, "data.block", "model.context"), model.context, config.data.block);
+  }
+}
+
+/// Checks that no single key can fulfil alone.
+void check_together(const Config& config, const TomlTable& root) {
+  check_compression(config, root);
+  check_kinds(config, root);
+  check_stages(config, root);
+  check_batch(config, root);
+}
+
+}  // namespace
+
+Config read_config(const TomlTable& root) {
+  Config config;
+  const TomlNode environment{default_data_root(), Origin{"STRAIT_DATA", 0}};
+  const auto read_keys = [&](const auto& wanted) {
+    visit_keys(config, [&](std::string_view key, auto& field, const auto& rule, std::string_view /*meaning*/) {
+      if (!wanted(key)) return;
+      const TomlNode* node = find(root, key);
+      if (node == nullptr && key == "data.root") node = &environment;
+      if (node == nullptr) return;
+      if (const auto complaint = read(*node, field, rule); !complaint.empty()) {
+        throw InputError("{}: {}: {}", node->origin.text(), key, complaint);
+      }
+    });
+  };
+  const auto names_kind = [](std::string_view key) { return key.ends_with(".kind"); };
+  read_keys(names_kind);
+  set_defaults_of_kinds(config);
+  check_names(root, "", keys_of(config));
+  read_keys([&](std::string_view key) { return !names_kind(key); });
+  check_together(config, root);
+  return config;
+}
+
+}  // namespace strait

@@ -1,0 +1,147 @@
+#include "strait/config/toml.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+
+#include "strait/base/error.h"
+#include "strait/base/files.h"
+
+namespace strait {
+namespace {
+
+/// Dots that one line may hold. The library limits how deep brackets nest, but not how deep dotted keys
+/// do, and recursion over a hostile depth would run out of stack.
+constexpr ptrdiff_t kMaxDotsPerLine = 100;
+
+void check_depth(std::string_view text, const std::string& source) {
+  int line = 1;
+  for (size_t begin = 0; begin < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    if (std::ranges::count(text.substr(begin, end - begin), '.') > kMaxDotsPerLine) {
+      throw InputError("{}: expected at most {} dots in a line", Origin{source, line}.text(), kMaxDotsPerLine);
+    }
+    begin = end + 1;
+  }
+}
+
+TomlNode convert(const toml::node& node, const Origin& where);
+
+TomlTable convert_table(const toml::table& table, const Origin& where) {
+  TomlTable result;
+  for (const auto& [key, value] : table) result.emplace(std::string(key.str()), convert(value, where));
+  return result;
+}
+
+/// `where` serves values for which the library knows no line.
+TomlNode convert(const toml::node& node, const Origin& where) {
+  TomlNode result;
+  result.origin = where;
+  if (where.line != 0 && node.source().begin.line != 0) {
+    result.origin.line = static_cast<int>(node.source().begin.line);
+  }
+  if (const auto* table = node.as_table()) {
+    result.value = convert_table(*table, result.origin);
+  } else if (const auto* array = node.as_array()) {
+    TomlNode::Array items;
+    for (const auto& item : *array) items.push_back(convert(item, result.origin));
+    result.value = std::move(items);
+  } else if (const auto* text = node.as_string()) {
+    result.value = text->get();
+  } else if (const auto* integer = node.as_integer()) {
+    result.value = integer->get();
+  } else if (const auto* real = node.as_floating_point()) {
+    result.value = real->get();
+  } else if (const auto* truth = node.as_boolean()) {
+    result.value = truth->get();
+  } else {
+    result.value = TomlNode::Time{};
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string Origin::text() const { return line == 0 ? source : fmt::format("{}:{}", source, line); }
+
+TomlTable parse_toml(std::string_view text, const std::string& source) {
+  check_depth(text, source);
+  try {
+    return convert_table(toml::parse(text, std::string_view(source)), Origin{source, 1});
+  } catch (const toml::parse_error& error) {
+    const int line = static_cast<int>(error.source().begin.line);
+    throw InputError("{}: not valid TOML: {}", Origin{source, line}.text(), error.description());
+  }
+}
+
+TomlNode parse_toml_value(std::string_view text, const Origin& origin) {
+  // The document must hold the one key: a line break in the text could add others.
+  if (text.find('\n') == std::string_view::npos) {
+    try {
+      check_depth(text, origin.source);
+      const toml::table parsed = toml::parse(fmt::format("value = {}", text));
+      if (const auto* value = parsed.get("value")) return convert(*value, origin);
+    } catch (const toml::parse_error&) {
+      // Not TOML, so a string, such as quant:4.
+    }
+  }
+  return {std::string(text), origin};
+}
+
+bool is_toml_text(std::string_view text) {
+  try {
+    return toml::parse(fmt::format("text = {}", toml_string(text))).contains("text");
+  } catch (const toml::parse_error&) {
+    return false;
+  }
+}
+
+TomlTable read_toml(const std::filesystem::path& path) {
+  return parse_toml(read_whole(path, kConfigBytesMost), path.string());
+}
+
+void merge(TomlTable& under, TomlTable over) {
+  for (auto& [key, node] : over) {
+    const auto found = under.find(key);
+    if (found == under.end()) {
+      under.emplace(key, std::move(node));
+    } else if (found->second.get<TomlTable>() != nullptr && node.get<TomlTable>() != nullptr) {
+      merge(*found->second.get<TomlTable>(), std::move(*node.get<TomlTable>()));
+    } else {
+      found->second = std::move(node);
+    }
+  }
+}
+
+std::string toml_string(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      quoted += fmt::format("\\u{:04x}", byte);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string toml_number(double number) {
+  std::string text = fmt::format("{}", number);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string describe(const TomlNode& node) {
+  if (const auto* text = node.get<std::string>()) return toml_string(*text);
+  if (const auto* integer = node.get<int64_t>()) return fmt::format("{}", *integer);
+  if (const auto* real = node.get<double>()) return toml_number(*real);
+  if (const auto* truth = node.get<bool>()) return *truth ? "true" : "false";
+  if (node.get<TomlNode::Array>() != nullptr) return "an array";
+  return node.get<TomlTable>() != nullptr ? "a table" : "a date or time";
+}
+
+}  // namespace strait

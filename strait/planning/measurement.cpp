@@ -1,0 +1,278 @@
+#include "strait/planning/measurement.h"
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/full.h>
+#include <torch/cuda.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "strait/base/error.h"
+#include "strait/boundary/boundary.h"
+#include "strait/experiment/run.h"
+#include "strait/planning/times.h"
+#include "strait/pipeline/stage.h"
+#include "strait/train/loss.h"
+#include "strait/train/precision.h"
+#include "strait/train/runtime.h"
+
+namespace strait {
+namespace {
+
+/// What a device has been asked for may not be done yet.
+void wait_for(at::Device device) {
+  if (device.is_cuda()) torch::cuda::synchronize(device.index());
+}
+
+/// One micro-batch on its way through the stages and back.
+class Pass {
+ public:
+  explicit Pass(const Config& config)
+      : seed_(config.seed),
+        device_(device_of(config.train.device)),
+        model_(make_network(config)),
+        ranges_(cut_into_stages(model_, config.model.cuts)),
+        forward_(ranges_.size()),
+        backward_(ranges_.size()) {
+    check_precision(config.train.precision, device_);
+    model_.to(device_);
+    model_.train(true);
+    load_batch(config);
+    for (size_t i = 0; i < ranges_.size(); ++i) {
+      const bool last = i + 1 == ranges_.size();
+      stages_.emplace_back(forward_of(model_, ranges_[i], config.train.precision, device_.type()),
+                           last ? loss_of_data(is_text(config.data)) : LossFunction(), i == 0);
+      names_.push_back(model_.layers[ranges_[i].begin].name + ".." + model_.layers[ranges_[i].end - 1].name);
+    }
+  }
+  Pass(const Pass&) = delete;  // the stages refer to the model in place
+  Pass& operator=(const Pass&) = delete;
+
+  void run() {
+    activations_.assign(1, batch_.inputs);
+    gradients_.assign(stages_.size(), at::full({}, 1.0, batch_.inputs.options().dtype(at::kFloat)));
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      forward_[i].add(timed([&] { forward(i); }));
+    }
+    for (size_t i = stages_.size(); i-- > 0;) {
+      backward_[i].add(timed([&] { backward(i); }));
+    }
+  }
+
+  std::vector<StageSeconds> stages() const {
+    std::vector<StageSeconds> stages;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      stages.push_back({names_[i], forward_[i].median(), backward_[i].median()});
+    }
+    return stages;
+  }
+
+  /// What crosses the boundary behind stage `i`.
+  const at::Tensor& activation(size_t i) const { return activations_[i + 1]; }
+  const at::Tensor& gradient(size_t i) const { return gradients_[i]; }
+
+  MessageContext context(uint64_t step) const { return {.seed = seed_, .step = step, .ids = batch_.ids}; }
+
+ private:
+  void load_batch(const Config& config) {
+    const auto data = load_splits(config).train;
+    const int64_t rows = micro_batches_of(config).rows;
+    if (data->size() < rows) {
+      throw InputError("data.train_limit: a micro-batch has {} samples, found {} in the training set", rows,
+                       data->size());
+    }
+    auto ids = epoch_order(config.seed, 0, data->size());
+    ids.resize(static_cast<size_t>(rows));
+    batch_ = data->batch(ids, augmentation_key(config.seed, 0));
+    batch_.inputs = batch_.inputs.to(device_);
+    batch_.targets = batch_.targets.to(device_);
+  }
+
+  template <class Work>
+  double timed(const Work& work) const {
+    wait_for(device_);
+    return strait::timed([&] {
+      work();
+      wait_for(device_);
+    });
+  }
+
+  void forward(size_t i) {
+    if (stages_[i].is_last()) {
+      stages_[i].forward_loss(0, activations_[i], batch_.targets);
+    } else {
+      activations_.push_back(stages_[i].forward(0, activations_[i]));
+    }
+  }
+
+  void backward(size_t i) {
+    const at::Tensor returned = stages_[i].backward(0, gradients_[i]);
+    if (i > 0) gradients_[i - 1] = returned;
+  }
+
+  uint64_t seed_;
+  at::Device device_;
+  Model model_;
+  std::vector<LayerRange> ranges_;
+  std::vector<Stage> stages_;
+  std::vector<std::string> names_;
+  Batch batch_;
+  std::vector<at::Tensor> activations_;  ///< the input of each stage
+  std::vector<at::Tensor> gradients_;    ///< of the output of each stage
+  std::vector<Times> forward_;
+  std::vector<Times> backward_;
+};
+
+/// Messages of one direction of a boundary.
+class Exchange {
+ public:
+  void send(Sender& sender, Receiver& receiver, const at::Tensor& x, const MessageContext& context) {
+    Buffer frame = sender.encode(x, context, {});
+    receiver.decode(std::move(frame), meta_of(x), context, {});
+    last_ = sender.take_traffic();
+    last_ += receiver.take_traffic();
+    encode_.add(last_.encode_seconds);
+    decode_.add(last_.decode_seconds);
+  }
+
+  MessageCost cost() const {
+    return {static_cast<double>(last_.wire_bytes), encode_.median(), decode_.median()};
+  }
+  const Traffic& last() const { return last_; }
+
+ private:
+  Traffic last_;
+  Times encode_;
+  Times decode_;
+};
+
+CandidateCosts measure_candidate(const Pass& pass, const Candidate& candidate,
+                                 const std::vector<std::string>& cuts) {
+  constexpr double kSeconds = 0.2;  // of a boundary
+  CandidateCosts costs{.candidate = candidate, .activation = {}, .gradient = {}};
+  Traffic all;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    Boundary boundary(cuts[i], static_cast<uint16_t>(i), links_of(candidate.compression),
+                      candidate.compression.diagnostics, Boundary::Local{});
+    Exchange forward;
+    Exchange backward;
+    uint64_t step = 0;
+    repeat({.seconds = kSeconds}, [&] {
+      const MessageContext context = pass.context(step++);
+      forward.send(*boundary.activation_sender, *boundary.activation_receiver, pass.activation(i), context);
+      backward.send(*boundary.gradient_sender, *boundary.gradient_receiver, pass.gradient(i), context);
+    });
+    costs.activation.push_back(forward.cost());
+    costs.gradient.push_back(backward.cost());
+    all += forward.last();
+    all += backward.last();
+  }
+  costs.ratio = all.ratio();
+  return costs;
+}
+
+std::string name_of(const LinkOptions& link) {
+  return link.feedback == "none" ? link.codec : link.codec + "+" + link.feedback;
+}
+
+Candidate candidate_of(const CompressionOptions& compression) {
+  const std::string forward = name_of(compression.activations);
+  const std::string backward = name_of(compression.gradients);
+  std::string name = forward == backward ? forward : forward + "/" + backward;
+  if (compression.reuse_indices) name += " reused";
+  return {.name = std::move(name), .compression = compression};
+}
+
+/// The configuration's own way, without a file and figures of its own, which would be in the way of measuring.
+Candidate own_candidate(const Config& config) {
+  Candidate own = candidate_of(config.compression);
+  own.compression.store.place = "memory";
+  own.compression.diagnostics = 0;
+  own.own = true;
+  return own;
+}
+
+std::vector<MessageCost> mean_for(const std::vector<MessageCost>& messages, size_t boundaries) {
+  MessageCost mean;
+  const auto count = static_cast<double>(messages.size());
+  for (const auto& message : messages) {
+    mean.bytes += message.bytes / count;
+    mean.encode_seconds += message.encode_seconds / count;
+    mean.decode_seconds += message.decode_seconds / count;
+  }
+  return std::vector<MessageCost>(boundaries, mean);
+}
+
+}  // namespace
+
+CandidateCosts& Measurement::own() {
+  const auto found =
+      std::ranges::find_if(candidates, [](const CandidateCosts& costs) { return costs.candidate.own; });
+  STRAIT_CHECK(found != candidates.end(), "the configuration's own codec is not among the candidates");
+  return *found;
+}
+
+std::vector<Candidate> candidates_for(const Config& config) {
+  constexpr std::pair<const char*, const char*> kCodecs[] = {
+      {"none", "none"},
+      {"fp16", "fp16"},
+      {"bf16", "bf16"},
+      {"quant:8", "quant:8"},
+      {"quant:4", "quant:8"},
+      {"topk:0.1", "topk:0.1"},
+      {"topk:0.1,values=quant:8", "topk:0.1,values=quant:8"}};
+  const Candidate own = own_candidate(config);
+  std::vector<Candidate> candidates;
+  for (const auto& [forward, backward] : kCodecs) {
+    CompressionOptions compression;
+    compression.activations.codec = forward;
+    compression.gradients.codec = backward;
+    candidates.push_back(candidate_of(compression));
+  }
+  const auto same = std::ranges::find(candidates, own.name, &Candidate::name);
+  if (same == candidates.end()) {
+    candidates.push_back(own);
+  } else {
+    *same = own;
+  }
+  return candidates;
+}
+
+MicroBatches micro_batches_of(const Config& config) {
+  const int64_t batch = config.data.batch_size;
+  const int64_t rows = (batch + config.pipeline.micro_batches - 1) / config.pipeline.micro_batches;
+  return {static_cast<int>((batch + rows - 1) / rows), rows};
+}
+
+Measurement measure(const Config& config, std::span<const Candidate> candidates) {
+  constexpr double kSeconds = 2;
+  Pass pass(config);
+  repeat({.seconds = kSeconds}, [&] { pass.run(); });
+  Measurement measurement{.stages = pass.stages(), .candidates = {}};
+  for (const auto& candidate : candidates) {
+    measurement.candidates.push_back(measure_candidate(pass, candidate, config.model.cuts));
+  }
+  return measurement;
+}
+
+Measurement stretched(const Measurement& measurement, int stages) {
+  const auto boundaries = static_cast<size_t>(stages) - 1;
+  if (measurement.stages.size() == 1 && boundaries > 0) {
+    throw InputError("--stages: expected model.cuts with a cut at least, to take the size of messages from");
+  }
+  StageSeconds mean{.name = "each"};
+  for (const auto& stage : measurement.stages) {
+    mean.forward += stage.forward / stages;
+    mean.backward += stage.backward / stages;
+  }
+  Measurement result{.stages = std::vector<StageSeconds>(static_cast<size_t>(stages), mean),
+                     .candidates = measurement.candidates};
+  for (auto& costs : result.candidates) {
+    costs.activation = mean_for(costs.activation, boundaries);
+    costs.gradient = mean_for(costs.gradient, boundaries);
+  }
+  return result;
+}
+
+}  // namespace strait

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "strait/config/config.h"
+#include "strait/pipeline/simulate.h"
+#include "strait/train/metrics.h"
+
+namespace strait {
+
+/// A way to compress what crosses the boundaries.
+struct Candidate {
+  std::string name;
+  CompressionOptions compression;
+  bool own = false;  ///< the configuration's
+};
+
+/// What a candidate's messages cost at every boundary, for a micro-batch.
+struct CandidateCosts {
+  Candidate candidate;
+  std::vector<MessageCost> activation;
+  std::vector<MessageCost> gradient;
+  double ratio = 1;  ///< float32 bytes of the tensors over bytes of the messages, all boundaries together
+};
+
+/// What one training step of a network is made of.
+struct Measurement {
+  std::vector<StageSeconds> stages;
+  std::vector<CandidateCosts> candidates;
+
+  /// Of the configuration's own candidate, which has to be there.
+  CandidateCosts& own();
+};
+
+/// The candidates that are worth a look, the first without compression, and the configuration's own, which
+/// may be one of them.
+std::vector<Candidate> candidates_for(const Config& config);
+
+/// The parts into which a batch is cut, and the rows of each but the last, which may be shorter.
+struct MicroBatches {
+  int count = 1;
+  int64_t rows = 1;
+};
+MicroBatches micro_batches_of(const Config& config);
+
+/// Runs a micro-batch of the configuration's data through every stage forward and backward, with initial
+/// weights, and its activations and gradients through every candidate, header and checksum included; each a few
+/// times after a warm-up, of which the median counts. Throws InputError for data or layers that are not
+/// there, and where the data set is smaller than a micro-batch.
+Measurement measure(const Config& config, std::span<const Candidate> candidates);
+
+/// What the last epoch of a run says of itself.
+struct RunMeasurement {
+  std::vector<StageSeconds> stages;
+  CandidateCosts own;
+  double samples_per_second = 0;  ///< in training
+};
+
+/// Reads it from `folder`, of which `config` is the configuration. Throws InputError that names the file
+/// where the run has no epoch yet or wrote no stage times.
+RunMeasurement read_measurement(const Config& config, const std::filesystem::path& folder);
+
+/// The same network as if it were cut into `stages` stages of equal cost, with the mean of the boundaries at
+/// every one. Throws InputError where there is no boundary to take the mean of.
+Measurement stretched(const Measurement& measurement, int stages);
+
+}  // namespace strait

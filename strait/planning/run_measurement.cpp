@@ -1,0 +1,58 @@
+#include <algorithm>
+
+#include "strait/base/error.h"
+#include "strait/base/files.h"
+#include "strait/base/text.h"
+#include "strait/planning/measurement.h"
+#include "strait/train/metrics.h"
+
+namespace strait {
+namespace {
+
+std::string last_line(const std::filesystem::path& path) {
+  const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
+  if (lines.size() < 2) throw InputError("{}: expected an epoch at least, found none", path.string());
+  return lines[lines.size() - 2];  // what follows the last end of a line is not whole
+}
+
+MessageCost mean_cost(const Traffic& traffic) {
+  const auto count = static_cast<double>(std::max<uint64_t>(traffic.messages, 1));
+  return {static_cast<double>(traffic.wire_bytes) / count, traffic.encode_seconds / count,
+          traffic.decode_seconds / count};
+}
+
+CandidateCosts costs_of(Candidate own, const std::vector<BoundaryTraffic>& boundaries) {
+  CandidateCosts costs{.candidate = std::move(own), .activation = {}, .gradient = {}};
+  Traffic all;
+  for (const auto& boundary : boundaries) {
+    costs.activation.push_back(mean_cost(boundary.activations));
+    costs.gradient.push_back(mean_cost(boundary.gradients));
+    all += boundary.activations;
+    all += boundary.gradients;
+  }
+  costs.ratio = all.ratio();
+  return costs;
+}
+
+}  // namespace
+
+RunMeasurement read_measurement(const Config& config, const std::filesystem::path& folder) {
+  const auto path = folder / "metrics.jsonl";
+  const auto epoch = parse_epoch(last_line(path), path.string());
+  if (epoch.stages.empty()) {
+    throw InputError("{}: expected \"stages\" with the seconds of each stage in the last epoch, found none",
+                     path.string());
+  }
+  RunMeasurement run;
+  const auto candidates = candidates_for(config);
+  run.stages = epoch.stages;
+  run.own = costs_of(*std::ranges::find_if(candidates, &Candidate::own), epoch.boundaries);
+  run.samples_per_second = epoch.samples_per_second;
+  const size_t stages = config.model.cuts.size() + 1;
+  if (run.stages.size() != stages || run.own.activation.size() + 1 != stages || !(run.samples_per_second > 0)) {
+    throw InputError("{}: expected an epoch of {} stages and their boundaries", path.string(), stages);
+  }
+  return run;
+}
+
+}  // namespace strait

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "strait/tokenizer/tokenizer.h"
+
+namespace strait {
+
+/// Encodes text after text for one thread, and remembers the tokens of the pieces that it has met: most pieces
+/// of a language come again. The memory has a limit, beyond which it takes in nothing new. A piece of n bytes
+/// takes O(n log n) time.
+class BpeEncoder {
+ public:
+  /// The tokenizer must outlive the encoder.
+  explicit BpeEncoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  /// Appends the tokens of a text.
+  void append(std::string_view text, std::vector<int32_t>& ids, SpecialTokens special = SpecialTokens::as_text);
+
+ private:
+  /// A token of the piece in hand. Symbols are chained; one that went into its left neighbour has the id kGone.
+  struct Symbol {
+    int32_t id;
+    size_t previous;
+    size_t next;
+  };
+
+  /// A pair that can be merged, by rank and then from left to right.
+  struct Candidate {
+    uint32_t rank;
+    size_t left;
+    bool operator>(const Candidate& other) const {
+      return std::tie(rank, left) > std::tie(other.rank, other.left);
+    }
+  };
+
+  struct Hash {
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard library's name
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+
+  struct Known {
+    size_t first = 0;  ///< of known_ids_
+    size_t count = 0;
+  };
+
+  void append_text(std::string_view text, std::vector<int32_t>& ids);
+  void append_piece(std::string_view piece, std::vector<int32_t>& ids);
+  void merge_piece(std::string_view piece, std::vector<int32_t>& ids);
+  void merge_lowest_rank();
+  void join(size_t left);
+  void consider(size_t left);
+  bool has_rank(size_t left, uint32_t rank) const;
+
+  const Tokenizer& tokenizer_;
+  std::unordered_map<std::string, Known, Hash, std::equal_to<>> known_;
+  std::vector<int32_t> known_ids_;
+  std::vector<Symbol> symbols_;
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates_;
+  std::vector<size_t> of_one_rank_;
+};
+
+}  // namespace strait

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "strait/tokenizer/tokenizer_files.h"
+
+namespace strait {
+
+/// What encoding does with `<|endoftext|>` and the like where they stand in a text.
+enum class SpecialTokens : uint8_t {
+  as_text,   ///< characters like any others
+  as_tokens  ///< the token of that text; of two that fit, the longer
+};
+
+/// GPT-2's byte-level byte-pair encoding (Radford et al., "Language Models are Unsupervised Multitask
+/// Learners", 2019, section 2.2): a text is cut into pieces (pre_tokenizer.h), the bytes of a piece are its
+/// first tokens, and the merges are done in order of rank, each wherever it applies, from left to right. Every
+/// byte string can be encoded, and decoding gives it back. Immutable, so that threads may share one.
+class Tokenizer {
+ public:
+  explicit Tokenizer(BpeModel model);
+
+  int32_t vocab_size() const { return static_cast<int32_t>(model_.tokens.size()); }
+
+  /// The tokens of a text. To encode many texts, use a BpeEncoder (bpe_encoder.h).
+  std::vector<int32_t> encode(std::string_view text, SpecialTokens special = SpecialTokens::as_text) const;
+
+  /// The bytes that the tokens stand for, which need not be UTF-8. Throws InputError for an id that is none.
+  std::string decode(std::span<const int64_t> ids) const;
+  std::string decode(std::span<const int32_t> ids) const;
+
+  int32_t byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
+
+  /// The rank of the merge of two tokens that stand side by side, if there is one.
+  std::optional<uint32_t> rank(int32_t left, int32_t right) const;
+
+  /// What the merge of that rank makes.
+  int32_t merged(uint32_t rank) const { return model_.merges[rank].result; }
+
+  struct Special {
+    std::string text;
+    int32_t id = 0;
+  };
+
+  /// The tokens that are neither a byte nor made by a merge, the longest first.
+  const std::vector<Special>& special_tokens() const { return special_tokens_; }
+
+ private:
+  BpeModel model_;
+  std::array<int32_t, 256> byte_tokens_{};
+  std::unordered_map<uint64_t, uint32_t> ranks_;
+  std::vector<Special> special_tokens_;
+};
+
+/// The tokenizer whose files lie in the folder (tokenizer_files.h). Throws InputError.
+Tokenizer load_tokenizer(const std::filesystem::path& folder);
+
+}  // namespace strait

@@ -1,0 +1,210 @@
+#include "strait/tokenizer/tokenizer_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fuzz/tokenizer_input.h"
+#include "strait/base/error.h"
+#include "strait/tokenizer/tokenizer.h"
+#include "strait/tokenizer/vocabulary.h"
+#include "tests/support/errors.h"
+#include "tests/support/nested.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string complaint(const std::vector<NamedText>& files) {
+  return test::message_of<InputError>([&] { parse_tokenizer_files(files); });
+}
+
+/// What is said of a vocabulary of the bytes and these entries.
+std::string complaint_of_entries(const std::string& entries) {
+  return complaint(
+      {{"vocab.json", fmt::format("{{{}{}}}", fuzz::byte_entries(), entries)}, {"merges.txt", ""}});
+}
+
+/// What is said of these merges where "ab" and "abc" are tokens.
+std::string complaint_of_merges(const std::string& merges) {
+  const auto vocab = fmt::format(R"({{{}, "ab": 256, "abc": 257}})", fuzz::byte_entries());
+  return complaint({{"vocab.json", vocab}, {"merges.txt", merges}});
+}
+
+/// Hugging Face's one file of the sample tokenizer, with merges in either form.
+json sample_json(bool pairs) {
+  const auto files = fuzz::small_tokenizer(fuzz::sample_merges());
+  json merges = json::array();
+  for (const auto& [left, right] : fuzz::sample_merges()) {
+    const auto a = fuzz::shown(left);
+    const auto b = fuzz::shown(right);
+    merges.push_back(pairs ? json{a, b} : json(a + " " + b));
+  }
+  const auto vocab = json::parse(files[0].text);
+  return {{"version", "1.0"},
+          {"added_tokens", {{{"id", vocab["<|endoftext|>"]}, {"content", "<|endoftext|>"}, {"special", true}}}},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+          {"model", {{"type", "BPE"}, {"dropout", nullptr}, {"vocab", vocab}, {"merges", merges}}}};
+}
+
+std::string complaint_of_json(const json& root) { return complaint({{"tokenizer.json", root.dump()}}); }
+
+TEST(ByteAlphabet, IsThatOfGpt2) {
+  EXPECT_EQ(bytes_of_alphabet("\xc4\xa0the"), " the");
+  EXPECT_EQ(bytes_of_alphabet("\xc4\x8a"), "\n");
+  EXPECT_EQ(bytes_of_alphabet("\xc3\x83\xc2\xa9"), "\xc3\xa9");
+  for (const char* none : {" ", "\xc5\x84", "\xe2\x82\xac", "a\tb", "\xc2\xad"}) {
+    EXPECT_FALSE(bytes_of_alphabet(none).has_value()) << none;
+  }
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string one(1, static_cast<char>(byte));
+    EXPECT_EQ(bytes_of_alphabet(fuzz::shown(one)), one);
+  }
+}
+
+TEST(TokenizerFiles, OneFileGivesTheSameAsTwo) {
+  const Tokenizer two(parse_tokenizer_files(fuzz::small_tokenizer(fuzz::sample_merges())));
+  for (const bool pairs : {false, true}) {
+    const Tokenizer one(
+        parse_tokenizer_files(std::vector<NamedText>{{"tokenizer.json", sample_json(pairs).dump()}}));
+    for (const char* text : {"the other thing's 1900", "xyxyz \r\n", "<|endoftext|>"}) {
+      EXPECT_EQ(one.encode(text), two.encode(text));
+      EXPECT_EQ(one.encode(text, SpecialTokens::as_tokens), two.encode(text, SpecialTokens::as_tokens));
+    }
+  }
+}
+
+TEST(TokenizerFiles, AddedTokensAreTextAsItIs) {
+  auto root = sample_json(true);
+  const auto next = root["model"]["vocab"].size();
+  root["added_tokens"].push_back({{"id", next}, {"content", "<a b>"}});
+  const Tokenizer tokenizer(parse_tokenizer_files(std::vector<NamedText>{{"tokenizer.json", root.dump()}}));
+  EXPECT_EQ(tokenizer.decode(std::vector<int64_t>{static_cast<int64_t>(next)}), "<a b>");
+  root["added_tokens"].push_back({{"id", next + 1}, {"content", "<a b>"}});
+  EXPECT_EQ(complaint_of_json(root),
+            fmt::format("tokenizer.json: token \"<a b>\" has the ids {} and {}", next, next + 1));
+}
+
+TEST(TokenizerFiles, TheFirstLineOfMergesMayBeAVersion) {
+  const auto vocab = fmt::format(R"({{{}, "##": 256}})", fuzz::byte_entries());
+  const auto merges_of = [&](const std::string& merges) {
+    return parse_tokenizer_files(std::vector<NamedText>{{"vocab.json", vocab}, {"merges.txt", merges}})
+        .merges.size();
+  };
+  EXPECT_EQ(merges_of("#version: 0.2\n# #\n"), 1U);
+  EXPECT_EQ(merges_of("# #"), 1U);
+  EXPECT_EQ(merges_of(""), 0U);
+}
+
+TEST(TokenizerFiles, WhatIsNotJsonIsNamedWithItsPlace) {
+  EXPECT_EQ(complaint({{"vocab.json", "{\"a\": 0,\n\"b\" 1}"}, {"merges.txt", ""}}),
+            "vocab.json: is not JSON (at byte 14)");
+  EXPECT_THAT(complaint({{"vocab.json", ""}, {"merges.txt", ""}}), StartsWith("vocab.json: is not JSON"));
+  EXPECT_EQ(complaint({{"vocab.json", "[1]"}, {"merges.txt", ""}}),
+            "vocab.json: is a JSON array, expected an object of tokens and ids");
+  EXPECT_EQ(complaint({{"vocab.json", "{\"a\": 1e999}"}, {"merges.txt", ""}}),
+            "vocab.json: the number 1e999 is too large (at byte 11)");
+  EXPECT_THAT(complaint({{"tokenizer.json", "\"\xff\""}}), StartsWith("tokenizer.json: is not JSON"));
+}
+
+TEST(TokenizerFiles, DeepNestingIsRefused) {
+  const std::string deep = test::nested(300'000);
+  EXPECT_EQ(complaint_of_entries(", \"ab\": " + deep), "vocab.json: is nested deeper than 100 levels");
+  for (const std::string& text : {R"({"normalizer": )" + deep + "}", R"({"model": {"dropout": )" + deep + "}}",
+                                  R"({"model": {"vocab": {"a": )" + deep + R"(}, "merges": []}})",
+                                  R"({"model": {"merges": [)" + deep + "]}}"}) {
+    EXPECT_EQ(complaint({{"tokenizer.json", text}}), "tokenizer.json: is nested deeper than 100 levels");
+  }
+}
+
+TEST(TokenizerFiles, IdsMustBeThoseFromNoughtOn) {
+  EXPECT_EQ(complaint_of_entries(R"(, "ab": 257)"),
+            "vocab.json: no token has the id 256, expected one for each from 0 to 257");
+  EXPECT_EQ(complaint_of_entries(R"(, "ab": 97)"), "vocab.json: tokens \"a\" and \"ab\" both have the id 97");
+  for (const std::string id : {"-1", "1.5", "\"256\"", "null", "2147483648", "18446744073709551615"}) {
+    EXPECT_EQ(complaint_of_entries(", \"ab\": " + id),
+              "vocab.json: the id of token \"ab\" is " + id + ", expected an integer from 0 on");
+  }
+}
+
+TEST(TokenizerFiles, TokensMustBeMadeOfBytes) {
+  EXPECT_EQ(complaint_of_entries(R"(, "": 256)"), "vocab.json: a token is empty");
+  EXPECT_EQ(complaint_of_entries(R"(, "a b": 256)"),
+            "vocab.json: token \"a b\" has a character that stands for no byte");
+  EXPECT_EQ(complaint({{"vocab.json", R"({"a": 0})"}, {"merges.txt", ""}}),
+            "vocab.json: no token for the byte 0x00, expected one for each of the 256");
+  EXPECT_EQ(complaint({{"vocab.json", "{}"}, {"merges.txt", ""}}),
+            "vocab.json: no token for the byte 0x00, expected one for each of the 256");
+}
+
+TEST(TokenizerFiles, LongTokensAreCutInMessages) {
+  const std::string word = "\xc3\xa9" + std::string(100, ' ');
+  EXPECT_EQ(quoted_short(word), fmt::format("\"\xc3\xa9{}...\"", std::string(58, ' ')));
+  EXPECT_EQ(quoted_short(std::string(59, ' ') + "\xc3\xa9"), fmt::format("\"{}...\"", std::string(59, ' ')));
+}
+
+TEST(TokenizerFiles, MergesMustBeOfTokens) {
+  EXPECT_EQ(complaint_of_merges("#version: 0.2\na b\nab d\n"),
+            "merges.txt:3: \"abd\" is no token of vocab.json");
+  EXPECT_EQ(complaint_of_merges("a b\nbc d\n"), "merges.txt:2: \"bc\" is no token of vocab.json");
+  EXPECT_EQ(complaint_of_merges("a b\na b\n"), "merges.txt:2: the merge of \"a\" and \"b\" is there already");
+  for (const std::string line : {"a", "a b c", "a  b", ""}) {
+    EXPECT_EQ(complaint_of_merges("a b\n" + line + "\nab c"),
+              "merges.txt:2: expected two tokens with a space between them, found \"" + line + "\"");
+  }
+  EXPECT_EQ(complaint_of_merges(" b"), "merges.txt:1: \"\" is no token of vocab.json");
+  EXPECT_EQ(complaint_of_merges("a b\r\n"), "merges.txt:1: \"b\r\" is no token of vocab.json");
+  EXPECT_EQ(complaint_of_merges("a b\n\xff"), "merges.txt: is not UTF-8 at offset 4");
+}
+
+TEST(TokenizerFiles, TokenizerJsonMustHaveItsParts) {
+  auto root = sample_json(false);
+  EXPECT_EQ(complaint_of_json(json::array()), "tokenizer.json: is a JSON array, expected an object");
+  root["model"]["merges"][2] = 5;
+  EXPECT_EQ(complaint_of_json(root), "tokenizer.json: merge 2: expected a text or a pair of texts, found 5");
+  root["model"]["merges"] = json::object();
+  EXPECT_EQ(complaint_of_json(root), "tokenizer.json: model.merges is a JSON object, expected a JSON array");
+  root["added_tokens"][0].erase("content");
+  EXPECT_EQ(complaint_of_json(root), "tokenizer.json: has no content of an added token");
+  root["model"].erase("vocab");
+  EXPECT_EQ(complaint_of_json(root), "tokenizer.json: has no model.vocab");
+}
+
+TEST(TokenizerFiles, WhatWouldGiveOtherTokensIsRefused) {
+  const auto with = [](const char* path, const json& value) {
+    auto root = sample_json(true);
+    root[json::json_pointer(path)] = value;
+    return complaint_of_json(root);
+  };
+  EXPECT_EQ(with("/pre_tokenizer/type", "Metaspace"),
+            "tokenizer.json: pre_tokenizer/type is \"Metaspace\", expected \"ByteLevel\" as in the byte-level "
+            "encoding of GPT-2");
+  EXPECT_THAT(with("/pre_tokenizer/add_prefix_space", true), HasSubstr("expected false"));
+  EXPECT_THAT(with("/normalizer", {{"type", "NFC"}}), HasSubstr("normalizer is"));
+  EXPECT_THAT(with("/model/type", "Unigram"), HasSubstr("expected \"BPE\""));
+  EXPECT_THAT(with("/model/end_of_word_suffix", "</w>"), HasSubstr("model/end_of_word_suffix"));
+}
+
+TEST(TokenizerFiles, AFolderHoldsTwoFilesOrOne) {
+  const test::TempDir folder;
+  const auto message = [&] { return test::message_of<InputError>([&] { load_tokenizer(folder.path()); }); };
+  EXPECT_EQ(message(), folder.path().string() +
+                           ": holds no tokenizer, expected vocab.json and merges.txt, or tokenizer.json");
+  test::write_file(folder / "tokenizer.json", sample_json(false).dump());
+  const auto files = fuzz::small_tokenizer(fuzz::sample_merges());
+  EXPECT_EQ(load_tokenizer(folder.path()).encode(" the").size(), 1U);
+  test::write_file(folder / "vocab.json", files[0].text);
+  EXPECT_THAT(message(), HasSubstr("merges.txt: cannot be opened"));
+  test::write_file(folder / "merges.txt", files[1].text);
+  test::write_file(folder / "tokenizer.json", "not looked at");
+  EXPECT_EQ(load_tokenizer(folder.path()).encode(" the").size(), 1U);
+}
+
+}  // namespace
+}  // namespace strait
