@@ -13,6 +13,7 @@ namespace strait {
 /// the span behind size() may be overwritten.
 class BitWriter {
  public:
+  /// Writes from the beginning of `space`, which must outlive the writer.
   explicit BitWriter(std::span<std::byte> space) : space_(space) {}
 
   /// Appends the low `count` bits of `value`; count <= 56 and the bits above them are zero.
@@ -22,6 +23,7 @@ class BitWriter {
     store(filled_ / 8);
   }
 
+  /// Appends `count` zero bits; any count.
   void put_zeros(uint64_t count) {
     for (; count > 56 && !full_; count -= 56) put(0, 56);
     put(0, static_cast<unsigned>(std::min<uint64_t>(count, 56)));
@@ -33,7 +35,10 @@ class BitWriter {
     store(filled_ / 8);
   }
 
+  /// Whole bytes written so far.
   size_t size() const { return used_; }
+
+  /// Whether the span was too small for what was put.
   bool full() const { return full_; }
 
  private:
@@ -66,6 +71,7 @@ class BitWriter {
 /// Reads a bit stream of the same order. Behind the end it reads zero bits; position() tells.
 class BitReader {
  public:
+  /// Reads from the beginning of `bytes`, which must outlive the reader.
   explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   /// The next available() bits, 57 or more, without consuming them.
@@ -79,12 +85,17 @@ class BitReader {
     }
     return word >> (position_ % 8);
   }
+
+  /// Bits that peek() gives: 57 to 64.
   unsigned available() const { return 64 - static_cast<unsigned>(position_ % 8); }
 
+  /// Consumes `count` bits, at most available().
   void skip(size_t count) { position_ += count; }
 
   /// Bits consumed so far.
   size_t position() const { return position_; }
+
+  /// Bits in all.
   size_t size() const { return bytes_.size() * 8; }
 
  private:

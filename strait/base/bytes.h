@@ -19,16 +19,26 @@ static_assert(std::endian::native == std::endian::little,
 /// An owned block of bytes, 64-byte aligned and not initialised on allocation. Moves, never copies.
 class Buffer {
  public:
+  /// Bytes to which data() is aligned: a cache line.
   static constexpr size_t kAlignment = 64;
 
   Buffer() = default;
+
+  /// Allocates `capacity` bytes, of which none are in use. Throws std::bad_alloc.
   explicit Buffer(size_t capacity)
       : data_(static_cast<std::byte*>(::operator new[](capacity, std::align_val_t(kAlignment)))),
         capacity_(capacity) {}
 
+  /// The first byte; null for a buffer without capacity.
   std::byte* data() { return data_.get(); }
+
+  /// The same, to read.
   const std::byte* data() const { return data_.get(); }
+
+  /// Bytes in use.
   size_t size() const { return size_; }
+
+  /// Bytes allocated.
   size_t capacity() const { return capacity_; }
 
   /// Sets the number of bytes in use; `size` is at most the capacity.
@@ -37,7 +47,10 @@ class Buffer {
     size_ = size;
   }
 
+  /// The bytes in use.
   std::span<const std::byte> bytes() const { return {data_.get(), size_}; }
+
+  /// The same, to write.
   std::span<std::byte> bytes() { return {data_.get(), size_}; }
 
  private:
@@ -53,6 +66,7 @@ class Buffer {
 /// sized the span with a bound.
 class ByteWriter {
  public:
+  /// Writes from the beginning of `space`, which must outlive the writer.
   explicit ByteWriter(std::span<std::byte> space) : space_(space) {}
 
   /// The next `size` bytes, to be filled by the caller.
@@ -67,12 +81,14 @@ class ByteWriter {
   /// The space not claimed yet, for producers that learn their size while writing; follow with claim().
   std::span<std::byte> rest() const { return space_.subspan(used_); }
 
+  /// Appends the value's bytes as they stand in memory, little-endian.
   template <class T>
   void put(T value) {
     static_assert(std::is_trivially_copyable_v<T>);
     std::memcpy(claim(sizeof(T)).data(), &value, sizeof(T));
   }
 
+  /// Bytes claimed so far.
   size_t used() const { return used_; }
 
  private:
@@ -83,13 +99,15 @@ class ByteWriter {
 /// Reads from bytes that nobody vouches for: every read is checked and a short one throws WireError.
 class ByteReader {
  public:
-  /// `owner` keeps the bytes alive for whoever wants to go on using them in place; without one they are
+  /// `owner` keeps the bytes alive for whoever wants to keep using them in place; without one they are
   /// only good until the reader's maker takes them back.
   explicit ByteReader(std::span<const std::byte> bytes, std::shared_ptr<void> owner = nullptr)
       : bytes_(bytes), owner_(std::move(owner)) {}
 
+  /// What keeps the bytes alive; null where nobody said.
   const std::shared_ptr<void>& owner() const { return owner_; }
 
+  /// The next `size` bytes, in place. Throws WireError when fewer are left.
   std::span<const std::byte> take(size_t size) {
     if (size > left()) {
       throw WireError("message ends at byte {} where {} more bytes were expected", bytes_.size(),
@@ -100,6 +118,7 @@ class ByteReader {
     return part;
   }
 
+  /// The next value, little-endian at any alignment. Throws WireError when too few bytes are left.
   template <class T>
   T get() {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -108,7 +127,10 @@ class ByteReader {
     return value;
   }
 
+  /// Bytes taken so far.
   size_t used() const { return used_; }
+
+  /// Bytes not taken yet.
   size_t left() const { return bytes_.size() - used_; }
 
  private:

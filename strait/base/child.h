@@ -15,6 +15,7 @@ namespace strait {
 /// reach them either.
 class Child {
  public:
+  /// What to start, and with what.
   struct Command {
     std::vector<std::string> words;  ///< the program's path, then its arguments
     std::filesystem::path output;    ///< gets standard output and error at its end; made where missing
@@ -24,7 +25,7 @@ class Child {
 
   /// How it ended: with an exit status, or by a signal.
   struct End {
-    int status = 0;
+    int status = 0;  ///< exit status
     int signal = 0;  ///< 0: none, `status` counts
   };
 

@@ -14,6 +14,7 @@ class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 
+  /// The message in fmt's format, with its arguments.
   template <class... Args>
   explicit Error(fmt::format_string<Args...> format, Args&&... args)
       : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}

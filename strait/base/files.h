@@ -19,9 +19,10 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 /// when it cannot be written, and passes on what `write` throws; nothing is left behind then.
 void replace_file(const std::filesystem::path& path, const std::function<void(const ByteSink&)>& write);
 
+/// The same with the content in memory.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
-/// A file that is written from its begin to its end.
+/// A file that is written from its beginning to its end.
 class OutputFile {
  public:
   /// Makes the file, or empties it. This and the others throw Error with the name, the path's where it is
@@ -31,6 +32,7 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
+  /// Appends the bytes.
   void write(std::span<const std::byte> bytes);
 
   /// Makes the content last on the disk and closes the file.
@@ -56,7 +58,10 @@ class InputFile {
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
+  /// The path, for messages.
   const std::string& name() const { return name_; }
+
+  /// Bytes, when the file was opened.
   uint64_t size() const { return size_; }
 
   /// Fills `out` with the bytes from `offset` on. Throws InputError that names the file and the offset.
@@ -68,10 +73,15 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
-/// The most bytes that files may have which are parsed as a whole: a configuration, a JSON document, and
-/// metrics.jsonl with its line per epoch.
+// The most bytes of files that are parsed as a whole.
+
+/// Of a configuration.
 inline constexpr uint64_t kConfigBytesMost = uint64_t{1} << 20;
+
+/// Of a JSON document.
 inline constexpr uint64_t kJsonBytesMost = uint64_t{64} << 20;
+
+/// Of metrics.jsonl, with its line per epoch.
 inline constexpr uint64_t kMetricsBytesMost = uint64_t{256} << 20;
 
 /// The whole content of a regular file. Throws InputError, also when it has more than `most` bytes.

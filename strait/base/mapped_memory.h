@@ -24,9 +24,13 @@ class MappedMemory {
   /// is no room.
   void grow(size_t size);
 
+  /// All of the block, until the next grow().
   std::span<std::byte> bytes() { return {data_, size_}; }
+
+  /// The same, to read.
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
+  /// Whether the block lies over a file.
   bool has_file() const { return file_ >= 0; }
 
   /// Asks the system to read a part of the file soon. Safe beside every other function.

@@ -26,12 +26,15 @@ constexpr uint64_t make_key(uint64_t first, Words... words) {
 /// words before it, so that a draw can be replayed and does not depend on threads or order of work.
 class CounterRandom {
  public:
+  /// The stream of this key, at position 0.
   explicit constexpr CounterRandom(uint64_t key) : key_(key) {}
 
+  /// Word `position` of the stream: 64 uniform bits.
   constexpr uint64_t word(uint64_t position) const {
     return mix64(key_ + (position + 1) * 0x9e3779b97f4a7c15ULL);
   }
 
+  /// The word at the stream's position, which moves on by one.
   constexpr uint64_t next() { return word(position_++); }
 
   /// Uniform in [0, bound), bound > 0. The bias is below bound / 2^64.

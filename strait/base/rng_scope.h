@@ -14,8 +14,9 @@ struct RngKey {
 };
 
 namespace detail {
+/// Where RngScope keeps the thread's key.
 inline thread_local RngKey rng_key;
-}
+}  // namespace detail
 
 /// The key of the forward pass that this thread is in.
 inline const RngKey& current_rng_key() { return detail::rng_key; }
@@ -23,6 +24,7 @@ inline const RngKey& current_rng_key() { return detail::rng_key; }
 /// Sets the key for its lifetime.
 class RngScope {
  public:
+  /// Makes `key` the thread's key; the one before comes back at the end of the scope.
   explicit RngScope(const RngKey& key) : before_(detail::rng_key) { detail::rng_key = key; }
   ~RngScope() { detail::rng_key = before_; }
   RngScope(const RngScope&) = delete;

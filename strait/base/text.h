@@ -15,9 +15,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 /// name.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 
-/// The text as a terminal may show it, line by line: a control character but the end of a line and the tab, or
-/// one that turns the direction of writing, becomes \u001b and the like (which is the same character in a JSON
-/// string), and a byte that is not UTF-8 becomes \x9b and the like.
+/// The text as a terminal may show it, line by line. A control character other than the end of a line and the
+/// tab, or one that turns the direction of writing, becomes its escape as in a JSON string, such as `\u001b`. A
+/// byte that is not UTF-8 becomes its number, such as `\x9b`.
 std::string printable(std::string_view text);
 
 /// The same on one line: ends of lines and tabs become spaces.

@@ -12,18 +12,23 @@ namespace strait {
 /// What a rank's time goes into; each is a lane of the picture.
 enum class Lane : uint8_t { forward, backward, encode, decode, send, receive, wait };
 
+/// How many lanes there are.
 constexpr int kLaneCount = 7;
 
+/// The lane's name in the picture, such as `forward`.
 std::string_view to_string(Lane lane);
 
 /// What happened when on one rank, for Perfetto or chrome://tracing. Threads may add to it.
 class Trace {
  public:
+  /// The system's clock, which is one for all processes of a machine.
   using Clock = std::chrono::system_clock;  // one clock for all processes of a machine
 
+  /// Adds an event from `start` to `end`, to the microsecond.
   void add(Lane lane, std::string name, Clock::time_point start, Clock::time_point end);
 
-  /// The events as objects of Chrome's trace format, separated by commas: a process a rank, a thread a lane.
+  /// The events as objects of Chrome's trace format, separated by commas: a process per rank, a thread per
+  /// lane.
   std::string events_json(int rank) const;
 
  private:
@@ -40,6 +45,7 @@ class Trace {
 /// Adds an event that lasts from its making to its end. Does nothing without a trace.
 class TraceSpan {
  public:
+  /// Begins the event `what` at `place` (a stage or a boundary) of a micro-batch; `trace` may be null.
   TraceSpan(Trace* trace, Lane lane, std::string_view what, int place, int micro_batch);
   ~TraceSpan();
   TraceSpan(const TraceSpan&) = delete;

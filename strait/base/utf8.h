@@ -9,6 +9,7 @@ namespace strait {
 /// Follows UTF-8 byte by byte: overlong forms, surrogates and code points above U+10FFFF are refused.
 class Utf8 {
  public:
+  /// Takes the next byte; false when no well-formed text goes on so. Undefined after that.
   bool accept(uint8_t byte) {
     if (left_ > 0) {
       const bool good = byte >= low_ && byte <= high_;
@@ -27,6 +28,7 @@ class Utf8 {
     return true;
   }
 
+  /// Whether the bytes so far end with a whole character.
   bool complete() const { return left_ == 0; }
 
  private:

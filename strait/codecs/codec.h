@@ -21,8 +21,8 @@ namespace strait {
 
 /// Bytes that encode() needs at most; `exact` when it always uses all of them.
 struct PayloadSize {
-  size_t bound = 0;
-  bool exact = false;
+  size_t bound = 0;    ///< bytes at most
+  bool exact = false;  ///< always `bound` bytes
 };
 
 class Sparsifier;
@@ -39,7 +39,7 @@ inline constexpr uint16_t kFirstOwnId = 0x8000;
 /// What comes of a message.
 struct Decoded {
   at::Tensor tensor;  ///< what the receiver sees
-  IndexSet indices;   ///< the positions that were kept, where the context wants them
+  IndexSet indices;   ///< the indices of the elements that were kept, where the context wants them
 };
 
 /// A stateless compression operator: a pure function of its parameters, the tensor and, where it draws
@@ -57,6 +57,7 @@ class Codec {
   /// The spec this codec was made from.
   const std::string& spec() const { return identity_.spec; }
 
+  /// Bytes of the payload of a message of this shape; 0 where it is empty.
   PayloadSize payload_size(const MessageMeta& meta) const;
 
   /// The message's payload: uint8, [payload_size().bound] elements or fewer, on x's device. `x` is float32 of
@@ -71,7 +72,7 @@ class Codec {
   // The same into memory of the caller's, and out of it.
 
   /// Writes the payload; at most payload_size().bound bytes are claimed. Nothing has changed when it throws.
-  /// Gives the positions that the message keeps where the context wants them and the codec keeps positions.
+  /// Gives the indices that the message keeps where the context wants them and the codec selects.
   IndexSet write(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const;
 
   /// Consumes all of `in`. The tensor is on the CPU; it may keep the reader's owner and use its bytes in place.
@@ -95,12 +96,20 @@ class Codec {
   virtual const Sparsifier* sparsifier() const { return nullptr; }
 
  protected:
+  /// Gives the codec its name.
   explicit Codec(CodecIdentity identity) : identity_(std::move(identity)) {}
 
   // None of these sees an empty message. `x` and `out` are row-major with meta.elements() elements.
+
+  /// Bytes for payload_size().
   virtual PayloadSize do_payload_size(const MessageMeta& meta) const = 0;
+
+  /// Writes the payload. Throws NumericError for a value that cannot be sent.
   virtual void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
                          ByteWriter& out) const = 0;
+
+  /// Reads the payload and fills `out`. Throws WireError for bytes that do_encode() cannot have written; bytes
+  /// that are left over are the caller's to find.
   virtual void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
                          std::span<float> out) const = 0;
 
@@ -115,14 +124,15 @@ class Codec {
   CodecIdentity identity_;
 };
 
+/// The meta data of a message of this tensor's shape.
 MessageMeta meta_of(const at::Tensor& x);
 
 /// One row of codec_list.def.
 struct CodecInfo {
-  uint16_t id;
-  std::string_view name;
-  std::unique_ptr<Codec> (*factory)(CodecIdentity identity, CodecSpec spec);
-  std::string_view parameters;            ///< for `strait codec list`
+  uint16_t id;                                                                ///< in the frame header
+  std::string_view name;                                                      ///< before the colon of a spec
+  std::unique_ptr<Codec> (*factory)(CodecIdentity identity, CodecSpec spec);  ///< throws InputError
+  std::string_view parameters;                                                ///< for `strait codec list`
   std::vector<std::string_view> samples;  ///< what suites and `strait codec bench` run
 };
 

@@ -25,27 +25,28 @@ struct MessageMeta {
     return size;
   }
 
+  /// Elements of all samples.
   size_t elements() const { return rows() * row_size(); }
 };
 
 /// Where a message stands in the run. Random numbers are keyed by it, so that a message can be encoded
 /// again with the same bytes; it does not influence a deterministic codec. Input only.
 struct MessageContext {
-  uint64_t seed = 0;  ///< the run's seed
-  uint16_t boundary = 0;
-  Direction direction = Direction::activation;
-  uint64_t step = 0;         ///< optimizer steps taken before the batch
-  uint32_t micro_batch = 0;  ///< position in the batch; not part of any random key
-  size_t first_row = 0;      ///< row of the batch at which the message's first sample stands
+  uint64_t seed = 0;                            ///< the run's seed
+  uint16_t boundary = 0;                        ///< the boundary that the message crosses
+  Direction direction = Direction::activation;  ///< activations or gradients
+  uint64_t step = 0;                            ///< optimizer steps taken before the batch
+  uint32_t micro_batch = 0;                     ///< position in the batch; not part of any random key
+  size_t first_row = 0;                         ///< row of the batch at which the message's first sample stands
 
-  /// The samples' indices in the training set, one a row, where they are known: in training.
+  /// The samples' indices in the training set, one per row, where they are known: in training.
   std::span<const int64_t> ids = {};
 
-  /// The positions that both ends know already, for a message that reuses those of another; else null.
+  /// The indices that both ends know already, for a message that reuses those of another; else null.
   const IndexSet* indices = nullptr;
 
   // What the ends are to report of the message besides what it is there for.
-  bool wants_indices = false;   ///< the positions that it keeps
+  bool wants_indices = false;   ///< the indices of the elements that it keeps
   bool wants_received = false;  ///< of the encoder: what the receiver will see
 };
 

@@ -15,6 +15,7 @@ namespace strait {
 // One group of quantised values: lo and hi as float32, and codes of 1..8 bits (docs/wire_format.md,
 // "quant"). The arithmetic is that of kernels/quantise.h; here stand its checks and its form for a device.
 
+/// Bytes of a range in a payload.
 constexpr size_t kRangeSize = 2 * sizeof(float);
 
 /// The range of at least one element; throws NumericError when an element is not finite or hi - lo is
@@ -26,6 +27,8 @@ kernels::Range sendable(kernels::Range range);
 
 /// Throws WireError when the range is not one that sendable_range() returns.
 kernels::Range read_range(ByteReader& in);
+
+/// Writes `lo`, then `hi`.
 void write_range(kernels::Range range, ByteWriter& out);
 
 /// Throws WireError when the packed codes of a group of `count` elements end in padding that is not zero, or

@@ -27,6 +27,8 @@ class SparseSource {
   /// written to.
   virtual void sent(size_t /*group*/, std::span<const uint64_t> /*mask*/, std::span<const float> /*values*/,
                     std::span<float> /*received*/) const {}
+
+  /// Whether sent() is to be called, which costs decoding the values.
   virtual bool asks_what_is_sent() const { return false; }
 };
 
@@ -45,16 +47,18 @@ enum class IndexCode { automatic, bitmap, rice, interlaced };
 
 /// One group's index set as it stands in a message.
 struct CodedSet {
-  uint8_t code = 0;  ///< 0: bitmap; 1 + r: Rice; 32: interlaced
-  std::span<const std::byte> bytes;
+  uint8_t code = 0;                  ///< 0: bitmap; 1 + r: Rice; 32: interlaced
+  std::span<const std::byte> bytes;  ///< the coded set
 };
 
 /// Writes and reads sparse payloads (docs/wire_format.md, "topk"): index sets, then values in the order of
 /// their index. Stateless.
 class SparseFormat {
  public:
+  /// A format that codes index sets and values so.
   SparseFormat(IndexCode index, std::unique_ptr<const ValueFormat> values);
 
+  /// Bytes of a payload.
   PayloadSize size(const SparseShape& shape) const;
 
   /// Writes what the source selects of each group, k < n; the positions go to `indices`, which may be null.
@@ -66,10 +70,18 @@ class SparseFormat {
   void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, IndexSet* indices) const;
 
   // The values alone, for a receiver that knows the positions, or where k == n. Those not sent become +0.
+
+  /// Bytes of the values.
   size_t values_size(const SparseShape& shape) const { return shape.groups * values_->size(shape.k); }
+
+  /// Writes the elements of `x` at the indices; `out` gets values_size(). Throws NumericError when one cannot
+  /// be sent.
   void write_values(std::span<const float> x, const IndexSet& indices, ByteWriter& out) const;
+
+  /// Reads the values to their places in `out`, and +0 to the others. Throws WireError.
   void read_values(ByteReader& in, const IndexSet& indices, std::span<float> out) const;
 
+  /// How the values are written.
   const ValueFormat& values() const { return *values_; }
 
  private:

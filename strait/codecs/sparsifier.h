@@ -13,14 +13,18 @@ class Sparsifier {
  public:
   /// Which elements are kept; codecs of equal selections keep the same ones.
   struct Selection {
-    Fraction share;
+    Fraction share;          ///< k = ceil(share * n)
     bool per_sample = true;  ///< a sample is a group; otherwise the whole message is one
 
     bool operator==(const Selection&) const = default;
   };
+
+  /// Which part of k: ceil(k / 2) or floor(k / 2).
   enum class Half { larger, smaller };
 
   virtual ~Sparsifier() = default;
+
+  /// What the operator keeps.
   virtual Selection selection() const = 0;
 
   /// The same operator with ceil(k / 2) or floor(k / 2) for k; the latter may keep nothing.
@@ -35,6 +39,8 @@ class Sparsifier {
   /// Codec::write() and Codec::read() of a message that is not empty, with the positions that it keeps. `x` is
   /// float32 on the CPU and contiguous.
   virtual IndexSet write_indexed(const at::Tensor& x, ByteWriter& out) const = 0;
+
+  /// Reads what write_indexed() writes; the other positions are +0. Throws WireError.
   virtual Decoded read_indexed(ByteReader& in, const MessageMeta& meta) const = 0;
 
   // For error feedback, the arithmetic around the operator in the passes that it makes anyway. `x` is float32

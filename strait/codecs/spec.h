@@ -16,7 +16,10 @@ class CodecSpec {
   /// Splits the text; throws InputError when it is not of that form.
   static CodecSpec parse(std::string_view text);
 
+  /// The whole spec.
   const std::string& text() const { return text_; }
+
+  /// The part before the colon or the first comma.
   const std::string& name() const { return name_; }
 
   /// The part behind the colon; throws InputError naming `what` when there is none.

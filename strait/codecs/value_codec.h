@@ -14,6 +14,7 @@ namespace strait {
 /// on its own, in the same number of bytes.
 class ValueCodec : public Codec {
  public:
+  /// A codec that writes every value in this format.
   ValueCodec(CodecIdentity identity, std::unique_ptr<const ValueFormat> values)
       : Codec(std::move(identity)), values_(std::move(values)) {}
 

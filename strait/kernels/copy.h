@@ -6,10 +6,10 @@
 namespace strait::kernels {
 
 /// Copies the elements as little-endian float32; returns false when one is not finite (the copy is
-/// complete all the same). `out` has 4 bytes an element.
+/// complete all the same). `out` has 4 bytes per element.
 bool copy_finite(std::span<const float> x, std::span<std::byte> out);
 
-/// The way back: `in` has 4 bytes an element of `out`, at any alignment.
+/// The way back: `in` has 4 bytes per element of `out`, at any alignment.
 bool copy_finite(std::span<const std::byte> in, std::span<float> out);
 
 /// Whether no element is NaN or infinite.

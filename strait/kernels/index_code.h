@@ -9,6 +9,7 @@ namespace strait::kernels {
 
 // Two lossless codes of a set of k positions out of n, 1 <= k <= n < 2^32. A set is a mask (masked.h).
 
+/// The largest Rice parameter that a message may name.
 constexpr unsigned kMaxRiceParameter = 30;
 
 /// Bytes of a bitmap of n positions.

@@ -17,16 +17,21 @@ namespace strait::kernels {
 // or prefers some places of the lattice, and needs about as much as index_code.h where it has not. The passes,
 // and not rows from above, because then all neighbours are known for 64 positions at once.
 
+/// How many times the code goes to a coarser lattice.
 constexpr size_t kInterlaceLevels = 2;
+
+/// The neighbours that make a position's class; with none of them there are kNeighbours + 1 classes.
 constexpr size_t kNeighbours = 4;
 
 // What the code works in; it grows to the size of the largest set and stays so. The vectors are masks.
 
+/// The masks of one pass.
 struct InterlacePass {
   std::vector<uint64_t> members;                                    ///< the positions
   std::array<std::vector<uint64_t>, kNeighbours + 1> classes = {};  ///< those with so many neighbours
 };
 
+/// The masks and numbers of one level.
 struct InterlaceLevel {
   size_t n = 0;      ///< of which the places are
   size_t width = 0;  ///< as are these
@@ -36,17 +41,23 @@ struct InterlaceLevel {
   std::array<InterlacePass, 2> passes;  ///< odd row and column, which lie between four even ones; the others
   size_t coarse_size = 0;               ///< of the next level
   std::vector<uint64_t> coarse;         ///< its set, and a word of zero
-  size_t margin = 0;
-  std::vector<uint64_t> known;  ///< the set so far, between `margin` words of zero before and behind
+  size_t margin = 0;                    ///< words that a neighbour can lie outside of the level
+  std::vector<uint64_t> known;          ///< the set so far, between `margin` words of zero before and behind
 
+  /// Words of a mask of the level's places.
   size_t words() const { return even.size(); }
+
+  /// The set so far, without the margins.
   std::span<uint64_t> known_words() { return std::span(known).subspan(margin, words()); }
+
+  /// The next level's set, without the word of zero.
   std::span<uint64_t> coarse_words() { return std::span(coarse).first((coarse_size + 63) / 64); }
 };
 
+/// All that the code works in. Not for two threads at a time.
 struct InterlaceScratch {
-  std::array<InterlaceLevel, kInterlaceLevels> levels;
-  std::vector<uint64_t> packed;  ///< a class without what lies between
+  std::array<InterlaceLevel, kInterlaceLevels> levels;  ///< from fine to coarse
+  std::vector<uint64_t> packed;                         ///< a class without what lies between
 };
 
 /// Bytes that the code needs at most.

@@ -11,6 +11,7 @@ namespace strait::kernels {
 /// Words of a mask of n positions.
 constexpr size_t mask_words(size_t n) { return (n + 63) / 64; }
 
+/// How many positions are in the set.
 size_t count_masked(std::span<const uint64_t> mask);
 
 // `values` has one element a masked position, in the order of the positions.

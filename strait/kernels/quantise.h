@@ -9,8 +9,8 @@ namespace strait::kernels {
 /// The least and the greatest element of a group. Neither is ever -0: zero is always +0, so that the
 /// range does not depend on the order in which elements are looked at.
 struct Range {
-  float lo = 0;
-  float hi = 0;
+  float lo = 0;  ///< least
+  float hi = 0;  ///< greatest
 };
 
 /// The range of at least one element. Where one is not finite, lo or hi is not finite.
@@ -25,9 +25,9 @@ constexpr size_t packed_size(size_t count, unsigned bits) { return (count * bits
 /// Uniform numbers for stochastic rounding: element i of the group stands at `first_index + i` of the
 /// batch, and its number is a pure function of the keys and that index.
 struct Dither {
-  uint32_t key0 = 0;
-  uint32_t key1 = 0;
-  uint64_t first_index = 0;
+  uint32_t key0 = 0;         ///< of the first round
+  uint32_t key1 = 0;         ///< of the second round
+  uint64_t first_index = 0;  ///< place in the batch of the group's element 0
 };
 
 /// Multiplies the upper half of the 64-bit index into the key of the second round.

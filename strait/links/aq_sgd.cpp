@@ -69,8 +69,8 @@ class Visits {
   MessageMeta meta_;
 };
 
-/// Both halves' way with a message: the rows of first visits in full, then the codec's payload of the others'
-/// differences from their buffers.
+/// What both endpoints do with a message: the rows of first visits cross in full, then the codec's payload of
+/// the others' differences from their buffers.
 struct AqSgdFormat {
   std::shared_ptr<const Codec> raw = make_codec("none");
   std::shared_ptr<const Codec> codec;
@@ -83,7 +83,7 @@ struct AqSgdFormat {
 
 class AqSgdEncoder : public Encoder {
  public:
-  /// Without `updates` the other half, which shares the store, moves it on.
+  /// Without `updates` the other endpoint, which shares the store, moves it on.
   AqSgdEncoder(AqSgdFormat format, std::shared_ptr<SampleStore> store, bool updates)
       : format_(std::move(format)), store_(std::move(store)), updates_(updates) {}
 

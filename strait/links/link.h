@@ -20,18 +20,21 @@ struct MessageReport {
   at::Tensor residual;  ///< with it: what the state holds back for later messages; undefined where it does not
 };
 
-/// Walks the tensors that a half of a link carries from message to message. One listing serves saving and
+/// Walks the tensors that an endpoint of a link carries from message to message. One listing serves saving and
 /// loading: a saving visitor reads `value`, a loading one replaces it, or writes into its memory where it has
 /// the right shape and type. A tensor that is not defined is not saved, and one that was not saved stays.
 class StateVisitor {
  public:
   virtual ~StateVisitor() = default;
+
+  /// Visits one tensor; `name` is unique in the endpoint.
   virtual void tensor(std::string_view name, at::Tensor& value) = 0;
 };
 
 /// Puts a prefix and a dot before every name.
 class PrefixedVisitor : public StateVisitor {
  public:
+  /// Visits `visitor`, which must outlive it, with names `prefix.NAME`.
   PrefixedVisitor(std::string prefix, StateVisitor& visitor) : prefix_(std::move(prefix)), visitor_(visitor) {}
   void tensor(std::string_view name, at::Tensor& value) override {
     visitor_.tensor(fmt::format("{}.{}", prefix_, name), value);
@@ -42,7 +45,7 @@ class PrefixedVisitor : public StateVisitor {
   StateVisitor& visitor_;
 };
 
-/// The sending half of a link over one direction of one boundary. Not thread-safe: messages have an order.
+/// The sending endpoint of a link over one direction of one boundary. Not thread-safe: messages have an order.
 class Encoder {
  public:
   virtual ~Encoder() = default;
@@ -55,32 +58,45 @@ class Encoder {
   /// training set.
   virtual void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const = 0;
 
-  /// Hears of a message of training that crosses without compression, before this half's first message. Throws
-  /// as encode().
+  /// Hears of a message of training that crosses without compression, before this endpoint's first message.
+  /// Throws as encode().
   virtual void observe(const at::Tensor& /*x*/, const MessageContext& /*context*/) {}
 
-  /// Says which samples the message after the next one will be of, for a half that keeps something a
-  /// sample and may have to fetch it.
+  /// Says which samples the message after the next one will be of, for an endpoint that keeps something
+  /// per sample and may have to fetch it.
   virtual void prefetch(std::span<const int64_t> /*ids*/) {}
 
+  /// Shows the state; an endpoint without state shows none.
   virtual void visit_state(StateVisitor& /*visitor*/) {}
 };
 
-/// The receiving half. No tensor it returns shares memory with its state.
+/// The receiving endpoint. No tensor it returns shares memory with its state.
 class Decoder {
  public:
   virtual ~Decoder() = default;
+
+  /// Reads the next message of training and moves the state on. Throws WireError for bytes that the encoder
+  /// cannot have written; the state is undefined then.
   virtual Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) = 0;
+
+  /// Reads what encode_frozen() wrote, with the state as it is. Throws WireError.
   virtual at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                                    const MessageContext& context) const = 0;
+
+  /// Hears of a message of training that crosses without compression, as the encoder does.
   virtual void observe(const at::Tensor& /*x*/, const MessageContext& /*context*/) {}
+
+  /// Says which samples the message after the next one will be of.
   virtual void prefetch(std::span<const int64_t> /*ids*/) {}
+
+  /// Shows the state; an endpoint without state shows none.
   virtual void visit_state(StateVisitor& /*visitor*/) {}
 };
 
+/// The two endpoints of a link.
 struct LinkEnds {
-  std::unique_ptr<Encoder> encoder;
-  std::unique_ptr<Decoder> decoder;
+  std::unique_ptr<Encoder> encoder;  ///< the sender's
+  std::unique_ptr<Decoder> decoder;  ///< the receiver's
 };
 
 /// What the receiver of a codec's message sees of a tensor, such as Codec::reconstruct().
@@ -89,7 +105,7 @@ using ApplyCodec = std::function<at::Tensor(const Codec& codec, const at::Tensor
 /// What the receiver sees of each of a sequence of messages.
 using MessageOperator = std::function<at::Tensor(const at::Tensor& x, const MessageContext& context)>;
 
-/// A feedback scheme around a codec: makes the two halves, which share the codec. Immutable.
+/// A feedback scheme around a codec: makes the two endpoints, which share the codec. Immutable.
 class Link {
  public:
   /// `id` is that of link_list.def, from kFirstOwnId on for any other link.
@@ -98,12 +114,18 @@ class Link {
 
   /// The number in the frame header.
   uint16_t id() const { return id_; }
+
+  /// The codec inside.
   const Codec& codec() const { return *codec_; }
+
+  /// The same, to keep.
   const std::shared_ptr<const Codec>& shared_codec() const { return codec_; }
 
   /// What a piece of its state serves: a row of the batch, whatever sample stands there, or a sample of the
-  /// training set, which must then always come to the same ends.
+  /// training set, which must then always come to the same endpoints.
   enum class Slots { none, rows, samples };
+
+  /// What a piece of the state serves; none for a link without state.
   virtual Slots slots() const { return Slots::none; }
 
   /// Whether a message is one message of the codec and nothing else: what it keeps is then what the codec
@@ -114,22 +136,26 @@ class Link {
   virtual bool reuses_indices() const { return false; }
 
   /// The shapes of the sets of positions in a message; none where the codec does not select. Where the link
-  /// keeps something a sample, in one of samples that it knows.
+  /// keeps something per sample, in one of samples that it knows.
   virtual std::vector<SparseShape> index_sets(const MessageMeta& meta) const;
 
   /// Bytes that a message needs at most.
   virtual PayloadSize payload_size(const MessageMeta& meta) const { return codec_->payload_size(meta); }
+
+  /// A new encoder with its state at the start.
   virtual std::unique_ptr<Encoder> make_encoder() const = 0;
+
+  /// A new decoder with its state at the start.
   virtual std::unique_ptr<Decoder> make_decoder() const = 0;
 
-  /// Both halves for one process, where every message is decoded before another of the same rows or samples
+  /// Both endpoints for one process, where every message is decoded before another of the same rows or samples
   /// is encoded. They may share state and give the same bits as separate ones.
   virtual LinkEnds make_ends() const { return {make_encoder(), make_decoder()}; }
 
-  /// The scheme by its definition (docs/operators.md, "Feedback") in plain tensor operations, both ends in one:
-  /// what the link is checked against, and what its speed is compared with. `apply` stands for the codec. Each
-  /// call is the next message; all have the same shape and, where slots() says so, the same samples. A copy
-  /// goes on by itself from where it was taken. Empty for a link that has no such form.
+  /// The scheme by its definition (docs/operators.md, "Feedback") in plain tensor operations, both endpoints in
+  /// one: what the link is checked against, and what its speed is compared with. `apply` stands for the codec.
+  /// Each call is the next message; all have the same shape and, where slots() says so, the same samples. A
+  /// copy continues by itself from where it was taken. Empty for a link that has no such form.
   virtual MessageOperator reference(ApplyCodec apply) const;
 
  private:
@@ -137,13 +163,13 @@ class Link {
   uint16_t id_;
 };
 
-/// The receiving half of links whose receiver sees what the codec decodes.
+/// The receiving endpoint of links whose receiver sees what the codec decodes.
 std::unique_ptr<Decoder> make_plain_decoder(std::shared_ptr<const Codec> codec);
 
 /// The feedback names that make_link() knows, in the order of link_list.def.
 std::vector<std::string> link_names();
 
-/// Makes the link of a feedback name around a codec; `store` is for one that keeps a buffer a sample. Throws
+/// Makes the link of a feedback name around a codec; `store` is for one that keeps a buffer per sample. Throws
 /// InputError with the nearest right name for a misspelt one, and for a codec that the link cannot serve.
 std::shared_ptr<const Link> make_link(std::shared_ptr<const Codec> codec, std::string_view feedback = "none",
                                       const StoreOptions& store = {});

@@ -16,16 +16,18 @@
 
 namespace strait {
 
-/// One buffer a sample, of equal lengths, found by the sample's id: the state of aq-sgd. A buffer is rounded
+/// One buffer per sample, of equal lengths, found by the sample's id: the state of aq-sgd. A buffer is rounded
 /// to the store's format when it is written. In a file, reading ahead and writing behind happen in a thread
 /// of their own.
 class SampleStore {
  public:
+  /// An empty store. Throws Error when its file cannot be made.
   explicit SampleStore(const StoreOptions& options);
   ~SampleStore();
   SampleStore(const SampleStore&) = delete;
   SampleStore& operator=(const SampleStore&) = delete;
 
+  /// Whether the sample has a buffer.
   bool has(int64_t id) const { return slots_.contains(id); }
 
   /// The buffers of samples that are there, [ids, ...] in the shape `meta` gives.
@@ -38,6 +40,7 @@ class SampleStore {
   /// Says which samples will be read soon.
   void prefetch(std::span<const int64_t> ids);
 
+  /// Shows the buffers and whose they are, for saving and loading.
   void visit(StateVisitor& visitor);
 
  private:

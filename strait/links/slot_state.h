@@ -23,6 +23,7 @@ class SlotState {
   /// Memory of the message's shape for set_rows(): that of rows which were replaced, where there is some.
   at::Tensor room(const MessageMeta& meta) const;
 
+  /// Shows the state as one tensor of this name, [rows, ...].
   void visit(std::string_view name, StateVisitor& visitor);
 
  private:
