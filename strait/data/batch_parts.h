@@ -7,8 +7,8 @@ namespace strait {
 
 /// Consecutive rows of a batch.
 struct BatchPart {
-  int64_t first_row = 0;
-  int64_t rows = 0;
+  int64_t first_row = 0;  ///< in the batch
+  int64_t rows = 0;       ///< how many
 };
 
 /// One of `parts` parts into which a batch is cut. Their sizes differ by one at most, and the larger ones come

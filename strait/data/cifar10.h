@@ -10,9 +10,16 @@
 
 namespace strait {
 
+/// Bytes of a record: the label, then the picture.
 inline constexpr int64_t kCifarRecordBytes = 1 + kImageBytes;
+
+/// Records of each of the six files.
 inline constexpr int64_t kCifarFileRecords = 10000;
+
+/// Files of the training set; one more is the test set.
 inline constexpr int64_t kCifarTrainFiles = 5;
+
+/// The folder of the files under data.root, as the official archive has it.
 inline constexpr std::string_view kCifarFolder = "cifar-10-batches-bin";
 
 /// Appends the records in `bytes` (one label byte, then the three planes) to `images`. `file` is for

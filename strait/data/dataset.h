@@ -17,7 +17,7 @@ struct DataOptions {
   std::string root;              ///< the folder that holds cifar-10-batches-bin/, wikitext-2-raw/, gpt2/
   int64_t train_limit = 0;       ///< first N training samples; 0 = all
   int64_t test_limit = 0;        ///< first N test samples; 0 = all
-  int64_t batch_size = 100;
+  int64_t batch_size = 100;      ///< samples per batch, over all replicas
 
   // Of text.
   int64_t block = 1024;                          ///< tokens a sample
@@ -34,6 +34,7 @@ inline bool is_text(const DataOptions& options) {
   return options.kind == "wikitext2" || options.kind == "text";
 }
 
+/// The samples of one batch, B of them.
 struct Batch {
   at::Tensor inputs;         ///< [B, 3, 32, 32] float32, normalised; of text [B, block] int64, tokens
   at::Tensor targets;        ///< [B] int64, class labels; of text the inputs
@@ -44,6 +45,8 @@ struct Batch {
 class Dataset {
  public:
   virtual ~Dataset() = default;
+
+  /// How many samples there are.
   virtual int64_t size() const = 0;
 
   /// The samples `ids`, in that order. With a key, each is augmented by draws that depend on the key and
@@ -51,9 +54,10 @@ class Dataset {
   virtual Batch batch(std::span<const int64_t> ids, std::optional<uint64_t> augmentation_key) const = 0;
 };
 
+/// What a run trains and is tested with.
 struct DataSplits {
-  std::shared_ptr<const Dataset> train;
-  std::shared_ptr<const Dataset> test;
+  std::shared_ptr<const Dataset> train;  ///< the training set
+  std::shared_ptr<const Dataset> test;   ///< the test set
   int64_t vocab = 0;  ///< of text: how many tokens the tokenizer has; every token is below it
 };
 

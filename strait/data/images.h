@@ -10,22 +10,31 @@
 
 namespace strait {
 
+/// Rows of a picture, and columns.
 inline constexpr int64_t kImageSide = 32;
+
+/// Red, green and blue.
 inline constexpr int64_t kImageChannels = 3;
+
+/// Pixels of a picture.
 inline constexpr int64_t kPlanePixels = kImageSide * kImageSide;
+
+/// Bytes of a picture.
 inline constexpr int64_t kImageBytes = kImageChannels * kPlanePixels;
+
+/// Width of the black border from which a window is cut, in pixels.
 inline constexpr int64_t kCropPadding = 4;
 
 /// Pictures and their labels as bytes: each picture is three planes (red, green, blue) of 32 rows.
 struct ImageRecords {
   std::vector<uint8_t> pixels;  ///< labels.size() * kImageBytes
-  std::vector<uint8_t> labels;
+  std::vector<uint8_t> labels;  ///< one per picture
 };
 
 /// A byte v of channel c becomes (v / 255 - mean[c]) / deviation[c], each step rounded to float32.
 struct Normalisation {
-  std::array<float, kImageChannels> mean;
-  std::array<float, kImageChannels> deviation;
+  std::array<float, kImageChannels> mean;       ///< in units of 255
+  std::array<float, kImageChannels> deviation;  ///< likewise
 };
 
 /// What is done to one picture in training: a 32x32 window of the picture with a black border of 4
@@ -45,11 +54,14 @@ Augmentation draw_augmentation(uint64_t key, int64_t id);
 /// black before the normalisation, as in torchvision, so it is not zero after it.
 class ImageDataset final : public Dataset {
  public:
+  /// Takes over the pictures, whose labels and pixels fit each other.
   ImageDataset(ImageRecords records, const Normalisation& normalisation);
 
+  /// How many pictures there are.
   int64_t size() const override { return static_cast<int64_t>(records_.labels.size()); }
   Batch batch(std::span<const int64_t> ids, std::optional<uint64_t> augmentation_key) const override;
 
+  /// The pictures as bytes, neither augmented nor normalised.
   const ImageRecords& records() const { return records_; }
 
  private:

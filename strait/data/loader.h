@@ -18,6 +18,7 @@ namespace strait {
 /// that reading and augmentation never hold up the network.
 class Loader {
  public:
+  /// What one pass over the data is.
   struct Pass {
     std::vector<int64_t> order;                ///< sample ids in the order of the pass
     int64_t batch_size = 1;                    ///< the last batch may be shorter
@@ -26,11 +27,13 @@ class Loader {
     bool ids_only = false;                     ///< batches without tensors
   };
 
+  /// Begins to make batches.
   Loader(std::shared_ptr<const Dataset> data, Pass pass);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
+  /// How many batches the pass has.
   int64_t batches() const;
 
   /// The next batch, or nothing after the last. Rethrows what the data set threw.

@@ -19,11 +19,12 @@ enum class FileContent : uint8_t {
   opaque    ///< nothing: only the official file is accepted
 };
 
+/// A file of a data set, as its authors publish it.
 struct OfficialFile {
-  std::string path;  ///< relative to data.root
-  uint64_t bytes = 0;
-  Checksum sum;
-  FileContent content = FileContent::opaque;
+  std::string path;                           ///< relative to data.root
+  uint64_t bytes = 0;                         ///< exact size
+  Checksum sum;                               ///< of its content
+  FileContent content = FileContent::opaque;  ///< what another file must be to serve
 };
 
 /// Something to fetch: an archive that holds files of the data set, or one file itself.
@@ -34,12 +35,13 @@ struct OfficialSource {
   std::string path;  ///< one file: its path under data.root; empty for an archive
 };
 
+/// A data set or a model's files, and where they come from.
 struct OfficialData {
-  std::string name;
-  std::string title;
-  std::string source;  ///< authors, paper, page
-  std::string terms;
-  std::vector<OfficialFile> files;
+  std::string name;                       ///< in commands
+  std::string title;                      ///< for people
+  std::string source;                     ///< authors, paper, page
+  std::string terms;                      ///< licence, as the source states it
+  std::vector<OfficialFile> files;        ///< that training reads
   std::vector<OfficialSource> downloads;  ///< empty: there is no address with a published sum
   std::string hint;                       ///< where to find the files when there is none
 };
@@ -50,17 +52,20 @@ const std::vector<OfficialData>& official_data();
 /// The entry of that name (`strait data info`). Throws InputError that lists the names.
 const OfficialData& data_info(std::string_view name);
 
+/// What check_data() finds of a file.
 enum class CheckLevel : uint8_t {
   ok,       ///< the official file
   differs,  ///< another one that training takes
   error     ///< one that cannot be used, or none
 };
 
+/// What check_data() says of one file.
 struct CheckLine {
-  CheckLevel level = CheckLevel::ok;
-  std::string message;  ///< begins with the file's path
+  CheckLevel level = CheckLevel::ok;  ///< how bad it is
+  std::string message;                ///< begins with the file's path
 };
 
+/// What check_data() says of a data set.
 struct CheckReport {
   std::vector<CheckLine> lines;  ///< one a file, in the order of the table
 
@@ -72,11 +77,13 @@ struct CheckReport {
 /// sum differs where its content is valid, otherwise it is an error. Throws nothing for a bad file.
 CheckReport check_data(const OfficialData& data, const std::filesystem::path& root);
 
+/// From where, and how, get_data() fetches.
 struct GetOptions {
-  std::string base_url;  ///< takes the place of every source's `base`; for a mirror, and for tests
-  DownloadOptions download;
+  std::string base_url;      ///< takes the place of every source's `base`; for a mirror, and for tests
+  DownloadOptions download;  ///< limits and progress
 };
 
+/// What get_data() did.
 struct GetResult {
   bool present = false;                      ///< the official files were there; nothing was fetched
   std::vector<std::filesystem::path> files;  ///< the files that are now there

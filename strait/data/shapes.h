@@ -8,15 +8,23 @@
 
 namespace strait {
 
+/// Training pictures where no limit says otherwise.
 inline constexpr int64_t kShapesTrainDefault = 4000;
+
+/// Test pictures where no limit says otherwise.
 inline constexpr int64_t kShapesTestDefault = 1000;
+
+/// The most training pictures that a limit may ask for.
 inline constexpr int64_t kShapesTrainMost = 50000;
+
+/// The most test pictures that a limit may ask for.
 inline constexpr int64_t kShapesTestMost = 10000;
 
 /// The classes in the order of their labels.
 inline constexpr std::array<std::string_view, 10> kShapeNames = {
     "disc", "ring", "square", "frame", "triangle", "cross", "star", "crescent", "bars", "corner"};
 
+/// The two sets; they have no draw in common.
 enum class ShapesSplit : uint64_t { train = 0, test = 1 };
 
 /// The first `count` pictures of a split. Picture i depends on the split and i only and has label i % 10,

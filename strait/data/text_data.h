@@ -7,6 +7,7 @@
 
 namespace strait {
 
+/// The folder of WikiText-2's raw files under data.root.
 inline constexpr std::string_view kWikitextFolder = "wikitext-2-raw";
 
 /// Where the tokenizer's files lie: `options.tokenizer`, or gpt2/ under `options.root`. Throws InputError where

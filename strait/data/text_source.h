@@ -22,16 +22,19 @@ enum class TextForm : uint8_t {
   plain
 };
 
+/// Lines of a group of TextForm::wikitext: the batch size of Hugging Face's Dataset.map.
 inline constexpr int64_t kLinesInGroup = 1000;
 
+/// `wikitext` or `plain`.
 std::string_view to_string(TextForm form);
 
 /// The parts whose beginning, as a share of the text's bytes, lies in [begin, end). Ranges that follow one
 /// another share nothing and leave nothing out; [0, 1] is the whole text.
 std::string_view range_of_text(std::string_view text, double begin, double end, TextForm form);
 
+/// A text as tokens.
 struct EncodedText {
-  std::vector<int32_t> tokens;
+  std::vector<int32_t> tokens;       ///< of all groups, one behind the other
   std::vector<uint64_t> group_ends;  ///< where in `tokens` each group ends; the last at their end
 
   bool operator==(const EncodedText&) const = default;

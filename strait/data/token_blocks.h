@@ -16,6 +16,7 @@ class TokenBlocks final : public Dataset {
   /// `tokens` has a whole number of blocks.
   TokenBlocks(std::vector<int32_t> tokens, int64_t block);
 
+  /// How many blocks there are.
   int64_t size() const override { return static_cast<int64_t>(tokens_.size()) / block_; }
   Batch batch(std::span<const int64_t> ids, std::optional<uint64_t> augmentation_key) const override;
 

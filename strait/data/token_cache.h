@@ -23,7 +23,10 @@ class TokenCache {
   /// Without a name of a folder nothing is found or stored. The folder is made where it is missing.
   explicit TokenCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
+  /// The text that was stored under the key, or nothing. Does not throw.
   std::optional<EncodedText> find(const std::string& key) const;
+
+  /// Stores the text under its token_key(). Does not throw: where it cannot be stored it is not.
   void store(const std::string& key, const EncodedText& text) const;
 
   /// Where a text lies or would lie.

@@ -14,6 +14,7 @@ namespace strait {
 /// false stops the download.
 using DownloadProgress = std::function<bool(uint64_t received, uint64_t total)>;
 
+/// Limits of a download, and who hears of it.
 struct DownloadOptions {
   DownloadProgress progress;         ///< may be empty
   int64_t connect_seconds = 30;      ///< how long a connection may take to stand

@@ -18,8 +18,8 @@ namespace strait {
 
 /// The content of a .safetensors file: named tensors in the order of their data, and string metadata.
 struct TensorFile {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;
-  std::map<std::string, std::string> metadata;
+  std::vector<std::pair<std::string, at::Tensor>> tensors;  ///< by name
+  std::map<std::string, std::string> metadata;              ///< the file's `__metadata__`
 
   /// The tensor of that name, or nullptr.
   const at::Tensor* find(const std::string& name) const;
@@ -35,7 +35,10 @@ class SafetensorsReader {
   /// The same from memory, which must outlive the reader; `name` stands for the file in messages.
   SafetensorsReader(std::span<const std::byte> bytes, std::string_view name);
 
+  /// The file's name for messages.
   const std::string& name() const { return name_; }
+
+  /// What is in the file.
   const SafetensorsHeader& header() const { return header_; }
 
   /// The entry of that name, or nullptr.

@@ -16,19 +16,23 @@ namespace strait {
 /// The layout of a .safetensors file: 8 bytes header length N (little-endian), N bytes of JSON that begin
 /// with "{" and may end in spaces, then the data to the end of the file.
 inline constexpr size_t kSafetensorsPrefix = 8;
+
+/// The most bytes of JSON that a file may have, as in Hugging Face's safetensors.
 inline constexpr uint64_t kSafetensorsHeaderMost = 100'000'000;
 
+/// One tensor of the header.
 struct TensorEntry {
-  std::string name;
-  c10::ScalarType type = c10::ScalarType::Undefined;
-  std::vector<int64_t> shape;
-  uint64_t begin = 0;  ///< offsets in the data, begin <= end
-  uint64_t end = 0;
+  std::string name;                                   ///< unique in the file
+  c10::ScalarType type = c10::ScalarType::Undefined;  ///< of the elements
+  std::vector<int64_t> shape;                         ///< row-major
+  uint64_t begin = 0;                                 ///< offsets in the data, begin <= end
+  uint64_t end = 0;                                   ///< offset behind the last byte
 };
 
+/// What the JSON says.
 struct SafetensorsHeader {
-  std::vector<TensorEntry> entries;  ///< in the order of their data, which they cover without a gap
-  std::map<std::string, std::string> metadata;
+  std::vector<TensorEntry> entries;             ///< in the order of their data, which they cover without a gap
+  std::map<std::string, std::string> metadata;  ///< strings by name
 };
 
 /// The header's length. Throws InputError where the file is too short for it or it is above the limit.

@@ -12,7 +12,7 @@ namespace strait {
 /// CRC-32C (Castagnoli, RFC 3720 appendix B.4).
 uint32_t crc32c(std::string_view bytes);
 
-/// Writes scalars for TensorBoard into a new file `events.out.tfevents.<time>.<host>` of a folder. The file
+/// Writes scalars for TensorBoard into a new file `events.out.tfevents.TIME.HOST` of a folder. The file
 /// is a sequence of TFRecords, each an Event of tensorflow/core/util/event.proto, encoded by hand: a second
 /// libprotobuf in the process clashes with the copy inside LibTorch.
 ///
@@ -24,6 +24,7 @@ class TensorboardWriter {
   explicit TensorboardWriter(const std::filesystem::path& folder);
   ~TensorboardWriter() = default;  // what was not flushed is written, errors then go unnoticed
 
+  /// The file that is written.
   const std::filesystem::path& path() const { return path_; }
 
   /// `step` is not negative. A value that is not finite is written as it is.

@@ -9,6 +9,7 @@ namespace strait {
 /// is for the forward pass; one that is repeated within the backward pass needs a scope of its own.
 class Bfloat16Scope {
  public:
+  /// Begins the scope for devices of this type.
   explicit Bfloat16Scope(c10::DeviceType device);
   ~Bfloat16Scope();
   Bfloat16Scope(const Bfloat16Scope&) = delete;

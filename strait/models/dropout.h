@@ -12,7 +12,7 @@ namespace strait {
 /// The draws of one dropout in one forward pass. They belong to elements and not to the order in which they are
 /// asked for, so that a part of a mask can be made by itself, and again.
 struct DropoutRng {
-  RngKey key;
+  RngKey key;              ///< of the forward pass
   double probability = 0;  ///< below 1
   uint64_t place = 0;      ///< tells apart the dropouts of a network
 

@@ -10,6 +10,8 @@ namespace strait {
 /// A step of a network: one tensor in, one tensor out.
 class Layer : public torch::nn::Module {
  public:
+  /// The output, [B, ...], for the input [B, ...]; part of the autograd graph. Row i depends on row i alone
+  /// unless the layer normalises over the batch.
   virtual at::Tensor forward(const at::Tensor& x) = 0;
 
   /// The shape of one sample of the output, for that of the input. Unless a layer knows better it is found by

@@ -16,20 +16,20 @@ class Layer;  // strait/models/layer.h
 /// A layer under the name by which it is cut, and the prefix of its parameters' names in a file (empty:
 /// they stand at the top).
 struct NamedLayer {
-  std::string name;
-  std::string prefix;
-  std::shared_ptr<Layer> layer;
+  std::string name;              ///< such as `layer1.0`
+  std::string prefix;            ///< before its parameters' names, without a dot; empty: they stand at the top
+  std::shared_ptr<Layer> layer;  ///< may be shared by models
 };
 
 /// Layers [begin, end) of the network.
 struct LayerRange {
-  size_t begin;
-  size_t end;
+  size_t begin;  ///< of the first layer
+  size_t end;    ///< behind the last
 };
 
 /// A network as the list of its layers. Initialised as PyTorch does, from LibTorch's global generator.
 struct Model {
-  std::vector<NamedLayer> layers;
+  std::vector<NamedLayer> layers;     ///< from input to output
   std::vector<int64_t> sample_shape;  ///< of the input, without the batch dimension
 
   /// Pairs of parameters, by name, that are one and the same: equal at all times, with one gradient, the sum.
@@ -52,7 +52,10 @@ struct Model {
   /// The layers of one range, shared with this model, without ties.
   Model part(const LayerRange& range) const;
 
+  /// Sets all layers to training or to evaluation mode, as torch.nn.Module.train() does.
   void train(bool on);
+
+  /// Moves all parameters and buffers.
   void to(const at::Device& device);
 
   /// Runs the layers [begin, end).

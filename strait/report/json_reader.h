@@ -15,9 +15,11 @@ namespace strait::report {
 /// one), the key's path and what was expected. Holds references: the JSON outlives it.
 class JsonReader {
  public:
+  /// The place `value`; `origin` and `path` are for messages.
   JsonReader(const nlohmann::json& value, std::string origin, std::string path = "")
       : value_(value), origin_(std::move(origin)), path_(std::move(path)) {}
 
+  /// Whether the place is an object with that key.
   bool has(const std::string& key) const;
 
   /// The member of an object.
@@ -29,14 +31,22 @@ class JsonReader {
   /// The names of an object's members, sorted.
   std::vector<std::string> keys() const;
 
+  /// The member, a string.
   std::string text(const std::string& key) const;
+
+  /// The member, a number.
   double number(const std::string& key) const;
+
+  /// The member, an integer from 0 to `most`.
   uint64_t count(const std::string& key, uint64_t most = std::numeric_limits<uint64_t>::max()) const;
 
   /// Empty where the key is missing or null, which is how JSON says "not measured" and "not finite".
   std::optional<double> optional_number(const std::string& key) const;
+
+  /// The member, a string; empty where the key is missing.
   std::string optional_text(const std::string& key) const;
 
+  /// Throws InputError: `expected` is not what stands here.
   [[noreturn]] void fail(std::string_view expected) const;
 
  private:
@@ -48,11 +58,13 @@ class JsonReader {
 /// A text from a file, parsed; see parse_json() for what it refuses.
 class JsonText {
  public:
+  /// Parses the text. Throws InputError that names `origin`.
   JsonText(std::string_view text, std::string origin);
   ~JsonText();
   JsonText(const JsonText&) = delete;
   JsonText& operator=(const JsonText&) = delete;
 
+  /// The outermost value.
   JsonReader root() const { return {*document_, origin_}; }
 
  private:

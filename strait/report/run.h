@@ -15,6 +15,7 @@ using Value = std::optional<double>;
 /// How far a run has come: the words of status.json, and `waiting` for one of a sweep that has not begun.
 enum class Status { waiting, running, stopped, done, diverged, failed };
 
+/// The word of status.json.
 std::string_view to_string(Status status);
 
 /// Nothing when no status has that name.
@@ -25,54 +26,55 @@ using Scores = std::map<std::string, double>;
 
 /// What crossed a boundary in one direction during an epoch.
 struct Traffic {
-  double raw_bytes = 0;
-  double wire_bytes = 0;
+  double raw_bytes = 0;                       ///< of the float32 tensors
+  double wire_bytes = 0;                      ///< of the frames, headers included
   std::map<std::string, double> diagnostics;  ///< by name; quantiles as "quantile 0.9"
 };
 
+/// What crossed a boundary during an epoch.
 struct Boundary {
-  std::string name;
-  Traffic activations;
-  Traffic gradients;
+  std::string name;     ///< of the layer before it
+  Traffic activations;  ///< forward
+  Traffic gradients;    ///< backward
 };
 
 /// An evaluation within an epoch.
 struct StepScores {
   int step = 0;  ///< optimizer steps taken before it
-  Scores off;
-  Scores on;
+  Scores off;    ///< with compression off
+  Scores on;     ///< with compression on
 };
 
 /// A line of metrics.jsonl.
 struct Epoch {
-  int number = 0;  ///< from 0
-  double steps = 0;
-  double seconds = 0;  ///< training and evaluation
-  Value train_loss;
-  Scores off;
-  Scores on;
-  std::string evaluation = "plain";  ///< how it was scored with compression on: plain, frozen or live
-  Scores plain;                      ///< empty where it was not scored so
-  Scores frozen;
-  Scores live;
-  std::vector<StepScores> evaluations;
-  std::vector<Boundary> boundaries;
+  int number = 0;                       ///< from 0
+  double steps = 0;                     ///< of the optimizer
+  double seconds = 0;                   ///< training and evaluation
+  Value train_loss;                     ///< mean over the samples
+  Scores off;                           ///< with compression off
+  Scores on;                            ///< with compression on, as `evaluation` says
+  std::string evaluation = "plain";     ///< how it was scored with compression on: plain, frozen or live
+  Scores plain;                         ///< empty where it was not scored so
+  Scores frozen;                        ///< empty where it was not scored so
+  Scores live;                          ///< empty where it was not scored so
+  std::vector<StepScores> evaluations;  ///< within the epoch
+  std::vector<Boundary> boundaries;     ///< from the input to the output
 };
 
 /// What a run has left in its folder so far.
 struct Run {
-  std::string name;
-  std::string folder;  ///< its last part
-  uint64_t seed = 0;
-  Status status = Status::waiting;
-  std::string error;  ///< why it diverged or failed
-  std::string config_hash;
-  std::string config;  ///< resolved, as TOML
-  std::string code_version;
-  std::string machine;
-  double updated = 0;  ///< when its files were last written, seconds since 1970
-  uint64_t epochs_planned = 0;
-  std::vector<Epoch> epochs;
+  std::string name;                 ///< of its configuration
+  std::string folder;               ///< its last part
+  uint64_t seed = 0;                ///< of its random numbers
+  Status status = Status::waiting;  ///< how far it has come
+  std::string error;                ///< why it diverged or failed
+  std::string config_hash;          ///< tells apart what was trained
+  std::string config;               ///< resolved, as TOML
+  std::string code_version;         ///< strait's
+  std::string machine;              ///< its processor and threads
+  double updated = 0;               ///< when its files were last written, seconds since 1970
+  uint64_t epochs_planned = 0;      ///< by the configuration
+  std::vector<Epoch> epochs;        ///< finished, in order
 };
 
 /// Whether the folder holds a run.

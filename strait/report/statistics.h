@@ -12,7 +12,7 @@ struct Metric {
   std::string_view key;    ///< in metrics.jsonl
   std::string_view label;  ///< for people
   std::string_view unit;   ///< behind the number: "%" or nothing
-  bool higher_is_better;
+  bool higher_is_better;   ///< of two scores
 };
 
 /// The first of perplexity, accuracy and loss that a run of the table has; accuracy when none has run.
@@ -20,7 +20,7 @@ Metric metric_of(const Table& table);
 
 /// The mean over seeds.
 struct Estimate {
-  Value mean;
+  Value mean;     ///< empty without a value
   Value error;    ///< standard error of the mean; empty below two seeds
   int count = 0;  ///< seeds
 };
@@ -30,23 +30,26 @@ Estimate estimate(const std::vector<double>& values);
 
 /// A point of a learning curve.
 struct Point {
-  int place;  ///< the epoch, from 1, or the optimizer step
-  Estimate value;
+  int place;       ///< the epoch, from 1, or the optimizer step
+  Estimate value;  ///< of the metric or the loss
 };
+
+/// Points by rising place.
 using Curve = std::vector<Point>;
 
 /// The bytes of an average step of the last epoch.
 struct StepTraffic {
-  std::string boundary;
-  Value raw_activations;
-  Value wire_activations;
-  Value raw_gradients;
-  Value wire_gradients;
+  std::string boundary;    ///< its name
+  Value raw_activations;   ///< bytes of the tensors, forward
+  Value wire_activations;  ///< bytes of the frames, forward
+  Value raw_gradients;     ///< bytes of the tensors, backward
+  Value wire_gradients;    ///< bytes of the frames, backward
 };
 
+/// How many runs of a variant have a status.
 struct StatusCount {
-  Status status;
-  int runs;
+  Status status;  ///< that they have
+  int runs;       ///< how many; at least 1
 };
 
 /// Scores in one mode of evaluation.
@@ -56,12 +59,13 @@ struct Scored {
   Estimate loss;  ///< of the same epoch
 };
 
+/// The scores of a variant's counted runs in the mode that `mode` names.
 Scored scored(const Variant& variant, const Metric& metric, Scores Epoch::*mode);
 
 /// A mode in which runs of a table were scored.
 struct Scoring {
-  std::string label;  ///< `off`, `on (plain)`, `frozen`
-  Scores Epoch::*mode;
+  std::string label;    ///< `off`, `on (plain)`, `frozen`
+  Scores Epoch::*mode;  ///< where an epoch has them
 };
 
 /// Off, on with what that is, and the other modes that there are.
@@ -69,14 +73,16 @@ std::vector<Scoring> scorings_of(const Table& table);
 
 /// What *on* is in these runs: `plain`, or `live or plain` where they differ.
 std::string evaluation_of(const Table& table);
+
+/// The same of one variant.
 std::string evaluation_of(const Variant& variant);
 
 /// A row of the table of results.
 struct Summary {
-  Scored off;
-  Scored on;
+  Scored off;               ///< with compression off
+  Scored on;                ///< with compression on
   Value ratio_activations;  ///< uncompressed over wire bytes of each seed's last epoch, summed over boundaries
-  Value ratio_gradients;
+  Value ratio_gradients;    ///< the same of gradients
   Value wire_bytes_per_step;          ///< both directions, all boundaries
   Value seconds;                      ///< mean over the counted seeds
   std::vector<StatusCount> statuses;  ///< those that occur, done first
@@ -86,6 +92,7 @@ struct Summary {
 /// or failed run has no last epoch to compare.
 std::vector<const Run*> counted_runs(const Variant& variant);
 
+/// The row of a variant.
 Summary summarise(const Variant& variant, const Metric& metric);
 
 /// Boundary by boundary, the mean over the counted seeds.

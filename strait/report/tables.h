@@ -9,20 +9,21 @@ namespace strait::report {
 
 /// The figures of a published table for a variant, in the unit of the table's metric.
 struct Published {
-  Value off;
-  Value on;
+  Value off;  ///< with compression off
+  Value on;   ///< with compression on
 };
 
 /// Runs that differ in their seed alone.
 struct Variant {
-  std::string name;
-  Published published;
-  std::vector<Run> runs;
+  std::string name;       ///< in its table
+  Published published;    ///< empty where the sweep's file gives none
+  std::vector<Run> runs;  ///< in the order of the sweep's file, or of the folders' names
 };
 
+/// Variants that are compared with one another.
 struct Table {
-  std::string name;
-  std::string title;
+  std::string name;               ///< of the sweep, or of the folder
+  std::string title;              ///< for people
   std::vector<Variant> variants;  ///< in the order of the sweep's file, or of the folders' names
 };
 

@@ -13,10 +13,10 @@ std::string title_of(const std::vector<Table>& tables);
 /// The tables as Markdown, with what the numbers are.
 std::string to_markdown(const std::vector<Table>& tables);
 
-/// A line a variant, with numbers as they are (RFC 4180; an empty field was not measured).
+/// A line per variant, with numbers as they are (RFC 4180; an empty field was not measured).
 std::string results_csv(const std::vector<Table>& tables);
 
-/// A line a variant, boundary and direction: raw and wire bytes an average step of the last epoch.
+/// A line per variant, boundary and direction: raw and wire bytes per average step of the last epoch.
 std::string bytes_csv(const std::vector<Table>& tables);
 
 /// One page with everything in it, which opens without a network and asks for none.

@@ -14,8 +14,8 @@
 
 namespace strait {
 
-/// Encodes text after text for one thread, and remembers the tokens of the pieces that it has met: most pieces
-/// of a language come again. The memory has a limit, beyond which it takes in nothing new. A piece of n bytes
+/// Encodes texts for one thread, and remembers the tokens of the pieces that it has met, because most pieces of
+/// a language come again. The memory has a limit, beyond which nothing new is remembered. A piece of n bytes
 /// takes O(n log n) time.
 class BpeEncoder {
  public:

@@ -19,6 +19,7 @@ namespace strait {
 /// The text must outlive the object. Objects are independent of one another; each is for one thread.
 class PreTokenizer {
  public:
+  /// Begins at the first byte of `text`.
   explicit PreTokenizer(std::string_view text);
   ~PreTokenizer();
   PreTokenizer(const PreTokenizer&) = delete;

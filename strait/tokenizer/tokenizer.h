@@ -26,8 +26,10 @@ enum class SpecialTokens : uint8_t {
 /// byte string can be encoded, and decoding gives it back. Immutable, so that threads may share one.
 class Tokenizer {
  public:
+  /// The tokenizer of a model that parse_tokenizer_files() has checked.
   explicit Tokenizer(BpeModel model);
 
+  /// How many tokens there are; ids are below it.
   int32_t vocab_size() const { return static_cast<int32_t>(model_.tokens.size()); }
 
   /// The tokens of a text. To encode many texts, use a BpeEncoder (bpe_encoder.h).
@@ -35,8 +37,11 @@ class Tokenizer {
 
   /// The bytes that the tokens stand for, which need not be UTF-8. Throws InputError for an id that is none.
   std::string decode(std::span<const int64_t> ids) const;
+
+  /// The same for ids of 32 bits.
   std::string decode(std::span<const int32_t> ids) const;
 
+  /// The token of a single byte.
   int32_t byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
 
   /// The rank of the merge of two tokens that stand side by side, if there is one.
@@ -45,9 +50,10 @@ class Tokenizer {
   /// What the merge of that rank makes.
   int32_t merged(uint32_t rank) const { return model_.merges[rank].result; }
 
+  /// A token that encode() finds by its text alone.
   struct Special {
-    std::string text;
-    int32_t id = 0;
+    std::string text;  ///< as it stands in a text, such as `<|endoftext|>`
+    int32_t id = 0;    ///< of the token
   };
 
   /// The tokens that are neither a byte nor made by a merge, the longest first.

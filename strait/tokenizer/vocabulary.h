@@ -23,8 +23,10 @@ std::optional<std::string> bytes_of_alphabet(std::string_view shown);
 /// The tokens of a file while they are read. Functions throw InputError that names the file.
 class Vocabulary {
  public:
+  /// No tokens yet; `file` is for messages.
   explicit Vocabulary(std::string file) : file_(std::move(file)) {}
 
+  /// The name for messages.
   const std::string& file() const { return file_; }
 
   /// A token in the alphabet of bytes.
@@ -33,6 +35,7 @@ class Vocabulary {
   /// A token as it stands in a text. One that is there already must have the same id.
   void add(const std::string& bytes, int32_t id);
 
+  /// The id of the token with these bytes, where there is one.
   std::optional<int32_t> find(const std::string& bytes) const;
 
   /// All tokens by id, when the ids are 0 to n - 1 and each byte has a token.
