@@ -35,8 +35,8 @@ BoundaryLinks links_of(const CompressionOptions& options) {
                                             : link_of(options.gradients)};
 }
 
-Boundary::Boundary(std::string boundary_name, uint16_t index, const BoundaryLinks& links, int diagnostics,
-                   Local local)
+BoundaryEndpoints::BoundaryEndpoints(std::string boundary_name, uint16_t index, const BoundaryLinks& links,
+                                     int diagnostics, Local local)
     : name(std::move(boundary_name)) {
   const auto memory = [&] {
     return links.gradients->reuses_indices() ? std::make_shared<IndexMemory>() : nullptr;
@@ -54,19 +54,19 @@ Boundary::Boundary(std::string boundary_name, uint16_t index, const BoundaryLink
             gradient_sender, gradient_receiver);
 }
 
-void Boundary::prefetch(std::span<const int64_t> ids) {
+void BoundaryEndpoints::prefetch(std::span<const int64_t> ids) {
   if (activation_sender) activation_sender->prefetch(ids);
   if (activation_receiver) activation_receiver->prefetch(ids);
 }
 
-void Boundary::visit_state(StateVisitor& visitor) {
+void BoundaryEndpoints::visit_state(StateVisitor& visitor) {
   visit_end(activation_sender, name + ".activations.sender", visitor);
   visit_end(activation_receiver, name + ".activations.receiver", visitor);
   visit_end(gradient_sender, name + ".gradients.sender", visitor);
   visit_end(gradient_receiver, name + ".gradients.receiver", visitor);
 }
 
-void Boundary::visit_evaluation_state(StateVisitor& visitor) {
+void BoundaryEndpoints::visit_evaluation_state(StateVisitor& visitor) {
   const auto visit = [&](auto& end, std::string_view place) {
     if (end && end->link().slots() == Link::Slots::rows) {
       visit_end(end, fmt::format("{}.activations.{}", name, place), visitor);
@@ -76,7 +76,7 @@ void Boundary::visit_evaluation_state(StateVisitor& visitor) {
   visit(activation_receiver, "receiver");
 }
 
-HeldState::HeldState(std::vector<Boundary>& boundaries) : boundaries_(boundaries) {
+HeldState::HeldState(std::vector<BoundaryEndpoints>& boundaries) : boundaries_(boundaries) {
   struct Holder : StateVisitor {
     explicit Holder(std::vector<at::Tensor>& tensors) : held(tensors) {}
     void tensor(std::string_view /*name*/, at::Tensor& value) override {
@@ -85,7 +85,7 @@ HeldState::HeldState(std::vector<Boundary>& boundaries) : boundaries_(boundaries
     }
     std::vector<at::Tensor>& held;
   } holder(tensors_);
-  for (Boundary& boundary : boundaries_) boundary.visit_evaluation_state(holder);
+  for (BoundaryEndpoints& boundary : boundaries_) boundary.visit_evaluation_state(holder);
 }
 
 void HeldState::put_back() {
@@ -95,7 +95,7 @@ void HeldState::put_back() {
     std::vector<at::Tensor>& held;
     size_t next = 0;
   } returner(tensors_);
-  for (Boundary& boundary : boundaries_) boundary.visit_evaluation_state(returner);
+  for (BoundaryEndpoints& boundary : boundaries_) boundary.visit_evaluation_state(returner);
 }
 
 std::string peer_state_name(std::string_view state_name) {

@@ -22,7 +22,7 @@ BoundaryLinks links_of(const CompressionOptions& options);
 
 /// One cut of the network as one process sees it: the ends of its two channels that are local. With both
 /// stages in the process all four are set.
-struct Boundary {
+struct BoundaryEndpoints {
   /// Which side of the cut is in this process.
   struct Local {
     bool upstream = true;    ///< the stage before the cut: sends activations, receives gradients
@@ -30,7 +30,7 @@ struct Boundary {
   };
 
   /// The messages of every `diagnostics`-th step are measured; 0 measures none.
-  Boundary(std::string name, uint16_t index, const BoundaryLinks& links, int diagnostics, Local local);
+  BoundaryEndpoints(std::string name, uint16_t index, const BoundaryLinks& links, int diagnostics, Local local);
 
   /// Says which samples the batch after the next one has.
   void prefetch(std::span<const int64_t> ids);
@@ -53,13 +53,13 @@ struct Boundary {
 class HeldState {
  public:
   /// The boundaries must outlive it.
-  explicit HeldState(std::vector<Boundary>& boundaries);
+  explicit HeldState(std::vector<BoundaryEndpoints>& boundaries);
 
   /// Gives the state back, bit for bit; no other thread may use the boundaries.
   void put_back();
 
  private:
-  std::vector<Boundary>& boundaries_;
+  std::vector<BoundaryEndpoints>& boundaries_;
   std::vector<at::Tensor> tensors_;  ///< in the order of the visit
 };
 

@@ -31,7 +31,7 @@ int64_t rows_of_message(const Config& config) {
 }
 
 /// The second message of each direction, which is not the first one again: a scheme may send differences.
-Traffic message_traffic(Boundary& boundary, const at::Tensor& x) {
+Traffic message_traffic(BoundaryEndpoints& boundary, const at::Tensor& x) {
   std::vector<int64_t> ids(static_cast<size_t>(x.size(0)));
   std::iota(ids.begin(), ids.end(), 0);
   const auto send = [&](Sender& sender, Receiver& receiver, const at::Tensor& message, uint64_t step) {
@@ -120,8 +120,8 @@ Traffic expected_traffic(const Config& config, const std::vector<std::vector<int
   for (size_t i = 0; i < shapes.size(); ++i) {
     std::vector<int64_t> shape = shapes[i];
     shape.insert(shape.begin(), rows);
-    Boundary boundary(config.model.cuts[i], static_cast<uint16_t>(i), links_of(compression), 0,
-                      Boundary::Local{});
+    BoundaryEndpoints boundary(config.model.cuts[i], static_cast<uint16_t>(i), links_of(compression), 0,
+                               BoundaryEndpoints::Local{});
     const Traffic message = message_traffic(boundary, noise.narrow(0, 0, elements_of(shape)).view(shape));
     const double messages = samples / static_cast<double>(rows);
     all.raw_bytes += static_cast<uint64_t>(messages * static_cast<double>(message.raw_bytes));

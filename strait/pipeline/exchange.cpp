@@ -5,7 +5,7 @@ namespace strait {
 void Exchange::begin(std::vector<MessageSlot> /*expected*/) {}
 
 void Exchange::send(const MessageSlot& message, at::Tensor tensor, bool stops) {
-  Boundary& boundary = boundaries_[static_cast<size_t>(message.boundary)];
+  BoundaryEndpoints& boundary = boundaries_[static_cast<size_t>(message.boundary)];
   const bool forward = message.direction == Direction::activation;
   Sender& sender = forward ? *boundary.activation_sender : *boundary.gradient_sender;
   const auto micro_batch = static_cast<int>(message.context.micro_batch);
@@ -21,13 +21,13 @@ void Exchange::send(const MessageSlot& message, at::Tensor tensor, bool stops) {
 }
 
 const Receiver& Exchange::receiver_of(const MessageSlot& message) const {
-  const Boundary& boundary = boundaries_[static_cast<size_t>(message.boundary)];
+  const BoundaryEndpoints& boundary = boundaries_[static_cast<size_t>(message.boundary)];
   return message.direction == Direction::activation ? *boundary.activation_receiver
                                                     : *boundary.gradient_receiver;
 }
 
 ReceivedMessage Exchange::receive(const MessageSlot& message) {
-  Boundary& boundary = boundaries_[static_cast<size_t>(message.boundary)];
+  BoundaryEndpoints& boundary = boundaries_[static_cast<size_t>(message.boundary)];
   const bool forward = message.direction == Direction::activation;
   Receiver& receiver = forward ? *boundary.activation_receiver : *boundary.gradient_receiver;
   const auto micro_batch = static_cast<int>(message.context.micro_batch);

@@ -31,7 +31,7 @@ struct ReceivedMessage {
 class Exchange {
  public:
   /// `trace` may be null. Boundaries and transport must outlive it.
-  Exchange(std::vector<Boundary>& boundaries, Transport& transport, Trace* trace)
+  Exchange(std::vector<BoundaryEndpoints>& boundaries, Transport& transport, Trace* trace)
       : boundaries_(boundaries), transport_(transport), trace_(trace) {}
   virtual ~Exchange() = default;
   Exchange(const Exchange&) = delete;
@@ -58,7 +58,7 @@ class Exchange {
   const Receiver& receiver_of(const MessageSlot& message) const;
 
  private:
-  std::vector<Boundary>& boundaries_;
+  std::vector<BoundaryEndpoints>& boundaries_;
   Transport& transport_;
   Trace* trace_;
 };

@@ -92,7 +92,7 @@ Executor::Executor(Setup setup, Transport& transport, Trace* trace)
 
 StepResult Executor::train(const StepInput& batch, bool compressed) {
   if (compressed) {
-    for (Boundary& boundary : setup_.boundaries) boundary.prefetch(batch.next_ids);
+    for (BoundaryEndpoints& boundary : setup_.boundaries) boundary.prefetch(batch.next_ids);
   }
   return execute(batch, {.training = true, .compressed = compressed});
 }

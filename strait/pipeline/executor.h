@@ -69,11 +69,11 @@ struct StepInput {
 class Executor {
  public:
   struct Setup {
-    int stage_count = 1;               ///< of the whole pipeline
-    int rank = 0;                      ///< this process among `ranks`
-    int ranks = 1;                     ///< 1: all stages are here, and take turns
-    std::map<int, Stage> stages;       ///< those of this process, by their number
-    std::vector<Boundary> boundaries;  ///< of the whole pipeline, with the ends that are here
+    int stage_count = 1;                        ///< of the whole pipeline
+    int rank = 0;                               ///< this process among `ranks`
+    int ranks = 1;                              ///< 1: all stages are here, and take turns
+    std::map<int, Stage> stages;                ///< those of this process, by their number
+    std::vector<BoundaryEndpoints> boundaries;  ///< of the whole pipeline, with the ends that are here
     /// Shape of one sample at each boundary, without the batch dimension.
     std::vector<std::vector<int64_t>> sample_shapes;
     PipelineOptions options;
@@ -94,7 +94,7 @@ class Executor {
   /// Forward only. EvaluationMode::live moves the state that a HeldState holds, the others none of any link.
   StepResult evaluate(const StepInput& batch, EvaluationMode mode);
 
-  std::vector<Boundary>& boundaries() { return setup_.boundaries; }
+  std::vector<BoundaryEndpoints>& boundaries() { return setup_.boundaries; }
 
   /// By stage, those of this process; since the last call.
   std::map<int, StageTimes> take_times() { return std::exchange(times_, {}); }

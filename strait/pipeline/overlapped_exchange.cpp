@@ -17,7 +17,8 @@ constexpr size_t kExpectedLimit = 4;
 
 }  // namespace
 
-OverlappedExchange::OverlappedExchange(std::vector<Boundary>& boundaries, Transport& transport, Trace* trace)
+OverlappedExchange::OverlappedExchange(std::vector<BoundaryEndpoints>& boundaries, Transport& transport,
+                                       Trace* trace)
     : Exchange(boundaries, transport, trace),
       sender_([this] { guard([this] { send_all(); }); }),
       receiver_([this] { guard([this] { receive_all(); }); }) {}

@@ -16,7 +16,7 @@ namespace strait {
 /// the same order on every channel, and so gives the same bits.
 class OverlappedExchange : public Exchange {
  public:
-  OverlappedExchange(std::vector<Boundary>& boundaries, Transport& transport, Trace* trace);
+  OverlappedExchange(std::vector<BoundaryEndpoints>& boundaries, Transport& transport, Trace* trace);
   ~OverlappedExchange() override;
 
   void begin(std::vector<MessageSlot> expected) override;

@@ -11,8 +11,8 @@
 #include "strait/base/error.h"
 #include "strait/boundary/boundary.h"
 #include "strait/experiment/run.h"
-#include "strait/planning/times.h"
 #include "strait/pipeline/stage.h"
+#include "strait/planning/times.h"
 #include "strait/train/loss.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
@@ -153,8 +153,8 @@ CandidateCosts measure_candidate(const Pass& pass, const Candidate& candidate,
   CandidateCosts costs{.candidate = candidate, .activation = {}, .gradient = {}};
   Traffic all;
   for (size_t i = 0; i < cuts.size(); ++i) {
-    Boundary boundary(cuts[i], static_cast<uint16_t>(i), links_of(candidate.compression),
-                      candidate.compression.diagnostics, Boundary::Local{});
+    BoundaryEndpoints boundary(cuts[i], static_cast<uint16_t>(i), links_of(candidate.compression),
+                               candidate.compression.diagnostics, BoundaryEndpoints::Local{});
     Exchange forward;
     Exchange backward;
     uint64_t step = 0;

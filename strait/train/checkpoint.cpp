@@ -9,9 +9,9 @@
 #include <set>
 
 #include "strait/base/error.h"
+#include "strait/formats/safetensors.h"
 #include "strait/train/model_file.h"
 #include "strait/train/optimizer.h"
-#include "strait/formats/safetensors.h"
 
 namespace strait {
 namespace {
@@ -141,7 +141,7 @@ bool load_state(auto& owner, StateLoader& loader) {
   return load_listed([&](StateVisitor& visitor) { owner.visit_state(visitor); }, loader);
 }
 
-InputError missing_state(const StateLoader& loader, const Boundary& boundary) {
+InputError missing_state(const StateLoader& loader, const BoundaryEndpoints& boundary) {
   return InputError(
       "{}: has no feedback state of boundary {}, which model.cuts asks for; state resumes only "
       "with the cuts that it was saved with",
@@ -159,7 +159,7 @@ at::Tensor random_state() {
 }  // namespace
 
 void write_checkpoint(const std::filesystem::path& folder, const Model& model,
-                      torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries,
+                      torch::optim::Optimizer& optimizer, std::vector<BoundaryEndpoints>& boundaries,
                       DataParallel& replicas, CheckpointRecord record) {
   const auto write = [&](const char* name, const TensorFile& file) {
     Checksums& sums = record.checksums[name];
@@ -245,7 +245,8 @@ void Checkpoint::load_optimizer(torch::optim::Optimizer& optimizer, const Model&
   if (exactly) loader.expect_all_read(kReason);
 }
 
-void Checkpoint::load_links(std::vector<Boundary>& boundaries, DataParallel& replicas, bool exactly) const {
+void Checkpoint::load_links(std::vector<BoundaryEndpoints>& boundaries, DataParallel& replicas,
+                            bool exactly) const {
   StateLoader loader(sources(), kLinksFile, !exactly);
   if (loader.is_empty()) return;
   if (record().place.replicas != reader_.replicas) {
@@ -269,9 +270,9 @@ void Checkpoint::load_links(std::vector<Boundary>& boundaries, DataParallel& rep
       "was saved with");
 }
 
-bool Checkpoint::load_evaluation_state(std::vector<Boundary>& boundaries) const {
+bool Checkpoint::load_evaluation_state(std::vector<BoundaryEndpoints>& boundaries) const {
   StateLoader loader(sources(), kLinksFile, /*ends_may_be_one=*/true);
-  const Boundary* without = nullptr;
+  const BoundaryEndpoints* without = nullptr;
   for (auto& boundary : boundaries) {
     const auto visit = [&](StateVisitor& visitor) { boundary.visit_evaluation_state(visitor); };
     if (!load_listed(visit, loader)) without = &boundary;

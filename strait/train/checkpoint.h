@@ -26,7 +26,7 @@ inline constexpr const char* kRandomFile = "random.safetensors";        ///< `cp
 /// makes nothing atomic, see CheckpointFolder. `model` holds the layers of its stages. Fills in the record's
 /// checksums. Throws Error when a file cannot be written.
 void write_checkpoint(const std::filesystem::path& folder, const Model& model,
-                      torch::optim::Optimizer& optimizer, std::vector<Boundary>& boundaries,
+                      torch::optim::Optimizer& optimizer, std::vector<BoundaryEndpoints>& boundaries,
                       DataParallel& replicas, CheckpointRecord record);
 
 /// Reads a part of a checkpoint through. Throws InputError that names the file and the tensor when it is not
@@ -64,11 +64,11 @@ class Checkpoint {
   /// The feedback state of every boundary and of the exchange between replicas, by name. A checkpoint without
   /// any fits all; otherwise there must be as many replicas, and the boundaries that have state must be those
   /// that had it. Where only one end's state of a name was saved, because both were one, it serves both.
-  void load_links(std::vector<Boundary>& boundaries, DataParallel& replicas, bool exactly) const;
+  void load_links(std::vector<BoundaryEndpoints>& boundaries, DataParallel& replicas, bool exactly) const;
 
   /// The feedback state that evaluation reads, of the first replica. Gives false where the checkpoint has none
   /// of it: then the boundaries are as they were. Throws InputError where it has that of some boundaries only.
-  bool load_evaluation_state(std::vector<Boundary>& boundaries) const;
+  bool load_evaluation_state(std::vector<BoundaryEndpoints>& boundaries) const;
 
   /// The state of LibTorch's generator for the CPU.
   void load_random() const;

@@ -42,7 +42,7 @@ Generator::Generator(Model model, const std::vector<std::string>& cuts, const Co
     : model_(std::move(model)), context_(context), stages_(cut_into_stages(model_, cuts)) {
   for (size_t i = 0; i < cuts.size(); ++i) {
     boundaries_.emplace_back(cuts[i], static_cast<uint16_t>(i), links_of(compression), compression.diagnostics,
-                             Boundary::Local{});
+                             BoundaryEndpoints::Local{});
   }
   model_.train(false);
 }
@@ -74,7 +74,7 @@ at::Tensor Generator::next_logits(const std::vector<int64_t>& text, bool compres
   return x[0][length - 1];
 }
 
-at::Tensor Generator::cross(Boundary& boundary, const at::Tensor& x, bool compressed) const {
+at::Tensor Generator::cross(BoundaryEndpoints& boundary, const at::Tensor& x, bool compressed) const {
   const MessageMode mode{.training = false, .compressed = compressed};
   Buffer frame = boundary.activation_sender->encode(x, {}, mode, FrameCheck::trust);
   return boundary.activation_receiver->decode(std::move(frame), {x.sizes().vec()}, {}, mode, FrameCheck::trust);

@@ -38,12 +38,12 @@ class Generator {
 
  private:
   at::Tensor next_logits(const std::vector<int64_t>& text, bool compressed);
-  at::Tensor cross(Boundary& boundary, const at::Tensor& x, bool compressed) const;
+  at::Tensor cross(BoundaryEndpoints& boundary, const at::Tensor& x, bool compressed) const;
 
   Model model_;
   int64_t context_;
   std::vector<LayerRange> stages_;
-  std::vector<Boundary> boundaries_;
+  std::vector<BoundaryEndpoints> boundaries_;
 };
 
 }  // namespace strait

@@ -56,10 +56,10 @@ class StateHasher : public StateVisitor {
 
 }  // namespace
 
-std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundaries, int replica) {
+std::map<std::string, uint64_t> feedback_state_of(std::vector<BoundaryEndpoints>& boundaries, int replica) {
   StateHasher hasher;
   PrefixedVisitor prefixed(fmt::format("replica {}", replica), hasher);
-  for (Boundary& boundary : boundaries) boundary.visit_state(prefixed);
+  for (BoundaryEndpoints& boundary : boundaries) boundary.visit_state(prefixed);
   return std::move(hasher.sums);
 }
 

@@ -29,7 +29,7 @@ RankStatistics gather(Group& group, const RankStatistics& mine);
 
 /// The checksums of the state that the links keep in this process, one of a pipeline that has `replica` as its
 /// number.
-std::map<std::string, uint64_t> feedback_state_of(std::vector<Boundary>& boundaries, int replica);
+std::map<std::string, uint64_t> feedback_state_of(std::vector<BoundaryEndpoints>& boundaries, int replica);
 
 /// Throws Error that names the boundary when the two ends of a link, by now in different processes, do not keep
 /// the same where they should.

@@ -12,11 +12,11 @@
 
 #include "strait/base/clock.h"
 #include "strait/data/batch_parts.h"
+#include "strait/formats/safetensors.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/optimizer.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
-#include "strait/formats/safetensors.h"
 #include "strait/train/store_budget.h"
 
 namespace strait {
@@ -98,7 +98,7 @@ Executor Trainer::make_executor() {
     const bool below = rank_of_stage_[i + 1] == rank;
     setup.boundaries.emplace_back(options_.cuts[i], static_cast<uint16_t>(i), links_of(options_.compression),
                                   options_.compression.diagnostics,
-                                  Boundary::Local{.upstream = here, .downstream = below});
+                                  BoundaryEndpoints::Local{.upstream = here, .downstream = below});
     peers.push_back(here ? rank_of_stage_[i + 1] : below ? rank_of_stage_[i] : -1);
   }
   transport_ = pipeline_->make_transport(std::move(peers), options_.cuts);

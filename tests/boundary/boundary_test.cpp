@@ -30,12 +30,12 @@ class Cut {
     options.activations = {kCodec, feedback};
     options.gradients = {kCodec, "ef"};
     if (one_process) {
-      ends_.emplace_back("cut", uint16_t{0}, links_of(options), 0, Boundary::Local{});
+      ends_.emplace_back("cut", uint16_t{0}, links_of(options), 0, BoundaryEndpoints::Local{});
     } else {
       ends_.emplace_back("cut", uint16_t{0}, links_of(options), 0,
-                         Boundary::Local{.upstream = true, .downstream = false});
+                         BoundaryEndpoints::Local{.upstream = true, .downstream = false});
       ends_.emplace_back("cut", uint16_t{0}, links_of(options), 0,
-                         Boundary::Local{.upstream = false, .downstream = true});
+                         BoundaryEndpoints::Local{.upstream = false, .downstream = true});
     }
   }
 
@@ -54,11 +54,11 @@ class Cut {
     for (auto& end : ends_) all.merge(state_of(end));
     return all;
   }
-  std::vector<Boundary>& ends() { return ends_; }
+  std::vector<BoundaryEndpoints>& ends() { return ends_; }
 
  private:
   inline static const std::vector<int64_t> kNone;
-  std::vector<Boundary> ends_;
+  std::vector<BoundaryEndpoints> ends_;
   uint64_t step_ = 0;
 };
 

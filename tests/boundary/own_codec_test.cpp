@@ -47,7 +47,7 @@ TEST(OwnCodec, GivesBytesAsATensorAndTakesThem) {
 /// In training with its feedback's state, and in every mode of evaluation.
 TEST(OwnCodec, CrossesABoundaryInEveryMode) {
   const auto codec = std::make_shared<const WholeNumbers>();
-  Boundary cut("cut", 0, {make_link(codec, "ef"), make_link(codec)}, 0, {});
+  BoundaryEndpoints cut("cut", 0, {make_link(codec, "ef"), make_link(codec)}, 0, {});
   const at::Tensor x = at::full({2, 3}, 0.4F);
   const auto send = [&](MessageMode mode) {
     Buffer frame = cut.activation_sender->encode(x, {}, mode);

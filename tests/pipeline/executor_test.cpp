@@ -245,7 +245,7 @@ TEST(Executor, CountsTheBytesThatCross) {
   Fixture split;
   Executor executor = split.executor({"1f1b", 2}, compression("quant:4", "none"), 10);
   executor.train(Fixture::batch(10), true);
-  Boundary& boundary = executor.boundaries()[0];
+  BoundaryEndpoints& boundary = executor.boundaries()[0];
   const Traffic activations = boundary.activation_sender->take_traffic();
   EXPECT_EQ(activations.raw_bytes, 10U * 16 * 4);
   EXPECT_EQ(activations.wire_bytes, 2 * (kFrameHeaderSize + 8 + 5 * 16 / 2));

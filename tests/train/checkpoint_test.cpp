@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "strait/train/optimizer.h"
 #include "strait/formats/safetensors.h"
+#include "strait/train/optimizer.h"
 #include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
@@ -192,7 +192,7 @@ struct Training {
     CompressionOptions options;
     options.activations = {"topk:0.5", "ef21"};
     options.gradients = {"topk:0.5", "ef"};
-    boundaries.emplace_back("layer2", uint16_t{0}, links_of(options), 0, Boundary::Local{});
+    boundaries.emplace_back("layer2", uint16_t{0}, links_of(options), 0, BoundaryEndpoints::Local{});
   }
 
   void step() {
@@ -218,7 +218,7 @@ struct Training {
   Model model;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   DataParallel data_parallel;
-  std::vector<Boundary> boundaries;
+  std::vector<BoundaryEndpoints> boundaries;
 };
 
 std::vector<std::string> names_in_file(const std::filesystem::path& path) {
@@ -369,7 +369,7 @@ TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
   EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.data_parallel, true); }),
               HasSubstr("tensor \"layer2.activations.sender.estimate\" belongs to no boundary of model.cuts"));
   // A boundary without state needs none.
-  other.boundaries.emplace_back("layer1", uint16_t{0}, links_of({}), 0, Boundary::Local{});
+  other.boundaries.emplace_back("layer1", uint16_t{0}, links_of({}), 0, BoundaryEndpoints::Local{});
   other.boundaries.push_back(std::move(training.boundaries[0]));
   EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, other.data_parallel, true));
 }
@@ -378,7 +378,7 @@ TEST_F(CheckpointFiles, EvaluationTakesOnlyWhatItReads) {
   Training training;
   training.step();
   training.write(first_);
-  const auto names = [](Boundary& boundary) {
+  const auto names = [](BoundaryEndpoints& boundary) {
     struct Lister : StateVisitor {
       void tensor(std::string_view name, at::Tensor& value) override {
         if (value.defined()) names.emplace_back(name);
