@@ -99,6 +99,8 @@ std::string suggestion(std::string_view word, std::span<const std::string> candi
 
 std::string list_of(std::span<const std::string> names) { return fmt::format("{}", fmt::join(names, ", ")); }
 
+std::string shape_text(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
 int64_t parse_integer(std::string_view text, std::string_view what, int64_t low, int64_t high) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -26,6 +26,9 @@ std::string one_line(std::string_view text);
 /// The names as `a, b, c`.
 std::string list_of(std::span<const std::string> names);
 
+/// A shape as `[100, 64]`.
+std::string shape_text(std::span<const int64_t> shape);
+
 /// A whole decimal integer within [low, high]; throws InputError that names `what` otherwise.
 int64_t parse_integer(std::string_view text, std::string_view what, int64_t low, int64_t high);
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 
 namespace strait {
 namespace {
@@ -230,8 +231,6 @@ class HeaderEvents final : public nlohmann::json::json_sax_t {
   std::array<bool, 3> fields_{};
   std::string metadata_key_;
 };
-
-std::string shape_text(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 void check_extent(const TensorEntry& entry, uint64_t data_bytes, std::string_view file) {
   const auto bytes = tensor_bytes(entry.shape, c10::elementSize(entry.type));

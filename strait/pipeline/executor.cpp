@@ -9,8 +9,8 @@
 #include "strait/base/clock.h"
 #include "strait/base/random.h"
 #include "strait/base/rng_scope.h"
+#include "strait/base/text.h"
 #include "strait/pipeline/overlapped_exchange.h"
-#include "strait/pipeline/schedules.h"
 #include "strait/pipeline/simulate.h"
 
 namespace strait {
@@ -25,10 +25,10 @@ struct Executor::Run {
   uint64_t seed;
   bool stops_forward;                        ///< what this process says with its activations
   bool stops_backward;                       ///< what it says with its gradients
-  std::map<Key, at::Tensor> inputs = {};     ///< received, not consumed yet
-  std::map<Key, at::Tensor> outputs = {};    ///< made, not sent yet
-  std::map<Key, at::Tensor> gradients = {};  ///< of a stage's output: received, not consumed yet
-  std::map<Key, at::Tensor> returned = {};   ///< of a stage's input: made, not sent yet
+  std::map<Key, TensorList> inputs = {};     ///< received, not consumed yet
+  std::map<Key, TensorList> outputs = {};    ///< made, not sent yet
+  std::map<Key, TensorList> gradients = {};  ///< of a stage's output: received, not consumed yet
+  std::map<Key, TensorList> returned = {};   ///< of a stage's input: made, not sent yet
   StepResult result = {};
 
   int64_t rows() const { return batch.rows; }
@@ -38,6 +38,11 @@ struct Executor::Run {
 
   at::Tensor part(const at::Tensor& whole, int micro_batch) const {
     return whole.narrow(0, first_row(micro_batch), rows_of(micro_batch));
+  }
+  TensorList part(const TensorList& whole, int micro_batch) const {
+    TensorList parts;
+    for (const auto& tensor : whole) parts.push_back(part(tensor, micro_batch));
+    return parts;
   }
 
   MessageContext context(int micro_batch) const {
@@ -56,7 +61,7 @@ struct Executor::Run {
 
 namespace {
 
-at::Tensor take(std::map<std::pair<int, int>, at::Tensor>& from, const Action& action) {
+TensorList take(std::map<std::pair<int, int>, TensorList>& from, const Action& action) {
   auto node = from.extract({action.stage, action.micro_batch});
   STRAIT_CHECK(!node.empty(), "nothing is there for stage {}, micro-batch {}", action.stage,
                action.micro_batch);
@@ -76,12 +81,15 @@ void record(const Loss& loss, int64_t rows, uint64_t step, StepResult& result) {
 
 Executor::Executor(Setup setup, Transport& transport, Trace* trace)
     : setup_(std::move(setup)),
-      micro_rows_((setup_.batch_size + setup_.options.micro_batches - 1) / setup_.options.micro_batches),
+      micro_rows_((setup_.batch_size + setup_.micro_batches - 1) / setup_.micro_batches),
       trace_(trace) {
-  const auto count = static_cast<size_t>(setup_.stage_count);
-  STRAIT_CHECK(!setup_.stages.empty() && setup_.boundaries.size() + 1 == count &&
-                   setup_.sample_shapes.size() + 1 == count,
-               "{} stages, {} boundaries, {} shapes", count, setup_.boundaries.size(),
+  if (setup_.tensors_at_cut.empty()) setup_.tensors_at_cut.assign(setup_.boundaries.size(), 1);
+  first_boundary_.push_back(0);
+  for (const int tensors : setup_.tensors_at_cut) first_boundary_.push_back(first_boundary_.back() + tensors);
+  STRAIT_CHECK(!setup_.stages.empty() && first_boundary_.size() == static_cast<size_t>(setup_.stage_count) &&
+                   static_cast<size_t>(first_boundary_.back()) == setup_.boundaries.size() &&
+                   setup_.sample_shapes.size() == setup_.boundaries.size(),
+               "{} stages, {} boundaries, {} shapes", setup_.stage_count, setup_.boundaries.size(),
                setup_.sample_shapes.size());
   if (setup_.ranks == 1) {
     exchange_ = std::make_unique<Exchange>(setup_.boundaries, transport, trace);
@@ -105,9 +113,9 @@ const Executor::StepPlan& Executor::plan_for(uint32_t micro_batches, bool traini
   const auto [place, is_new] = plans_.try_emplace({micro_batches, training});
   if (!is_new) return place->second;
   const int parts = static_cast<int>(micro_batches);
-  const ScheduleSize size{setup_.stage_count, parts, setup_.options.stages_per_rank};
-  const Plan compute = training ? make_schedule(setup_.options.schedule, size)
-                                : forward_only(size.stages, parts, size.stages_per_rank);
+  const ScheduleSize size{setup_.stage_count, parts, setup_.stages_per_rank};
+  const Plan compute =
+      training ? setup_.schedule.plan(size) : forward_only(size.stages, parts, size.stages_per_rank);
   const Plan whole = setup_.ranks == 1 ? one_process(lower(compute)) : lower(compute);
   simulate(whole);  // proves that it is in order and free of deadlock
   StepPlan& plan = place->second;
@@ -131,7 +139,8 @@ StepResult Executor::execute(const StepInput& batch, MessageMode mode) {
   try {
     const StepPlan& plan = plan_for(parts, mode.training);
     std::vector<MessageSlot> expected;
-    for (const Action& action : plan.expected) expected.push_back(slot_of(action, run));
+    for (const Action& action : plan.expected)
+      std::ranges::move(slots_of(action, run), std::back_inserter(expected));
     exchange_->begin(std::move(expected));
     for (const Action& action : plan.actions) perform(action, run);
     exchange_->finish();
@@ -162,15 +171,16 @@ void Executor::perform(const Action& action, Run& run) {
 void Executor::forward(const Action& action, Run& run) {
   Stage& stage = setup_.stages.at(action.stage);
   const auto micro_batch = static_cast<uint32_t>(action.micro_batch);
-  const at::Tensor input =
+  const TensorList input =
       action.stage == 0 ? run.part(run.batch.inputs, action.micro_batch) : take(run.inputs, action);
   const TraceSpan span(trace_, Lane::forward, "stage", action.stage, action.micro_batch);
   const auto row = static_cast<size_t>(run.batch.first_row + run.first_row(action.micro_batch));
   const RngScope draws({run.seed, run.batch.step, row});
   const Stopwatch watch;
   if (!stage.is_last()) {
-    run.outputs[{action.stage, action.micro_batch}] =
-        run.mode.training ? stage.forward(micro_batch, input) : stage.infer(input);
+    TensorList outputs = run.mode.training ? stage.forward(micro_batch, input) : stage.infer(input);
+    check_outputs(action, outputs, run);
+    run.outputs[{action.stage, action.micro_batch}] = std::move(outputs);
   } else {
     const at::Tensor targets = run.part(run.batch.targets, action.micro_batch);
     record(
@@ -182,44 +192,75 @@ void Executor::forward(const Action& action, Run& run) {
 
 void Executor::backward(const Action& action, Run& run) {
   Stage& stage = setup_.stages.at(action.stage);
-  at::Tensor gradient;
+  TensorList gradients;
   if (stage.is_last()) {
     const double weight =
         static_cast<double>(run.rows_of(action.micro_batch)) / static_cast<double>(run.all_rows());
-    gradient = at::full({}, weight, at::TensorOptions(at::kFloat).device(setup_.device));
+    gradients = {at::full({}, weight, at::TensorOptions(at::kFloat).device(setup_.device))};
   } else {
-    gradient = take(run.gradients, action);
+    gradients = take(run.gradients, action);
   }
   const TraceSpan span(trace_, Lane::backward, "stage", action.stage, action.micro_batch);
   const Stopwatch watch;
-  at::Tensor returned = stage.backward(static_cast<uint32_t>(action.micro_batch), gradient);
+  TensorList returned = stage.backward(static_cast<uint32_t>(action.micro_batch), gradients);
   if (action.stage > 0) run.returned[{action.stage, action.micro_batch}] = std::move(returned);
   StageTimes& times = times_[action.stage];
   times.backward_seconds += watch.seconds();
   times.micro_batches += 1;
 }
 
-MessageSlot Executor::slot_of(const Action& action, const Run& run) const {
-  const int boundary = boundary_of(action);
-  MessageMeta meta{{run.rows_of(action.micro_batch)}};
-  const auto& sample = setup_.sample_shapes[static_cast<size_t>(boundary)];
-  meta.shape.insert(meta.shape.end(), sample.begin(), sample.end());
-  return {boundary, direction_of(action.op), run.context(action.micro_batch), run.mode, std::move(meta)};
+std::vector<MessageSlot> Executor::slots_of(const Action& action, const Run& run) const {
+  const auto cut = static_cast<size_t>(boundary_of(action));
+  std::vector<MessageSlot> slots;
+  for (int boundary = first_boundary_[cut]; boundary < first_boundary_[cut + 1]; ++boundary) {
+    MessageMeta meta{{run.rows_of(action.micro_batch)}};
+    const auto& sample = setup_.sample_shapes[static_cast<size_t>(boundary)];
+    meta.shape.insert(meta.shape.end(), sample.begin(), sample.end());
+    slots.push_back(
+        {boundary, direction_of(action.op), run.context(action.micro_batch), run.mode, std::move(meta)});
+  }
+  return slots;
+}
+
+// What the receiver takes for granted.
+void Executor::check_outputs(const Action& action, const TensorList& outputs, const Run& run) const {
+  const auto first = static_cast<size_t>(first_boundary_[static_cast<size_t>(action.stage)]);
+  const auto count = static_cast<size_t>(setup_.tensors_at_cut[static_cast<size_t>(action.stage)]);
+  if (outputs.size() != count) {
+    throw InputError("stage {} gives {} tensors, expected {}", action.stage, outputs.size(), count);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<int64_t> expected = {run.rows_of(action.micro_batch)};
+    const auto& sample = setup_.sample_shapes[first + i];
+    expected.insert(expected.end(), sample.begin(), sample.end());
+    if (outputs[i].sizes() == at::IntArrayRef(expected) && outputs[i].scalar_type() == at::kFloat) continue;
+    throw InputError("boundary {}: stage {} gives {} {}, expected float32 {}",
+                     setup_.boundaries[first + i].name, action.stage, c10::toString(outputs[i].scalar_type()),
+                     shape_text(outputs[i].sizes()), shape_text(expected));
+  }
 }
 
 void Executor::send(const Action& action, Run& run) {
   const bool forward = action.op == Op::send_activation;
-  exchange_->send(slot_of(action, run), take(forward ? run.outputs : run.returned, action),
-                  forward ? run.stops_forward : run.stops_backward);
+  TensorList tensors = take(forward ? run.outputs : run.returned, action);
+  const auto slots = slots_of(action, run);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    exchange_->send(slots[i], std::move(tensors[i]), forward ? run.stops_forward : run.stops_backward);
+  }
 }
 
 // A stage hears from above whether this batch is the last, and from below that it is asked to stop.
 void Executor::receive(const Action& action, Run& run) {
   const bool forward = action.op == Op::recv_activation;
-  ReceivedMessage received = exchange_->receive(slot_of(action, run));
-  (forward ? run.inputs : run.gradients)[{action.stage, action.micro_batch}] =
-      received.tensor.to(setup_.device);
-  if (!received.stops) return;
+  bool stops = false;
+  TensorList tensors;
+  for (const auto& slot : slots_of(action, run)) {
+    ReceivedMessage received = exchange_->receive(slot);
+    tensors.push_back(received.tensor.to(setup_.device));
+    stops |= received.stops;
+  }
+  (forward ? run.inputs : run.gradients)[{action.stage, action.micro_batch}] = std::move(tensors);
+  if (!stops) return;
   if (forward) {
     run.stops_forward = run.result.stops = true;
   } else {

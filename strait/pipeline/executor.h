@@ -11,8 +11,8 @@
 
 #include "strait/boundary/boundary.h"
 #include "strait/pipeline/exchange.h"
-#include "strait/pipeline/options.h"
 #include "strait/pipeline/plan.h"
+#include "strait/pipeline/schedules.h"
 #include "strait/pipeline/stage.h"
 #include "strait/transport/transport.h"
 
@@ -46,7 +46,7 @@ struct StageTimes {
 /// A batch on its way through the stages. `inputs` is read by the first stage, `targets` by the last; where
 /// these are in other processes, they need not be defined.
 struct StepInput {
-  at::Tensor inputs;   ///< [B, ...]
+  TensorList inputs;   ///< [B, ...] each
   at::Tensor targets;  ///< [B]
   uint64_t step = 0;   ///< optimizer steps taken before this batch
   int64_t rows = 0;    ///< B
@@ -76,8 +76,12 @@ class Executor {
     std::vector<BoundaryEndpoints> boundaries;  ///< of the whole pipeline, with the ends that are here
     /// Shape of one sample at each boundary, without the batch dimension.
     std::vector<std::vector<int64_t>> sample_shapes;
-    PipelineOptions options;
-    int64_t batch_size = 1;  ///< rows of a full batch; fixes the rows of a micro-batch
+    /// How many tensors cross each cut, each over a boundary of its own, in order; empty: one each.
+    std::vector<int> tensors_at_cut;
+    Schedule schedule = "1f1b";
+    int micro_batches = 1;    ///< parts into which a batch is cut
+    int stages_per_rank = 1;  ///< of the plan, also where one process has them all
+    int64_t batch_size = 1;   ///< rows of a full batch; fixes the rows of a micro-batch
     uint64_t seed = 0;
     at::Device device = at::kCPU;  ///< of the stages
   };
@@ -112,9 +116,11 @@ class Executor {
   void backward(const Action& action, Run& run);
   void send(const Action& action, Run& run);
   void receive(const Action& action, Run& run);
-  MessageSlot slot_of(const Action& action, const Run& run) const;
+  std::vector<MessageSlot> slots_of(const Action& action, const Run& run) const;
+  void check_outputs(const Action& action, const TensorList& outputs, const Run& run) const;
 
   Setup setup_;
+  std::vector<int> first_boundary_;  ///< of each cut, and one past the last
   int64_t micro_rows_;
   Trace* trace_;
   std::map<std::pair<uint32_t, bool>, StepPlan> plans_;

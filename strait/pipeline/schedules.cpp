@@ -155,6 +155,22 @@ Plan make_schedule(std::string_view name, const ScheduleSize& size) {
   return schedule.make(size);
 }
 
+Plan Schedule::plan(const ScheduleSize& size) const {
+  if (!make_) return make_schedule(name_, size);
+  Plan plan = make_(size);
+  const auto ranks = static_cast<size_t>(size.stages / size.stages_per_rank);
+  const Plan expected = forward_only(size.stages, size.micro_batches, size.stages_per_rank);
+  if (plan.stages == size.stages && plan.micro_batches == size.micro_batches && plan.ranks.size() == ranks &&
+      plan.rank_of_stage == expected.rank_of_stage) {
+    return plan;
+  }
+  throw InputError(
+      "schedule \"{}\": the plan has {} stages, {} micro-batches and {} ranks, expected {}, {} and {} with "
+      "stage s on "
+      "rank s mod {}",
+      name_, plan.stages, plan.micro_batches, plan.ranks.size(), size.stages, size.micro_batches, ranks, ranks);
+}
+
 void check_process_count(int stages, const PipelineOptions& options, int processes) {
   const int ranks = stages / options.stages_per_rank;
   const int replicas = options.replicas;

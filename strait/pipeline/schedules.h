@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "strait/pipeline/options.h"
@@ -14,6 +16,29 @@ struct ScheduleSize {
   int stages = 1;
   int micro_batches = 1;
   int stages_per_rank = 1;  ///< more than one for `interleaved` alone; divides the stages
+};
+
+/// What makes the plans of training: one of schedule_names(), or a function of the user's own.
+class Schedule {
+ public:
+  using Make = std::function<Plan(const ScheduleSize& size)>;
+
+  Schedule(const char* name) : Schedule(std::string(name)) {}  // NOLINT(google-explicit-constructor)
+  Schedule(std::string name) : name_(std::move(name)) {}       // NOLINT(google-explicit-constructor)
+
+  /// `make` gives the compute-only plan of any number of micro-batches, with stage `s` on rank `s mod R`, where
+  /// R is stages / stages_per_rank.
+  Schedule(std::string name, Make make) : name_(std::move(name)), make_(std::move(make)) {}
+
+  const std::string& name() const { return name_; }
+
+  /// The compute-only plan. Throws what make_schedule() throws, and InputError where a plan of the user's own
+  /// is not of that size or places a stage elsewhere.
+  Plan plan(const ScheduleSize& size) const;
+
+ private:
+  std::string name_;
+  Make make_;
 };
 
 // The generators give compute-only plans, with stage `s` on rank `s` unless they say otherwise, and throw

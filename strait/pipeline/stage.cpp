@@ -1,58 +1,112 @@
 #include "strait/pipeline/stage.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 
 namespace strait {
 
-Stage::Stage(Forward forward, LossFunction loss, bool first)
-    : forward_(std::move(forward)), loss_(std::move(loss)), first_(first) {}
+namespace {
 
-at::Tensor Stage::make_leaf(const at::Tensor& input) const {
-  return first_ ? input : input.detach().requires_grad_(true);
+StageForward of_lists(Stage::Forward forward) {
+  return [forward = std::move(forward)](const TensorList& x) { return TensorList{forward(x.front())}; };
 }
 
-void Stage::keep(uint32_t micro_batch, at::Tensor input, at::Tensor output) {
-  const bool added = alive_.emplace(micro_batch, Graph{std::move(input), std::move(output)}).second;
+StageLoss of_lists(LossFunction loss) {
+  if (!loss) return {};
+  return [loss = std::move(loss)](const TensorList& x, const at::Tensor& targets) {
+    return loss(x.front(), targets);
+  };
+}
+
+TensorList detached(const TensorList& tensors) {
+  TensorList all;
+  for (const auto& tensor : tensors) all.push_back(tensor.detach());
+  return all;
+}
+
+Loss checked(Loss loss) {
+  if (!loss.mean.defined() || loss.mean.numel() != 1) {
+    throw InputError("the loss is a tensor of shape {}, expected a scalar",
+                     loss.mean.defined() ? shape_text(loss.mean.sizes()) : "(undefined)");
+  }
+  if (loss.mean.dim() != 0) loss.mean = loss.mean.squeeze();
+  return loss;
+}
+
+}  // namespace
+
+Stage::Stage(StageForward forward, StageLoss loss, bool first)
+    : forward_(std::move(forward)), loss_(std::move(loss)), first_(first) {}
+
+Stage::Stage(Forward forward, LossFunction loss, bool first)
+    : Stage(of_lists(std::move(forward)), of_lists(std::move(loss)), first) {}
+
+TensorList Stage::make_leaves(const TensorList& input) const {
+  if (first_) return input;
+  TensorList leaves;
+  for (const auto& tensor : input) leaves.push_back(tensor.detach().requires_grad_(true));
+  return leaves;
+}
+
+void Stage::keep(uint32_t micro_batch, TensorList inputs, TensorList outputs) {
+  const bool added = alive_.emplace(micro_batch, Graph{std::move(inputs), std::move(outputs)}).second;
   STRAIT_CHECK(added, "micro-batch {} went forward twice", micro_batch);
 }
 
-at::Tensor Stage::forward(uint32_t micro_batch, const at::Tensor& input) {
-  const at::Tensor leaf = make_leaf(input);
-  at::Tensor output = forward_(leaf);
-  keep(micro_batch, leaf, output);
-  return output.detach();
+TensorList Stage::forward(uint32_t micro_batch, const TensorList& input) {
+  TensorList leaves = make_leaves(input);
+  TensorList outputs = forward_(leaves);
+  TensorList without_graph = detached(outputs);
+  keep(micro_batch, std::move(leaves), std::move(outputs));
+  return without_graph;
 }
 
-Loss Stage::forward_loss(uint32_t micro_batch, const at::Tensor& input, const at::Tensor& targets) {
-  const at::Tensor leaf = make_leaf(input);
-  Loss loss = loss_(forward_(leaf), targets);
-  keep(micro_batch, leaf, loss.mean);
+Loss Stage::forward_loss(uint32_t micro_batch, const TensorList& input, const at::Tensor& targets) {
+  TensorList leaves = make_leaves(input);
+  Loss loss = checked(loss_(forward_(leaves), targets));
+  keep(micro_batch, std::move(leaves), {loss.mean});
   loss.mean = loss.mean.detach();
   return loss;
 }
 
-at::Tensor Stage::infer(const at::Tensor& input) const {
+TensorList Stage::infer(const TensorList& input) const {
   const at::NoGradGuard no_grad;
   return forward_(input);
 }
 
-Loss Stage::infer_loss(const at::Tensor& input, const at::Tensor& targets) const {
+Loss Stage::infer_loss(const TensorList& input, const at::Tensor& targets) const {
   const at::NoGradGuard no_grad;
-  return loss_(forward_(input), targets);
+  return checked(loss_(forward_(input), targets));
 }
 
-at::Tensor Stage::backward(uint32_t micro_batch, const at::Tensor& gradient) {
+TensorList Stage::backward(uint32_t micro_batch, const TensorList& gradients) {
   const auto found = alive_.find(micro_batch);
   STRAIT_CHECK(found != alive_.end(), "micro-batch {} goes back before it went forward", micro_batch);
   const Graph graph = std::move(found->second);
   alive_.erase(found);
-  torch::autograd::backward({graph.output}, {gradient});
-  return first_ ? at::Tensor() : graph.input.grad();
+  STRAIT_CHECK(graph.outputs.size() == gradients.size(), "{} gradients for {} outputs", gradients.size(),
+               graph.outputs.size());
+  TensorList outputs;  // those that depend on a parameter or an input
+  TensorList theirs;
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    if (!graph.outputs[i].requires_grad()) continue;
+    outputs.push_back(graph.outputs[i]);
+    theirs.push_back(gradients[i]);
+  }
+  if (!outputs.empty()) torch::autograd::backward(outputs, theirs);
+  TensorList of_inputs;
+  if (first_) return of_inputs;
+  for (const auto& input : graph.inputs) {
+    of_inputs.push_back(input.grad().defined() ? input.grad() : at::zeros_like(input));
+  }
+  return of_inputs;
 }
 
 }  // namespace strait

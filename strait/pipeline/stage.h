@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <vector>
 
 namespace strait {
 
@@ -16,31 +17,41 @@ struct Loss {
 };
 using LossFunction = std::function<Loss(const at::Tensor& output, const at::Tensor& targets)>;
 
-/// A part of the network between two cuts, with the micro-batches it has under way. Its input is a leaf of
+/// What enters or leaves a stage: mostly one tensor. The first dimension of each is the rows of the
+/// micro-batch.
+using TensorList = std::vector<at::Tensor>;
+using StageForward = std::function<TensorList(const TensorList&)>;
+using StageLoss = std::function<Loss(const TensorList& output, const at::Tensor& targets)>;
+
+/// A part of the network between two cuts, with the micro-batches it has under way. Its inputs are leaves of
 /// the autograd graph, so that graphs never reach over a boundary.
 class Stage {
  public:
   using Forward = std::function<at::Tensor(const at::Tensor&)>;
 
   /// `first`: the input is data and needs no gradient. `loss` is set for the last stage only.
+  Stage(StageForward forward, StageLoss loss, bool first);
+
+  /// One tensor in, one tensor out.
   Stage(Forward forward, LossFunction loss, bool first);
 
   bool is_last() const { return static_cast<bool>(loss_); }
 
   /// Runs the stage and keeps what backward() needs. Returns the output without its graph.
-  at::Tensor forward(uint32_t micro_batch, const at::Tensor& input);
+  TensorList forward(uint32_t micro_batch, const TensorList& input);
 
-  /// The last stage's forward(): keeps the loss for backward() and returns its numbers.
-  Loss forward_loss(uint32_t micro_batch, const at::Tensor& input, const at::Tensor& targets);
+  /// The last stage's forward(): keeps the loss for backward() and returns its numbers. Throws InputError for a
+  /// loss that is no scalar.
+  Loss forward_loss(uint32_t micro_batch, const TensorList& input, const at::Tensor& targets);
 
   /// Runs without keeping anything.
-  at::Tensor infer(const at::Tensor& input) const;
-  Loss infer_loss(const at::Tensor& input, const at::Tensor& targets) const;
+  TensorList infer(const TensorList& input) const;
+  Loss infer_loss(const TensorList& input, const at::Tensor& targets) const;
 
-  /// Adds to the parameters' gradients and returns the gradient of the stage's input (undefined for the
-  /// first stage). `gradient` is that of the output; for the last stage the weight of the micro-batch's
-  /// mean loss in the batch's. Releases the micro-batch's graph.
-  at::Tensor backward(uint32_t micro_batch, const at::Tensor& gradient);
+  /// Adds to the parameters' gradients and returns the gradients of the stage's inputs (none for the first
+  /// stage; zeros for an input that the output does not depend on). `gradients` are those of the outputs; for
+  /// the last stage the weight of the micro-batch's mean loss in the batch's. Releases the micro-batch's graph.
+  TensorList backward(uint32_t micro_batch, const TensorList& gradients);
 
   /// Micro-batches whose graph is held.
   size_t alive() const { return alive_.size(); }
@@ -50,14 +61,14 @@ class Stage {
 
  private:
   struct Graph {
-    at::Tensor input;
-    at::Tensor output;
+    TensorList inputs;
+    TensorList outputs;
   };
-  at::Tensor make_leaf(const at::Tensor& input) const;
-  void keep(uint32_t micro_batch, at::Tensor input, at::Tensor output);
+  TensorList make_leaves(const TensorList& input) const;
+  void keep(uint32_t micro_batch, TensorList inputs, TensorList outputs);
 
-  Forward forward_;
-  LossFunction loss_;
+  StageForward forward_;
+  StageLoss loss_;
   bool first_;
   std::map<uint32_t, Graph> alive_;
 };

@@ -100,15 +100,15 @@ class Pass {
 
   void forward(size_t i) {
     if (stages_[i].is_last()) {
-      stages_[i].forward_loss(0, activations_[i], batch_.targets);
+      stages_[i].forward_loss(0, {activations_[i]}, batch_.targets);
     } else {
-      activations_.push_back(stages_[i].forward(0, activations_[i]));
+      activations_.push_back(stages_[i].forward(0, {activations_[i]}).front());
     }
   }
 
   void backward(size_t i) {
-    const at::Tensor returned = stages_[i].backward(0, gradients_[i]);
-    if (i > 0) gradients_[i - 1] = returned;
+    const TensorList returned = stages_[i].backward(0, {gradients_[i]});
+    if (i > 0) gradients_[i - 1] = returned.front();
   }
 
   uint64_t seed_;

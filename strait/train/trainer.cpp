@@ -24,7 +24,7 @@ namespace {
 
 StepInput step_input(Batch& batch, uint64_t step, at::Device device) {
   const auto there = [&](const at::Tensor& x) { return x.defined() ? x.to(device) : x; };
-  StepInput input{there(batch.inputs), there(batch.targets), step, static_cast<int64_t>(batch.ids.size())};
+  StepInput input{{there(batch.inputs)}, there(batch.targets), step, static_cast<int64_t>(batch.ids.size())};
   input.ids = std::move(batch.ids);
   return input;
 }
@@ -80,7 +80,9 @@ Executor Trainer::make_executor() {
   setup.stage_count = static_cast<int>(stages_.size());
   setup.rank = rank;
   setup.ranks = pipeline_->size();
-  setup.options = options_.pipeline;
+  setup.schedule = options_.pipeline.schedule;
+  setup.micro_batches = options_.pipeline.micro_batches;
+  setup.stages_per_rank = options_.pipeline.stages_per_rank;
   setup.batch_size = part_of_batch(options_.batch_size, place().replica(), options_.pipeline.replicas).rows;
   setup.seed = options_.seed;
   setup.sample_shapes = boundary_shapes(model_, stages_);

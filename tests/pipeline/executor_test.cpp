@@ -77,7 +77,7 @@ TEST(Executor, OneMicroBatchWithoutCompressionIsTheUnsplitNetworkBitForBit) {
     const StepResult result = executor.train(input, true);
 
     Network whole(1);
-    at::Tensor x = input.inputs;
+    at::Tensor x = input.inputs.front();
     for (size_t i = 0; i < whole.layers.size(); ++i) x = whole.layer(i, x);
     const Loss loss = cross_entropy(x, input.targets);
     loss.mean.backward();
@@ -101,7 +101,7 @@ TEST(Executor, EqualsTheOperatorsInsideAutogradBitForBit) {
     executor.train(input, true);
 
     Network whole(1);
-    at::Tensor x = input.inputs;
+    at::Tensor x = input.inputs.front();
     std::vector<CompressFunction::Codecs> codecs(3, {make_codec(activation), make_codec(gradient), 9, 3, 0});
     for (size_t i = 0; i < whole.layers.size(); ++i) {
       x = whole.layer(i, x);
@@ -123,7 +123,7 @@ TEST(Executor, ReusedIndicesAreAMaskOnTheGradientBitForBit) {
   executor.train(input, true);
 
   Network whole(1);
-  at::Tensor x = input.inputs;
+  at::Tensor x = input.inputs.front();
   for (size_t i = 0; i < whole.layers.size(); ++i) {
     x = whole.layer(i, x);
     if (i + 1 < whole.layers.size()) x = MaskFunction::apply(x, x.size(1) / 2);
@@ -258,7 +258,7 @@ TEST(Executor, ANonFiniteMessageNamesWhereItWas) {
   Fixture split;
   Executor executor = split.executor({"1f1b", 2}, compression("none", "topk:0.1"), 10);
   StepInput bad = Fixture::batch(10, 7);
-  bad.inputs[8][0] = std::numeric_limits<float>::quiet_NaN();
+  bad.inputs[0][8][0] = std::numeric_limits<float>::quiet_NaN();
   try {
     executor.train(bad, true);
     FAIL();

@@ -59,7 +59,9 @@ struct Fixture {
     setup.stage_count = static_cast<int>(network.layers.size());
     setup.rank = rank;
     setup.ranks = ranks;
-    setup.options = options;
+    setup.schedule = options.schedule;
+    setup.micro_batches = options.micro_batches;
+    setup.stages_per_rank = options.stages_per_rank;
     setup.batch_size = batch_size;
     setup.seed = 9;
     for (size_t i = 0; i < network.layers.size(); ++i) {
@@ -80,7 +82,7 @@ struct Fixture {
 
   static StepInput batch(int64_t rows, uint64_t step = 0) {
     torch::manual_seed(100 + step);
-    StepInput input{torch::randn({rows, 6}), torch::randint(5, {rows}), step, rows};
+    StepInput input{{torch::randn({rows, 6})}, torch::randint(5, {rows}), step, rows};
     // Every sample comes again after four batches.
     for (int64_t row = 0; row < rows; ++row) input.ids.push_back(static_cast<int64_t>(step % 4) * rows + row);
     return input;

@@ -189,7 +189,7 @@ TEST(Distributed, EveryRankHearsOfDivergence) {
   std::vector<Fixture> parts(kStages);
   std::vector<int> diverged(kStages);
   auto inputs = batches();
-  inputs[3].inputs[5][0] = std::numeric_limits<float>::quiet_NaN();
+  inputs[3].inputs[0][5][0] = std::numeric_limits<float>::quiet_NaN();
   Ranks(kStages).run([&](Group& group) {
     const int rank = group.rank();
     const auto transport = connect(group);

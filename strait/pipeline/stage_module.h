@@ -1,0 +1,161 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "strait/base/error.h"
+#include "strait/pipeline/stage.h"
+
+namespace strait {
+
+namespace detail {
+
+/// What a callable gives, as a list: a tensor, a list of tensors, or a pair or tuple of tensors.
+inline TensorList as_list(at::Tensor tensor) { return {std::move(tensor)}; }
+inline TensorList as_list(TensorList tensors) { return tensors; }
+template <class Tuple>
+requires requires { std::tuple_size<std::decay_t<Tuple>>::value; }
+TensorList as_list(Tuple&& tensors) {
+  return std::apply([](auto&&... each) { return TensorList{std::forward<decltype(each)>(each)...}; },
+                    std::forward<Tuple>(tensors));
+}
+
+/// Calls a function with the tensors one by one where it takes that many, else with the list.
+template <class Function>
+TensorList call(Function& function, const TensorList& x) {
+  using T = const at::Tensor&;
+  if constexpr (std::invocable<Function&, T>) {
+    if (x.size() == 1) return as_list(function(x[0]));
+  }
+  if constexpr (std::invocable<Function&, T, T>) {
+    if (x.size() == 2) return as_list(function(x[0], x[1]));
+  }
+  if constexpr (std::invocable<Function&, T, T, T>) {
+    if (x.size() == 3) return as_list(function(x[0], x[1], x[2]));
+  }
+  if constexpr (std::invocable<Function&, T, T, T, T>) {
+    if (x.size() == 4) return as_list(function(x[0], x[1], x[2], x[3]));
+  }
+  if constexpr (std::invocable<Function&, const TensorList&>) {
+    return as_list(function(x));
+  } else {
+    throw InputError("it does not take {} tensors", x.size());
+  }
+}
+
+/// A module of LibTorch behind a pointer: std::shared_ptr of one, or a holder such as torch::nn::Sequential.
+template <class M>
+concept ModulePointer = requires(M& module, bool on) {
+  { module->parameters() } -> std::convertible_to<std::vector<at::Tensor>>;
+  module->train(on);
+  { module->is_training() } -> std::convertible_to<bool>;
+};
+
+/// torch::nn::AnyModule.
+template <class M>
+concept ModuleBox = requires(M& module) {
+  { module.ptr()->parameters() } -> std::convertible_to<std::vector<at::Tensor>>;
+};
+
+}  // namespace detail
+
+/// A part of a network as its owner hands it to a Pipeline: whatever computes tensors from tensors, with the
+/// parameters that it trains. It takes what the stage before gives, one tensor as `const at::Tensor&` or up to
+/// four of them, or a TensorList; and it gives a tensor, a TensorList, or a pair or tuple of tensors.
+///
+/// An empty one stands for a stage that another process runs.
+class StageModule {
+ public:
+  StageModule() = default;
+
+  /// A module of LibTorch: std::shared_ptr of one, a holder such as torch::nn::Linear or torch::nn::Sequential.
+  template <detail::ModulePointer Module>
+  StageModule(Module module)  // NOLINT(google-explicit-constructor): stages are listed as they are
+      : parameters_(module->parameters()), train_([module](bool on) mutable {
+          const bool before = module->is_training();
+          module->train(on);
+          return before;
+        }) {
+    forward_ = [module](const TensorList& x) mutable {
+      auto function = [&module]<class... T>(const T&... each) -> decltype(module->forward(each...)) {
+        return module->forward(each...);
+      };
+      return detail::call(function, x);
+    };
+  }
+
+  /// torch::nn::AnyModule.
+  template <detail::ModuleBox Module>
+  requires(!detail::ModulePointer<Module>) StageModule(Module module)  // NOLINT(google-explicit-constructor)
+      : parameters_(module.ptr()->parameters()), train_([module](bool on) mutable {
+          const bool before = module.ptr()->is_training();
+          module.ptr()->train(on);
+          return before;
+        }) {
+    forward_ = [module](const TensorList& x) mutable {
+      auto function = [&module](const auto&... each) { return module.forward(each...); };
+      return detail::call(function, x);
+    };
+  }
+
+  /// A function, with the parameters that it uses.
+  template <class Function>
+  requires(!detail::ModulePointer<Function> && !detail::ModuleBox<Function> &&
+           !std::same_as<Function, StageModule>)
+      StageModule(Function function,
+                  std::vector<at::Tensor> parameters = {})  // NOLINT(google-explicit-constructor)
+      : forward_([function](const TensorList& x) mutable { return detail::call(function, x); }),
+        parameters_(std::move(parameters)) {}
+
+  explicit operator bool() const { return static_cast<bool>(forward_); }
+  const StageForward& forward() const { return forward_; }
+  const std::vector<at::Tensor>& parameters() const { return parameters_; }
+
+  /// Puts a module into training mode or out of it, and says which it was in. Does nothing to a function.
+  bool train(bool on) const { return train_ ? train_(on) : on; }
+
+ private:
+  StageForward forward_;
+  std::vector<at::Tensor> parameters_;
+  std::function<bool(bool)> train_;
+};
+
+/// The loss as its owner hands it to a Pipeline: a function of the last stage's output (see StageModule for
+/// several tensors) and the targets that gives the mean over the rows, a scalar tensor, or a Loss.
+class LossModule {
+ public:
+  LossModule() = default;
+
+  template <class Function>
+  requires(!std::same_as<Function, LossModule>)
+      LossModule(Function function)  // NOLINT(google-explicit-constructor)
+      : loss_([function](const TensorList& output, const at::Tensor& targets) mutable -> Loss {
+          if constexpr (std::invocable<Function&, const at::Tensor&, const at::Tensor&>) {
+            if (output.size() == 1) return as_loss(function(output.front(), targets), targets);
+          }
+          if constexpr (std::invocable<Function&, const TensorList&, const at::Tensor&>) {
+            return as_loss(function(output, targets), targets);
+          } else {
+            throw InputError("the loss does not take {} tensors and the targets", output.size());
+          }
+        }) {}
+
+  explicit operator bool() const { return static_cast<bool>(loss_); }
+  const StageLoss& function() const { return loss_; }
+
+ private:
+  static Loss as_loss(Loss loss, const at::Tensor& /*targets*/) { return loss; }
+  static Loss as_loss(at::Tensor mean, const at::Tensor& targets) {
+    return {.mean = std::move(mean), .correct = 0, .count = targets.size(0)};
+  }
+  StageLoss loss_;
+};
+
+}  // namespace strait
