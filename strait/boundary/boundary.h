@@ -13,14 +13,14 @@ namespace strait {
 
 /// What crosses a cut goes through these.
 struct BoundaryLinks {
-  std::shared_ptr<const Link> activations;
-  std::shared_ptr<const Link> gradients;
+  std::shared_ptr<const Link> activations;  ///< forward
+  std::shared_ptr<const Link> gradients;    ///< backward
 };
 
 /// The links of every boundary. Throws InputError when a codec or feedback name is wrong.
 BoundaryLinks links_of(const CompressionOptions& options);
 
-/// One cut of the network as one process sees it: the ends of its two channels that are local. With both
+/// One cut of the network as one process sees it: the endpoints of its two channels that are local. With both
 /// stages in the process all four are set.
 struct BoundaryEndpoints {
   /// Which side of the cut is in this process.
@@ -35,20 +35,20 @@ struct BoundaryEndpoints {
   /// Says which samples the batch after the next one has.
   void prefetch(std::span<const int64_t> ids);
 
-  /// The state of the local ends, as `NAME.activations.sender.STATE` and likewise `gradients`, `receiver`.
+  /// The state of the local endpoints, as `NAME.activations.sender.STATE` and likewise `gradients`, `receiver`.
   void visit_state(StateVisitor& visitor);
 
   /// The part of it that evaluation reads: of activations, what belongs to places in the batch.
   void visit_evaluation_state(StateVisitor& visitor);
 
-  std::string name;
-  std::optional<Sender> activation_sender;
-  std::optional<Receiver> activation_receiver;
-  std::optional<Sender> gradient_sender;
-  std::optional<Receiver> gradient_receiver;
+  std::string name;                             ///< the layer after which the network is cut
+  std::optional<Sender> activation_sender;      ///< upstream
+  std::optional<Receiver> activation_receiver;  ///< downstream
+  std::optional<Sender> gradient_sender;        ///< downstream
+  std::optional<Receiver> gradient_receiver;    ///< upstream
 };
 
-/// What evaluation reads of the state of boundaries, as it was when this was made; meanwhile they go on with a
+/// What evaluation reads of the state of boundaries, as it was when this was made; meanwhile they work with a
 /// copy of it.
 class HeldState {
  public:
@@ -63,8 +63,8 @@ class HeldState {
   std::vector<at::Tensor> tensors_;  ///< in the order of the visit
 };
 
-/// The name under which the other end of a channel keeps its state of the same kind; the name itself for what
-/// is no end's state.
+/// The name under which the other endpoint of a channel keeps its state of the same kind; the name itself for
+/// what is no endpoint's state.
 std::string peer_state_name(std::string_view state_name);
 
 }  // namespace strait

@@ -15,20 +15,21 @@ namespace strait {
 
 /// What a message is sent for. Only messages of training are counted.
 struct MessageMode {
-  bool training = true;
-  bool compressed = true;
+  bool training = true;                               ///< counted, and moves the state of the link
+  bool compressed = true;                             ///< through the link; otherwise as they are
   bool stops = false;                                 ///< sent along, see FrameHeader
   EvaluationMode evaluation = EvaluationMode::plain;  ///< of a compressed message that is none of training
 };
 
 /// What crossed one direction of one boundary in training.
 struct Traffic {
-  uint64_t messages = 0;
-  uint64_t raw_bytes = 0;   ///< float32 bytes of the tensors
-  uint64_t wire_bytes = 0;  ///< everything that crosses: header, scales, indices, values
-  double encode_seconds = 0;
-  double decode_seconds = 0;
+  uint64_t messages = 0;      ///< of training
+  uint64_t raw_bytes = 0;     ///< float32 bytes of the tensors
+  uint64_t wire_bytes = 0;    ///< everything that crosses: header, scales, indices, values
+  double encode_seconds = 0;  ///< of the sender
+  double decode_seconds = 0;  ///< of the receiver
 
+  /// Adds all numbers.
   Traffic& operator+=(const Traffic& other);
 
   /// Uncompressed over compressed; 1 when nothing was sent.
@@ -37,10 +38,11 @@ struct Traffic {
   }
 };
 
-/// On one side of a boundary: the positions that the activations of each micro-batch kept, for the gradients
-/// that reuse them. One thread may send while another receives.
+/// On one side of a boundary: the indices of the activations of each micro-batch, for the gradients that reuse
+/// them. One thread may send while another receives.
 class IndexMemory {
  public:
+  /// Keeps the indices of a micro-batch until they are dropped or replaced.
   void keep(uint32_t micro_batch, IndexSet indices) {
     const std::scoped_lock lock(mutex_);
     sets_[micro_batch] = std::move(indices);
@@ -52,6 +54,8 @@ class IndexMemory {
     const auto found = sets_.find(micro_batch);
     return found == sets_.end() ? nullptr : &found->second;
   }
+
+  /// Forgets those of a micro-batch.
   void drop(uint32_t micro_batch) {
     const std::scoped_lock lock(mutex_);
     sets_.erase(micro_batch);
@@ -62,28 +66,31 @@ class IndexMemory {
   std::map<uint32_t, IndexSet> sets_;
 };
 
-/// What both ends of one direction of one boundary agree on.
+/// What both endpoints of one direction of one boundary agree on.
 struct ChannelSpec {
-  std::string boundary_name;  ///< the layer after which the network is cut
-  uint16_t boundary = 0;
-  Direction direction = Direction::activation;
-  std::shared_ptr<const Link> link;
+  std::string boundary_name;                       ///< the layer after which the network is cut
+  uint16_t boundary = 0;                           ///< its number, counted from 0 at the input
+  Direction direction = Direction::activation;     ///< of the channel
+  std::shared_ptr<const Link> link;                ///< that training with compression uses
   int diagnostics = 0;                             ///< measure the messages of every n-th step; 0 = none
-  std::shared_ptr<IndexMemory> indices = nullptr;  ///< of this end's side, where gradients reuse indices
+  std::shared_ptr<IndexMemory> indices = nullptr;  ///< of this endpoint's side, where gradients reuse indices
 };
 
-/// The links that a channel uses besides the trained one, the same at both ends.
+/// The links that a channel uses besides the trained one, the same at both endpoints.
 struct OtherLinks {
+  /// Makes both for a channel.
   explicit OtherLinks(const ChannelSpec& spec);
-  std::shared_ptr<const Link> uncompressed;
-  std::shared_ptr<const Link> bare;
+  std::shared_ptr<const Link> uncompressed;  ///< for messages that cross as they are
+  std::shared_ptr<const Link> bare;          ///< the link's codec without feedback
 };
 
-/// The sending end of a channel: turns tensors into sealed frames.
+/// The sending endpoint of a channel: turns tensors into sealed frames.
 class Sender {
  public:
-  /// The encoder is one end of the spec's link, made by it.
+  /// The encoder is an endpoint of the spec's link, made by it.
   Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder);
+
+  /// With a new encoder of the spec's link.
   explicit Sender(const ChannelSpec& spec) : Sender(spec, spec.link->make_encoder()) {}
 
   /// Encodes the next message. `context` needs no boundary and direction. Throws NumericError that names
@@ -94,11 +101,16 @@ class Sender {
   /// Says which samples the batch after the next one has.
   void prefetch(std::span<const int64_t> ids) { encoder_->prefetch(ids); }
 
+  /// The encoder's state, for saving and loading.
   void visit_state(StateVisitor& visitor) { encoder_->visit_state(visitor); }
+
+  /// The link of the channel.
   const Link& link() const { return *spec_.link; }
 
   /// What was measured since the last reset; nothing unless the spec asks for it.
   std::optional<Diagnostics> diagnostics() const { return diagnostics_.measured(); }
+
+  /// Begins the measurement again.
   void reset_diagnostics() { diagnostics_.reset(); }
 
   /// messages, raw_bytes, wire_bytes and encode_seconds since the last call.
@@ -115,11 +127,13 @@ class Sender {
   DiagnosticsRecorder diagnostics_;
 };
 
-/// The receiving end of a channel: checks frames and turns them into tensors.
+/// The receiving endpoint of a channel: checks frames and turns them into tensors.
 class Receiver {
  public:
-  /// The decoder is one end of the spec's link, made by it.
+  /// The decoder is an endpoint of the spec's link, made by it.
   Receiver(ChannelSpec spec, std::unique_ptr<Decoder> decoder);
+
+  /// With a new decoder of the spec's link.
   explicit Receiver(const ChannelSpec& spec) : Receiver(spec, spec.link->make_decoder()) {}
 
   /// Bytes of the largest frame that a message of this shape can have in any mode.
@@ -133,9 +147,13 @@ class Receiver {
   /// Whether the sender of the last message stops after its step, or asks to.
   bool peer_stops() const { return peer_stops_; }
 
+  /// Says which samples the batch after the next one has.
   void prefetch(std::span<const int64_t> ids) { decoder_->prefetch(ids); }
 
+  /// The decoder's state, for saving and loading.
   void visit_state(StateVisitor& visitor) { decoder_->visit_state(visitor); }
+
+  /// The link of the channel.
   const Link& link() const { return *spec_.link; }
 
   /// decode_seconds since the last call.

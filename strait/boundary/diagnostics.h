@@ -11,9 +11,10 @@ namespace strait {
 
 /// What the measured messages of one direction of one boundary looked like, taken together.
 struct Diagnostics {
+  /// The shares of elements whose magnitudes `quantiles` bounds.
   static constexpr std::array<double, 4> kShares = {0.5, 0.9, 0.99, 1.0};
 
-  uint64_t messages = 0;
+  uint64_t messages = 0;              ///< that were measured
   double zeros = 0;                   ///< share of elements that are 0
   std::array<double, 4> quantiles{};  ///< of the magnitude, at kShares; within 3%, the last exact
   double relative_error = 0;          ///< |x - what the receiver sees| / |x|, 2-norms
@@ -32,6 +33,7 @@ class DiagnosticsRecorder {
   /// `every` 0 measures nothing.
   explicit DiagnosticsRecorder(int every) : every_(every < 0 ? 0 : static_cast<uint64_t>(every)) {}
 
+  /// Whether the messages of this step are measured.
   bool measures(const MessageContext& context) const { return every_ != 0 && context.step % every_ == 0; }
 
   /// Takes every message of training; the report has what was received when measures() says so.
@@ -40,6 +42,7 @@ class DiagnosticsRecorder {
   /// What was measured since the beginning or the last reset().
   std::optional<Diagnostics> measured() const;
 
+  /// Forgets what was measured.
   void reset() { sums_ = Sums(); }
 
  private:

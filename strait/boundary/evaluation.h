@@ -14,8 +14,10 @@ enum class EvaluationMode {
   live,    ///< through the link, with its state moving from batch to batch; it is put back after the pass
 };
 
+/// The names of the modes, in their order.
 inline constexpr std::array<std::string_view, 4> kEvaluationModeNames = {"off", "plain", "frozen", "live"};
 
+/// The mode's name.
 constexpr std::string_view to_string(EvaluationMode mode) {
   return kEvaluationModeNames.at(static_cast<size_t>(mode));
 }

@@ -16,11 +16,11 @@ struct LinkOptions {
 
 /// The [compression] table of a configuration.
 struct CompressionOptions {
-  LinkOptions activations;
-  LinkOptions gradients;
+  LinkOptions activations;     ///< forward across every boundary
+  LinkOptions gradients;       ///< backward across every boundary
   LinkOptions replicas;        ///< not at boundaries: the gradients that replicas of the pipeline exchange
-  bool reuse_indices = false;  ///< gradients keep the positions that the activations kept
-  StoreOptions store;          ///< of links that keep something a sample
+  bool reuse_indices = false;  ///< gradients are sent at the indices of their activations
+  StoreOptions store;          ///< of links that keep something per sample
   int start_epoch = 0;         ///< epochs before this one train without compression
   std::string evaluation = "plain";  ///< plain | frozen | live: the EvaluationMode that tables call "on"
   int diagnostics = 0;               ///< measure the messages of every n-th step; 0 = none
@@ -37,10 +37,10 @@ struct CompressionOptions {
 /// `KEY: ...` with the key under [compression].
 void check(const CompressionOptions& options, int micro_batches);
 
-/// Whether a boundary's link keeps something a sample of the training set.
+/// Whether a boundary's link keeps something per sample of the training set.
 bool keeps_samples(const CompressionOptions& options);
 
-/// Whether the links of activations keep something a row of the batch, which evaluation can read.
+/// Whether the links of activations keep something per row of the batch, which evaluation can read.
 bool keeps_rows(const CompressionOptions& options);
 
 }  // namespace strait

@@ -18,14 +18,14 @@ namespace strait {
 
 /// Everything that decides what a run computes, and when it leaves checkpoints. config_keys.h lists the keys.
 struct Config {
-  std::string name = "run";  ///< also the name of the run's folder
-  uint64_t seed = 0;
-  ModelOptions model;
-  DataOptions data;
-  TrainOptions train;
-  PipelineOptions pipeline;
-  CompressionOptions compression;
-  CheckpointOptions checkpoint;
+  std::string name = "run";        ///< also the name of the run's folder
+  uint64_t seed = 0;               ///< decides initial weights and every random draw
+  ModelOptions model;              ///< [model]
+  DataOptions data;                ///< [data]
+  TrainOptions train;              ///< [train]
+  PipelineOptions pipeline;        ///< [pipeline]
+  CompressionOptions compression;  ///< [compression]
+  CheckpointOptions checkpoint;    ///< [checkpoint]
 
   bool operator==(const Config&) const = default;
 };
@@ -50,7 +50,7 @@ std::string to_toml(const Config& config);
 
 /// A key with what there is to know of it.
 struct KeyEntry {
-  std::string key;
+  std::string key;       ///< dotted, such as `train.optimizer.lr`
   std::string value;     ///< as TOML
   std::string expected;  ///< what it may be, such as `an integer >= 1`
   std::string meaning;   ///< for people

@@ -11,6 +11,7 @@ inline constexpr int64_t kLargestBatch = int64_t{1} << 30;
 
 // The parts of visit_keys().
 
+/// The keys of [model] and [data].
 template <class C, class Visitor>
 void visit_network_keys(C& config, Visitor& visit) {
   auto& model = config.model;
@@ -50,6 +51,7 @@ void visit_network_keys(C& config, Visitor& visit) {
   }
 }
 
+/// The keys of [train].
 template <class C, class Visitor>
 void visit_training_keys(C& config, Visitor& visit) {
   auto& train = config.train;

@@ -10,9 +10,9 @@ namespace strait {
 /// A kind that a configuration can have: the table whose keys depend on it, the setting that chooses it, such
 /// as `model.kind = "gpt2"`, and an otherwise initial configuration with it, without set_defaults_of_kinds().
 struct KindChoice {
-  std::string table;
-  std::string setting;
-  Config config;
+  std::string table;    ///< such as `model`
+  std::string setting;  ///< as a line of TOML
+  Config config;        ///< with that kind
 };
 
 /// One for every set of keys that a table can have.

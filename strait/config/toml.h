@@ -12,8 +12,8 @@ namespace strait {
 
 /// Where a value was written: a line of a file, or a flag of the command line.
 struct Origin {
-  std::string source;
-  int line = 0;  ///< 0 where a line means nothing
+  std::string source;  ///< the file's path, or the flag
+  int line = 0;        ///< 0 where a line means nothing
 
   /// `FILE:LINE`, or the source alone.
   std::string text() const;
@@ -21,22 +21,30 @@ struct Origin {
 
 /// A TOML value with its origin. toml.cpp alone sees the TOML library, which is slow to parse.
 struct TomlNode {
+  /// Values in order.
   using Array = std::vector<TomlNode>;
+
+  /// Values by key.
   using Table = std::map<std::string, TomlNode, std::less<>>;
   struct Time {};  ///< a date or a time, which no key of strait takes
 
-  std::variant<Table, Array, std::string, int64_t, double, bool, Time> value;
-  Origin origin;
+  std::variant<Table, Array, std::string, int64_t, double, bool, Time> value;  ///< of any of TOML's types
+  Origin origin;                                                               ///< where it was written
 
+  /// The value, where it is a T; else null.
   template <class T>
   const T* get() const {
     return std::get_if<T>(&value);
   }
+
+  /// The same, to change.
   template <class T>
   T* get() {
     return std::get_if<T>(&value);
   }
 };
+
+/// A document, or a table in it.
 using TomlTable = TomlNode::Table;
 
 /// Reads a document. Throws InputError `SOURCE:LINE: not valid TOML: ...`.

@@ -20,7 +20,7 @@ struct DataOptions {
   int64_t batch_size = 100;      ///< samples per batch, over all replicas
 
   // Of text.
-  int64_t block = 1024;                          ///< tokens a sample
+  int64_t block = 1024;                          ///< tokens per sample
   std::string tokenizer = {};                    ///< folder of its files; empty: gpt2/ under root
   std::vector<double> train_range = {0.0, 1.0};  ///< share of the training text, cut at articles or lines
   std::string train_file = {};                   ///< text: the training text

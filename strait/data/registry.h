@@ -67,7 +67,7 @@ struct CheckLine {
 
 /// What check_data() says of a data set.
 struct CheckReport {
-  std::vector<CheckLine> lines;  ///< one a file, in the order of the table
+  std::vector<CheckLine> lines;  ///< one per file, in the order of the table
 
   /// The worst line, the first of several: an error before a file that differs. Nothing when all are official.
   std::optional<CheckLine> first_wrong() const;

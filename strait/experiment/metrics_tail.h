@@ -10,9 +10,9 @@ namespace strait {
 
 /// What a line of metrics.jsonl says of an epoch, as far as its progress goes.
 struct EpochProgress {
-  int done = 0;  ///< epochs, with this one
-  double train_loss = 0;
-  Evaluation test;
+  int done = 0;           ///< epochs, with this one
+  double train_loss = 0;  ///< mean over the epoch
+  Evaluation test;        ///< of the test set
 };
 
 /// Follows the metrics.jsonl that another process writes.

@@ -15,9 +15,9 @@ namespace strait {
 
 /// How a run ended.
 struct RunOutcome {
-  RunStatus status = RunStatus::running;
-  std::string error;                 ///< why it diverged
-  std::vector<EpochMetrics> epochs;  ///< the epochs that were finished, those before a resume included
+  RunStatus status = RunStatus::running;  ///< done, diverged or stopped
+  std::string error;                      ///< why it diverged
+  std::vector<EpochMetrics> epochs;       ///< the epochs that were finished, those before a resume included
 };
 
 /// Builds the network that the configuration describes, for its data, and prepares the process for it, one of
@@ -74,12 +74,12 @@ RunStatus status_of(const std::filesystem::path& folder);
 
 /// The last epoch of a run in a few numbers.
 struct RunSummary {
-  RunStatus status = RunStatus::running;
-  Evaluation test;
-  double train_loss = 0;
-  double wire_bytes_per_step = 0;  ///< over all boundaries, both directions
-  double ratio = 1;                ///< uncompressed over wire bytes, likewise
-  double seconds = 0;              ///< of training and evaluation, all epochs
+  RunStatus status = RunStatus::running;  ///< of status.json
+  Evaluation test;                        ///< of the test set
+  double train_loss = 0;                  ///< mean over the epoch
+  double wire_bytes_per_step = 0;         ///< over all boundaries, both directions
+  double ratio = 1;                       ///< uncompressed over wire bytes, likewise
+  double seconds = 0;                     ///< of training and evaluation, all epochs
 };
 
 /// Reads a run's status.json and metrics.jsonl. Throws InputError that names the file that is wrong.

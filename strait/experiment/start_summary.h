@@ -18,7 +18,7 @@ namespace strait {
 Traffic expected_traffic(const Config& config, const std::vector<std::vector<int64_t>>& shapes);
 
 /// What a run into `folder` is going to do, for people: network, stages, data, training, compression with the
-/// bytes that it should cost, device and threads, a line each. For `processes` that train together, of which
+/// bytes that it should cost, device and threads, one line each. For `processes` that train together, of which
 /// `processes_here` are on this machine; LibTorch's threads are those of this process. Throws what
 /// cut_into_stages() throws.
 std::vector<std::string> start_summary(const Config& config, const std::filesystem::path& folder, Model& model,

@@ -14,14 +14,14 @@ namespace strait {
 /// perplexities.
 struct PaperFigures {
   std::optional<double> off;  ///< not all tables have it
-  double on = 0;
+  double on = 0;              ///< with compression on
 };
 
 /// One run of a sweep.
 struct SweepRun {
-  std::string variant;
-  Config config;  ///< its name is the run's: the variant's, with the seed where a variant has several
-  std::optional<PaperFigures> paper;
+  std::string variant;  ///< its name in the file
+  Config config;        ///< its name is the run's: the variant's, with the seed where a variant has several
+  std::optional<PaperFigures> paper;  ///< nothing where the file gives none
 };
 
 /// A set of runs that differ in a few keys.
@@ -31,7 +31,7 @@ struct Sweep {
   std::vector<SweepRun> runs;  ///< variant by variant, the seeds of one together; names differ
 };
 
-/// Reads a sweep file: a configuration (`name`, a `base` or tables of its own) with one `[[variants]]` a
+/// Reads a sweep file: a configuration (`name`, a `base` or tables of its own) with one `[[variants]]` per
 /// run, each of which has a `name`, may have `paper = { off = 93.1, on = 92.95 }` (or `on` alone), and has any
 /// keys of a configuration, merged over the others. With `seeds = [...]` every variant runs once for each; with
 /// more than one, `-seedN` is added to the names. Two runs that would compute the same are an error. Throws

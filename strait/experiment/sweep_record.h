@@ -25,6 +25,7 @@ class SweepRecord {
   /// when a folder holds a status.json that no run wrote.
   SweepRecord(const Sweep& sweep, std::filesystem::path folder);
 
+  /// How the run at that place of the sweep stands.
   const RunState& state(size_t run) const { return states_.at(run); }
 
   /// Whether the run has come to an end that is not to be repeated: done or diverged.

@@ -19,11 +19,12 @@ enum class Work : uint8_t { compute, codec, wire, latency };
 /// shorten. A step that is bound by messages has little of it, however long its ranks are idle.
 struct TimeShares {
   double compute = 0;  ///< without the bubble
-  double bubble = 0;
-  double codec = 0;  ///< encoding and decoding
-  double wire = 0;   ///< transmission
-  double latency = 0;
+  double bubble = 0;   ///< computation of other ranks
+  double codec = 0;    ///< encoding and decoding
+  double wire = 0;     ///< transmission
+  double latency = 0;  ///< messages on their way
 
+  /// The length of the step.
   double total() const { return compute + bubble + codec + wire + latency; }
 
   /// The name of the largest part, the first of equal ones.
@@ -32,10 +33,11 @@ struct TimeShares {
 
 /// A point in time, and the work that ended at it.
 struct Moment {
+  /// The cause of what begins with the step.
   static constexpr int32_t kBeginning = -1;
 
-  double time = 0;
-  int32_t cause = kBeginning;
+  double time = 0;             ///< seconds from the beginning of the step
+  int32_t cause = kBeginning;  ///< the number of the work in its WorkLog, or kBeginning
 };
 
 /// The first where they are at the same time.

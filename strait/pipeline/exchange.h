@@ -10,19 +10,21 @@
 
 namespace strait {
 
-/// A message of the step that is under way, as both its ends know it beforehand.
+/// A message of the step that is under way, as both endpoints know it beforehand.
 struct MessageSlot {
-  int boundary = 0;
-  Direction direction = Direction::activation;
+  int boundary = 0;                             ///< that the message crosses
+  Direction direction = Direction::activation;  ///< in which it does
   MessageContext context;  ///< what the executor knows; its spans live until the step's end
-  MessageMode mode;
-  MessageMeta meta;  ///< of the tensor
+  MessageMode mode;        ///< what it is sent for
+  MessageMeta meta;        ///< of the tensor
 
+  /// The message's tag for the transport.
   Tag tag() const { return {static_cast<uint32_t>(boundary), direction, context.micro_batch}; }
 };
 
+/// A message that has come and is decoded.
 struct ReceivedMessage {
-  at::Tensor tensor;
+  at::Tensor tensor;   ///< what the receiver sees
   bool stops = false;  ///< what the message's header says, see FrameHeader
 };
 
@@ -53,8 +55,13 @@ class Exchange {
   virtual void cancel() {}
 
  protected:
+  /// The trace; null where none is wanted.
   Trace* trace() const { return trace_; }
+
+  /// The transport.
   Transport& transport() const { return transport_; }
+
+  /// The receiving endpoint of the message's channel.
   const Receiver& receiver_of(const MessageSlot& message) const;
 
  private:

@@ -21,10 +21,10 @@ namespace strait {
 /// Sums over the samples of a batch, as the last stage saw them.
 struct StepResult {
   double loss_sum = 0;  ///< sum over `count` of the loss
-  int64_t correct = 0;
-  int64_t count = 0;   ///< predictions, of which a sample may have several
-  int64_t rows = 0;    ///< samples
-  bool stops = false;  ///< somebody said so: all ranks stop after this batch
+  int64_t correct = 0;  ///< predictions that were right
+  int64_t count = 0;    ///< predictions, of which a sample may have several
+  int64_t rows = 0;     ///< samples
+  bool stops = false;   ///< somebody said so: all ranks stop after this batch
 
   /// Adds the numbers; whether a batch was the last is its own.
   StepResult& operator+=(const StepResult& part) {
@@ -51,7 +51,7 @@ struct StepInput {
   uint64_t step = 0;   ///< optimizer steps taken before this batch
   int64_t rows = 0;    ///< B
 
-  /// In training, the samples' indices in the training set; for links that keep something a sample.
+  /// In training, the samples' indices in the training set; for links that keep something per sample.
   std::vector<int64_t> ids = {};
   std::vector<int64_t> next_ids = {};  ///< of the batch after this one, where they are known
 
@@ -68,21 +68,22 @@ struct StepInput {
 /// The one place where a schedule meets tensors; it knows no schedule by name.
 class Executor {
  public:
+  /// What an executor is made of.
   struct Setup {
     int stage_count = 1;                        ///< of the whole pipeline
     int rank = 0;                               ///< this process among `ranks`
     int ranks = 1;                              ///< 1: all stages are here, and take turns
     std::map<int, Stage> stages;                ///< those of this process, by their number
-    std::vector<BoundaryEndpoints> boundaries;  ///< of the whole pipeline, with the ends that are here
+    std::vector<BoundaryEndpoints> boundaries;  ///< of the whole pipeline, with the endpoints that are here
     /// Shape of one sample at each boundary, without the batch dimension.
     std::vector<std::vector<int64_t>> sample_shapes;
     /// How many tensors cross each cut, each over a boundary of its own, in order; empty: one each.
     std::vector<int> tensors_at_cut;
-    Schedule schedule = "1f1b";
-    int micro_batches = 1;    ///< parts into which a batch is cut
-    int stages_per_rank = 1;  ///< of the plan, also where one process has them all
-    int64_t batch_size = 1;   ///< rows of a full batch; fixes the rows of a micro-batch
-    uint64_t seed = 0;
+    Schedule schedule = "1f1b";    ///< of training; evaluation runs forward_only()
+    int micro_batches = 1;         ///< parts into which a batch is cut
+    int stages_per_rank = 1;       ///< of the plan, also where one process has them all
+    int64_t batch_size = 1;        ///< rows of a full batch; fixes the rows of a micro-batch
+    uint64_t seed = 0;             ///< of the run
     at::Device device = at::kCPU;  ///< of the stages
   };
 
@@ -98,6 +99,7 @@ class Executor {
   /// Forward only. EvaluationMode::live moves the state that a HeldState holds, the others none of any link.
   StepResult evaluate(const StepInput& batch, EvaluationMode mode);
 
+  /// The boundaries of the whole pipeline; not to be touched while a step runs.
   std::vector<BoundaryEndpoints>& boundaries() { return setup_.boundaries; }
 
   /// By stage, those of this process; since the last call.

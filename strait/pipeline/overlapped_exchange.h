@@ -16,6 +16,7 @@ namespace strait {
 /// the same order on every channel, and so gives the same bits.
 class OverlappedExchange : public Exchange {
  public:
+  /// Starts both threads. `trace` may be null. Boundaries and transport must outlive it.
   OverlappedExchange(std::vector<BoundaryEndpoints>& boundaries, Transport& transport, Trace* trace);
   ~OverlappedExchange() override;
 

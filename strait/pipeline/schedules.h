@@ -13,23 +13,28 @@ namespace strait {
 
 /// What a schedule is made for.
 struct ScheduleSize {
-  int stages = 1;
-  int micro_batches = 1;
+  int stages = 1;           ///< of the whole pipeline
+  int micro_batches = 1;    ///< of a batch
   int stages_per_rank = 1;  ///< more than one for `interleaved` alone; divides the stages
 };
 
 /// What makes the plans of training: one of schedule_names(), or a function of the user's own.
 class Schedule {
  public:
+  /// Makes the compute-only plan of a size.
   using Make = std::function<Plan(const ScheduleSize& size)>;
 
+  /// The schedule of that name; plan() says when there is none.
   Schedule(const char* name) : Schedule(std::string(name)) {}  // NOLINT(google-explicit-constructor)
-  Schedule(std::string name) : name_(std::move(name)) {}       // NOLINT(google-explicit-constructor)
+
+  /// The schedule of that name; plan() says when there is none.
+  Schedule(std::string name) : name_(std::move(name)) {}  // NOLINT(google-explicit-constructor)
 
   /// `make` gives the compute-only plan of any number of micro-batches, with stage `s` on rank `s mod R`, where
   /// R is stages / stages_per_rank.
   Schedule(std::string name, Make make) : name_(std::move(name)), make_(std::move(make)) {}
 
+  /// The name, for messages.
   const std::string& name() const { return name_; }
 
   /// The compute-only plan. Throws what make_schedule() throws, and InputError where a plan of the user's own
@@ -58,7 +63,7 @@ Plan one_f_one_b(int stages, int micro_batches);
 ///
 /// Any number of micro-batches will do: where R does not divide it, the plan is the one of the next multiple
 /// without the micro-batches that are too many. Nothing depends on those, so it can run because that one can.
-/// One stage a rank leaves nothing to interleave and gives 1F1B. Throws InputError where stages_per_rank does
+/// One stage per rank leaves nothing to interleave and gives 1F1B. Throws InputError where stages_per_rank does
 /// not divide the stages.
 Plan interleaved(const ScheduleSize& size);
 
@@ -69,10 +74,10 @@ Plan forward_only(int stages, int micro_batches, int stages_per_rank = 1);
 const std::vector<std::string>& schedule_names();
 
 /// The compute-only training plan of that name. Throws InputError with the nearest right name for a misspelt
-/// one, and for several stages a rank where the schedule takes one.
+/// one, and for several stages per rank where the schedule takes one.
 Plan make_schedule(std::string_view name, const ScheduleSize& size);
 
-/// Checks that the schedule can have that many stages a rank. Throws InputError otherwise.
+/// Checks that the schedule can have that many stages per rank. Throws InputError otherwise.
 void check_stages_per_rank(std::string_view name, const ScheduleSize& size);
 
 /// Throws InputError when so many processes cannot run so many stages: in each replica of the pipeline one for

@@ -10,9 +10,9 @@ namespace strait {
 
 /// What one message costs.
 struct MessageCost {
-  double bytes = 0;
-  double encode_seconds = 0;
-  double decode_seconds = 0;
+  double bytes = 0;           ///< on the wire
+  double encode_seconds = 0;  ///< at the sender
+  double decode_seconds = 0;  ///< at the receiver
 };
 
 /// The network that joins the ranks.
@@ -29,12 +29,12 @@ enum class CodecPlace {
 
 /// What the parts of a plan cost.
 struct CostModel {
-  std::vector<double> forward;          ///< seconds, of a stage
-  std::vector<double> backward;         ///< seconds, of a stage
-  std::vector<MessageCost> activation;  ///< of a boundary
-  std::vector<MessageCost> gradient;    ///< of a boundary
-  LinkRate link = {};
-  CodecPlace codec_place = CodecPlace::own_threads;
+  std::vector<double> forward;                       ///< seconds, of a stage
+  std::vector<double> backward;                      ///< seconds, of a stage
+  std::vector<MessageCost> activation;               ///< of a boundary
+  std::vector<MessageCost> gradient;                 ///< of a boundary
+  LinkRate link = {};                                ///< between any two ranks
+  CodecPlace codec_place = CodecPlace::own_threads;  ///< on every rank
 
   /// The same for every stage, and for every boundary in both directions.
   static CostModel uniform(int stages, double forward, double backward, const MessageCost& message = {});
@@ -42,20 +42,21 @@ struct CostModel {
 
 /// One action as it ran.
 struct Step {
-  Action action;
-  int rank = 0;
+  Action action;     ///< of the plan
+  int rank = 0;      ///< that runs it
   double start = 0;  ///< of a receive: when the message is there and the rank has come to it
-  double end = 0;    ///< of a send: when the message arrives, though the rank goes on before
+  double end = 0;    ///< of a send: when the message arrives, though the rank works on before
 };
 
 /// Seconds in which the parts of a rank work.
 struct RankBusy {
-  double compute = 0;
-  double encode = 0;
-  double decode = 0;
-  double wire = 0;  ///< what the rank sends
+  double compute = 0;  ///< forward and backward
+  double encode = 0;   ///< of messages that it sends
+  double decode = 0;   ///< of messages that it receives
+  double wire = 0;     ///< what the rank sends
 };
 
+/// How a plan would run.
 struct Simulation {
   std::vector<Step> steps;           ///< by start; a total order in which one process can run the plan
   std::vector<int> peak_live;        ///< per stage: micro-batches between forward and backward at one time

@@ -15,18 +15,25 @@ struct Loss {
   int64_t correct = 0;  ///< predictions that were right
   int64_t count = 0;    ///< predictions
 };
+
+/// Makes the loss of an output [B, ...] and its targets [B, ...]. Throws what the loss throws.
 using LossFunction = std::function<Loss(const at::Tensor& output, const at::Tensor& targets)>;
 
 /// What enters or leaves a stage: mostly one tensor. The first dimension of each is the rows of the
 /// micro-batch.
 using TensorList = std::vector<at::Tensor>;
+
+/// The stage's part of the network.
 using StageForward = std::function<TensorList(const TensorList&)>;
+
+/// Makes the loss of the last stage's outputs and the targets.
 using StageLoss = std::function<Loss(const TensorList& output, const at::Tensor& targets)>;
 
 /// A part of the network between two cuts, with the micro-batches it has under way. Its inputs are leaves of
 /// the autograd graph, so that graphs never reach over a boundary.
 class Stage {
  public:
+  /// The stage's part of the network: the output [B, ...] for an input [B, ...].
   using Forward = std::function<at::Tensor(const at::Tensor&)>;
 
   /// `first`: the input is data and needs no gradient. `loss` is set for the last stage only.
@@ -35,6 +42,7 @@ class Stage {
   /// One tensor in, one tensor out.
   Stage(Forward forward, LossFunction loss, bool first);
 
+  /// Whether the stage has the loss.
   bool is_last() const { return static_cast<bool>(loss_); }
 
   /// Runs the stage and keeps what backward() needs. Returns the output without its graph.
@@ -46,6 +54,8 @@ class Stage {
 
   /// Runs without keeping anything.
   TensorList infer(const TensorList& input) const;
+
+  /// The last stage's infer().
   Loss infer_loss(const TensorList& input, const at::Tensor& targets) const;
 
   /// Adds to the parameters' gradients and returns the gradients of the stage's inputs (none for the first

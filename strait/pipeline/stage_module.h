@@ -114,8 +114,13 @@ class StageModule {
       : forward_([function](const TensorList& x) mutable { return detail::call(function, x); }),
         parameters_(std::move(parameters)) {}
 
+  /// Whether there is anything to run.
   explicit operator bool() const { return static_cast<bool>(forward_); }
+
+  /// The part of the network.
   const StageForward& forward() const { return forward_; }
+
+  /// What is trained; may be empty.
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
   /// Puts a module into training mode or out of it, and says which it was in. Does nothing to a function.
@@ -133,8 +138,10 @@ class LossModule {
  public:
   LossModule() = default;
 
+  /// A function of the output and the targets.
   template <class Function>
   requires(!std::same_as<Function, LossModule>)
+
       LossModule(Function function)  // NOLINT(google-explicit-constructor)
       : loss_([function](const TensorList& output, const at::Tensor& targets) mutable -> Loss {
           if constexpr (std::invocable<Function&, const at::Tensor&, const at::Tensor&>) {
@@ -147,7 +154,10 @@ class LossModule {
           }
         }) {}
 
+  /// Whether there is a loss.
   explicit operator bool() const { return static_cast<bool>(loss_); }
+
+  /// The loss.
   const StageLoss& function() const { return loss_; }
 
  private:

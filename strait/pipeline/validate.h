@@ -4,6 +4,7 @@
 
 namespace strait {
 
+/// What a plan is to do with a batch.
 enum class Passes { forward_only, forward_backward };
 
 /// Whether the plan trains (it has a backward or a gradient message) or only evaluates.

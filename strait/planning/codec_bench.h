@@ -10,8 +10,8 @@
 
 #include "strait/boundary/options.h"
 #include "strait/codecs/message.h"
-#include "strait/planning/times.h"
 #include "strait/links/link.h"
+#include "strait/planning/times.h"
 
 namespace strait {
 
@@ -33,9 +33,16 @@ class BenchInput {
   /// Copies of `x`, of at least one dimension and element.
   static BenchInput repeated(std::string data, const at::Tensor& x, size_t distance);
 
+  /// What the tensors are, for people.
   const std::string& data() const { return data_; }
+
+  /// The shape of each.
   const MessageMeta& meta() const { return meta_; }
+
+  /// Bytes of each as float32.
   size_t bytes() const { return meta_.elements() * sizeof(float); }
+
+  /// How many take turns.
   int64_t copies() const { return copies_.size(0); }
 
   /// The one that has not been used for the longest time.
@@ -50,30 +57,30 @@ class BenchInput {
 
 /// What a message costs, in bits of payload for every element of the tensor. A frame has 512 bits more.
 struct MessageBits {
-  double all = 0;
+  double all = 0;  ///< of the payload
   /// Of a codec that selects: all but the values, which is the index sets and their codes and lengths.
   std::optional<double> index;
   std::optional<double> index_bound;  ///< log2 of the number of index sets that the message chooses from
 };
 
-/// Bits of a message of `payload_bytes` over the link, of samples that it knows where it keeps something a
-/// sample.
+/// Bits of a message of `payload_bytes` over the link, of samples that it knows where it keeps
+/// something per sample.
 MessageBits message_bits(const Link& link, const MessageMeta& meta, size_t payload_bytes);
 
-/// Sends three messages over new halves of the link around the codec and compares bit for bit what is decoded
-/// with Link::reference() over Codec::reconstruct(). Gives the payload bytes of the last message. Throws Error
-/// where they differ.
+/// Sends three messages over new endpoints of the link around the codec and compares bit for bit what is
+/// decoded with Link::reference() over Codec::reconstruct(). Gives the payload bytes of the last message.
+/// Throws Error where they differ.
 size_t verify_link(const std::string& feedback, const std::shared_ptr<const Codec>& codec, BenchInput& input);
 
-/// Rates are 10^9 bytes of float32 tensor a second, of the median time.
+/// Rates are 10^9 bytes of float32 tensor per second, of the median time.
 struct CodecRates {
-  double memcpy_gb_s = 0;  ///< between tensors that are as cold
-  double encode_gb_s = 0;
-  double decode_gb_s = 0;
-  double encode_memcpy_ratio = 0;  ///< over the rate of the memcpy calls that took turns with it
-  double decode_memcpy_ratio = 0;
+  double memcpy_gb_s = 0;                ///< between tensors that are as cold
+  double encode_gb_s = 0;                ///< of Encoder::encode()
+  double decode_gb_s = 0;                ///< of Decoder::decode()
+  double encode_memcpy_ratio = 0;        ///< over the rate of the memcpy calls that took turns with it
+  double decode_memcpy_ratio = 0;        ///< likewise
   std::optional<double> reference_gb_s;  ///< of Link::reference() over Codec::reference(), encoded and decoded
-  MessageBits bits;
+  MessageBits bits;                      ///< of the message that was timed
 };
 
 /// Verifies and times a codec with its feedback. Encoding and decoding take turns with memcpy. Every call reads

@@ -7,7 +7,7 @@ namespace strait {
 
 /// How far a run is, for a forecast.
 struct RunPace {
-  int epochs_left = 0;
+  int epochs_left = 0;   ///< not done yet
   int epochs_timed = 0;  ///< those done since its process was started
   double seconds = 0;    ///< that they took
 };

@@ -13,23 +13,23 @@ namespace strait {
 
 /// A way to compress what crosses the boundaries.
 struct Candidate {
-  std::string name;
-  CompressionOptions compression;
-  bool own = false;  ///< the configuration's
+  std::string name;                ///< for people
+  CompressionOptions compression;  ///< what it sets
+  bool own = false;                ///< the configuration's
 };
 
 /// What a candidate's messages cost at every boundary, for a micro-batch.
 struct CandidateCosts {
-  Candidate candidate;
-  std::vector<MessageCost> activation;
-  std::vector<MessageCost> gradient;
+  Candidate candidate;                  ///< that costs so much
+  std::vector<MessageCost> activation;  ///< one per boundary
+  std::vector<MessageCost> gradient;    ///< one per boundary
   double ratio = 1;  ///< float32 bytes of the tensors over bytes of the messages, all boundaries together
 };
 
 /// What one training step of a network is made of.
 struct Measurement {
-  std::vector<StageSeconds> stages;
-  std::vector<CandidateCosts> candidates;
+  std::vector<StageSeconds> stages;        ///< in order
+  std::vector<CandidateCosts> candidates;  ///< the first without compression
 
   /// Of the configuration's own candidate, which has to be there.
   CandidateCosts& own();
@@ -41,9 +41,11 @@ std::vector<Candidate> candidates_for(const Config& config);
 
 /// The parts into which a batch is cut, and the rows of each but the last, which may be shorter.
 struct MicroBatches {
-  int count = 1;
-  int64_t rows = 1;
+  int count = 1;     ///< micro-batches of a batch
+  int64_t rows = 1;  ///< samples of a micro-batch
 };
+
+/// How the configuration cuts a full batch of one replica.
 MicroBatches micro_batches_of(const Config& config);
 
 /// Runs a micro-batch of the configuration's data through every stage forward and backward, with initial
@@ -54,9 +56,9 @@ Measurement measure(const Config& config, std::span<const Candidate> candidates)
 
 /// What the last epoch of a run says of itself.
 struct RunMeasurement {
-  std::vector<StageSeconds> stages;
-  CandidateCosts own;
-  double samples_per_second = 0;  ///< in training
+  std::vector<StageSeconds> stages;  ///< in order
+  CandidateCosts own;                ///< of the run's compression
+  double samples_per_second = 0;     ///< in training
 };
 
 /// Reads it from `folder`, of which `config` is the configuration. Throws InputError that names the file

@@ -4,31 +4,36 @@
 #include <string>
 #include <vector>
 
-#include "strait/planning/measurement.h"
 #include "strait/pipeline/schedules.h"
+#include "strait/planning/measurement.h"
 
 namespace strait {
 
 /// What a step of one candidate is predicted to take over one link.
 struct CandidateStep {
-  std::string candidate;
-  bool own = false;  ///< the configuration's
-  double ratio = 1;  ///< see CandidateCosts
-  double seconds = 0;
-  TimeShares shares;
+  std::string candidate;  ///< its name
+  bool own = false;       ///< the configuration's
+  double ratio = 1;       ///< see CandidateCosts
+  double seconds = 0;     ///< of the step
+  TimeShares shares;      ///< what the step is made of
 };
 
+/// The predictions for all candidates over one link.
 struct LinkPrediction {
-  LinkRate link;
+  LinkRate link;                     ///< that all messages cross
   std::vector<CandidateStep> steps;  ///< in the order of the candidates
   size_t best = 0;                   ///< the fastest of them
 
+  /// The step without compression.
   const CandidateStep& none() const { return steps.front(); }
+
+  /// The step of the fastest candidate.
   const CandidateStep& fastest() const { return steps[best]; }
 
   /// Whether a codec gains more than kWorthwhile over none.
   bool compression_pays() const;
 
+  /// How many times faster a step must be for compression to pay: less is within what measurements scatter.
   static constexpr double kWorthwhile = 1.02;
 };
 
@@ -46,6 +51,7 @@ class Predictor {
   double ideal_seconds(std::span<const StageSeconds> stages, const CandidateCosts& candidate,
                        const LinkRate& link) const;
 
+  /// The lowered plan that is simulated.
   const Plan& plan() const { return plan_; }
 
  private:

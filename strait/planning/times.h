@@ -11,12 +11,13 @@ namespace strait {
 /// How often work is done for a median: a few times to warm up, then until the time is spent, but neither very
 /// often nor too seldom.
 struct Repetitions {
-  int warm_up = 1;
-  int least = 3;  ///< 1 at least
-  int most = 25;
+  int warm_up = 1;     ///< calls that do not count
+  int least = 3;       ///< 1 at least
+  int most = 25;       ///< calls that count, at most
   double seconds = 1;  ///< of the calls behind the warm-up
 };
 
+/// Calls `work` as often as `repetitions` say.
 template <class Work>
 void repeat(const Repetitions& repetitions, const Work& work) {
   for (int round = 0; round < repetitions.warm_up; ++round) work();
@@ -45,8 +46,10 @@ inline double median(std::vector<double> values) {
 /// Times of the same work under repeat(). Those of the warm-up do not count.
 class Times {
  public:
+  /// For work whose first `warm_up` times do not count.
   explicit Times(int warm_up = Repetitions{}.warm_up) : warm_up_(warm_up) {}
 
+  /// Adds the seconds of the next call.
   void add(double seconds) { all_.push_back(seconds); }
 
   /// There has to be a time that counts.

@@ -44,26 +44,34 @@ class Checkpoint {
 
   /// Of the first part.
   const std::filesystem::path& folder() const { return parts_.front().folder; }
+
+  /// The record of the first part.
   const CheckpointRecord& record() const { return parts_.front().record; }
 
+  /// A part that was given, with what its position.json says.
   struct Part {
-    std::filesystem::path folder;
-    CheckpointRecord record;
+    std::filesystem::path folder;  ///< that holds its files
+    CheckpointRecord record;       ///< of position.json
   };
+
+  /// All parts, in the order in which they were given.
   const std::vector<Part>& parts() const { return parts_; }
 
   /// The state to resume from. Its sums are such that those of all processes together are the epoch's so far.
   TrainingState state() const;
 
-  // `model` may hold some of a network's layers, and boundaries some of their ends: then the checkpoint may
-  // have more than is asked for. `exactly`: it must not.
+  // `model` may hold some of a network's layers, and boundaries some of their endpoints: then the checkpoint
+  // may have more than is asked for. `exactly`: it must not.
 
+  /// Copies the weights into the model's layers.
   void load_weights(Model& model, bool exactly) const;
+
+  /// Replaces the optimizer's state of the model's parameters.
   void load_optimizer(torch::optim::Optimizer& optimizer, const Model& model, bool exactly) const;
 
   /// The feedback state of every boundary and of the exchange between replicas, by name. A checkpoint without
   /// any fits all; otherwise there must be as many replicas, and the boundaries that have state must be those
-  /// that had it. Where only one end's state of a name was saved, because both were one, it serves both.
+  /// that had it. Where only one endpoint's state of a name was saved, because both were one, it serves both.
   void load_links(std::vector<BoundaryEndpoints>& boundaries, DataParallel& replicas, bool exactly) const;
 
   /// The feedback state that evaluation reads, of the first replica. Gives false where the checkpoint has none

@@ -20,7 +20,7 @@ std::vector<std::vector<int>> copy_holders(const std::vector<std::string>& machi
 
 /// A part of a checkpoint that is to lie with another rank too.
 struct PartMove {
-  int from = 0;
+  int from = 0;                  ///< the rank that has it
   int to = 0;                    ///< another one
   std::filesystem::path source;  ///< the part's folder; on `from`
   std::filesystem::path target;  ///< an empty folder; on `to`
@@ -38,6 +38,7 @@ class CheckpointWriter {
   CheckpointWriter(const std::filesystem::path& checkpoints, int rank, const CheckpointOptions& options,
                    std::vector<std::vector<int>> holders = {});
 
+  /// The folder of this process's own parts.
   const CheckpointFolder& own() const { return own_; }
 
   /// Lets `write` make the files of this process's part. The checkpoint has its name only once every process

@@ -18,11 +18,14 @@ class CheckpointFolder {
  public:
   /// The position that a checkpoint is named for: so many batches into the epoch.
   struct Entry {
-    int epoch = 0;
-    int64_t batches = 0;
+    int epoch = 0;        ///< from 0
+    int64_t batches = 0;  ///< of the epoch, done
 
+    /// The name of its folder.
     std::string name() const;
     bool operator==(const Entry&) const = default;
+
+    /// Whether it comes before the other in the training.
     bool operator<(const Entry& other) const {
       return epoch != other.epoch ? epoch < other.epoch : batches < other.batches;
     }
@@ -39,8 +42,8 @@ class CheckpointFolder {
 
   /// A folder of parts, and the rank that they are of.
   struct Home {
-    std::filesystem::path path;
-    int rank = 0;
+    std::filesystem::path path;  ///< of the folder
+    int rank = 0;                ///< whose parts are in it
   };
 
   /// The folders of copies in a folder of parts.
@@ -53,12 +56,19 @@ class CheckpointFolder {
   /// Makes nothing yet.
   CheckpointFolder(std::filesystem::path path, CheckpointOptions options);
 
+  /// The folder in which the checkpoints' folders are.
   const std::filesystem::path& path() const { return path_; }
+
+  /// When checkpoints are taken, and which of them stay.
   const CheckpointOptions& options() const { return options_; }
 
   /// The complete checkpoints, oldest first; none where the folder does not exist.
   std::vector<Entry> entries() const;
+
+  /// The folder of a complete checkpoint.
   std::filesystem::path path_of(const Entry& entry) const { return path_ / entry.name(); }
+
+  /// The folder of one that is not complete.
   std::filesystem::path partial_of(const Entry& entry) const;
 
   /// Those that were begun and have not got their name.
@@ -66,6 +76,8 @@ class CheckpointFolder {
 
   /// Whether the options ask for a checkpoint before this epoch, after so many optimizer steps.
   bool is_due_before(int epoch) const;
+
+  /// Whether the options ask for a checkpoint after so many optimizer steps.
   bool is_due_after(uint64_t step) const;
 
   /// Whether the checkpoint before this epoch stays for good.

@@ -17,10 +17,10 @@ namespace strait {
 
 /// A part of a checkpoint, whole in itself.
 struct CheckpointPart {
-  CheckpointFolder::Entry entry;
-  RankTopology writer;
-  bool is_named = true;  ///< its folder has the checkpoint's name; if not, it was to be given next
-  std::filesystem::path folder;
+  CheckpointFolder::Entry entry;  ///< the checkpoint's position
+  RankTopology writer;            ///< the process that wrote it
+  bool is_named = true;           ///< its folder has the checkpoint's name; if not, it was to be given next
+  std::filesystem::path folder;   ///< that holds its files
 
   /// Whether it is that rank's part of that checkpoint, as it was written by so many processes.
   bool is(const CheckpointFolder::Entry& other, const RankTopology& place) const {
@@ -41,8 +41,8 @@ std::vector<std::vector<CheckpointPart>> gather_parts(Group& group, const std::v
 struct ResumePoint {
   /// A checkpoint and the ranks whose parts nobody has.
   struct Loss {
-    CheckpointFolder::Entry entry;
-    std::vector<int> ranks;
+    CheckpointFolder::Entry entry;  ///< the checkpoint
+    std::vector<int> ranks;         ///< that wrote the lost parts
   };
 
   std::optional<CheckpointFolder::Entry> entry;  ///< the newest checkpoint of which every part is somewhere

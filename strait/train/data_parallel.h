@@ -21,7 +21,7 @@ class DataParallel {
  public:
   /// A stage of this process.
   struct Stage {
-    int number = 0;
+    int number = 0;                      ///< among the pipeline's stages, from 0
     std::string name;                    ///< state is kept under it
     std::vector<at::Tensor> parameters;  ///< in an order that all replicas share
   };

@@ -15,7 +15,7 @@ namespace strait {
 struct SamplingOptions {
   double temperature = 1.0;  ///< divides the logits; 0 = the most likely token
   int64_t top_k = 0;         ///< draw among the most likely so many; 0 = among all
-  uint64_t seed = 0;
+  uint64_t seed = 0;         ///< of the draws
 };
 
 /// Draws a token from logits, [V]: the same for the same number `uniform` in [0, 1), on every device.

@@ -15,11 +15,12 @@ namespace strait {
 
 /// Means over the predictions for a set of samples.
 struct Score {
-  double loss = 0;
+  double loss = 0;                        ///< cross-entropy in nats
   double accuracy = 0;                    ///< percent
   std::optional<double> perplexity = {};  ///< of text: exp(loss), which may be infinite
 };
 
+/// The means of these sums; `is_text` adds the perplexity.
 Score score_of(const StepResult& sums, bool is_text = false);
 
 /// Whether it is the better one of the same network: by accuracy, of text by the loss.
@@ -27,10 +28,10 @@ bool is_better(const Score& score, const Score& than);
 
 /// The same samples without and with compression at the boundaries.
 struct Evaluation {
-  Score off;
-  Score on;  ///< in the mode `named`
-  int64_t samples = 0;
-  EvaluationMode named = EvaluationMode::plain;
+  Score off;                                     ///< with compression off
+  Score on;                                      ///< in the mode `named`
+  int64_t samples = 0;                           ///< that were scored
+  EvaluationMode named = EvaluationMode::plain;  ///< the mode of `on`: compression.evaluation
 
   /// In each mode with compression: plain, and where activations have feedback frozen and live, unless the
   /// state of the links is not known.
@@ -44,15 +45,16 @@ Evaluation evaluation_of(const std::map<EvaluationMode, StepResult>& sums, Evalu
 /// An evaluation within an epoch.
 struct StepEvaluation {
   uint64_t step = 0;  ///< optimizer steps taken before it, of the whole training
-  Evaluation test;
+  Evaluation test;    ///< of the test set
 };
 
+/// What crossed a boundary in training, and what was measured of it.
 struct BoundaryTraffic {
-  std::string name;
-  Traffic activations;
-  Traffic gradients;
-  std::optional<Diagnostics> activation_diagnostics = {};
-  std::optional<Diagnostics> gradient_diagnostics = {};
+  std::string name;                                        ///< the layer after which the network is cut
+  Traffic activations;                                     ///< forward
+  Traffic gradients;                                       ///< backward
+  std::optional<Diagnostics> activation_diagnostics = {};  ///< where compression.diagnostics asks for them
+  std::optional<Diagnostics> gradient_diagnostics = {};    ///< likewise
 };
 
 /// Adds up boundary by boundary; one that `sum` does not have yet comes behind the others.
@@ -66,37 +68,48 @@ void add_times(TimesOfStages& sum, const TimesOfStages& part);
 
 /// Mean seconds that a stage takes for a micro-batch in training.
 struct StageSeconds {
-  std::string name;  ///< its first and its last layer
-  double forward = 0;
-  double backward = 0;
+  std::string name;     ///< its first and its last layer
+  double forward = 0;   ///< without the exchange of messages
+  double backward = 0;  ///< likewise
 };
 
 /// One line of metrics.jsonl.
 struct EpochMetrics {
-  int epoch = 0;
-  int64_t steps = 0;  ///< of the optimizer
-  Score train;
-  Evaluation test;
-  double lr = 0;       ///< of the epoch's first step
-  double seconds = 0;  ///< training only, without evaluation
-  double samples_per_second = 0;
+  int epoch = 0;                                 ///< from 0
+  int64_t steps = 0;                             ///< of the optimizer
+  Score train;                                   ///< over the epoch, in training mode
+  Evaluation test;                               ///< of the test set after the epoch
+  double lr = 0;                                 ///< of the epoch's first step
+  double seconds = 0;                            ///< training only, without evaluation
+  double samples_per_second = 0;                 ///< in training
   std::optional<double> tokens_per_second = {};  ///< of text: predictions
-  double evaluation_seconds = 0;
-  double data_wait_seconds = 0;  ///< training steps' wait for the loader
-  double bubble_share = 0;       ///< of the processes' training time: no stage computes
-  std::vector<BoundaryTraffic> boundaries;
-  std::vector<StageSeconds> stages;
+  double evaluation_seconds = 0;                 ///< of all evaluations of the epoch
+  double data_wait_seconds = 0;                  ///< training steps' wait for the loader
+  double bubble_share = 0;                       ///< of the processes' training time: no stage computes
+  std::vector<BoundaryTraffic> boundaries;       ///< from the input to the output
+  std::vector<StageSeconds> stages;              ///< in order
   std::vector<StepEvaluation> evaluations = {};  ///< where train.evaluate_every asks for them
 
+  /// The sum over the boundaries of one direction.
   Traffic total(Direction direction) const;
 };
 
 /// Numbers that JSON does not have, such as a perplexity beyond all, are null.
 nlohmann::json to_json(const Score& score);
+
+/// Scores off and on, and in every mode.
 nlohmann::json to_json(const Evaluation& evaluation);
+
+/// An array, an object per evaluation.
 nlohmann::json to_json(const std::vector<StepEvaluation>& evaluations);
+
+/// The object of a line of metrics.jsonl.
 nlohmann::json to_json(const EpochMetrics& metrics);
+
+/// An array, an object per boundary.
 nlohmann::json to_json(const std::vector<BoundaryTraffic>& boundaries);
+
+/// An array, an object per stage.
 nlohmann::json to_json(const TimesOfStages& stages);
 
 /// The line of metrics.jsonl, without its end.
@@ -104,9 +117,17 @@ std::string to_line(const EpochMetrics& metrics);
 
 /// The inverse of to_json(). All throw nlohmann::json::exception for anything else.
 Evaluation evaluation_in(const nlohmann::json& json);
+
+/// Likewise of evaluations within an epoch.
 std::vector<StepEvaluation> step_evaluations_in(const nlohmann::json& json);
+
+/// Likewise of an epoch.
 EpochMetrics epoch_metrics_of(const nlohmann::json& json);
+
+/// Likewise of boundaries.
 std::vector<BoundaryTraffic> boundary_traffic_of(const nlohmann::json& json);
+
+/// Likewise of stages.
 TimesOfStages stage_times_of(const nlohmann::json& json);
 
 /// A line of metrics.jsonl; `name` is the file's and the line's. Throws InputError for anything else.

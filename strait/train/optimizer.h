@@ -24,11 +24,12 @@ struct SchedulePoint {
 };
 
 /// The learning rate of the step that comes next. Cosine is lr * (1 + cos(pi * epoch / t_max)) / 2, as
-/// PyTorch's scheduler stepped once an epoch gives it. Linear is Hugging Face's
+/// PyTorch's scheduler stepped once per epoch gives it. Linear is Hugging Face's
 /// get_linear_schedule_with_warmup: it rises from 0 to lr over warmup_steps, which are no more than all steps,
 /// and then falls to 0, where it would be after the last step.
 double learning_rate(const ScheduleOptions& schedule, double base, const SchedulePoint& at);
 
+/// torch::optim::SGD or AdamW over these parameters, with the options' hyper-parameters.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerOptions& options,
                                                         const std::vector<at::Tensor>& parameters);
 
@@ -42,6 +43,7 @@ const std::vector<std::string>& state_names(const torch::optim::Optimizer& optim
 void visit_state(torch::optim::Optimizer& optimizer,
                  const std::vector<std::pair<std::string, at::Tensor>>& parameters, StateVisitor& visitor);
 
+/// Sets the rate of every parameter group.
 void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
 
 }  // namespace strait

@@ -6,9 +6,10 @@
 
 namespace strait {
 
+/// The [train.optimizer] table of a configuration; names and meanings are PyTorch's.
 struct OptimizerOptions {
-  std::string kind = "sgd";  ///< sgd | adamw
-  double lr = 0.01;
+  std::string kind = "sgd";                  ///< sgd | adamw
+  double lr = 0.01;                          ///< learning rate at its highest
   double momentum = 0.9;                     ///< sgd
   std::vector<double> betas = {0.9, 0.999};  ///< adamw: of the means of gradients and of their squares
   double eps = 1e-8;                         ///< adamw
@@ -40,10 +41,10 @@ struct CheckpointOptions {
 
 /// The [train] table of a configuration.
 struct TrainOptions {
-  int epochs = 100;
-  OptimizerOptions optimizer;
-  ScheduleOptions schedule;
-  int accumulate = 1;              ///< batches a step of the optimizer
+  int epochs = 100;                ///< passes over the training set
+  OptimizerOptions optimizer;      ///< [train.optimizer]
+  ScheduleOptions schedule;        ///< [train.schedule]
+  int accumulate = 1;              ///< batches per optimizer step
   double clip_norm = 0;            ///< largest 2-norm of the whole network's gradient; 0 = any
   std::string precision = "fp32";  ///< fp32 | bf16: of matrix products, where the device has it
   int64_t evaluate_every = 0;      ///< steps of the optimizer from one evaluation within an epoch to the next

@@ -13,14 +13,14 @@ namespace strait {
 
 /// What one process knows of an epoch; all of them together are the whole.
 struct RankStatistics {
-  StepResult train;
-  std::map<EvaluationMode, StepResult> test;  ///< the test set, in each mode that was scored
-  std::vector<BoundaryTraffic> boundaries;
+  StepResult train;                                ///< sums over the epoch; zero without the last stage
+  std::map<EvaluationMode, StepResult> test;       ///< the test set, in each mode that was scored
+  std::vector<BoundaryTraffic> boundaries;         ///< what this process sent and decoded
   TimesOfStages stages;                            ///< of the first replica
-  std::map<std::string, uint64_t> feedback_state;  ///< XXH3 of what the ends of the links keep, by name
+  std::map<std::string, uint64_t> feedback_state;  ///< XXH3 of what the endpoints of the links keep, by name
   std::map<std::string, uint64_t> weights;         ///< DataParallel::weight_checksums()
   double seconds = 0;                              ///< of training in this process
-  double data_wait_seconds = 0;
+  double data_wait_seconds = 0;                    ///< waiting for the loader, in training
 };
 
 /// The statistics of all processes, added up; times that they all spend count as the first process measured
@@ -31,8 +31,8 @@ RankStatistics gather(Group& group, const RankStatistics& mine);
 /// number.
 std::map<std::string, uint64_t> feedback_state_of(std::vector<BoundaryEndpoints>& boundaries, int replica);
 
-/// Throws Error that names the boundary when the two ends of a link, by now in different processes, do not keep
-/// the same where they should.
+/// Throws Error that names the boundary when the two endpoints of a link, by now in different processes, do not
+/// keep the same where they should.
 void check_ends_agree(const std::map<std::string, uint64_t>& feedback_state);
 
 /// The share of time of the `ranks` processes of a pipeline in which no stage computes.

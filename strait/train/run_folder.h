@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "strait/formats/tensorboard.h"
 #include "strait/models/model.h"
 #include "strait/train/metrics.h"
-#include "strait/formats/tensorboard.h"
 
 namespace strait {
 
@@ -20,8 +20,10 @@ enum class Start {
   resume,   ///< resume it
 };
 
+/// How far a run has come, as status.json says it.
 enum class RunStatus { running, done, diverged, failed, stopped };
 
+/// The word of status.json.
 std::string_view to_string(RunStatus status);
 
 /// Throws InputError when a run's metrics or checkpoints are in the folder.
@@ -41,25 +43,32 @@ class RunFolder {
  public:
   /// What stays the same from the run's start to its end.
   struct Identity {
-    std::string name;
-    std::string config;  ///< resolved, as TOML
-    uint64_t seed = 0;
-    std::string config_hash;
-    int epochs = 0;
-    int first_epoch = 0;  ///< above 0 for a run that starts from another one's checkpoint
+    std::string name;         ///< of the configuration
+    std::string config;       ///< resolved, as TOML
+    uint64_t seed = 0;        ///< of the configuration
+    std::string config_hash;  ///< see config_hash()
+    int epochs = 0;           ///< of the whole training
+    int first_epoch = 0;      ///< above 0 for a run that starts from another one's checkpoint
   };
 
   /// Begins a run in an existing folder, or resumes it: then `lines` are those that metrics.jsonl has of
   /// the epochs before.
   RunFolder(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines);
 
+  /// The folder.
   const std::filesystem::path& path() const { return path_; }
 
   /// The epochs that metrics.jsonl holds.
   const std::vector<EpochMetrics>& epochs() const { return epochs_; }
 
+  /// Appends a line to metrics.jsonl and its numbers to the events, and updates status.json. Throws Error when
+  /// a file cannot be written.
   void add_epoch(const EpochMetrics& metrics);
+
+  /// Replaces model.safetensors by the whole network. Throws Error.
   void save_model(const Model& model);
+
+  /// Replaces status.json; `error` says why a run diverged or failed. Throws Error.
   void set_status(RunStatus status, const std::string& error = "");
 
  private:

@@ -28,13 +28,13 @@ namespace strait {
 
 /// Everything that training a network needs to know.
 struct TrainerOptions {
-  uint64_t seed = 0;
-  int64_t batch_size = 100;
-  TrainOptions train;
-  PipelineOptions pipeline;
-  CompressionOptions compression;
-  std::vector<std::string> cuts;
-  bool is_text = false;  ///< samples are blocks of tokens
+  uint64_t seed = 0;               ///< of every random number after the initial weights
+  int64_t batch_size = 100;        ///< of all replicas together
+  TrainOptions train;              ///< [train] of a configuration
+  PipelineOptions pipeline;        ///< [pipeline] of a configuration
+  CompressionOptions compression;  ///< [compression] of a configuration
+  std::vector<std::string> cuts;   ///< see cut_into_stages()
+  bool is_text = false;            ///< samples are blocks of tokens
 };
 
 /// Hears of progress while it happens, in the thread that trains.
@@ -46,6 +46,8 @@ class TrainObserver {
   /// number on a process without the last stage.
   virtual void on_batch(int /*epoch*/, const char* /*phase*/, int64_t /*done*/, int64_t /*total*/,
                         double /*mean_loss*/) {}
+
+  /// After each epoch and its evaluation.
   virtual void on_epoch(const EpochMetrics& /*metrics*/) {}
 
   /// After an evaluation within an epoch.
@@ -92,6 +94,7 @@ class Trainer {
   /// where the checkpoint has none, and when its weights are not those that are here.
   void take_evaluation_state(const Checkpoint& from);
 
+  /// The position, and what the epoch has summed up so far.
   const TrainingState& state() const { return state_; }
 
   /// The lines of metrics.jsonl up to the position, those before a resume included.

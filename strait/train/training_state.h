@@ -19,13 +19,13 @@ struct TrainingState {
   uint64_t step = 0;    ///< optimizer steps taken
 
   // The epoch so far:
-  StepResult sums;
-  double seconds = 0;
-  double data_wait_seconds = 0;
-  std::vector<BoundaryTraffic> traffic;
+  StepResult sums;                          ///< over its training samples
+  double seconds = 0;                       ///< of training
+  double data_wait_seconds = 0;             ///< of these, waiting for the loader
+  std::vector<BoundaryTraffic> traffic;     ///< of its training messages
   std::vector<StepEvaluation> evaluations;  ///< of all processes
   double evaluation_seconds = 0;            ///< of these
-  TimesOfStages stages;
+  TimesOfStages stages;                     ///< of training
 };
 
 inline constexpr const char* kRecordFile = "position.json";  ///< of a checkpoint
@@ -36,9 +36,9 @@ using Checksums = std::map<std::string, uint64_t>;
 /// The content of a checkpoint's position.json. With several processes each leaves a part of the checkpoint:
 /// the tensors of its stages and, of the position's sums, what it knows itself.
 struct CheckpointRecord {
-  TrainingState state;
-  RankTopology place;  ///< whose part it is
-  uint64_t seed = 0;
+  TrainingState state;                         ///< where the training stood
+  RankTopology place;                          ///< whose part it is
+  uint64_t seed = 0;                           ///< of the run
   std::string config;                          ///< resolved, as TOML
   std::vector<std::string> metrics;            ///< the lines of metrics.jsonl so far, the same in every part
   std::map<std::string, Checksums> checksums;  ///< by the name of the file

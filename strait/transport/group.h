@@ -14,9 +14,9 @@ namespace strait {
 
 /// Why a rank ends, for the others to hear.
 struct Failure {
-  int rank = 0;
+  int rank = 0;           ///< that ends
   bool diverged = false;  ///< training did, as opposed to something that broke
-  std::string reason;
+  std::string reason;     ///< one line
 };
 
 /// The processes that train together, as one of them sees them. All members are collective: every rank calls
@@ -25,7 +25,11 @@ struct Failure {
 class Group {
  public:
   virtual ~Group() = default;
+
+  /// This process's number, from 0.
   virtual int rank() const = 0;
+
+  /// How many processes there are.
   virtual int size() const = 0;
 
   /// What each rank gave, in the order of ranks.
@@ -34,6 +38,8 @@ class Group {
   /// A contiguous tensor in host memory, its bytes as they are, from one rank to another. `what` says in an
   /// error what it is.
   virtual void send(const at::Tensor& tensor, int to, const std::string& what) = 0;
+
+  /// The other side of send(): fills `tensor`, contiguous in host memory, of the sender's shape and type.
   virtual void receive(at::Tensor& tensor, int from, const std::string& what) = 0;
 
   /// The transport over boundaries: boundary `b` leads to the rank peers[b] (-1: none of this rank's), and is
@@ -47,10 +53,15 @@ class Group {
 /// One process by itself.
 class SingleProcessGroup : public Group {
  public:
+  /// Always 0.
   int rank() const override { return 0; }
+
+  /// Always 1.
   int size() const override { return 1; }
   std::vector<std::string> gather(const std::string& mine) override { return {mine}; }
   void send(const at::Tensor& tensor, int to, const std::string& what) override;
+
+  /// There is nobody to receive from: a broken invariant.
   void receive(at::Tensor& tensor, int from, const std::string& what) override;
   std::unique_ptr<Transport> make_transport(std::vector<int> peers, std::vector<std::string> names) override;
   void fail(const Failure& /*failure*/) override {}

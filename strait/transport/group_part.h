@@ -9,11 +9,14 @@ namespace strait {
 /// Where a process stands among those that train together: first come the ranks of the first replica's
 /// pipeline, then those of the second's, and so on.
 struct RankTopology {
-  int rank = 0;
+  int rank = 0;      ///< of the process, below `ranks`
   int ranks = 1;     ///< of all replicas together
   int replicas = 1;  ///< divides the ranks
 
+  /// Ranks of one replica.
   int pipeline_ranks() const { return ranks / replicas; }
+
+  /// The number of this rank's replica, from 0.
   int replica() const { return rank / pipeline_ranks(); }
 
   /// The rank of another replica that has the same stages.

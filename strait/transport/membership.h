@@ -12,15 +12,16 @@ enum class StoreHost { first_rank, launcher, torchrun };
 
 /// A process's place among those that train together, as its launcher says.
 struct Membership {
-  int rank = 0;
-  int size = 1;
-  int local_rank = 0;
-  int local_size = 1;  ///< processes on this machine
-  std::string master_address;
-  uint16_t master_port = 29500;
-  StoreHost store_host = StoreHost::first_rank;
-  std::string attempt;  ///< tells apart the starts that could meet at one place
+  int rank = 0;                                  ///< from 0, below `size`
+  int size = 1;                                  ///< processes that train together
+  int local_rank = 0;                            ///< from 0, below `local_size`
+  int local_size = 1;                            ///< processes on this machine
+  std::string master_address;                    ///< where the store is; a name or a number
+  uint16_t master_port = 29500;                  ///< where the store listens
+  StoreHost store_host = StoreHost::first_rank;  ///< who serves the store
+  std::string attempt;                           ///< tells apart the starts that could meet at one place
 
+  /// Whether this process serves the store itself.
   bool serves_store() const { return rank == 0 && store_host == StoreHost::first_rank; }
 
   /// `10.0.0.1:29500 (MASTER_ADDR:MASTER_PORT)`, for messages.
@@ -33,6 +34,8 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 /// What `strait launch` sets for its processes: the attempt's name, which nobody can guess, and that the
 /// launcher serves the store. A person who sets the variables by hand may name the attempt too.
 inline constexpr const char* kAttemptVariable = "STRAIT_ATTEMPT";
+
+/// Set where the launcher serves the store.
 inline constexpr const char* kLaunchedVariable = "STRAIT_LAUNCHED";
 
 /// Reads the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), else those of Open

@@ -13,21 +13,31 @@ namespace strait {
 class Socket {
  public:
   Socket() = default;
+
+  /// Takes over a descriptor.
   explicit Socket(int descriptor) : descriptor_(descriptor) {}
+
+  /// Takes over the other's descriptor and leaves it none.
   Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+  /// Exchanges the descriptors.
   Socket& operator=(Socket&& other) noexcept {
     std::swap(descriptor_, other.descriptor_);
     return *this;
   }
   ~Socket();
 
+  /// Whether there is a descriptor.
   explicit operator bool() const { return descriptor_ >= 0; }
+
+  /// The descriptor, or -1.
   int descriptor() const { return descriptor_; }
 
  private:
   int descriptor_ = -1;
 };
 
+/// When to give up.
 using Deadline = std::chrono::steady_clock::time_point;
 
 /// Listens at that address of this machine and no other. `host` is a name or a number; port 0: any free one.
@@ -45,6 +55,8 @@ std::optional<Socket> connect_to(const std::string& host, uint16_t port, Deadlin
 
 /// Sends all, or fills all of `bytes`; false when the peer is gone or the deadline is over.
 bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
+
+/// Fills `bytes`; false when the peer is gone or the deadline is over.
 bool receive_all(const Socket& socket, std::span<char> bytes, Deadline deadline);
 
 }  // namespace strait

@@ -31,8 +31,14 @@ class StoreClient {
   StoreClient& operator=(const StoreClient&) = delete;
 
   // These throw Error when the store does not answer, then and ever after.
+
+  /// Sets the value of a key.
   void set(std::string_view key, std::string_view value);
+
+  /// The value of a key, or nothing where it has none.
   std::optional<std::string> get(std::string_view key);
+
+  /// Whether the key has a value.
   bool has(std::string_view key);
   int64_t add(std::string_view key, int64_t number);  ///< gives the sum
 

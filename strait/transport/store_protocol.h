@@ -16,15 +16,28 @@
 //   the store   whether the key was there (u8), length of the value (u32), the value
 namespace strait::store {
 
+/// What a connection begins with, from either side; the digit is the version.
 inline constexpr std::string_view kMagic = "strait-1";
+
+/// Most bytes of an attempt's name.
 inline constexpr size_t kMaxAttempt = 256;
+
+/// Most bytes of a key and its value.
 inline constexpr size_t kMaxRequest = 1 << 20;
 
+/// Bytes of a rank's first message, without the attempt's name.
 inline constexpr size_t kGreetingSize = kMagic.size() + sizeof(uint32_t) + sizeof(uint16_t);
+
+/// Bytes of the store's answer to it.
 inline constexpr size_t kAnswerSize = kMagic.size() + sizeof(uint32_t);
+
+/// Bytes of a request, without key and value.
 inline constexpr size_t kRequestSize = sizeof(uint8_t) + sizeof(uint16_t) + sizeof(uint32_t);
+
+/// Bytes of a reply, without the value.
 inline constexpr size_t kReplySize = sizeof(uint8_t) + sizeof(uint32_t);
 
+/// What the store says to a rank's first message.
 enum class Answer : uint32_t {
   welcome = 1,
   other_attempt,  ///< the store is that of another start
@@ -32,6 +45,7 @@ enum class Answer : uint32_t {
   taken,  ///< another process has come as this rank
 };
 
+/// What a rank asks for.
 enum class Operation : uint8_t {
   set = 1,
   get,
@@ -43,8 +57,11 @@ enum class Operation : uint8_t {
 /// The key under which the first rank that fails says why, and the one under which the store says whose
 /// connection broke without leave before that.
 inline constexpr const char* kFailureKey = "failure";
+
+/// The key under which the store says whose connection broke without leave before that.
 inline constexpr const char* kGoneKey = "gone";
 
+/// Appends the number, little-endian.
 template <class Number>
 void put(std::string& bytes, Number number) {
   static_assert(std::is_trivially_copyable_v<Number>);

@@ -22,6 +22,7 @@ namespace strait {
 /// from one.
 class StoreServer {
  public:
+  /// What one who connects may take.
   struct Limits {
     std::chrono::milliseconds greeting{5000};  ///< how long one who has connected may take to say who it is
     size_t strangers = 64;                     ///< those who have not said it yet; of more the first goes
@@ -31,11 +32,14 @@ class StoreServer {
   /// Listens at the address of this machine; port 0: any free one. Throws Error with the reason why it cannot.
   StoreServer(const std::string& host, uint16_t port, int ranks, std::string attempt)
       : StoreServer(host, port, ranks, std::move(attempt), Limits()) {}
+
+  /// The same with other limits.
   StoreServer(const std::string& host, uint16_t port, int ranks, std::string attempt, Limits limits);
   ~StoreServer();  ///< closes all connections at once
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
 
+  /// The port at which it listens.
   uint16_t port() const { return port_; }
 
   /// Waits until at most one rank is connected, or for the limit.

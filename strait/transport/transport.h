@@ -12,24 +12,38 @@ namespace strait {
 /// half of an int32, which is what c10d takes as a tag: 1 direction, 10 boundary, 20 micro-batch.
 class Tag {
  public:
+  /// Boundaries that a tag can tell apart.
   static constexpr uint32_t kBoundaries = 1U << 10;
+
+  /// Micro-batches that a tag can tell apart.
   static constexpr uint32_t kMicroBatches = 1U << 20;
 
+  /// The tag of a message. A number that does not fit is a broken invariant.
   Tag(uint32_t boundary, Direction direction, uint32_t micro_batch)
       : value_((static_cast<uint32_t>(direction) << 30) | (boundary << 20) | micro_batch) {
     STRAIT_CHECK(boundary < kBoundaries && micro_batch < kMicroBatches,
                  "boundary {} or micro-batch {} does not fit into a tag", boundary, micro_batch);
   }
 
+  /// The boundary that the message crosses.
   uint32_t boundary() const { return (value_ >> 20) & (kBoundaries - 1); }
+
+  /// The way in which it crosses.
   Direction direction() const { return static_cast<Direction>(value_ >> 30); }
+
+  /// The micro-batch that it belongs to.
   uint32_t micro_batch() const { return value_ & (kMicroBatches - 1); }
 
   /// Whether the other one crosses the same boundary the same way.
   bool is_same_channel(const Tag& other) const { return value_ >> 20 == other.value_ >> 20; }
 
+  /// All of it as one number, not negative.
   int32_t value() const { return static_cast<int32_t>(value_); }
+
+  /// Whether both name the same message.
   bool operator==(const Tag& other) const { return value_ == other.value_; }
+
+  /// An order for maps.
   bool operator<(const Tag& other) const { return value_ < other.value_; }
 
  private:
