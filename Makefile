@@ -8,6 +8,7 @@ help:
 	@echo "make test            all tests, and the light ones again with ASan and UBSan"
 	@echo "make test-sanitized  all tests with ASan and UBSan, and those of threads with ThreadSanitizer"
 	@echo "make bench           run the benchmarks"
+	@echo "make docs            the API reference and the pages of docs/, into build/docs/index.html"
 	@echo "make format          clang-format every source file in place"
 	@echo "make lint            the checks of tests/lint"
 	@echo "make fuzz            every fuzz target for $(SECONDS_PER_FUZZER) s (SECONDS_PER_FUZZER=n changes that)"
@@ -49,10 +50,15 @@ format: setup
 lint: build
 	ctest --test-dir build --output-on-failure -R '^lint_'
 
+docs: setup
+	@mkdir -p build/docs
+	doxygen docs/doxygen/Doxyfile
+	@echo "docs: build/docs/index.html"
+
 fuzz: setup
 	fuzz/run $(SECONDS_PER_FUZZER)
 
 clean:
 	rm -rf build build-dev build-debian build-debug build-asan build-tsan build-fuzz build-tidy
 
-.PHONY: help setup program build demo test test-sanitized bench format lint fuzz clean
+.PHONY: help setup program build demo test test-sanitized bench format lint docs fuzz clean
