@@ -4,6 +4,7 @@
 
 #include "strait/base/error.h"
 #include "strait/experiment/handshake.h"
+#include "strait/transport/handshake.h"
 
 /// What another rank says of itself is accepted, or refused with an Error or WireError that names it.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

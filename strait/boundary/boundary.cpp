@@ -26,6 +26,17 @@ void visit_end(auto& end, const std::string& prefix, StateVisitor& visitor) {
 
 }  // namespace
 
+Boundary::Boundary(std::string boundary_name)
+    : Boundary(std::move(boundary_name), make_link("none"), make_link("none")) {}
+
+Boundary::Boundary(std::string boundary_name, std::shared_ptr<const Link> activations,
+                   std::shared_ptr<const Link> gradients)
+    : name(std::move(boundary_name)), links{std::move(activations), std::move(gradients)} {
+  if (!links.activations || !links.gradients) {
+    throw InputError("boundary {}: expected a link for activations and one for gradients", name);
+  }
+}
+
 BoundaryLinks links_of(const CompressionOptions& options) {
   const auto link_of = [&](const LinkOptions& link) {
     return make_link(link.codec, link.feedback, options.store);

@@ -17,6 +17,18 @@ struct BoundaryLinks {
   std::shared_ptr<const Link> gradients;    ///< backward
 };
 
+/// A boundary as its user describes it: a name, which messages and files use, and the links of its two
+/// directions.
+struct Boundary {
+  /// Nothing is compressed.
+  explicit Boundary(std::string name);
+  Boundary(std::string name, std::shared_ptr<const Link> activations, std::shared_ptr<const Link> gradients);
+
+  std::string name;
+  BoundaryLinks links;
+  int diagnostics = 0;  ///< the messages of every `diagnostics`-th step are measured; 0 measures none
+};
+
 /// The links of every boundary. Throws InputError when a codec or feedback name is wrong.
 BoundaryLinks links_of(const CompressionOptions& options);
 

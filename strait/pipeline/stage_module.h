@@ -46,7 +46,7 @@ TensorList call(Function& function, const TensorList& x) {
   if constexpr (std::invocable<Function&, const TensorList&>) {
     return as_list(function(x));
   } else {
-    throw InputError("it does not take {} tensors", x.size());
+    throw InputError("it does not take {}", x.size() == 1 ? "one tensor" : fmt::format("{} tensors", x.size()));
   }
 }
 
@@ -56,6 +56,16 @@ concept ModulePointer = requires(M& module, bool on) {
   { module->parameters() } -> std::convertible_to<std::vector<at::Tensor>>;
   module->train(on);
   { module->is_training() } -> std::convertible_to<bool>;
+};
+
+/// The forward() of such a module as a function, for as many tensors as it takes.
+template <class M>
+struct ForwardOf {
+  M& module;
+  template <class... T>
+  auto operator()(const T&... each) const -> decltype(module->forward(each...)) {
+    return module->forward(each...);
+  }
 };
 
 /// torch::nn::AnyModule.
@@ -84,9 +94,7 @@ class StageModule {
           return before;
         }) {
     forward_ = [module](const TensorList& x) mutable {
-      auto function = [&module]<class... T>(const T&... each) -> decltype(module->forward(each...)) {
-        return module->forward(each...);
-      };
+      detail::ForwardOf<Module> function{module};
       return detail::call(function, x);
     };
   }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "strait/transport/group.h"
@@ -28,6 +29,22 @@ using WaitingFor = std::function<void(const std::vector<int>& missing)>;
 std::unique_ptr<Group> join_group(const Membership& membership, std::chrono::milliseconds timeout,
                                   const std::string& handshake, const CheckHandshakes& check,
                                   const WaitingFor& waiting);
+
+/// How join_from_environment() joins.
+struct JoinOptions {
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);  ///< of every wait for another process
+
+  /// Keys and values that all processes must have alike, such as a seed or a batch size. A process that differs
+  /// is refused by name.
+  std::vector<std::pair<std::string, std::string>> settings = {};
+  WaitingFor waiting = {};  ///< may be empty
+};
+
+/// The processes that a launcher started together, as the environment says: torchrun's variables (RANK,
+/// WORLD_SIZE, MASTER_ADDR, MASTER_PORT), `strait launch`'s, Open MPI's or Slurm's; one process where none are
+/// set. The processes shake hands: they must have the same wire version, code version and settings. Throws
+/// InputError that names a variable that is wrong, and what join_group() throws.
+std::shared_ptr<Group> join_from_environment(const JoinOptions& options = {});
 
 /// Throws InputError where this program was built with a LibTorch that cannot join processes.
 void require_groups();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "strait/transport/handshake.h"
 #include "tests/support/errors.h"
 #include "tests/support/nested.h"
 

@@ -1,0 +1,298 @@
+#include "strait/pipeline/pipeline.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "strait/base/clock.h"
+#include "strait/base/json.h"
+#include "strait/base/text.h"
+#include "strait/pipeline/shape_inference.h"
+#include "strait/transport/handshake.h"
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+
+int stages_per_rank(size_t stages, int ranks) { return ranks == 1 ? 1 : static_cast<int>(stages) / ranks; }
+
+void check_ranks(size_t stages, int ranks) {
+  if (ranks == 1 || stages % static_cast<size_t>(ranks) == 0) return;
+  throw InputError("WORLD_SIZE: expected a number of processes that divides the {} stages, found {}", stages,
+                   ranks);
+}
+
+/// Parameters must be where the pipeline is, and each in one stage, which alone steps it.
+void check_parameters(const PipelineSetup& setup) {
+  std::map<const void*, std::pair<size_t, size_t>> seen;
+  for (size_t stage = 0; stage < setup.stages.size(); ++stage) {
+    const auto& parameters = setup.stages[stage].parameters();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (parameters[i].device() != setup.device) {
+        throw InputError("stage {}: parameter {} is on {}, expected {}", stage, i, parameters[i].device().str(),
+                         setup.device.str());
+      }
+      const auto [first, is_new] = seen.try_emplace(parameters[i].unsafeGetTensorImpl(), std::pair(stage, i));
+      if (!is_new && first->second.first != stage) {
+        throw InputError("stage {}: parameter {} is also parameter {} of stage {}; expected each in one stage",
+                         stage, i, first->second.second, first->second.first);
+      }
+    }
+  }
+}
+
+void check_boundaries(const PipelineSetup& setup) {
+  if (setup.boundaries.size() + 1 != setup.stages.size()) {
+    throw InputError("a pipeline of {} stages expects {} boundaries, found {}", setup.stages.size(),
+                     setup.stages.empty() ? 0 : setup.stages.size() - 1, setup.boundaries.size());
+  }
+  std::set<std::string> names;
+  for (const Boundary& boundary : setup.boundaries) {
+    if (boundary.name.empty() || !names.insert(boundary.name).second) {
+      throw InputError("boundary \"{}\": expected a name of its own", boundary.name);
+    }
+    for (const Link* link : {boundary.links.activations.get(), boundary.links.gradients.get()}) {
+      if (link->slots() == Link::Slots::rows && setup.micro_batches > 1 && !link->codec().is_row_wise()) {
+        throw InputError(
+            "boundary {}: feedback with {} micro-batches expects a codec that treats every row by itself, "
+            "found \"{}\"",
+            boundary.name, setup.micro_batches, link->codec().spec());
+      }
+    }
+  }
+}
+
+/// What all processes must have alike.
+std::string description(const PipelineSetup& setup, int processes) {
+  Handshake mine{.processes = processes};
+  const auto add = [&](std::string key, std::string value) {
+    mine.settings.emplace_back(std::move(key), std::move(value));
+  };
+  add("stages", std::to_string(setup.stages.size()));
+  add("schedule", setup.schedule.name());
+  add("micro_batches", std::to_string(setup.micro_batches));
+  add("batch_size", std::to_string(setup.batch_size));
+  add("seed", std::to_string(setup.seed));
+  for (const Boundary& boundary : setup.boundaries) {
+    for (const auto& [direction, link] :
+         {std::pair{"activations", boundary.links.activations}, {"gradients", boundary.links.gradients}}) {
+      add(fmt::format("boundary {}, {}", boundary.name, direction),
+          fmt::format("codec {}, link {}", link->codec().spec(), link->id()));
+    }
+  }
+  return mine.text();
+}
+
+int64_t rows_of(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids) {
+  if (!inputs.empty() && inputs.front().defined()) return inputs.front().dim() > 0 ? inputs.front().size(0) : 0;
+  if (targets.defined()) return targets.dim() > 0 ? targets.size(0) : 0;
+  return static_cast<int64_t>(ids.size());
+}
+
+void check_rows(const at::Tensor& tensor, int64_t rows, std::string_view what) {
+  if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == rows) return;
+  throw InputError("the {} of a batch of {} rows: expected a tensor of shape [{}, ...], found {}", what, rows,
+                   rows, tensor.defined() ? shape_text(tensor.sizes()) : "none");
+}
+
+json to_json(const Traffic& traffic) {
+  return {traffic.messages, traffic.raw_bytes, traffic.wire_bytes, traffic.encode_seconds,
+          traffic.decode_seconds};
+}
+
+Traffic traffic_of(const json& numbers) {
+  return {.messages = numbers.at(0),
+          .raw_bytes = numbers.at(1),
+          .wire_bytes = numbers.at(2),
+          .encode_seconds = numbers.at(3),
+          .decode_seconds = numbers.at(4)};
+}
+
+}  // namespace
+
+Pipeline::Pipeline(PipelineSetup setup, std::shared_ptr<Group> group)
+    : setup_(std::move(setup)), group_(std::move(group)) {
+  check_handshakes(group_->rank(), group_->gather(description(setup_, group_->size())));
+  run_collectively(*group_, [&] {
+    check_boundaries(setup_);
+    check_ranks(setup_.stages.size(), group_->size());
+    const int count = static_cast<int>(setup_.stages.size());
+    rank_of_stage_ =
+        setup_.schedule
+            .plan({count, setup_.micro_batches, stages_per_rank(setup_.stages.size(), group_->size())})
+            .rank_of_stage;
+    if (group_->size() == 1) std::ranges::fill(rank_of_stage_, 0);
+    check();
+  });
+}
+
+void Pipeline::check() const {
+  for (size_t stage = 0; stage < setup_.stages.size(); ++stage) {
+    if (runs(static_cast<int>(stage)) && !setup_.stages[stage]) {
+      throw InputError("stage {}: is empty, but rank {} runs it", stage, group_->rank());
+    }
+  }
+  if (is_last_here() && !setup_.loss) throw InputError("a pipeline expects a loss");
+  if (setup_.batch_size < 0) throw InputError("batch_size: expected 0 or more, found {}", setup_.batch_size);
+  check_parameters(setup_);
+}
+
+void Pipeline::prepare(const TensorList& inputs, int64_t rows) {
+  if (executor_) return;
+  if (setup_.batch_size == 0) setup_.batch_size = rows;
+  make_executor(inputs);
+}
+
+void Pipeline::make_executor(const TensorList& inputs) {
+  const auto is_here = [&](int stage) { return runs(stage); };
+  const auto cuts = infer_shapes(setup_.stages, inputs, is_here, setup_.device, *group_);
+  Executor::Setup setup;
+  setup.stage_count = static_cast<int>(setup_.stages.size());
+  setup.rank = group_->rank();
+  setup.ranks = group_->size();
+  setup.schedule = setup_.schedule;
+  setup.micro_batches = setup_.micro_batches;
+  setup.stages_per_rank = stages_per_rank(setup_.stages.size(), group_->size());
+  setup.batch_size = setup_.batch_size;
+  setup.seed = setup_.seed;
+  setup.device = setup_.device;
+  for (int stage = 0; stage < setup.stage_count; ++stage) {
+    if (!runs(stage)) continue;
+    const bool is_last = stage + 1 == setup.stage_count;
+    setup.stages.try_emplace(stage, setup_.stages[static_cast<size_t>(stage)].forward(),
+                             is_last ? setup_.loss.function() : StageLoss(), stage == 0);
+  }
+  std::vector<int> peers;
+  std::vector<std::string> names;
+  for (size_t cut = 0; cut < cuts.size(); ++cut) {
+    const Boundary& boundary = setup_.boundaries[cut];
+    const int above = rank_of_stage_[cut];
+    const int below = rank_of_stage_[cut + 1];
+    const BoundaryEndpoints::Local local{.upstream = above == group_->rank(),
+                                         .downstream = below == group_->rank()};
+    setup.tensors_at_cut.push_back(static_cast<int>(cuts[cut].size()));
+    for (size_t i = 0; i < cuts[cut].size(); ++i) {
+      names.push_back(cuts[cut].size() == 1 ? boundary.name : fmt::format("{}.{}", boundary.name, i));
+      setup.boundaries.emplace_back(names.back(), static_cast<uint16_t>(setup.boundaries.size()),
+                                    boundary.links, boundary.diagnostics, local);
+      setup.sample_shapes.push_back(cuts[cut][i]);
+      peers.push_back(local.upstream ? below : local.downstream ? above : -1);
+    }
+  }
+  transport_ = group_->make_transport(std::move(peers), std::move(names));
+  executor_.emplace(std::move(setup), *transport_, setup_.trace);
+}
+
+StepInput Pipeline::input_of(const TensorList& inputs, const at::Tensor& targets,
+                             const std::vector<int64_t>& ids) const {
+  const int64_t rows = rows_of(inputs, targets, ids);
+  if (rows <= 0) throw InputError("a batch: expected inputs, targets or ids that say how many rows it has");
+  if (setup_.batch_size > 0 && rows > setup_.batch_size) {
+    throw InputError("a batch of {} rows: expected at most batch_size, {}", rows, setup_.batch_size);
+  }
+  if (runs(0)) {
+    if (inputs.empty()) throw InputError("a batch of {} rows: expected inputs", rows);
+    for (const auto& input : inputs) check_rows(input, rows, "inputs");
+  }
+  if (is_last_here()) check_rows(targets, rows, "targets");
+  if (!ids.empty() && static_cast<int64_t>(ids.size()) != rows) {
+    throw InputError("a batch of {} rows: expected an id for each, found {}", rows, ids.size());
+  }
+  StepInput input{.inputs = inputs, .targets = targets, .step = step_, .rows = rows};
+  input.ids = ids;
+  return input;
+}
+
+StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
+                         const std::function<StepResult(Executor&, const StepInput&)>& work) {
+  const Stopwatch watch;
+  try {
+    const StepInput input = input_of(inputs, targets, ids);
+    prepare(inputs, input.rows);
+    const StepResult result = work(*executor_, input);
+    StepReport report;
+    report.rows = input.rows;
+    report.correct = result.correct;
+    if (is_last_here()) report.loss = result.loss_sum / static_cast<double>(result.count);
+    report.traffic = take_traffic();
+    report.seconds = watch.seconds();
+    return report;
+  } catch (const std::exception& error) {
+    const bool diverged = dynamic_cast<const NumericError*>(&error) != nullptr;
+    group_->fail({.rank = group_->rank(), .diverged = diverged, .reason = error.what()});
+    throw;
+  }
+}
+
+StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets,
+                           const std::vector<int64_t>& ids) {
+  return run(inputs, targets, ids, [&](Executor& executor, StepInput input) {
+    if (ids.empty() && std::ranges::any_of(setup_.boundaries, [](const Boundary& boundary) {
+          return boundary.links.activations->slots() == Link::Slots::samples ||
+                 boundary.links.gradients->slots() == Link::Slots::samples;
+        })) {
+      throw InputError(
+          "a boundary keeps something per sample, so that a batch is expected to come with the ids of its "
+          "rows");
+    }
+    input.next_ids = std::exchange(next_ids_, {});
+    const StepResult result = executor.train(input, compressed_);
+    step_ += 1;
+    return result;
+  });
+}
+
+StepReport Pipeline::evaluate(const TensorList& inputs, const at::Tensor& targets, EvaluationMode mode) {
+  return run(inputs, targets, {},
+             [&](Executor& executor, const StepInput& input) { return executor.evaluate(input, mode); });
+}
+
+Traffic Pipeline::take_traffic() {
+  Traffic sum;
+  const auto take = [&](auto& end) {
+    if (end) sum += end->take_traffic();
+  };
+  for (BoundaryEndpoints& boundary : executor_->boundaries()) {
+    take(boundary.activation_sender);
+    take(boundary.activation_receiver);
+    take(boundary.gradient_sender);
+    take(boundary.gradient_receiver);
+  }
+  return sum;
+}
+
+std::vector<BoundaryEndpoints>& Pipeline::boundaries() {
+  static std::vector<BoundaryEndpoints> none;
+  return executor_ ? executor_->boundaries() : none;
+}
+
+std::vector<at::Tensor> Pipeline::parameters() const {
+  std::vector<at::Tensor> all;
+  for (size_t stage = 0; stage < setup_.stages.size(); ++stage) {
+    if (!runs(static_cast<int>(stage))) continue;
+    const auto& parameters = setup_.stages[stage].parameters();
+    all.insert(all.end(), parameters.begin(), parameters.end());
+  }
+  return all;
+}
+
+StepReport Pipeline::gather(const StepReport& mine) {
+  const json text{{"loss", mine.loss ? json(*mine.loss) : json()},
+                  {"correct", mine.correct},
+                  {"traffic", to_json(mine.traffic)},
+                  {"seconds", mine.seconds}};
+  StepReport all;
+  all.rows = mine.rows;
+  for (const auto& part : group_->gather(text.dump())) {
+    const json theirs = parse_json<WireError>(part, "the report of another rank");
+    if (!theirs.at("loss").is_null()) all.loss = theirs.at("loss").get<double>();
+    all.correct += theirs.at("correct").get<int64_t>();
+    all.traffic += traffic_of(theirs.at("traffic"));
+    all.seconds = std::max(all.seconds, theirs.at("seconds").get<double>());
+  }
+  return all;
+}
+
+}  // namespace strait

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strait/boundary/boundary.h"
+#include "strait/pipeline/executor.h"
+#include "strait/pipeline/schedules.h"
+#include "strait/pipeline/stage_module.h"
+#include "strait/transport/group.h"
+
+namespace strait {
+
+/// A network in stages, with what crosses between them.
+struct PipelineSetup {
+  /// In order. Every process lists all of them; those that other processes run may be empty.
+  std::vector<StageModule> stages;
+
+  /// One behind each stage but the last. Where several tensors cross, each has a channel of its own over these
+  /// links, under the name `NAME.0`, `NAME.1`...
+  std::vector<Boundary> boundaries;
+
+  LossModule loss;             ///< the mean over the rows of a micro-batch
+  Schedule schedule = "1f1b";  ///< a name, or a schedule of the user's own
+  int micro_batches =
+      1;  ///< parts into which a batch is cut; a network without batch statistics does not notice
+  int64_t batch_size = 0;        ///< rows of a full batch; 0: those of the first one
+  uint64_t seed = 0;             ///< of codecs that draw random numbers
+  at::Device device = at::kCPU;  ///< of the stages of this process, their inputs and the targets
+  Trace* trace = nullptr;        ///< where what is done when goes; must outlive the pipeline
+};
+
+/// What a batch came to, as far as this process knows.
+struct StepReport {
+  std::optional<double> loss;  ///< mean over the rows; in the process of the last stage
+  int64_t rows = 0;            ///< of the batch
+  int64_t correct = 0;         ///< what the loss counted (Loss::correct), in the process of the last stage
+  Traffic traffic;             ///< of the channels that end here, both directions; of training only
+  double seconds = 0;          ///< in this call
+};
+
+/// A network of the user's own, split into stages over the processes of a group, or all in one process. The
+/// user owns modules, loss, optimizer and loop; the pipeline owns what happens between the stages.
+///
+/// Stage `s` runs on rank `s mod R` of R processes; a single process runs all stages, with the same bits where
+/// the modules draw no random numbers. With codec `none` and one micro-batch the losses and gradients are those
+/// of the unsplit network, bit for bit. All calls are collective: each process makes them in the same order.
+///
+/// Errors are one line. Where one process fails, the others hear of it and throw too, within the group's
+/// timeout.
+class Pipeline {
+ public:
+  /// Throws InputError for a setup that cannot be: a parameter in two stages, a module on another device, a
+  /// number of boundaries that is not one less than the stages, processes that do not divide the stages.
+  /// Throws Error where another process has another setup.
+  explicit Pipeline(PipelineSetup setup, std::shared_ptr<Group> group = std::make_shared<SingleProcessGroup>());
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  /// Forward and backward over a batch: adds the gradients of the batch's mean loss to the parameters' grads.
+  ///
+  /// `inputs`, [B, ...] each, are read in the process of the first stage, `targets`, [B, ...], in that of the
+  /// last; elsewhere they may be undefined, but of the two and the `ids` one must say how many rows there are.
+  /// `ids` are the samples' numbers in the training set, for links that keep something per sample
+  /// (Link::Slots::samples).
+  ///
+  /// The first call runs a row of zeros through the stages, in evaluation mode and with the random state put
+  /// back, to find what crosses each cut; of a stage that is a function and not a module, buffers may notice.
+  /// Throws InputError for a stage that cannot run on what the one before gives and for a loss that is no
+  /// scalar, NumericError for a message or a loss that is not finite, and what modules, loss and codecs throw.
+  StepReport train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids = {});
+  StepReport train(const at::Tensor& input, const at::Tensor& targets, const std::vector<int64_t>& ids = {}) {
+    return train(TensorList{input}, targets, ids);
+  }
+
+  /// Forward alone, with compression as the mode says (EvaluationMode::off: without). The modules stay in the
+  /// mode, training or evaluation, in which the user put them.
+  StepReport evaluate(const TensorList& inputs, const at::Tensor& targets,
+                      EvaluationMode mode = EvaluationMode::plain);
+  StepReport evaluate(const at::Tensor& input, const at::Tensor& targets,
+                      EvaluationMode mode = EvaluationMode::plain) {
+    return evaluate(TensorList{input}, targets, mode);
+  }
+
+  /// Whether training compresses from now on; it does from the beginning. Links hear of messages that cross
+  /// without, as AQ-SGD's warm-up wants it.
+  void compress(bool on) { compressed_ = on; }
+
+  /// Which samples the next call of train() will be given, for links that keep something per sample on a disk.
+  void prefetch(std::vector<int64_t> ids) { next_ids_ = std::move(ids); }
+
+  /// The parameters of this process's stages, for the optimizer.
+  std::vector<at::Tensor> parameters() const;
+
+  bool runs(int stage) const { return rank_of_stage_.at(static_cast<size_t>(stage)) == group_->rank(); }
+
+  /// What one report, by all processes of the same batch, says to all of them: the loss and what it counted,
+  /// the traffic of every process and the longest time. It takes a round of messages; train() needs none.
+  StepReport gather(const StepReport& mine);
+
+  /// Calls of train() so far; seeds the random draws of codecs. A program that resumes puts it back.
+  uint64_t step() const { return step_; }
+  void set_step(uint64_t step) { step_ = step; }
+
+  /// The ends of the boundaries in this process: their state for checkpoints
+  /// (BoundaryEndpoints::visit_state()), for evaluation in the mode live (HeldState), their diagnostics. Empty
+  /// before prepare() or the first batch.
+  std::vector<BoundaryEndpoints>& boundaries();
+
+  /// What the first call of train() or evaluate() does beforehand, for programs that load the links' state.
+  /// `inputs` are of the shape of a batch; undefined where the first stage is elsewhere.
+  void prepare(const TensorList& inputs, int64_t rows);
+
+ private:
+  bool is_last_here() const { return runs(static_cast<int>(setup_.stages.size()) - 1); }
+  void check() const;
+  StepReport run(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
+                 const std::function<StepResult(Executor& executor, const StepInput& input)>& work);
+  StepInput input_of(const TensorList& inputs, const at::Tensor& targets,
+                     const std::vector<int64_t>& ids) const;
+  void make_executor(const TensorList& inputs);
+  Traffic take_traffic();
+
+  PipelineSetup setup_;
+  std::shared_ptr<Group> group_;
+  std::vector<int> rank_of_stage_;
+  std::unique_ptr<Transport> transport_;
+  std::optional<Executor> executor_;
+  std::vector<int64_t> next_ids_;
+  uint64_t step_ = 0;
+  bool compressed_ = true;
+};
+
+}  // namespace strait

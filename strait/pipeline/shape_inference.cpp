@@ -1,0 +1,130 @@
+#include "strait/pipeline/shape_inference.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/util/Exception.h>
+
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "strait/base/json.h"
+#include "strait/base/text.h"
+
+namespace strait {
+namespace {
+
+/// Puts LibTorch's generator of a device back into the state that it had.
+class GeneratorState {
+ public:
+  explicit GeneratorState(at::Device device) : generator_(at::globalContext().defaultGenerator(device)) {
+    const std::scoped_lock lock(generator_.mutex());
+    state_ = generator_.get_state();
+  }
+  ~GeneratorState() {
+    const std::scoped_lock lock(generator_.mutex());
+    generator_.set_state(state_);
+  }
+  GeneratorState(const GeneratorState&) = delete;
+  GeneratorState& operator=(const GeneratorState&) = delete;
+
+ private:
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
+/// A module in evaluation mode, as long as this lives.
+class EvaluationScope {
+ public:
+  explicit EvaluationScope(const StageModule& stage) : stage_(stage), before_(stage.train(false)) {}
+  ~EvaluationScope() { stage_.train(before_); }
+  EvaluationScope(const EvaluationScope&) = delete;
+  EvaluationScope& operator=(const EvaluationScope&) = delete;
+
+ private:
+  const StageModule& stage_;
+  bool before_;
+};
+
+std::string shapes_text(const TensorList& tensors) {
+  std::vector<std::string> shapes;
+  for (const auto& tensor : tensors) shapes.push_back(shape_text(tensor.sizes()));
+  return list_of(shapes);
+}
+
+TensorList try_stage(int number, const StageModule& stage, const TensorList& x, at::Device device) {
+  const at::NoGradGuard no_grad;
+  const GeneratorState cpu(at::kCPU);
+  const GeneratorState own(device);
+  const EvaluationScope evaluation(stage);
+  const auto refusal = [&](std::string_view why) {
+    return InputError("stage {} cannot run on {}, {}: {}", number,
+                      number == 0 ? "a row of the inputs" : fmt::format("what stage {} gives", number - 1),
+                      shapes_text(x), why.substr(0, why.find('\n')));
+  };
+  try {
+    return stage.forward()(x);
+  } catch (const c10::Error& error) {
+    throw refusal(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    throw refusal(error.what());
+  }
+}
+
+CutShapes sample_shapes(int number, const TensorList& outputs) {
+  CutShapes shapes;
+  for (const auto& output : outputs) {
+    if (output.defined() && output.scalar_type() == at::kFloat && output.dim() > 0 && output.size(0) == 1) {
+      shapes.push_back(output.sizes().slice(1).vec());
+      continue;
+    }
+    throw InputError("stage {} gives {} for one row, expected float32 of shape [1, ...]", number,
+                     output.defined()
+                         ? fmt::format("{} {}", c10::toString(output.scalar_type()), shape_text(output.sizes()))
+                         : "an undefined tensor");
+  }
+  if (shapes.empty()) throw InputError("stage {} gives no tensor", number);
+  return shapes;
+}
+
+TensorList zeros_of(const CutShapes& shapes, at::Device device) {
+  TensorList zeros;
+  for (std::vector<int64_t> shape : shapes) {
+    shape.insert(shape.begin(), 1);
+    zeros.push_back(at::zeros(shape, at::TensorOptions(at::kFloat).device(device)));
+  }
+  return zeros;
+}
+
+}  // namespace
+
+std::vector<CutShapes> infer_shapes(const std::vector<StageModule>& stages, const TensorList& inputs,
+                                    const std::function<bool(int stage)>& runs, at::Device device,
+                                    Group& group) {
+  std::vector<CutShapes> cuts;
+  TensorList x;
+  if (runs(0)) {
+    for (const auto& input : inputs) x.push_back(at::zeros_like(input.narrow(0, 0, 1)));
+  }
+  for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {
+    const bool is_last = stage + 1 == static_cast<int>(stages.size());
+    std::string mine;
+    run_collectively(group, [&] {
+      if (!runs(stage)) return;
+      const TensorList outputs = try_stage(stage, stages[static_cast<size_t>(stage)], x, device);
+      if (!is_last) mine = nlohmann::json(sample_shapes(stage, outputs)).dump();
+    });
+    if (is_last) break;
+    for (const auto& text : group.gather(mine)) {
+      if (!text.empty()) cuts.push_back(parse_json<WireError>(text, "a stage's shapes").get<CutShapes>());
+    }
+    STRAIT_CHECK(cuts.size() == static_cast<size_t>(stage) + 1, "stage {} is in several processes or none",
+                 stage);
+    x = zeros_of(cuts.back(), device);
+  }
+  return cuts;
+}
+
+}  // namespace strait

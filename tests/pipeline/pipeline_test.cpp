@@ -1,0 +1,216 @@
+#include "strait/pipeline/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/pipeline/own_network.h"
+#include "tests/support/errors.h"
+
+namespace strait {
+namespace {
+
+using test::mean_square;
+using test::message_of;
+using test::own_boundaries;
+using test::OwnBatch;
+using test::OwnNetwork;
+using testing::HasSubstr;
+
+PipelineSetup setup_of(OwnNetwork& network, const std::string& codec = "none",
+                       const std::string& feedback = "none") {
+  PipelineSetup setup;
+  setup.stages = network.stages();
+  setup.boundaries = own_boundaries(codec, feedback);
+  setup.loss = mean_square;
+  return setup;
+}
+
+TEST(Pipeline, WithoutCompressionIsTheUnsplitNetworkBitForBit) {
+  OwnNetwork split;
+  OwnNetwork whole;
+  Pipeline pipeline(setup_of(split));
+  torch::optim::SGD split_optimizer(pipeline.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  torch::optim::SGD whole_optimizer(whole.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  for (uint64_t step = 0; step < 5; ++step) {
+    const OwnBatch batch(step);
+    split_optimizer.zero_grad();
+    const StepReport report = pipeline.train(batch.inputs, batch.targets);
+    split_optimizer.step();
+
+    whole_optimizer.zero_grad();
+    const at::Tensor loss = mean_square(whole(batch.inputs), batch.targets);
+    loss.backward();
+    whole_optimizer.step();
+    EXPECT_EQ(report.loss, loss.item<double>());
+    EXPECT_EQ(report.rows, 12);
+    // Three cuts of 16 + 4, 12 and 8 floats a row, there and back.
+    EXPECT_EQ(report.traffic.raw_bytes, 2U * 12 * (20 + 12 + 8) * sizeof(float));
+    EXPECT_EQ(report.traffic.messages, 8U);
+  }
+  const auto mine = split.parameters();
+  const auto theirs = whole.parameters();
+  for (size_t i = 0; i < mine.size(); ++i) EXPECT_TRUE(at::equal(mine[i], theirs[i])) << i;
+}
+
+TEST(Pipeline, AccumulatesTheMeanOverMicroBatches) {
+  OwnNetwork split;
+  OwnNetwork whole;
+  PipelineSetup setup = setup_of(split);
+  setup.micro_batches = 5;  // of 3, 3, 3, 3 rows
+  Pipeline pipeline(std::move(setup));
+  const OwnBatch batch(0);
+  const StepReport report = pipeline.train(batch.inputs, batch.targets);
+  const at::Tensor loss = mean_square(whole(batch.inputs), batch.targets);
+  loss.backward();
+  EXPECT_NEAR(report.loss.value(), loss.item<double>(), 1e-6);
+  const auto mine = split.parameters();
+  const auto theirs = whole.parameters();
+  for (size_t i = 0; i < mine.size(); ++i)
+    EXPECT_TRUE(at::allclose(mine[i].grad(), theirs[i].grad(), 1e-4, 1e-6)) << i;
+}
+
+TEST(Pipeline, CompressesEveryTensorOfACut) {
+  OwnNetwork network;
+  Pipeline pipeline(setup_of(network, "topk:0.25", "ef21"));
+  const OwnBatch batch(0);
+  const StepReport report = pipeline.train(batch.inputs, batch.targets);
+  EXPECT_LT(report.traffic.wire_bytes, report.traffic.raw_bytes);
+  std::vector<std::string> names;
+  for (const auto& boundary : pipeline.boundaries()) names.push_back(boundary.name);
+  EXPECT_THAT(names, testing::ElementsAre("stem.0", "stem.1", "join", "body"));
+  pipeline.compress(false);
+  EXPECT_GT(pipeline.train(batch.inputs, batch.targets).traffic.wire_bytes, report.traffic.raw_bytes);
+}
+
+TEST(Pipeline, EvaluatesWithoutGradientsAndTraffic) {
+  OwnNetwork network;
+  Pipeline pipeline(setup_of(network));
+  const OwnBatch batch(0);
+  const StepReport report = pipeline.evaluate(batch.inputs, batch.targets);
+  const at::NoGradGuard no_grad;
+  EXPECT_EQ(report.loss, mean_square(network(batch.inputs), batch.targets).item<double>());
+  EXPECT_EQ(report.traffic.messages, 0U);
+  for (const auto& parameter : network.parameters()) EXPECT_FALSE(parameter.grad().defined());
+}
+
+TEST(Pipeline, TakesAScheduleOfTheUsersOwn) {
+  OwnNetwork a;
+  OwnNetwork b;
+  PipelineSetup named = setup_of(a, "quant:4");
+  named.micro_batches = 4;
+  named.schedule = "gpipe";
+  PipelineSetup own = setup_of(b, "quant:4");
+  own.micro_batches = 4;
+  int made = 0;
+  own.schedule = Schedule("mine", [&](const ScheduleSize& size) {
+    made += 1;
+    return gpipe(size.stages, size.micro_batches);
+  });
+  const OwnBatch batch(0);
+  Pipeline with_name(std::move(named));
+  Pipeline with_own(std::move(own));
+  EXPECT_EQ(with_name.train(batch.inputs, batch.targets).loss,
+            with_own.train(batch.inputs, batch.targets).loss);
+  EXPECT_GT(made, 0);
+  for (size_t i = 0; i < a.parameters().size(); ++i) {
+    EXPECT_TRUE(at::equal(a.parameters()[i].grad(), b.parameters()[i].grad()));
+  }
+}
+
+TEST(Pipeline, FindsShapesWithoutTouchingTheRandomStateOrBuffers) {
+  OwnNetwork network;
+  torch::nn::Sequential stem(torch::nn::Linear(6, 16), torch::nn::BatchNorm1d(16), torch::nn::Dropout(0.5));
+  torch::nn::AnyModule head(torch::nn::Linear(16, 5));
+  PipelineSetup setup;
+  setup.stages = {stem, head};
+  setup.boundaries = {Boundary("stem")};
+  setup.loss = mean_square;
+  Pipeline pipeline(std::move(setup));
+  const OwnBatch batch(0);
+  const at::Tensor before = stem->buffers()[0].clone();
+  torch::manual_seed(3);
+  pipeline.prepare({batch.inputs}, 12);
+  EXPECT_TRUE(at::equal(stem->buffers()[0], before));
+  EXPECT_TRUE(stem->is_training());
+  const at::Tensor drawn = torch::rand({2});
+  torch::manual_seed(3);
+  EXPECT_TRUE(at::equal(drawn, torch::rand({2})));
+  EXPECT_EQ(pipeline.parameters().size(), 6U);
+  EXPECT_GT(pipeline.train(batch.inputs, batch.targets).loss.value(), 0);
+  EXPECT_FALSE(at::equal(stem->buffers()[0], before));
+}
+
+TEST(Pipeline, RefusesASetupThatCannotBe) {
+  OwnNetwork network;
+  const auto refusal = [&](const std::function<void(PipelineSetup&)>& change) {
+    return message_of<InputError>([&] {
+      PipelineSetup setup = setup_of(network);
+      change(setup);
+      Pipeline pipeline(std::move(setup));
+      const OwnBatch batch(0);
+      pipeline.train(batch.inputs, batch.targets);
+    });
+  };
+  EXPECT_EQ(refusal([](auto& setup) { setup.boundaries.pop_back(); }),
+            "a pipeline of 4 stages expects 3 boundaries, found 2");
+  EXPECT_EQ(refusal([](auto& setup) { setup.boundaries[1] = Boundary("stem"); }),
+            "boundary \"stem\": expected a name of its own");
+  EXPECT_EQ(refusal([](auto& setup) { setup.loss = LossModule(); }), "a pipeline expects a loss");
+  EXPECT_EQ(refusal([](auto& setup) { setup.stages[2] = StageModule(); }),
+            "stage 2: is empty, but rank 0 runs it");
+  EXPECT_EQ(refusal([&](auto& setup) {
+              setup.stages[3] = {[](const at::Tensor& x) { return x; }, {network.body->parameters()[1]}};
+            }),
+            "stage 3: parameter 0 is also parameter 1 of stage 2; expected each in one stage");
+  EXPECT_EQ(refusal([](auto& setup) {
+              setup.stages[3] = {[](const at::Tensor& x) { return x; }, {torch::zeros({2}, at::kMeta)}};
+            }),
+            "stage 3: parameter 0 is on meta, expected cpu");
+  EXPECT_THAT(refusal([](auto& setup) { setup.schedule = "1f2b"; }), HasSubstr("1f2b"));
+  EXPECT_THAT(refusal([](auto& setup) { setup.stages[2] = torch::nn::Linear(13, 8); }),
+              testing::AllOf(HasSubstr("stage 2 cannot run on what stage 1 gives, [1, 12]: "),
+                             HasSubstr("shapes"), testing::Not(HasSubstr("\n"))));
+  EXPECT_EQ(refusal([&](auto& setup) { setup.stages[1] = torch::nn::Linear(16, 12); }),
+            "stage 1 cannot run on what stage 0 gives, [1, 16], [1, 4]: it does not take 2 tensors");
+  EXPECT_EQ(
+      refusal([](auto& setup) { setup.stages[2] = [](const at::Tensor& x) { return x.to(at::kDouble); }; }),
+      "stage 2 gives Double [1, 12] for one row, expected float32 of shape [1, ...]");
+  EXPECT_EQ(refusal([](auto& setup) {
+              setup.loss = [](const at::Tensor& output, const at::Tensor& targets) { return output - targets; };
+            }),
+            "the loss is a tensor of shape [12, 5], expected a scalar");
+  EXPECT_THAT(refusal([](auto& setup) {
+                setup.micro_batches = 2;
+                setup.boundaries[2] = Boundary("body", make_link("quant:4", "ef"), make_link("none"));
+              }),
+              HasSubstr("boundary body: feedback with 2 micro-batches"));
+  EXPECT_THAT(refusal([](auto& setup) {
+                setup.boundaries[0] = Boundary("stem", make_link("quant:4", "aq-sgd"), make_link("none"));
+              }),
+              HasSubstr("the ids of its rows"));
+}
+
+TEST(Pipeline, RefusesABatchThatDoesNotFit) {
+  OwnNetwork network;
+  Pipeline pipeline(setup_of(network));
+  const OwnBatch batch(0);
+  EXPECT_EQ(message_of<InputError>([&] { pipeline.train(batch.inputs, batch.targets.narrow(0, 0, 3)); }),
+            "the targets of a batch of 12 rows: expected a tensor of shape [12, ...], found [3, 5]");
+  EXPECT_EQ(message_of<InputError>([&] {
+              pipeline.train(batch.inputs, batch.targets, {1, 2});
+            }),
+            "a batch of 12 rows: expected an id for each, found 2");
+  pipeline.train(batch.inputs, batch.targets);
+  const OwnBatch larger(0, 13);
+  EXPECT_EQ(message_of<InputError>([&] { pipeline.train(larger.inputs, larger.targets); }),
+            "a batch of 13 rows: expected at most batch_size, 12");
+  const OwnBatch other(0, 5);
+  EXPECT_EQ(pipeline.train(other.inputs, other.targets).rows, 5);
+  const at::Tensor nan = batch.inputs * std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(pipeline.train(nan, batch.targets), NumericError);
+  EXPECT_TRUE(pipeline.train(batch.inputs, batch.targets).loss.has_value());  // and trains on
+}
+
+}  // namespace
+}  // namespace strait
