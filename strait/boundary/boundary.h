@@ -22,10 +22,12 @@ struct BoundaryLinks {
 struct Boundary {
   /// Nothing is compressed.
   explicit Boundary(std::string name);
+
+  /// Throws InputError where one of the links is missing.
   Boundary(std::string name, std::shared_ptr<const Link> activations, std::shared_ptr<const Link> gradients);
 
-  std::string name;
-  BoundaryLinks links;
+  std::string name;     ///< unique among the boundaries of a pipeline
+  BoundaryLinks links;  ///< of its two directions
   int diagnostics = 0;  ///< the messages of every `diagnostics`-th step are measured; 0 measures none
 };
 

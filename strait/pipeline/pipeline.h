@@ -74,6 +74,7 @@ class Pipeline {
   /// Throws InputError for a stage that cannot run on what the one before gives and for a loss that is no
   /// scalar, NumericError for a message or a loss that is not finite, and what modules, loss and codecs throw.
   StepReport train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids = {});
+  /// The same for a network of one input.
   StepReport train(const at::Tensor& input, const at::Tensor& targets, const std::vector<int64_t>& ids = {}) {
     return train(TensorList{input}, targets, ids);
   }
@@ -82,6 +83,7 @@ class Pipeline {
   /// mode, training or evaluation, in which the user put them.
   StepReport evaluate(const TensorList& inputs, const at::Tensor& targets,
                       EvaluationMode mode = EvaluationMode::plain);
+  /// The same for a network of one input.
   StepReport evaluate(const at::Tensor& input, const at::Tensor& targets,
                       EvaluationMode mode = EvaluationMode::plain) {
     return evaluate(TensorList{input}, targets, mode);
@@ -97,14 +99,17 @@ class Pipeline {
   /// The parameters of this process's stages, for the optimizer.
   std::vector<at::Tensor> parameters() const;
 
+  /// Whether this process runs the stage.
   bool runs(int stage) const { return rank_of_stage_.at(static_cast<size_t>(stage)) == group_->rank(); }
 
   /// What one report, by all processes of the same batch, says to all of them: the loss and what it counted,
   /// the traffic of every process and the longest time. It takes a round of messages; train() needs none.
   StepReport gather(const StepReport& mine);
 
-  /// Calls of train() so far; seeds the random draws of codecs. A program that resumes puts it back.
+  /// Calls of train() so far; seeds the random draws of codecs.
   uint64_t step() const { return step_; }
+
+  /// For a program that resumes: the next call of train() is that of this number.
   void set_step(uint64_t step) { step_ = step; }
 
   /// The ends of the boundaries in this process: their state for checkpoints
