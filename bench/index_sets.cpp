@@ -1,4 +1,4 @@
-// What the index sets of TopK cost on what crosses the boundaries of a trained ResNet-18, in bits an element:
+// What the index sets of TopK cost on what crosses the boundaries of a trained ResNet-18, in bits per element:
 // log2 C(n, k), the codes that there are, and ideal codes of models of growing strength.
 //
 //     bench_index_sets MODEL.safetensors...      of runs over CIFAR-10, which STRAIT_DATA has

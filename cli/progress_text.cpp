@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostOfBar = 24;
 constexpr size_t kLeastOfBar = 8;
 constexpr size_t kBarFrame = 3;  // " []"
-constexpr double kSlow = 10;     // samples a second
+constexpr double kSlow = 10;     // samples per second
 
 /// The parts of a line but for the bar; empty where they are not known.
 struct Parts {

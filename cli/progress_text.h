@@ -14,7 +14,7 @@ struct Pace {
   std::string phase;
   int64_t done = 0;  ///< samples of the pass
   int64_t total = 1;
-  double rate = NAN;      ///< samples a second; not a number where it is not known
+  double rate = NAN;      ///< samples per second; not a number where it is not known
   double run_left = NAN;  ///< seconds; not a number where it is not known
   double loss = NAN;
 };
@@ -25,7 +25,7 @@ std::string bar_text(const std::string& label, const Pace& pace, size_t width);
 /// A line for where there is no terminal.
 std::string progress_line(const std::string& label, const Pace& pace);
 
-/// Samples a second: `310`, or `3.1` where that tells something.
+/// Samples per second: `310`, or `3.1` where that tells something.
 std::string rate_text(double rate);
 
 }  // namespace strait::cli

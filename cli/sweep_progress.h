@@ -13,7 +13,7 @@
 namespace strait::cli {
 
 /// Shows a sweep to a person. On a terminal: a live line on standard error with the runs that are done,
-/// those that run, and the time. Without one: a line an epoch on standard output. Always a line at a run's
+/// those that run, and the time. Without one: a line per epoch on standard output. Always a line at a run's
 /// end, with the time left.
 class SweepProgress {
  public:

@@ -48,7 +48,7 @@ class SweepRunner {
   SweepRecord& record_;
   SweepProgress& progress_;
   bool verbose_;
-  std::vector<std::unique_ptr<Job>> slots_;  ///< one a job; empty when it has nothing to do
+  std::vector<std::unique_ptr<Job>> slots_;  ///< one per job; empty when it has nothing to do
 };
 
 }  // namespace strait::cli

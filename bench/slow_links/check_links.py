@@ -50,7 +50,7 @@ def receive(network: Network, results: Connection) -> None:
 
 
 def measure(rate: float | None) -> tuple[float, float, int]:
-    """Bits a second in a long message, the median over short ones, and packets dropped."""
+    """Bits per second in a long message, the median over short ones, and packets dropped."""
     long = int((rate or 10e9) / 8 * 1.5)
     with Network(2, rate) as network:
         results, results_end = multiprocessing.Pipe(duplex=False)

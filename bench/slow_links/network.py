@@ -2,7 +2,7 @@
 
 A host is a network namespace with one interface, eth0, address 10.77.0.1, 10.77.0.2, ... Its other end is a port
 of a bridge in one further namespace, so nothing touches the machine's own network. What a host sends is limited to
-the rate in bits a second, counted with Ethernet, IP and TCP headers as on a real link; what it receives is not
+the rate in bits per second, counted with Ethernet, IP and TCP headers as on a real link; what it receives is not
 limited besides, and there is no delay beyond that of the machine.
 
 How the limit is chosen:
@@ -37,7 +37,7 @@ UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 
 def parse_rate(text: str) -> float | None:
-    """Bits a second of "20Mbps" or "1Gbps"; None for "unlimited". Raises ValueError for anything else."""
+    """Bits per second of "20Mbps" or "1Gbps"; None for "unlimited". Raises ValueError for anything else."""
     if text == "unlimited":
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?)bps", text.lower())

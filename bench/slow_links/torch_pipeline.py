@@ -1,4 +1,4 @@
-"""The same training in plain PyTorch, for comparison: one process a stage, GPipe, send and receive over Gloo.
+"""The same training in plain PyTorch, for comparison: one process per stage, GPipe, send and receive over Gloo.
 
 Start one process for each of the four stages with the variables that torchrun sets. Rank 0 prints
 {"samples_per_second": ..., "seconds": ..., "steps": ..., "loss": ..., "torch": ...}; steps of the warm-up are not counted.

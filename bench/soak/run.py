@@ -65,7 +65,7 @@ def watch(launcher: subprocess.Popen, seconds: float) -> dict[int, list[tuple[fl
 def table(result: dict[str, Any]) -> str:
     lines = ["# Soak", "",
              f"Four processes of strait {result['run']['code_version']} for {result['hours']:.2f} hours, "
-             f"{result['epochs']} epochs, `ef21` in both directions ({result['run']['machine']} a process). "
+             f"{result['epochs']} epochs, `ef21` in both directions ({result['run']['machine']}, each process). "
              f"Exit status {result['exit_status']}: {STOPPED} means stopped in order, with the state of the two ends of every "
              "link equal after each epoch. Configuration and all samples: [soak.json](soak.json).", "",
              "| rank | settled MB | last MB | largest MB | growth MB/h |", "| ---: | ---: | ---: | ---: | ---: |"]

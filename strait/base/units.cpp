@@ -47,7 +47,7 @@ std::optional<double> factor_of(std::string_view name, const Scale (&scales)[N])
   return std::nullopt;
 }
 
-/// Bytes a second of `Mbit/s` and the like.
+/// Bytes per second of `Mbit/s` and the like.
 std::optional<double> rate_of(std::string_view unit) {
   if (const auto plain = factor_of(unit, kRateUnits)) return plain;
   const auto prefix = factor_of(unit.substr(0, 1), kRates);

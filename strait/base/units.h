@@ -9,7 +9,7 @@ namespace strait {
 /// Seconds of a text such as `20ms`, `1.5s`, `300us` or `0`. Throws InputError that names `what` otherwise.
 double parse_seconds(std::string_view text, std::string_view what);
 
-/// Bytes a second of a text such as `100Mbps`, `1Gbit/s`, `20mbit`, `12.5MB/s` or `unlimited`, which gives
+/// Bytes per second of a text such as `100Mbps`, `1Gbit/s`, `20mbit`, `12.5MB/s` or `unlimited`, which gives
 /// infinity. Prefixes are k, M and G, powers of 1000; a small b is bits, a big B bytes. Throws InputError
 /// that names `what` otherwise.
 double parse_bandwidth(std::string_view text, std::string_view what);

@@ -55,7 +55,7 @@ std::vector<std::string> with_codec_messages(const std::shared_ptr<const Codec>&
 }
 
 void check_replicas(const LinkOptions& link) {
-  check_link("replicas", link, 1);  // one message a step, all of a stage
+  check_link("replicas", link, 1);  // one message per step, all of a stage
   if (link_of(link)->sends_codec_messages()) return;
   throw InputError("compression.replicas.feedback: expected one of: {}; found \"{}\"",
                    list_of(with_codec_messages(make_codec(link.codec))), link.feedback);

@@ -10,7 +10,7 @@
 namespace strait {
 namespace {
 
-/// The tensor itself: 32 bits an element, little-endian.
+/// The tensor itself: 32 bits per element, little-endian.
 class None : public ValueCodec {
  public:
   explicit None(CodecIdentity identity) : ValueCodec(std::move(identity), make_value_format("fp32")) {}

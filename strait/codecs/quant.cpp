@@ -67,7 +67,7 @@ kernels::Range range_of_all(std::span<const float> x) {
   return sendable({all.lo + 0.0F, all.hi + 0.0F});
 }
 
-/// b bits an element between the least and the greatest value of the tensor, of each sample, or of each
+/// b bits per element between the least and the greatest value of the tensor, of each sample, or of each
 /// block of a sample (docs/operators.md, "quant").
 class Quant : public Codec {
  public:

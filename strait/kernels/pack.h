@@ -4,7 +4,7 @@
 
 namespace strait::kernels {
 
-/// Eight codes of b bits, one a byte, moved together into the low 8 * b bits; the first code lowest.
+/// Eight codes of b bits, one per byte, moved together into the low 8 * b bits; the first code lowest.
 /// 1 <= b <= 8 and every byte is below 2^b.
 template <unsigned b>
 constexpr uint64_t pack8(uint64_t codes) {

@@ -73,7 +73,7 @@ void with_bits(unsigned bits, Work work) {
   }
 }
 
-/// Eight codes, one a byte, in each word.
+/// Eight codes, one per byte, in each word.
 using Words = std::array<uint64_t, kBlock / 8>;
 
 /// Whether 8 codes of b bits are an unsigned integer, of this type.

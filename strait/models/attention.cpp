@@ -16,7 +16,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kQueries = 128;  // of a block: its weights are heads * 128 * T numbers a sample
+constexpr int64_t kQueries = 128;  // of a block: its weights are heads * 128 * T numbers per sample
 
 /// Queries [begin, end), which see the keys [0, end).
 struct QueryBlock {

@@ -88,7 +88,7 @@ TEST_F(Train, EvaluatesWithinEpochsAndSaysWhatOnIs) {
   const auto run = train(config_, "run",
                          {"--set", "train.evaluate_every=2", "--set", "compression.activations.feedback=ef",
                           "--set", "compression.evaluation=frozen"});
-  ASSERT_EQ(run.status, 0) << run.err;  // three steps an epoch
+  ASSERT_EQ(run.status, 0) << run.err;  // three steps per epoch
   EXPECT_THAT(run.out,
               testing::ContainsRegex("\nstep 2  test off [0-9.]+%  on \\(frozen\\) [0-9.]+%  plain [0-9.]+%  "
                                      "live [0-9.]+%\n"));

@@ -45,7 +45,7 @@ std::vector<Example> examples() {
           {"topk_interlaced", "topk:0.25,values=fp16,index=interlaced", {1, 4, 8}, spot, of_spot}};
 }
 
-/// Sixteen bytes a line, in hex, separated by spaces.
+/// Sixteen bytes per line, in hex, separated by spaces.
 std::string hex_of(std::span<const std::byte> bytes) {
   std::string text;
   for (size_t i = 0; i < bytes.size(); ++i) {

@@ -13,7 +13,7 @@ struct Input {
   std::vector<float> out;
   std::vector<uint64_t> mask;
   std::vector<size_t> positions;
-  std::vector<float> values;  ///< one a position
+  std::vector<float> values;  ///< one per position
 };
 
 Input make(size_t n, double share) {

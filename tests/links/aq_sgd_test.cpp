@@ -1,4 +1,4 @@
-// AQ-SGD and its store against the definition, computed here with one plain buffer a sample.
+// AQ-SGD and its store against the definition, computed here with one plain buffer per sample.
 
 #include <filesystem>
 #include <numeric>

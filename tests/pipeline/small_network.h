@@ -51,7 +51,7 @@ struct Fixture {
     return Executor(setup(options, compression, batch_size, 0, 1), transport);
   }
 
-  /// A stage a rank, or all of them on one.
+  /// A stage per rank, or all of them on one.
   Executor::Setup setup(const PipelineOptions& options, const CompressionOptions& compression,
                         int64_t batch_size, int rank, int ranks) {
     const auto is_here = [&](size_t stage) { return ranks == 1 || static_cast<int>(stage) == rank; };

@@ -1,7 +1,7 @@
 """Trains a small language model in python3-torch with AdamW, Hugging Face's linear schedule and clipping.
 
 Usage: adamw_reference.py FOLDER. Reads config.json, init.safetensors and data.safetensors there, prints
-{"losses": [...], "rates": [...], "loss": ...} with one number a step, and writes trained.safetensors and, of the
+{"losses": [...], "rates": [...], "loss": ...} with one number per step, and writes trained.safetensors and, of the
 logits in data.safetensors, gradient.safetensors.
 """
 

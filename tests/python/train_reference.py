@@ -2,7 +2,7 @@
 index reuse at the boundaries.
 
 Usage: train_reference.py FOLDER. Reads config.json, init.safetensors and data.safetensors there, prints
-{"losses": [...], "off": {...}, "on": {...}} with one loss a step, and writes trained.safetensors.
+{"losses": [...], "off": {...}, "on": {...}} with one loss per step, and writes trained.safetensors.
 """
 
 import json

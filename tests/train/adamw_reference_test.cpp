@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kBlocks = 22;  // 5 steps an epoch
+constexpr int64_t kBlocks = 22;  // 5 steps per epoch
 
 json config_of(const TrainerOptions& options) {
   const auto& optimizer = options.train.optimizer;

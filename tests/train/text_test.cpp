@@ -1,4 +1,4 @@
-// Training and scoring a language model: AdamW, the linear schedule, several batches a step, bfloat16.
+// Training and scoring a language model: AdamW, the linear schedule, several batches per step, bfloat16.
 
 #include <gmock/gmock.h>
 
@@ -60,7 +60,7 @@ TEST(Schedule, TheRateOfAnEpochIsThatOfItsFirstStep) {
   EXPECT_EQ(epochs[0].lr, 0);
   EXPECT_DOUBLE_EQ(epochs[1].lr, 0.02 * 5 / 7);
   TrainerOptions four = token_options();
-  four.train.accumulate = 4;  // 2 steps an epoch
+  four.train.accumulate = 4;  // 2 steps per epoch
   EXPECT_DOUBLE_EQ(trained(four).epochs[1].lr, 0.02 * 2 / 3);
 }
 

@@ -159,7 +159,7 @@ TEST(Trainer, EvaluatesWithinEpochsAtTheirSteps) {
   scheme.train.evaluate_every = 2;
   Trainer trainer = trainer_of(scheme);
   Recorder got;
-  trainer.train(data, got);  // three steps an epoch
+  trainer.train(data, got);  // three steps per epoch
   ASSERT_EQ(got.epochs.size(), 2U);
   const auto steps = [](const std::vector<StepEvaluation>& evaluations) {
     std::vector<uint64_t> all;

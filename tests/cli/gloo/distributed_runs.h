@@ -12,7 +12,7 @@
 
 namespace strait::test {
 
-/// Runs of four processes, one a stage.
+/// Runs of four processes, one per stage.
 class DistributedRuns : public TinyRuns {
  protected:
   static constexpr int kRanks = 4;

@@ -1,4 +1,4 @@
-// One process a stage: the bits of one process, stops in order, launchers. What goes wrong: faults_test.cpp.
+// One process per stage: the bits of one process, stops in order, launchers. What goes wrong: faults_test.cpp.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
