@@ -3,7 +3,7 @@
 
     bench/soak/run.py --hours 1 --out FOLDER [--strait build/strait]
 
-Every epoch the processes compare checksums of the state that both ends of each link keep, and end with an error when
+Every epoch the processes compare checksums of the state that both endpoints of each link keep, and end with an error when
 two differ; so a run that is stopped in order (exit status 130) has not drifted. Memory is the resident set of each
 process, sampled every ten seconds. Writes FOLDER/soak.json (samples, configuration, code version, machine) and
 FOLDER/soak.md, a table: memory after the first tenth of the time, at the end, the largest, and the growth an hour as
@@ -66,8 +66,8 @@ def table(result: dict[str, Any]) -> str:
     lines = ["# Soak", "",
              f"Four processes of strait {result['run']['code_version']} for {result['hours']:.2f} hours, "
              f"{result['epochs']} epochs, `ef21` in both directions ({result['run']['machine']}, each process). "
-             f"Exit status {result['exit_status']}: {STOPPED} means stopped in order, with the state of the two ends of every "
-             "link equal after each epoch. Configuration and all samples: [soak.json](soak.json).", "",
+             f"Exit status {result['exit_status']}: {STOPPED} means stopped in order, with the state of the two "
+             "endpoints of every link equal after each epoch. Configuration and all samples: [soak.json](soak.json).", "",
              "| rank | settled MB | last MB | largest MB | growth MB/h |", "| ---: | ---: | ---: | ---: | ---: |"]
     for rank, points in sorted(result["samples"].items()):
         settled = points[len(points) // 10:]

@@ -16,7 +16,7 @@ std::string describe(const ChannelSpec& spec, const MessageContext& context) {
 /// Whether a message that is compressed goes through the trained link, not through the bare operator.
 bool uses_link(MessageMode mode) { return mode.training || mode.evaluation != EvaluationMode::plain; }
 
-/// Whether such a message moves the link's state on. A test sample has no buffer among those of the training
+/// Whether such a message updates the link's state. A test sample has no buffer among those of the training
 /// set, so that there is nothing to move.
 bool moves_state(const Link& link, MessageMode mode) {
   return mode.training || (mode.evaluation == EvaluationMode::live && link.slots() == Link::Slots::rows);
@@ -40,7 +40,7 @@ FrameHeader header_for(const ChannelSpec& spec, const Link& link, const MessageC
           .payload_size = 0};
 }
 
-/// Whether the positions of such a message are those of its boundary's reused indices.
+/// Whether the indices of such a message are those of its boundary's reused indices.
 bool shares_indices(const ChannelSpec& spec, MessageMode mode) {
   return spec.indices != nullptr && mode.training && mode.compressed;
 }

@@ -15,7 +15,7 @@ namespace strait {
 
 /// What a message is sent for. Only messages of training are counted.
 struct MessageMode {
-  bool training = true;                               ///< counted, and moves the state of the link
+  bool training = true;                               ///< counted, and updates the state of the link
   bool compressed = true;                             ///< through the link; otherwise as they are
   bool stops = false;                                 ///< sent along, see FrameHeader
   EvaluationMode evaluation = EvaluationMode::plain;  ///< of a compressed message that is none of training

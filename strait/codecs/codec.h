@@ -43,7 +43,7 @@ struct Decoded {
 };
 
 /// A stateless compression operator: a pure function of its parameters, the tensor and, where it draws
-/// random numbers, the message's context. Immutable, so that both ends and all threads may share one.
+/// random numbers, the message's context. Immutable, so that both endpoints and all threads may share one.
 ///
 /// The public functions check what no codec should have to check (type, contiguity, length, trailing
 /// bytes, empty messages); a codec implements the do_ functions over spans.
@@ -117,7 +117,7 @@ class Codec {
   virtual at::Tensor do_decode_tensor(ByteReader& in, const MessageMeta& meta,
                                       const MessageContext& context) const;
 
-  /// Throws WireError when the payload goes on.
+  /// Throws WireError when bytes of the payload are left over.
   void expect_end(const ByteReader& in) const;
 
  private:

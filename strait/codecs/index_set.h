@@ -31,7 +31,7 @@ struct IndexSet {
   SparseShape shape;            ///< of the message
   std::vector<uint64_t> masks;  ///< mask_words() words for each group; empty when k == n, which keeps all
 
-  /// Room for the positions of such a payload, in the memory that is there.
+  /// Room for the indices of such a payload, in the memory that is there.
   void reset(const SparseShape& new_shape);
 
   /// The group's mask, mask_words() words; only where k < n.

@@ -11,7 +11,7 @@ namespace strait {
 
 struct IndexSet;
 
-/// What both ends of a boundary know about a message before it is sent. All messages are float32.
+/// What both endpoints of a boundary know about a message before it is sent. All messages are float32.
 struct MessageMeta {
   std::vector<int64_t> shape;  ///< [rows, ...]: the first dimension counts samples
 
@@ -42,7 +42,7 @@ struct MessageContext {
   /// The samples' indices in the training set, one per row, where they are known: in training.
   std::span<const int64_t> ids = {};
 
-  /// The indices that both ends know already, for a message that reuses those of another; else null.
+  /// The indices that both endpoints know already, for a message that reuses those of another; else null.
   const IndexSet* indices = nullptr;
 
   // What the ends are to report of the message besides what it is there for.

@@ -61,15 +61,15 @@ class SparseFormat {
   /// Bytes of a payload.
   PayloadSize size(const SparseShape& shape) const;
 
-  /// Writes what the source selects of each group, k < n; the positions go to `indices`, which may be null.
+  /// Writes what the source selects of each group, k < n; the index sets go to `indices`, which may be null.
   /// Throws NumericError when a value cannot be sent.
   void write(const SparseShape& shape, const SparseSource& source, ByteWriter& out, IndexSet* indices) const;
 
-  /// Hands each group to the sink, k < n; the positions go to `indices`, which may be null. Throws WireError,
+  /// Hands each group to the sink, k < n; the index sets go to `indices`, which may be null. Throws WireError,
   /// when it may have handed over some.
   void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, IndexSet* indices) const;
 
-  // The values alone, for a receiver that knows the positions, or where k == n. Those not sent become +0.
+  // The values alone, for a receiver that knows the indices, or where k == n. Those not sent become +0.
 
   /// Bytes of the values.
   size_t values_size(const SparseShape& shape) const { return shape.groups * values_->size(shape.k); }

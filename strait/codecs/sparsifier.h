@@ -36,7 +36,7 @@ class Sparsifier {
   /// How the kept values are written.
   virtual const SparseFormat& format() const = 0;
 
-  /// Codec::write() and Codec::read() of a message that is not empty, with the positions that it keeps. `x` is
+  /// Codec::write() and Codec::read() of a message that is not empty, with the indices that it keeps. `x` is
   /// float32 on the CPU and contiguous.
   virtual IndexSet write_indexed(const at::Tensor& x, ByteWriter& out) const = 0;
 
@@ -44,7 +44,7 @@ class Sparsifier {
   virtual Decoded read_indexed(ByteReader& in, const MessageMeta& meta) const = 0;
 
   // For error feedback, the arithmetic around the operator in the passes that it makes anyway. `x` is float32
-  // on the CPU and contiguous, and so is the state, of the same shape. All give the positions that the message
+  // on the CPU and contiguous, and so is the state, of the same shape. All give the indices that the message
   // keeps where the context wants them.
 
   /// Codec::write() of x + residual; `left`, of other memory, becomes what of it the receiver does not see.

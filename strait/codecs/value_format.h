@@ -9,7 +9,7 @@
 
 namespace strait {
 
-/// How a list of values is written when both ends know how many there are: 32 or 16 bits each, or
+/// How a list of values is written when both endpoints know how many there are: 32 or 16 bits each, or
 /// quantised as one group. Stateless.
 class ValueFormat {
  public:

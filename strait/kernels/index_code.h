@@ -23,7 +23,7 @@ void write_bitmap(std::span<const uint64_t> mask, std::span<std::byte> out);
 bool read_bitmap(std::span<const std::byte> in, size_t n, size_t k, std::span<uint64_t> mask);
 
 /// The Rice parameter for k of n positions: the r that minimises the expected bits of one gap,
-/// 1 + r + s / (1 - s), where s = (1 - k / n)^(2^r) is the chance that the quotient goes on. The smallest
+/// 1 + r + s / (1 - s), where s = (1 - k / n)^(2^r) is the chance that the quotient continues. The smallest
 /// such r. Computed in double from (n - k) / n by squaring, so that every machine finds the same.
 unsigned rice_parameter(size_t n, size_t k);
 

@@ -83,7 +83,7 @@ struct AqSgdFormat {
 
 class AqSgdEncoder : public Encoder {
  public:
-  /// Without `updates` the other endpoint, which shares the store, moves it on.
+  /// Without `updates` the other endpoint, which shares the store, updates it.
   AqSgdEncoder(AqSgdFormat format, std::shared_ptr<SampleStore> store, bool updates)
       : format_(std::move(format)), store_(std::move(store)), updates_(updates) {}
 
@@ -175,7 +175,7 @@ class AqSgd : public Link {
   std::unique_ptr<Decoder> make_decoder() const override {
     return std::make_unique<AqSgdDecoder>(format_, std::make_shared<SampleStore>(options_));
   }
-  /// One store for both: the encoder only reads it, the decoder moves it on.
+  /// One store for both: the encoder only reads it, the decoder updates it.
   LinkEnds make_ends() const override {
     const auto store = std::make_shared<SampleStore>(options_);
     return {std::make_unique<AqSgdEncoder>(format_, store, false),

@@ -15,7 +15,7 @@ namespace strait {
 
 /// What an encoder reports of a message of training besides its bytes, where the context wants it.
 struct MessageReport {
-  IndexSet indices;     ///< the positions that it keeps, of a link whose messages are the codec's
+  IndexSet indices;     ///< of the elements that are sent, of a link whose messages are the codec's
   at::Tensor received;  ///< what the receiver will see
   at::Tensor residual;  ///< with it: what the state holds back for later messages; undefined where it does not
 };
@@ -50,7 +50,7 @@ class Encoder {
  public:
   virtual ~Encoder() = default;
 
-  /// Writes the next message of training and moves the state on. Throws NumericError for a message that cannot
+  /// Writes the next message of training and updates the state. Throws NumericError for a message that cannot
   /// be sent; the state has the bits then that it had.
   virtual MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) = 0;
 
@@ -75,7 +75,7 @@ class Decoder {
  public:
   virtual ~Decoder() = default;
 
-  /// Reads the next message of training and moves the state on. Throws WireError for bytes that the encoder
+  /// Reads the next message of training and updates the state. Throws WireError for bytes that the encoder
   /// cannot have written; the state is undefined then.
   virtual Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) = 0;
 
@@ -132,7 +132,7 @@ class Link {
   /// keeps.
   virtual bool sends_codec_messages() const { return true; }
 
-  /// Whether a gradient keeps the positions of its activations (MessageContext::indices).
+  /// Whether a gradient is sent at the indices of its activations (MessageContext::indices).
   virtual bool reuses_indices() const { return false; }
 
   /// The shapes of the sets of positions in a message; none where the codec does not select. Where the link
@@ -178,7 +178,7 @@ std::shared_ptr<const Link> make_link(std::shared_ptr<const Codec> codec, std::s
 std::shared_ptr<const Link> make_link(std::string_view codec, std::string_view feedback = "none",
                                       const StoreOptions& store = {});
 
-/// Makes the link that sends values at the positions in MessageContext::indices (index reuse). Throws
+/// Makes the link that sends values at the indices in MessageContext::indices (index reuse). Throws
 /// InputError for a codec that does not select.
 std::shared_ptr<const Link> make_reuse_link(std::shared_ptr<const Codec> codec);
 

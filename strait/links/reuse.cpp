@@ -7,7 +7,7 @@
 namespace strait {
 namespace {
 
-/// Values at positions that both ends know from another message (MessageContext::indices).
+/// Values at indices that both endpoints know from another message (MessageContext::indices).
 class ReuseFormat {
  public:
   explicit ReuseFormat(std::shared_ptr<const Codec> codec)
@@ -77,7 +77,7 @@ class ReuseDecoder : public Decoder {
   ReuseFormat format_;
 };
 
-/// Index reuse (paper, section 3.2; docs/operators.md): a gradient keeps the positions that its micro-batch's
+/// Index reuse (paper, section 3.2; docs/operators.md): a gradient is sent at the indices that its micro-batch's
 /// activations kept, and its message holds values only.
 class Reuse : public Link {
  public:

@@ -96,7 +96,8 @@ class Executor {
   /// that is not finite, and what the transport throws.
   StepResult train(const StepInput& batch, bool compressed);
 
-  /// Forward only. EvaluationMode::live moves the state that a HeldState holds, the others none of any link.
+  /// Forward only. EvaluationMode::live updates the state that a HeldState holds; the others update no link's
+  /// state.
   StepResult evaluate(const StepInput& batch, EvaluationMode mode);
 
   /// The boundaries of the whole pipeline; not to be touched while a step runs.

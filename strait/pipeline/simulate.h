@@ -77,7 +77,7 @@ struct Simulation {
 ///
 /// A message between two stages of one rank is encoded and decoded, and crosses no wire. Nothing that becomes
 /// faster makes the step slower. Not modelled: a limit to what a rank receives (in a steady pipeline a rank
-/// receives about what it sends), buffers that are full, and slowdown of a computation by what goes on beside
+/// receives about what it sends), buffers that are full, and slowdown of a computation by what runs beside
 /// it.
 ///
 /// Takes time in proportion to the actions, times the logarithm of the ranks. Throws what validate() throws,

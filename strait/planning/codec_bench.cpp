@@ -24,7 +24,7 @@ int64_t copies_for(size_t bytes, size_t distance) {
   return 1 + static_cast<int64_t>(std::max<size_t>(1, (distance + bytes - 1) / bytes));
 }
 
-/// Both halves of a link with messages that wait between them, written into the same memory again and again.
+/// Both endpoints of a link with messages that wait between them, written into the same memory again and again.
 class Stream {
  public:
   /// `waiting` messages lie between one that is encoded and the one that is decoded next.

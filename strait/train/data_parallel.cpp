@@ -44,7 +44,7 @@ int64_t elements_of(const std::vector<at::Tensor>& parameters) {
   return count;
 }
 
-/// The ends of the channels that carry one stage's gradients.
+/// The endpoints of the channels that carry one stage's gradients.
 struct StageChannels {
   StageChannels(DataParallel::Stage own, const RankTopology& place, int stage_count,
                 const std::shared_ptr<const Link>& link)

@@ -8,7 +8,7 @@
 
 namespace strait {
 
-/// What the per-sample buffers of aq-sgd take when every training sample has been seen, both ends of a
+/// What the per-sample buffers of aq-sgd take when every training sample has been seen, both endpoints of a
 /// boundary in this process, which share one store.
 class StoreBudget {
  public:

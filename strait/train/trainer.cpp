@@ -163,7 +163,7 @@ Trainer::StepPart Trainer::part_of_step(int64_t batch, int64_t samples) const {
 }
 
 StoreBudget Trainer::store_budget(int64_t samples) {
-  // An end in this process needs a store; both ends share one.
+  // An endpoint in this process needs a store; both endpoints share one.
   std::vector<std::string> boundaries;
   std::vector<std::vector<int64_t>> shapes;
   const auto all_shapes = boundary_shapes(model_, stages_);

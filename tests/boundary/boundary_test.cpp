@@ -22,7 +22,7 @@ const std::vector<int64_t> kIds = {3, 1, 4, 5};
 
 at::Tensor message(int64_t rows = kRows) { return at::randn({rows, kElements}); }
 
-/// A boundary with both ends here, or between two processes.
+/// A boundary with both endpoints here, or between two processes.
 class Cut {
  public:
   explicit Cut(const std::string& feedback, bool one_process = true) {

@@ -129,7 +129,7 @@ TEST(Channel, TheWarmUpFillsBuffersWhereItShall) {
   }
 }
 
-/// The positions of a gradient that is refused are there for the next one.
+/// The indices of a gradient that is refused are there for the next one.
 TEST(Channel, ARefusedGradientLeavesThePositions) {
   const auto indices = std::make_shared<IndexMemory>();
   ChannelSpec gradients = spec("topk:0.5");

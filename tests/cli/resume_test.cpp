@@ -1,4 +1,4 @@
-// Runs that are killed, stopped or run out of disk, and go on: real processes, real files.
+// Runs that are killed, stopped or run out of disk, and resume: real processes, real files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -247,7 +247,7 @@ TEST_F(Resume, MetricsAreCutBackToTheCheckpoint) {
             1);
 }
 
-// A checkpoint has the lines before it, so that nothing hangs on a file that goes on being written.
+// A checkpoint has the lines before it, so that nothing hangs on a file that is still being written.
 TEST_F(Resume, MetricsThatWereLostOrChangedComeFromTheCheckpoint) {
   const Config config = config_with({"checkpoint.keep=9"});
   run(config, "whole");

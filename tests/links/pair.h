@@ -13,7 +13,7 @@ namespace strait::test {
 
 using State = std::map<std::string, at::Tensor>;
 
-/// The state of a half of a link, copied.
+/// The state of an endpoint of a link, copied.
 template <class Half>
 State state_of(Half& half) {
   struct Reader : StateVisitor {
@@ -26,7 +26,7 @@ State state_of(Half& half) {
   return reader.state;
 }
 
-/// Gives a half the state that state_of() read.
+/// Gives an endpoint the state that state_of() read.
 template <class Half>
 void load_state(Half& half, const State& state) {
   struct Loader : StateVisitor {
@@ -45,7 +45,7 @@ inline void expect_equal(const State& a, const State& b) {
   for (const auto& [name, value] : a) EXPECT_TRUE(at::equal(value, b.at(name))) << name;
 }
 
-/// Both halves of a link, joined by nothing but bytes.
+/// Both endpoints of a link, joined by nothing but bytes.
 class Pair {
  public:
   Pair(const std::string& feedback, const std::string& codec, const StoreOptions& store = {})

@@ -65,7 +65,7 @@ std::vector<std::byte> encoded(Pair& pair, const at::Tensor& x, const MessageCon
   return space;
 }
 
-/// Refuses x, leaves the state, and goes on as a sender that has never met x.
+/// Refuses x, leaves the state, and continues as a sender that has never met x.
 void expect_refused(Pair& pair, Pair& twin, const at::Tensor& x, const MessageContext& context) {
   const State before = pair.encoder_state();
   EXPECT_THROW(encoded(pair, x, context), NumericError);

@@ -4,7 +4,7 @@
 namespace strait {
 namespace {
 
-/// What comes of a tensor, and the positions that each end reports.
+/// What comes of a tensor, and the indices that each endpoint reports.
 struct Selected {
   IndexSet at_sender;
   IndexSet at_receiver;

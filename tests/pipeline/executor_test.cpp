@@ -42,7 +42,7 @@ class CompressFunction : public torch::autograd::Function<CompressFunction> {
   }
 };
 
-/// Index reuse in autograd's terms: TopK forward, the gradient at the kept positions backward.
+/// Index reuse in autograd's terms: TopK forward, the gradient at the same indices backward.
 class MaskFunction : public torch::autograd::Function<MaskFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, int64_t k) {

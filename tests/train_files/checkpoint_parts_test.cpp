@@ -1,4 +1,4 @@
-// Which checkpoint processes go on from, given what each of them sees.
+// Which checkpoint processes resume from, given what each of them sees.
 
 #include "strait/train/checkpoint_parts.h"
 
