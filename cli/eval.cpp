@@ -29,16 +29,25 @@ class Scoring : public Progress {
 };
 
 std::string row_of(std::string_view name, const Score& score) {
-  const std::string perplexity =
-      score.perplexity ? fmt::format("{:>11} ", perplexity_text(*score.perplexity)) : "";
-  return fmt::format("{:<12} {:>10.4f} {}{:>9.2f}%\n", name, score.loss, perplexity, score.accuracy);
+  std::string row = fmt::format("{:<12} {:>10.4f}", name, score.loss);
+  for (const Metric& metric : all_metrics()) {
+    if (!score.metrics.contains(std::string(metric.name))) continue;
+    row += fmt::format(" {:>10}", number_text(score.at(metric)) + std::string(metric.unit));
+  }
+  return row + "\n";
+}
+
+std::string heading_of(const Score& score) {
+  std::string heading = fmt::format("{:<12} {:>10}", "compression", "loss");
+  for (const Metric& metric : all_metrics()) {
+    if (score.metrics.contains(std::string(metric.name))) heading += fmt::format(" {:>10}", metric.name);
+  }
+  return heading + "\n";
 }
 
 std::string table_of(const Evaluation& scores) {
-  const bool text = scores.off.perplexity.has_value();
-  std::string table =
-      fmt::format("{:<12} {:>10} {}{:>10}\n", "compression", "loss", text ? " perplexity " : "", "accuracy") +
-      row_of("off", scores.off) + row_of(fmt::format("on ({})", to_string(scores.named)), scores.on);
+  std::string table = heading_of(scores.off) + row_of("off", scores.off) +
+                      row_of(fmt::format("on ({})", to_string(scores.named)), scores.on);
   for (const auto& [mode, score] : scores.modes) {
     if (mode != scores.named) table += row_of(to_string(mode), score);
   }

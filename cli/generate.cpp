@@ -10,9 +10,10 @@
 #include "strait/base/error.h"
 #include "strait/base/json.h"
 #include "strait/base/utf8.h"
+#include "strait/data/kinds.h"
 #include "strait/data/text_data.h"
-#include "strait/tokenizer/tokenizer.h"
 #include "strait/experiment/run.h"
+#include "strait/tokenizer/tokenizer.h"
 #include "strait/train/generator.h"
 
 namespace strait::cli {

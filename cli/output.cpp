@@ -54,14 +54,16 @@ std::string clock_time(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-std::string perplexity_text(double perplexity) {
+std::string number_text(double value) {
   constexpr double kLarge = 1e6;
-  return perplexity < kLarge ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.2e}", perplexity);
+  return value < kLarge ? fmt::format("{:.2f}", value) : fmt::format("{:.2e}", value);
 }
 
 std::string score_text(const Score& score) {
-  return score.perplexity ? "perplexity " + perplexity_text(*score.perplexity)
-                          : fmt::format("{:.2f}%", score.accuracy);
+  const Metric* judge = judge_of(score);
+  if (judge == nullptr) return fmt::format("loss {:.4f}", score.loss);
+  const std::string value = number_text(score.at(*judge));
+  return judge->unit.empty() ? fmt::format("{} {}", judge->name, value) : value + std::string(judge->unit);
 }
 
 std::string scores_text(const Evaluation& test) {

@@ -27,10 +27,10 @@ size_t terminal_width();
 /// A span of time as `0:07` or `1:02:03`.
 std::string clock_time(double seconds);
 
-/// `21.01`; a large one as `4.85e+08`.
-std::string perplexity_text(double perplexity);
+/// A metric's value as a table has it: `93.10`, `21.01`, a large one as `4.85e+08`.
+std::string number_text(double value);
 
-/// What a network is judged by: `93.10%`, of text `perplexity 21.01`.
+/// What a network is judged by: `93.10%`, `perplexity 21.01`, where there is no metric `loss 0.1234`.
 std::string score_text(const Score& score);
 
 /// `off 93.10%  on (plain) 92.95%` and, in the same way, the other modes that were scored.

@@ -124,14 +124,20 @@ void Progress::on_epoch(const EpochMetrics& metrics) {
   since_shown_ = Stopwatch();
   const Traffic activations = metrics.total(Direction::activation);
   const Traffic gradients = metrics.total(Direction::gradient);
+  std::string train;
+  for (const auto& [name, value] : metrics.train.metrics) {
+    const Metric* metric = find_metric(name);
+    if (metric == nullptr || metric->rises_with_loss) continue;
+    train += fmt::format("  {} {}{}", name, number_text(value), metric->unit);
+  }
   const std::string tokens =
       metrics.tokens_per_second ? fmt::format("  {:.0f} tokens/s", *metrics.tokens_per_second) : "";
-  print(fmt::format(
-      "{}epoch {}/{}  train loss {:.4f}  accuracy {:.2f}%  test {}  ratio {:.1f}x forward "
-      "{:.1f}x backward  {} samples/s{}  {}\n",
-      label_, metrics.epoch + 1, epochs_, metrics.train.loss, metrics.train.accuracy, scores_text(metrics.test),
-      activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second), tokens,
-      clock_time(metrics.seconds + metrics.evaluation_seconds)));
+  print(
+      fmt::format("{}epoch {}/{}  train loss {:.4f}{}  test {}  ratio {:.1f}x forward "
+                  "{:.1f}x backward  {} samples/s{}  {}\n",
+                  label_, metrics.epoch + 1, epochs_, metrics.train.loss, train, scores_text(metrics.test),
+                  activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second), tokens,
+                  clock_time(metrics.seconds + metrics.evaluation_seconds)));
   if (verbose_) print(details_of(metrics, label_));
   flush_output();
 }

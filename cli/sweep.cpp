@@ -31,7 +31,7 @@ struct SweepFlags {
 };
 
 /// A sweep with the runs that the command line is about.
-struct Task {
+struct Selection {
   Sweep sweep;
   std::filesystem::path folder;
   std::vector<size_t> chosen;
@@ -44,94 +44,103 @@ void check_jobs(int jobs) {
 }
 
 /// The columns of a run's name must fit the longest.
-size_t name_width(const Task& task) {
+size_t name_width(const Selection& selection) {
   size_t width = std::string_view("run").size();
-  for (const size_t run : task.chosen) width = std::max(width, task.sweep.runs[run].config.name.size());
+  for (const size_t run : selection.chosen)
+    width = std::max(width, selection.sweep.runs[run].config.name.size());
   return width;
 }
 
-/// Whether every run is one of text: then perplexities stand where accuracies do.
-bool is_of_text(const Task& task) {
-  return std::ranges::all_of(task.chosen,
-                             [&](size_t run) { return is_text(task.sweep.runs[run].config.data); });
+/// What all runs are judged by; where they differ, accuracy.
+const Metric& metric_of(const Selection& selection) {
+  const auto judge = [&](size_t run) -> const Metric& {
+    return task_of(selection.sweep.runs[run].config.data).judged_by;
+  };
+  const Metric& first = judge(selection.chosen.front());
+  const bool same =
+      std::ranges::all_of(selection.chosen, [&](size_t run) { return judge(run).name == first.name; });
+  return same ? first : kAccuracy;
 }
 
-std::string score_heading(bool text) {
-  const std::string scores =
-      text ? fmt::format("{:>9} {:>9} {:>9} {:>9}", "off loss", "off ppl", "on loss", "on ppl")
-           : fmt::format("{:>9} {:>9}", "off %", "on %");
-  return fmt::format("{} {:<7}", scores, "on is");
+// Beside a metric that is a function of the loss the loss is usual too.
+std::string score_heading(const Metric& metric) {
+  std::string scores;
+  for (const char* side : {"off", "on"}) {
+    if (metric.rises_with_loss) scores += fmt::format("{:>9} ", fmt::format("{} loss", side));
+    scores += fmt::format("{:>9} ", fmt::format("{} {}", side, metric.short_name));
+  }
+  return fmt::format("{}{:<7}", scores, "on is");
 }
 
-std::string score_columns(const Evaluation& test, bool text) {
-  const Score& off = test.off;
-  const Score& on = test.on;
-  const std::string scores =
-      text ? fmt::format("{:>9.4f} {:>9} {:>9.4f} {:>9}", off.loss, perplexity_text(off.perplexity.value()),
-                         on.loss, perplexity_text(on.perplexity.value()))
-           : fmt::format("{:>9.2f} {:>9.2f}", off.accuracy, on.accuracy);
-  return fmt::format("{} {:<7}", scores, to_string(test.named));
+std::string score_columns(const Evaluation& test, const Metric& metric) {
+  std::string scores;
+  for (const Score* score : {&test.off, &test.on}) {
+    if (metric.rises_with_loss) scores += fmt::format("{:>9.4f} ", score->loss);
+    scores += fmt::format("{:>9} ", number_text(score->at(metric)));
+  }
+  return fmt::format("{}{:<7}", scores, to_string(test.named));
 }
 
-std::string result_columns(const RunState& state, const std::filesystem::path& folder, bool text) {
+std::string result_columns(const RunState& state, const std::filesystem::path& folder, const Metric& metric) {
   if (state.status == RunStatus::failed) return "failed: " + state.error;
   if (state.status != RunStatus::done) return std::string(to_string(*state.status));
   const RunSummary run = summarise(folder);
-  return fmt::format("{} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", score_columns(run.test, text), run.train_loss,
-                     run.wire_bytes_per_step, run.ratio, run.seconds);
+  return fmt::format("{} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", score_columns(run.test, metric),
+                     run.train_loss, run.wire_bytes_per_step, run.ratio, run.seconds);
 }
 
-std::string table_of(const Task& task, const SweepRecord& record) {
-  const size_t width = name_width(task);
-  const bool text = is_of_text(task);
-  std::string table = fmt::format("\n{:<{}} {} {:>10} {:>14} {:>8} {:>8}\n", "run", width, score_heading(text),
-                                  "train loss", "bytes per step", "ratio", "seconds");
-  for (const size_t run : task.chosen) {
-    const auto& name = task.sweep.runs[run].config.name;
-    table +=
-        fmt::format("{:<{}} {}\n", name, width, result_columns(record.state(run), task.folder / name, text));
+std::string table_of(const Selection& selection, const SweepRecord& record) {
+  const size_t width = name_width(selection);
+  const Metric& metric = metric_of(selection);
+  std::string table = fmt::format("\n{:<{}} {} {:>10} {:>14} {:>8} {:>8}\n", "run", width,
+                                  score_heading(metric), "train loss", "bytes per step", "ratio", "seconds");
+  for (const size_t run : selection.chosen) {
+    const auto& name = selection.sweep.runs[run].config.name;
+    table += fmt::format("{:<{}} {}\n", name, width,
+                         result_columns(record.state(run), selection.folder / name, metric));
   }
   return table;
 }
 
 /// Throws Error when runs have not come to their end.
-void check_all_finished(const Task& task, const SweepRecord& record) {
+void check_all_finished(const Selection& selection, const SweepRecord& record) {
   std::vector<std::string> unfinished;
-  for (const size_t run : task.chosen) {
-    if (!record.is_finished(run)) unfinished.push_back(task.sweep.runs[run].config.name);
+  for (const size_t run : selection.chosen) {
+    if (!record.is_finished(run)) unfinished.push_back(selection.sweep.runs[run].config.name);
   }
   if (unfinished.empty()) return;
   throw Error("{} of {} runs failed: {}; see log.txt in the folder of each", unfinished.size(),
-              task.chosen.size(), list_of(unfinished));
+              selection.chosen.size(), list_of(unfinished));
 }
 
 int run_sweep(const SweepFlags& flags) {
   check_jobs(flags.jobs);
-  Task task{load_sweep(flags.file), flags.out, {}};
-  task.chosen = runs_of(task.sweep, flags.only);
-  if (task.folder.empty()) task.folder = "runs/" + task.sweep.name;
-  const FolderLock lock(task.folder);  // each run's process has the one of its own folder
-  SweepRecord record(task.sweep, task.folder);
+  Selection selection{load_sweep(flags.file), flags.out, {}};
+  selection.chosen = runs_of(selection.sweep, flags.only);
+  if (selection.folder.empty()) selection.folder = "runs/" + selection.sweep.name;
+  const FolderLock lock(selection.folder);  // each run's process has the one of its own folder
+  SweepRecord record(selection.sweep, selection.folder);
   record.save();
   std::vector<size_t> unfinished;
-  std::ranges::copy_if(task.chosen, std::back_inserter(unfinished),
+  std::ranges::copy_if(selection.chosen, std::back_inserter(unfinished),
                        [&](size_t run) { return !record.is_finished(run); });
   catch_stop_signals();
   bool ended = false;
   {
-    SweepProgress progress(task.sweep, task.chosen, record, flags.jobs, flags.verbosity.quiet);
-    ended = SweepRunner(task.sweep, task.folder, flags.jobs, record, progress, flags.verbosity.verbose)
-                .train(unfinished);
+    SweepProgress progress(selection.sweep, selection.chosen, record, flags.jobs, flags.verbosity.quiet);
+    ended =
+        SweepRunner(selection.sweep, selection.folder, flags.jobs, record, progress, flags.verbosity.verbose)
+            .train(unfinished);
   }
   if (!ended) {
     print(fmt::format("stopped; the same command resumes with what is not finished in {}\n",
-                      task.folder.string()));
+                      selection.folder.string()));
     return kStopped;
   }
-  print(table_of(task, record) +
-        fmt::format("\nFor a page with charts and tables: strait report {}\n", task.folder.string()));
+  print(table_of(selection, record) +
+        fmt::format("\nFor a page with charts and tables: strait report {}\n", selection.folder.string()));
   flush_output();
-  check_all_finished(task, record);
+  check_all_finished(selection, record);
   return kDone;
 }
 

@@ -73,7 +73,7 @@ void set_defaults_of_kinds(Config& config) {
     config.model.width = 768;
     config.model.cuts = {"h.2", "h.5", "h.8"};
   }
-  if (is_text(config.data)) config.data.batch_size = 8;
+  config.data.batch_size = data_kind(config.data.kind).batch_size;
   if (config.train.optimizer.kind == "adamw") {
     config.train.optimizer.lr = 5e-5;
     config.train.optimizer.weight_decay = 0;

@@ -2,6 +2,7 @@
 
 #include "strait/config/config.h"
 #include "strait/config/rules.h"
+#include "strait/data/kinds.h"
 #include "strait/pipeline/schedules.h"
 
 namespace strait {
@@ -32,7 +33,7 @@ void visit_network_keys(C& config, Visitor& visit) {
   visit("model.cuts", model.cuts, distinct_names(), "a stage ends after each of these layers or groups");
 
   auto& data = config.data;
-  visit("data.kind", data.kind, one_of({"cifar10", "shapes", "wikitext2", "text"}), "the data set");
+  visit("data.kind", data.kind, one_of(data_kind_names()), "the data set");
   visit("data.root", data.root, path_text(), "folder of the data sets; STRAIT_DATA where nothing sets it");
   visit("data.train_limit", data.train_limit, at_least(0), "use the first so many training samples; 0: all");
   visit("data.test_limit", data.test_limit, at_least(0), "use the first so many test samples; 0: all");

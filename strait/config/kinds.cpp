@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "strait/config/toml.h"
+#include "strait/data/kinds.h"
 
 namespace strait {
 
@@ -15,7 +16,7 @@ std::vector<KindChoice> all_kinds() {
   };
   add(
       "model.", [](Config& c) -> std::string& { return c.model.kind; }, "gpt2");
-  for (const char* kind : {"wikitext2", "text"}) {
+  for (const auto& kind : data_kind_names()) {
     add(
         "data.", [](Config& c) -> std::string& { return c.data.kind; }, kind);
   }

@@ -16,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kFileBytes = kCifarFileRecords * kCifarRecordBytes;
-constexpr int kHighestLabel = 9;
 constexpr int64_t kRecordsPerRead = 1000;
 constexpr Normalisation kNormalisation{{0.4914F, 0.4822F, 0.4465F}, {0.2023F, 0.1994F, 0.2010F}};
 
@@ -67,10 +66,10 @@ void append_cifar10_records(std::span<const std::byte> bytes, std::string_view f
   }
   const auto* record = reinterpret_cast<const uint8_t*>(bytes.data());
   for (int64_t i = 0; i < count; ++i, record += kCifarRecordBytes) {
-    if (record[0] > kHighestLabel) {
+    if (record[0] >= kCifarClasses) {
       const int64_t position = first_record + i;
       throw InputError("{}: record {} at offset {} has label {}, expected 0 to {}", file, position,
-                       position * kCifarRecordBytes, record[0], kHighestLabel);
+                       position * kCifarRecordBytes, record[0], kCifarClasses - 1);
     }
     images.labels.push_back(record[0]);
     images.pixels.insert(images.pixels.end(), record + 1, record + kCifarRecordBytes);

@@ -18,6 +18,7 @@ inline constexpr int64_t kCifarFileRecords = 10000;
 
 /// Files of the training set; one more is the test set.
 inline constexpr int64_t kCifarTrainFiles = 5;
+inline constexpr int64_t kCifarClasses = 10;
 
 /// The folder of the files under data.root, as the official archive has it.
 inline constexpr std::string_view kCifarFolder = "cifar-10-batches-bin";

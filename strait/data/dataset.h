@@ -13,7 +13,7 @@ namespace strait {
 
 /// The [data] table of a configuration.
 struct DataOptions {
-  std::string kind = "cifar10";  ///< cifar10 | shapes | wikitext2 | text
+  std::string kind = "cifar10";  ///< one of data_kinds()
   std::string root;              ///< the folder that holds cifar-10-batches-bin/, wikitext-2-raw/, gpt2/
   int64_t train_limit = 0;       ///< first N training samples; 0 = all
   int64_t test_limit = 0;        ///< first N test samples; 0 = all
@@ -28,11 +28,6 @@ struct DataOptions {
 
   bool operator==(const DataOptions&) const = default;
 };
-
-/// Whether samples are blocks of tokens.
-inline bool is_text(const DataOptions& options) {
-  return options.kind == "wikitext2" || options.kind == "text";
-}
 
 /// The samples of one batch, B of them.
 struct Batch {

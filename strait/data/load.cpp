@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <utility>
 
@@ -7,7 +6,7 @@
 #include "strait/base/random.h"
 #include "strait/base/text.h"
 #include "strait/data/cifar10.h"
-#include "strait/data/dataset.h"
+#include "strait/data/kinds.h"
 #include "strait/data/shapes.h"
 #include "strait/data/text_data.h"
 
@@ -17,25 +16,55 @@ namespace {
 constexpr uint64_t kOrderTag = 0x6f72646572;     // "order"
 constexpr uint64_t kEpochKeyTag = 0x65706f6368;  // "epoch"
 
-struct Kind {
-  const char* name;
-  DataSplits (*load)(const DataOptions&);
-};
+SampleForm form_of_images(int64_t classes) { return {{kImageChannels, kImageSide, kImageSide}, classes}; }
 
-constexpr std::array<Kind, 4> kKinds = {
-    {{"cifar10", load_cifar10}, {"shapes", load_shapes}, {"wikitext2", load_text}, {"text", load_text}}};
+SampleForm form_of_cifar10(const DataOptions& /*options*/) { return form_of_images(kCifarClasses); }
+
+SampleForm form_of_shapes(const DataOptions& /*options*/) { return form_of_images(std::ssize(kShapeNames)); }
+
+SampleForm form_of_text(const DataOptions& options) { return {{options.block}, 0}; }
+
+/// What kinds of text have in common.
+DataKind text_kind(const char* name) {
+  return {.name = name,
+          .task = "language modeling",
+          .is_text = true,
+          .batch_size = 8,
+          .form = form_of_text,
+          .load = load_text};
+}
 
 }  // namespace
 
-DataSplits load_data(const DataOptions& options) {
-  std::vector<std::string> names;
-  for (const auto& kind : kKinds) {
-    if (options.kind == kind.name) return kind.load(options);
-    names.emplace_back(kind.name);
-  }
-  throw InputError("data.kind is \"{}\", expected one of {}{}", options.kind, list_of(names),
-                   suggestion(options.kind, names));
+const std::vector<DataKind>& data_kinds() {
+  static const std::vector<DataKind> kKinds = {
+      {.name = "cifar10", .task = "classification", .form = form_of_cifar10, .load = load_cifar10},
+      {.name = "shapes",
+       .task = "classification",
+       .is_in_files = false,
+       .form = form_of_shapes,
+       .load = load_shapes},
+      text_kind("wikitext2"),
+      text_kind("text")};
+  return kKinds;
 }
+
+std::vector<std::string> data_kind_names() {
+  std::vector<std::string> names;
+  for (const auto& kind : data_kinds()) names.push_back(kind.name);
+  return names;
+}
+
+const DataKind& data_kind(std::string_view name) {
+  for (const auto& kind : data_kinds()) {
+    if (kind.name == name) return kind;
+  }
+  const auto names = data_kind_names();
+  throw InputError("data.kind is \"{}\", expected one of {}{}", name, list_of(names),
+                   suggestion(std::string(name), names));
+}
+
+DataSplits load_data(const DataOptions& options) { return data_kind(options.kind).load(options); }
 
 std::vector<int64_t> epoch_order(uint64_t seed, int64_t epoch, int64_t size) {
   STRAIT_CHECK(size >= 0, "a data set cannot have {} samples", size);

@@ -9,6 +9,7 @@
 #include "strait/base/host.h"
 #include "strait/base/json.h"
 #include "strait/base/text.h"
+#include "strait/data/kinds.h"
 #include "strait/data/registry.h"
 #include "strait/experiment/resume.h"
 #include "strait/experiment/start_summary.h"
@@ -19,8 +20,6 @@
 
 namespace strait {
 namespace {
-
-constexpr int64_t kClasses = 10;
 
 /// Keeps what the run folder and the outcome need, and hands everything on.
 class RecordingObserver : public TrainObserver {
@@ -182,7 +181,8 @@ std::string advice_on(const std::filesystem::path& weights) {
 Model make_network(const Config& config, int processes) {
   configure_runtime(config.train.threads, processes);
   at::manual_seed(config.seed);
-  return make_model(config.model, kClasses, config.data.block);
+  const SampleForm samples = data_kind(config.data.kind).form(config.data);
+  return make_model(config.model, samples.classes, samples.shape);
 }
 
 std::filesystem::path initial_weights(const Config& config) {
@@ -218,7 +218,7 @@ Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* 
            .pipeline = config.pipeline,
            .compression = config.compression,
            .cuts = config.model.cuts,
-           .is_text = is_text(config.data)},
+           .task = task_of(config.data)},
           std::move(group),
           trace};
 }

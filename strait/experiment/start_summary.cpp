@@ -13,6 +13,7 @@
 #include "strait/base/units.h"
 #include "strait/boundary/boundary.h"
 #include "strait/data/batch_parts.h"
+#include "strait/data/kinds.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/runtime.h"
 
@@ -75,7 +76,7 @@ std::string stages_line(const Config& config, int processes) {
 
 std::string data_line(const Config& config, const DataSplits& data) {
   std::string line = config.data.kind;
-  if (config.data.kind != "shapes") line += " in " + config.data.root;
+  if (data_kind(config.data.kind).is_in_files) line += " in " + config.data.root;
   line += fmt::format(": {} and {}", count_text(data.train->size(), "training sample"),
                       count_text(data.test->size(), "test sample"));
   return is_text(config.data) ? line + fmt::format(" of {} tokens", config.data.block) : line;

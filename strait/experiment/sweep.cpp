@@ -1,12 +1,12 @@
 #include "strait/experiment/sweep.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/config/layers.h"
 #include "strait/config/reader.h"
+#include "strait/train/task.h"
 
 namespace strait {
 namespace {
@@ -89,16 +89,16 @@ std::string take_title(TomlTable& root) {
 }
 
 /// A figure of a published table. `paper` is the table that holds it.
-double figure(const TomlNode& paper, const std::string& key, bool is_text) {
+double figure(const TomlNode& paper, const std::string& key, const Metric& metric) {
   const auto& table = *paper.get<TomlTable>();
   const auto found = table.find(key);
   const TomlNode* node = found == table.end() ? &paper : &found->second;
   const auto* real = node->get<double>();
   const auto* integer = node->get<int64_t>();
   const double value = real != nullptr ? *real : integer != nullptr ? static_cast<double>(*integer) : -1;
-  if (is_text ? value >= 1 && std::isfinite(value) : value >= 0 && value <= 100) return value;
-  throw InputError("{}: paper.{}: expected a {}, found {}", node->origin.text(), key,
-                   is_text ? "perplexity" : "percentage", node == &paper ? "none" : describe(*node));
+  if (value >= metric.least && value <= metric.most) return value;
+  throw InputError("{}: paper.{}: expected a {}, found {}", node->origin.text(), key, metric.expected,
+                   node == &paper ? "none" : describe(*node));
 }
 
 /// Takes a variant's published figures out of it.
@@ -107,7 +107,7 @@ std::optional<TomlNode> take_paper(TomlTable& variant) {
   return entry.empty() ? std::nullopt : std::optional(std::move(entry.mapped()));
 }
 
-PaperFigures read_paper(const TomlNode& paper, bool is_text) {
+PaperFigures read_paper(const TomlNode& paper, const Metric& metric) {
   const auto* table = paper.get<TomlTable>();
   if (table == nullptr) {
     throw InputError("{}: paper: expected {{ off = ..., on = ... }}, found {}", paper.origin.text(),
@@ -119,8 +119,8 @@ PaperFigures read_paper(const TomlNode& paper, bool is_text) {
     }
   }
   PaperFigures figures;
-  if (table->contains("off")) figures.off = figure(paper, "off", is_text);
-  figures.on = figure(paper, "on", is_text);
+  if (table->contains("off")) figures.off = figure(paper, "off", metric);
+  figures.on = figure(paper, "on", metric);
   return figures;
 }
 
@@ -129,7 +129,7 @@ std::vector<SweepRun> runs_of_variant(TomlTable merged, const TomlNode::Array& s
   const auto published = take_paper(merged);
   const Config config = read_config(merged);
   std::optional<PaperFigures> paper;
-  if (published) paper = read_paper(*published, is_text(config.data));
+  if (published) paper = read_paper(*published, task_of(config.data).judged_by);
   std::vector<SweepRun> runs;
   if (seeds.empty()) runs.push_back({config.name, config, paper});
   for (const auto& seed : seeds) {

@@ -126,9 +126,9 @@ std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vecto
   return shapes;
 }
 
-Model make_model(const ModelOptions& options, int64_t classes, int64_t block) {
+Model make_model(const ModelOptions& options, int64_t classes, const std::vector<int64_t>& sample_shape) {
   if (options.kind == "resnet18") return make_resnet18(options.width, classes);
-  if (options.kind == "gpt2") return make_gpt2(options, block);
+  if (options.kind == "gpt2") return make_gpt2(options, sample_shape.at(0));
   throw InputError("model.kind: unknown model \"{}\"; expected resnet18 or gpt2", options.kind);
 }
 

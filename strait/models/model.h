@@ -70,8 +70,9 @@ std::vector<LayerRange> cut_into_stages(const Model& model, const std::vector<st
 /// The shape of one sample at the end of each stage but the last.
 std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vector<LayerRange>& stages);
 
-/// Builds the network that the options describe: of pictures with `classes` outputs, of text for samples of
-/// `block` tokens.
-Model make_model(const ModelOptions& options, int64_t classes, int64_t block = 0);
+/// Builds the network that the options describe, for samples of that shape (without the batch dimension) and
+/// `classes` outputs; a language model has as many as ModelOptions::vocab says.
+Model make_model(const ModelOptions& options, int64_t classes,
+                 const std::vector<int64_t>& sample_shape = {3, 32, 32});
 
 }  // namespace strait

@@ -13,9 +13,9 @@
 #include "strait/experiment/run.h"
 #include "strait/pipeline/stage.h"
 #include "strait/planning/times.h"
-#include "strait/train/loss.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
+#include "strait/train/task.h"
 
 namespace strait {
 namespace {
@@ -42,7 +42,7 @@ class Pass {
     for (size_t i = 0; i < ranges_.size(); ++i) {
       const bool last = i + 1 == ranges_.size();
       stages_.emplace_back(forward_of(model_, ranges_[i], config.train.precision, device_.type()),
-                           last ? loss_of_data(is_text(config.data)) : LossFunction(), i == 0);
+                           last ? task_of(config.data).loss : LossFunction(), i == 0);
       names_.push_back(model_.layers[ranges_[i].begin].name + ".." + model_.layers[ranges_[i].end - 1].name);
     }
   }

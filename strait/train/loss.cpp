@@ -91,6 +91,4 @@ Loss language_model_loss(const at::Tensor& logits, const at::Tensor& tokens) {
   return loss;
 }
 
-LossFunction loss_of_data(bool is_text) { return is_text ? language_model_loss : classification_loss; }
-
 }  // namespace strait

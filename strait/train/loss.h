@@ -14,7 +14,4 @@ Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 /// and can be used for nothing else (autograd throws when what computed them needs them still).
 Loss language_model_loss(const at::Tensor& logits, const at::Tensor& tokens);
 
-/// That of data whose samples are blocks of tokens, or of pictures.
-LossFunction loss_of_data(bool is_text);
-
 }  // namespace strait

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/json.h"
@@ -68,32 +69,70 @@ std::optional<Diagnostics> diagnostics_in(const json& traffic) {
   return diagnostics;
 }
 
+json metric_json(double value) { return std::isfinite(value) ? json(value) : json(); }
+
+double metric_in(const json& json) {
+  return json.is_null() ? std::numeric_limits<double>::infinity() : json.get<double>();
+}
+
 Score score_in(const json& json) {
-  Score score{json.at("loss"), json.at("accuracy")};
-  if (json.contains("perplexity")) score.perplexity = std::exp(score.loss);
+  Score score{.loss = json.at("loss")};
+  for (const auto& [name, value] : json.items()) {
+    if (name != "loss") score.metrics[name] = metric_in(value);
+  }
+  return score;
+}
+
+constexpr std::string_view kOfTraining = "train_";
+
+/// The score of training stands among an epoch's other keys, without what the loss says as well.
+void put_training_score(const Score& score, json& epoch) {
+  for (const auto& [name, value] : score.metrics) {
+    const Metric* metric = find_metric(name);
+    if (metric != nullptr && metric->rises_with_loss) continue;
+    epoch[std::string(kOfTraining) + name] = metric_json(value);
+  }
+  epoch[std::string(kOfTraining) + "loss"] = score.loss;
+}
+
+Score training_score_in(const json& epoch) {
+  Score score{.loss = epoch.at(std::string(kOfTraining) + "loss")};
+  for (const auto& [name, value] : epoch.items()) {
+    if (!name.starts_with(kOfTraining) || name == "train_loss") continue;
+    score.metrics[name.substr(kOfTraining.size())] = metric_in(value);
+  }
   return score;
 }
 
 }  // namespace
 
-Score score_of(const StepResult& sums, bool is_text) {
-  const auto count = static_cast<double>(sums.count);
-  Score score{sums.loss_sum / count, 100.0 * static_cast<double>(sums.correct) / count};
-  if (is_text) score.perplexity = std::exp(score.loss);
-  return score;
+double mean_loss(const StepResult& sums) { return sums.loss_sum / static_cast<double>(sums.count); }
+
+Score score_of(const StepResult& sums, const Task& task) {
+  return {mean_loss(sums), task.metrics ? task.metrics(sums) : std::map<std::string, double>()};
 }
 
-Evaluation evaluation_of(const std::map<EvaluationMode, StepResult>& sums, EvaluationMode asked, bool is_text) {
+Evaluation evaluation_of(const std::map<EvaluationMode, StepResult>& sums, EvaluationMode asked,
+                         const Task& task) {
   Evaluation evaluation{.off = {}, .on = {}, .samples = sums.at(EvaluationMode::off).rows};
-  for (const auto& [mode, sum] : sums) evaluation.modes[mode] = score_of(sum, is_text);
+  for (const auto& [mode, sum] : sums) evaluation.modes[mode] = score_of(sum, task);
   evaluation.off = evaluation.modes.extract(EvaluationMode::off).mapped();
   evaluation.named = asked;
   evaluation.on = evaluation.modes.at(evaluation.modes.contains(asked) ? asked : EvaluationMode::plain);
   return evaluation;
 }
 
+const Metric* judge_of(const Score& score) {
+  for (const Metric& metric : all_metrics()) {
+    if (score.metrics.contains(std::string(metric.name))) return &metric;
+  }
+  return nullptr;
+}
+
 bool is_better(const Score& score, const Score& than) {
-  return score.perplexity ? score.loss < than.loss : score.accuracy > than.accuracy;
+  const Metric* judge = judge_of(score);
+  if (judge == nullptr || judge->rises_with_loss) return score.loss < than.loss;
+  return judge->higher_is_better ? score.at(*judge) > than.at(*judge) : score.at(*judge) < than.at(*judge);
 }
 
 void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTraffic>& part) {
@@ -126,8 +165,8 @@ Traffic EpochMetrics::total(Direction direction) const {
 }
 
 json to_json(const Score& score) {
-  json all = {{"loss", score.loss}, {"accuracy", score.accuracy}};
-  if (score.perplexity) all["perplexity"] = std::isfinite(*score.perplexity) ? json(*score.perplexity) : json();
+  json all = {{"loss", score.loss}};
+  for (const auto& [name, value] : score.metrics) all[name] = metric_json(value);
   return all;
 }
 
@@ -172,8 +211,6 @@ json to_json(const EpochMetrics& metrics) {
   }
   json all = {{"epoch", metrics.epoch},
               {"steps", metrics.steps},
-              {"train_loss", metrics.train.loss},
-              {"train_accuracy", metrics.train.accuracy},
               {"test", to_json(metrics.test)},
               {"lr", metrics.lr},
               {"seconds", metrics.seconds},
@@ -183,6 +220,7 @@ json to_json(const EpochMetrics& metrics) {
               {"bubble_share", metrics.bubble_share},
               {"boundaries", to_json(metrics.boundaries)},
               {"stages", std::move(stages)}};
+  put_training_score(metrics.train, all);
   if (metrics.tokens_per_second) all["tokens_per_second"] = *metrics.tokens_per_second;
   if (!metrics.evaluations.empty()) all["evaluations"] = to_json(metrics.evaluations);
   return all;
@@ -233,7 +271,7 @@ EpochMetrics epoch_metrics_of(const json& json) {
   }
   return {.epoch = json.at("epoch"),
           .steps = json.at("steps"),
-          .train = {json.at("train_loss"), json.at("train_accuracy")},
+          .train = training_score_in(json),
           .test = evaluation_in(json.at("test")),
           .lr = json.at("lr"),
           .seconds = json.at("seconds"),

@@ -10,20 +10,30 @@
 
 #include "strait/boundary/channel.h"
 #include "strait/pipeline/executor.h"
+#include "strait/run/metric.h"
+#include "strait/train/task.h"
 
 namespace strait {
 
 /// Means over the predictions for a set of samples.
 struct Score {
-  double loss = 0;                        ///< cross-entropy in nats
-  double accuracy = 0;                    ///< percent
-  std::optional<double> perplexity = {};  ///< of text: exp(loss), which may be infinite
+  double loss = 0;                             ///< cross-entropy in nats, or what the task takes
+  std::map<std::string, double> metrics = {};  ///< those of the task, by Metric::name; one may be infinite
+
+  /// The value of a metric that the score has.
+  double at(const Metric& metric) const { return metrics.at(std::string(metric.name)); }
 };
 
-/// The means of these sums; `is_text` adds the perplexity.
-Score score_of(const StepResult& sums, bool is_text = false);
+/// The mean over `count`.
+double mean_loss(const StepResult& sums);
 
-/// Whether it is the better one of the same network: by accuracy, of text by the loss.
+Score score_of(const StepResult& sums, const Task& task);
+
+/// The first of all_metrics() that the score has; null where it has none, and the loss stands for itself.
+const Metric* judge_of(const Score& score);
+
+/// Whether it is the better one of the same network, by judge_of(): where that is a function of the loss, or
+/// there is none, by the loss.
 bool is_better(const Score& score, const Score& than);
 
 /// The same samples without and with compression at the boundaries.
@@ -40,7 +50,8 @@ struct Evaluation {
 
 /// The sums over the test set in each mode, off and plain at least, as scores. Where the mode that is asked for
 /// is not among them there is no feedback, and it is the same as plain.
-Evaluation evaluation_of(const std::map<EvaluationMode, StepResult>& sums, EvaluationMode asked, bool is_text);
+Evaluation evaluation_of(const std::map<EvaluationMode, StepResult>& sums, EvaluationMode asked,
+                         const Task& task);
 
 /// An evaluation within an epoch.
 struct StepEvaluation {
@@ -82,7 +93,7 @@ struct EpochMetrics {
   double lr = 0;                                 ///< of the epoch's first step
   double seconds = 0;                            ///< training only, without evaluation
   double samples_per_second = 0;                 ///< in training
-  std::optional<double> tokens_per_second = {};  ///< of text: predictions
+  std::optional<double> tokens_per_second = {};  ///< predictions, where the task counts tokens
   double evaluation_seconds = 0;                 ///< of all evaluations of the epoch
   double data_wait_seconds = 0;                  ///< training steps' wait for the loader
   double bubble_share = 0;                       ///< of the processes' training time: no stage computes
@@ -94,7 +105,7 @@ struct EpochMetrics {
   Traffic total(Direction direction) const;
 };
 
-/// Numbers that JSON does not have, such as a perplexity beyond all, are null.
+/// A metric that is infinite, which JSON does not have, is null.
 nlohmann::json to_json(const Score& score);
 
 /// Scores off and on, and in every mode.

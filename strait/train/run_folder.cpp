@@ -112,7 +112,10 @@ void RunFolder::add_scalars(const EpochMetrics& metrics) {
     events_->add_scalar(tag, metrics.epoch, static_cast<float>(value));
   };
   add("train/loss", metrics.train.loss);
-  add("train/accuracy", metrics.train.accuracy);
+  for (const auto& [name, value] : metrics.train.metrics) {
+    const Metric* metric = find_metric(name);
+    if (metric == nullptr || !metric->rises_with_loss) add("train/" + name, value);
+  }
   add_scores("test", metrics.epoch, metrics.test);
   for (const auto& [step, test] : metrics.evaluations) {
     add_scores("test_by_step", static_cast<int64_t>(step), test);
@@ -131,9 +134,8 @@ void RunFolder::add_scores(const std::string& kind, int64_t step, const Evaluati
   const auto add = [&](EvaluationMode mode, const Score& score) {
     const std::string group = fmt::format("{}_{}/", kind, to_string(mode));
     events_->add_scalar(group + "loss", step, static_cast<float>(score.loss));
-    events_->add_scalar(group + "accuracy", step, static_cast<float>(score.accuracy));
-    if (score.perplexity) {
-      events_->add_scalar(group + "perplexity", step, static_cast<float>(*score.perplexity));
+    for (const auto& [name, value] : score.metrics) {
+      events_->add_scalar(group + name, step, static_cast<float>(value));
     }
   };
   add(EvaluationMode::off, test.off);

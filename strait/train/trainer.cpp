@@ -94,7 +94,7 @@ Executor Trainer::make_executor() {
     if (here) {
       setup.stages.try_emplace(static_cast<int>(i),
                                forward_of(model_, stages_[i], options_.train.precision, device_.type()),
-                               last ? loss_of_data(options_.is_text) : LossFunction(), i == 0);
+                               last ? options_.task.loss : LossFunction(), i == 0);
     }
     if (last) break;
     const bool below = rank_of_stage_[i + 1] == rank;
@@ -318,7 +318,7 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
     state_.data_wait_seconds = waited_before + loader.waited_seconds();
     state_.seconds += watch.seconds();
     observer.on_batch(state_.epoch, "train", std::min(state_.batches * options_.batch_size, samples), samples,
-                      score_of(state_.sums).loss);
+                      mean_loss(state_.sums));
     if (part.ends && stops) return false;
     if (part.ends && checkpoints_ && checkpoints_->own().is_due_after(state_.step)) save_checkpoint();
     if (part.ends && !evaluate_if_due(data, observer)) return false;
@@ -381,7 +381,7 @@ RankStatistics Trainer::rank_statistics() {
 EpochMetrics Trainer::epoch_metrics(const RankStatistics& all) const {
   EpochMetrics metrics{.epoch = state_.epoch,
                        .steps = steps_of(state_.batches),
-                       .train = score_of(all.train, options_.is_text),
+                       .train = score_of(all.train, options_.task),
                        .test = evaluation_of(all),
                        .lr = learning_rate_at(0),
                        .seconds = all.seconds,
@@ -393,7 +393,9 @@ EpochMetrics Trainer::epoch_metrics(const RankStatistics& all) const {
                        .boundaries = all.boundaries,
                        .stages = {},
                        .evaluations = state_.evaluations};
-  if (options_.is_text) metrics.tokens_per_second = static_cast<double>(all.train.count) / all.seconds;
+  if (options_.task.throughput == Throughput::tokens) {
+    metrics.tokens_per_second = static_cast<double>(all.train.count) / all.seconds;
+  }
   for (const auto& [stage, times] : all.stages) {
     const auto count = static_cast<double>(times.micro_batches);
     metrics.stages.push_back({stage.second, times.forward_seconds / count, times.backward_seconds / count});
@@ -409,7 +411,7 @@ Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data, TrainOb
 }
 
 Evaluation Trainer::evaluation_of(const RankStatistics& all) const {
-  return strait::evaluation_of(all.test, evaluation_mode(options_.compression.evaluation), options_.is_text);
+  return strait::evaluation_of(all.test, evaluation_mode(options_.compression.evaluation), options_.task);
 }
 
 // A pass that would compute the same numbers again is left out: without an activation codec all but the first,
@@ -458,7 +460,7 @@ StepResult Trainer::evaluate_pass(const std::shared_ptr<const Dataset>& data, Ev
     const StepResult result = scores ? executor_.evaluate(input, mode) : StepResult();
     sums += result;
     done += input.rows;
-    observer.on_batch(epoch, "test", done, data->size(), score_of(sums).loss);
+    observer.on_batch(epoch, "test", done, data->size(), mean_loss(sums));
     stopped_ = data_parallel_.first_says(result.stops);
     if (stopped_) break;
   }

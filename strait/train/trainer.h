@@ -16,12 +16,12 @@
 #include "strait/train/checkpoint_copies.h"
 #include "strait/train/data_parallel.h"
 #include "strait/train/gradients.h"
-#include "strait/train/loss.h"
 #include "strait/train/metrics.h"
 #include "strait/train/model_file.h"
 #include "strait/train/options.h"
 #include "strait/train/rank_statistics.h"
 #include "strait/train/store_budget.h"
+#include "strait/train/task.h"
 #include "strait/transport/group.h"
 
 namespace strait {
@@ -34,7 +34,7 @@ struct TrainerOptions {
   PipelineOptions pipeline;        ///< [pipeline] of a configuration
   CompressionOptions compression;  ///< [compression] of a configuration
   std::vector<std::string> cuts;   ///< see cut_into_stages()
-  bool is_text = false;            ///< samples are blocks of tokens
+  Task task = classification();    ///< loss and metrics
 };
 
 /// Hears of progress while it happens, in the thread that trains.

@@ -14,6 +14,7 @@ import tempfile
 # What a folder of strait/ may include from the others.
 ALLOWED = {"base": set()}
 ALLOWED["wire"] = {"base"}
+ALLOWED["run"] = {"base"}
 ALLOWED["kernels"] = {"base"}
 ALLOWED["codecs"] = {"base", "wire", "kernels"}
 ALLOWED["links"] = ALLOWED["codecs"] | {"codecs"}
@@ -25,7 +26,7 @@ ALLOWED["tokenizer"] = {"base"}
 ALLOWED["download"] = {"base"}
 ALLOWED["data"] = {"base", "tokenizer", "download"}
 ALLOWED["formats"] = {"base"}
-ALLOWED["train"] = ALLOWED["pipeline"] | {"pipeline", "models", "data", "tokenizer", "download", "formats"}
+ALLOWED["train"] = ALLOWED["pipeline"] | {"pipeline", "models", "data", "tokenizer", "download", "formats", "run"}
 ALLOWED["config"] = ALLOWED["train"] | {"train"}
 ALLOWED["experiment"] = ALLOWED["config"] | {"config"}
 ALLOWED["planning"] = ALLOWED["experiment"] | {"experiment"}
@@ -36,7 +37,7 @@ ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz"}, "bench": {"bench", "
 
 # torch/torch.h takes 20 s to parse: it appears where modules are made.
 TORCH_H = {"models", "tests"}
-WITHOUT_TORCH = {"base", "wire", "kernels", "tokenizer", "download", "report"}
+WITHOUT_TORCH = {"base", "wire", "kernels", "tokenizer", "download", "run", "report"}
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 
 MAX_LINES = 600

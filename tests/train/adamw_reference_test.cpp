@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 #include <nlohmann/json.hpp>
 
+#include "strait/train/loss.h"
 #include "strait/train/optimizer.h"
 #include "strait/formats/safetensors.h"
 #include "tests/support/python.h"

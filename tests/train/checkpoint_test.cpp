@@ -17,6 +17,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+Score scored(double loss, double accuracy) { return {loss, {{"accuracy", accuracy}}}; }
+
 CheckpointRecord sample_record() {
   CheckpointRecord record;
   record.state = {.epoch = 3,
@@ -27,10 +29,10 @@ CheckpointRecord sample_record() {
                   .data_wait_seconds = 1e-9,
                   .traffic = {{"layer1", {1, 2, 3, 0.5, 0.25}, {4, 5, 6, 0.75, 0.125}}},
                   .evaluations = {{.step = 1000,
-                                   .test = {.off = {1.0 / 3, 50},
-                                            .on = {0.25, 25},
+                                   .test = {.off = scored(1.0 / 3, 50),
+                                            .on = scored(0.25, 25),
                                             .samples = 30,
-                                            .modes = {{EvaluationMode::plain, {0.25, 25}}}}}},
+                                            .modes = {{EvaluationMode::plain, scored(0.25, 25)}}}}},
                   .evaluation_seconds = 2.0 / 3,
                   .stages = {{{2, "layer2..layer3"}, {1.5, 2.0 / 3, 9}}}};
   record.seed = std::numeric_limits<uint64_t>::max();
@@ -98,14 +100,14 @@ TEST(EpochMetrics, ReadBackFromJson) {
   EpochMetrics metrics;
   metrics.epoch = 2;
   metrics.steps = 7;
-  metrics.train = {1.0 / 7, 33.3};
-  metrics.test = {.off = {0.5, 50},
-                  .on = {0.25, 25},
+  metrics.train = scored(1.0 / 7, 33.3);
+  metrics.test = {.off = scored(0.5, 50),
+                  .on = scored(0.25, 25),
                   .samples = 30,
                   .named = EvaluationMode::live,
-                  .modes = {{EvaluationMode::plain, {0.75, 10}},
-                            {EvaluationMode::frozen, {0.5, 20}},
-                            {EvaluationMode::live, {0.25, 25}}}};
+                  .modes = {{EvaluationMode::plain, scored(0.75, 10)},
+                            {EvaluationMode::frozen, scored(0.5, 20)},
+                            {EvaluationMode::live, scored(0.25, 25)}}};
   metrics.evaluations = {{.step = 3, .test = metrics.test}, {.step = 6, .test = metrics.test}};
   metrics.lr = 0.01;
   metrics.seconds = 2.5;
@@ -124,15 +126,17 @@ TEST(EpochMetrics, ReadBackFromJson) {
   EXPECT_EQ(to_json(metrics)["evaluations"][1]["step"], 6);
   EXPECT_THROW(epoch_metrics_of(nlohmann::json::object()), nlohmann::json::exception);
   EXPECT_EQ(to_json(metrics).dump().find("perplexity"), std::string::npos) << "that is for text";
-  metrics.test.off.perplexity = std::exp(0.5);
-  metrics.test.on = {.loss = 1000, .accuracy = 0, .perplexity = std::exp(1000.0)};
+  metrics.test.off.metrics["perplexity"] = std::exp(0.5);
+  metrics.test.on = {1000, {{"accuracy", 0}, {"perplexity", std::exp(1000.0)}}};
+  metrics.train.metrics["perplexity"] = 7;
   metrics.tokens_per_second = 123.5;
   const auto line = to_json(metrics);
   EXPECT_EQ(line["test"]["off"]["perplexity"], std::exp(0.5));
   EXPECT_TRUE(line["test"]["on"]["perplexity"].is_null()) << "JSON has no infinity";
   const EpochMetrics read = epoch_metrics_of(nlohmann::json::parse(line.dump()));
+  EXPECT_FALSE(line.contains("train_perplexity")) << "the loss says it";
   EXPECT_EQ(to_json(read), line);
-  EXPECT_EQ(read.test.on.perplexity, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(read.test.on.at(kPerplexity), std::numeric_limits<double>::infinity());
   EXPECT_EQ(read.tokens_per_second, 123.5);
 }
 
@@ -151,13 +155,14 @@ TEST(Evaluation, OnIsTheModeThatIsAskedFor) {
   };
   std::map<EvaluationMode, StepResult> scored = {{EvaluationMode::off, sums(1)},
                                                  {EvaluationMode::plain, sums(2)}};
-  EXPECT_EQ(evaluation_of(scored, EvaluationMode::live, false).on.loss, 2) << "without feedback it is the same";
+  EXPECT_EQ(evaluation_of(scored, EvaluationMode::live, classification()).on.loss, 2)
+      << "without feedback it is the same";
   scored[EvaluationMode::frozen] = sums(3);
   scored[EvaluationMode::live] = sums(4);
   for (const auto& [mode, loss] :
        {std::pair(EvaluationMode::plain, 2.0), std::pair(EvaluationMode::frozen, 3.0),
         std::pair(EvaluationMode::live, 4.0)}) {
-    const Evaluation evaluation = evaluation_of(scored, mode, false);
+    const Evaluation evaluation = evaluation_of(scored, mode, classification());
     EXPECT_EQ(evaluation.named, mode);
     EXPECT_EQ(evaluation.on.loss, loss);
     EXPECT_EQ(evaluation.off.loss, 1);
@@ -166,13 +171,15 @@ TEST(Evaluation, OnIsTheModeThatIsAskedFor) {
 }
 
 TEST(Score, TheBetterOneIsByAccuracyOrOfTextByTheLoss) {
-  EXPECT_TRUE(is_better({.loss = 2, .accuracy = 50}, {.loss = 1, .accuracy = 40}));
-  EXPECT_FALSE(is_better({.loss = 1, .accuracy = 50}, {.loss = 2, .accuracy = 50}));
-  const Score good = score_of({.loss_sum = 4, .correct = 0, .count = 4}, true);
-  const Score bad = score_of({.loss_sum = 8, .correct = 4, .count = 4}, true);
+  EXPECT_TRUE(is_better(scored(2, 50), scored(1, 40)));
+  EXPECT_FALSE(is_better(scored(1, 50), scored(2, 50)));
+  const Score good = score_of({.loss_sum = 4, .correct = 0, .count = 4}, language_modeling());
+  const Score bad = score_of({.loss_sum = 8, .correct = 4, .count = 4}, language_modeling());
   EXPECT_TRUE(is_better(good, bad));
   EXPECT_FALSE(is_better(bad, good));
-  EXPECT_DOUBLE_EQ(good.perplexity.value(), std::exp(1.0));
+  EXPECT_DOUBLE_EQ(good.at(kPerplexity), std::exp(1.0));
+  EXPECT_TRUE(is_better({.loss = 1, .metrics = {{"R2", 0.1}}}, {.loss = 2, .metrics = {{"R2", 0.2}}}))
+      << "by the loss where no metric is known";
 }
 
 TEST(Traffic, AddsUpBoundaryByBoundary) {

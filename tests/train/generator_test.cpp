@@ -22,7 +22,7 @@ Model small_model() {
   options.width = 8;
   options.context = kContext;
   options.vocab = 20;
-  Model model = make_model(options, 0, kContext);
+  Model model = make_model(options, 0, {kContext});
   const torch::NoGradGuard no_grad;
   for (auto& parameter : model.parameters()) parameter.mul_(5);  // so that tokens matter
   return model;

@@ -113,8 +113,8 @@ TEST_P(TrainReference, LossesAndScoresEqualPyTorchs) {
   for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(observer.losses[i], losses[i], 1e-4) << "step " << i;
   EXPECT_NEAR(scores.off.loss, reference["off"]["loss"].get<double>(), 1e-3);
   EXPECT_NEAR(scores.on.loss, reference["on"]["loss"].get<double>(), 1e-3);
-  EXPECT_NEAR(scores.off.accuracy, reference["off"]["accuracy"].get<double>(), 1.3);
-  EXPECT_NEAR(scores.on.accuracy, reference["on"]["accuracy"].get<double>(), 1.3);
+  EXPECT_NEAR(scores.off.at(kAccuracy), reference["off"]["accuracy"].get<double>(), 1.3);
+  EXPECT_NEAR(scores.on.at(kAccuracy), reference["on"]["accuracy"].get<double>(), 1.3);
   EXPECT_EQ(scores.samples, kSamples);
 
   // What Python wrote loads here under the same names.

@@ -5,7 +5,10 @@
 #include <torch/torch.h>
 #include <nlohmann/json.hpp>
 
+#include "strait/base/error.h"
+#include "strait/data/kinds.h"
 #include "strait/models/bfloat16.h"
+#include "strait/train/loss.h"
 #include "strait/train/precision.h"
 #include "tests/models/tiny_gpt2.h"
 #include "tests/support/temp_dir.h"
@@ -33,10 +36,10 @@ TEST(Text, SamplesAreBlocksAndScoresAreOfTokens) {
   for (const auto& epoch : epochs) {
     EXPECT_EQ(epoch.steps, 5);
     EXPECT_EQ(epoch.test.samples, 7);
-    EXPECT_DOUBLE_EQ(epoch.test.off.perplexity.value(), std::exp(epoch.test.off.loss));
+    EXPECT_DOUBLE_EQ(epoch.test.off.at(kPerplexity), std::exp(epoch.test.off.loss));
     EXPECT_NEAR(epoch.samples_per_second * epoch.seconds, 22, 1e-6);
     EXPECT_NEAR(epoch.tokens_per_second.value() * epoch.seconds, 22 * (test::kBlock - 1), 1e-6);
-    const double right = epoch.test.on.accuracy / 100 * 7 * (test::kBlock - 1);
+    const double right = epoch.test.on.at(kAccuracy) / 100 * 7 * (test::kBlock - 1);
     EXPECT_NEAR(right, std::round(right), 1e-6) << "predictions are whole";
   }
   EXPECT_LT(epochs[1].train.loss, epochs[0].train.loss);
@@ -51,8 +54,42 @@ TEST(Text, PicturesHaveNoPerplexity) {
   }());
   Observer observer;
   ASSERT_TRUE(trainer.train(test::tied_data(), observer));
-  EXPECT_EQ(observer.epochs[0].test.off.perplexity, std::nullopt);
+  EXPECT_THAT(observer.epochs[0].test.off.metrics, testing::ElementsAre(testing::Key("accuracy")));
   EXPECT_EQ(observer.epochs[0].tokens_per_second, std::nullopt);
+}
+
+TEST(Task, AProgramMayHandInItsOwn) {
+  TrainerOptions options;
+  options.train.epochs = 1;
+  options.train.device = "cpu";
+  options.train.optimizer.lr = 1e-30;  // the weights stay as they are
+  Observer observer;
+  Trainer(test::tied_model(), options).train(test::tied_data(), observer);
+  options.task.loss = [](const at::Tensor& output, const at::Tensor& targets) {
+    const Loss loss = classification_loss(output, targets);
+    return Loss{loss.mean * 2, loss.correct, loss.count};
+  };
+  options.task.metrics = [](const StepResult& sums) {
+    return std::map<std::string, double>{{"right", static_cast<double>(sums.correct)}};
+  };
+  Trainer(test::tied_model(), options).train(test::tied_data(), observer);
+  const auto& [usual, own] = std::tie(observer.epochs.at(0), observer.epochs.at(1));
+  EXPECT_EQ(own.train.loss, 2 * usual.train.loss);
+  EXPECT_EQ(own.test.off.loss, 2 * usual.test.off.loss);
+  const auto right = usual.test.off.at(kAccuracy) / 100 * static_cast<double>(usual.test.samples);
+  EXPECT_NEAR(own.test.off.metrics.at("right"), right, 1e-9);
+  EXPECT_EQ(judge_of(own.test.off), nullptr);
+}
+
+TEST(Task, EveryKindOfDataNamesOne) {
+  for (const auto& kind : data_kinds()) EXPECT_NO_THROW(find_task(kind.task)) << kind.name;
+  EXPECT_EQ(find_task(data_kind("text").task).throughput, Throughput::tokens);
+  EXPECT_THROW(find_task("clasification"), InputError);
+  for (const auto& task : all_tasks()) {
+    const auto metrics = task.metrics({.loss_sum = 1, .correct = 1, .count = 2, .rows = 1});
+    EXPECT_THAT(metrics, testing::Contains(testing::Key(task.judged_by.name)));
+    EXPECT_EQ(judge_of({.loss = 0.5, .metrics = metrics})->name, task.judged_by.name);
+  }
 }
 
 TEST(Schedule, TheRateOfAnEpochIsThatOfItsFirstStep) {

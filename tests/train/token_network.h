@@ -76,7 +76,7 @@ inline TrainerOptions token_options() {
   options.train.schedule = {.kind = "linear", .warmup_steps = 3};
   options.train.clip_norm = 0.5;
   options.cuts = {"embed", "between"};
-  options.is_text = true;
+  options.task = language_modeling();
   return options;
 }
 

@@ -118,7 +118,7 @@ TEST(DataParallel, TrainWhatOneProcessTrainsWithTheWholeBatch) {
     for (size_t i = 0; i < 2; ++i) {
       EXPECT_EQ(got.epochs[i].steps, 3);
       EXPECT_NEAR(got.epochs[i].train.loss, expected.epochs[i].train.loss, 1e-5);
-      EXPECT_EQ(got.epochs[i].train.accuracy, expected.epochs[i].train.accuracy);
+      EXPECT_EQ(got.epochs[i].train.metrics, expected.epochs[i].train.metrics);
       EXPECT_NEAR(got.epochs[i].test.on.loss, expected.epochs[i].test.on.loss, 1e-5);
       EXPECT_EQ(got.epochs[i].test.samples, 20);
       EXPECT_EQ(got.epochs[i].boundaries[0].activations.raw_bytes,

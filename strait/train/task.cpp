@@ -1,0 +1,64 @@
+#include "strait/train/task.h"
+
+#include <cmath>
+
+#include "strait/base/error.h"
+#include "strait/base/text.h"
+#include "strait/data/kinds.h"
+#include "strait/train/loss.h"
+
+namespace strait {
+namespace {
+
+double accuracy_of(const StepResult& sums) {
+  return 100.0 * static_cast<double>(sums.correct) / static_cast<double>(sums.count);
+}
+
+double perplexity_of(const StepResult& sums) {
+  return std::exp(sums.loss_sum / static_cast<double>(sums.count));
+}
+
+}  // namespace
+
+Task classification() {
+  Task task;
+  task.name = "classification";
+  task.loss = classification_loss;
+  task.judged_by = kAccuracy;
+  task.metrics = [](const StepResult& sums) {
+    return std::map<std::string, double>{{std::string(kAccuracy.name), accuracy_of(sums)}};
+  };
+  return task;
+}
+
+Task language_modeling() {
+  Task task;
+  task.name = "language modeling";
+  task.loss = language_model_loss;
+  task.judged_by = kPerplexity;
+  task.metrics = [](const StepResult& sums) {
+    return std::map<std::string, double>{{std::string(kAccuracy.name), accuracy_of(sums)},
+                                         {std::string(kPerplexity.name), perplexity_of(sums)}};
+  };
+  task.throughput = Throughput::tokens;
+  return task;
+}
+
+const std::vector<Task>& all_tasks() {
+  static const std::vector<Task> kAll = {classification(), language_modeling()};
+  return kAll;
+}
+
+const Task& find_task(std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& task : all_tasks()) {
+    if (task.name == name) return task;
+    names.push_back(task.name);
+  }
+  throw InputError("there is no task \"{}\", expected one of {}{}", name, list_of(names),
+                   suggestion(std::string(name), names));
+}
+
+const Task& task_of(const DataOptions& options) { return find_task(data_kind(options.kind).task); }
+
+}  // namespace strait
