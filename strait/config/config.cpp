@@ -74,10 +74,9 @@ void set_defaults_of_kinds(Config& config) {
     config.model.cuts = {"h.2", "h.5", "h.8"};
   }
   config.data.batch_size = data_kind(config.data.kind).batch_size;
-  if (config.train.optimizer.kind == "adamw") {
-    config.train.optimizer.lr = 5e-5;
-    config.train.optimizer.weight_decay = 0;
-  }
+  const OptimizerOptions& optimizer = optimizer_kind(config.train.optimizer.kind).defaults;
+  config.train.optimizer.lr = optimizer.lr;
+  config.train.optimizer.weight_decay = optimizer.weight_decay;
 }
 
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides) {

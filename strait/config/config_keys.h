@@ -1,9 +1,12 @@
 #pragma once
 
+#include "strait/base/kinds.h"
 #include "strait/config/config.h"
 #include "strait/config/rules.h"
 #include "strait/data/kinds.h"
 #include "strait/pipeline/schedules.h"
+#include "strait/train/learning_rate.h"
+#include "strait/train/optimizer.h"
 
 namespace strait {
 
@@ -33,7 +36,7 @@ void visit_network_keys(C& config, Visitor& visit) {
   visit("model.cuts", model.cuts, distinct_names(), "a stage ends after each of these layers or groups");
 
   auto& data = config.data;
-  visit("data.kind", data.kind, one_of(data_kind_names()), "the data set");
+  visit("data.kind", data.kind, one_of(names_of(data_kinds())), "the data set");
   visit("data.root", data.root, path_text(), "folder of the data sets; STRAIT_DATA where nothing sets it");
   visit("data.train_limit", data.train_limit, at_least(0), "use the first so many training samples; 0: all");
   visit("data.test_limit", data.test_limit, at_least(0), "use the first so many test samples; 0: all");
@@ -57,22 +60,24 @@ template <class C, class Visitor>
 void visit_training_keys(C& config, Visitor& visit) {
   auto& train = config.train;
   visit("train.epochs", train.epochs, at_least(1), "passes over the training set");
-  visit("train.optimizer.kind", train.optimizer.kind, one_of({"sgd", "adamw"}),
+  visit("train.optimizer.kind", train.optimizer.kind, one_of(names_of(optimizer_kinds())),
         "how gradients change the weights");
   visit("train.optimizer.lr", train.optimizer.lr, positive(), "learning rate at its highest");
-  if (train.optimizer.kind == "adamw") {
+  const OptimizerKind& optimizer = optimizer_kind(train.optimizer.kind);
+  if (optimizer.has_betas) {
     visit("train.optimizer.betas", train.optimizer.betas, two_below_one(),
           "decay of the means of gradients and of their squares");
     visit("train.optimizer.eps", train.optimizer.eps, positive(), "added to the root of the mean of squares");
-  } else {
+  }
+  if (optimizer.has_momentum) {
     visit("train.optimizer.momentum", train.optimizer.momentum, below_one(),
           "share of the last step that the next one keeps");
   }
   visit("train.optimizer.weight_decay", train.optimizer.weight_decay, not_negative(),
-        "pull towards 0: of sgd part of the gradient, of adamw apart from it");
-  visit("train.schedule.kind", train.schedule.kind, one_of({"cosine", "constant", "linear"}),
+        "pull towards 0: part of the gradient, of adamw apart from it");
+  visit("train.schedule.kind", train.schedule.kind, one_of(names_of(rate_schedule_kinds())),
         "how the learning rate changes");
-  if (train.schedule.kind == "linear") {
+  if (rate_schedule_kind(train.schedule.kind).has_warmup) {
     visit("train.schedule.warmup_steps", train.schedule.warmup_steps, at_least(0),
           "optimizer steps in which the rate rises from 0; then it falls to 0 at the end");
   } else {

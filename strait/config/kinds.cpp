@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "strait/base/kinds.h"
 #include "strait/config/toml.h"
 #include "strait/data/kinds.h"
+#include "strait/train/learning_rate.h"
+#include "strait/train/optimizer.h"
 
 namespace strait {
 
@@ -16,15 +19,15 @@ std::vector<KindChoice> all_kinds() {
   };
   add(
       "model.", [](Config& c) -> std::string& { return c.model.kind; }, "gpt2");
-  for (const auto& kind : data_kind_names()) {
+  for (const auto& kind : names_of(data_kinds())) {
     add(
         "data.", [](Config& c) -> std::string& { return c.data.kind; }, kind);
   }
-  for (const char* kind : {"sgd", "adamw"}) {
+  for (const auto& kind : names_of(optimizer_kinds())) {
     add(
         "train.optimizer.", [](Config& c) -> std::string& { return c.train.optimizer.kind; }, kind);
   }
-  for (const char* kind : {"cosine", "linear"}) {
+  for (const auto& kind : names_of(rate_schedule_kinds())) {
     add(
         "train.schedule.", [](Config& c) -> std::string& { return c.train.schedule.kind; }, kind);
   }

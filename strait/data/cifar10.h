@@ -18,6 +18,8 @@ inline constexpr int64_t kCifarFileRecords = 10000;
 
 /// Files of the training set; one more is the test set.
 inline constexpr int64_t kCifarTrainFiles = 5;
+
+/// Labels are below it.
 inline constexpr int64_t kCifarClasses = 10;
 
 /// The folder of the files under data.root, as the official archive has it.

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/kinds.h"
 #include "strait/base/random.h"
-#include "strait/base/text.h"
 #include "strait/data/cifar10.h"
 #include "strait/data/kinds.h"
 #include "strait/data/shapes.h"
@@ -49,20 +49,7 @@ const std::vector<DataKind>& data_kinds() {
   return kKinds;
 }
 
-std::vector<std::string> data_kind_names() {
-  std::vector<std::string> names;
-  for (const auto& kind : data_kinds()) names.push_back(kind.name);
-  return names;
-}
-
-const DataKind& data_kind(std::string_view name) {
-  for (const auto& kind : data_kinds()) {
-    if (kind.name == name) return kind;
-  }
-  const auto names = data_kind_names();
-  throw InputError("data.kind is \"{}\", expected one of {}{}", name, list_of(names),
-                   suggestion(std::string(name), names));
-}
+const DataKind& data_kind(std::string_view name) { return find_kind(data_kinds(), name, "data.kind"); }
 
 DataSplits load_data(const DataOptions& options) { return data_kind(options.kind).load(options); }
 

@@ -9,6 +9,7 @@
 #include "strait/experiment/run.h"
 #include "strait/train/checkpoint_copies.h"
 #include "strait/train/checkpoint_parts.h"
+#include "strait/train/learning_rate.h"
 
 namespace strait {
 namespace {
@@ -18,10 +19,10 @@ namespace fs = std::filesystem;
 constexpr RankTopology kOneProcess;  // a start from another run takes the whole of its checkpoint
 constexpr const char* kFinished = "the run has finished all its epochs already";
 
-/// Keys that a run may change on its way. Other cuts are for the feedback state to refuse; with the schedule
-/// "linear" every step depends on where the training ends.
+/// Keys that a run may change on its way. Other cuts are for the feedback state to refuse; with some schedules
+/// every step depends on where the training ends.
 bool may_change(const std::string& key, const Config& config) {
-  if (key == "train.epochs" && config.train.schedule.kind == "linear") return false;
+  if (key == "train.epochs" && rate_schedule_kind(config.train.schedule.kind).depends_on_end) return false;
   constexpr std::array kKeys = {
       "name",         "data.root",  "train.threads",           "train.device",
       "train.epochs", "model.cuts", "compression.store.place", "compression.store.folder"};

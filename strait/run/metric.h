@@ -8,13 +8,15 @@ namespace strait {
 
 /// A measure of a network's predictions beside the loss.
 struct Metric {
-  std::string_view name;        ///< its key in metrics.jsonl
-  std::string_view short_name;  ///< above a column of a table
-  std::string_view unit;        ///< behind the number: "%" or nothing
-  std::string_view expected;    ///< what a value is called: "percentage"
-  bool higher_is_better = true;
+  std::string_view name;         ///< its key in metrics.jsonl
+  std::string_view short_name;   ///< above a column of a table
+  std::string_view unit;         ///< behind the number: "%" or nothing
+  std::string_view expected;     ///< what a value is called: "percentage"
+  bool higher_is_better = true;  ///< of two values
   bool rises_with_loss = false;  ///< a function of the loss alone: then losses are compared
-  double least = 0;              ///< a value lies between these, and is finite
+  double least = 0;              ///< that a value can be
+
+  /// The largest value that is no mistake.
   double most = std::numeric_limits<double>::max();
 };
 

@@ -2,7 +2,6 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
-#include <torch/optim/optimizer.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -158,9 +157,9 @@ at::Tensor random_state() {
 
 }  // namespace
 
-void write_checkpoint(const std::filesystem::path& folder, const Model& model,
-                      torch::optim::Optimizer& optimizer, std::vector<BoundaryEndpoints>& boundaries,
-                      DataParallel& replicas, CheckpointRecord record) {
+void write_checkpoint(const std::filesystem::path& folder, const Model& model, Optimizer& optimizer,
+                      std::vector<BoundaryEndpoints>& boundaries, DataParallel& replicas,
+                      CheckpointRecord record) {
   const auto write = [&](const char* name, const TensorFile& file) {
     Checksums& sums = record.checksums[name];
     write_safetensors(folder / name, file, [&](const TensorEntry& entry, std::span<const std::byte> bytes) {
@@ -169,7 +168,7 @@ void write_checkpoint(const std::filesystem::path& folder, const Model& model,
   };
   write(kWeightsFile, weights_of(model));
   StateLister optimizer_state;
-  visit_state(optimizer, model.named_parameters(), optimizer_state);
+  optimizer.visit_state(model.named_parameters(), optimizer_state);
   write(kOptimizerFile, optimizer_state.file);
   StateLister link_state;
   for (auto& boundary : boundaries) boundary.visit_state(link_state);
@@ -237,11 +236,11 @@ void Checkpoint::load_weights(Model& model, bool exactly) const {
   set_weights(folder() / kWeightsFile, file, model);
 }
 
-void Checkpoint::load_optimizer(torch::optim::Optimizer& optimizer, const Model& model, bool exactly) const {
+void Checkpoint::load_optimizer(Optimizer& optimizer, const Model& model, bool exactly) const {
   constexpr std::string_view kReason = "is no state of this optimizer (train.optimizer.kind)";
   StateLoader loader(sources(), kOptimizerFile);
-  loader.expect_last_names(state_names(optimizer), kReason);
-  visit_state(optimizer, model.named_parameters(), loader);
+  loader.expect_last_names(optimizer.state_names(), kReason);
+  optimizer.visit_state(model.named_parameters(), loader);
   if (exactly) loader.expect_all_read(kReason);
 }
 

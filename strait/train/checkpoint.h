@@ -9,25 +9,23 @@
 #include "strait/train/data_parallel.h"
 #include "strait/train/training_state.h"
 
-namespace torch::optim {
-class Optimizer;
-}
-
 namespace strait {
+
+class Optimizer;
 
 /// The files of a checkpoint. Names within them are those of layers and boundaries, so that the parts of the
 /// stages can be told apart.
 inline constexpr const char* kWeightsFile = "model.safetensors";        ///< as a run's own
-inline constexpr const char* kOptimizerFile = "optimizer.safetensors";  ///< visit_state() of the optimizer
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";  ///< Optimizer::visit_state()
 inline constexpr const char* kLinksFile = "links.safetensors";          ///< of boundaries and replicas
 inline constexpr const char* kRandomFile = "random.safetensors";        ///< `cpu`: LibTorch's generator
 
 /// Writes a process's part of a checkpoint into an existing folder, tensor after tensor from where it stands;
 /// makes nothing atomic, see CheckpointFolder. `model` holds the layers of its stages. Fills in the record's
 /// checksums. Throws Error when a file cannot be written.
-void write_checkpoint(const std::filesystem::path& folder, const Model& model,
-                      torch::optim::Optimizer& optimizer, std::vector<BoundaryEndpoints>& boundaries,
-                      DataParallel& replicas, CheckpointRecord record);
+void write_checkpoint(const std::filesystem::path& folder, const Model& model, Optimizer& optimizer,
+                      std::vector<BoundaryEndpoints>& boundaries, DataParallel& replicas,
+                      CheckpointRecord record);
 
 /// Reads a part of a checkpoint through. Throws InputError that names the file and the tensor when it is not
 /// whole and intact.
@@ -67,7 +65,7 @@ class Checkpoint {
   void load_weights(Model& model, bool exactly) const;
 
   /// Replaces the optimizer's state of the model's parameters.
-  void load_optimizer(torch::optim::Optimizer& optimizer, const Model& model, bool exactly) const;
+  void load_optimizer(Optimizer& optimizer, const Model& model, bool exactly) const;
 
   /// The feedback state of every boundary and of the exchange between replicas, by name. A checkpoint without
   /// any fits all; otherwise there must be as many replicas, and the boundaries that have state must be those

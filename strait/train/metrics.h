@@ -27,6 +27,7 @@ struct Score {
 /// The mean over `count`.
 double mean_loss(const StepResult& sums);
 
+/// The means of these sums, and the metrics of the task.
 Score score_of(const StepResult& sums, const Task& task);
 
 /// The first of all_metrics() that the score has; null where it has none, and the loss stands for itself.

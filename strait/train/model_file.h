@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "strait/models/model.h"
 #include "strait/formats/safetensors.h"
+#include "strait/models/model.h"
 
 namespace strait {
 

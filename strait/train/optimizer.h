@@ -2,8 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,38 +14,77 @@
 
 namespace torch::optim {
 class Optimizer;
-}
+class OptimizerParamState;
+}  // namespace torch::optim
 
 namespace strait {
 
-/// Where a training stands, in what schedules count.
-struct SchedulePoint {
-  int epoch = 0;          ///< from 0
-  int64_t step = 0;       ///< optimizer steps taken
-  int64_t all_steps = 0;  ///< of the whole training, for the schedule "linear"
+/// What an optimizer keeps of a parameter from step to step, as tensors, for checkpoints.
+struct OptimizerState {
+  std::vector<std::string> names;  ///< PyTorch's
+
+  /// The tensors of LibTorch's state of one parameter, in the order of the names.
+  std::function<std::vector<at::Tensor>(const torch::optim::OptimizerParamState&)> take;
+
+  /// The inverse; the tensors are on any device, the state belongs on the parameter's.
+  std::function<std::unique_ptr<torch::optim::OptimizerParamState>(const std::vector<at::Tensor>&,
+                                                                   const at::Tensor& parameter)>
+      make;
 };
 
-/// The learning rate of the step that comes next. Cosine is lr * (1 + cos(pi * epoch / t_max)) / 2, as
-/// PyTorch's scheduler stepped once per epoch gives it. Linear is Hugging Face's
-/// get_linear_schedule_with_warmup: it rises from 0 to lr over warmup_steps, which are no more than all steps,
-/// and then falls to 0, where it would be after the last step.
-double learning_rate(const ScheduleOptions& schedule, double base, const SchedulePoint& at);
+/// Any of LibTorch's optimizers, or one of a program's own that derives from their class, with the form of its
+/// state. All parameters have one learning rate.
+class Optimizer {
+ public:
+  /// `form` is that of the optimizer's class.
+  Optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer, OptimizerState form);
+  ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
 
-/// torch::optim::SGD or AdamW over these parameters, with the options' hyper-parameters.
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerOptions& options,
-                                                        const std::vector<at::Tensor>& parameters);
+  /// As LibTorch's.
+  void zero_grad();
 
-/// The names of what the optimizer keeps of a parameter.
-const std::vector<std::string>& state_names(const torch::optim::Optimizer& optimizer);
+  /// Sets the rate of every parameter.
+  void set_learning_rate(double rate);
 
-/// Walks what the optimizer carries from step to step, as `PARAMETER.NAME`. Of sgd that is `momentum_buffer`,
-/// of adamw `exp_avg` and `exp_avg_sq`, dense float32 of the parameter's shape, and `step`, one int64. A tensor
-/// that a visitor sets is moved to the parameter's device. Tensors are not defined before the parameter's first
-/// step.
-void visit_state(torch::optim::Optimizer& optimizer,
-                 const std::vector<std::pair<std::string, at::Tensor>>& parameters, StateVisitor& visitor);
+  /// Changes the parameters by their gradients.
+  void step();
 
-/// Sets the rate of every parameter group.
-void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
+  /// The names of what it keeps of a parameter.
+  const std::vector<std::string>& state_names() const { return form_.names; }
+
+  /// Walks what it carries from step to step, as `PARAMETER.NAME`. A tensor that a visitor sets is moved to the
+  /// parameter's device. Tensors are not defined before the parameter's first step.
+  void visit_state(const std::vector<std::pair<std::string, at::Tensor>>& parameters, StateVisitor& visitor);
+
+ private:
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  OptimizerState form_;
+};
+
+/// A kind of optimizer, and which of its options it reads besides lr and weight_decay.
+struct OptimizerKind {
+  std::string name;  ///< in train.optimizer.kind
+
+  /// Makes one for these parameters.
+  std::unique_ptr<Optimizer> (*make)(const OptimizerOptions&, const std::vector<at::Tensor>& parameters);
+
+  OptimizerOptions defaults;  ///< lr and weight_decay where nothing sets them
+  bool has_momentum = false;  ///< OptimizerOptions::momentum
+  bool has_betas = false;     ///< OptimizerOptions::betas and eps
+};
+
+/// The list of them, one entry each (docs/adding_an_optimizer.md). State in checkpoints: of sgd
+/// `momentum_buffer`, of adam and adamw `exp_avg` and `exp_avg_sq`, dense float32 of the parameter's shape, and
+/// `step`, one int64.
+const std::vector<OptimizerKind>& optimizer_kinds();
+
+/// The kind of that name. Throws InputError that lists the names.
+const OptimizerKind& optimizer_kind(std::string_view name);
+
+/// One of the kind that the options name, with their hyper-parameters. Throws InputError for another kind.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
+                                          const std::vector<at::Tensor>& parameters);
 
 }  // namespace strait

@@ -8,19 +8,19 @@ namespace strait {
 
 /// The [train.optimizer] table of a configuration; names and meanings are PyTorch's.
 struct OptimizerOptions {
-  std::string kind = "sgd";                  ///< sgd | adamw
+  std::string kind = "sgd";                  ///< one of optimizer_kinds()
   double lr = 0.01;                          ///< learning rate at its highest
   double momentum = 0.9;                     ///< sgd
-  std::vector<double> betas = {0.9, 0.999};  ///< adamw: of the means of gradients and of their squares
-  double eps = 1e-8;                         ///< adamw
-  double weight_decay = 5e-4;                ///< of sgd part of the gradient, of adamw apart from it
+  std::vector<double> betas = {0.9, 0.999};  ///< adam, adamw: of the means of gradients and of their squares
+  double eps = 1e-8;                         ///< adam, adamw
+  double weight_decay = 5e-4;                ///< part of the gradient, of adamw apart from it
 
   bool operator==(const OptimizerOptions&) const = default;
 };
 
 /// The learning rate over the training.
 struct ScheduleOptions {
-  std::string kind = "cosine";  ///< cosine | constant | linear
+  std::string kind = "cosine";  ///< one of rate_schedule_kinds()
   int t_max = 200;              ///< cosine: epochs of half a period (PyTorch's CosineAnnealingLR)
   int warmup_steps = 0;         ///< linear: steps in which the rate rises from 0; then it falls to 0 at the end
 

@@ -2,8 +2,7 @@
 
 #include <cmath>
 
-#include "strait/base/error.h"
-#include "strait/base/text.h"
+#include "strait/base/kinds.h"
 #include "strait/data/kinds.h"
 #include "strait/train/loss.h"
 
@@ -49,15 +48,7 @@ const std::vector<Task>& all_tasks() {
   return kAll;
 }
 
-const Task& find_task(std::string_view name) {
-  std::vector<std::string> names;
-  for (const auto& task : all_tasks()) {
-    if (task.name == name) return task;
-    names.push_back(task.name);
-  }
-  throw InputError("there is no task \"{}\", expected one of {}{}", name, list_of(names),
-                   suggestion(std::string(name), names));
-}
+const Task& find_task(std::string_view name) { return find_kind(all_tasks(), name, "the task"); }
 
 const Task& task_of(const DataOptions& options) { return find_task(data_kind(options.kind).task); }
 

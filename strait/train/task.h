@@ -18,15 +18,15 @@ enum class Throughput : uint8_t { samples, tokens };
 /// What a network is trained to do: the loss, and what its results are called. A data set's kind names one of
 /// the list (DataKind::task); a program of its own may make another.
 struct Task {
-  std::string name;
-  LossFunction loss;
-  Metric judged_by;  ///< among `metrics`
+  std::string name;   ///< in the list
+  LossFunction loss;  ///< of the last stage's output and the targets
+  Metric judged_by;   ///< among `metrics`
 
   /// What is measured beside the loss: values of the sums over some samples, by the metric's name. May give
   /// nothing; then the network is judged by its loss.
   std::function<std::map<std::string, double>(const StepResult&)> metrics;
 
-  Throughput throughput = Throughput::samples;
+  Throughput throughput = Throughput::samples;  ///< tokens: predictions are counted too
 };
 
 /// Samples belong to one of several classes each: classification_loss(), accuracy.

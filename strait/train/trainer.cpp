@@ -4,7 +4,6 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/optim/optimizer.h>
 
 #include <algorithm>
 #include <numeric>
@@ -14,7 +13,6 @@
 #include "strait/data/batch_parts.h"
 #include "strait/formats/safetensors.h"
 #include "strait/pipeline/schedules.h"
-#include "strait/train/optimizer.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
 #include "strait/train/store_budget.h"
@@ -70,7 +68,10 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
       executor_(make_executor()),
       data_parallel_(make_data_parallel()),
       gradients_(model_, stages_, rank_of_stage_, *pipeline_),
-      optimizer_(make_optimizer(options_.train.optimizer, own_.parameters())) {}
+      optimizer_(options_.optimizer ? options_.optimizer(own_.parameters())
+                                    : make_optimizer(options_.train.optimizer, own_.parameters())) {
+  if (!options_.schedule) options_.schedule = make_rate_schedule(options_.train.schedule);
+}
 
 Executor Trainer::make_executor() {
   check_precision(options_.train.precision, device_);
@@ -136,17 +137,16 @@ void Trainer::plan_steps(int64_t samples) {
   epoch_steps_ =
       steps_of_pass(samples, options_.batch_size, options_.pipeline.replicas, options_.train.accumulate);
   const int64_t all = options_.train.epochs * epoch_steps_;
-  if (schedule.kind != "linear" || schedule.warmup_steps <= all) return;
+  if (!rate_schedule_kind(schedule.kind).has_warmup || schedule.warmup_steps <= all) return;
   throw InputError("train.schedule.warmup_steps: expected at most {}, the steps of the training, found {}", all,
                    schedule.warmup_steps);
 }
 
 // Counted from the epoch, because a training may begin with another one's checkpoint and count of steps.
 double Trainer::learning_rate_at(int64_t step_of_epoch) const {
-  return learning_rate(options_.train.schedule, options_.train.optimizer.lr,
-                       {.epoch = state_.epoch,
-                        .step = state_.epoch * epoch_steps_ + step_of_epoch,
-                        .all_steps = options_.train.epochs * epoch_steps_});
+  return options_.train.optimizer.lr * options_.schedule({.epoch = state_.epoch,
+                                                          .step = state_.epoch * epoch_steps_ + step_of_epoch,
+                                                          .all_steps = options_.train.epochs * epoch_steps_});
 }
 
 Trainer::StepPart Trainer::part_of_step(int64_t batch, int64_t samples) const {
@@ -353,7 +353,7 @@ bool Trainer::finish_step(bool compressed, bool stops) {
       data_parallel_.sum_gradients(state_.step, {.training = true, .compressed = compressed, .stops = stops});
   gradients_.sum_ties();
   if (options_.train.clip_norm > 0) gradients_.clip(options_.train.clip_norm);
-  set_learning_rate(*optimizer_, learning_rate_at(steps_of(state_.batches) - 1));
+  optimizer_->set_learning_rate(learning_rate_at(steps_of(state_.batches) - 1));
   optimizer_->step();
   ++state_.step;
   return stops;

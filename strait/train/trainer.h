@@ -16,8 +16,10 @@
 #include "strait/train/checkpoint_copies.h"
 #include "strait/train/data_parallel.h"
 #include "strait/train/gradients.h"
+#include "strait/train/learning_rate.h"
 #include "strait/train/metrics.h"
 #include "strait/train/model_file.h"
+#include "strait/train/optimizer.h"
 #include "strait/train/options.h"
 #include "strait/train/rank_statistics.h"
 #include "strait/train/store_budget.h"
@@ -35,6 +37,12 @@ struct TrainerOptions {
   CompressionOptions compression;  ///< [compression] of a configuration
   std::vector<std::string> cuts;   ///< see cut_into_stages()
   Task task = classification();    ///< loss and metrics
+
+  /// Makes an optimizer of a program's own; where it is empty, `train` says which.
+  std::function<std::unique_ptr<Optimizer>(const std::vector<at::Tensor>& parameters)> optimizer = {};
+
+  /// Of a program's own, times train.optimizer.lr; likewise.
+  RateSchedule schedule = {};
 };
 
 /// Hears of progress while it happens, in the thread that trains.
@@ -170,7 +178,7 @@ class Trainer {
   DataParallel data_parallel_;
   Gradients gradients_;
   bool stopped_ = false;  ///< the last pass ended before its data did
-  std::shared_ptr<torch::optim::Optimizer> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   TrainingState state_;
   int64_t epoch_steps_ = 0;  ///< of the optimizer in an epoch
   std::vector<std::string> metrics_;

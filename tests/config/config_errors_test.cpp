@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
             "train.device = \"gpu\"",
             "a.toml:1: train.device: expected one of: auto, cpu, cuda; found \"gpu\" (did you mean \"cuda\"?)"},
         BadText{"train.optimizer.kind = \"rmsprop\"",
-                "a.toml:1: train.optimizer.kind: expected one of: sgd, adamw; found \"rmsprop\""},
+                "a.toml:1: train.optimizer.kind: expected one of: sgd, adamw, adam; found \"rmsprop\""},
         BadText{"train.schedule.kind = \"cosin\"",
                 "a.toml:1: train.schedule.kind: expected one of: cosine, constant, linear; found \"cosin\" "
                 "(did you mean "

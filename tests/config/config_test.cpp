@@ -181,6 +181,8 @@ TEST(Config, KindsDecideDefaults) {
   EXPECT_EQ(config.train.optimizer.lr, 5e-5);
   EXPECT_EQ(config.train.optimizer.weight_decay, 0);
   EXPECT_EQ(with({"train.optimizer.kind=adamw", "train.optimizer.lr=1"}).train.optimizer.lr, 1);
+  const auto adam = with({"train.optimizer.kind=adam", "train.optimizer.eps=1e-7"}).train.optimizer;
+  EXPECT_EQ(adam, (OptimizerOptions{.kind = "adam", .lr = 1e-3, .eps = 1e-7, .weight_decay = 0}));
 }
 
 TEST(Config, KeysOfOtherKindsAreNotWritten) {

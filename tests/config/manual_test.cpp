@@ -49,7 +49,9 @@ TEST(Manual, KeysOfOtherKindsAreCommentedOutAndRightWhereTheyApply) {
   EXPECT_THAT(manual, ContainsRegex("\n# layers = 12 .*; with model\\.kind = \"gpt2\"\n"));
   EXPECT_THAT(manual, ContainsRegex("\nwidth = 64 .*; 768 with model\\.kind = \"gpt2\"\n"));
   EXPECT_THAT(manual,
-              ContainsRegex("\noptimizer\\.lr = 0\\.01 .*; 5e-05 with train\\.optimizer\\.kind = \"adamw\"\n"));
+              ContainsRegex(
+                  "\noptimizer\\.lr = 0\\.01 .*; 5e-05 with train\\.optimizer\\.kind = \"adamw\"; 0\\.001 with "
+                  "train\\.optimizer\\.kind = \"adam\"\n"));
   // In force they are the keys of these kinds, each once and in its table. What sgd and cosine alone have goes.
   const std::vector<std::string> kinds = {"model.kind=gpt2",
                                           "model.width=768",

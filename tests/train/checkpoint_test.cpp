@@ -223,7 +223,7 @@ struct Training {
   }
 
   Model model;
-  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  std::unique_ptr<Optimizer> optimizer;
   DataParallel data_parallel;
   std::vector<BoundaryEndpoints> boundaries;
 };
@@ -265,17 +265,12 @@ TEST_F(CheckpointFiles, LoadedAndWrittenAgainTheyAreTheSameBytes) {
   EXPECT_EQ(names_in_file(first_ / kOptimizerFile).at(0), "conv1.weight.momentum_buffer");
 }
 
-TEST_F(CheckpointFiles, AdamWGoesOnToTheSameBits) {
-  const OptimizerOptions adamw{.kind = "adamw", .weight_decay = 0.01};
-  Training training(2, adamw);
+/// Writes what two steps lead to, loads it into the other and takes a third step in both.
+void expect_to_go_on_alike(Training& training, Training& other, const std::filesystem::path& folder) {
   training.step();
   training.step();
-  training.write(first_);
-  EXPECT_THAT(names_in_file(first_ / kOptimizerFile),
-              testing::IsSupersetOf({"conv1.weight.exp_avg", "conv1.weight.exp_avg_sq", "conv1.weight.step"}));
-  EXPECT_EQ(read_safetensors(first_ / kOptimizerFile).find("conv1.weight.step")->item<int64_t>(), 2);
-  Training other(2, adamw);
-  other.load(first_);
+  training.write(folder);
+  other.load(folder);
   for (Training* each : {&training, &other}) {
     each->optimizer->zero_grad();
     each->step();
@@ -283,6 +278,49 @@ TEST_F(CheckpointFiles, AdamWGoesOnToTheSameBits) {
   for (size_t i = 0; i < training.model.state().size(); ++i) {
     EXPECT_TRUE(at::equal(training.model.state()[i].second, other.model.state()[i].second));
   }
+}
+
+TEST_F(CheckpointFiles, EveryOptimizerGoesOnToTheSameBits) {
+  for (const auto& kind : optimizer_kinds()) {
+    const OptimizerOptions options{.kind = kind.name, .weight_decay = 0.01};
+    Training training(2, options);
+    Training other(2, options);
+    const auto folder = dir_ / kind.name;
+    std::filesystem::create_directory(folder);
+    expect_to_go_on_alike(training, other, folder);
+    EXPECT_EQ(names_in_file(folder / kOptimizerFile).at(0),
+              "conv1.weight." + training.optimizer->state_names().at(0));
+    if (!kind.has_betas) continue;
+    EXPECT_THAT(
+        names_in_file(folder / kOptimizerFile),
+        testing::IsSupersetOf({"conv1.weight.exp_avg", "conv1.weight.exp_avg_sq", "conv1.weight.step"}));
+    EXPECT_EQ(read_safetensors(folder / kOptimizerFile).find("conv1.weight.step")->item<int64_t>(), 2);
+  }
+}
+
+/// LibTorch's RMSprop, which is no kind of the list.
+std::unique_ptr<Optimizer> make_rmsprop(const std::vector<at::Tensor>& parameters) {
+  using State = torch::optim::RMSpropParamState;
+  OptimizerState form;
+  form.names = {"square_avg"};
+  form.take = [](const torch::optim::OptimizerParamState& state) {
+    return std::vector<at::Tensor>{static_cast<const State&>(state).square_avg()};
+  };
+  form.make = [](const std::vector<at::Tensor>& tensors, const at::Tensor& parameter) {
+    auto state = std::make_unique<State>();
+    state->square_avg(tensors[0].to(parameter.device()));
+    return state;
+  };
+  return std::make_unique<Optimizer>(std::make_unique<torch::optim::RMSprop>(parameters), form);
+}
+
+TEST_F(CheckpointFiles, AnOptimizerOfAProgramsOwnGoesOnToTheSameBits) {
+  Training training;
+  Training other;
+  for (Training* each : {&training, &other}) each->optimizer = make_rmsprop(each->model.parameters());
+  expect_to_go_on_alike(training, other, first_);
+  Training sgd;
+  EXPECT_THAT(input_error_of([&] { sgd.load(first_); }), HasSubstr("\"conv1.weight.square_avg\" is no state"));
 }
 
 TEST_F(CheckpointFiles, OfAnotherOptimizerAreRefused) {

@@ -81,6 +81,24 @@ TEST(Task, AProgramMayHandInItsOwn) {
   EXPECT_EQ(judge_of(own.test.off), nullptr);
 }
 
+TEST(Trainer, TakesAnOptimizerAndAScheduleOfAProgramsOwn) {
+  TrainerOptions options = token_options();
+  options.train.schedule = {.kind = "constant"};
+  options.train.optimizer.lr = 0.01;
+  const Trained expected = trained(options);
+  options.train.optimizer.lr = 0.02;
+  options.schedule = [](const SchedulePoint& at) { return at.all_steps == 10 ? 0.5 : 0; };
+  int made = 0;
+  options.optimizer = [&](const std::vector<at::Tensor>& parameters) {
+    ++made;
+    return make_optimizer(options.train.optimizer, parameters);
+  };
+  const Trained own = trained(options);
+  EXPECT_EQ(made, 1);
+  expect_equal(own.state, expected.state);
+  EXPECT_EQ(own.epochs.at(0).lr, 0.01);
+}
+
 TEST(Task, EveryKindOfDataNamesOne) {
   for (const auto& kind : data_kinds()) EXPECT_NO_THROW(find_task(kind.task)) << kind.name;
   EXPECT_EQ(find_task(data_kind("text").task).throughput, Throughput::tokens);

@@ -1,13 +1,13 @@
-// AdamW, the linear schedule, clipping and the loss of a language model held against python3-torch.
+// Adam, AdamW, the linear schedule, clipping and the loss of a language model held against python3-torch.
 
 #include <gtest/gtest.h>
 
 #include <torch/torch.h>
 #include <nlohmann/json.hpp>
 
+#include "strait/formats/safetensors.h"
 #include "strait/train/loss.h"
 #include "strait/train/optimizer.h"
-#include "strait/formats/safetensors.h"
 #include "tests/support/python.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/token_network.h"
@@ -21,7 +21,8 @@ constexpr int64_t kBlocks = 22;  // 5 steps per epoch
 
 json config_of(const TrainerOptions& options) {
   const auto& optimizer = options.train.optimizer;
-  return {{"lr", optimizer.lr},
+  return {{"kind", optimizer.kind},
+          {"lr", optimizer.lr},
           {"betas", optimizer.betas},
           {"eps", optimizer.eps},
           {"weight_decay", optimizer.weight_decay},
@@ -37,9 +38,12 @@ struct Recorder : TrainObserver {
   std::vector<double> losses;
 };
 
-TEST(AdamWReference, TenStepsEqualPyTorchs) {
+class AdamReference : public testing::TestWithParam<const char*> {};
+
+TEST_P(AdamReference, TenStepsEqualPyTorchs) {
   const test::TempDir dir;
   TrainerOptions options = test::token_options();
+  options.train.optimizer.kind = GetParam();
   options.train.optimizer.betas = {0.8, 0.95};
   options.train.optimizer.eps = 1e-7;
   const auto data = test::token_data(kBlocks);
@@ -54,7 +58,7 @@ TEST(AdamWReference, TenStepsEqualPyTorchs) {
   Model model = test::token_model();
   write_safetensors(dir / "init.safetensors", {model.state(), {}});
   test::write_file(dir / "config.json", config_of(options).dump());
-  const json reference = json::parse(test::run_torch_python("adamw_reference.py", dir.path().string()));
+  const json reference = json::parse(test::run_torch_python("adam_reference.py", dir.path().string()));
 
   Trainer trainer(std::move(model), options);
   Recorder recorder;
@@ -85,6 +89,9 @@ TEST(AdamWReference, TenStepsEqualPyTorchs) {
   EXPECT_TRUE(
       at::allclose(leaf.grad(), *read_safetensors(dir / "gradient.safetensors").find("logits"), 1e-5, 1e-8));
 }
+
+INSTANTIATE_TEST_SUITE_P(Kinds, AdamReference, testing::Values("adam", "adamw"),
+                         [](const auto& kind) { return std::string(kind.param); });
 
 }  // namespace
 }  // namespace strait

@@ -1,6 +1,6 @@
-"""Trains a small language model in python3-torch with AdamW, Hugging Face's linear schedule and clipping.
+"""Trains a small language model in python3-torch with Adam or AdamW, Hugging Face's linear schedule and clipping.
 
-Usage: adamw_reference.py FOLDER. Reads config.json, init.safetensors and data.safetensors there, prints
+Usage: adam_reference.py FOLDER. Reads config.json, init.safetensors and data.safetensors there, prints
 {"losses": [...], "rates": [...], "loss": ...} with one number per step, and writes trained.safetensors and, of the
 logits in data.safetensors, gradient.safetensors.
 """
@@ -57,8 +57,9 @@ def main():
     model = nn.ModuleDict({"embed": nn.Embedding(vocabulary, width), "between": Between(width),
                            "head": Head(width, vocabulary)})
     model.load_state_dict(initial, strict=True)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=config["lr"], betas=config["betas"], eps=config["eps"],
-                                  weight_decay=config["weight_decay"])
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config["kind"]]
+    optimizer = kind(model.parameters(), lr=config["lr"], betas=config["betas"], eps=config["eps"],
+                     weight_decay=config["weight_decay"])
     tokens, batch, epochs = data["tokens"], config["batch_size"], config["epochs"]
     steps = epochs * -(-len(tokens) // batch)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, linear_schedule(config["warmup_steps"], steps))
