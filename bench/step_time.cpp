@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
-#include "strait/planning/times.h"
 #include "strait/models/model.h"
+#include "strait/planning/times.h"
 #include "strait/train/runtime.h"
 #include "strait/train/trainer.h"
 

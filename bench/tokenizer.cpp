@@ -15,9 +15,9 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/data/text_source.h"
 #include "strait/tokenizer/bpe_encoder.h"
 #include "strait/tokenizer/pre_tokenizer.h"
-#include "strait/data/text_source.h"
 #include "strait/tokenizer/tokenizer.h"
 
 namespace strait {

@@ -94,7 +94,7 @@ void add_bench(CLI::App& codec, Action& action) {
   bench->add_flag("--json", options->json, "Print one JSON object");
   bench->footer(
       "bits, index and bound are bits of payload for every element of the tensor: all of it, its index\n"
-      "sets, and log2 C(n, k), below which no code of the index sets can come on average.");
+      "sets, and log2 C(n, k), the fewest bits that any code of the index sets can take on average.");
   bench->callback([&action, options] { action = [options] { return run_codec_bench(*options); }; });
 }
 

@@ -15,9 +15,9 @@
 #include "cli/output.h"
 #include "strait/base/error.h"
 #include "strait/base/text.h"
+#include "strait/formats/safetensors.h"
 #include "strait/planning/codec_bench.h"
 #include "strait/train/runtime.h"
-#include "strait/formats/safetensors.h"
 
 namespace strait::cli {
 namespace {
@@ -56,7 +56,7 @@ std::vector<MakeInput> inputs_of_file(const std::string& path) {
   for (const auto& [name, x] : file.tensors) {
     check_message(name, x, path);
     if (x.numel() == 0)
-      throw InputError("{}: tensor {}: expected an element at least, found none", path, in_quotes(name));
+      throw InputError("{}: tensor {}: expected at least one element, found none", path, in_quotes(name));
     inputs.emplace_back([name = name, x = x] { return BenchInput::repeated(name, x, cold_distance()); });
   }
   if (inputs.empty()) throw InputError("{}: expected float32 tensors, found no tensors", path);

@@ -11,8 +11,8 @@
 #include "cli/verbs.h"
 #include "strait/base/error.h"
 #include "strait/base/text.h"
-#include "strait/data/registry.h"
 #include "strait/config/config.h"
+#include "strait/data/registry.h"
 
 namespace strait::cli {
 namespace {
@@ -115,7 +115,7 @@ CLI::App* add_verb(CLI::App& data, const char* name, const char* about, int (*ru
 }
 
 void add_root(CLI::App& verb, DataCommand& command) {
-  verb.add_option("--root", command.root, "Folder of the data sets; STRAIT_DATA, or data, where not given")
+  verb.add_option("--root", command.root, "Folder of the data sets (default: STRAIT_DATA, or data)")
       ->type_name("DIR");
 }
 
@@ -128,7 +128,7 @@ void add_data(CLI::App& app, Action& action) {
   auto* get =
       add_verb(*data, "get", "Fetch the official files and check their sums", &run_get, action, command);
   add_root(*get, *command);
-  get->add_option("--mirror", command->mirror, "Address that holds the files in place of the official one")
+  get->add_option("--mirror", command->mirror, "Address to fetch the files from, in place of the official one")
       ->type_name("URL");
   auto* check = add_verb(
       *data, "check",

@@ -88,7 +88,7 @@ void add_eval(CLI::App& app, Action& action) {
   eval->add_flag("--json", flags->json, "Print one JSON object");
   eval->footer(
       "\nCompression on is scored in up to three modes, and compression.evaluation names the one called on:\n"
-      "plain, the bare operator; and where activations have feedback frozen, the scheme with its state as\n"
+      "plain, the bare operator; and, where activations have feedback, frozen, the scheme with its state as\n"
       "training left it, and live, with its state moving from batch to batch. The last two need the link\n"
       "state that a checkpoint of the weights holds.");
   eval->callback([&action, flags] { action = [flags] { return run_eval(*flags); }; });

@@ -80,7 +80,8 @@ void add_launch(CLI::App& app, Action& action) {
       ->required()
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  launch->add_option("--port", flags->port, "Port of 127.0.0.1 at which they meet (default: a free one)")
+  launch
+      ->add_option("--port", flags->port, "Port of 127.0.0.1 at which the processes meet (default: a free one)")
       ->check(CLI::Range(1, 65535))
       ->type_name("PORT");
   launch

@@ -114,17 +114,18 @@ void add_plan(CLI::App& app, Action& action) {
   add_list("--set", flags->overrides, "Change a key, for example pipeline.micro_batches=8 (may be repeated)",
            "KEY=VALUE");
   add_list("--bandwidth", flags->bandwidths,
-           "What a process can send, for example 100Mbps or unlimited (default: unlimited; may be repeated)",
+           "Bandwidth at which a process sends, for example 100Mbps or unlimited (default: unlimited; may be "
+           "repeated)",
            "RATE");
-  add_list("--latency", flags->latencies, "Of every message, for example 20ms (default: 0; may be repeated)",
-           "TIME");
+  add_list("--latency", flags->latencies,
+           "Latency of every message, for example 20ms (default: 0; may be repeated)", "TIME");
   plan->add_option("--stages", flags->stages, "Pretend that the network is cut into N stages of equal cost")
       ->type_name("N");
   plan->add_option("--measured", flags->measured,
                    "Take times and sizes from the last epoch of this run, and compare with it")
       ->type_name("DIR");
   plan->add_flag("--inline-codec", flags->inline_codec,
-                 "Encode and decode between computations, not in threads beside them");
+                 "Encode and decode in the computing thread, not in threads of their own");
   plan->add_flag("--json", flags->json, "Print one JSON object");
   plan->callback([&action, flags] { action = [flags] { return run_plan(*flags); }; });
 }

@@ -175,7 +175,7 @@ std::string plan_text(const PlanReport& report) {
   std::string text = heading(report) + stages_table(report);
   for (const auto& prediction : report.links) text += table_of(report, prediction);
   if (report.run) text += comparison(report);
-  return text + "\nAccuracy is not in this table: what a codec costs of it, only training shows.\n";
+  return text + "\nAccuracy is not in this table: only training shows what a codec costs there.\n";
 }
 
 std::string plan_json(const PlanReport& report) {

@@ -152,7 +152,7 @@ void add_sweep(CLI::App& app, Action& action) {
   sweep->add_option("sweep", flags->file, "Sweep file")->required()->type_name("SWEEP.toml");
   sweep->add_option("--out", flags->out, "Folder of the sweep, one folder per run (default: runs/NAME)")
       ->type_name("DIR");
-  sweep->add_option("--jobs", flags->jobs, "Runs at once, which share the cores out among them (default: 1)")
+  sweep->add_option("--jobs", flags->jobs, "Number of runs at once; they share the cores (default: 1)")
       ->type_name("N");
   sweep->add_option("--only", flags->only, "Train this variant and no other (may be repeated)")
       ->type_name("VARIANT")

@@ -98,7 +98,7 @@ void add_tokenize(CLI::App& app, Action& action) {
       ->type_name("FILE");
   auto* json = verb->add_flag("--json", options->json, "Print one JSON object, with the ids");
   auto* special = verb->add_flag("--special", options->special,
-                                 "Take <|endoftext|> and the like in the text for the token");
+                                 "Encode <|endoftext|> and other special tokens in the text as tokens");
   verb->add_flag("--decode", options->decode,
                  "FILE holds ids, as --json prints them or as numbers; print the bytes that they stand for")
       ->excludes(json)

@@ -134,7 +134,7 @@ void add_train(CLI::App& app, Action& action) {
       ->excludes(overwrite);
   train
       ->add_option("--trace", flags->trace,
-                   "Write what every process did when, as Chrome trace JSON for ui.perfetto.dev")
+                   "Write a timeline of all processes as Chrome trace JSON, for ui.perfetto.dev")
       ->type_name("FILE");
   train->add_flag("--dry-run", flags->dry_run, "Print what the run would do, touch no folder and exit");
   add_verbosity(*train, flags->verbosity);

@@ -5,7 +5,8 @@
 
 namespace strait {
 
-/// How the activations of test samples cross the boundaries. The last three differ only where activations have
+/// How the activations of test samples cross the boundaries (paper, section 3: compression off and on;
+/// docs/operators.md, "Evaluation"). The last three differ only where activations have
 /// feedback; the configuration names the one of them that tables call "on".
 enum class EvaluationMode {
   off,     ///< as they are

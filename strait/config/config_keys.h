@@ -20,10 +20,11 @@ template <class C, class Visitor>
 void visit_network_keys(C& config, Visitor& visit) {
   auto& model = config.model;
   visit("model.kind", model.kind, one_of({"resnet18", "gpt2"}), "the network");
-  visit("model.width", model.width, at_least(1), "channels of the first group; of gpt2 the embedding");
+  visit("model.width", model.width, at_least(1),
+        "channels of the first group; for gpt2, width of the embedding");
   if (model.kind == "gpt2") {
     visit("model.layers", model.layers, at_least(1), "blocks");
-    visit("model.heads", model.heads, at_least(1), "attention heads of a block; divides model.width");
+    visit("model.heads", model.heads, at_least(1), "attention heads per block; divides model.width");
     visit("model.context", model.context, at_least(2), "positions that have an embedding");
     visit("model.vocab", model.vocab, at_least(1), "tokens that have an embedding");
     visit("model.dropout", model.dropout, below_one(),
@@ -31,19 +32,19 @@ void visit_network_keys(C& config, Visitor& visit) {
     visit("model.init", model.init, path_text(),
           "safetensors file of weights to start from, under Hugging Face's names; empty: drawn from the seed");
     visit("model.recompute", model.recompute, yes_or_no(),
-          "keep only the blocks' inputs and run them again in the backward pass, for memory");
+          "keep only the blocks' inputs and run the blocks again in the backward pass, to save memory");
   }
   visit("model.cuts", model.cuts, distinct_names(), "a stage ends after each of these layers or groups");
 
   auto& data = config.data;
   visit("data.kind", data.kind, one_of(names_of(data_kinds())), "the data set");
   visit("data.root", data.root, path_text(), "folder of the data sets; STRAIT_DATA where nothing sets it");
-  visit("data.train_limit", data.train_limit, at_least(0), "use the first so many training samples; 0: all");
-  visit("data.test_limit", data.test_limit, at_least(0), "use the first so many test samples; 0: all");
+  visit("data.train_limit", data.train_limit, at_least(0), "use the first N training samples; 0: all");
+  visit("data.test_limit", data.test_limit, at_least(0), "use the first N test samples; 0: all");
   visit("data.batch_size", data.batch_size, from_to(1, kLargestBatch),
-        "samples of a batch, of all replicas together");
+        "samples per batch, all replicas together");
   if (is_text(data)) {
-    visit("data.block", data.block, at_least(2), "tokens of a sample");
+    visit("data.block", data.block, at_least(2), "tokens per sample");
     visit("data.tokenizer", data.tokenizer, path_text(),
           "folder of the tokenizer's files; empty: gpt2/ below data.root");
     visit("data.train_range", data.train_range, range_of_share(),
@@ -74,7 +75,7 @@ void visit_training_keys(C& config, Visitor& visit) {
           "share of the last step that the next one keeps");
   }
   visit("train.optimizer.weight_decay", train.optimizer.weight_decay, not_negative(),
-        "pull towards 0: part of the gradient, of adamw apart from it");
+        "pull towards 0; part of the gradient, for adamw apart from it");
   visit("train.schedule.kind", train.schedule.kind, one_of(names_of(rate_schedule_kinds())),
         "how the learning rate changes");
   if (rate_schedule_kind(train.schedule.kind).has_warmup) {
@@ -82,19 +83,19 @@ void visit_training_keys(C& config, Visitor& visit) {
           "optimizer steps in which the rate rises from 0; then it falls to 0 at the end");
   } else {
     visit("train.schedule.t_max", train.schedule.t_max, at_least(1),
-          "epochs of half a cosine; constant ignores it");
+          "epochs of half a cosine period; constant ignores it");
   }
-  visit("train.accumulate", train.accumulate, at_least(1), "batches of an optimizer step");
+  visit("train.accumulate", train.accumulate, at_least(1), "batches per optimizer step");
   visit("train.clip_norm", train.clip_norm, not_negative(),
         "largest 2-norm of the whole network's gradient; 0: any");
   visit("train.precision", train.precision, one_of({"fp32", "bf16"}),
         "of matrix products, where the device has it");
   visit("train.evaluate_every", train.evaluate_every, at_least(0),
-        "score the test set after every so many optimizer steps too; 0: after each epoch only");
+        "also score the test set after every N optimizer steps; 0: only after each epoch");
   visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}, {{"gpu", "cuda"}}),
         "auto: a GPU where there is one");
   visit("train.threads", train.threads, at_least(0),
-        "threads of a process; 0: OMP_NUM_THREADS, or else the available cores, shared by the processes of "
+        "threads per process; 0: OMP_NUM_THREADS, or else the available cores, shared by the processes of "
         "this machine");
 }
 
@@ -117,7 +118,7 @@ void visit_keys(C& config, Visitor&& visit) {
         "order of the micro-batches' forward and backward passes");
   visit("pipeline.micro_batches", pipeline.micro_batches, at_least(1), "parts into which a batch is cut");
   visit("pipeline.stages_per_rank", pipeline.stages_per_rank, at_least(1),
-        "stages of a process; above 1 for interleaved alone");
+        "stages per process; above 1 only for interleaved");
   visit("pipeline.replicas", pipeline.replicas, at_least(1),
         "pipelines side by side, each with its part of every batch");
   visit("pipeline.timeout", pipeline.timeout, duration(),
@@ -131,10 +132,10 @@ void visit_keys(C& config, Visitor&& visit) {
         "what goes backward across a cut");
   visit("compression.gradients.feedback", compression.gradients.feedback, feedback(), "its error feedback");
   visit("compression.replicas.codec", compression.replicas.codec, codec_spec(),
-        "gradients that replicas exchange");
+        "what replicas send each other: their gradients");
   visit("compression.replicas.feedback", compression.replicas.feedback, feedback(), "their error feedback");
   visit("compression.reuse_indices", compression.reuse_indices, yes_or_no(),
-        "gradients keep the positions that the activations kept");
+        "gradients are sent at the indices of their activations");
   visit("compression.store.place", compression.store.place, one_of({"memory", "file"}),
         "where aq-sgd keeps its buffers of samples");
   visit("compression.store.format", compression.store.format, one_of({"fp32", "bf16", "quant:8"}),
@@ -152,14 +153,14 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("compression.evaluation", compression.evaluation, one_of({"plain", "frozen", "live"}),
         "what tables call on: the bare operator, the scheme with its state read only, or moving and put back");
   visit("compression.diagnostics", compression.diagnostics, at_least(0),
-        "measure the messages of every so many steps; 0: never");
+        "measure the messages of every N-th step; 0: never");
 
   auto& checkpoint = config.checkpoint;
   visit("checkpoint.every_epochs", checkpoint.every_epochs, at_least(0),
-        "leave a checkpoint after every so many epochs; 0: never on that account");
+        "leave a checkpoint after every N epochs; 0: never for that reason");
   visit("checkpoint.every_steps", checkpoint.every_steps, at_least(0),
-        "leave one after every so many optimizer steps; 0: never on that account");
-  visit("checkpoint.keep", checkpoint.keep, at_least(1), "so many of the newest stay");
+        "leave one after every N optimizer steps; 0: never for that reason");
+  visit("checkpoint.keep", checkpoint.keep, at_least(1), "how many of the newest stay");
   visit("checkpoint.keep_epochs", checkpoint.keep_epochs, each_at_least(0),
         "checkpoints before these epochs are made, and stay");
   visit("checkpoint.copies", checkpoint.copies, at_least(-1),

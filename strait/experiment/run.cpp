@@ -302,12 +302,12 @@ Evaluation evaluate_experiment(const Config& config, const std::filesystem::path
       if (!checkpoint.empty()) throw;
       if (asked != to_string(EvaluationMode::plain)) {
         throw InputError(
-            "{}: these weights carry no link state, which compression.evaluation = \"{}\" reads ({}); "
+            "{}: these weights have no link state, which compression.evaluation = \"{}\" reads ({}); "
             "--checkpoint names the run or the checkpoint that has it",
             weights.string(), asked, error.what());
       }
-      observer.on_note(fmt::format("frozen and live are not scored, for these weights carry no link state: {}",
-                                   error.what()));
+      observer.on_note(fmt::format(
+          "frozen and live are not scored, because these weights have no link state: {}", error.what()));
       knows_state = false;
     }
   }

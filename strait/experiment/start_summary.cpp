@@ -94,7 +94,7 @@ std::string training_line(const Config& config, int64_t samples) {
 std::string compression_line(const CompressionOptions& compression, int replicas) {
   std::string line =
       fmt::format("activations {}, gradients {}", scheme_text(compression.activations),
-                  compression.reuse_indices ? compression.gradients.codec + " at the same positions"
+                  compression.reuse_indices ? compression.gradients.codec + " at the same indices"
                                             : scheme_text(compression.gradients));
   if (replicas > 1) line += ", between replicas " + scheme_text(compression.replicas);
   if (compression.start_epoch > 0) line += fmt::format("; from epoch {}", compression.start_epoch + 1);

@@ -27,7 +27,7 @@ TomlNode::Array take_array(TomlTable& table, const std::string& key, std::string
 
 /// The variants as tables, each with a name that no other has.
 std::vector<TomlTable> take_variants(TomlTable& root, const std::filesystem::path& path) {
-  constexpr std::string_view kExpected = "an array of tables, one [[variants]] a run";
+  constexpr std::string_view kExpected = "an array of tables, one [[variants]] per run";
   Origin origin{path.string(), 0};
   std::vector<TomlTable> variants;
   std::vector<std::string> names;

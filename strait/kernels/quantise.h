@@ -50,9 +50,10 @@ constexpr float dither_at(Dither dither, uint64_t index) {
   return static_cast<float>(static_cast<int32_t>(hash >> 8)) * 0x1p-24F;
 }
 
-/// Writes q = round_half_even(((x - lo) / (hi - lo)) * L), L = 2^bits - 1, as packed codes; hi == lo
-/// gives zeros. float32 in the order written. Requires lo <= x <= hi for every element, a usable range,
-/// 1 <= bits <= 8 and out.size() == packed_size(x.size(), bits).
+/// Uniform quantisation with min-max scaling (paper, section 2.2): writes
+/// q = round_half_even(((x - lo) / (hi - lo)) * L), L = 2^bits - 1, as packed codes; hi == lo gives zeros.
+/// float32 in the order written. Requires lo <= x <= hi for every element, a usable range, 1 <= bits <= 8 and
+/// out.size() == packed_size(x.size(), bits).
 ///
 /// Returns range_of(next), or {0, 0} where that is empty. Quantising from the cache leaves time to bring from
 /// memory what is to be quantised next, so both in one pass take little more than the one that takes longer.

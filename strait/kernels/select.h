@@ -13,21 +13,19 @@ struct SelectScratch {
   std::vector<uint64_t> kept;     ///< which of them are
 };
 
-// Marks the k elements of largest magnitude in `mask` (masked.h) and gives them in the order of their index, in
-// `scratch`, where they stay until the next call. Of equal magnitudes the lower index wins. Magnitudes are
-// compared as integers: NaN above infinity above every number. Requires 1 <= k <= n, n = x.size() < 2^32 and
-// mask.size() == mask_words(n); bits from n on become zero.
-
-/// Among the elements of x.
+/// TopK (paper, section 2.3): marks the k elements of x of largest magnitude in `mask` (masked.h) and gives
+/// them in the order of their index, in `scratch`, where they stay until the next call. Of equal magnitudes the
+/// lower index wins. Magnitudes are compared as integers: NaN above infinity above every number. Requires 1 <=
+/// k <= n, n = x.size() < 2^32 and mask.size() == mask_words(n); bits from n on become zero.
 std::span<float> select_largest(std::span<const float> x, size_t k, SelectScratch& scratch,
                                 std::span<uint64_t> mask);
 
-/// Among the sums x + y, which go to `sums`; that may be y.
+/// The same among the sums x + y, which go to `sums`; that may be y.
 std::span<float> select_largest_of_sums(std::span<const float> x, std::span<const float> y,
                                         std::span<float> sums, size_t k, SelectScratch& scratch,
                                         std::span<uint64_t> mask);
 
-/// Among the differences x - y.
+/// The same among the differences x - y.
 std::span<float> select_largest_of_differences(std::span<const float> x, std::span<const float> y, size_t k,
                                                SelectScratch& scratch, std::span<uint64_t> mask);
 

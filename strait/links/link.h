@@ -166,7 +166,8 @@ class Link {
 /// The receiving endpoint of links whose receiver sees what the codec decodes.
 std::unique_ptr<Decoder> make_plain_decoder(std::shared_ptr<const Codec> codec);
 
-/// The feedback names that make_link() knows, in the order of link_list.def.
+/// The feedback names that make_link() knows, in the order of link_list.def. docs/paper_to_code.md says which
+/// scheme of the paper each is.
 std::vector<std::string> link_names();
 
 /// Makes the link of a feedback name around a codec; `store` is for one that keeps a buffer per sample. Throws

@@ -77,8 +77,8 @@ class ReuseDecoder : public Decoder {
   ReuseFormat format_;
 };
 
-/// Index reuse (paper, section 3.2; docs/operators.md): a gradient is sent at the indices that its micro-batch's
-/// activations kept, and its message holds values only.
+/// Index reuse (paper, section 3.2; docs/operators.md): a gradient is sent at the indices that its
+/// micro-batch's activations kept, and its message holds values only.
 class Reuse : public Link {
  public:
   Reuse(uint16_t id, const std::shared_ptr<const Codec>& codec) : Link(id, codec), format_(codec) {}

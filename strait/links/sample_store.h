@@ -16,9 +16,9 @@
 
 namespace strait {
 
-/// One buffer per sample, of equal lengths, found by the sample's id: the state of aq-sgd. A buffer is rounded
-/// to the store's format when it is written. In a file, reading ahead and writing behind happen in a thread
-/// of their own.
+/// One buffer per sample, of equal lengths, found by the sample's id: the state of aq-sgd (paper, section 2.5;
+/// Wang et al. 2022). A buffer is rounded to the store's format when it is written. In a file, reading ahead
+/// and writing behind happen in a thread of their own.
 class SampleStore {
  public:
   /// An empty store. Throws Error when its file cannot be made.

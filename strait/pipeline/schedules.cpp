@@ -142,7 +142,7 @@ const std::vector<std::string>& schedule_names() {
 void check_stages_per_rank(std::string_view name, const ScheduleSize& size) {
   if (size.stages_per_rank != 1 && !schedule_named(name).takes_several_stages) {
     throw InputError(
-        "expected 1 with schedule \"{}\", which has one stage a rank, found {}; several are for "
+        "expected 1 with schedule \"{}\", which has one stage per rank, found {}; several are for "
         "schedule \"interleaved\"",
         name, size.stages_per_rank);
   }

@@ -213,7 +213,7 @@ void check_costs(const Plan& plan, const CostModel& costs) {
   }
   check_numbers("latency", {costs.link.latency_seconds});
   if (!(costs.link.bytes_per_second > 0)) {
-    throw InputError("cost model has a link of {} bytes a second", costs.link.bytes_per_second);
+    throw InputError("cost model has a link of {} bytes per second", costs.link.bytes_per_second);
   }
 }
 

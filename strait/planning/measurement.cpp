@@ -259,7 +259,7 @@ Measurement measure(const Config& config, std::span<const Candidate> candidates)
 Measurement stretched(const Measurement& measurement, int stages) {
   const auto boundaries = static_cast<size_t>(stages) - 1;
   if (measurement.stages.size() == 1 && boundaries > 0) {
-    throw InputError("--stages: expected model.cuts with a cut at least, to take the size of messages from");
+    throw InputError("--stages: expected model.cuts with at least one cut, to take the size of messages from");
   }
   StageSeconds mean{.name = "each"};
   for (const auto& stage : measurement.stages) {

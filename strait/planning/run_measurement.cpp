@@ -11,7 +11,7 @@ namespace {
 
 std::string last_line(const std::filesystem::path& path) {
   const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
-  if (lines.size() < 2) throw InputError("{}: expected an epoch at least, found none", path.string());
+  if (lines.size() < 2) throw InputError("{}: expected at least one epoch, found none", path.string());
   return lines[lines.size() - 2];  // what follows the last end of a line is not whole
 }
 

@@ -96,7 +96,7 @@ TextTable result_table(const Table& table) {
                                            {paper, "on"},
                                            {"Ratio", "activ."},
                                            {"Ratio", "grad."},
-                                           {"", "Wire bytes a step"},
+                                           {"", "Wire bytes per step"},
                                            {"", "Seconds"},
                                            {"", "Seeds"},
                                            {"", "Status", false}});
@@ -127,12 +127,12 @@ TextTable traffic_table(const Table& table) {
   TextTable text;
   text.columns = {{"", "Variant", false},
                   {"", "Boundary", false},
-                  {"Activations, bytes a step", "raw"},
-                  {"Activations, bytes a step", "wire"},
-                  {"Activations, bytes a step", "ratio"},
-                  {"Gradients, bytes a step", "raw"},
-                  {"Gradients, bytes a step", "wire"},
-                  {"Gradients, bytes a step", "ratio"}};
+                  {"Activations, bytes per step", "raw"},
+                  {"Activations, bytes per step", "wire"},
+                  {"Activations, bytes per step", "ratio"},
+                  {"Gradients, bytes per step", "raw"},
+                  {"Gradients, bytes per step", "wire"},
+                  {"Gradients, bytes per step", "ratio"}};
   for (const auto& variant : table.variants) {
     for (const auto& row : step_traffic(variant)) {
       text.rows.push_back({variant.name, row.boundary, bytes_text(row.raw_activations),

@@ -4,10 +4,12 @@
 
 namespace strait {
 
-/// Mean cross-entropy over classes and the count of right predictions. `output` is [B, C], `targets` [B] int64.
+/// Mean cross-entropy over classes (torch.nn.functional.cross_entropy) and the count of right predictions.
+/// `output` is [B, C], `targets` [B] int64.
 Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 
-/// The same for a language model: at each position but a block's last the class is the token that follows.
+/// The same for a language model, as Hugging Face's GPT2LMHeadModel has it: at each position but a block's last
+/// the class is the token that follows.
 /// `logits` is [B, T, V] in any floating type, `tokens` [B, T] int64 with T above 1; B * (T - 1) predictions.
 ///
 /// Logits are large, so the backward pass makes their gradient in their own memory: they must not be a leaf,

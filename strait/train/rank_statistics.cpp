@@ -67,7 +67,7 @@ void check_ends_agree(const std::map<std::string, uint64_t>& feedback_state) {
   for (const auto& [name, sum] : feedback_state) {
     const auto other = feedback_state.find(peer_state_name(name));
     if (other != feedback_state.end() && other->second != sum) {
-      throw Error("boundary state {}: the two ends do not keep the same any more", name);
+      throw Error("boundary state {}: the two endpoints no longer hold the same state", name);
     }
   }
 }
@@ -85,7 +85,7 @@ RankStatistics gather(Group& group, const RankStatistics& mine) {
     all.feedback_state.merge(part.feedback_state);
     for (const auto& [stage, sum] : part.weights) {
       if (all.weights.emplace(stage, sum).first->second == sum) continue;
-      throw Error("stage {}: rank {} does not keep the same weights as the first replica any more", stage, i);
+      throw Error("stage {}: rank {} no longer holds the same weights as the first replica", stage, i);
     }
   }
   return all;

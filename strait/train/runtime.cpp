@@ -45,7 +45,7 @@ std::string crowding_note(int threads, int processes, int cores, double others) 
   if (threads == 1) return "";
   const int all = threads * processes;
   if (all > cores) {
-    return fmt::format("note: {} threads share {}, which is slower than a thread each (train.threads)", all,
+    return fmt::format("note: {} threads share {}, which is slower than one thread each (train.threads)", all,
                        count_text(cores, "core"));
   }
   const double free = std::max(0.0, cores - others);

@@ -77,13 +77,13 @@ TEST_F(Eval, WithoutLinkStateScoresPlainAndRefusesTheRest) {
   EXPECT_FALSE(plain.contains("frozen"));
   EXPECT_FALSE(plain.contains("live"));
   EXPECT_THAT(eval(weights).out,
-              HasSubstr("frozen and live are not scored, for these weights carry no link state"));
+              HasSubstr("frozen and live are not scored, because these weights have no link state"));
   for (const char* mode : {"frozen", "live"}) {
     const auto refused = eval(weights, evaluation(mode));
     EXPECT_EQ(refused.status, 2);
     EXPECT_EQ(refused.out, "");
     EXPECT_THAT(refused.err,
-                MatchesRegex("strait: [^\n]*weights.safetensors: these weights carry no link state, which "
+                MatchesRegex("strait: [^\n]*weights.safetensors: these weights have no link state, which "
                              "compression.evaluation = \"" +
                              std::string(mode) + "\" reads [^\n]*\n"));
   }

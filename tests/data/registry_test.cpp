@@ -1,8 +1,8 @@
 #include "strait/data/registry.h"
 
 #include "strait/base/error.h"
-#include "tests/download/archive_maker.h"
 #include "tests/data/cifar10_folder.h"
+#include "tests/download/archive_maker.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 

@@ -120,13 +120,13 @@ TEST_F(SweepFile, SaysWhatIsWrong) {
   const std::string one = "[[variants]]\nname = \"a\"\n";
   const std::pair<std::string, std::string> rows[] = {
       {"name = \"s\"\n",
-       "sweep.toml: variants: expected an array of tables, one [[variants]] a run, found none"},
+       "sweep.toml: variants: expected an array of tables, one [[variants]] per run, found none"},
       {"variants = []\n",
-       "sweep.toml:1: variants: expected an array of tables, one [[variants]] a run, found an empty array"},
+       "sweep.toml:1: variants: expected an array of tables, one [[variants]] per run, found an empty array"},
       {"variants = 3\n",
-       "sweep.toml:1: variants: expected an array of tables, one [[variants]] a run, found 3"},
+       "sweep.toml:1: variants: expected an array of tables, one [[variants]] per run, found 3"},
       {"variants = [3]\n",
-       "sweep.toml:1: variants: expected an array of tables, one [[variants]] a run, found 3 in it"},
+       "sweep.toml:1: variants: expected an array of tables, one [[variants]] per run, found 3 in it"},
       {"[[variants]]\nseed = 3\n", "sweep.toml:1: variants: expected a name in each"},
       {"[[variants]]\nname = 3\n", "sweep.toml:2: name: expected a string, found 3"},
       {one + one, "sweep.toml:4: variants: expected each name once, found \"a\" twice"},

@@ -205,7 +205,7 @@ TEST_F(ReadMeasurement, TakesMeansOfTheLastWholeEpoch) {
 TEST_F(ReadMeasurement, NamesTheFileThatIsWrong) {
   EXPECT_THAT(complaint([&] { read_measurement(config_, dir_ / "none"); }),
               HasSubstr("none/metrics.jsonl: cannot be opened"));
-  EXPECT_THAT(complaint_about(""), HasSubstr("metrics.jsonl: expected an epoch at least"));
+  EXPECT_THAT(complaint_about(""), HasSubstr("metrics.jsonl: expected at least one epoch"));
   std::string older(kEpoch);
   older.replace(older.find("stages"), 6, "others");
   EXPECT_THAT(complaint_about(older + "\n"), HasSubstr("expected \"stages\""));

@@ -6,11 +6,11 @@
 #include <cstdlib>
 
 #include "strait/base/text.h"
-#include "strait/tokenizer/bpe_encoder.h"
 #include "strait/data/dataset.h"
 #include "strait/data/text_source.h"
-#include "tests/tokenizer/bpe_reference.h"
+#include "strait/tokenizer/bpe_encoder.h"
 #include "tests/support/variable.h"
+#include "tests/tokenizer/bpe_reference.h"
 
 namespace strait {
 namespace {

@@ -5,9 +5,9 @@
 #include <torch/torch.h>
 #include <nlohmann/json.hpp>
 
+#include "strait/formats/safetensors.h"
 #include "strait/train/run_folder.h"
 #include "strait/train/runtime.h"
-#include "strait/formats/safetensors.h"
 #include "strait/train/trainer.h"
 #include "tests/support/python.h"
 #include "tests/support/temp_dir.h"

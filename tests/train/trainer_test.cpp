@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "strait/train/optimizer.h"
 #include "strait/formats/safetensors.h"
+#include "strait/train/optimizer.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/fixed_dataset.h"
 

@@ -109,7 +109,7 @@ function barFigure(canvas, table, choice) {
     return barConfig({
       labels: variants.map(({name}) => name),
       stacks: boundaries.map((name) => ({name, values: variants.map((variant) => bytes(variant, name))})),
-      label: "wire bytes a step",
+      label: "wire bytes per step",
       format: bytesText,
     });
   });

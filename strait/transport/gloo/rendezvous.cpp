@@ -167,8 +167,7 @@ std::vector<std::string> Rendezvous::exchange(const std::string& handshake, cons
         if (!ranks.empty()) waiting(ranks);
       });
   if (!handshakes) {
-    throw Error("rank {}: rank 0 at {} does not answer any more", membership_.rank,
-                membership_.rendezvous_endpoint());
+    throw Error("rank {}: rank 0 at {} no longer answers", membership_.rank, membership_.rendezvous_endpoint());
   }
   if (!handshakes->empty()) return *handshakes;
   const std::string reason = why_not_all(missing->ranks());

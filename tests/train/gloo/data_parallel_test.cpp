@@ -211,7 +211,7 @@ TEST(DataParallel, ExchangeTheSumOfWhatTheirMessagesAreSeenAs) {
   }
 }
 
-/// Every message of two epochs and more, of 8 bits an element where its sample has been seen.
+/// Every message of two epochs and more, of 8 bits per element where its sample has been seen.
 TrainerOptions by_sample(int replicas) {
   TrainerOptions options = options_for(replicas, 8);
   options.train.epochs = 4;
@@ -310,7 +310,7 @@ TEST(DataParallel, OtherWeightsInOneOfThemAreAnError) {
     Observer observer;
     trainer.train(splits, observer);
   });
-  EXPECT_THAT(errors, Each(HasSubstr("stage embed..embed: rank 1 does not keep the same weights")));
+  EXPECT_THAT(errors, Each(HasSubstr("stage embed..embed: rank 1 no longer holds the same weights")));
 }
 
 /// Trains until the stop, and from there to the end with new trainers, perhaps in other numbers.
