@@ -119,9 +119,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "\"cosine\"?)"},
         BadText{"pipeline.stages_per_rank = 0",
                 "a.toml:1: pipeline.stages_per_rank: expected an integer >= 1, found 0"},
-        BadText{"pipeline.stages_per_rank = 2",
-                "a.toml:1: pipeline.stages_per_rank: expected 1 with schedule \"1f1b\", which has one stage a "
-                "rank, found 2; several are for schedule \"interleaved\""},
+        BadText{
+            "pipeline.stages_per_rank = 2",
+            "a.toml:1: pipeline.stages_per_rank: expected 1 with schedule \"1f1b\", which has one stage per "
+            "rank, found 2; several are for schedule \"interleaved\""},
         BadText{"[pipeline]\nschedule = \"interleaved\"\nstages_per_rank = 3",
                 "a.toml:3: pipeline.stages_per_rank: expected a number that divides the 4 stages, found 3"},
         BadText{"pipeline.replicas = 0", "a.toml:1: pipeline.replicas: expected an integer >= 1, found 0"},
