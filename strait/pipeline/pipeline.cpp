@@ -16,12 +16,20 @@ namespace {
 
 using nlohmann::json;
 
+/// The pipeline of this process's replica.
+std::shared_ptr<Group> own_pipeline(const std::shared_ptr<Group>& group, int replicas) {
+  if (replicas < 1 || group->size() % replicas != 0) {
+    throw InputError("replicas: expected a number that divides the {} processes, found {}", group->size(),
+                     replicas);
+  }
+  return pipeline_of(group, {group->rank(), group->size(), replicas});
+}
+
 int stages_per_rank(size_t stages, int ranks) { return ranks == 1 ? 1 : static_cast<int>(stages) / ranks; }
 
 void check_ranks(size_t stages, int ranks) {
   if (ranks == 1 || stages % static_cast<size_t>(ranks) == 0) return;
-  throw InputError("WORLD_SIZE: expected a number of processes that divides the {} stages, found {}", stages,
-                   ranks);
+  throw InputError("a replica of {} processes: expected a number that divides the {} stages", ranks, stages);
 }
 
 /// Parameters must be where the pipeline is, and each in one stage, which alone steps it.
@@ -74,6 +82,7 @@ std::string description(const PipelineSetup& setup, int processes) {
   add("schedule", setup.schedule.name());
   add("micro_batches", std::to_string(setup.micro_batches));
   add("batch_size", std::to_string(setup.batch_size));
+  add("replicas", std::to_string(setup.replicas));
   add("seed", std::to_string(setup.seed));
   for (const Boundary& boundary : setup.boundaries) {
     for (const auto& [direction, link] :
@@ -97,6 +106,21 @@ void check_rows(const at::Tensor& tensor, int64_t rows, std::string_view what) {
                    rows, tensor.defined() ? shape_text(tensor.sizes()) : "none");
 }
 
+/// Replicas must begin with the same weights, or their sums of gradients would mean nothing.
+void check_alike(Group& group, const std::map<std::string, uint64_t>& checksums) {
+  std::map<std::string, std::pair<uint64_t, size_t>> first;
+  const auto all = group.gather(json(checksums).dump());
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const json theirs = parse_json<WireError>(all[rank], "the checksums of another rank");
+    for (const auto& [stage, sum] : theirs.items()) {
+      const auto [place, is_new] = first.try_emplace(stage, sum.get<uint64_t>(), rank);
+      if (is_new || place->second.first == sum.get<uint64_t>()) continue;
+      throw Error("{}: the weights of rank {} are not those of rank {}; replicas expect the same ones", stage,
+                  rank, place->second.second);
+    }
+  }
+}
+
 json to_json(const Traffic& traffic) {
   return {traffic.messages, traffic.raw_bytes, traffic.wire_bytes, traffic.encode_seconds,
           traffic.decode_seconds};
@@ -113,17 +137,16 @@ Traffic traffic_of(const json& numbers) {
 }  // namespace
 
 Pipeline::Pipeline(PipelineSetup setup, std::shared_ptr<Group> group)
-    : setup_(std::move(setup)), group_(std::move(group)) {
+    : setup_(std::move(setup)), group_(std::move(group)), pipeline_(own_pipeline(group_, setup_.replicas)) {
   check_handshakes(group_->rank(), group_->gather(description(setup_, group_->size())));
   run_collectively(*group_, [&] {
     check_boundaries(setup_);
-    check_ranks(setup_.stages.size(), group_->size());
-    const int count = static_cast<int>(setup_.stages.size());
-    rank_of_stage_ =
-        setup_.schedule
-            .plan({count, setup_.micro_batches, stages_per_rank(setup_.stages.size(), group_->size())})
-            .rank_of_stage;
-    if (group_->size() == 1) std::ranges::fill(rank_of_stage_, 0);
+    const int ranks = pipeline_->size();
+    check_ranks(setup_.stages.size(), ranks);
+    const ScheduleSize size{static_cast<int>(setup_.stages.size()), setup_.micro_batches,
+                            stages_per_rank(setup_.stages.size(), ranks)};
+    rank_of_stage_ = setup_.schedule.plan(size).rank_of_stage;
+    if (ranks == 1) std::ranges::fill(rank_of_stage_, 0);
     check();
   });
 }
@@ -147,14 +170,14 @@ void Pipeline::prepare(const TensorList& inputs, int64_t rows) {
 
 void Pipeline::make_executor(const TensorList& inputs) {
   const auto is_here = [&](int stage) { return runs(stage); };
-  const auto cuts = infer_shapes(setup_.stages, inputs, is_here, setup_.device, *group_);
+  const auto cuts = infer_shapes(setup_.stages, inputs, is_here, setup_.device, *pipeline_);
   Executor::Setup setup;
   setup.stage_count = static_cast<int>(setup_.stages.size());
-  setup.rank = group_->rank();
-  setup.ranks = group_->size();
+  setup.rank = pipeline_->rank();
+  setup.ranks = pipeline_->size();
   setup.schedule = setup_.schedule;
   setup.micro_batches = setup_.micro_batches;
-  setup.stages_per_rank = stages_per_rank(setup_.stages.size(), group_->size());
+  setup.stages_per_rank = stages_per_rank(setup_.stages.size(), pipeline_->size());
   setup.batch_size = setup_.batch_size;
   setup.seed = setup_.seed;
   setup.device = setup_.device;
@@ -170,8 +193,8 @@ void Pipeline::make_executor(const TensorList& inputs) {
     const Boundary& boundary = setup_.boundaries[cut];
     const int above = rank_of_stage_[cut];
     const int below = rank_of_stage_[cut + 1];
-    const BoundaryEndpoints::Local local{.upstream = above == group_->rank(),
-                                         .downstream = below == group_->rank()};
+    const BoundaryEndpoints::Local local{.upstream = above == pipeline_->rank(),
+                                         .downstream = below == pipeline_->rank()};
     setup.tensors_at_cut.push_back(static_cast<int>(cuts[cut].size()));
     for (size_t i = 0; i < cuts[cut].size(); ++i) {
       names.push_back(cuts[cut].size() == 1 ? boundary.name : fmt::format("{}.{}", boundary.name, i));
@@ -181,8 +204,22 @@ void Pipeline::make_executor(const TensorList& inputs) {
       peers.push_back(local.upstream ? below : local.downstream ? above : -1);
     }
   }
-  transport_ = group_->make_transport(std::move(peers), std::move(names));
+  transport_ = pipeline_->make_transport(std::move(peers), std::move(names));
   executor_.emplace(std::move(setup), *transport_, setup_.trace);
+  make_data_parallel();
+}
+
+void Pipeline::make_data_parallel() {
+  std::vector<DataParallel::Stage> own;
+  for (size_t stage = 0; stage < setup_.stages.size(); ++stage) {
+    const auto& parameters = setup_.stages[stage].parameters();
+    if (!runs(static_cast<int>(stage)) || parameters.empty()) continue;
+    own.push_back({static_cast<int>(stage), fmt::format("stage {}", stage), parameters});
+  }
+  const auto link = setup_.replica_link ? setup_.replica_link : make_link("none");
+  data_parallel_.emplace(*group_, topology(), static_cast<int>(setup_.stages.size()), std::move(own), link,
+                         setup_.seed);
+  check_alike(*group_, data_parallel_->weight_checksums());
 }
 
 StepInput Pipeline::input_of(const TensorList& inputs, const at::Tensor& targets,
@@ -238,7 +275,10 @@ StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets,
           "rows");
     }
     input.next_ids = std::exchange(next_ids_, {});
+    input.all_rows = input.rows * setup_.replicas;
+    input.first_row = input.rows * replica();
     const StepResult result = executor.train(input, compressed_);
+    data_parallel_->sum_gradients(step_, {.training = true, .compressed = compressed_});
     step_ += 1;
     return result;
   });
@@ -260,6 +300,7 @@ Traffic Pipeline::take_traffic() {
     take(boundary.gradient_sender);
     take(boundary.gradient_receiver);
   }
+  if (const auto replicas = data_parallel_->take_traffic()) sum += *replicas;
   return sum;
 }
 
@@ -280,18 +321,23 @@ std::vector<at::Tensor> Pipeline::parameters() const {
 
 StepReport Pipeline::gather(const StepReport& mine) {
   const json text{{"loss", mine.loss ? json(*mine.loss) : json()},
+                  {"rows", mine.rows},
                   {"correct", mine.correct},
                   {"traffic", to_json(mine.traffic)},
                   {"seconds", mine.seconds}};
   StepReport all;
-  all.rows = mine.rows;
+  double losses = 0;
   for (const auto& part : group_->gather(text.dump())) {
     const json theirs = parse_json<WireError>(part, "the report of another rank");
-    if (!theirs.at("loss").is_null()) all.loss = theirs.at("loss").get<double>();
+    if (!theirs.at("loss").is_null()) {
+      losses += theirs.at("loss").get<double>();
+      all.rows += theirs.at("rows").get<int64_t>();
+    }
     all.correct += theirs.at("correct").get<int64_t>();
     all.traffic += traffic_of(theirs.at("traffic"));
     all.seconds = std::max(all.seconds, theirs.at("seconds").get<double>());
   }
+  all.loss = losses / setup_.replicas;
   return all;
 }
 

@@ -3,16 +3,19 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "strait/boundary/boundary.h"
+#include "strait/pipeline/data_parallel.h"
 #include "strait/pipeline/executor.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/pipeline/stage_module.h"
 #include "strait/transport/group.h"
+#include "strait/transport/group_part.h"
 
 namespace strait {
 
@@ -27,9 +30,14 @@ struct PipelineSetup {
 
   LossModule loss;             ///< the mean over the rows of a micro-batch
   Schedule schedule = "1f1b";  ///< a name, or a schedule of the user's own
-  int micro_batches =
-      1;  ///< parts into which a batch is cut; a network without batch statistics does not notice
-  int64_t batch_size = 0;        ///< rows of a full batch; 0: those of the first one
+  int micro_batches = 1;       ///< parts into which a batch is cut
+  int64_t batch_size = 0;      ///< rows of a full batch; 0: those of the first one
+
+  /// Pipelines side by side, each with samples of its own; divides the processes. After every batch they
+  /// average their gradients, which cross `replica_link` (null: as they are) as one message per stage.
+  int replicas = 1;
+  std::shared_ptr<const Link> replica_link = nullptr;  ///< for those gradients
+
   uint64_t seed = 0;             ///< of codecs that draw random numbers
   at::Device device = at::kCPU;  ///< of the stages of this process, their inputs and the targets
   Trace* trace = nullptr;        ///< where what is done when goes; must outlive the pipeline
@@ -47,9 +55,10 @@ struct StepReport {
 /// A network of the user's own, split into stages over the processes of a group, or all in one process. The
 /// user owns modules, loss, optimizer and loop; the pipeline owns what happens between the stages.
 ///
-/// Stage `s` runs on rank `s mod R` of R processes; a single process runs all stages, with the same bits where
-/// the modules draw no random numbers. With codec `none` and one micro-batch the losses and gradients are those
-/// of the unsplit network, bit for bit. All calls are collective: each process makes them in the same order.
+/// Stage `s` runs on rank `s mod R` of the R processes of a replica; a single process runs all stages, with the
+/// same bits where the modules draw no random numbers. With codec `none` and one micro-batch the losses and
+/// gradients are those of the unsplit network, bit for bit. All calls are collective: each process makes them
+/// in the same order.
 ///
 /// Errors are one line. Where one process fails, the others hear of it and throw too, within the group's
 /// timeout.
@@ -100,10 +109,14 @@ class Pipeline {
   std::vector<at::Tensor> parameters() const;
 
   /// Whether this process runs the stage.
-  bool runs(int stage) const { return rank_of_stage_.at(static_cast<size_t>(stage)) == group_->rank(); }
+  bool runs(int stage) const { return rank_of_stage_.at(static_cast<size_t>(stage)) == pipeline_->rank(); }
 
-  /// What one report, by all processes of the same batch, says to all of them: the loss and what it counted,
-  /// the traffic of every process and the longest time. It takes a round of messages; train() needs none.
+  /// Which of the replicas this process belongs to, from 0: which part of the data it trains with.
+  int replica() const { return topology().replica(); }
+
+  /// What all processes know of a batch: the loss (with replicas the mean of theirs), the rows and what the
+  /// loss counted in all replicas, the traffic of every process and the longest time. It takes a round of
+  /// messages; train() needs none.
   StepReport gather(const StepReport& mine);
 
   /// Calls of train() so far; seeds the random draws of codecs.
@@ -128,14 +141,18 @@ class Pipeline {
                  const std::function<StepResult(Executor& executor, const StepInput& input)>& work);
   StepInput input_of(const TensorList& inputs, const at::Tensor& targets,
                      const std::vector<int64_t>& ids) const;
+  RankTopology topology() const { return {group_->rank(), group_->size(), setup_.replicas}; }
   void make_executor(const TensorList& inputs);
+  void make_data_parallel();
   Traffic take_traffic();
 
   PipelineSetup setup_;
   std::shared_ptr<Group> group_;
+  std::shared_ptr<Group> pipeline_;  ///< of the group the processes of this replica
   std::vector<int> rank_of_stage_;
   std::unique_ptr<Transport> transport_;
   std::optional<Executor> executor_;
+  std::optional<DataParallel> data_parallel_;
   std::vector<int64_t> next_ids_;
   uint64_t step_ = 0;
   bool compressed_ = true;

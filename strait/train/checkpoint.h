@@ -6,7 +6,7 @@
 
 #include "strait/boundary/boundary.h"
 #include "strait/models/model.h"
-#include "strait/train/data_parallel.h"
+#include "strait/pipeline/data_parallel.h"
 #include "strait/train/training_state.h"
 
 namespace strait {

@@ -114,9 +114,13 @@ DataParallel Trainer::make_data_parallel() {
     if (rank_of_stage_[i] != pipeline_->rank()) continue;
     own.push_back({static_cast<int>(i), stage_name(i), model_.part(stages_[i]).parameters()});
   }
-  return {
-      *group_,      place(), static_cast<int>(stages_.size()), std::move(own), options_.compression.replicas,
-      options_.seed};
+  const LinkOptions& link = options_.compression.replicas;
+  return {*group_,
+          place(),
+          static_cast<int>(stages_.size()),
+          std::move(own),
+          make_link(link.codec, link.feedback),
+          options_.seed};
 }
 
 std::string Trainer::stage_name(size_t stage) const {
@@ -511,7 +515,9 @@ void Trainer::take_in_measurements() {
     all.push_back(std::move(traffic));
   }
   add_traffic(state_.traffic, all);
-  add_traffic(state_.traffic, data_parallel_.take_traffic());
+  if (auto traffic = data_parallel_.take_traffic()) {
+    add_traffic(state_.traffic, {{.name = DataParallel::kName, .activations = {}, .gradients = *traffic}});
+  }
   const auto times = executor_.take_times();
   if (place().replica() != 0) return;
   for (const auto& [number, stage] : times) {

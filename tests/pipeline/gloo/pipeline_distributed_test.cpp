@@ -147,6 +147,79 @@ TEST(DistributedPipeline, EveryRankHearsWhatOneCannotDo) {
               Each(HasSubstr("the user's own error")));
 }
 
+/// Trains replicas with their halves of every batch. Gives each rank's parameters and losses.
+std::vector<Outcome> train_replicas(int ranks, const std::string& codec, std::vector<std::string>& errors,
+                                    int other_weights = -1) {
+  const auto data = batches();
+  std::vector<OwnNetwork> networks;
+  for (int rank = 0; rank < ranks; ++rank) networks.emplace_back(rank == other_weights ? 2 : 1);
+  std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
+  errors = Ranks(ranks).run([&](Group& group) {
+    const auto rank = static_cast<size_t>(group.rank());
+    PipelineSetup setup = Training{"none"}.setup(networks[rank], ranks / 2);
+    setup.replicas = 2;
+    setup.replica_link = make_link(codec, "none");
+    Pipeline pipeline(std::move(setup), borrowed(group));
+    torch::optim::SGD optimizer(pipeline.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+    for (const auto& batch : data) {
+      optimizer.zero_grad();
+      const int64_t first = pipeline.replica() * 6;
+      const StepReport report =
+          pipeline.gather(pipeline.train(batch.inputs.narrow(0, first, 6), batch.targets.narrow(0, first, 6)));
+      EXPECT_EQ(report.rows, 12);
+      optimizer.step();
+      outcomes[rank].losses.push_back(report.loss.value());
+    }
+    outcomes[rank].parameters = networks[rank].parameters();
+  });
+  return outcomes;
+}
+
+TEST(DistributedPipeline, ReplicasAverageTheirGradients) {
+  OwnNetwork whole;
+  torch::optim::SGD optimizer(whole.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  std::vector<double> losses;
+  for (const auto& batch : batches()) {
+    optimizer.zero_grad();
+    const at::Tensor loss = test::mean_square(whole(batch.inputs), batch.targets);
+    loss.backward();
+    optimizer.step();
+    losses.push_back(loss.item<double>());
+  }
+  std::vector<std::string> errors;
+  const auto two = train_replicas(2, "none", errors);
+  ASSERT_THAT(errors, Each(""));
+  const auto four = train_replicas(4, "none", errors);
+  ASSERT_THAT(errors, Each(""));
+  for (size_t step = 0; step < losses.size(); ++step) EXPECT_NEAR(two[0].losses[step], losses[step], 1e-5);
+  EXPECT_EQ(two[0].losses, four[3].losses);
+  const std::vector<int> stage_of = {0, 0, 0, 0, 1, 1, 2, 2, 3};
+  for (size_t i = 0; i < stage_of.size(); ++i) {
+    const at::Tensor& expected = two[0].parameters[i];
+    EXPECT_TRUE(at::allclose(expected, whole.parameters()[i], 1e-4, 1e-5)) << i;
+    EXPECT_TRUE(at::equal(two[1].parameters[i], expected)) << i;
+    EXPECT_TRUE(at::equal(four[static_cast<size_t>(stage_of[i] % 2)].parameters[i], expected)) << i;
+    EXPECT_TRUE(at::equal(four[static_cast<size_t>(2 + stage_of[i] % 2)].parameters[i], expected)) << i;
+  }
+}
+
+TEST(DistributedPipeline, ReplicasKeepTheSameWeightsWithACodecBetweenThem) {
+  std::vector<std::string> errors;
+  const auto plain = train_replicas(2, "none", errors);
+  const auto compressed = train_replicas(2, "quant:4", errors);
+  ASSERT_THAT(errors, Each(""));
+  for (size_t i = 0; i < plain[0].parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(compressed[0].parameters[i], compressed[1].parameters[i]));
+    EXPECT_FALSE(at::equal(compressed[0].parameters[i], plain[0].parameters[i]));
+  }
+}
+
+TEST(DistributedPipeline, ReplicasExpectTheSameWeightsAtFirst) {
+  std::vector<std::string> errors;
+  train_replicas(2, "none", errors, 1);
+  EXPECT_THAT(errors, Each(HasSubstr("stage 0: the weights of rank 1 are not those of rank 0")));
+}
+
 /// Refuses its third message.
 class ThrowingCodec : public Codec {
  public:

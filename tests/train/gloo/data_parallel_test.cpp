@@ -1,6 +1,6 @@
 // Replicas of a pipeline, here as threads over real connections, against one process and against each other.
 
-#include "strait/train/data_parallel.h"
+#include "strait/pipeline/data_parallel.h"
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
@@ -196,7 +196,7 @@ TEST(DataParallel, ExchangeTheSumOfWhatTheirMessagesAreSeenAs) {
       const std::vector<at::Tensor> parameters = {torch::zeros({4, 5}).requires_grad_(),
                                                   torch::zeros({10}).requires_grad_()};
       DataParallel data_parallel(group, {group.rank(), kReplicas, kReplicas}, 1, {{0, "all", parameters}},
-                                 {"topk:0.2", feedback}, 3);
+                                 make_link("topk:0.2", feedback), 3);
       for (size_t step = 0; step < sums.size(); ++step) {
         const at::Tensor& own = gradients[step][static_cast<size_t>(group.rank())];
         parameters[0].mutable_grad() = own.narrow(1, 0, 20).reshape({4, 5}).clone();

@@ -3,12 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "strait/boundary/channel.h"
-#include "strait/boundary/options.h"
-#include "strait/train/metrics.h"
 #include "strait/transport/group_part.h"
 
 namespace strait {
@@ -34,7 +33,7 @@ class DataParallel {
 
   /// `stages` of the pipeline's `stage_count`. The group has all processes.
   DataParallel(Group& group, const RankTopology& place, int stage_count, std::vector<Stage> stages,
-               const LinkOptions& link, uint64_t seed);
+               const std::shared_ptr<const Link>& link, uint64_t seed);
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
@@ -49,7 +48,7 @@ class DataParallel {
 
   /// What this process sent and decoded since the last call, each copy of a message counted; nothing without
   /// others.
-  std::vector<BoundaryTraffic> take_traffic();
+  std::optional<Traffic> take_traffic();
 
   /// The state of the links, as `replicas.STAGE.sender.STATE` and, of replica K's messages, `receiver-K`.
   void visit_state(StateVisitor& visitor);

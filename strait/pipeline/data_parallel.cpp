@@ -1,9 +1,10 @@
-#include "strait/train/data_parallel.h"
+#include "strait/pipeline/data_parallel.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -22,10 +23,14 @@ Buffer copy_of(const Buffer& frame) {
   return copy;
 }
 
+/// A parameter that this replica's batch did not touch has a gradient of zeros.
 at::Tensor joined_gradients(const std::vector<at::Tensor>& parameters) {
   std::vector<at::Tensor> flat;
   flat.reserve(parameters.size());
-  for (const auto& parameter : parameters) flat.push_back(parameter.grad().reshape({1, -1}));
+  for (const auto& parameter : parameters) {
+    if (!parameter.grad().defined()) parameter.mutable_grad() = at::zeros_like(parameter);
+    flat.push_back(parameter.grad().reshape({1, -1}));
+  }
   return at::cat(flat, 1).to(at::kCPU);
 }
 
@@ -79,9 +84,8 @@ struct StageChannels {
 class DataParallel::Exchange {
  public:
   Exchange(Group& group, const RankTopology& place, int stage_count, std::vector<Stage> stages,
-           const LinkOptions& options, uint64_t seed)
+           const std::shared_ptr<const Link>& link, uint64_t seed)
       : group_(group), place_(place), seed_(seed) {
-    const auto link = make_link(options.codec, options.feedback);
     for (auto& stage : stages) channels_.emplace_back(std::move(stage), place_, stage_count, link);
     std::vector<int> peers(static_cast<size_t>(place.replicas), -1);
     for (const int other : others()) peers[connection_to(other)] = place_.rank_in(other);
@@ -213,7 +217,7 @@ class DataParallel::Exchange {
 DataParallel::DataParallel() = default;
 
 DataParallel::DataParallel(Group& group, const RankTopology& place, int stage_count, std::vector<Stage> stages,
-                           const LinkOptions& link, uint64_t seed) {
+                           const std::shared_ptr<const Link>& link, uint64_t seed) {
   if (place.replicas == 1) return;
   exchange_ = std::make_unique<Exchange>(group, place, stage_count, std::move(stages), link, seed);
 }
@@ -226,9 +230,9 @@ bool DataParallel::sum_gradients(uint64_t step, MessageMode mode) {
 
 bool DataParallel::first_says(bool stops) { return exchange_ ? exchange_->first_says(stops) : stops; }
 
-std::vector<BoundaryTraffic> DataParallel::take_traffic() {
+std::optional<Traffic> DataParallel::take_traffic() {
   if (!exchange_) return {};
-  return {{.name = kName, .activations = {}, .gradients = exchange_->take_traffic()}};
+  return exchange_->take_traffic();
 }
 
 void DataParallel::visit_state(StateVisitor& visitor) {
