@@ -7,3 +7,4 @@
 #include "strait/links/link.h"
 #include "strait/pipeline/pipeline.h"
 #include "strait/transport/join_group.h"
+#include "strait/transport/stop_agreement.h"

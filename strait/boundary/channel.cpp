@@ -28,14 +28,13 @@ const Link& link_for(const ChannelSpec& spec, const OtherLinks& others, MessageM
   return uses_link(mode) ? *spec.link : *others.bare;
 }
 
-FrameHeader header_for(const ChannelSpec& spec, const Link& link, const MessageContext& context, bool stops,
+FrameHeader header_for(const ChannelSpec& spec, const Link& link, const MessageContext& context,
                        uint64_t sequence) {
   return {.codec = link.codec().id(),
           .link = link.id(),
           .boundary = spec.boundary,
           .direction = spec.direction,
           .micro_batch = context.micro_batch,
-          .stops = stops,
           .sequence = sequence,
           .payload_size = 0};
 }
@@ -114,7 +113,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   }
   pass_indices(spec_, mode, context, std::move(report.indices));
   frame.resize(kFrameHeaderSize + out.used());
-  seal_frame(frame.bytes(), header_for(spec_, link, context, mode.stops, sequence_++), check);
+  seal_frame(frame.bytes(), header_for(spec_, link, context, sequence_++), check);
   if (mode.training) {
     traffic_.messages += 1;
     traffic_.raw_bytes += static_cast<uint64_t>(x.numel()) * sizeof(float);
@@ -146,7 +145,7 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
   try {
     const auto owned = std::make_shared<Buffer>(std::move(frame));
     const Frame parsed = parse_frame(owned->bytes(), check);
-    expect_header(parsed.header, header_for(spec_, link_for(spec_, others_, mode), context, false, sequence_));
+    expect_header(parsed.header, header_for(spec_, link_for(spec_, others_, mode), context, sequence_));
     ByteReader in(parsed.payload, owned);
     Decoded message;
     if (!mode.compressed) {
@@ -158,7 +157,6 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
       message.tensor = (uses_link(mode) ? *decoder_ : *bare_).decode_frozen(in, meta, context);
     }
     pass_indices(spec_, mode, context, std::move(message.indices));
-    peer_stops_ = parsed.header.stops;
     sequence_ += 1;
     if (mode.training) traffic_.decode_seconds += watch.seconds();
     return message.tensor;

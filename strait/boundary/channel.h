@@ -17,7 +17,6 @@ namespace strait {
 struct MessageMode {
   bool training = true;                               ///< counted, and updates the state of the link
   bool compressed = true;                             ///< through the link; otherwise as they are
-  bool stops = false;                                 ///< sent along, see FrameHeader
   EvaluationMode evaluation = EvaluationMode::plain;  ///< of a compressed message that is none of training
 };
 
@@ -144,9 +143,6 @@ class Receiver {
   at::Tensor decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
                     FrameCheck check = FrameCheck::verify);
 
-  /// Whether the sender of the last message stops after its step, or asks to.
-  bool peer_stops() const { return peer_stops_; }
-
   /// Says which samples the batch after the next one has.
   void prefetch(std::span<const int64_t> ids) { decoder_->prefetch(ids); }
 
@@ -166,7 +162,6 @@ class Receiver {
   std::unique_ptr<Decoder> uncompressed_;
   std::unique_ptr<Decoder> bare_;
   uint64_t sequence_ = 0;
-  bool peer_stops_ = false;
   Traffic traffic_;
 };
 

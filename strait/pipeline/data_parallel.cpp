@@ -3,7 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <xxhash.h>
 
@@ -93,7 +93,7 @@ class DataParallel::Exchange {
     transport_ = group.make_transport(std::move(peers), names);
   }
 
-  bool sum_gradients(uint64_t step, MessageMode mode) {
+  void sum_gradients(uint64_t step, MessageMode mode) {
     const at::NoGradGuard no_grad;
     try {
       for (auto& channels : channels_) {
@@ -103,25 +103,18 @@ class DataParallel::Exchange {
       }
       std::vector<Buffer> own;
       for (auto& channels : channels_) own.push_back(send(channels, step, mode));
-      for (size_t i = 0; i < channels_.size(); ++i) {
-        mode.stops |= receive(channels_[i], std::move(own[i]), step, mode);
-      }
+      for (size_t i = 0; i < channels_.size(); ++i) receive(channels_[i], std::move(own[i]), step, mode);
     } catch (...) {
       transport_->cancel();
       throw;
     }
-    return mode.stops;
   }
 
-  bool first_says(bool stops) {
-    const std::string what = "word of the evaluation";
-    at::Tensor word = at::full({1}, stops ? 1 : 0, at::kByte);
-    if (place_.replica() > 0) {
-      group_.receive(word, place_.rank_in(0), what);
-    } else {
-      for (const int other : others()) group_.send(word, place_.rank_in(other), what);
-    }
-    return word.item<uint8_t>() != 0;
+  void wait_for_first() {
+    const std::string what = "sign of life in the evaluation";
+    at::Tensor sign = at::zeros({1}, at::kByte);
+    if (place_.replica() > 0) return group_.receive(sign, place_.rank_in(0), what);
+    for (const int other : others()) group_.send(sign, place_.rank_in(other), what);
   }
 
   Traffic take_traffic() {
@@ -191,8 +184,7 @@ class DataParallel::Exchange {
     return frame;
   }
 
-  bool receive(StageChannels& channels, Buffer own, uint64_t step, MessageMode mode) {
-    bool stops = false;
+  void receive(StageChannels& channels, Buffer own, uint64_t step, MessageMode mode) {
     at::Tensor sum;
     for (int from = 0; from < place_.replicas; ++from) {
       Receiver& receiver = channels.receivers[index(from)];
@@ -200,11 +192,9 @@ class DataParallel::Exchange {
                          ? std::exchange(own, {})
                          : transport_->receive(tag(from, channels), receiver.frame_bound(channels.meta));
       const at::Tensor part = receiver.decode(std::move(frame), channels.meta, context(channels, step), mode);
-      stops |= receiver.peer_stops();
       sum = from == 0 ? part : sum.add_(part);  // what decode() returns is the caller's
     }
     set_gradients(channels.stage.parameters, sum);
-    return stops;
   }
 
   Group& group_;
@@ -224,11 +214,13 @@ DataParallel::DataParallel(Group& group, const RankTopology& place, int stage_co
 
 DataParallel::~DataParallel() = default;
 
-bool DataParallel::sum_gradients(uint64_t step, MessageMode mode) {
-  return exchange_ ? exchange_->sum_gradients(step, mode) : mode.stops;
+void DataParallel::sum_gradients(uint64_t step, MessageMode mode) {
+  if (exchange_) exchange_->sum_gradients(step, mode);
 }
 
-bool DataParallel::first_says(bool stops) { return exchange_ ? exchange_->first_says(stops) : stops; }
+void DataParallel::wait_for_first() {
+  if (exchange_) exchange_->wait_for_first();
+}
 
 std::optional<Traffic> DataParallel::take_traffic() {
   if (!exchange_) return {};

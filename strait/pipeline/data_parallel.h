@@ -38,13 +38,13 @@ class DataParallel {
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
 
-  /// Replaces the gradients of the stages' parameters by their sums over all replicas. Gives whether any
-  /// replica's mode says that it stops. Throws NumericError for gradients that are not finite, and what the
-  /// transport throws.
-  bool sum_gradients(uint64_t step, MessageMode mode);
+  /// Replaces the gradients of the stages' parameters by their sums over all replicas. Throws NumericError for
+  /// gradients that are not finite, and what the transport throws.
+  void sum_gradients(uint64_t step, MessageMode mode);
 
-  /// What the first replica says, in each; that it says so is a sign of life to the others.
-  bool first_says(bool stops);
+  /// Lets no replica pass before the first one has come here: those that do not evaluate keep pace with it so,
+  /// and have a sign of its life.
+  void wait_for_first();
 
   /// What this process sent and decoded since the last call, each copy of a message counted; nothing without
   /// others.

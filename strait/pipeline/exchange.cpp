@@ -4,16 +4,14 @@ namespace strait {
 
 void Exchange::begin(std::vector<MessageSlot> /*expected*/) {}
 
-void Exchange::send(const MessageSlot& message, at::Tensor tensor, bool stops) {
+void Exchange::send(const MessageSlot& message, at::Tensor tensor) {
   BoundaryEndpoints& boundary = boundaries_[static_cast<size_t>(message.boundary)];
   const bool forward = message.direction == Direction::activation;
   Sender& sender = forward ? *boundary.activation_sender : *boundary.gradient_sender;
   const auto micro_batch = static_cast<int>(message.context.micro_batch);
-  MessageMode mode = message.mode;
-  mode.stops = stops;
   Buffer frame = [&] {
     const TraceSpan span(trace_, Lane::encode, to_string(message.direction), message.boundary, micro_batch);
-    return sender.encode(tensor, message.context, mode, transport_.frame_check());
+    return sender.encode(tensor, message.context, message.mode, transport_.frame_check());
   }();
   tensor.reset();  // its memory is free for the next while the frame is under way
   const TraceSpan span(trace_, Lane::send, to_string(message.direction), message.boundary, micro_batch);
@@ -26,7 +24,7 @@ const Receiver& Exchange::receiver_of(const MessageSlot& message) const {
                                                     : *boundary.gradient_receiver;
 }
 
-ReceivedMessage Exchange::receive(const MessageSlot& message) {
+at::Tensor Exchange::receive(const MessageSlot& message) {
   BoundaryEndpoints& boundary = boundaries_[static_cast<size_t>(message.boundary)];
   const bool forward = message.direction == Direction::activation;
   Receiver& receiver = forward ? *boundary.activation_receiver : *boundary.gradient_receiver;
@@ -36,9 +34,8 @@ ReceivedMessage Exchange::receive(const MessageSlot& message) {
     return transport_.receive(message.tag(), receiver.frame_bound(message.meta));
   }();
   const TraceSpan span(trace_, Lane::decode, to_string(message.direction), message.boundary, micro_batch);
-  at::Tensor tensor =
-      receiver.decode(std::move(frame), message.meta, message.context, message.mode, transport_.frame_check());
-  return {std::move(tensor), receiver.peer_stops()};
+  return receiver.decode(std::move(frame), message.meta, message.context, message.mode,
+                         transport_.frame_check());
 }
 
 }  // namespace strait

@@ -22,12 +22,6 @@ struct MessageSlot {
   Tag tag() const { return {static_cast<uint32_t>(boundary), direction, context.micro_batch}; }
 };
 
-/// A message that has come and is decoded.
-struct ReceivedMessage {
-  at::Tensor tensor;   ///< what the receiver sees
-  bool stops = false;  ///< what the message's header says, see FrameHeader
-};
-
 /// Carries tensors over the boundaries of this process's stages: encodes and sends, receives and decodes, in
 /// the calling thread.
 class Exchange {
@@ -43,10 +37,10 @@ class Exchange {
   virtual void begin(std::vector<MessageSlot> expected);
 
   /// Encodes and sends the next message of its channel.
-  virtual void send(const MessageSlot& message, at::Tensor tensor, bool stops);
+  virtual void send(const MessageSlot& message, at::Tensor tensor);
 
-  /// The next of the step's messages.
-  virtual ReceivedMessage receive(const MessageSlot& message);
+  /// The tensor of the next of the step's messages.
+  virtual at::Tensor receive(const MessageSlot& message);
 
   /// Ends the step: everything is encoded and sent, and no other thread touches a boundary.
   virtual void finish() {}

@@ -23,8 +23,6 @@ struct Executor::Run {
   MessageMode mode;
   int64_t micro_rows;
   uint64_t seed;
-  bool stops_forward;                        ///< what this process says with its activations
-  bool stops_backward;                       ///< what it says with its gradients
   std::map<Key, TensorList> inputs = {};     ///< received, not consumed yet
   std::map<Key, TensorList> outputs = {};    ///< made, not sent yet
   std::map<Key, TensorList> gradients = {};  ///< of a stage's output: received, not consumed yet
@@ -126,14 +124,7 @@ const Executor::StepPlan& Executor::plan_for(uint32_t micro_batches, bool traini
 }
 
 StepResult Executor::execute(const StepInput& batch, MessageMode mode) {
-  const bool decides = setup_.stages.contains(0);
-  Run run{.batch = batch,
-          .mode = mode,
-          .micro_rows = micro_rows_,
-          .seed = setup_.seed,
-          .stops_forward = decides && (batch.stops || asked_to_stop_),
-          .stops_backward = batch.stops};
-  run.result.stops = run.stops_forward;
+  Run run{.batch = batch, .mode = mode, .micro_rows = micro_rows_, .seed = setup_.seed};
   STRAIT_CHECK(run.rows() > 0, "an empty batch");
   const auto parts = static_cast<uint32_t>((run.rows() + micro_rows_ - 1) / micro_rows_);
   try {
@@ -149,7 +140,6 @@ StepResult Executor::execute(const StepInput& batch, MessageMode mode) {
     for (auto& [number, stage] : setup_.stages) stage.clear();
     throw;
   }
-  if (run.result.stops) asked_to_stop_ = false;  // who trains on has not been asked again
   return run.result;
 }
 
@@ -244,28 +234,16 @@ void Executor::send(const Action& action, Run& run) {
   const bool forward = action.op == Op::send_activation;
   TensorList tensors = take(forward ? run.outputs : run.returned, action);
   const auto slots = slots_of(action, run);
-  for (size_t i = 0; i < slots.size(); ++i) {
-    exchange_->send(slots[i], std::move(tensors[i]), forward ? run.stops_forward : run.stops_backward);
-  }
+  for (size_t i = 0; i < slots.size(); ++i) exchange_->send(slots[i], std::move(tensors[i]));
 }
 
-// A stage hears from above whether this batch is the last, and from below that it is asked to stop.
 void Executor::receive(const Action& action, Run& run) {
   const bool forward = action.op == Op::recv_activation;
-  bool stops = false;
   TensorList tensors;
   for (const auto& slot : slots_of(action, run)) {
-    ReceivedMessage received = exchange_->receive(slot);
-    tensors.push_back(received.tensor.to(setup_.device));
-    stops |= received.stops;
+    tensors.push_back(exchange_->receive(slot).to(setup_.device));
   }
   (forward ? run.inputs : run.gradients)[{action.stage, action.micro_batch}] = std::move(tensors);
-  if (!stops) return;
-  if (forward) {
-    run.stops_forward = run.result.stops = true;
-  } else {
-    run.stops_backward = asked_to_stop_ = true;
-  }
 }
 
 }  // namespace strait

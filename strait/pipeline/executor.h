@@ -24,9 +24,8 @@ struct StepResult {
   int64_t correct = 0;  ///< predictions that were right
   int64_t count = 0;    ///< predictions, of which a sample may have several
   int64_t rows = 0;     ///< samples
-  bool stops = false;   ///< somebody said so: all ranks stop after this batch
 
-  /// Adds the numbers; whether a batch was the last is its own.
+  /// Adds the numbers of another part.
   StepResult& operator+=(const StepResult& part) {
     loss_sum += part.loss_sum;
     correct += part.correct;
@@ -58,10 +57,6 @@ struct StepInput {
   // Where these are part of a batch, of which other executors have the rest:
   int64_t first_row = 0;  ///< row of the batch at which they begin
   int64_t all_rows = 0;   ///< of the whole batch; 0: these are all
-
-  /// This process wants to stop. The one with the first stage decides: then this is the last batch of all; the
-  /// others ask it to.
-  bool stops = false;
 };
 
 /// Runs this process's part of plans: every action in order, with boundaries and transport between the stages.
@@ -128,7 +123,6 @@ class Executor {
   Trace* trace_;
   std::map<std::pair<uint32_t, bool>, StepPlan> plans_;
   std::map<int, StageTimes> times_;
-  bool asked_to_stop_ = false;          ///< by a stage below
   std::unique_ptr<Exchange> exchange_;  // last: its threads use the boundaries
 };
 

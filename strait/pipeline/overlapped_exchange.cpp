@@ -56,7 +56,7 @@ void OverlappedExchange::send_all() {
     departures_.pop_front();
     sending_ = true;
     lock.unlock();
-    Exchange::send(next.message, std::move(next.tensor), next.stops);
+    Exchange::send(next.message, std::move(next.tensor));
     lock.lock();
     sending_ = false;
     changed_.notify_all();
@@ -74,7 +74,7 @@ void OverlappedExchange::receive_all() {
     announced_ -= 1;
     receiving_ = true;
     lock.unlock();
-    ReceivedMessage received = Exchange::receive(next);
+    at::Tensor received = Exchange::receive(next);
     lock.lock();
     ready_.push_back(std::move(received));
     receiving_ = false;
@@ -96,20 +96,20 @@ void OverlappedExchange::begin(std::vector<MessageSlot> expected) {
   changed_.notify_all();
 }
 
-void OverlappedExchange::send(const MessageSlot& message, at::Tensor tensor, bool stops) {
+void OverlappedExchange::send(const MessageSlot& message, at::Tensor tensor) {
   const std::scoped_lock lock(mutex_);
   if (error_) std::rethrow_exception(error_);
-  departures_.push_back({message, std::move(tensor), stops});
+  departures_.push_back({message, std::move(tensor)});
   changed_.notify_all();
 }
 
-ReceivedMessage OverlappedExchange::receive(const MessageSlot& message) {
+at::Tensor OverlappedExchange::receive(const MessageSlot& message) {
   const TraceSpan span(trace(), Lane::wait, to_string(message.direction), message.boundary,
                        static_cast<int>(message.context.micro_batch));
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return error_ || !ready_.empty(); });
   if (ready_.empty()) std::rethrow_exception(error_);
-  ReceivedMessage received = std::move(ready_.front());
+  at::Tensor received = std::move(ready_.front());
   ready_.pop_front();
   changed_.notify_all();
   return received;

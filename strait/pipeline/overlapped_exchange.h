@@ -21,8 +21,8 @@ class OverlappedExchange : public Exchange {
   ~OverlappedExchange() override;
 
   void begin(std::vector<MessageSlot> expected) override;
-  void send(const MessageSlot& message, at::Tensor tensor, bool stops) override;
-  ReceivedMessage receive(const MessageSlot& message) override;
+  void send(const MessageSlot& message, at::Tensor tensor) override;
+  at::Tensor receive(const MessageSlot& message) override;
   void finish() override;
   void cancel() override;
 
@@ -30,7 +30,6 @@ class OverlappedExchange : public Exchange {
   struct Departure {
     MessageSlot message;
     at::Tensor tensor;
-    bool stops;
   };
   void send_all();
   void receive_all();
@@ -46,7 +45,7 @@ class OverlappedExchange : public Exchange {
   std::deque<MessageSlot> expected_;  ///< of the step, not received yet
   size_t announced_ = 0;              ///< of these, what the transport expects already
   bool receiving_ = false;
-  std::deque<ReceivedMessage> ready_;
+  std::deque<at::Tensor> ready_;
   std::thread sender_;
   std::thread receiver_;
 };

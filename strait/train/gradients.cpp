@@ -3,11 +3,11 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/tensor.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
+#include <numeric>
+#include <span>
 
 #include "strait/base/error.h"
 
@@ -73,23 +73,10 @@ double Gradients::norm() const {
     const auto part = parameter.grad().norm().item<double>();
     squares[stage] += part * part;
   }
-  const bool finite = std::ranges::all_of(squares, [](double x) { return std::isfinite(x); });
-  double sum = 0;
-  std::vector<double> all(stage_count_, 0.0);
-  const size_t bytes = squares.size() * sizeof(double);
-  const std::string mine(reinterpret_cast<const char*>(squares.data()), finite ? bytes : 0);
-  for (const auto& text : group_.gather(mine)) {
-    if (text.empty()) return std::numeric_limits<double>::infinity();
-    if (text.size() != bytes) {
-      throw WireError("the norms of another rank's gradients have {} bytes, expected {}", text.size(), bytes);
-    }
-    std::vector<double> theirs(stage_count_);
-    std::memcpy(theirs.data(), text.data(), bytes);
-    for (size_t i = 0; i < all.size(); ++i)
-      all[i] += theirs[i];  // a stage is in one process: the rest are zeros
-  }
-  for (const double square : all) sum += square;
-  return std::sqrt(sum);
+  at::Tensor all = at::tensor(squares, at::kDouble);
+  group_.all_reduce(all, "norms of the gradients");  // a stage is in one process: the rest are zeros
+  const std::span stages(all.data_ptr<double>(), stage_count_);
+  return std::sqrt(std::accumulate(stages.begin(), stages.end(), 0.0));
 }
 
 void Gradients::clip(double limit) {

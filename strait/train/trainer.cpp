@@ -250,6 +250,7 @@ void Trainer::save_checkpoint() {
 
 bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
   run_collectively(*group_, [&] { check(data); });
+  stop_.emplace(*group_);
   const StoreBudget budget = store_budget(data.train->size());
   if (budget.bytes() > 0) observer.on_note(budget.describe());
   if (checkpoints_ && state_.batches == 0 && checkpoints_->own().keeps(state_.epoch)) save_checkpoint();
@@ -305,7 +306,6 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
                                     .augmentation_key = augmentation_key(options_.seed, state_.epoch)});
   const bool compressed = state_.epoch >= options_.compression.start_epoch;
   const double waited_before = state_.data_wait_seconds;
-  bool stops = false;
   while (auto batch = loader.next()) {
     const StepPart part = part_of_step(state_.batches, samples);
     if (part.begins) optimizer_->zero_grad();
@@ -313,17 +313,15 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
     input.next_ids = loader.next_ids();
     input.all_rows = part.all_rows;
     input.first_row = part.first_row;
-    input.stops = observer.should_stop();
-    const StepResult result = executor_.train(input, compressed);
-    state_.sums += result;
-    stops |= result.stops;
+    stop_->begin_step(observer.should_stop());
+    state_.sums += executor_.train(input, compressed);
     ++state_.batches;
-    if (part.ends) stops = finish_step(compressed, stops);
+    if (part.ends) finish_step(compressed);
     state_.data_wait_seconds = waited_before + loader.waited_seconds();
     state_.seconds += watch.seconds();
     observer.on_batch(state_.epoch, "train", std::min(state_.batches * options_.batch_size, samples), samples,
                       mean_loss(state_.sums));
-    if (part.ends && stops) return false;
+    if (part.ends && stop_->is_last_step()) return false;
     if (part.ends && checkpoints_ && checkpoints_->own().is_due_after(state_.step)) save_checkpoint();
     if (part.ends && !evaluate_if_due(data, observer)) return false;
     watch = Stopwatch();
@@ -352,15 +350,13 @@ bool Trainer::evaluate_if_due(const DataSplits& data, TrainObserver& observer) {
   return true;
 }
 
-bool Trainer::finish_step(bool compressed, bool stops) {
-  stops =
-      data_parallel_.sum_gradients(state_.step, {.training = true, .compressed = compressed, .stops = stops});
+void Trainer::finish_step(bool compressed) {
+  data_parallel_.sum_gradients(state_.step, {.training = true, .compressed = compressed});
   gradients_.sum_ties();
   if (options_.train.clip_norm > 0) gradients_.clip(options_.train.clip_norm);
   optimizer_->set_learning_rate(learning_rate_at(steps_of(state_.batches) - 1));
   optimizer_->step();
   ++state_.step;
-  return stops;
 }
 
 RankStatistics Trainer::rank_statistics() {
@@ -409,6 +405,7 @@ EpochMetrics Trainer::epoch_metrics(const RankStatistics& all) const {
 
 Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer,
                              bool knows_state) {
+  stop_.emplace(*group_);
   RankStatistics mine;
   mine.test = evaluate_passes(data, observer, -1, knows_state);
   return evaluation_of(gather(*group_, mine));
@@ -460,12 +457,12 @@ StepResult Trainer::evaluate_pass(const std::shared_ptr<const Dataset>& data, Ev
   while (auto batch = loader.next()) {
     StepInput input = step_input(*batch, step++, device_);
     input.ids.clear();  // of the test set
-    input.stops = observer.should_stop();
-    const StepResult result = scores ? executor_.evaluate(input, mode) : StepResult();
-    sums += result;
+    stop_->begin_step(observer.should_stop());
+    if (scores) sums += executor_.evaluate(input, mode);
     done += input.rows;
     observer.on_batch(epoch, "test", done, data->size(), mean_loss(sums));
-    stopped_ = data_parallel_.first_says(result.stops);
+    data_parallel_.wait_for_first();
+    stopped_ = stop_->is_last_step();
     if (stopped_) break;
   }
   return sums;

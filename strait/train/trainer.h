@@ -25,6 +25,7 @@
 #include "strait/train/store_budget.h"
 #include "strait/train/task.h"
 #include "strait/transport/group.h"
+#include "strait/transport/stop_agreement.h"
 
 namespace strait {
 
@@ -64,8 +65,8 @@ class TrainObserver {
   /// A line about the run that is worth reading: how it begins, what it will need.
   virtual void on_note(const std::string& /*line*/) {}
 
-  /// Asked before each batch; true ends the run after the optimizer's step that it is part of. With several
-  /// processes the first decides, and the others can only ask it to.
+  /// Asked before each batch; true ends the run after the optimizer's step that the batch is part of. With
+  /// several processes any may say so, and all end after the same step, soon after (StopAgreement).
   virtual bool should_stop() { return false; }
 };
 
@@ -146,7 +147,7 @@ class Trainer {
   StepPart part_of_step(int64_t batch, int64_t samples) const;
   double learning_rate_at(int64_t step_of_epoch) const;
   int64_t steps_of(int64_t batches) const;
-  bool finish_step(bool compressed, bool stops);
+  void finish_step(bool compressed);
   bool run_epoch(const DataSplits& data, TrainObserver& observer);
   bool train_epoch(const DataSplits& data, TrainObserver& observer);
   bool is_evaluation_due() const;
@@ -177,7 +178,8 @@ class Trainer {
   Executor executor_;
   DataParallel data_parallel_;
   Gradients gradients_;
-  bool stopped_ = false;  ///< the last pass ended before its data did
+  std::optional<StopAgreement> stop_;  ///< of the training or evaluation that is under way
+  bool stopped_ = false;               ///< the last pass ended before its data did
   std::unique_ptr<Optimizer> optimizer_;
   TrainingState state_;
   int64_t epoch_steps_ = 0;  ///< of the optimizer in an epoch

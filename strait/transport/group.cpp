@@ -1,8 +1,39 @@
 #include "strait/transport/group.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+
 #include "strait/transport/loopback.h"
 
 namespace strait {
+namespace {
+
+/// That of a group without other ranks.
+class NoPeers : public ControlChannel {
+ public:
+  void post(const ControlMessage& /*message*/) override {}
+  void deliver(const ControlMessage& /*message*/) override {}
+};
+
+}  // namespace
+
+void Group::all_reduce(at::Tensor& tensor, const std::string& what) {
+  const auto type = tensor.scalar_type();
+  STRAIT_CHECK(tensor.is_contiguous() && tensor.device().is_cpu() &&
+                   (type == at::kFloat || type == at::kDouble || type == at::kLong),
+               "the sum of {} over the ranks is one of {} on {}", what, toString(type), tensor.device().str());
+  if (rank() > 0) {
+    send(tensor, 0, what);
+    return receive(tensor, 0, what);
+  }
+  const at::NoGradGuard no_grad;
+  at::Tensor part = at::empty_like(tensor);
+  for (int from = 1; from < size(); ++from) {
+    receive(part, from, what);
+    tensor.add_(part);
+  }
+  for (int to = 1; to < size(); ++to) send(tensor, to, what);
+}
 
 void SingleProcessGroup::send(const at::Tensor& /*tensor*/, int to, const std::string& what) {
   throw InternalError("{} was to go to rank {} of one process", what, to);
@@ -15,6 +46,13 @@ void SingleProcessGroup::receive(at::Tensor& /*tensor*/, int from, const std::st
 std::unique_ptr<Transport> SingleProcessGroup::make_transport(std::vector<int> /*peers*/,
                                                               std::vector<std::string> /*names*/) {
   return std::make_unique<Loopback>();
+}
+
+std::unique_ptr<ControlChannel> SingleProcessGroup::make_control(std::vector<int> peers,
+                                                                 const std::string& what,
+                                                                 ControlHandler /*handle*/) {
+  STRAIT_CHECK(peers.empty(), "{} was to go to rank {} of one process", what, peers.front());
+  return std::make_unique<NoPeers>();
 }
 
 void run_collectively(Group& group, const std::function<void()>& work) {

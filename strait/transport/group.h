@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "strait/base/error.h"
+#include "strait/transport/control.h"
 #include "strait/transport/transport.h"
 
 namespace strait {
@@ -42,9 +43,18 @@ class Group {
   /// The other side of send(): fills `tensor`, contiguous in host memory, of the sender's shape and type.
   virtual void receive(at::Tensor& tensor, int from, const std::string& what) = 0;
 
+  /// Replaces the tensor by its sum over all ranks: contiguous, in host memory, float, double or int64, of one
+  /// shape everywhere. Added in the order of ranks, so that all get the same bits.
+  void all_reduce(at::Tensor& tensor, const std::string& what);
+
   /// The transport over boundaries: boundary `b` leads to the rank peers[b] (-1: none of this rank's), and is
   /// called names[b]. The group must outlive it.
   virtual std::unique_ptr<Transport> make_transport(std::vector<int> peers, std::vector<std::string> names) = 0;
+
+  /// A channel to these ranks for messages beside the data, which `handle` gets; every rank makes one, and
+  /// those of one call belong together. `what` says in an error what they are about.
+  virtual std::unique_ptr<ControlChannel> make_control(std::vector<int> peers, const std::string& what,
+                                                       ControlHandler handle) = 0;
 
   /// Not collective: tells the others why this rank ends, and breaks the connections to them.
   virtual void fail(const Failure& failure) = 0;
@@ -64,6 +74,8 @@ class SingleProcessGroup : public Group {
   /// There is nobody to receive from: a broken invariant.
   void receive(at::Tensor& tensor, int from, const std::string& what) override;
   std::unique_ptr<Transport> make_transport(std::vector<int> peers, std::vector<std::string> names) override;
+  std::unique_ptr<ControlChannel> make_control(std::vector<int> peers, const std::string& what,
+                                               ControlHandler handle) override;
   void fail(const Failure& /*failure*/) override {}
 };
 

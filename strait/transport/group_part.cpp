@@ -31,6 +31,12 @@ class GroupPart : public Group {
     return group_->make_transport(std::move(peers), std::move(names));
   }
 
+  std::unique_ptr<ControlChannel> make_control(std::vector<int> peers, const std::string& what,
+                                               ControlHandler handle) override {
+    for (int& peer : peers) peer = whole(peer);
+    return group_->make_control(std::move(peers), what, std::move(handle));
+  }
+
   void fail(const Failure& failure) override { group_->fail(failure); }
 
  private:

@@ -27,7 +27,7 @@ struct RankTopology {
 };
 
 /// The pipeline of one replica, as a group of its own with ranks from 0. Its gather() is one of the whole
-/// group: all replicas make the same calls.
+/// group, and so are its control channels: all replicas make the same calls.
 std::shared_ptr<Group> pipeline_of(std::shared_ptr<Group> group, const RankTopology& place);
 
 }  // namespace strait

@@ -13,8 +13,7 @@ namespace {
 
 constexpr size_t kChecksumOffset = 40;
 constexpr size_t kPayloadSizeOffset = kChecksumOffset - sizeof(uint64_t);
-constexpr uint32_t kStops = 1;  // the one flag
-constexpr size_t kReservedOffset = kChecksumOffset + sizeof(uint64_t);
+constexpr size_t kTailOffset = kChecksumOffset + sizeof(uint64_t);
 
 /// XXH3-64 of the payload, seeded with XXH3-64 of the header's fields: one pass, and a change in either
 /// part changes the sum.
@@ -30,7 +29,7 @@ void put_fields(ByteWriter& out, const FrameHeader& header) {
   out.put(header.boundary);
   out.put(static_cast<uint32_t>(header.direction));
   out.put(header.micro_batch);
-  out.put(header.stops ? kStops : 0U);
+  out.put(uint32_t{0});  // reserved
   out.put(header.sequence);
   out.put(header.payload_size);
 }
@@ -72,13 +71,12 @@ Frame parse_frame(std::span<const std::byte> bytes, FrameCheck check) {
   if (direction > 1) throw WireError("frame has direction {}, expected 0 or 1", direction);
   header.direction = static_cast<Direction>(direction);
   header.micro_batch = in.get<uint32_t>();
-  const auto flags = in.get<uint32_t>();
-  header.stops = (flags & kStops) != 0;
+  const auto reserved = in.get<uint32_t>();
   header.sequence = in.get<uint64_t>();
   header.payload_size = in.get<uint64_t>();
   const auto sum = in.get<uint64_t>();
-  const auto tail = bytes.subspan(kReservedOffset, kFrameHeaderSize - kReservedOffset);
-  if ((flags & ~kStops) != 0 || std::ranges::any_of(tail, [](std::byte b) { return b != std::byte{0}; })) {
+  const auto tail = bytes.subspan(kTailOffset, kFrameHeaderSize - kTailOffset);
+  if (reserved != 0 || std::ranges::any_of(tail, [](std::byte b) { return b != std::byte{0}; })) {
     throw WireError("reserved bytes of the frame header are not zero");
   }
   const auto payload = bytes.subspan(kFrameHeaderSize);

@@ -39,6 +39,15 @@ TEST_F(Handshakes, ThatDifferAreNamed) {
             "rank 0: rank 1 has train.epochs = 7, this one 100; all must be the same");
 }
 
+TEST_F(Handshakes, OfAnotherWireVersionAreRefusedWithBothNumbers) {
+  std::string old = handshake();
+  old.replace(old.find("\"wire_version\":2"), 16, "\"wire_version\":1");
+  EXPECT_EQ(message_of<Error>([&] {
+              check_handshakes(0, {handshake(), old});
+            }),
+            "rank 0: rank 1 has wire version 1, this one 2; all must be the same");
+}
+
 TEST_F(Handshakes, ThatAreNoneAreErrorsOfTheWire) {
   const auto complaint = [&](const std::string& other) {
     return message_of<WireError>([&] { check_handshakes(1, {other, handshake()}); });

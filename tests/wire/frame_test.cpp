@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/support/errors.h"
+
 namespace strait {
 namespace {
 
@@ -42,6 +44,28 @@ TEST(Frame, EveryFlippedBitIsNoticed) {
     auto bad = good;
     bad[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     EXPECT_THROW(parse_frame(bad), WireError) << "bit " << bit;
+  }
+}
+
+TEST(Frame, OfAnotherVersionIsRefusedWithBothNumbers) {
+  auto bytes = sealed(20);
+  bytes[4] = std::byte{1};
+  for (const FrameCheck check : {FrameCheck::verify, FrameCheck::trust}) {
+    EXPECT_EQ(test::message_of<WireError>([&] { parse_frame(bytes, check); }),
+              "frame has wire version 1, this program speaks 2");
+  }
+}
+
+TEST(Frame, ReservedBytesAreZeroAlsoWithoutAChecksum) {
+  auto good = sealed(20);
+  seal_frame(good, kHeader, FrameCheck::trust);
+  for (size_t i = 20; i < kFrameHeaderSize; i = i == 23 ? 48 : i + 1) {
+    auto bad = good;
+    EXPECT_EQ(bad[i], std::byte{0});
+    bad[i] = std::byte{1};
+    EXPECT_EQ(test::message_of<WireError>([&] { parse_frame(bad, FrameCheck::trust); }),
+              "reserved bytes of the frame header are not zero")
+        << i;
   }
 }
 

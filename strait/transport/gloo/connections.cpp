@@ -94,6 +94,8 @@ Connections::~Connections() = default;
 
 c10d::ProcessGroupGloo& Connections::gloo() const { return *gloo_; }
 
+std::chrono::milliseconds Connections::patience() const { return part_to_wait(timeout_); }
+
 void Connections::begin(const std::string& where, int peer, const std::function<void()>& operation) const {
   try {
     operation();
@@ -106,7 +108,7 @@ void Connections::begin(const std::string& where, int peer, const std::function<
 
 void Connections::wait(const std::string& where, int peer, c10d::Work& work) const {
   begin(where, peer, [&] {
-    if (!work.wait(part_to_wait(timeout_))) throw Error("{}: given up", where);
+    if (!work.wait(patience())) throw Error("{}: given up", where);
   });
 }
 

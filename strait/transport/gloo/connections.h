@@ -34,13 +34,22 @@ class Connections {
   /// Rendezvous::trust().
   const std::string& token() const { return token_; }
   void trust(std::vector<std::string> tokens) { rendezvous_->trust(std::move(tokens)); }
+  const std::vector<std::string>& tokens() const { return rendezvous_->tokens(); }
+
+  /// The store in which the ranks have met.
+  const c10::intrusive_ptr<c10d::Store>& store() const { return rendezvous_->store(); }
+
+  /// How long a wait may take.
+  std::chrono::milliseconds patience() const;
+
+  /// Throws what wait() does, for the reason in the message where no rank has left word of another.
+  [[noreturn]] void explain(const std::string& where, int peer, const std::string& message) const;
 
   /// Leaves word and closes all connections, which ends every wait on this rank and on its peers.
   void fail(const Failure& failure);
 
  private:
   class Gloo;
-  [[noreturn]] void explain(const std::string& where, int peer, const std::string& message) const;
 
   int rank_;
   std::string token_;

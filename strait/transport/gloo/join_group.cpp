@@ -11,6 +11,7 @@
 
 #include "strait/transport/gloo/c10d_transport.h"
 #include "strait/transport/gloo/connections.h"
+#include "strait/transport/gloo/store_control.h"
 
 namespace strait {
 namespace {
@@ -59,6 +60,11 @@ class C10dGroup : public Group {
     return std::make_unique<C10dTransport>(connections_, std::move(peers), std::move(names));
   }
 
+  std::unique_ptr<ControlChannel> make_control(std::vector<int> peers, const std::string& what,
+                                               ControlHandler handle) override {
+    return std::make_unique<StoreControl>(connections_, controls_++, std::move(peers), what, std::move(handle));
+  }
+
   void fail(const Failure& failure) override { connections_->fail(failure); }
 
  private:
@@ -81,6 +87,7 @@ class C10dGroup : public Group {
 
   int size_;
   std::shared_ptr<Connections> connections_;
+  int controls_ = 0;  ///< channels made so far
 };
 
 }  // namespace

@@ -20,8 +20,10 @@ namespace strait {
 namespace {
 
 using std::chrono::milliseconds;
+using store::bytes_of;
 using store::kFailureKey;
 using store::kGoneKey;
+using store::text_of;
 
 constexpr int kOnlyFatal = 3;  // of LibTorch's log: what goes wrong is said once, in the error
 constexpr milliseconds kPoll(20);
@@ -31,9 +33,6 @@ constexpr milliseconds kLingerLimit(5000);  // how long the store outlives a fai
 constexpr int kParts = 10;                  // both at most this part of the timeout
 constexpr const char* kNoToken = "-";
 constexpr size_t kMaxReason = 2000;
-
-std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
-std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
 std::string handshake_key(int rank) { return fmt::format("hello/{}", rank); }
 

@@ -34,6 +34,7 @@ class Rendezvous {
   /// From now on a word counts only with its rank's token, which the ranks have told each other elsewhere than
   /// in the store. Before, a word cannot say that training diverged.
   void trust(std::vector<std::string> tokens) { tokens_ = std::move(tokens); }
+  const std::vector<std::string>& tokens() const { return tokens_; }
 
   /// Leaves word of a failure; the first one counts. Never throws: it is the end anyway.
   void leave_word(const Failure& failure);

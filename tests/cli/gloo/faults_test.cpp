@@ -62,6 +62,24 @@ TEST_F(Faults, AKilledRankEndsTheOthersAndTheRunGoesOn) { expect_resumed_after(S
 
 TEST_F(Faults, AFrozenRankEndsTheOthersAndTheRunGoesOn) { expect_resumed_after(SIGSTOP, "3s"); }
 
+TEST_F(Faults, ARankThatCannotHearThatAllAreToStopEndsTheOthers) {
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    const std::string out = signal == SIGKILL ? "killed" : "frozen";
+    auto all = start(out, {"--set", "train.epochs=1000", "--set", "checkpoint.every_steps=3", "--set",
+                           "pipeline.timeout=3s"});
+    wait_for_checkpoint(out, {}, [&] { return all.have_all_ended(); });
+    all.at(2).send(signal);
+    all.at(0).send(SIGTERM);
+    for (const int rank : {0, 1, 3}) {
+      const auto result = all.at(rank).wait(kLimit);
+      EXPECT_EQ(result.status, 1) << "rank " << rank;
+      EXPECT_THAT(result.err, MatchesRegex(loss_of_peer(rank)));
+    }
+    all.at(2).send(SIGKILL);
+    EXPECT_EQ(all.at(2).wait().status, 128 + SIGKILL);
+  }
+}
+
 TEST_F(Faults, AnotherConfigurationIsRefusedByAll) {
   auto all = ranks();
   for (const int rank : {0, 1, 3}) all.start(rank, arguments("run"));

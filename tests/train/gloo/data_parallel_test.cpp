@@ -263,18 +263,52 @@ TEST(DataParallel, TheExchangeIsCounted) {
   EXPECT_GT(exchange.gradients.ratio(), 4);
 }
 
-TEST(DataParallel, AnyOneStopsAllAfterTheSameStep) {
-  for (const int asking : {0, 2}) {
-    std::vector<uint64_t> steps(4);
-    const DataSplits splits = tied_data();
-    const auto errors = on_ranks(4, over_two_ranks(options_for(2, 8)), [&](Trainer& trainer, Group& group) {
-      Observer observer(group.rank() == asking ? 1 : -1);
-      EXPECT_FALSE(trainer.train(splits, observer));
-      steps[static_cast<size_t>(group.rank())] = trainer.state().step;
-    });
-    EXPECT_THAT(errors, Each(IsEmpty()));
-    EXPECT_THAT(steps, Each(2U)) << asking;
+/// Counts the batches of training and of evaluation, and asks for a stop at one of these.
+struct Stopper : TrainObserver {
+  Stopper(std::string asked_in, int asked_at) : phase(std::move(asked_in)), at(asked_at) {}
+  void on_batch(int, const char* in, int64_t, int64_t, double) override { last = std::pair(in, ++batches[in]); }
+  bool should_stop() override { return last == std::pair(phase, at); }
+  std::string phase;
+  int at;
+  std::pair<std::string, int> last;
+  std::map<std::string, int> batches;
+};
+
+/// Trains two replicas of two ranks until the one that asks has stopped all; the batches of each rank.
+std::vector<std::map<std::string, int>> stop_after(int asking, const std::string& phase, int batches,
+                                                   const TrainerOptions& options) {
+  std::vector<std::map<std::string, int>> done(4);
+  const DataSplits splits = tied_data();
+  const auto errors = on_ranks(4, over_two_ranks(options), [&](Trainer& trainer, Group& group) {
+    Stopper stopper(phase, group.rank() == asking ? batches : -1);
+    EXPECT_FALSE(trainer.train(splits, stopper));
+    EXPECT_EQ(trainer.state().batches % options.train.accumulate, 0);
+    done[static_cast<size_t>(group.rank())] = stopper.batches;
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  for (const auto& other : done) EXPECT_EQ(other, done.front()) << "rank " << asking << " asks in " << phase;
+  return done;
+}
+
+TEST(DataParallel, TheFirstStopsAllAfterTheStepThatItBegins) {
+  EXPECT_EQ(stop_after(0, "train", 1, options_for(2, 8))[0].at("train"), 2);
+}
+
+TEST(DataParallel, AnyOtherStopsAllAfterTheSameStep) {
+  TrainerOptions options = options_for(2, 8);
+  options.train.epochs = 100'000;  // until they stop
+  for (const int asking : {1, 2, 3}) {
+    EXPECT_GE(stop_after(asking, "train", 1, options)[0].at("train"), 2);
+    EXPECT_GE(stop_after(asking, "test", 1, options)[0].at("test"), 2);
   }
+}
+
+TEST(DataParallel, AccumulatedStepsAreMadeWholeBeforeAllStop) {
+  TrainerOptions options = options_for(2, 4);  // five batches an epoch
+  options.train.accumulate = 5;
+  for (const int batches : {1, 4}) EXPECT_EQ(stop_after(0, "train", batches, options)[0].at("train"), 5);
+  options.train.epochs = 100'000;
+  EXPECT_EQ(stop_after(3, "train", 1, options)[0].at("train") % 5, 0);
 }
 
 TEST(DataParallel, TheFirstStopsAllInEvaluation) {

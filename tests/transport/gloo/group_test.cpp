@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "strait/base/random.h"
+#include "strait/transport/group_part.h"
 #include "tests/transport/gloo/ranks.h"
 
 namespace strait {
@@ -45,6 +46,64 @@ TEST(Group, SendsTensorsOfAnyType) {
     at::Tensor got = at::zeros_like(tensor);
     group.receive(got, 1, "numbers");
     EXPECT_TRUE(at::equal(got, tensor));
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+/// The sum over all ranks of what each has, as every rank gets it.
+template <class Number>
+std::vector<std::vector<Number>> sums_of(const std::vector<std::vector<Number>>& parts) {
+  std::vector<std::vector<Number>> sums(parts.size());
+  const auto errors = Ranks(static_cast<int>(parts.size())).run([&](Group& group) {
+    at::Tensor tensor = at::tensor(parts[static_cast<size_t>(group.rank())]);
+    group.all_reduce(tensor, "numbers");
+    const auto* begin = tensor.data_ptr<Number>();
+    sums[static_cast<size_t>(group.rank())] = {begin, begin + tensor.numel()};
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  return sums;
+}
+
+TEST(Group, AllReduceAddsInTheOrderOfRanks) {
+  // In float 1e8 + 1 is 1e8, so that the order counts.
+  EXPECT_THAT(sums_of<float>({{1e8F, 1}, {1, 2}, {-1e8F, 3}, {1, 4}}), Each(testing::ElementsAre(1.0F, 10.0F)));
+  EXPECT_THAT(sums_of<double>({{1e16}, {1}, {-1e16}, {0.25}}), Each(testing::ElementsAre(0.25)));
+  EXPECT_THAT(sums_of<int64_t>({{1LL << 60}, {3}}), Each(testing::ElementsAre((1LL << 60) + 3)));
+}
+
+TEST(Group, AllReduceOfAPipelineIsItsOwn) {
+  const auto errors = Ranks(4).run([](Group& group) {
+    const std::shared_ptr<Group> whole(&group, [](Group*) {});
+    const auto part = pipeline_of(whole, {group.rank(), 4, 2});
+    at::Tensor number = at::full({1}, 1 << group.rank(), at::kLong);
+    part->all_reduce(number, "a number");
+    EXPECT_EQ(number.item<int64_t>(), group.rank() < 2 ? 3 : 12);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Group, AMessageIsDeliveredWhenEveryHandlerHasReturned) {
+  std::atomic<int> handled = 0;
+  const auto errors = Ranks(3).run([&](Group& group) {
+    std::vector<uint64_t> numbers;
+    auto channel = group.make_control(group.rank() == 0 ? std::vector<int>{1, 2} : std::vector<int>{0},
+                                      "numbers", [&](const ControlMessage& message) {
+                                        numbers.push_back(message.number);
+                                        std::this_thread::sleep_for(20ms);
+                                        ++handled;
+                                      });
+    if (group.rank() == 0) {
+      channel->post({ControlKind::last_step, 1});
+      for (uint64_t i = 2; i <= 3; ++i) {
+        channel->deliver({ControlKind::last_step, i});
+        EXPECT_EQ(handled, static_cast<int>(2 * i));
+      }
+    }
+    group.gather("");
+    channel.reset();  // and its thread
+    if (group.rank() > 0) {
+      EXPECT_THAT(numbers, testing::ElementsAre(1, 2, 3));
+    }
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
