@@ -142,6 +142,15 @@ Rule<std::string> feedback() {
           [](const std::string& name) { return complaint_of([&] { make_link("topk:1", name); }); }};
 }
 
+Rule<std::string> any_text() {
+  return {"a string", [](const std::string&) { return std::string(); }};
+}
+
+Rule<std::vector<OwnBoundaryOptions>> own_boundaries() {
+  return {"tables of a name of model.cuts, and of codec, feedback or both of activations, gradients or both",
+          [](const std::vector<OwnBoundaryOptions>&) { return std::string(); }};
+}
+
 Rule<std::vector<std::string>> distinct_names() {
   return {"names of layers, each once", [](const std::vector<std::string>& names) -> std::string {
             for (size_t i = 0; i < names.size(); ++i) {

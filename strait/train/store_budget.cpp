@@ -34,11 +34,13 @@ uint64_t free_memory() {
 
 StoreBudget::StoreBudget(const CompressionOptions& options, std::vector<std::string> boundaries,
                          const std::vector<std::vector<int64_t>>& sample_shapes, int64_t samples)
-    : options_(options.store), boundaries_(std::move(boundaries)), samples_(static_cast<uint64_t>(samples)) {
-  if (!keeps_samples(options)) return;
-  for (const auto& shape : sample_shapes) {
+    : options_(options.store), samples_(static_cast<uint64_t>(samples)) {
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    if (!keeps_samples(options, std::span(&boundaries[i], 1))) continue;
+    const auto& shape = sample_shapes[i];
     elements_.push_back(std::accumulate(shape.begin(), shape.end(), size_t{1},
                                         [](size_t n, int64_t d) { return n * static_cast<size_t>(d); }));
+    boundaries_.push_back(std::move(boundaries[i]));
   }
 }
 

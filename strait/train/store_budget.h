@@ -16,7 +16,7 @@ class StoreBudget {
   StoreBudget(const CompressionOptions& options, std::vector<std::string> boundaries,
               const std::vector<std::vector<int64_t>>& sample_shapes, int64_t samples);
 
-  /// 0 when the activations have no such feedback.
+  /// 0 when no activations have such feedback.
   uint64_t bytes() const;
 
   /// One line for people: the sum and each boundary's part.
@@ -32,8 +32,8 @@ class StoreBudget {
   uint64_t bytes_in(const std::string& format) const;
 
   StoreOptions options_;
-  std::vector<std::string> boundaries_;
-  std::vector<size_t> elements_;  ///< of a sample at each boundary; empty without aq-sgd
+  std::vector<std::string> boundaries_;  ///< those with such feedback
+  std::vector<size_t> elements_;         ///< of a sample at each of them
   uint64_t samples_;
 };
 

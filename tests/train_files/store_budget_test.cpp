@@ -47,6 +47,15 @@ TEST(StoreBudget, OtherFeedbackKeepsNothing) {
   EXPECT_EQ(refusal(none, 0), "");
 }
 
+TEST(StoreBudget, CountsTheBoundariesThatKeepSamples) {
+  CompressionOptions options;
+  options.activations = {"topk:0.1", "ef"};
+  options.boundaries = {{"layer2", {.codec = {}, .feedback = "aq-sgd"}, {}}};
+  const StoreBudget one(options, kCuts, kShapes, 1000);
+  EXPECT_EQ(one.bytes(), 1000U * 32768 * 4);
+  EXPECT_THAT(one.describe(), testing::EndsWith("(layer2 131.1 MB)"));
+}
+
 TEST(StoreBudget, RefusesWithAdviceThatFits) {
   EXPECT_EQ(refusal(budget({}), 22'937'600'000U), "");
   const std::string message = refusal(budget({}), 12'000'000'000U);
