@@ -27,7 +27,7 @@ void visit_end(auto& end, const std::string& prefix, StateVisitor& visitor) {
 }  // namespace
 
 Boundary::Boundary(std::string boundary_name)
-    : Boundary(std::move(boundary_name), make_link("none"), make_link("none")) {}
+    : Boundary(std::move(boundary_name), make_link(kUncompressed), make_link(kUncompressed)) {}
 
 Boundary::Boundary(std::string boundary_name, std::shared_ptr<const Link> activations,
                    std::shared_ptr<const Link> gradients)

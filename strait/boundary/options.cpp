@@ -33,17 +33,28 @@ void check_link(const std::string& key, const LinkOptions& link, int micro_batch
   }
 }
 
-void check_fill(const CompressionOptions& options) {
-  if (options.store.fill != "warmup") return;
+/// `key` is the one that asks for the fill.
+void check_fill(std::string_view key, std::string_view fill, const CompressionOptions& options) {
+  if (fill != "warmup") return;
   if (options.start_epoch == 0) {
-    throw InputError("compression.store.fill: \"warmup\" expects compression.start_epoch >= 1, found 0");
+    throw InputError("{}: \"warmup\" expects compression.start_epoch >= 1, found 0", key);
   }
   if (!options.start_from.empty()) {
     throw InputError(
-        "compression.store.fill: \"warmup\" expects a run that makes the epochs before compression.start_epoch "
-        "itself, found compression.start_from \"{}\"",
-        options.start_from);
+        "{}: \"warmup\" expects a run that makes the epochs before compression.start_epoch itself, found "
+        "compression.start_from \"{}\"",
+        key, options.start_from);
   }
+}
+
+/// Where a store lies is the machine's matter, and no part of what all processes must have alike.
+void check_store(const std::string& key, const LinkOptions& link, const CompressionOptions& options) {
+  const auto made = link_of(link);
+  const StoreOptions* store = made->store();
+  if (store == nullptr) return;
+  check_fill(key, store->fill, options);
+  if (store->place == StoreOptions().place && store->folder.empty()) return;
+  throw InputError("{}: expected place and folder in compression.store, found \"{}\"", key, link.feedback);
 }
 
 /// The feedback whose messages are those of the codec alone.
@@ -82,10 +93,10 @@ void check_reuse(const std::string& table, const BoundaryScheme& scheme) {
          gradients.codec);
   expect(link_of(activations)->sends_codec_messages(), "activations.feedback",
          "one of: " + list_of(with_codec_messages(forward)), activations.feedback);
-  expect(slots_of(gradients) == Link::Slots::none, "gradients.feedback", "none", gradients.feedback);
+  expect(slots_of(gradients) == Link::Slots::none, "gradients.feedback", kNoFeedback, gradients.feedback);
 }
 
-void check_scheme(const std::string& table, const BoundaryScheme& scheme, bool reuse_indices,
+void check_scheme(const std::string& table, const BoundaryScheme& scheme, const CompressionOptions& options,
                   int micro_batches) {
   check_link(table + ".activations", scheme.activations, micro_batches);
   check_link(table + ".gradients", scheme.gradients, micro_batches);
@@ -94,7 +105,8 @@ void check_scheme(const std::string& table, const BoundaryScheme& scheme, bool r
         "{}.gradients.feedback: expected a scheme for gradients, found \"{}\", which keeps activations", table,
         scheme.gradients.feedback);
   }
-  if (reuse_indices) check_reuse(table, scheme);
+  check_store(table + ".activations.feedback", scheme.activations, options);
+  if (options.reuse_indices) check_reuse(table, scheme);
 }
 
 /// `key` is that of boundaries[place].
@@ -128,13 +140,13 @@ BoundaryScheme CompressionOptions::at(std::string_view boundary) const {
 }
 
 void check(const CompressionOptions& options, std::span<const std::string> cuts, int micro_batches) {
-  check_scheme("compression", {options.activations, options.gradients}, options.reuse_indices, micro_batches);
+  check_scheme("compression", {options.activations, options.gradients}, options, micro_batches);
   for (size_t i = 0; i < options.boundaries.size(); ++i) {
     const std::string key = fmt::format("compression.boundaries[{}]", i);
     check_entry(key, options.boundaries, i, cuts);
-    check_scheme(key, options.at(options.boundaries[i].name), options.reuse_indices, micro_batches);
+    check_scheme(key, options.at(options.boundaries[i].name), options, micro_batches);
   }
-  check_fill(options);
+  check_fill("compression.store.fill", options.store.fill, options);
   check_replicas(options.replicas);
 }
 

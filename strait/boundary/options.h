@@ -6,14 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "strait/codecs/spec.h"
 #include "strait/links/options.h"
 
 namespace strait {
 
 /// How messages of one kind, such as one direction of every boundary, are compressed.
 struct LinkOptions {
-  std::string codec = "none";     ///< a codec spec, see `strait codec list`
-  std::string feedback = "none";  ///< a link name (links/link_list.def)
+  std::string codec{kUncompressed};   ///< a codec spec, see `strait codec list`
+  std::string feedback{kNoFeedback};  ///< a feedback spec, see make_link()
 
   bool operator==(const LinkOptions&) const = default;
 };

@@ -153,9 +153,8 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("compression.reuse_indices", compression.reuse_indices, yes_or_no(),
         "gradients are sent at the indices of their activations");
   visit("compression.store.place", compression.store.place, one_of({"memory", "file"}),
-        "where aq-sgd keeps its buffers of samples");
-  visit("compression.store.format", compression.store.format, one_of({"fp32", "bf16", "quant:8"}),
-        "how it keeps them");
+        "where feedback with a buffer per sample keeps it");
+  visit("compression.store.format", compression.store.format, one_of(store_formats()), "how it is kept");
   visit("compression.store.folder", compression.store.folder, path_text(),
         "folder of the file; empty: the run's");
   visit("compression.store.fill", compression.store.fill, one_of({"first_visit", "warmup"}),

@@ -43,7 +43,7 @@ Rule<std::string> one_of(const std::vector<std::string>& choices,
 Rule<std::string> folder_name();  ///< names one folder on every file system: letters, digits and ._+-
 Rule<std::string> duration();     ///< see parse_seconds(); at least a millisecond
 Rule<std::string> codec_spec();   ///< what make_codec() takes
-Rule<std::string> feedback();     ///< one of link_names()
+Rule<std::string> feedback();     ///< what check_feedback() takes
 
 Rule<std::string> any_text();  ///< nothing beyond the type
 

@@ -49,7 +49,7 @@ Traffic message_traffic(BoundaryEndpoints& boundary, const at::Tensor& x) {
 }
 
 std::string scheme_text(const LinkOptions& link) {
-  return link.feedback == "none" ? link.codec : link.codec + " with " + link.feedback;
+  return link.feedback == kNoFeedback ? link.codec : link.codec + " with " + link.feedback;
 }
 
 /// Values of the model that training changes, each counted once.

@@ -53,7 +53,8 @@ class Ef : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_ef(uint16_t id, std::shared_ptr<const Codec> codec, const StoreOptions& /*store*/) {
+std::unique_ptr<Link> make_ef(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
+  spec.finish();
   return std::make_unique<Ef>(id, std::move(codec));
 }
 

@@ -173,7 +173,7 @@ CandidateCosts measure_candidate(const Pass& pass, const Candidate& candidate,
 }
 
 std::string name_of(const LinkOptions& link) {
-  return link.feedback == "none" ? link.codec : link.codec + "+" + link.feedback;
+  return link.feedback == kNoFeedback ? link.codec : link.codec + "+" + link.feedback;
 }
 
 std::string name_of(const BoundaryScheme& scheme) {
@@ -221,20 +221,12 @@ CandidateCosts& Measurement::own() {
 }
 
 std::vector<Candidate> candidates_for(const Config& config) {
-  constexpr std::pair<const char*, const char*> kCodecs[] = {
-      {"none", "none"},
-      {"fp16", "fp16"},
-      {"bf16", "bf16"},
-      {"quant:8", "quant:8"},
-      {"quant:4", "quant:8"},
-      {"topk:0.1", "topk:0.1"},
-      {"topk:0.1,values=quant:8", "topk:0.1,values=quant:8"}};
   const Candidate own = own_candidate(config);
   std::vector<Candidate> candidates;
-  for (const auto& [forward, backward] : kCodecs) {
+  for (const auto& scheme : scheme_list()) {
     CompressionOptions compression;
-    compression.activations.codec = forward;
-    compression.gradients.codec = backward;
+    compression.activations.codec = scheme.activations;
+    compression.gradients.codec = scheme.gradients;
     candidates.push_back(candidate_of(compression));
   }
   const auto same = std::ranges::find(candidates, own.name, &Candidate::name);

@@ -8,7 +8,7 @@
 
 namespace strait {
 
-/// What the per-sample buffers of aq-sgd take when every training sample has been seen, both endpoints of a
+/// What the per-sample buffers of feedback take when every training sample has been seen, both endpoints of a
 /// boundary in this process, which share one store.
 class StoreBudget {
  public:
@@ -30,8 +30,10 @@ class StoreBudget {
 
  private:
   uint64_t bytes_in(const std::string& format) const;
+  StoreOptions store_of(size_t boundary) const;
+  uint64_t bytes_of(size_t boundary) const;
 
-  StoreOptions options_;
+  CompressionOptions options_;
   std::vector<std::string> boundaries_;  ///< those with such feedback
   std::vector<size_t> elements_;         ///< of a sample at each of them
   uint64_t samples_;

@@ -82,6 +82,48 @@ TEST(CompressionOptions, AWarmUpThatFillsBuffersIsNeeded) {
             "compression.start_epoch itself, found compression.start_from \"runs/none\"");
 }
 
+TEST(CompressionOptions, AStoreTakesWhatItsSpecLeavesOpenFromTheTable) {
+  CompressionOptions options;
+  options.store = {"file", "bf16", "/tmp", "warmup"};
+  options.activations = {"quant:4", "aq-sgd"};
+  options.boundaries = {{"layer2", {.codec = {}, .feedback = "aq-sgd,format=quant:8"}, {}},
+                        {"layer3", {.codec = {}, .feedback = "ef"}, {}}};
+  const BoundaryLinks first = links_of(options, "layer1");
+  ASSERT_NE(first.activations->store(), nullptr);
+  EXPECT_EQ(*first.activations->store(), options.store);
+  EXPECT_EQ(first.gradients->store(), nullptr);
+  const BoundaryLinks second = links_of(options, "layer2");
+  EXPECT_EQ(*second.activations->store(), (StoreOptions{"file", "quant:8", "/tmp", "warmup"}));
+  EXPECT_EQ(links_of(options, "layer3").activations->store(), nullptr);
+}
+
+TEST(CompressionOptions, OptionsOfFeedbackAreChecked) {
+  const auto complaint = [](const char* feedback) {
+    CompressionOptions options;
+    options.activations = {"quant:4", feedback};
+    try {
+      check(options, {}, 1);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint("aq-sgd,format=bf16,fill=first_visit"), "");
+  EXPECT_EQ(complaint("aq-sgd,fill=warmup"),
+            "compression.activations.feedback: \"warmup\" expects compression.start_epoch >= 1, found 0");
+  EXPECT_EQ(complaint("aq-sgd,place=file"),
+            "compression.activations.feedback: expected place and folder in compression.store, found "
+            "\"aq-sgd,place=file\"");
+  EXPECT_EQ(
+      complaint("aq-sgd,format=fp16"),
+      "compression.activations: feedback \"aq-sgd,format=fp16\": format must be one of: fp32, bf16, quant:8, "
+      "not \"fp16\"");
+  EXPECT_EQ(complaint("aq-sgd:3"),
+            "compression.activations: feedback \"aq-sgd:3\": aq-sgd takes nothing behind a colon");
+  EXPECT_EQ(complaint("ef,format=fp32"),
+            "compression.activations: feedback \"ef,format=fp32\": ef has no option \"format\"; it has: none");
+}
+
 TEST(CompressionOptions, WhetherALinkKeepsSamplesIsItsProperty) {
   for (const auto& feedback : {"none", "ef", "ef21", "aq-sgd"}) {
     CompressionOptions options;
