@@ -82,6 +82,18 @@ std::shared_ptr<const Link> make_link(std::string_view codec, std::string_view f
   return make_link(make_codec(codec), feedback, store);
 }
 
+std::shared_ptr<const Link> make_link(const std::shared_ptr<const Link>& compressor,
+                                      std::string_view feedback) {
+  if (compressor->slots() == Link::Slots::samples || compressor->reuses_indices()) {
+    throw InputError("feedback \"{}\" goes around no link that keeps samples or reuses indices", feedback);
+  }
+  auto link = make_link(compressor->shared_codec(), feedback)->around(compressor);
+  if (link == nullptr) {
+    throw InputError("feedback \"{}\" goes around a codec alone, not around a compressor with state", feedback);
+  }
+  return link;
+}
+
 void check_feedback(std::string_view feedback) {
   make_link("topk:1", feedback);  // a codec that every link can serve
 }
