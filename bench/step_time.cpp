@@ -14,6 +14,8 @@
 #include <optional>
 #include <vector>
 
+#include "strait/codecs/sparsifier.h"
+#include "strait/links/link.h"
 #include "strait/models/model.h"
 #include "strait/planning/times.h"
 #include "strait/train/runtime.h"
@@ -83,7 +85,7 @@ double step_seconds(Trainer& trainer, const DataSplits& data) {
 /// Each of these trains in turn, because the machine's speed drifts.
 void compare(const Scheme& scheme, int width, const DataSplits& data) {
   Trainer whole = make({"unsplit", {}, {}, {}}, width);
-  Trainer raw = make({"none", scheme.cuts, {}, {}}, width);
+  Trainer raw = make({"uncompressed", scheme.cuts, {}, {}}, width);
   Trainer split = make(scheme, width);
   std::vector<double> whole_times;
   std::vector<double> split_times;
@@ -99,25 +101,39 @@ void compare(const Scheme& scheme, int width, const DataSplits& data) {
     to_whole.push_back(c / a);
     to_raw.push_back(c / b);
   }
-  fmt::print("{:<14} {:>12.1f} {:>14.1f} {:>12.3f} {:>9.3f}\n", scheme.name, 1e3 * median(whole_times),
+  fmt::print("{:<24} {:>12.1f} {:>14.1f} {:>12.3f} {:>9.3f}\n", scheme.name, 1e3 * median(whole_times),
              1e3 * median(split_times), median(to_whole), median(to_raw));
   std::fflush(stdout);
 }
 
+/// The schemes that are worth a look, and around the first codec of them that selects: index reuse, and every
+/// feedback.
 std::vector<Scheme> all_schemes() {
   const std::vector<std::string> cuts = {"layer1", "layer2", "layer3"};
-  const LinkOptions topk{"topk:0.1", "none"};
-  const auto with = [](const char* feedback) { return LinkOptions{"topk:0.1", feedback}; };
-  return {{"none", cuts, {}, {}},
-          {"fp16", cuts, {"fp16", "none"}, {"fp16", "none"}},
-          {"fw4-bw8", cuts, {"quant:4", "none"}, {"quant:8", "none"}},
-          {"topk-10", cuts, topk, topk},
-          {"topk-10-reuse", cuts, topk, topk, true},
-          {"ef", cuts, with("ef"), with("ef")},
-          {"ef21", cuts, with("ef21"), with("ef21")},
-          {"ef-mixed", cuts, with("ef-mixed"), with("ef-mixed")},
-          {"aq-sgd", cuts, with("aq-sgd"), topk},
-          {"aq-sgd-file", cuts, with("aq-sgd"), topk, false, "file"}};
+  const auto plain = [](std::string_view codec) {
+    return LinkOptions{std::string(codec), std::string(kNoFeedback)};
+  };
+  std::vector<Scheme> all;
+  for (const auto& [activations, gradients] : scheme_list()) {
+    const bool same = activations == gradients;
+    all.push_back({same ? std::string(activations) : fmt::format("{}/{}", activations, gradients), cuts,
+                   plain(activations), plain(gradients)});
+  }
+  const auto selecting = std::ranges::find_if(scheme_list(), [](const auto& scheme) {
+    return make_codec(scheme.activations)->sparsifier() != nullptr;
+  });
+  const LinkOptions codec = plain(selecting->activations);
+  all.push_back({codec.codec + " reused", cuts, codec, codec, true});
+  for (const auto& feedback : link_names()) {
+    if (feedback == kNoFeedback) continue;
+    const LinkOptions with{codec.codec, feedback};
+    const auto link = make_link(with.codec, with.feedback);
+    const LinkOptions& back = link->slots() == Link::Slots::samples ? codec : with;
+    all.push_back({codec.codec + "+" + feedback, cuts, with, back});
+    if (link->store() == nullptr) continue;
+    all.push_back({codec.codec + "+" + feedback + " file", cuts, with, back, false, "file"});
+  }
+  return all;
 }
 
 }  // namespace
@@ -129,7 +145,7 @@ int main(int argc, char** argv) {
   const int width = argc > 1 ? std::atoi(argv[1]) : 16;
   const std::vector<std::string> wanted(argv + std::min(argc, 2), argv + argc);
   configure_runtime(0);
-  fmt::print("ResNet-18 width {}, batch {}, {}\n{:<14} {:>12} {:>14} {:>12} {:>9}\n", width, kBatch,
+  fmt::print("ResNet-18 width {}, batch {}, {}\n{:<24} {:>12} {:>14} {:>12} {:>9}\n", width, kBatch,
              machine_description(), "codecs", "unsplit ms", "four stages ms", "to unsplit", "to none");
   const int64_t steps = steps_at(width);
   const DataSplits data{std::make_shared<OneBatch>(steps * kBatch), std::make_shared<OneBatch>(kBatch)};

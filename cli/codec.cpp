@@ -47,16 +47,16 @@ void add_list(CLI::App& codec, Action& action) {
 void add_apply(CLI::App& codec, Action& action) {
   auto* apply = codec.add_subcommand("apply", "Send the tensors of a file through a codec and measure it");
   auto options = std::make_shared<CodecApplyOptions>();
-  apply->add_option("--codec", options->codec, "Codec spec, for example quant:4")
+  apply->add_option("--codec", options->codec, "Codec spec, see strait codec list")
       ->required()
       ->type_name("SPEC");
   apply->add_option("--feedback", options->feedback, "Feedback scheme: " + list_of(link_names()))
-      ->type_name("NAME")
+      ->type_name("SPEC")
       ->capture_default_str();
   apply
-      ->add_option(
-          "--in", options->in,
-          "float32 tensors named 0, 1, 2, ..., batch first; for aq-sgd also int64 tensors ids.0, ids.1, ...")
+      ->add_option("--in", options->in,
+                   "float32 tensors named 0, 1, 2, ..., batch first; for feedback that keeps samples also "
+                   "int64 ids.0, ids.1, ...")
       ->required()
       ->type_name("FILE.safetensors");
   apply->add_option("--out", options->out, "What the receiver sees, under the same names")
@@ -75,7 +75,7 @@ void add_bench(CLI::App& codec, Action& action) {
       ->type_name("SPEC")
       ->allow_extra_args(false);
   bench->add_option("--feedback", options->feedback, "Feedback scheme: " + list_of(link_names()))
-      ->type_name("NAME")
+      ->type_name("SPEC")
       ->capture_default_str();
   auto* shape = bench
                     ->add_option("--shape", options->shapes,

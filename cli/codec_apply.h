@@ -2,11 +2,13 @@
 
 #include <string>
 
+#include "strait/links/options.h"
+
 namespace strait::cli {
 
 struct CodecApplyOptions {
   std::string codec;
-  std::string feedback = "none";
+  std::string feedback{kNoFeedback};
   std::string in;
   std::string out;
   bool json = false;

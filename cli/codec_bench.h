@@ -3,11 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "strait/links/options.h"
+
 namespace strait::cli {
 
 struct CodecBenchOptions {
   std::vector<std::string> codecs;  ///< none: the first samples of every codec
-  std::string feedback = "none";
+  std::string feedback{kNoFeedback};
   std::vector<std::string> shapes = {"100x64x32x32", "8x1024x768"};
   std::string in;   ///< a file of tensors, in place of shapes
   int threads = 1;  ///< 0: thread_count()

@@ -27,7 +27,7 @@ void visit_end(auto& end, const std::string& prefix, StateVisitor& visitor) {
 }  // namespace
 
 Boundary::Boundary(std::string boundary_name)
-    : Boundary(std::move(boundary_name), make_link("none"), make_link("none")) {}
+    : Boundary(std::move(boundary_name), make_link(kUncompressed), make_link(kUncompressed)) {}
 
 Boundary::Boundary(std::string boundary_name, std::shared_ptr<const Link> activations,
                    std::shared_ptr<const Link> gradients)
@@ -37,13 +37,13 @@ Boundary::Boundary(std::string boundary_name, std::shared_ptr<const Link> activa
   }
 }
 
-BoundaryLinks links_of(const CompressionOptions& options) {
+BoundaryLinks links_of(const CompressionOptions& options, std::string_view boundary) {
+  const auto [activations, gradients] = options.at(boundary);
   const auto link_of = [&](const LinkOptions& link) {
     return make_link(link.codec, link.feedback, options.store);
   };
-  return {link_of(options.activations), options.reuse_indices
-                                            ? make_reuse_link(make_codec(options.gradients.codec))
-                                            : link_of(options.gradients)};
+  return {link_of(activations),
+          options.reuse_indices ? make_reuse_link(make_codec(gradients.codec)) : link_of(gradients)};
 }
 
 BoundaryEndpoints::BoundaryEndpoints(std::string boundary_name, uint16_t index, const BoundaryLinks& links,

@@ -31,8 +31,8 @@ struct Boundary {
   int diagnostics = 0;  ///< the messages of every `diagnostics`-th step are measured; 0 measures none
 };
 
-/// The links of every boundary. Throws InputError when a codec or feedback name is wrong.
-BoundaryLinks links_of(const CompressionOptions& options);
+/// The links of a boundary. Throws InputError when a codec or feedback name is wrong.
+BoundaryLinks links_of(const CompressionOptions& options, std::string_view boundary);
 
 /// One cut of the network as one process sees it: the endpoints of its two channels that are local. With both
 /// stages in the process all four are set.

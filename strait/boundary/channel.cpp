@@ -80,7 +80,7 @@ Traffic& Traffic::operator+=(const Traffic& other) {
 }
 
 OtherLinks::OtherLinks(const ChannelSpec& spec)
-    : uncompressed(make_link("none")), bare(make_link(spec.link->shared_codec())) {}
+    : uncompressed(make_link(kUncompressed)), bare(make_link(spec.link->shared_codec())) {}
 
 Sender::Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder)
     : spec_(std::move(spec)),

@@ -1,5 +1,6 @@
 #include "strait/boundary/options.h"
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -15,31 +16,45 @@ std::shared_ptr<const Link> link_of(const LinkOptions& link) { return make_link(
 
 Link::Slots slots_of(const LinkOptions& link) { return link_of(link)->slots(); }
 
+LinkOptions with(const LinkOptions& all, const OwnLinkOptions& own) {
+  return {own.codec.value_or(all.codec), own.feedback.value_or(all.feedback)};
+}
+
 void check_link(const std::string& key, const LinkOptions& link, int micro_batches) {
   auto slots = Link::Slots::none;
   try {
     slots = slots_of(link);
   } catch (const InputError& error) {
-    throw InputError("compression.{}: {}", key, error.what());
+    throw InputError("{}: {}", key, error.what());
   }
   if (slots == Link::Slots::rows && micro_batches > 1 && !make_codec(link.codec)->is_row_wise()) {
-    throw InputError(
-        "compression.{}: feedback \"{}\" with {} micro-batches expects a codec of scope sample, found \"{}\"",
-        key, link.feedback, micro_batches, link.codec);
+    throw InputError("{}: feedback \"{}\" with {} micro-batches expects a codec of scope sample, found \"{}\"",
+                     key, link.feedback, micro_batches, link.codec);
   }
 }
 
-void check_fill(const CompressionOptions& options) {
-  if (options.store.fill != "warmup") return;
+/// `key` is the one that asks for the fill.
+void check_fill(std::string_view key, std::string_view fill, const CompressionOptions& options) {
+  if (fill != "warmup") return;
   if (options.start_epoch == 0) {
-    throw InputError("compression.store.fill: \"warmup\" expects compression.start_epoch >= 1, found 0");
+    throw InputError("{}: \"warmup\" expects compression.start_epoch >= 1, found 0", key);
   }
   if (!options.start_from.empty()) {
     throw InputError(
-        "compression.store.fill: \"warmup\" expects a run that makes the epochs before compression.start_epoch "
-        "itself, found compression.start_from \"{}\"",
-        options.start_from);
+        "{}: \"warmup\" expects a run that makes the epochs before compression.start_epoch itself, found "
+        "compression.start_from \"{}\"",
+        key, options.start_from);
   }
+}
+
+/// Where a store lies is the machine's matter, and no part of what all processes must have alike.
+void check_store(const std::string& key, const LinkOptions& link, const CompressionOptions& options) {
+  const auto made = link_of(link);
+  const StoreOptions* store = made->store();
+  if (store == nullptr) return;
+  check_fill(key, store->fill, options);
+  if (store->place == StoreOptions().place && store->folder.empty()) return;
+  throw InputError("{}: expected place and folder in compression.store, found \"{}\"", key, link.feedback);
 }
 
 /// The feedback whose messages are those of the codec alone.
@@ -55,19 +70,20 @@ std::vector<std::string> with_codec_messages(const std::shared_ptr<const Codec>&
 }
 
 void check_replicas(const LinkOptions& link) {
-  check_link("replicas", link, 1);  // one message per step, all of a stage
+  check_link("compression.replicas", link, 1);  // one message per step, all of a stage
   if (link_of(link)->sends_codec_messages()) return;
   throw InputError("compression.replicas.feedback: expected one of: {}; found \"{}\"",
                    list_of(with_codec_messages(make_codec(link.codec))), link.feedback);
 }
 
-void check_reuse(const CompressionOptions& options) {
-  const auto expect = [](bool holds, std::string_view key, std::string_view what, const std::string& found) {
+/// `table` is the one that has the keys activations and gradients.
+void check_reuse(const std::string& table, const BoundaryScheme& scheme) {
+  const auto expect = [&](bool holds, std::string_view key, std::string_view what, const std::string& found) {
     if (!holds) {
-      throw InputError("compression.{}: with reuse_indices expected {}, found \"{}\"", key, what, found);
+      throw InputError("{}.{}: with reuse_indices expected {}, found \"{}\"", table, key, what, found);
     }
   };
-  const auto& [activations, gradients] = std::pair(options.activations, options.gradients);
+  const auto& [activations, gradients] = scheme;
   const auto forward = make_codec(activations.codec);
   const auto backward = make_codec(gradients.codec);
   expect(forward->sparsifier() != nullptr, "activations.codec", "a codec that selects", activations.codec);
@@ -77,31 +93,75 @@ void check_reuse(const CompressionOptions& options) {
          gradients.codec);
   expect(link_of(activations)->sends_codec_messages(), "activations.feedback",
          "one of: " + list_of(with_codec_messages(forward)), activations.feedback);
-  expect(slots_of(gradients) == Link::Slots::none, "gradients.feedback", "none", gradients.feedback);
+  expect(slots_of(gradients) == Link::Slots::none, "gradients.feedback", kNoFeedback, gradients.feedback);
+}
+
+void check_scheme(const std::string& table, const BoundaryScheme& scheme, const CompressionOptions& options,
+                  int micro_batches) {
+  check_link(table + ".activations", scheme.activations, micro_batches);
+  check_link(table + ".gradients", scheme.gradients, micro_batches);
+  if (slots_of(scheme.gradients) == Link::Slots::samples) {
+    throw InputError(
+        "{}.gradients.feedback: expected a scheme for gradients, found \"{}\", which keeps activations", table,
+        scheme.gradients.feedback);
+  }
+  check_store(table + ".activations.feedback", scheme.activations, options);
+  if (options.reuse_indices) check_reuse(table, scheme);
+}
+
+/// `key` is that of boundaries[place].
+void check_entry(const std::string& key, std::span<const OwnBoundaryOptions> boundaries, size_t place,
+                 std::span<const std::string> cuts) {
+  const OwnBoundaryOptions& own = boundaries[place];
+  if (std::ranges::find(cuts, own.name) == cuts.end()) {
+    throw InputError("{}.name: expected one of model.cuts, which are {}; found \"{}\"{}", key,
+                     cuts.empty() ? "none" : list_of(cuts), own.name, suggestion(own.name, cuts));
+  }
+  if (std::ranges::find(boundaries.first(place), own.name, &OwnBoundaryOptions::name) !=
+      boundaries.begin() + static_cast<ptrdiff_t>(place)) {
+    throw InputError("{}.name: expected each boundary once, found \"{}\" twice", key, own.name);
+  }
+  if (own.activations == OwnLinkOptions{} && own.gradients == OwnLinkOptions{}) {
+    throw InputError("{}: expected a codec or feedback of activations or gradients, found none", key);
+  }
+}
+
+template <class Holds>
+bool any_activations(const CompressionOptions& options, std::span<const std::string> cuts, const Holds& holds) {
+  return std::ranges::any_of(cuts, [&](const auto& cut) { return holds(options.at(cut).activations); });
 }
 
 }  // namespace
 
-void check(const CompressionOptions& options, int micro_batches) {
-  check_link("activations", options.activations, micro_batches);
-  check_link("gradients", options.gradients, micro_batches);
-  if (slots_of(options.gradients) == Link::Slots::samples) {
-    throw InputError(
-        "compression.gradients.feedback: expected a scheme for gradients, found \"{}\", which keeps "
-        "activations",
-        options.gradients.feedback);
+BoundaryScheme CompressionOptions::at(std::string_view boundary) const {
+  const auto own = std::ranges::find(boundaries, boundary, &OwnBoundaryOptions::name);
+  if (own == boundaries.end()) return {activations, gradients};
+  return {with(activations, own->activations), with(gradients, own->gradients)};
+}
+
+void check(const CompressionOptions& options, std::span<const std::string> cuts, int micro_batches) {
+  check_scheme("compression", {options.activations, options.gradients}, options, micro_batches);
+  for (size_t i = 0; i < options.boundaries.size(); ++i) {
+    const std::string key = fmt::format("compression.boundaries[{}]", i);
+    check_entry(key, options.boundaries, i, cuts);
+    check_scheme(key, options.at(options.boundaries[i].name), options, micro_batches);
   }
-  check_fill(options);
+  check_fill("compression.store.fill", options.store.fill, options);
   check_replicas(options.replicas);
-  if (options.reuse_indices) check_reuse(options);
 }
 
-bool keeps_samples(const CompressionOptions& options) {
-  return slots_of(options.activations) == Link::Slots::samples;
+bool compresses_activations(const CompressionOptions& options, std::span<const std::string> cuts) {
+  return any_activations(options, cuts, [](const LinkOptions& link) { return link != LinkOptions{}; });
 }
 
-bool keeps_rows(const CompressionOptions& options) {
-  return slots_of(options.activations) == Link::Slots::rows;
+bool keeps_samples(const CompressionOptions& options, std::span<const std::string> cuts) {
+  return any_activations(options, cuts,
+                         [](const LinkOptions& link) { return slots_of(link) == Link::Slots::samples; });
+}
+
+bool keeps_rows(const CompressionOptions& options, std::span<const std::string> cuts) {
+  return any_activations(options, cuts,
+                         [](const LinkOptions& link) { return slots_of(link) == Link::Slots::rows; });
 }
 
 }  // namespace strait

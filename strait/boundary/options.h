@@ -1,27 +1,58 @@
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "strait/codecs/spec.h"
 #include "strait/links/options.h"
 
 namespace strait {
 
 /// How messages of one kind, such as one direction of every boundary, are compressed.
 struct LinkOptions {
-  std::string codec = "none";     ///< a codec spec, see `strait codec list`
-  std::string feedback = "none";  ///< a link name (links/link_list.def)
+  std::string codec{kUncompressed};   ///< a codec spec, see `strait codec list`
+  std::string feedback{kNoFeedback};  ///< a feedback spec, see make_link()
 
   bool operator==(const LinkOptions&) const = default;
 };
 
+/// How the messages of a boundary are compressed.
+struct BoundaryScheme {
+  LinkOptions activations;  ///< forward across it
+  LinkOptions gradients;    ///< backward across it
+
+  bool operator==(const BoundaryScheme&) const = default;
+};
+
+/// What a boundary sets of a direction's LinkOptions; the rest is as at the others.
+struct OwnLinkOptions {
+  std::optional<std::string> codec;     ///< in place of LinkOptions::codec
+  std::optional<std::string> feedback;  ///< in place of LinkOptions::feedback
+
+  bool operator==(const OwnLinkOptions&) const = default;
+};
+
+/// An entry of compression.boundaries: a boundary that differs from the others.
+struct OwnBoundaryOptions {
+  std::string name;            ///< of the layer after which the network is cut
+  OwnLinkOptions activations;  ///< forward across it
+  OwnLinkOptions gradients;    ///< backward across it
+
+  bool operator==(const OwnBoundaryOptions&) const = default;
+};
+
 /// The [compression] table of a configuration.
 struct CompressionOptions {
-  LinkOptions activations;     ///< forward across every boundary
-  LinkOptions gradients;       ///< backward across every boundary
-  LinkOptions replicas;        ///< not at boundaries: the gradients that replicas of the pipeline exchange
-  bool reuse_indices = false;  ///< gradients are sent at the indices of their activations
-  StoreOptions store;          ///< of links that keep something per sample
-  int start_epoch = 0;         ///< epochs before this one train without compression
+  LinkOptions activations;  ///< forward across every boundary
+  LinkOptions gradients;    ///< backward across every boundary
+  LinkOptions replicas;     ///< not at boundaries: the gradients that replicas of the pipeline exchange
+  std::vector<OwnBoundaryOptions> boundaries;  ///< those that differ, each once
+  bool reuse_indices = false;                  ///< gradients are sent at the indices of their activations
+  StoreOptions store;                          ///< of links that keep something per sample
+  int start_epoch = 0;                         ///< epochs before this one train without compression
   std::string evaluation = "plain";  ///< plain | frozen | live: the EvaluationMode that tables call "on"
   int diagnostics = 0;               ///< measure the messages of every n-th step; 0 = none
 
@@ -30,17 +61,26 @@ struct CompressionOptions {
   std::string start_from;
   bool start_from_optimizer = true;  ///< also with the optimizer's state of that run
 
+  /// What holds at a boundary, by its name.
+  BoundaryScheme at(std::string_view boundary) const;
+
   bool operator==(const CompressionOptions&) const = default;
 };
 
-/// Checks what the links, the codecs and the number of micro-batches ask of one another. Throws InputError
-/// `KEY: ...` with the key under [compression].
-void check(const CompressionOptions& options, int micro_batches);
+/// Checks what the links, the codecs and the number of micro-batches ask of one another at every boundary;
+/// `cuts` are the boundaries' names. Throws InputError `KEY: ...` with the whole key, such as
+/// compression.boundaries[0].activations.codec.
+void check(const CompressionOptions& options, std::span<const std::string> cuts, int micro_batches);
 
-/// Whether a boundary's link keeps something per sample of the training set.
-bool keeps_samples(const CompressionOptions& options);
+// Properties of the links of activations at any of the boundaries `cuts`.
 
-/// Whether the links of activations keep something per row of the batch, which evaluation can read.
-bool keeps_rows(const CompressionOptions& options);
+/// Whether one of them compresses or has feedback.
+bool compresses_activations(const CompressionOptions& options, std::span<const std::string> cuts);
+
+/// Whether one keeps something per sample of the training set.
+bool keeps_samples(const CompressionOptions& options, std::span<const std::string> cuts);
+
+/// Whether one keeps something per row of the batch, which evaluation can read.
+bool keeps_rows(const CompressionOptions& options, std::span<const std::string> cuts);
 
 }  // namespace strait

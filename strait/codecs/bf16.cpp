@@ -12,8 +12,7 @@ class Bf16 : public ValueCodec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_bf16(CodecIdentity identity, CodecSpec spec) {
-  spec.no_argument();
+std::unique_ptr<Codec> make_bf16(CodecIdentity identity, OperatorSpec spec) {
   spec.finish();
   return std::make_unique<Bf16>(std::move(identity));
 }

@@ -129,15 +129,24 @@ MessageMeta meta_of(const at::Tensor& x);
 
 /// One row of codec_list.def.
 struct CodecInfo {
-  uint16_t id;                                                                ///< in the frame header
-  std::string_view name;                                                      ///< before the colon of a spec
-  std::unique_ptr<Codec> (*factory)(CodecIdentity identity, CodecSpec spec);  ///< throws InputError
-  std::string_view parameters;                                                ///< for `strait codec list`
+  uint16_t id;                                                                   ///< in the frame header
+  std::string_view name;                                                         ///< before the colon of a spec
+  std::unique_ptr<Codec> (*factory)(CodecIdentity identity, OperatorSpec spec);  ///< throws InputError
+  std::string_view parameters;                                                   ///< for `strait codec list`
   std::vector<std::string_view> samples;  ///< what suites and `strait codec bench` run
 };
 
 /// All codecs in the order of codec_list.def.
 const std::vector<CodecInfo>& codec_list();
+
+/// Codecs for the two directions of a boundary.
+struct CodecScheme {
+  std::string_view activations;  ///< a spec
+  std::string_view gradients;    ///< a spec
+};
+
+/// The schemes of scheme_list.def, which are worth a look; the first does not compress.
+std::span<const CodecScheme> scheme_list();
 
 /// Makes the codec of a spec such as `topk:0.1,values=fp16`. Throws InputError that says what was
 /// expected, with the nearest right name for a misspelt one.

@@ -11,8 +11,7 @@ class Fp16 : public ValueCodec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_fp16(CodecIdentity identity, CodecSpec spec) {
-  spec.no_argument();
+std::unique_ptr<Codec> make_fp16(CodecIdentity identity, OperatorSpec spec) {
   spec.finish();
   return std::make_unique<Fp16>(std::move(identity));
 }

@@ -38,8 +38,7 @@ class None : public ValueCodec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_none(CodecIdentity identity, CodecSpec spec) {
-  spec.no_argument();
+std::unique_ptr<Codec> make_none(CodecIdentity identity, OperatorSpec spec) {
   spec.finish();
   return std::make_unique<None>(std::move(identity));
 }

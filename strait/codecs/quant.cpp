@@ -229,7 +229,7 @@ class Quant : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_quant(CodecIdentity identity, CodecSpec spec) {
+std::unique_ptr<Codec> make_quant(CodecIdentity identity, OperatorSpec spec) {
   constexpr int64_t kMaxBlock = int64_t{1} << 30;
   const auto bits = static_cast<unsigned>(
       parse_integer(spec.argument("the bits a value"), "the bits of a quantised value", 1, 8));

@@ -6,7 +6,7 @@
 namespace strait {
 
 #define STRAIT_CODEC(id, name, parameters, ...) \
-  std::unique_ptr<Codec> make_##name(CodecIdentity identity, CodecSpec spec);
+  std::unique_ptr<Codec> make_##name(CodecIdentity identity, OperatorSpec spec);
 #include "strait/codecs/codec_list.def"
 #undef STRAIT_CODEC
 
@@ -38,8 +38,17 @@ const std::vector<CodecInfo>& codec_list() {
   return kList;
 }
 
+std::span<const CodecScheme> scheme_list() {
+  static constexpr CodecScheme kList[] = {
+#define STRAIT_SCHEME(activations, gradients) {activations, gradients},
+#include "strait/codecs/scheme_list.def"
+#undef STRAIT_SCHEME
+  };
+  return kList;
+}
+
 std::shared_ptr<const Codec> make_codec(std::string_view text) {
-  CodecSpec spec = CodecSpec::parse(text);
+  OperatorSpec spec = OperatorSpec::parse("codec", text);
   std::vector<std::string> names;
   for (const auto& info : codec_list()) {
     if (info.name == spec.name()) return info.factory({info.id, spec.text()}, spec);

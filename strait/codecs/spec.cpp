@@ -7,8 +7,9 @@
 
 namespace strait {
 
-CodecSpec CodecSpec::parse(std::string_view text) {
-  CodecSpec spec;
+OperatorSpec OperatorSpec::parse(std::string_view kind, std::string_view text) {
+  OperatorSpec spec;
+  spec.kind_ = kind;
   spec.text_ = text;
   auto parts = split(text, ',');
   const size_t colon = parts[0].find(':');
@@ -17,42 +18,49 @@ CodecSpec CodecSpec::parse(std::string_view text) {
   for (size_t i = 1; i < parts.size(); ++i) {
     const size_t equals = parts[i].find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw InputError("codec \"{}\": expected option=value, not \"{}\"", text, parts[i]);
+      throw InputError("{} \"{}\": expected option=value, not \"{}\"", kind, text, parts[i]);
     }
     auto key = parts[i].substr(0, equals);
     if (std::ranges::any_of(spec.options_, [&](const auto& option) { return option.first == key; })) {
-      throw InputError("codec \"{}\": option \"{}\" is given twice", text, key);
+      throw InputError("{} \"{}\": option \"{}\" is given twice", kind, text, key);
     }
     spec.options_.emplace_back(std::move(key), parts[i].substr(equals + 1));
   }
   return spec;
 }
 
-const std::string& CodecSpec::argument(std::string_view what) const {
+const std::string& OperatorSpec::argument(std::string_view what) {
+  takes_argument_ = true;
   if (!argument_ || argument_->empty()) {
-    throw InputError("codec \"{}\": expected {}:N where N is {}", text_, name_, what);
+    throw InputError("{} \"{}\": expected {}:N where N is {}", kind_, text_, name_, what);
   }
   return *argument_;
 }
 
-void CodecSpec::no_argument() const {
-  if (argument_) throw InputError("codec \"{}\": {} takes nothing behind a colon", text_, name_);
-}
-
-std::string CodecSpec::option(const std::string& key, std::string fallback) {
+std::string OperatorSpec::option(const std::string& key, std::string fallback) {
   known_.push_back(key);
-  const auto found = std::ranges::find(options_, key, &std::pair<std::string, std::string>::first);
-  return found == options_.end() ? std::move(fallback) : found->second;
+  for (const Options& options : {options_, defaults_}) {
+    const auto found = std::ranges::find(options, key, &Options::value_type::first);
+    if (found != options.end()) return found->second;
+  }
+  return fallback;
 }
 
-void CodecSpec::reject(std::string_view what, std::string_view value, std::string_view expected) const {
-  throw InputError("codec \"{}\": {} must be {}, not \"{}\"", text_, what, expected, value);
+void OperatorSpec::set_default(const std::string& key, std::string value) {
+  defaults_.emplace_back(key, std::move(value));
 }
 
-void CodecSpec::finish() const {
+void OperatorSpec::reject(std::string_view what, std::string_view value, std::string_view expected) const {
+  throw InputError("{} \"{}\": {} must be {}, not \"{}\"", kind_, text_, what, expected, value);
+}
+
+void OperatorSpec::finish() const {
+  if (argument_ && !takes_argument_) {
+    throw InputError("{} \"{}\": {} takes nothing behind a colon", kind_, text_, name_);
+  }
   for (const auto& [key, value] : options_) {
     if (std::ranges::find(known_, key) == known_.end()) {
-      throw InputError("codec \"{}\": {} has no option \"{}\"{}; it has: {}", text_, name_, key,
+      throw InputError("{} \"{}\": {} has no option \"{}\"{}; it has: {}", kind_, text_, name_, key,
                        suggestion(key, known_), known_.empty() ? "none" : list_of(known_));
     }
   }

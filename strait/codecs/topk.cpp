@@ -281,7 +281,7 @@ class TopK : public Codec, public Sparsifier {
   std::optional<Half> half_;  ///< set: a half of the k that the share gives
 };
 
-IndexCode parse_index(CodecSpec& spec) {
+IndexCode parse_index(OperatorSpec& spec) {
   const std::string index = spec.option("index", "auto");
   if (index == "auto") return IndexCode::automatic;
   if (index == "bitmap") return IndexCode::bitmap;
@@ -292,7 +292,7 @@ IndexCode parse_index(CodecSpec& spec) {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_topk(CodecIdentity identity, CodecSpec spec) {
+std::unique_ptr<Codec> make_topk(CodecIdentity identity, OperatorSpec spec) {
   const std::string& argument = spec.argument("the share of elements to keep");
   const auto share = Fraction::parse(argument);
   if (!share) spec.reject("the share", argument, "a decimal above 0, at most 1, of at most 9 places");

@@ -18,6 +18,31 @@ std::string literal(const std::string& text) { return toml_string(text); }
 std::string literal(double number) { return toml_number(number); }
 std::string literal(std::integral auto number) { return fmt::format("{}", number); }
 
+/// Empty where nothing is set.
+std::string literal(const std::optional<std::string>& text) { return text ? literal(*text) : ""; }
+
+/// An entry of an array of tables as an inline table, with inline tables in it, of what is set.
+std::string literal(const OwnBoundaryOptions& entry) {
+  std::vector<std::string> items;
+  std::string table;
+  std::vector<std::string> inner;
+  const auto close = [&] {
+    if (!inner.empty()) items.push_back(fmt::format("{} = {{ {} }}", table, list_of(inner)));
+    inner.clear();
+  };
+  visit_entry_keys(
+      entry, [&](std::string_view key, const auto& value, const auto& /*rule*/, std::string_view /*meaning*/) {
+        const auto parts = split(key, '.');
+        const std::string here = parts.size() > 1 ? parts.front() : "";
+        if (here != table) close();
+        table = here;
+        if (literal(value).empty()) return;
+        (here.empty() ? items : inner).push_back(fmt::format("{} = {}", parts.back(), literal(value)));
+      });
+  close();
+  return fmt::format("{{ {} }}", list_of(items));
+}
+
 template <class T>
 std::string literal(const std::vector<T>& items) {
   std::vector<std::string> literals;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <concepts>
+#include <type_traits>
+
 #include "strait/base/kinds.h"
 #include "strait/config/config.h"
 #include "strait/config/rules.h"
@@ -99,6 +102,17 @@ void visit_training_keys(C& config, Visitor& visit) {
         "this machine");
 }
 
+/// The keys of an entry of compression.boundaries, likewise.
+template <class C, class Visitor>
+requires std::same_as<std::remove_const_t<C>, OwnBoundaryOptions>
+void visit_entry_keys(C& boundary, Visitor&& visit) {
+  visit("name", boundary.name, any_text(), "the cut");
+  visit("activations.codec", boundary.activations.codec, codec_spec(), "what goes forward across it");
+  visit("activations.feedback", boundary.activations.feedback, feedback(), "its error feedback");
+  visit("gradients.codec", boundary.gradients.codec, codec_spec(), "what goes backward across it");
+  visit("gradients.feedback", boundary.gradients.feedback, feedback(), "its error feedback");
+}
+
 /// The one list of keys: calls visit(key, field, rule, meaning) for each, in the order of the resolved file,
 /// the keys of a table together. Reading, writing, checks, suggestions and `strait config` all go through it.
 /// Which keys there are depends on the values of the keys `*.kind`, each of which comes before those that
@@ -134,12 +148,13 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("compression.replicas.codec", compression.replicas.codec, codec_spec(),
         "what replicas send each other: their gradients");
   visit("compression.replicas.feedback", compression.replicas.feedback, feedback(), "their error feedback");
+  visit("compression.boundaries", compression.boundaries, own_boundaries(),
+        "boundaries of their own kind; what an entry leaves out is as at the others");
   visit("compression.reuse_indices", compression.reuse_indices, yes_or_no(),
         "gradients are sent at the indices of their activations");
   visit("compression.store.place", compression.store.place, one_of({"memory", "file"}),
-        "where aq-sgd keeps its buffers of samples");
-  visit("compression.store.format", compression.store.format, one_of({"fp32", "bf16", "quant:8"}),
-        "how it keeps them");
+        "where feedback with a buffer per sample keeps it");
+  visit("compression.store.format", compression.store.format, one_of(store_formats()), "how it is kept");
   visit("compression.store.folder", compression.store.folder, path_text(),
         "folder of the file; empty: the run's");
   visit("compression.store.fill", compression.store.fill, one_of({"first_visit", "warmup"}),

@@ -81,14 +81,23 @@ void check_names(const TomlTable& table, const std::string& prefix, const std::v
   }
 }
 
-/// The value at a dotted key, or nullptr.
+/// The entry `[place]` of an array, or nullptr.
+const TomlNode* entry_of(const TomlNode& node, const std::string& place) {
+  const auto* array = node.get<TomlNode::Array>();
+  const size_t index = std::stoul(place);
+  return array == nullptr || index >= array->size() ? nullptr : &array->at(index);
+}
+
+/// The value at a dotted key, or nullptr. A part of a key may name an entry of an array: boundaries[0].
 const TomlNode* find(const TomlTable& root, std::string_view key) {
   const TomlTable* table = &root;
   const TomlNode* node = nullptr;
-  for (const auto& name : split(key, '.')) {
-    const auto found = table == nullptr ? root.end() : table->find(name);
+  for (const auto& part : split(key, '.')) {
+    const size_t bracket = part.find('[');
+    const auto found = table == nullptr ? root.end() : table->find(part.substr(0, bracket));
     if (table == nullptr || found == table->end()) return nullptr;
-    node = &found->second;
+    node = bracket == std::string::npos ? &found->second : entry_of(found->second, part.substr(bracket + 1));
+    if (node == nullptr) return nullptr;
     table = node->get<TomlTable>();
   }
   return node;
@@ -137,6 +146,10 @@ std::string read(const TomlNode& node, std::string& field, const Rule<std::strin
   return rule(field);
 }
 
+std::string read(const TomlNode& node, std::optional<std::string>& field, const Rule<std::string>& rule) {
+  return read(node, field.emplace(), rule);
+}
+
 constexpr std::string_view array_of(const std::string& /*item*/) { return "an array of strings"; }
 constexpr std::string_view array_of(int /*item*/) { return "an array of integers"; }
 constexpr std::string_view array_of(double /*item*/) { return "an array of numbers"; }
@@ -156,9 +169,43 @@ std::string read(const TomlNode& node, std::vector<T>& field, const Rule<std::ve
   return rule(field);
 }
 
-/// Where a key's value comes from.
+/// Stores the value of a key. Throws InputError where it is none for it.
+template <class T, class R>
+void read_value(const TomlNode& node, const std::string& key, T& field, const Rule<R>& rule) {
+  const auto complaint = read(node, field, rule);
+  if (!complaint.empty()) throw InputError("{}: {}: {}", node.origin.text(), key, complaint);
+}
+
+/// The same for an array of tables, which have keys of their own.
+void read_value(const TomlNode& node, const std::string& key, std::vector<OwnBoundaryOptions>& field,
+                const Rule<std::vector<OwnBoundaryOptions>>& /*rule*/) {
+  constexpr std::string_view kExpected = "an array of tables";
+  const auto fail = [&](const TomlNode& at, std::string_view where) {
+    throw InputError("{}: {}: {}{}", at.origin.text(), key, mismatch(kExpected, at), where);
+  };
+  const auto* array = node.get<TomlNode::Array>();
+  if (array == nullptr) fail(node, "");
+  field.clear();
+  for (const auto& item : *array) {
+    const auto* table = item.get<TomlTable>();
+    if (table == nullptr) fail(item, " in it");
+    const std::string prefix = fmt::format("{}[{}].", key, field.size());
+    auto& entry = field.emplace_back();
+    std::vector<std::string> keys;
+    visit_entry_keys(entry,
+                     [&](std::string_view name, auto&&...) { keys.push_back(prefix + std::string(name)); });
+    check_names(*table, prefix, keys);
+    visit_entry_keys(entry, [&](std::string_view name, auto& value, const auto& rule, std::string_view) {
+      const TomlNode* found = find(*table, name);
+      if (found != nullptr) read_value(*found, prefix + std::string(name), value, rule);
+    });
+  }
+}
+
+/// Where a key's value comes from; of a key that an entry of an array leaves out, where the entry does.
 std::string origin_of(const TomlTable& root, std::string_view key) {
   const auto* node = find(root, key);
+  if (node == nullptr) node = find(root, key.substr(0, key.rfind(']') + 1));
   return node == nullptr ? "default" : node->origin.text();
 }
 
@@ -170,7 +217,7 @@ std::string origin_of(const TomlTable& root, std::string_view key, std::string_v
 /// check() of the compression, with the place of the key that its complaint begins with.
 void check_compression(const Config& config, const TomlTable& root) {
   try {
-    check(config.compression, config.pipeline.micro_batches);
+    check(config.compression, config.model.cuts, config.pipeline.micro_batches);
   } catch (const InputError& error) {
     const std::string complaint = error.what();
     throw InputError("{}: {}", origin_of(root, complaint.substr(0, complaint.find(':'))), complaint);
@@ -241,9 +288,7 @@ Config read_config(const TomlTable& root) {
       const TomlNode* node = find(root, key);
       if (node == nullptr && key == "data.root") node = &environment;
       if (node == nullptr) return;
-      if (const auto complaint = read(*node, field, rule); !complaint.empty()) {
-        throw InputError("{}: {}: {}", node->origin.text(), key, complaint);
-      }
+      read_value(*node, std::string(key), field, rule);
     });
   };
   const auto names_kind = [](std::string_view key) { return key.ends_with(".kind"); };

@@ -137,9 +137,17 @@ Rule<std::string> codec_spec() {
 }
 
 Rule<std::string> feedback() {
-  // A codec that every link can serve; check() sees to the one that is meant.
   return {"one of: " + list_of(link_names()),
-          [](const std::string& name) { return complaint_of([&] { make_link("topk:1", name); }); }};
+          [](const std::string& spec) { return complaint_of([&] { check_feedback(spec); }); }};
+}
+
+Rule<std::string> any_text() {
+  return {"a string", [](const std::string&) { return std::string(); }};
+}
+
+Rule<std::vector<OwnBoundaryOptions>> own_boundaries() {
+  return {"tables of a name of model.cuts, and of codec, feedback or both of activations, gradients or both",
+          [](const std::vector<OwnBoundaryOptions>&) { return std::string(); }};
 }
 
 Rule<std::vector<std::string>> distinct_names() {

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "strait/boundary/options.h"
+
 namespace strait {
 
 /// What a key's value must fulfil beyond its type. Called with a value it gives the complaint, or an empty
@@ -41,7 +43,12 @@ Rule<std::string> one_of(const std::vector<std::string>& choices,
 Rule<std::string> folder_name();  ///< names one folder on every file system: letters, digits and ._+-
 Rule<std::string> duration();     ///< see parse_seconds(); at least a millisecond
 Rule<std::string> codec_spec();   ///< what make_codec() takes
-Rule<std::string> feedback();     ///< one of link_names()
+Rule<std::string> feedback();     ///< what check_feedback() takes
+
+Rule<std::string> any_text();  ///< nothing beyond the type
+
+/// Nothing beyond the entries' own keys; check() has the rest.
+Rule<std::vector<OwnBoundaryOptions>> own_boundaries();
 
 /// No empty name and none twice.
 Rule<std::vector<std::string>> distinct_names();

@@ -82,7 +82,7 @@ TomlNode parse_toml_value(std::string_view text, const Origin& origin) {
       const toml::table parsed = toml::parse(fmt::format("value = {}", text));
       if (const auto* value = parsed.get("value")) return convert(*value, origin);
     } catch (const toml::parse_error&) {
-      // Not TOML, so a string, such as quant:4.
+      // Not TOML, so a string, such as a codec spec.
     }
   }
   return {std::string(text), origin};

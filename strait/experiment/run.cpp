@@ -294,7 +294,7 @@ Evaluation evaluate_experiment(const Config& config, const std::filesystem::path
   Trainer trainer = make_trainer(alone);
   trainer.load(weights);
   bool knows_state = true;
-  if (keeps_rows(config.compression)) {
+  if (keeps_rows(config.compression, config.model.cuts)) {
     try {
       trainer.take_evaluation_state(newest_checkpoint_at(checkpoint.empty() ? beside(weights) : checkpoint));
     } catch (const InputError& error) {

@@ -49,7 +49,7 @@ Traffic message_traffic(BoundaryEndpoints& boundary, const at::Tensor& x) {
 }
 
 std::string scheme_text(const LinkOptions& link) {
-  return link.feedback == "none" ? link.codec : link.codec + " with " + link.feedback;
+  return link.feedback == kNoFeedback ? link.codec : link.codec + " with " + link.feedback;
 }
 
 /// Values of the model that training changes, each counted once.
@@ -91,11 +91,18 @@ std::string training_line(const Config& config, int64_t samples) {
                      train.optimizer.kind, train.optimizer.lr, train.schedule.kind);
 }
 
+std::string scheme_text(const BoundaryScheme& scheme, bool reuse_indices) {
+  return fmt::format(
+      "activations {}, gradients {}", scheme_text(scheme.activations),
+      reuse_indices ? scheme.gradients.codec + " at the same indices" : scheme_text(scheme.gradients));
+}
+
 std::string compression_line(const CompressionOptions& compression, int replicas) {
-  std::string line =
-      fmt::format("activations {}, gradients {}", scheme_text(compression.activations),
-                  compression.reuse_indices ? compression.gradients.codec + " at the same indices"
-                                            : scheme_text(compression.gradients));
+  const bool reuse = compression.reuse_indices;
+  std::string line = scheme_text({compression.activations, compression.gradients}, reuse);
+  for (const auto& own : compression.boundaries) {
+    line += fmt::format("; at {} {}", own.name, scheme_text(compression.at(own.name), reuse));
+  }
   if (replicas > 1) line += ", between replicas " + scheme_text(compression.replicas);
   if (compression.start_epoch > 0) line += fmt::format("; from epoch {}", compression.start_epoch + 1);
   return line;
@@ -121,8 +128,8 @@ Traffic expected_traffic(const Config& config, const std::vector<std::vector<int
   for (size_t i = 0; i < shapes.size(); ++i) {
     std::vector<int64_t> shape = shapes[i];
     shape.insert(shape.begin(), rows);
-    BoundaryEndpoints boundary(config.model.cuts[i], static_cast<uint16_t>(i), links_of(compression), 0,
-                               BoundaryEndpoints::Local{});
+    BoundaryEndpoints boundary(config.model.cuts[i], static_cast<uint16_t>(i),
+                               links_of(compression, config.model.cuts[i]), 0, BoundaryEndpoints::Local{});
     const Traffic message = message_traffic(boundary, noise.narrow(0, 0, elements_of(shape)).view(shape));
     const double messages = samples / static_cast<double>(rows);
     all.raw_bytes += static_cast<uint64_t>(messages * static_cast<double>(message.raw_bytes));

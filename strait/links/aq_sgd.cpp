@@ -72,7 +72,7 @@ class Visits {
 /// What both endpoints do with a message: the rows of first visits cross in full, then the codec's payload of
 /// the others' differences from their buffers.
 struct AqSgdFormat {
-  std::shared_ptr<const Codec> raw = make_codec("none");
+  std::shared_ptr<const Codec> raw = make_codec(kUncompressed);
   std::shared_ptr<const Codec> codec;
   bool fills_early = false;  ///< buffers hold the last message of the warm-up
 
@@ -167,6 +167,7 @@ class AqSgd : public Link {
         options_(std::move(store)) {}
 
   Slots slots() const override { return Slots::samples; }
+  const StoreOptions* store() const override { return &options_; }
   bool sends_codec_messages() const override { return false; }
   PayloadSize payload_size(const MessageMeta& meta) const override { return format_.payload_size(meta); }
   std::unique_ptr<Encoder> make_encoder() const override {
@@ -182,10 +183,14 @@ class AqSgd : public Link {
             std::make_unique<AqSgdDecoder>(format_, store)};
   }
   MessageOperator reference(ApplyCodec apply) const override {
-    return [codec = shared_codec(), apply = std::move(apply), buffer = at::Tensor()](
+    const std::shared_ptr<const ValueFormat> format =
+        options_.format == StoreOptions().format ? nullptr : make_value_format(options_.format);
+    return [codec = shared_codec(), apply = std::move(apply), format, buffer = at::Tensor()](
                const at::Tensor& x, const MessageContext& context) mutable {
-      buffer = buffer.defined() ? buffer.add(apply(*codec, x.sub(buffer), context)) : x;
-      return buffer;
+      const at::Tensor received = buffer.defined() ? buffer.add(apply(*codec, x.sub(buffer), context)) : x;
+      buffer =
+          format ? format->reconstruct(received.reshape({received.size(0), -1})).view_as(received) : received;
+      return received;
     };
   }
 
@@ -196,8 +201,10 @@ class AqSgd : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_aq_sgd(uint16_t id, std::shared_ptr<const Codec> codec, const StoreOptions& store) {
-  return std::make_unique<AqSgd>(id, std::move(codec), store);
+std::unique_ptr<Link> make_aq_sgd(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
+  StoreOptions store = read_store_options(spec);
+  spec.finish();
+  return std::make_unique<AqSgd>(id, std::move(codec), std::move(store));
 }
 
 }  // namespace strait

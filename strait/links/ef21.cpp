@@ -86,8 +86,8 @@ class Ef21 : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_ef21(uint16_t id, std::shared_ptr<const Codec> codec,
-                                const StoreOptions& /*store*/) {
+std::unique_ptr<Link> make_ef21(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
+  spec.finish();
   return std::make_unique<Ef21>(id, std::move(codec));
 }
 

@@ -114,8 +114,8 @@ class EfMixed : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_ef_mixed(uint16_t id, std::shared_ptr<const Codec> codec,
-                                    const StoreOptions& /*store*/) {
+std::unique_ptr<Link> make_ef_mixed(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
+  spec.finish();
   const Sparsifier* sparsifier = codec->sparsifier();
   if (sparsifier == nullptr) {
     throw InputError("feedback \"ef-mixed\" needs a codec that selects, such as topk:0.1, not \"{}\"",

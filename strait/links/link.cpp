@@ -10,6 +10,8 @@ std::vector<SparseShape> Link::index_sets(const MessageMeta& meta) const {
   return {sparsifier->shape_of(meta)};
 }
 
+std::shared_ptr<const Link> Link::around(std::shared_ptr<const Link> /*compressor*/) const { return nullptr; }
+
 MessageOperator Link::reference(ApplyCodec /*apply*/) const { return {}; }
 
 }  // namespace strait

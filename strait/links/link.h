@@ -128,6 +128,12 @@ class Link {
   /// What a piece of the state serves; none for a link without state.
   virtual Slots slots() const { return Slots::none; }
 
+  /// The store in which it keeps a buffer per sample; null where it has none.
+  virtual const StoreOptions* store() const { return nullptr; }
+
+  /// The same feedback around a compressor that has state of its own; null where it goes around a codec alone.
+  virtual std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const;
+
   /// Whether a message is one message of the codec and nothing else: what it keeps is then what the codec
   /// keeps.
   virtual bool sends_codec_messages() const { return true; }
@@ -170,14 +176,25 @@ std::unique_ptr<Decoder> make_plain_decoder(std::shared_ptr<const Codec> codec);
 /// scheme of the paper each is.
 std::vector<std::string> link_names();
 
-/// Makes the link of a feedback name around a codec; `store` is for one that keeps a buffer per sample. Throws
-/// InputError with the nearest right name for a misspelt one, and for a codec that the link cannot serve.
-std::shared_ptr<const Link> make_link(std::shared_ptr<const Codec> codec, std::string_view feedback = "none",
-                                      const StoreOptions& store = {});
+/// Makes the link of a feedback spec around a codec: `ef21`, or `aq-sgd,format=bf16`. A link with a store
+/// (Link::store()) takes from `store` what its spec leaves open; no other sees it. Throws InputError with the
+/// nearest right name for a misspelt one, for an option that the link does not have, and for a codec that it
+/// cannot serve.
+std::shared_ptr<const Link> make_link(std::shared_ptr<const Codec> codec,
+                                      std::string_view feedback = kNoFeedback, const StoreOptions& store = {});
 
 /// The same around the codec of a spec: make_link("topk:0.1", "ef21"). Throws as make_codec() besides.
-std::shared_ptr<const Link> make_link(std::string_view codec, std::string_view feedback = "none",
+std::shared_ptr<const Link> make_link(std::string_view codec, std::string_view feedback = kNoFeedback,
                                       const StoreOptions& store = {});
+
+/// Makes the link of a feedback spec around a compressor that has state of its own, such as a low-rank basis at
+/// both endpoints, and is a link around a codec itself. A message is one of the compressor's, whose state keeps
+/// the names that it has, other ones than the feedback's. Throws InputError besides for feedback that goes
+/// around a codec alone, and for a compressor that keeps samples or reuses indices.
+std::shared_ptr<const Link> make_link(const std::shared_ptr<const Link>& compressor, std::string_view feedback);
+
+/// Throws InputError for a text that is no feedback spec, whatever the codec.
+void check_feedback(std::string_view feedback);
 
 /// Makes the link that sends values at the indices in MessageContext::indices (index reuse). Throws
 /// InputError for a codec that does not select.

@@ -1,10 +1,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "strait/codecs/spec.h"
 
 namespace strait {
 
-/// Where and how aq-sgd keeps its buffer for every sample.
+/// The spec of the link that has no feedback: each message is the codec's.
+inline constexpr std::string_view kNoFeedback = "none";
+
+/// Where and how a link keeps a buffer per sample of the training set.
 struct StoreOptions {
   std::string place = "memory";  ///< memory | file: memory-mapped, without a name, gone with the process
   std::string format = "fp32";   ///< fp32 | bf16 | quant:8 (of each sample's range); both endpoints round alike
@@ -14,5 +21,11 @@ struct StoreOptions {
 
   bool operator==(const StoreOptions&) const = default;
 };
+
+/// The formats that a store can have.
+std::vector<std::string> store_formats();
+
+/// The options of a spec that has those of a store: place, format, folder and fill. Throws InputError.
+StoreOptions read_store_options(OperatorSpec& spec);
 
 }  // namespace strait

@@ -56,8 +56,8 @@ std::unique_ptr<Decoder> make_plain_decoder(std::shared_ptr<const Codec> codec) 
   return std::make_unique<PlainDecoder>(std::move(codec));
 }
 
-std::unique_ptr<Link> make_plain(uint16_t id, std::shared_ptr<const Codec> codec,
-                                 const StoreOptions& /*store*/) {
+std::unique_ptr<Link> make_plain(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
+  spec.finish();
   return std::make_unique<Plain>(id, std::move(codec));
 }
 

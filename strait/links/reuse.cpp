@@ -96,8 +96,8 @@ class Reuse : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_reuse(uint16_t id, std::shared_ptr<const Codec> codec,
-                                 const StoreOptions& /*store*/) {
+std::unique_ptr<Link> make_reuse(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
+  spec.finish();
   if (codec->sparsifier() == nullptr) {
     throw InputError("index reuse needs a codec that selects, such as topk:0.1, not \"{}\"", codec->spec());
   }

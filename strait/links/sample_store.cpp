@@ -4,8 +4,11 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+
+#include "strait/base/text.h"
 
 namespace strait {
 namespace {
@@ -22,6 +25,23 @@ void expect_state(bool holds, std::string_view name) {
 }
 
 }  // namespace
+
+std::vector<std::string> store_formats() { return {"fp32", "bf16", "quant:8"}; }
+
+StoreOptions read_store_options(OperatorSpec& spec) {
+  StoreOptions store;
+  const auto choose = [&](const char* key, std::string& field, const std::vector<std::string>& choices) {
+    field = spec.option(key, field);
+    if (std::ranges::find(choices, field) == choices.end()) {
+      spec.reject(key, field, "one of: " + list_of(choices));
+    }
+  };
+  choose("place", store.place, {"memory", "file"});
+  choose("format", store.format, store_formats());
+  choose("fill", store.fill, {"first_visit", "warmup"});
+  store.folder = spec.option("folder", store.folder);
+  return store;
+}
 
 size_t store_row_bytes(const StoreOptions& options, size_t elements) {
   return make_value_format(options.format)->size(elements);

@@ -153,7 +153,7 @@ CandidateCosts measure_candidate(const Pass& pass, const Candidate& candidate,
   CandidateCosts costs{.candidate = candidate, .activation = {}, .gradient = {}};
   Traffic all;
   for (size_t i = 0; i < cuts.size(); ++i) {
-    BoundaryEndpoints boundary(cuts[i], static_cast<uint16_t>(i), links_of(candidate.compression),
+    BoundaryEndpoints boundary(cuts[i], static_cast<uint16_t>(i), links_of(candidate.compression, cuts[i]),
                                candidate.compression.diagnostics, BoundaryEndpoints::Local{});
     Exchange forward;
     Exchange backward;
@@ -173,13 +173,20 @@ CandidateCosts measure_candidate(const Pass& pass, const Candidate& candidate,
 }
 
 std::string name_of(const LinkOptions& link) {
-  return link.feedback == "none" ? link.codec : link.codec + "+" + link.feedback;
+  return link.feedback == kNoFeedback ? link.codec : link.codec + "+" + link.feedback;
+}
+
+std::string name_of(const BoundaryScheme& scheme) {
+  const std::string forward = name_of(scheme.activations);
+  const std::string backward = name_of(scheme.gradients);
+  return forward == backward ? forward : forward + "/" + backward;
 }
 
 Candidate candidate_of(const CompressionOptions& compression) {
-  const std::string forward = name_of(compression.activations);
-  const std::string backward = name_of(compression.gradients);
-  std::string name = forward == backward ? forward : forward + "/" + backward;
+  std::string name = name_of({compression.activations, compression.gradients});
+  for (const auto& own : compression.boundaries) {
+    name += fmt::format(" {}:{}", own.name, name_of(compression.at(own.name)));
+  }
   if (compression.reuse_indices) name += " reused";
   return {.name = std::move(name), .compression = compression};
 }
@@ -214,20 +221,12 @@ CandidateCosts& Measurement::own() {
 }
 
 std::vector<Candidate> candidates_for(const Config& config) {
-  constexpr std::pair<const char*, const char*> kCodecs[] = {
-      {"none", "none"},
-      {"fp16", "fp16"},
-      {"bf16", "bf16"},
-      {"quant:8", "quant:8"},
-      {"quant:4", "quant:8"},
-      {"topk:0.1", "topk:0.1"},
-      {"topk:0.1,values=quant:8", "topk:0.1,values=quant:8"}};
   const Candidate own = own_candidate(config);
   std::vector<Candidate> candidates;
-  for (const auto& [forward, backward] : kCodecs) {
+  for (const auto& scheme : scheme_list()) {
     CompressionOptions compression;
-    compression.activations.codec = forward;
-    compression.gradients.codec = backward;
+    compression.activations.codec = scheme.activations;
+    compression.gradients.codec = scheme.gradients;
     candidates.push_back(candidate_of(compression));
   }
   const auto same = std::ranges::find(candidates, own.name, &Candidate::name);

@@ -41,8 +41,8 @@ Generator::Generator(Model model, const std::vector<std::string>& cuts, const Co
                      int64_t context)
     : model_(std::move(model)), context_(context), stages_(cut_into_stages(model_, cuts)) {
   for (size_t i = 0; i < cuts.size(); ++i) {
-    boundaries_.emplace_back(cuts[i], static_cast<uint16_t>(i), links_of(compression), compression.diagnostics,
-                             BoundaryEndpoints::Local{});
+    boundaries_.emplace_back(cuts[i], static_cast<uint16_t>(i), links_of(compression, cuts[i]),
+                             compression.diagnostics, BoundaryEndpoints::Local{});
   }
   model_.train(false);
 }

@@ -8,6 +8,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
+#include "strait/boundary/boundary.h"
 #include "strait/links/sample_store.h"
 
 namespace strait {
@@ -34,54 +35,65 @@ uint64_t free_memory() {
 
 StoreBudget::StoreBudget(const CompressionOptions& options, std::vector<std::string> boundaries,
                          const std::vector<std::vector<int64_t>>& sample_shapes, int64_t samples)
-    : options_(options.store), boundaries_(std::move(boundaries)), samples_(static_cast<uint64_t>(samples)) {
-  if (!keeps_samples(options)) return;
-  for (const auto& shape : sample_shapes) {
+    : options_(options), samples_(static_cast<uint64_t>(samples)) {
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    if (links_of(options, boundaries[i]).activations->store() == nullptr) continue;
+    const auto& shape = sample_shapes[i];
     elements_.push_back(std::accumulate(shape.begin(), shape.end(), size_t{1},
                                         [](size_t n, int64_t d) { return n * static_cast<size_t>(d); }));
+    boundaries_.push_back(std::move(boundaries[i]));
   }
 }
 
-uint64_t StoreBudget::bytes_in(const std::string& format) const {
-  StoreOptions options = options_;
-  options.format = format;
+StoreOptions StoreBudget::store_of(size_t boundary) const {
+  return *links_of(options_, boundaries_[boundary]).activations->store();
+}
+
+uint64_t StoreBudget::bytes_of(size_t boundary) const {
+  return samples_ * store_row_bytes(store_of(boundary), elements_[boundary]);
+}
+
+uint64_t StoreBudget::bytes() const {
   uint64_t sum = 0;
-  for (const size_t elements : elements_) sum += samples_ * store_row_bytes(options, elements);
+  for (size_t i = 0; i < boundaries_.size(); ++i) sum += bytes_of(i);
   return sum;
 }
 
-uint64_t StoreBudget::bytes() const { return bytes_in(options_.format); }
+uint64_t StoreBudget::bytes_in(const std::string& format) const {
+  StoreBudget other = *this;
+  other.options_.store.format = format;
+  return other.bytes();
+}
 
 std::string StoreBudget::describe() const {
   std::vector<std::string> parts;
-  for (size_t i = 0; i < elements_.size(); ++i) {
-    parts.push_back(
-        fmt::format("{} {}", boundaries_[i], size_text(samples_ * store_row_bytes(options_, elements_[i]))));
+  for (size_t i = 0; i < boundaries_.size(); ++i) {
+    parts.push_back(fmt::format("{} {} in {}", boundaries_[i], size_text(bytes_of(i)), store_of(i).format));
   }
-  return fmt::format("aq-sgd keeps {} for {} samples in {} in {} ({})", size_text(bytes()), samples_,
-                     options_.format, options_.place == "file" ? "a file" : "memory", list_of(parts));
+  return fmt::format("feedback keeps {} for {} samples in {} ({})", size_text(bytes()), samples_,
+                     options_.store.place == "file" ? "a file" : "memory", list_of(parts));
 }
 
 void StoreBudget::check_fits(uint64_t free_bytes) const {
   if (bytes() <= free_bytes) return;
   std::vector<std::string> advice;
-  if (options_.place == "memory") advice.emplace_back("compression.store.place = \"file\"");
-  for (const char* format : {"bf16", "quant:8"}) {
+  if (options_.store.place == "memory") advice.emplace_back("compression.store.place = \"file\"");
+  for (const std::string& format : store_formats()) {
     if (bytes_in(format) < bytes() && bytes_in(format) <= free_bytes) {
       advice.push_back(
           fmt::format("compression.store.format = \"{}\" ({})", format, size_text(bytes_in(format))));
     }
   }
-  if (options_.place == "file") advice.emplace_back("another compression.store.folder");
+  if (options_.store.place == "file") advice.emplace_back("another compression.store.folder");
   advice.emplace_back("a smaller data.train_limit");
   throw InputError("{}, but {} are free; choose one of: {}", describe(), size_text(free_bytes),
                    list_of(advice));
 }
 
 uint64_t StoreBudget::free_bytes() const {
-  if (options_.place == "memory") return free_memory();
-  return std::filesystem::space(options_.folder.empty() ? std::filesystem::temp_directory_path()
-                                                        : std::filesystem::path(options_.folder))
+  if (options_.store.place == "memory") return free_memory();
+  return std::filesystem::space(options_.store.folder.empty() ? std::filesystem::temp_directory_path()
+                                                              : std::filesystem::path(options_.store.folder))
       .available;
 }
 

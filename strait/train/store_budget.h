@@ -8,7 +8,7 @@
 
 namespace strait {
 
-/// What the per-sample buffers of aq-sgd take when every training sample has been seen, both endpoints of a
+/// What the per-sample buffers of feedback take when every training sample has been seen, both endpoints of a
 /// boundary in this process, which share one store.
 class StoreBudget {
  public:
@@ -16,7 +16,7 @@ class StoreBudget {
   StoreBudget(const CompressionOptions& options, std::vector<std::string> boundaries,
               const std::vector<std::vector<int64_t>>& sample_shapes, int64_t samples);
 
-  /// 0 when the activations have no such feedback.
+  /// 0 when no activations have such feedback.
   uint64_t bytes() const;
 
   /// One line for people: the sum and each boundary's part.
@@ -30,10 +30,12 @@ class StoreBudget {
 
  private:
   uint64_t bytes_in(const std::string& format) const;
+  StoreOptions store_of(size_t boundary) const;
+  uint64_t bytes_of(size_t boundary) const;
 
-  StoreOptions options_;
-  std::vector<std::string> boundaries_;
-  std::vector<size_t> elements_;  ///< of a sample at each boundary; empty without aq-sgd
+  CompressionOptions options_;
+  std::vector<std::string> boundaries_;  ///< those with such feedback
+  std::vector<size_t> elements_;         ///< of a sample at each of them
   uint64_t samples_;
 };
 

@@ -99,9 +99,9 @@ Executor Trainer::make_executor() {
     }
     if (last) break;
     const bool below = rank_of_stage_[i + 1] == rank;
-    setup.boundaries.emplace_back(options_.cuts[i], static_cast<uint16_t>(i), links_of(options_.compression),
-                                  options_.compression.diagnostics,
-                                  BoundaryEndpoints::Local{.upstream = here, .downstream = below});
+    setup.boundaries.emplace_back(
+        options_.cuts[i], static_cast<uint16_t>(i), links_of(options_.compression, options_.cuts[i]),
+        options_.compression.diagnostics, BoundaryEndpoints::Local{.upstream = here, .downstream = below});
     peers.push_back(here ? rank_of_stage_[i + 1] : below ? rank_of_stage_[i] : -1);
   }
   transport_ = pipeline_->make_transport(std::move(peers), options_.cuts);
@@ -288,7 +288,7 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
 std::vector<int64_t> Trainer::order_of_epoch(int64_t samples) const {
   auto order = epoch_order(options_.seed, state_.epoch, samples);
   const int replicas = options_.pipeline.replicas;
-  if (replicas == 1 || !keeps_samples(options_.compression)) return order;
+  if (replicas == 1 || !keeps_samples(options_.compression, options_.cuts)) return order;
   return order_with_parts_of(epoch_order(options_.seed, 0, samples), order, options_.batch_size, replicas);
 }
 
@@ -425,12 +425,13 @@ std::map<EvaluationMode, StepResult> Trainer::evaluate_passes(const std::shared_
   const auto pass = [&](EvaluationMode mode) {
     return stopped_ ? StepResult() : evaluate_pass(data, mode, observer, epoch);
   };
-  const bool rows = keeps_rows(options_.compression);
+  const bool rows = keeps_rows(options_.compression, options_.cuts);
   std::map<EvaluationMode, StepResult> sums;
   sums[EvaluationMode::off] = pass(EvaluationMode::off);
-  sums[EvaluationMode::plain] = options_.compression.activations == LinkOptions{} ? sums[EvaluationMode::off]
-                                                                                  : pass(EvaluationMode::plain);
-  if (rows ? !knows_state : !keeps_samples(options_.compression)) return sums;
+  sums[EvaluationMode::plain] = compresses_activations(options_.compression, options_.cuts)
+                                    ? pass(EvaluationMode::plain)
+                                    : sums[EvaluationMode::off];
+  if (rows ? !knows_state : !keeps_samples(options_.compression, options_.cuts)) return sums;
   sums[EvaluationMode::frozen] = pass(EvaluationMode::frozen);
   if (rows) {
     HeldState held(executor_.boundaries());

@@ -30,11 +30,11 @@ class Cut {
     options.activations = {kCodec, feedback};
     options.gradients = {kCodec, "ef"};
     if (one_process) {
-      ends_.emplace_back("cut", uint16_t{0}, links_of(options), 0, BoundaryEndpoints::Local{});
+      ends_.emplace_back("cut", uint16_t{0}, links_of(options, "cut"), 0, BoundaryEndpoints::Local{});
     } else {
-      ends_.emplace_back("cut", uint16_t{0}, links_of(options), 0,
+      ends_.emplace_back("cut", uint16_t{0}, links_of(options, "cut"), 0,
                          BoundaryEndpoints::Local{.upstream = true, .downstream = false});
-      ends_.emplace_back("cut", uint16_t{0}, links_of(options), 0,
+      ends_.emplace_back("cut", uint16_t{0}, links_of(options, "cut"), 0,
                          BoundaryEndpoints::Local{.upstream = false, .downstream = true});
     }
   }

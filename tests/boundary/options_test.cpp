@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "strait/base/error.h"
+#include "strait/boundary/boundary.h"
 
 namespace strait {
 namespace {
+
+const std::vector<std::string> kCuts = {"layer1", "layer2", "layer3"};
 
 std::string complaint(const LinkOptions& activations, const LinkOptions& gradients, int micro_batches = 1,
                       bool reuse_indices = false) {
@@ -14,7 +17,7 @@ std::string complaint(const LinkOptions& activations, const LinkOptions& gradien
   options.gradients = gradients;
   options.reuse_indices = reuse_indices;
   try {
-    check(options, micro_batches);
+    check(options, {}, micro_batches);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -64,7 +67,7 @@ TEST(CompressionOptions, AWarmUpThatFillsBuffersIsNeeded) {
   options.store.fill = "warmup";
   const auto complaint = [&] {
     try {
-      check(options, 1);
+      check(options, {}, 1);
     } catch (const InputError& error) {
       return std::string(error.what());
     }
@@ -79,23 +82,148 @@ TEST(CompressionOptions, AWarmUpThatFillsBuffersIsNeeded) {
             "compression.start_epoch itself, found compression.start_from \"runs/none\"");
 }
 
+TEST(CompressionOptions, AStoreTakesWhatItsSpecLeavesOpenFromTheTable) {
+  CompressionOptions options;
+  options.store = {"file", "bf16", "/tmp", "warmup"};
+  options.activations = {"quant:4", "aq-sgd"};
+  options.boundaries = {{"layer2", {.codec = {}, .feedback = "aq-sgd,format=quant:8"}, {}},
+                        {"layer3", {.codec = {}, .feedback = "ef"}, {}}};
+  const BoundaryLinks first = links_of(options, "layer1");
+  ASSERT_NE(first.activations->store(), nullptr);
+  EXPECT_EQ(*first.activations->store(), options.store);
+  EXPECT_EQ(first.gradients->store(), nullptr);
+  const BoundaryLinks second = links_of(options, "layer2");
+  EXPECT_EQ(*second.activations->store(), (StoreOptions{"file", "quant:8", "/tmp", "warmup"}));
+  EXPECT_EQ(links_of(options, "layer3").activations->store(), nullptr);
+}
+
+TEST(CompressionOptions, OptionsOfFeedbackAreChecked) {
+  const auto complaint = [](const char* feedback) {
+    CompressionOptions options;
+    options.activations = {"quant:4", feedback};
+    try {
+      check(options, {}, 1);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint("aq-sgd,format=bf16,fill=first_visit"), "");
+  EXPECT_EQ(complaint("aq-sgd,fill=warmup"),
+            "compression.activations.feedback: \"warmup\" expects compression.start_epoch >= 1, found 0");
+  EXPECT_EQ(complaint("aq-sgd,place=file"),
+            "compression.activations.feedback: expected place and folder in compression.store, found "
+            "\"aq-sgd,place=file\"");
+  EXPECT_EQ(
+      complaint("aq-sgd,format=fp16"),
+      "compression.activations: feedback \"aq-sgd,format=fp16\": format must be one of: fp32, bf16, quant:8, "
+      "not \"fp16\"");
+  EXPECT_EQ(complaint("aq-sgd:3"),
+            "compression.activations: feedback \"aq-sgd:3\": aq-sgd takes nothing behind a colon");
+  EXPECT_EQ(complaint("ef,format=fp32"),
+            "compression.activations: feedback \"ef,format=fp32\": ef has no option \"format\"; it has: none");
+}
+
 TEST(CompressionOptions, WhetherALinkKeepsSamplesIsItsProperty) {
   for (const auto& feedback : {"none", "ef", "ef21", "aq-sgd"}) {
     CompressionOptions options;
     options.activations = {"topk:0.1", feedback};
-    EXPECT_EQ(keeps_samples(options), feedback == std::string("aq-sgd")) << feedback;
+    EXPECT_EQ(keeps_samples(options, kCuts), feedback == std::string("aq-sgd")) << feedback;
   }
+}
+
+/// Of options with these entries, activations topk:0.1 with ef and gradients quant:8 everywhere else.
+std::string complaint_about(std::vector<OwnBoundaryOptions> boundaries, int micro_batches = 1,
+                            bool reuse_indices = false) {
+  CompressionOptions options;
+  options.activations = {"topk:0.1", "ef"};
+  options.gradients = reuse_indices ? LinkOptions{"topk:0.1", "none"} : LinkOptions{"quant:8", "none"};
+  options.boundaries = std::move(boundaries);
+  options.reuse_indices = reuse_indices;
+  try {
+    check(options, kCuts, micro_batches);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CompressionOptions, ABoundaryInheritsWhatItDoesNotSet) {
+  CompressionOptions options;
+  options.activations = {"topk:0.1", "ef"};
+  options.gradients = {"quant:8", "ef21"};
+  options.boundaries = {{"layer2", {.codec = "fp16", .feedback = {}}, {}},
+                        {"layer3", {.codec = {}, .feedback = "none"}, {"topk:0.5", "ef"}}};
+  const auto expect = [&](const char* boundary, const LinkOptions& activations, const LinkOptions& gradients) {
+    EXPECT_EQ(options.at(boundary), (BoundaryScheme{activations, gradients})) << boundary;
+    const BoundaryLinks links = links_of(options, boundary);
+    EXPECT_EQ(links.activations->codec().spec(), activations.codec);
+    EXPECT_EQ(links.activations->id(), make_link(activations.codec, activations.feedback)->id());
+    EXPECT_EQ(links.gradients->codec().spec(), gradients.codec);
+    EXPECT_EQ(links.gradients->id(), make_link(gradients.codec, gradients.feedback)->id());
+  };
+  expect("layer1", {"topk:0.1", "ef"}, {"quant:8", "ef21"});
+  expect("layer2", {"fp16", "ef"}, {"quant:8", "ef21"});
+  expect("layer3", {"topk:0.1", "none"}, {"topk:0.5", "ef"});
+}
+
+TEST(CompressionOptions, EveryContradictionOfABoundaryNamesItsKey) {
+  EXPECT_EQ(complaint_about({{"layer2", {"quant:4", "none"}, {}}, {"layer1", {}, {"topk:1", {}}}}, 4), "");
+  EXPECT_EQ(
+      complaint_about({{"layer2", {}, {.codec = "fp16", .feedback = {}}}, {"layr3", {"fp16", {}}, {}}}),
+      "compression.boundaries[1].name: expected one of model.cuts, which are layer1, layer2, layer3; found "
+      "\"layr3\" (did you mean \"layer3\"?)");
+  EXPECT_EQ(complaint_about(
+                {{"layer2", {"fp16", {}}, {}}, {"layer1", {"fp16", {}}, {}}, {"layer2", {"fp16", {}}, {}}}),
+            "compression.boundaries[2].name: expected each boundary once, found \"layer2\" twice");
+  EXPECT_EQ(complaint_about({{"layer2", {}, {}}}),
+            "compression.boundaries[0]: expected a codec or feedback of activations or gradients, found none");
+  EXPECT_EQ(complaint_about({{"layer2", {"fp16", "ef-mixed"}, {}}}),
+            "compression.boundaries[0].activations: feedback \"ef-mixed\" needs a codec that selects, such as "
+            "topk:0.1, not \"fp16\"");
+  EXPECT_EQ(
+      complaint_about({{"layer2", {.codec = "quant:4", .feedback = {}}, {}}}, 2),
+      "compression.boundaries[0].activations: feedback \"ef\" with 2 micro-batches expects a codec of scope "
+      "sample, found \"quant:4\"");
+  EXPECT_EQ(
+      complaint_about({{"layer2", {}, {.codec = {}, .feedback = "aq-sgd"}}}),
+      "compression.boundaries[0].gradients.feedback: expected a scheme for gradients, found \"aq-sgd\", which "
+      "keeps activations");
+  EXPECT_EQ(complaint_about({{"layer2", {"topk:0.2", {}}, {"topk:0.2", {}}}}, 1, true), "");
+  EXPECT_EQ(
+      complaint_about({{"layer2", {"topk:0.2", {}}, {}}}, 1, true),
+      "compression.boundaries[0].gradients.codec: with reuse_indices expected a codec that selects the same "
+      "share and scope as the activations', found \"topk:0.1\"");
+  EXPECT_EQ(complaint_about({{"layer2", {}, {.codec = {}, .feedback = "ef"}}}, 1, true),
+            "compression.boundaries[0].gradients.feedback: with reuse_indices expected none, found \"ef\"");
+}
+
+TEST(CompressionOptions, PropertiesAreThoseOfAnyBoundary) {
+  CompressionOptions options;
+  const std::vector<std::string> one = {"layer2"};
+  const auto properties = [&](const std::vector<std::string>& cuts) {
+    return std::vector<bool>{compresses_activations(options, cuts), keeps_samples(options, cuts),
+                             keeps_rows(options, cuts)};
+  };
+  EXPECT_EQ(properties(kCuts), (std::vector<bool>{false, false, false}));
+  options.boundaries = {{"layer2", {"topk:0.5", "aq-sgd"}, {}}};
+  EXPECT_EQ(properties(kCuts), (std::vector<bool>{true, true, false}));
+  options.activations = {"quant:4", "ef21"};
+  EXPECT_EQ(properties(kCuts), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(properties(one), (std::vector<bool>{true, true, false})) << "no other boundary has the ef21";
+  options.boundaries = {{"layer2", {"none", "none"}, {}}};
+  EXPECT_EQ(properties(one), (std::vector<bool>{false, false, false}));
 }
 
 TEST(CompressionOptions, ReplicasTakeFeedbackForOneMessageAStep) {
   CompressionOptions options;
   for (const char* feedback : {"none", "ef", "ef21"}) {
     options.replicas = {"topk:0.1", feedback};
-    EXPECT_NO_THROW(check(options, 4)) << feedback;
+    EXPECT_NO_THROW(check(options, {}, 4)) << feedback;
   }
   for (const char* feedback : {"ef-mixed", "aq-sgd"}) {
     options.replicas = {"topk:0.1", feedback};
-    EXPECT_THROW(check(options, 4), InputError) << feedback;
+    EXPECT_THROW(check(options, {}, 4), InputError) << feedback;
   }
 }
 

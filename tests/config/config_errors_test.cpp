@@ -138,6 +138,39 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:1: pipeline.schedule: expected one of: gpipe, 1f1b, interleaved; found \"1F1B\" (did "
                 "you mean "
                 "\"1f1b\"?)"},
+        BadText{"compression.boundaries = 3",
+                "a.toml:1: compression.boundaries: expected an array of tables, found 3"},
+        BadText{"compression.boundaries = [\"layer1\"]",
+                "a.toml:1: compression.boundaries: expected an array of tables, found \"layer1\" in it"},
+        BadText{"[compression]\nboundaries = [{ name = \"layer1\", gradients = { codec = \"fp16\" } },\n"
+                "{ name = \"layer2\", activation = { codec = \"fp16\" } }]",
+                "a.toml:3: unknown key \"compression.boundaries[1].activation\" (did you mean "
+                "\"compression.boundaries[1].activations\"?)"},
+        BadText{"[[compression.boundaries]]\nname = \"layer1\"\n[[compression.boundaries]]\nname = \"layer2\"\n"
+                "gradients.codec = \"quant:9\"",
+                "a.toml:5: compression.boundaries[1].gradients.codec: the bits of a quantised value must be "
+                "an integer from 1 to 8, not \"9\""},
+        BadText{"[[compression.boundaries]]\nname = 3",
+                "a.toml:2: compression.boundaries[0].name: expected a string, found 3"},
+        BadText{
+            "[[compression.boundaries]]\nactivations.codec = \"fp16\"",
+            "a.toml:1: compression.boundaries[0].name: expected one of model.cuts, which are layer1, layer2, "
+            "layer3; found \"\""},
+        BadText{"[[compression.boundaries]]\nactivations = \"fp16\"",
+                "a.toml:2: compression.boundaries[0].activations: expected a table, found \"fp16\""},
+        BadText{"model.cuts = []\n[[compression.boundaries]]\nname = \"layer1\"",
+                "a.toml:3: compression.boundaries[0].name: expected one of model.cuts, which are none; found "
+                "\"layer1\""},
+        BadText{
+            "pipeline.micro_batches = 2\n[[compression.boundaries]]\nname = \"layer1\"\n"
+            "activations.codec = \"quant:4\"\nactivations.feedback = \"ef\"",
+            "a.toml:4: compression.boundaries[0].activations: feedback \"ef\" with 2 micro-batches expects a "
+            "codec of scope sample, found \"quant:4\""},
+        BadText{"[compression]\nreuse_indices = true\nactivations.codec = \"topk:0.1\"\n"
+                "gradients.codec = \"topk:0.1\"\n[[compression.boundaries]]\nname = \"layer1\"\n"
+                "activations.codec = \"topk:0.2\"",
+                "a.toml:5: compression.boundaries[0].gradients.codec: with reuse_indices expected a codec that "
+                "selects the same share and scope as the activations', found \"topk:0.1\""},
         BadText{"compression.evaluation = \"\"",
                 "a.toml:1: compression.evaluation: expected one of: plain, frozen, live; found \"\""},
         BadText{"model.cuts = [\"layer1\", \"\"]",

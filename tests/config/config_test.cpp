@@ -50,6 +50,8 @@ timeout = "90s"
 activations = { codec = "quant:4", feedback = "none" }
 gradients   = { codec = "quant:8", feedback = "none" }
 replicas    = { codec = "topk:0.01", feedback = "ef21" }
+boundaries = [{ name = "layer3", activations = { codec = "quant:8" } },
+              { name = "layer1", activations = { feedback = "aq-sgd" }, gradients = { codec = "fp16", feedback = "ef21" } }]
 reuse_indices = false
 store = { place = "file", format = "bf16", folder = "/tmp" }
 start_epoch = 2
@@ -86,6 +88,8 @@ Config manual() {
   config.compression.activations.codec = "quant:4";
   config.compression.gradients.codec = "quant:8";
   config.compression.replicas = {"topk:0.01", "ef21"};
+  config.compression.boundaries = {{"layer3", {.codec = "quant:8", .feedback = {}}, {}},
+                                   {"layer1", {.codec = {}, .feedback = "aq-sgd"}, {"fp16", "ef21"}}};
   config.compression.store = {"file", "bf16", "/tmp"};
   config.compression.start_epoch = 2;
   config.compression.start_from = "runs/warm-up";
@@ -235,6 +239,7 @@ timeout = "90s"
 activations = { codec = "quant:4", feedback = "none" }
 gradients = { codec = "quant:8", feedback = "none" }
 replicas = { codec = "topk:0.01", feedback = "ef21" }
+boundaries = [{ name = "layer3", activations = { codec = "quant:8" } }, { name = "layer1", activations = { feedback = "aq-sgd" }, gradients = { codec = "fp16", feedback = "ef21" } }]
 reuse_indices = false
 store = { place = "file", format = "bf16", folder = "/tmp", fill = "first_visit" }
 start_epoch = 2

@@ -37,6 +37,13 @@ TEST_F(Handshakes, ThatDifferAreNamed) {
               check_handshakes(0, {mine, handshake()});
             }),
             "rank 0: rank 1 has train.epochs = 7, this one 100; all must be the same");
+  config_.train.epochs = 100;
+  config_.compression.boundaries = {{"layer2", {.codec = "quant:8", .feedback = {}}, {}}};
+  EXPECT_EQ(message_of<Error>([&] {
+              check_handshakes(0, {mine, handshake()});
+            }),
+            "rank 0: rank 1 has compression.boundaries = [{ name = \"layer2\", activations = { codec = "
+            "\"quant:8\" } }], this one []; all must be the same");
 }
 
 TEST_F(Handshakes, OfAnotherWireVersionAreRefusedWithBothNumbers) {

@@ -106,7 +106,8 @@ TEST_P(ResumeBitForBit, EqualsTheUndisturbedRun) {
   keys.insert(keys.end(), more.begin(), more.end());
   const Config config = config_with(keys);
   EXPECT_EQ(run(config, "whole").status, RunStatus::done);
-  const bool scores_state = keeps_rows(config.compression) || keeps_samples(config.compression);
+  const auto& cuts = config.model.cuts;
+  const bool scores_state = keeps_rows(config.compression, cuts) || keeps_samples(config.compression, cuts);
   EXPECT_GE(resume_to_the_end(config, "parts", scores_state ? 9 : 5), 3);
   expect_equal_runs("whole", "parts");
   EXPECT_EQ(checkpoints("parts"), checkpoints("whole"));
@@ -115,6 +116,12 @@ TEST_P(ResumeBitForBit, EqualsTheUndisturbedRun) {
     EXPECT_EQ(test::read_file(dir_ / "parts" / path), test::read_file(dir_ / "whole" / path)) << file;
   }
 }
+
+/// Feedback at one boundary, activations' and gradients', and none at the others.
+const std::vector<std::string> kOneBoundary = {
+    R"(compression.boundaries=[{name="layer2", activations={feedback="ef21"}, gradients={feedback="ef"}}])"};
+const std::vector<std::string> kOneStore = {
+    R"(compression.boundaries=[{name="layer3", activations={codec="quant:4", feedback="aq-sgd"}}])"};
 
 const std::vector<std::string> kAqSgd = {"compression.activations.feedback=aq-sgd"};
 
@@ -127,19 +134,17 @@ const std::vector<std::string> kAdamW = {"train.optimizer.kind=adamw",       "tr
                                          "train.optimizer.weight_decay=0.1", "train.schedule.kind=linear",
                                          "train.schedule.warmup_steps=2",    "train.accumulate=3"};
 
-INSTANTIATE_TEST_SUITE_P(Schemes, ResumeBitForBit,
-                         testing::Values(Scheme{"none", "none", 1}, Scheme{"none", "none", 2},
-                                         Scheme{"quant:4,rounding=stochastic", "none", 2},
-                                         Scheme{"quant:4", "none", 1}, Scheme{"topk:0.2", "ef", 1},
-                                         Scheme{"topk:0.2", "ef", 1, kAdamW}, Scheme{"topk:0.2", "ef", 2},
-                                         Scheme{"topk:0.2", "ef21", 1},
-                                         Scheme{"quant:4,scope=sample", "ef21", 2},
-                                         Scheme{"topk:0.2", "ef-mixed", 2},
-                                         Scheme{"topk:0.2", "none", 2, {"compression.reuse_indices=true"}},
-                                         Scheme{"topk:0.2", "none", 1, kAqSgd},
-                                         Scheme{"topk:0.2", "ef", 2, aq_sgd_in("file", "quant:8")},
-                                         Scheme{"quant:4", "none", 2, aq_sgd_in("file", "bf16")}),
-                         [](const auto& info) { return "case" + std::to_string(info.index); });
+INSTANTIATE_TEST_SUITE_P(
+    Schemes, ResumeBitForBit,
+    testing::Values(
+        Scheme{"none", "none", 1}, Scheme{"none", "none", 2}, Scheme{"quant:4,rounding=stochastic", "none", 2},
+        Scheme{"quant:4", "none", 1}, Scheme{"topk:0.2", "ef", 1}, Scheme{"topk:0.2", "ef", 1, kAdamW},
+        Scheme{"topk:0.2", "ef", 2}, Scheme{"topk:0.2", "ef21", 1}, Scheme{"quant:4,scope=sample", "ef21", 2},
+        Scheme{"topk:0.2", "ef-mixed", 2}, Scheme{"topk:0.2", "none", 2, {"compression.reuse_indices=true"}},
+        Scheme{"topk:0.2", "none", 2, kOneBoundary}, Scheme{"topk:0.2", "ef", 2, kOneStore},
+        Scheme{"topk:0.2", "none", 1, kAqSgd}, Scheme{"topk:0.2", "ef", 2, aq_sgd_in("file", "quant:8")},
+        Scheme{"quant:4", "none", 2, aq_sgd_in("file", "bf16")}),
+    [](const auto& info) { return "case" + std::to_string(info.index); });
 
 TEST_F(Resume, InitialWeightsAreReadAtTheBeginningOnly) {
   run(config_with({"train.epochs=1"}), "first");

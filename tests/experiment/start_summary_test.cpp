@@ -68,6 +68,13 @@ TEST(ExpectedTraffic, IsExactWhereSizesDoNotDependOnValues) {
   expect_bytes_of_training({"compression.gradients={codec=\"fp16\"}", "train.accumulate=2"}, 0);
 }
 
+TEST(ExpectedTraffic, IsThatOfEachBoundarysOwnLinks) {
+  expect_bytes_of_training(
+      {"compression.gradients={codec=\"quant:8,scope=sample\"}",
+       R"(compression.boundaries=[{name="layer2", activations={codec="fp16", feedback="none"}}])"},
+      0);
+}
+
 TEST(ExpectedTraffic, IsNearWhereTheyDo) {
   expect_bytes_of_training({}, 0.05);
   expect_bytes_of_training(
@@ -102,6 +109,15 @@ TEST(StartSummary, SaysWhatTheRunWillDo) {
   EXPECT_THAT(text, HasSubstr("activations quant:4,scope=sample with ef21, gradients topk:0.2 with ef"));
   EXPECT_THAT(text, HasSubstr(" bytes without compression: ratio "));
   EXPECT_THAT(text, HasSubstr("cpu, 1 thread in each process"));
+}
+
+TEST(StartSummary, NamesTheBoundariesThatDiffer) {
+  const Config config =
+      config_with({R"(compression.boundaries=[{name="layer2", activations={codec="fp16", feedback="none"}}])"});
+  Model model = make_network(config);
+  EXPECT_THAT(testing::PrintToString(start_summary(config, "runs/tiny", model, load_splits(config), 1, 1)),
+              HasSubstr("activations quant:4,scope=sample with ef21, gradients topk:0.2 with ef; at layer2 "
+                        "activations fp16, gradients topk:0.2 with ef"));
 }
 
 TEST(StartSummary, LeavesTheRandomNumbersAlone) {

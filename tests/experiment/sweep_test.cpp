@@ -56,6 +56,27 @@ optimizer.lr = 0.5
   EXPECT_EQ(sweep.runs[1].config.train.optimizer.lr, 0.5);
 }
 
+TEST_F(SweepFile, AVariantHasBoundariesOfItsOwn) {
+  const auto sweep = load(R"(
+name = "demo"
+compression.boundaries = [{ name = "layer1", activations = { codec = "quant:8" } }]
+[[variants]]
+name = "a"
+[[variants]]
+name = "b"
+[[variants.compression.boundaries]]
+name = "layer2"
+gradients = { codec = "fp16", feedback = "ef" }
+)");
+  ASSERT_EQ(sweep.runs.size(), 2U);
+  const auto& a = sweep.runs[0].config.compression;
+  EXPECT_EQ(a.at("layer1"), (BoundaryScheme{{"quant:8", "none"}, {}}));
+  EXPECT_EQ(a.at("layer2"), BoundaryScheme{});
+  const auto& b = sweep.runs[1].config.compression;
+  EXPECT_EQ(b.at("layer1"), BoundaryScheme{});
+  EXPECT_EQ(b.at("layer2"), (BoundaryScheme{{}, {"fp16", "ef"}}));
+}
+
 TEST_F(SweepFile, BuildsOnAFile) {
   test::write_file(dir_ / "base.toml", "[train]\nepochs = 9\n");
   const auto sweep = load("name = \"s\"\nbase = \"base.toml\"\n[[variants]]\nname = \"a\"\n");

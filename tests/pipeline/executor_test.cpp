@@ -114,6 +114,45 @@ TEST(Executor, EqualsTheOperatorsInsideAutogradBitForBit) {
   }
 }
 
+/// A pipeline of options against one whose boundaries are put together by hand, over steps in which feedback
+/// moves; and what crosses each is the size of its own codec's messages.
+TEST(Executor, ABoundaryOfItsOwnKindIsThatOfItsLinksBitForBit) {
+  CompressionOptions options;
+  options.activations = {"quant:4,scope=sample", "ef21"};
+  options.gradients.codec = "quant:8,scope=sample";
+  options.boundaries = {{"cut1", {.codec = "fp16", .feedback = "none"}, {.codec = {}, .feedback = "ef"}}};
+  Fixture split;
+  Executor executor = split.executor({"1f1b", 2}, options, 10);
+
+  Fixture by_hand;
+  auto setup = by_hand.setup({"1f1b", 2}, {}, 10, 0, 1);
+  setup.boundaries.clear();
+  for (uint16_t i = 0; i < 3; ++i) {
+    const BoundaryLinks all{make_link("quant:4,scope=sample", "ef21"), make_link("quant:8,scope=sample")};
+    const BoundaryLinks own{make_link("fp16"), make_link("quant:8,scope=sample", "ef")};
+    setup.boundaries.emplace_back("cut" + std::to_string(i), i, i == 1 ? own : all, 0,
+                                  BoundaryEndpoints::Local{});
+  }
+  Executor expected(std::move(setup), by_hand.transport);
+
+  for (uint64_t step = 0; step < 3; ++step) {
+    split.network.zero_grad();
+    by_hand.network.zero_grad();
+    executor.train(Fixture::batch(10, step), true);
+    expected.train(Fixture::batch(10, step), true);
+    expect_equal(split.network.gradients(), by_hand.network.gradients());
+  }
+  const std::vector<uint64_t> activations = {16 / 2 + 8, 12 * 2, 8 / 2 + 8};  // bytes of a sample
+  const std::vector<uint64_t> gradients = {16 + 8, 12 + 8, 8 + 8};
+  for (size_t i = 0; i < 3; ++i) {
+    const uint64_t headers = 3 * 2 * kFrameHeaderSize;
+    EXPECT_EQ(executor.boundaries()[i].activation_sender->take_traffic().wire_bytes,
+              headers + 3 * 10 * activations[i]);
+    EXPECT_EQ(executor.boundaries()[i].gradient_sender->take_traffic().wire_bytes,
+              headers + 3 * 10 * gradients[i]);
+  }
+}
+
 TEST(Executor, ReusedIndicesAreAMaskOnTheGradientBitForBit) {
   Fixture split;
   CompressionOptions options = compression("topk:0.5", "topk:0.5");

@@ -72,8 +72,9 @@ struct Fixture {
             last ? LossFunction(cross_entropy) : LossFunction(), i == 0);
       }
       if (last) continue;
+      const std::string cut = "cut" + std::to_string(i);
       setup.boundaries.emplace_back(
-          "cut" + std::to_string(i), static_cast<uint16_t>(i), links_of(compression), compression.diagnostics,
+          cut, static_cast<uint16_t>(i), links_of(compression, cut), compression.diagnostics,
           BoundaryEndpoints::Local{.upstream = is_here(i), .downstream = is_here(i + 1)});
       setup.sample_shapes.push_back({network.layers[i]->options.out_features()});
     }

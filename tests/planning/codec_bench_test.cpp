@@ -135,7 +135,10 @@ std::vector<LinkOptions> all_links() {
 }
 
 TEST(VerifyLink, FindsEveryLinkRight) {
-  for (const auto& link : all_links()) {
+  auto links = all_links();
+  links.push_back({"quant:4", "aq-sgd,format=quant:8"});
+  links.push_back({"topk:0.1", "aq-sgd,format=bf16"});
+  for (const auto& link : links) {
     SCOPED_TRACE(link.codec + " " + link.feedback);
     BenchInput input = small_input();
     const auto codec = make_codec(link.codec);

@@ -33,6 +33,11 @@ TEST(Candidates, TheConfigurationsOwnIsOneOfThemOrComesLast) {
                    "compression.gradients.codec=quant:2"}));
   EXPECT_EQ(names_of(other).back(), "own topk:0.2+ef21/quant:2");
   EXPECT_EQ(other.size(), 8U);
+  EXPECT_EQ(names_of(candidates_for(config_with(
+                         {"compression.activations.codec=fp16", "compression.gradients.codec=fp16",
+                          R"(compression.boundaries=[{name="layer2", gradients={codec="quant:8"}}])"})))
+                .back(),
+            "own fp16 layer2:fp16/quant:8");
 }
 
 TEST(MicroBatchesOf, CountsThoseThatABatchFills) {
@@ -160,6 +165,17 @@ TEST(Measure, TimesStagesAndCountsTheBytesOfMessages) {
   // The samples' first messages are whole; it is the compressed ones after them that count.
   EXPECT_LT(measurement.own().activation[0].bytes, 4 * 2048 + 1000);
   EXPECT_EQ(measurement.own().gradient[0].bytes, bytes[0]);
+}
+
+TEST(Measure, ABoundaryOfItsOwnKindHasItsOwnMessages) {
+  const Config config = tiny({"compression.activations.codec=fp16",
+                              R"(compression.boundaries=[{name="layer2", activations={codec="quant:8"}}])"});
+  auto measurement = measure(config, std::vector{candidates_for(config).back()});
+  const auto& own = measurement.own();
+  EXPECT_EQ(own.activation[0].bytes, 4 * 2048 * 2 + 64);
+  EXPECT_EQ(own.activation[1].bytes, 4 * 1024 + 8 + 64);
+  EXPECT_EQ(own.activation[2].bytes, 4 * 512 * 2 + 64);
+  EXPECT_EQ(own.gradient[1].bytes, 4 * 1024 * 4 + 64);
 }
 
 TEST(Measure, ADataSetBelowAMicroBatchIsRefused) {

@@ -199,7 +199,7 @@ struct Training {
     CompressionOptions options;
     options.activations = {"topk:0.5", "ef21"};
     options.gradients = {"topk:0.5", "ef"};
-    boundaries.emplace_back("layer2", uint16_t{0}, links_of(options), 0, BoundaryEndpoints::Local{});
+    boundaries.emplace_back("layer2", uint16_t{0}, links_of(options, "layer2"), 0, BoundaryEndpoints::Local{});
   }
 
   void step() {
@@ -414,7 +414,7 @@ TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
   EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.data_parallel, true); }),
               HasSubstr("tensor \"layer2.activations.sender.estimate\" belongs to no boundary of model.cuts"));
   // A boundary without state needs none.
-  other.boundaries.emplace_back("layer1", uint16_t{0}, links_of({}), 0, BoundaryEndpoints::Local{});
+  other.boundaries.emplace_back("layer1", uint16_t{0}, links_of({}, "layer1"), 0, BoundaryEndpoints::Local{});
   other.boundaries.push_back(std::move(training.boundaries[0]));
   EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, other.data_parallel, true));
 }

@@ -31,10 +31,10 @@ std::string refusal(const StoreBudget& store, uint64_t free) {
 
 TEST(StoreBudget, TheWholeOfCifar10AtFullWidth) {
   EXPECT_EQ(budget({}).bytes(), 22'937'600'000U);
-  EXPECT_EQ(
-      budget({}).describe(),
-      "aq-sgd keeps 22.9 GB for 50000 samples in fp32 in memory (layer1 13.1 GB, layer2 6.6 GB, layer3 3.3 "
-      "GB)");
+  EXPECT_EQ(budget({}).describe(),
+            "feedback keeps 22.9 GB for 50000 samples in memory (layer1 13.1 GB in fp32, layer2 6.6 GB in "
+            "fp32, layer3 3.3 "
+            "GB in fp32)");
   EXPECT_EQ(budget({"memory", "bf16", ""}).bytes(), 11'468'800'000U);
   EXPECT_EQ(budget({"memory", "quant:8", ""}).bytes(), 50000ULL * (65536 + 32768 + 16384 + 3 * 8));
 }
@@ -45,6 +45,20 @@ TEST(StoreBudget, OtherFeedbackKeepsNothing) {
   const StoreBudget none(options, kCuts, kShapes, 50000);
   EXPECT_EQ(none.bytes(), 0U);
   EXPECT_EQ(refusal(none, 0), "");
+}
+
+TEST(StoreBudget, CountsTheBoundariesThatKeepSamples) {
+  CompressionOptions options;
+  options.activations = {"topk:0.1", "ef"};
+  options.boundaries = {{"layer2", {.codec = {}, .feedback = "aq-sgd"}, {}}};
+  const StoreBudget one(options, kCuts, kShapes, 1000);
+  EXPECT_EQ(one.bytes(), 1000U * 32768 * 4);
+  EXPECT_THAT(one.describe(), testing::EndsWith("(layer2 131.1 MB in fp32)"));
+  options.boundaries.push_back({"layer3", {.codec = {}, .feedback = "aq-sgd,format=quant:8"}, {}});
+  options.store.format = "bf16";
+  const StoreBudget mixed(options, kCuts, kShapes, 1000);
+  EXPECT_EQ(mixed.bytes(), 1000U * (32768 * 2 + 16384 + 8)) << "its own spec comes before the table";
+  EXPECT_THAT(mixed.describe(), testing::EndsWith("(layer2 65.5 MB in bf16, layer3 16.4 MB in quant:8)"));
 }
 
 TEST(StoreBudget, RefusesWithAdviceThatFits) {

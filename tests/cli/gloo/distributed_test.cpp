@@ -65,6 +65,13 @@ TEST_F(Distributed, SoTheyDoWithAqSgd) {
   expect_the_same_with_changing_ranks({"--set", "compression.activations.feedback=aq-sgd"});
 }
 
+TEST_F(Distributed, SoTheyDoWithABoundaryOfItsOwnKind) {
+  expect_the_same_with_changing_ranks(
+      {"--set",
+       "compression.boundaries=[{name=\"layer2\", activations={codec=\"quant:4\", feedback=\"aq-sgd\"}, "
+       "gradients={codec=\"fp16\", feedback=\"ef21\"}}]"});
+}
+
 TEST_F(Distributed, TheStateThatFourProcessesLeaveIsScoredByOne) {
   train_with_ranks("run");
   const auto scored = test::run_process(

@@ -1,0 +1,187 @@
+// Feedback around a compressor with state of its own, both from outside the tree, around a codec.
+
+#include "strait/codecs/spec.h"
+#include "tests/links/pair.h"
+
+namespace strait {
+namespace {
+
+/// The nearest matrix of rank one after a step of power iteration (Vogels et al. 2019, PowerSGD, rank 1): p is
+/// X q over its norm, and q becomes X^T p. Sends C(p), and C of how q moves; both ends keep q.
+struct RankOneFormat {
+  std::shared_ptr<const Codec> codec;
+
+  static MessageMeta left_of(const MessageMeta& meta) { return {{1, static_cast<int64_t>(meta.rows())}}; }
+  static MessageMeta right_of(const MessageMeta& meta) { return {{1, static_cast<int64_t>(meta.row_size())}}; }
+  at::Tensor part(ByteReader& in, const MessageMeta& meta) const {
+    ByteReader own(in.take(codec->payload_size(meta).bound), in.owner());
+    return codec->read(own, meta, {}).tensor[0];
+  }
+};
+
+class RankOneEncoder : public Encoder {
+ public:
+  RankOneEncoder(RankOneFormat format, at::Tensor basis)
+      : format_(std::move(format)), basis_(std::move(basis)) {}
+
+  MessageReport encode(const at::Tensor& x, const MessageContext& /*context*/, ByteWriter& out) override {
+    auto [received, basis] = message(x, out);
+    basis_ = basis;
+    return {{}, received, {}};
+  }
+  void encode_frozen(const at::Tensor& x, const MessageContext& /*context*/, ByteWriter& out) const override {
+    message(x, out);
+  }
+  void visit_state(StateVisitor& visitor) override { visitor.tensor("basis", basis_); }
+
+ private:
+  std::pair<at::Tensor, at::Tensor> message(const at::Tensor& x, ByteWriter& out) const {
+    const at::Tensor matrix = x.flatten(1);
+    const at::Tensor direction = matrix.mv(basis_);
+    const at::Tensor left = write(direction.div(direction.norm()), out);
+    const at::Tensor basis = basis_.add(write(matrix.t().mv(left).sub(basis_), out));
+    return {at::outer(left, basis).view_as(x), basis};
+  }
+  at::Tensor write(const at::Tensor& list, ByteWriter& out) const {
+    format_.codec->write(list.unsqueeze(0), {}, out);
+    return format_.codec->reconstruct(list.unsqueeze(0), {})[0];
+  }
+
+  RankOneFormat format_;
+  at::Tensor basis_;
+};
+
+class RankOneDecoder : public Decoder {
+ public:
+  RankOneDecoder(RankOneFormat format, at::Tensor basis)
+      : format_(std::move(format)), basis_(std::move(basis)) {}
+
+  Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& /*context*/) override {
+    auto [received, basis] = message(in, meta);
+    basis_ = basis;
+    return {received, {}};
+  }
+  at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
+                           const MessageContext& /*context*/) const override {
+    return message(in, meta).first;
+  }
+  void visit_state(StateVisitor& visitor) override { visitor.tensor("basis", basis_); }
+
+ private:
+  std::pair<at::Tensor, at::Tensor> message(ByteReader& in, const MessageMeta& meta) const {
+    const at::Tensor left = format_.part(in, RankOneFormat::left_of(meta));
+    const at::Tensor basis = basis_.add(format_.part(in, RankOneFormat::right_of(meta)));
+    return {at::outer(left, basis).view(meta.shape), basis};
+  }
+
+  RankOneFormat format_;
+  at::Tensor basis_;
+};
+
+constexpr int64_t kSize = 12;
+
+/// `rank-one[,start=NUMBER]`: every element of the first q.
+class RankOne : public Link {
+ public:
+  RankOne(const std::shared_ptr<const Codec>& codec, OperatorSpec spec)
+      : Link(kFirstOwnId + 3, codec), start_(std::stof(spec.option("start", "1"))) {
+    spec.finish();
+  }
+
+  bool sends_codec_messages() const override { return false; }
+  PayloadSize payload_size(const MessageMeta& meta) const override {
+    return {codec().payload_size(RankOneFormat::left_of(meta)).bound +
+                codec().payload_size(RankOneFormat::right_of(meta)).bound,
+            true};
+  }
+  std::unique_ptr<Encoder> make_encoder() const override {
+    return std::make_unique<RankOneEncoder>(RankOneFormat{shared_codec()}, at::full({kSize}, start_));
+  }
+  std::unique_ptr<Decoder> make_decoder() const override {
+    return std::make_unique<RankOneDecoder>(RankOneFormat{shared_codec()}, at::full({kSize}, start_));
+  }
+
+ private:
+  float start_;
+};
+
+std::shared_ptr<const Link> rank_one(const std::string& spec = "rank-one,start=0.5") {
+  return std::make_shared<const RankOne>(make_codec("fp16"), OperatorSpec::parse("compressor", spec));
+}
+
+at::Tensor message(uint64_t seed) {
+  at::manual_seed(seed);
+  return at::randn({5, 3, 4});
+}
+
+/// What error feedback shows of messages by its definition, with the compressor's formulas and torch's float16.
+struct Definition {
+  at::Tensor next(const at::Tensor& x) {
+    const auto rounded = [](const at::Tensor& t) { return t.to(at::kHalf).to(at::kFloat); };
+    const at::Tensor sum = x.add(residual).view({5, kSize});
+    const at::Tensor direction = sum.mv(basis);
+    const at::Tensor left = rounded(direction.div(direction.norm()));
+    basis = basis.add(rounded(sum.t().mv(left).sub(basis)));
+    const at::Tensor received = at::outer(left, basis).view(x.sizes());
+    residual = x.add(residual).sub(received);
+    return received;
+  }
+
+  at::Tensor basis = at::full({kSize}, 0.5F);
+  at::Tensor residual = at::zeros({5, 3, 4});
+};
+
+TEST(Compressor, FeedbackGoesAroundItAndItAroundACodec) {
+  test::Pair pair(make_link(rank_one(), "ef"));
+  Definition definition;
+  for (uint64_t step = 0; step < 4; ++step) {
+    const at::Tensor x = message(step);
+    EXPECT_TRUE(at::equal(pair.send(x), definition.next(x))) << step;
+    EXPECT_EQ(pair.bytes(), (5 + 12) * 2U);
+  }
+  EXPECT_TRUE(at::equal(pair.encoder_state().at("residual"), definition.residual));
+  EXPECT_TRUE(at::equal(pair.encoder_state().at("basis"), definition.basis));
+  EXPECT_TRUE(at::equal(pair.decoder_state().at("basis"), definition.basis)) << "both ends' bits are the same";
+  EXPECT_EQ(pair.decoder_state().size(), 1U) << "the residual is the sender's";
+}
+
+TEST(Compressor, ItsStateIsSavedWithTheFeedbacks) {
+  const auto link = make_link(rank_one(), "ef");
+  test::Pair pair(link);
+  pair.send(message(0));
+  pair.send(message(1));
+  test::Pair other(link);
+  test::load_state(other.encoder(), pair.encoder_state());
+  test::load_state(other.decoder(), pair.decoder_state());
+  for (uint64_t step = 2; step < 4; ++step) {
+    EXPECT_TRUE(at::equal(other.send(message(step)), pair.send(message(step)))) << step;
+  }
+}
+
+TEST(Compressor, EvaluationReadsAllStateAndMovesNone) {
+  test::Pair pair(make_link(rank_one(), "ef"));
+  Definition definition;
+  definition.next(message(0));
+  pair.send(message(0));
+  const auto encoder = pair.encoder_state();
+  const auto decoder = pair.decoder_state();
+  EXPECT_TRUE(at::equal(pair.send(message(1), 0, true), Definition(definition).next(message(1))));
+  test::expect_equal(encoder, pair.encoder_state());
+  test::expect_equal(decoder, pair.decoder_state());
+}
+
+TEST(Compressor, FeedbackThatNeedsACodecSaysSo) {
+  for (const char* feedback : {"aq-sgd", "none"}) {
+    EXPECT_THROW(make_link(rank_one(), feedback), InputError) << feedback;
+  }
+  EXPECT_THROW(make_link(make_link("quant:4", "aq-sgd"), "ef"), InputError);
+  EXPECT_THROW(make_link(make_reuse_link(make_codec("topk:0.1")), "ef"), InputError);
+}
+
+TEST(Compressor, ALinkOutsideTheTreeReadsOptionsAsThoseInsideDo) {
+  EXPECT_THROW(rank_one("rank-one,begin=3"), InputError);
+  EXPECT_THROW(rank_one("rank-one:2"), InputError);
+}
+
+}  // namespace
+}  // namespace strait
