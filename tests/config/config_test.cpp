@@ -267,6 +267,7 @@ TEST(Config, ResolvedTextReadsBackAsTheSame) {
   odd.train.optimizer.momentum = 0.1 + 0.2;
   odd.train.optimizer.weight_decay = 1e22;
   odd.model.cuts = {};
+  odd.compression.boundaries = {};
   odd.pipeline.stages_per_rank = 1;
   for (const auto& config : {Config{}, manual(), text(), odd}) {
     const auto text = to_toml(config);
