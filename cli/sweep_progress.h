@@ -7,7 +7,7 @@
 
 #include "strait/base/clock.h"
 #include "strait/planning/forecast.h"
-#include "strait/experiment/metrics_tail.h"
+#include "strait/run/metrics_tail.h"
 #include "strait/experiment/sweep_record.h"
 
 namespace strait::cli {

@@ -8,7 +8,7 @@
 
 #include "strait/boundary/channel.h"
 #include "strait/boundary/options.h"
-#include "strait/train/metrics.h"
+#include "strait/run/metrics.h"
 #include "strait/transport/group_part.h"
 
 namespace strait {

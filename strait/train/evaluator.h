@@ -20,8 +20,8 @@ class Evaluator {
   /// The sums that this process knows, in each mode that there is; of processes that do not have the last stage
   /// of the first replica, zero.
   struct Sums {
-    std::map<EvaluationMode, StepResult> by_mode;
-    bool stopped = false;  ///< somebody asked to stop: these are not all samples
+    std::map<EvaluationMode, StepResult> by_mode;  ///< off and plain at least
+    bool stopped = false;                          ///< somebody asked to stop: these are not all samples
   };
 
   /// A pass over the data in each mode; see Trainer::evaluate(). `epoch` is for the observer. Leaves the model

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "strait/train/metrics.h"
+#include "strait/run/metrics.h"
 
 namespace strait {
 

@@ -19,7 +19,10 @@ class PlacedExecutor {
   /// train.precision. The placement must outlive it, and the trace, which may be null.
   PlacedExecutor(Placement& placement, const TrainerOptions& options, Trace* trace);
 
+  /// The executor itself.
   Executor& operator*() { return executor_; }
+
+  /// Likewise.
   Executor* operator->() { return &executor_; }
 
   /// Of the stages.

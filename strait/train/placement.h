@@ -24,6 +24,8 @@ class Placement {
 
   /// The whole network, in which only the layers of this process's stages are trained.
   Model& model() { return model_; }
+
+  /// Likewise.
   const Model& model() const { return model_; }
 
   /// The layers of this process's stages.

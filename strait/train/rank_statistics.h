@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "strait/pipeline/executor.h"
-#include "strait/train/metrics.h"
+#include "strait/run/metrics.h"
+#include "strait/train/training_state.h"
 #include "strait/transport/group.h"
 
 namespace strait {

@@ -8,6 +8,7 @@
 #include "strait/base/clock.h"
 #include "strait/data/batch_parts.h"
 #include "strait/data/loader.h"
+#include "strait/run/metrics_json.h"
 #include "strait/train/rank_statistics.h"
 #include "strait/train/store_budget.h"
 

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/formats/safetensors.h"
+#include "strait/base/error.h"
+#include "strait/run/metrics_json.h"
 #include "strait/train/optimizer.h"
 #include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
@@ -118,13 +120,13 @@ TEST(EpochMetrics, ReadBackFromJson) {
                                                   .relative_error = 0.1,
                                                   .cosine = {},
                                                   .residual_norm = 0.25};
-  EXPECT_EQ(to_json(epoch_metrics_of(to_json(metrics))), to_json(metrics));
+  EXPECT_EQ(to_json(parse_epoch(to_line(metrics), "line")), to_json(metrics));
   EXPECT_EQ(to_json(metrics.test), nlohmann::json::parse(R"({
       "off": {"loss": 0.5, "accuracy": 50.0}, "on": {"loss": 0.25, "accuracy": 25.0}, "evaluation": "live",
       "plain": {"loss": 0.75, "accuracy": 10.0}, "frozen": {"loss": 0.5, "accuracy": 20.0},
       "live": {"loss": 0.25, "accuracy": 25.0}, "samples": 30})"));
   EXPECT_EQ(to_json(metrics)["evaluations"][1]["step"], 6);
-  EXPECT_THROW(epoch_metrics_of(nlohmann::json::object()), nlohmann::json::exception);
+  EXPECT_THROW(parse_epoch("{}", "line"), InputError);
   EXPECT_EQ(to_json(metrics).dump().find("perplexity"), std::string::npos) << "that is for text";
   metrics.test.off.metrics["perplexity"] = std::exp(0.5);
   metrics.test.on = {1000, {{"accuracy", 0}, {"perplexity", std::exp(1000.0)}}};
@@ -133,7 +135,7 @@ TEST(EpochMetrics, ReadBackFromJson) {
   const auto line = to_json(metrics);
   EXPECT_EQ(line["test"]["off"]["perplexity"], std::exp(0.5));
   EXPECT_TRUE(line["test"]["on"]["perplexity"].is_null()) << "JSON has no infinity";
-  const EpochMetrics read = epoch_metrics_of(nlohmann::json::parse(line.dump()));
+  const EpochMetrics read = parse_epoch(line.dump(), "line");
   EXPECT_FALSE(line.contains("train_perplexity")) << "the loss says it";
   EXPECT_EQ(to_json(read), line);
   EXPECT_EQ(read.test.on.at(kPerplexity), std::numeric_limits<double>::infinity());
@@ -143,7 +145,7 @@ TEST(EpochMetrics, ReadBackFromJson) {
 TEST(EpochMetrics, OlderRunsWereScoredPlain) {
   const auto old = nlohmann::json::parse(
       R"({"off": {"loss": 0.5, "accuracy": 50.0}, "on": {"loss": 0.25, "accuracy": 25.0}, "samples": 30})");
-  const Evaluation evaluation = evaluation_in(old);
+  const Evaluation evaluation = evaluation_in({old, "test"});
   EXPECT_EQ(evaluation.named, EvaluationMode::plain);
   ASSERT_EQ(evaluation.modes.size(), 1U);
   EXPECT_EQ(evaluation.modes.at(EvaluationMode::plain).loss, 0.25);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "strait/run/metrics_json.h"
 #include "strait/train/optimizer.h"
 #include "strait/formats/safetensors.h"
 #include "tests/support/temp_dir.h"
