@@ -22,7 +22,7 @@
 #include "strait/kernels/masked.h"
 #include "strait/kernels/select.h"
 #include "strait/models/model.h"
-#include "strait/train/model_file.h"
+#include "strait/checkpoint/model_file.h"
 #include "strait/train/runtime.h"
 
 namespace strait {

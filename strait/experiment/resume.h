@@ -5,8 +5,8 @@
 #include <string>
 
 #include "strait/config/config.h"
-#include "strait/train/checkpoint.h"
-#include "strait/train/checkpoint_folder.h"
+#include "strait/checkpoint/checkpoint.h"
+#include "strait/checkpoint/checkpoint_folder.h"
 #include "strait/transport/group.h"
 
 namespace strait {

@@ -7,7 +7,7 @@
 
 #include "strait/pipeline/executor.h"
 #include "strait/run/metrics.h"
-#include "strait/train/training_state.h"
+#include "strait/checkpoint/training_state.h"
 #include "strait/transport/group.h"
 
 namespace strait {

@@ -2,7 +2,7 @@
 
 #include "strait/train/placed_executor.h"
 #include "strait/train/rank_statistics.h"
-#include "strait/train/training_state.h"
+#include "strait/checkpoint/training_state.h"
 #include "strait/train/weight_update.h"
 
 namespace strait {

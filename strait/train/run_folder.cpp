@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "strait/base/error.h"
-#include "strait/train/checkpoint_folder.h"
-#include "strait/train/model_file.h"
+#include "strait/checkpoint/checkpoint_folder.h"
+#include "strait/checkpoint/model_file.h"
 #include "strait/train/runtime.h"
 
 namespace strait {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "strait/checkpoint/checkpoint.h"
+#include "strait/checkpoint/model_file.h"
 #include "strait/data/loader.h"
-#include "strait/train/checkpoint.h"
 #include "strait/train/evaluator.h"
-#include "strait/train/model_file.h"
 #include "strait/train/observer.h"
 #include "strait/train/placed_executor.h"
 #include "strait/train/placement.h"

@@ -16,11 +16,20 @@ void TrainerCheckpoints::keep(CheckpointWriter writer, std::string config) {
   config_ = std::move(config);
 }
 
+StateVisit TrainerCheckpoints::optimizer_state() {
+  return [this](StateVisitor& visitor) {
+    update_.optimizer().visit_state(placement_.own().named_parameters(), visitor);
+  };
+}
+
+StateVisit TrainerCheckpoints::replicas_state() {
+  return [this](StateVisitor& visitor) { update_.data_parallel().visit_state(visitor); };
+}
+
 void TrainerCheckpoints::write(const TrainingState& state, const std::vector<std::string>& metrics) {
   STRAIT_CHECK(writer_.has_value(), "no checkpoints are kept");
   writer_->write(placement_.group(), {state.epoch, state.batches}, [&](const std::filesystem::path& folder) {
-    write_checkpoint(folder, placement_.own(), update_.optimizer(), executor_.boundaries(),
-                     update_.data_parallel(),
+    write_checkpoint(folder, placement_.own(), optimizer_state(), executor_.boundaries(), replicas_state(),
                      {.state = state,
                       .place = placement_.topology(),
                       .seed = seed_,
@@ -34,8 +43,8 @@ void TrainerCheckpoints::resume(const Checkpoint& from) {
   Model own = placement_.own();
   const bool alone = placement_.is_alone();
   from.load_weights(own, alone);
-  from.load_optimizer(update_.optimizer(), own, alone);
-  from.load_links(executor_.boundaries(), update_.data_parallel(), alone);
+  from.load_optimizer(optimizer_state(), update_.optimizer().state_names(), alone);
+  from.load_links(executor_.boundaries(), replicas_state(), alone);
   from.load_random();
   if (from.record().state.step > 0) update_.clear();
 }
@@ -44,7 +53,7 @@ void TrainerCheckpoints::warm_start(const Checkpoint& from, bool with_optimizer)
   Model own = placement_.own();
   const bool alone = placement_.is_alone();
   from.load_weights(own, alone);
-  if (with_optimizer) from.load_optimizer(update_.optimizer(), own, alone);
+  if (with_optimizer) from.load_optimizer(optimizer_state(), update_.optimizer().state_names(), alone);
   if (from.record().seed == seed_) from.load_random();
   if (from.record().state.step > 0) update_.clear();
 }

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "strait/train/checkpoint.h"
-#include "strait/train/checkpoint_copies.h"
+#include "strait/checkpoint/checkpoint.h"
+#include "strait/checkpoint/checkpoint_copies.h"
+#include "strait/checkpoint/training_state.h"
 #include "strait/train/placed_executor.h"
-#include "strait/train/training_state.h"
 #include "strait/train/weight_update.h"
 
 namespace strait {
@@ -42,6 +42,9 @@ class TrainerCheckpoints {
   void take_evaluation_state(const Checkpoint& from);
 
  private:
+  StateVisit optimizer_state();
+  StateVisit replicas_state();
+
   Placement& placement_;
   Executor& executor_;
   WeightUpdate& update_;

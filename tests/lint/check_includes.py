@@ -26,7 +26,8 @@ ALLOWED["tokenizer"] = {"base"}
 ALLOWED["download"] = {"base"}
 ALLOWED["data"] = {"base", "tokenizer", "download"}
 ALLOWED["formats"] = {"base"}
-ALLOWED["train"] = ALLOWED["pipeline"] | {"pipeline", "models", "data", "tokenizer", "download", "formats", "run"}
+ALLOWED["checkpoint"] = ALLOWED["pipeline"] | {"pipeline", "models", "formats", "run"}
+ALLOWED["train"] = ALLOWED["checkpoint"] | {"checkpoint", "data", "tokenizer", "download"}
 ALLOWED["config"] = ALLOWED["train"] | {"train"}
 ALLOWED["experiment"] = ALLOWED["config"] | {"config"}
 ALLOWED["planning"] = ALLOWED["experiment"] | {"experiment"}
@@ -165,6 +166,8 @@ PLANTED = [
     ("strait/models/good.cpp", "#include <torch/torch.h>\n", 0),
     ("strait/train/heavy.cpp", "#include <torch/torch.h>\n", 1),
     ("strait/train/good.cpp", '#include "strait/pipeline/a.h"\n#include "strait/data/b.h"\n', 0),
+    ("strait/checkpoint/good.cpp", '#include "strait/models/a.h"\n#include "strait/run/b.h"\n', 0),
+    ("strait/checkpoint/up.cpp", '#include "strait/train/optimizer.h"\n', 1),
     ("strait/train/up.cpp", '#include "strait/experiment/sweep.h"\n', 1),
     ("strait/experiment/good.cpp", '#include "strait/train/trainer.h"\n', 0),
     ("strait/experiment/root.cpp", '#include "cli/verbs.h"\n', 1),

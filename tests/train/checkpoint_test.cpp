@@ -1,4 +1,4 @@
-#include "strait/train/checkpoint.h"
+#include "strait/checkpoint/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,10 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "strait/formats/safetensors.h"
 #include "strait/base/error.h"
+#include "strait/formats/safetensors.h"
 #include "strait/run/metrics_json.h"
+#include "strait/train/data_parallel.h"
 #include "strait/train/optimizer.h"
+#include "strait/train/task.h"
 #include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
@@ -212,15 +214,22 @@ struct Training {
     boundaries[0].gradient_sender->encode(torch::randn({2, 4}), {}, {});
   }
 
+  StateVisit optimizer_state() {
+    return [this](StateVisitor& visitor) { optimizer->visit_state(model.named_parameters(), visitor); };
+  }
+  StateVisit replicas_state() {
+    return [this](StateVisitor& visitor) { data_parallel.visit_state(visitor); };
+  }
+
   void write(const std::filesystem::path& folder) {
-    write_checkpoint(folder, model, *optimizer, boundaries, data_parallel, sample_record());
+    write_checkpoint(folder, model, optimizer_state(), boundaries, replicas_state(), sample_record());
   }
 
   void load(const std::filesystem::path& folder) {
     const Checkpoint checkpoint({folder});
     checkpoint.load_weights(model, true);
-    checkpoint.load_optimizer(*optimizer, model, true);
-    checkpoint.load_links(boundaries, data_parallel, true);
+    checkpoint.load_optimizer(optimizer_state(), optimizer->state_names(), true);
+    checkpoint.load_links(boundaries, replicas_state(), true);
     checkpoint.load_random();
   }
 
@@ -334,12 +343,16 @@ TEST_F(CheckpointFiles, OfAnotherOptimizerAreRefused) {
   other.step();
   other.write(second_);
   for (const bool exactly : {false, true}) {
+    EXPECT_THAT(input_error_of([&] {
+                  Checkpoint({first_}).load_optimizer(other.optimizer_state(), other.optimizer->state_names(),
+                                                      exactly);
+                }),
+                HasSubstr("optimizer.safetensors: tensor \"conv1.weight.momentum_buffer\" is no state of this "
+                          "optimizer (train.optimizer.kind)"));
     EXPECT_THAT(
-        input_error_of([&] { Checkpoint({first_}).load_optimizer(*other.optimizer, other.model, exactly); }),
-        HasSubstr("optimizer.safetensors: tensor \"conv1.weight.momentum_buffer\" is no state of this "
-                  "optimizer (train.optimizer.kind)"));
-    EXPECT_THAT(
-        input_error_of([&] { Checkpoint({second_}).load_optimizer(*sgd.optimizer, sgd.model, exactly); }),
+        input_error_of([&] {
+          Checkpoint({second_}).load_optimizer(sgd.optimizer_state(), sgd.optimizer->state_names(), exactly);
+        }),
         HasSubstr("optimizer.safetensors: tensor \"conv1.weight.exp_avg\" is no state of this optimizer "
                   "(train.optimizer.kind)"));
   }
@@ -410,15 +423,15 @@ TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
   const Checkpoint checkpoint({first_});
   Training other;
   other.boundaries[0].name = "layer3";
-  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.data_parallel, true); }),
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.replicas_state(), true); }),
               HasSubstr("links.safetensors: has no feedback state of boundary \"layer3\""));
   other.boundaries.clear();
-  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.data_parallel, true); }),
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.replicas_state(), true); }),
               HasSubstr("tensor \"layer2.activations.sender.estimate\" belongs to no boundary of model.cuts"));
   // A boundary without state needs none.
   other.boundaries.emplace_back("layer1", uint16_t{0}, links_of({}), 0, BoundaryEndpoints::Local{});
   other.boundaries.push_back(std::move(training.boundaries[0]));
-  EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, other.data_parallel, true));
+  EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, other.replicas_state(), true));
 }
 
 TEST_F(CheckpointFiles, EvaluationTakesOnlyWhatItReads) {

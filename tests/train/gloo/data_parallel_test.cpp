@@ -6,7 +6,7 @@
 #include <torch/torch.h>
 
 #include "strait/pipeline/schedules.h"
-#include "strait/train/checkpoint_parts.h"
+#include "strait/checkpoint/checkpoint_parts.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/observer.h"
 #include "tests/train/tied_network.h"

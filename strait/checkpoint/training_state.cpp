@@ -1,4 +1,4 @@
-#include "strait/train/training_state.h"
+#include "strait/checkpoint/training_state.h"
 
 #include <xxhash.h>
 
