@@ -1,8 +1,8 @@
 #pragma once
 
+#include "strait/checkpoint/training_state.h"
 #include "strait/train/placed_executor.h"
 #include "strait/train/rank_statistics.h"
-#include "strait/checkpoint/training_state.h"
 #include "strait/train/weight_update.h"
 
 namespace strait {

@@ -10,7 +10,8 @@ using testing::ElementsAre;
 using testing::FieldsAre;
 using testing::Optional;
 
-/// An epoch with accuracies and a boundary that carries `raw` bytes per step forward and backward at 8 and 4 to 1.
+/// An epoch with accuracies and a boundary that carries `raw` bytes per step forward and backward at 8 and 4
+/// to 1.
 Epoch epoch(int number, double off, double on, double raw = 800) {
   Epoch result;
   result.number = number;

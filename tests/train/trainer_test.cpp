@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "strait/formats/safetensors.h"
 #include "strait/run/metrics_json.h"
 #include "strait/train/optimizer.h"
-#include "strait/formats/safetensors.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/fixed_dataset.h"
 
