@@ -16,13 +16,13 @@
 #include <string>
 #include <vector>
 
+#include "strait/checkpoint/model_file.h"
 #include "strait/codecs/codec.h"
 #include "strait/data/dataset.h"
 #include "strait/kernels/index_code.h"
 #include "strait/kernels/masked.h"
 #include "strait/kernels/select.h"
 #include "strait/models/model.h"
-#include "strait/train/model_file.h"
 #include "strait/train/runtime.h"
 
 namespace strait {

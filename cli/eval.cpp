@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "strait/experiment/run.h"
+#include "strait/run/metrics_json.h"
 
 namespace strait::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "strait/train/metrics.h"
+#include "strait/run/metrics.h"
 
 namespace strait::cli {
 

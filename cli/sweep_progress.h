@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "strait/base/clock.h"
-#include "strait/experiment/metrics_tail.h"
 #include "strait/experiment/sweep_record.h"
 #include "strait/planning/forecast.h"
+#include "strait/run/metrics_tail.h"
 
 namespace strait::cli {
 

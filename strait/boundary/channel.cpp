@@ -70,15 +70,6 @@ void pass_indices(const ChannelSpec& spec, MessageMode mode, const MessageContex
 
 }  // namespace
 
-Traffic& Traffic::operator+=(const Traffic& other) {
-  messages += other.messages;
-  raw_bytes += other.raw_bytes;
-  wire_bytes += other.wire_bytes;
-  encode_seconds += other.encode_seconds;
-  decode_seconds += other.decode_seconds;
-  return *this;
-}
-
 OtherLinks::OtherLinks(const ChannelSpec& spec)
     : uncompressed(make_link(kUncompressed)), bare(make_link(spec.link->shared_codec())) {}
 

@@ -8,6 +8,7 @@
 
 #include "strait/boundary/diagnostics.h"
 #include "strait/boundary/evaluation.h"
+#include "strait/boundary/traffic.h"
 #include "strait/codecs/index_set.h"
 #include "strait/links/link.h"
 
@@ -18,23 +19,6 @@ struct MessageMode {
   bool training = true;                               ///< counted, and updates the state of the link
   bool compressed = true;                             ///< through the link; otherwise as they are
   EvaluationMode evaluation = EvaluationMode::plain;  ///< of a compressed message that is none of training
-};
-
-/// What crossed one direction of one boundary in training.
-struct Traffic {
-  uint64_t messages = 0;      ///< of training
-  uint64_t raw_bytes = 0;     ///< float32 bytes of the tensors
-  uint64_t wire_bytes = 0;    ///< everything that crosses: header, scales, indices, values
-  double encode_seconds = 0;  ///< of the sender
-  double decode_seconds = 0;  ///< of the receiver
-
-  /// Adds all numbers.
-  Traffic& operator+=(const Traffic& other);
-
-  /// Uncompressed over compressed; 1 when nothing was sent.
-  double ratio() const {
-    return wire_bytes == 0 ? 1.0 : static_cast<double>(raw_bytes) / static_cast<double>(wire_bytes);
-  }
 };
 
 /// On one side of a boundary: the indices of the activations of each micro-batch, for the gradients that reuse

@@ -1,31 +1,13 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "strait/boundary/traffic.h"
 #include "strait/links/slot_state.h"
 
 namespace strait {
-
-/// What the measured messages of one direction of one boundary looked like, taken together.
-struct Diagnostics {
-  /// The shares of elements whose magnitudes `quantiles` bounds.
-  static constexpr std::array<double, 4> kShares = {0.5, 0.9, 0.99, 1.0};
-
-  uint64_t messages = 0;              ///< that were measured
-  double zeros = 0;                   ///< share of elements that are 0
-  std::array<double, 4> quantiles{};  ///< of the magnitude, at kShares; within 3%, the last exact
-  double relative_error = 0;          ///< |x - what the receiver sees| / |x|, 2-norms
-
-  /// Between consecutive messages of a slot: mean over the rows of the cosine of the angle between a row and
-  /// the row of the message before that stood at the same place of its batch. Nothing where there was none.
-  std::optional<double> cosine;
-
-  /// |what the state holds back| / |x|, 2-norms; nothing for a link that holds nothing back.
-  std::optional<double> residual_norm;
-};
 
 /// Measures every n-th step's messages of one direction of one boundary at the sender.
 class DiagnosticsRecorder {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "strait/boundary/options.h"
+#include "strait/checkpoint/options.h"
 #include "strait/data/dataset.h"
 #include "strait/models/options.h"
 #include "strait/pipeline/options.h"

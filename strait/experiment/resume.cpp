@@ -6,9 +6,9 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
+#include "strait/checkpoint/checkpoint_copies.h"
+#include "strait/checkpoint/checkpoint_parts.h"
 #include "strait/experiment/run.h"
-#include "strait/train/checkpoint_copies.h"
-#include "strait/train/checkpoint_parts.h"
 #include "strait/train/learning_rate.h"
 
 namespace strait {

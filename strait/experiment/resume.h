@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "strait/checkpoint/checkpoint.h"
+#include "strait/checkpoint/checkpoint_folder.h"
 #include "strait/config/config.h"
-#include "strait/train/checkpoint.h"
-#include "strait/train/checkpoint_folder.h"
 #include "strait/transport/group.h"
 
 namespace strait {

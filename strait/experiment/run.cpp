@@ -2,13 +2,8 @@
 
 #include <ATen/Context.h>
 
-#include <nlohmann/json.hpp>
-
-#include "strait/base/files.h"
 #include "strait/base/folder_lock.h"
 #include "strait/base/host.h"
-#include "strait/base/json.h"
-#include "strait/base/text.h"
 #include "strait/data/kinds.h"
 #include "strait/data/registry.h"
 #include "strait/experiment/resume.h"
@@ -45,37 +40,6 @@ class RecordingObserver : public TrainObserver {
   TrainObserver& next_;
 };
 
-nlohmann::json read_status(const std::filesystem::path& folder) {
-  const auto path = folder / "status.json";
-  auto status = parse_json(read_whole(path, kJsonBytesMost), path.string());
-  if (!status.is_object()) throw InputError("{}: expected a JSON object", path.string());
-  return status;
-}
-
-/// The text at a key; empty where there is none.
-std::string text_at(const nlohmann::json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-RunStatus status_named(const std::string& name) {
-  for (const auto status : {RunStatus::done, RunStatus::diverged, RunStatus::failed, RunStatus::stopped}) {
-    if (to_string(status) == name) return status;
-  }
-  return RunStatus::running;
-}
-
-/// Adds an epoch's line of metrics.jsonl to what is known of the epochs before it.
-void add_epoch(const EpochMetrics& epoch, RunSummary& summary) {
-  summary.test = epoch.test;
-  summary.train_loss = epoch.train.loss;
-  summary.seconds += epoch.seconds + epoch.evaluation_seconds;
-  Traffic all = epoch.total(Direction::activation);
-  all += epoch.total(Direction::gradient);
-  summary.wire_bytes_per_step = static_cast<double>(all.wire_bytes) / static_cast<double>(epoch.steps);
-  summary.ratio = all.ratio();
-}
-
 /// How many processes of the group are on this machine.
 int processes_here(const Group& group) {
   const auto membership = membership_of_process();
@@ -88,7 +52,7 @@ Config with_store_in(const std::filesystem::path& folder, Config config) {
   return config;
 }
 
-RunFolder::Identity identity_of(const Config& config) {
+RunWriter::Identity identity_of(const Config& config) {
   return {.name = config.name,
           .config = to_toml(config),
           .seed = config.seed,
@@ -314,36 +278,8 @@ Evaluation evaluate_experiment(const Config& config, const std::filesystem::path
   return trainer.evaluate(load_splits(config).test, observer, knows_state);
 }
 
-RunStatus status_of(const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "status.json")) return RunStatus::running;
-  return status_named(text_at(read_status(folder), "status"));
-}
-
-RunSummary summarise(const std::filesystem::path& folder) {
-  RunSummary summary;
-  summary.status = status_named(text_at(read_status(folder), "status"));
-  const auto path = folder / "metrics.jsonl";
-  const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
-  for (size_t i = 0; i + 1 < lines.size(); ++i) {
-    add_epoch(parse_epoch(lines[i], fmt::format("{}:{}", path.string(), i + 1)), summary);
-  }
-  return summary;
-}
-
 std::optional<RunStatus> recorded_status(const Config& config, const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "status.json")) return std::nullopt;
-  const auto record = read_status(folder);
-  if (text_at(record, "config_hash") != config_hash(config)) return std::nullopt;
-  return status_named(text_at(record, "status"));
-}
-
-void record_failure(const std::filesystem::path& folder, const std::string& error) {
-  if (!std::filesystem::exists(folder / "status.json")) return;
-  auto record = read_status(folder);
-  if (text_at(record, "status") != to_string(RunStatus::running)) return;
-  record["status"] = to_string(RunStatus::failed);
-  record["error"] = error;
-  replace_file(folder / "status.json", record.dump(2) + "\n");
+  return recorded_status(config_hash(config), folder);
 }
 
 bool is_finished(const Config& config, const std::filesystem::path& folder) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "strait/config/config.h"
+#include "strait/run/reader.h"
 #include "strait/train/run_folder.h"
 #include "strait/train/trainer.h"
 #include "strait/transport/group_part.h"
@@ -69,29 +70,9 @@ std::vector<std::string> describe_experiment(const Config& config, const std::fi
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
                                const std::filesystem::path& checkpoint, TrainObserver& observer);
 
-/// What status.json says; RunStatus::running where there is none. Throws InputError when it is not JSON.
-RunStatus status_of(const std::filesystem::path& folder);
-
-/// The last epoch of a run in a few numbers.
-struct RunSummary {
-  RunStatus status = RunStatus::running;  ///< of status.json
-  Evaluation test;                        ///< of the test set
-  double train_loss = 0;                  ///< mean over the epoch
-  double wire_bytes_per_step = 0;         ///< over all boundaries, both directions
-  double ratio = 1;                       ///< uncompressed over wire bytes, likewise
-  double seconds = 0;                     ///< of training and evaluation, all epochs
-};
-
-/// Reads a run's status.json and metrics.jsonl. Throws InputError that names the file that is wrong.
-RunSummary summarise(const std::filesystem::path& folder);
-
 /// How the run of an equal configuration that the folder holds stands; nothing when there is none. Throws
 /// InputError when status.json is not what a run writes.
 std::optional<RunStatus> recorded_status(const Config& config, const std::filesystem::path& folder);
-
-/// Records the failure of a run that could not do so itself, such as a killed one: where status.json says
-/// that it is running, it says failed from now on.
-void record_failure(const std::filesystem::path& folder, const std::string& error);
 
 /// Whether the folder holds a run of an equal configuration that came to its end (done or diverged).
 bool is_finished(const Config& config, const std::filesystem::path& folder);

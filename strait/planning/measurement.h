@@ -7,7 +7,7 @@
 
 #include "strait/config/config.h"
 #include "strait/pipeline/simulate.h"
-#include "strait/train/metrics.h"
+#include "strait/run/metrics.h"
 
 namespace strait {
 

@@ -1,19 +1,11 @@
 #include <algorithm>
 
 #include "strait/base/error.h"
-#include "strait/base/files.h"
-#include "strait/base/text.h"
 #include "strait/planning/measurement.h"
-#include "strait/train/metrics.h"
+#include "strait/run/reader.h"
 
 namespace strait {
 namespace {
-
-std::string last_line(const std::filesystem::path& path) {
-  const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
-  if (lines.size() < 2) throw InputError("{}: expected at least one epoch, found none", path.string());
-  return lines[lines.size() - 2];  // what follows the last end of a line is not whole
-}
 
 MessageCost mean_cost(const Traffic& traffic) {
   const auto count = static_cast<double>(std::max<uint64_t>(traffic.messages, 1));
@@ -38,7 +30,7 @@ CandidateCosts costs_of(Candidate own, const std::vector<BoundaryTraffic>& bound
 
 RunMeasurement read_measurement(const Config& config, const std::filesystem::path& folder) {
   const auto path = folder / "metrics.jsonl";
-  const auto epoch = parse_epoch(last_line(path), path.string());
+  const auto epoch = read_last_epoch(folder);
   if (epoch.stages.empty()) {
     throw InputError("{}: expected \"stages\" with the seconds of each stage in the last epoch, found none",
                      path.string());

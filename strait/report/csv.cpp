@@ -33,7 +33,7 @@ std::string csv_line(const std::vector<std::string>& fields) {
 
 std::string result_line(const Table& table, const Variant& variant, const Metric& metric) {
   const Summary row = summarise(variant, metric);
-  std::vector<std::string> fields = {field(table.name), field(variant.name), std::string(metric.key)};
+  std::vector<std::string> fields = {field(table.name), field(variant.name), std::string(metric.name)};
   for (const Value value : {row.off.best, row.on.best, row.off.last.mean, row.off.last.error, row.on.last.mean,
                             row.on.last.error, variant.published.off, variant.published.on,
                             row.ratio_activations, row.ratio_gradients, row.wire_bytes_per_step, row.seconds}) {

@@ -126,7 +126,7 @@ std::string table_section(const Table& table, size_t index, const std::string& h
   return fill(page::kTable, {{"index", fmt::format("{}", index)},
                              {"title", html_escaped(table.title)},
                              {"heading", html_escaped(heading)},
-                             {"metric", std::string(metric_of(table).label)},
+                             {"metric", std::string(metric_of(table).name)},
                              {"evaluation", html_escaped(evaluation_of(table))},
                              {"result_headings", headings(results)},
                              {"result_rows", rows_of(results, button)},

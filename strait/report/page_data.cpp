@@ -102,7 +102,7 @@ json json_of(const Variant& variant, const Metric& metric) {
   json runs = json::array();
   for (const auto& run : variant.runs) runs.push_back(json_of(run));
   const auto score = [&](Scores Epoch::*scores) {
-    return curve(variant, [&](const Epoch& epoch) { return find(epoch.*scores, metric.key); });
+    return curve(variant, [&](const Epoch& epoch) { return find(epoch.*scores, metric.name); });
   };
   return {{"name", variant.name},
           {"runs", std::move(runs)},
@@ -139,7 +139,7 @@ std::string page_data(const std::vector<Table>& tables) {
     json variants = json::array();
     for (const auto& variant : table.variants) variants.push_back(json_of(variant, metric));
     all.push_back({{"title", table.title},
-                   {"metric", {{"label", metric.label}, {"unit", metric.unit}}},
+                   {"metric", {{"label", metric.name}, {"unit", metric.unit}}},
                    {"variants", std::move(variants)}});
   }
   return script_safe({{"tables", std::move(all)}});

@@ -1,138 +1,75 @@
 #include "strait/report/run.h"
 
-#include <array>
-#include <limits>
+#include <fmt/format.h>
 
-#include "strait/base/error.h"
+#include <cmath>
+#include <utility>
+
 #include "strait/base/files.h"
-#include "strait/base/text.h"
-#include "strait/report/json_reader.h"
+#include "strait/run/reader.h"
 
 namespace strait::report {
 namespace {
 
 using std::filesystem::path;
 
-constexpr std::array<std::string_view, 6> kStatusNames = {"waiting", "running",  "stopped",
-                                                          "done",    "diverged", "failed"};
-
-void add_number(const JsonReader& from, const std::string& key, const std::string& name,
-                std::map<std::string, double>& to) {
-  if (const auto value = from.optional_number(key)) to.emplace(name, *value);
+/// Without numbers that were not measured or are not finite.
+void add_number(const std::string& name, double value, std::map<std::string, double>& to) {
+  if (std::isfinite(value)) to.emplace(name, value);
 }
 
-Scores read_scores(const JsonReader& scores) {
-  Scores result;
-  for (const auto& key : scores.keys()) add_number(scores, key, key, result);
-  return result;
+Scores scores_of(const Score& score) {
+  Scores scores;
+  add_number("loss", score.loss, scores);
+  for (const auto& [name, value] : score.metrics) add_number(name, value, scores);
+  return scores;
 }
 
-std::map<std::string, double> read_diagnostics(const JsonReader& diagnostics) {
-  std::map<std::string, double> result;
-  for (const auto& key : diagnostics.keys()) {
-    if (key == "messages") continue;
-    if (key != "quantiles") {
-      add_number(diagnostics, key, key, result);
-      continue;
-    }
-    const JsonReader quantiles = diagnostics.at(key);
-    for (const auto& share : quantiles.keys()) add_number(quantiles, share, "quantile " + share, result);
+std::map<std::string, double> numbers_of(const Diagnostics& diagnostics) {
+  std::map<std::string, double> numbers;
+  add_number("zeros", diagnostics.zeros, numbers);
+  add_number("relative_error", diagnostics.relative_error, numbers);
+  if (diagnostics.cosine) add_number("cosine", *diagnostics.cosine, numbers);
+  if (diagnostics.residual_norm) add_number("residual_norm", *diagnostics.residual_norm, numbers);
+  for (size_t i = 0; i < Diagnostics::kShares.size(); ++i) {
+    add_number(fmt::format("quantile {}", Diagnostics::kShares[i]), diagnostics.quantiles[i], numbers);
   }
-  return result;
+  return numbers;
 }
 
-Traffic read_traffic(const JsonReader& traffic) {
-  Traffic result{traffic.number("raw_bytes"), traffic.number("wire_bytes"), {}};
-  if (traffic.has("diagnostics")) result.diagnostics = read_diagnostics(traffic.at("diagnostics"));
-  return result;
+Traffic traffic_of(const strait::Traffic& traffic, const std::optional<Diagnostics>& diagnostics) {
+  return {static_cast<double>(traffic.raw_bytes), static_cast<double>(traffic.wire_bytes),
+          diagnostics ? numbers_of(*diagnostics) : std::map<std::string, double>()};
 }
 
-std::string read_evaluation(const JsonReader& test) {
-  std::string name = test.text("evaluation");
-  if (name != "plain" && name != "frozen" && name != "live") {
-    test.at("evaluation").fail("\"plain\", \"frozen\" or \"live\"");
-  }
-  return name;
-}
-
-std::vector<StepScores> read_evaluations(const JsonReader& evaluations) {
-  std::vector<StepScores> all;
-  for (size_t i = 0; i < evaluations.size(); ++i) {
-    const JsonReader test = evaluations.at(i).at("test");
-    all.push_back({static_cast<int>(evaluations.at(i).count("step")), read_scores(test.at("off")),
-                   read_scores(test.at("on"))});
-  }
-  return all;
-}
-
-Epoch read_epoch(const JsonReader& line) {
+Epoch epoch_of(const EpochMetrics& metrics) {
   Epoch epoch;
-  epoch.number = static_cast<int>(line.count("epoch", std::numeric_limits<int>::max()));
-  epoch.steps = line.number("steps");
-  epoch.seconds = line.number("seconds") + line.number("evaluation_seconds");
-  epoch.train_loss = line.optional_number("train_loss");
-  const JsonReader test = line.at("test");
-  epoch.off = read_scores(test.at("off"));
-  epoch.on = read_scores(test.at("on"));
-  if (test.has("evaluation")) epoch.evaluation = read_evaluation(test);
-  epoch.plain = test.has("plain") ? read_scores(test.at("plain")) : epoch.on;  // older runs have on alone
-  if (test.has("frozen")) epoch.frozen = read_scores(test.at("frozen"));
-  if (test.has("live")) epoch.live = read_scores(test.at("live"));
-  if (line.has("evaluations")) epoch.evaluations = read_evaluations(line.at("evaluations"));
-  const JsonReader boundaries = line.at("boundaries");
-  for (size_t i = 0; i < boundaries.size(); ++i) {
-    const JsonReader boundary = boundaries.at(i);
-    epoch.boundaries.push_back({boundary.text("name"), read_traffic(boundary.at("activations")),
-                                read_traffic(boundary.at("gradients"))});
+  epoch.number = metrics.epoch;
+  epoch.steps = static_cast<double>(metrics.steps);
+  epoch.seconds = metrics.seconds + metrics.evaluation_seconds;
+  if (std::isfinite(metrics.train.loss)) epoch.train_loss = metrics.train.loss;
+  epoch.off = scores_of(metrics.test.off);
+  epoch.on = scores_of(metrics.test.on);
+  epoch.evaluation = to_string(metrics.test.named);
+  const auto in_mode = [&](EvaluationMode mode) {
+    const auto found = metrics.test.modes.find(mode);
+    return found == metrics.test.modes.end() ? Scores() : scores_of(found->second);
+  };
+  epoch.plain = in_mode(EvaluationMode::plain);
+  epoch.frozen = in_mode(EvaluationMode::frozen);
+  epoch.live = in_mode(EvaluationMode::live);
+  for (const auto& [step, test] : metrics.evaluations) {
+    epoch.evaluations.push_back({static_cast<int>(step), scores_of(test.off), scores_of(test.on)});
+  }
+  for (const auto& boundary : metrics.boundaries) {
+    epoch.boundaries.push_back({boundary.name,
+                                traffic_of(boundary.activations, boundary.activation_diagnostics),
+                                traffic_of(boundary.gradients, boundary.gradient_diagnostics)});
   }
   return epoch;
 }
 
-/// The lines that are complete. What follows the last end of line is one that is being written, or that a
-/// killed run left; a run that is done has none.
-std::vector<Epoch> parse_epochs(std::string_view text, const path& file, Status status) {
-  const auto lines = split(text, '\n');
-  std::vector<Epoch> epochs;
-  for (size_t i = 0; i + 1 < lines.size(); ++i) {
-    const JsonText line(lines[i], fmt::format("{}:{}", file.string(), i + 1));
-    epochs.push_back(read_epoch(line.root()));
-  }
-  if (status == Status::done && !lines.back().empty()) {
-    throw InputError("{}:{}: ends inside a line", file.string(), lines.size());
-  }
-  return epochs;
-}
-
-void parse_status(std::string_view text, const path& file, Run& run) {
-  constexpr double kYear10000 = 253402300800;  // in seconds since 1970
-  const JsonText parsed(text, file.string());
-  const JsonReader status = parsed.root();
-  const auto named = status_named(status.text("status"));
-  if (!named) status.at("status").fail("a status of a run");
-  run.status = *named;
-  run.name = status.text("name");
-  run.seed = status.count("seed");
-  run.error = status.optional_text("error");
-  run.config_hash = status.text("config_hash");
-  run.code_version = status.text("code_version");
-  run.machine = status.text("machine");
-  run.updated = status.number("updated");
-  if (!(run.updated >= 0 && run.updated < kYear10000)) {
-    status.at("updated").fail("seconds since 1970, before the year 10000");
-  }
-  run.epochs_planned = status.count("epochs");
-}
-
 }  // namespace
-
-std::string_view to_string(Status status) { return kStatusNames.at(static_cast<size_t>(status)); }
-
-std::optional<Status> status_named(std::string_view name) {
-  for (size_t i = 0; i < kStatusNames.size(); ++i) {
-    if (kStatusNames[i] == name) return static_cast<Status>(i);
-  }
-  return std::nullopt;
-}
 
 bool is_run(const path& folder) { return std::filesystem::is_regular_file(folder / "status.json"); }
 
@@ -143,11 +80,22 @@ Run read_run(const path& folder) {
 }
 
 Run parse_run(const path& folder, RunTexts texts) {
+  const StatusRecord status = parse_status(texts.status, (folder / "status.json").string());
   Run run;
+  run.name = status.name;
   run.folder = folder.filename().string();
-  parse_status(texts.status, folder / "status.json", run);
+  run.seed = status.seed;
+  run.status = status.status;
+  run.error = status.error;
+  run.config_hash = status.config_hash;
   run.config = std::move(texts.config);
-  run.epochs = parse_epochs(texts.metrics, folder / "metrics.jsonl", run.status);
+  run.code_version = status.code_version;
+  run.machine = status.machine;
+  run.updated = status.updated;
+  run.epochs_planned = status.epochs;
+  for (const auto& epoch : parse_epochs(texts.metrics, folder / "metrics.jsonl", run.status == Status::done)) {
+    run.epochs.push_back(epoch_of(epoch));
+  }
   return run;
 }
 

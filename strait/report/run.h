@@ -7,19 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "strait/run/status.h"
+
 namespace strait::report {
 
 /// A measured number; empty where it was not measured or is not finite.
 using Value = std::optional<double>;
 
-/// How far a run has come: the words of status.json, and `waiting` for one of a sweep that has not begun.
-enum class Status { waiting, running, stopped, done, diverged, failed };
-
-/// The word of status.json.
-std::string_view to_string(Status status);
-
-/// Nothing when no status has that name.
-std::optional<Status> status_named(std::string_view name);
+/// How far a run has come.
+using Status = RunStatus;
 
 /// Means over the test samples by the name of the measure: loss, accuracy, perplexity.
 using Scores = std::map<std::string, double>;

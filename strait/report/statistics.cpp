@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -13,19 +12,13 @@
 namespace strait::report {
 namespace {
 
-constexpr Metric kAccuracy{"accuracy", "accuracy", "%", true};
-constexpr Metric kLoss{"loss", "loss", "", false};
-
-// Runs of text have the first, and accuracies of tokens too.
-constexpr std::array<Metric, 3> kMetrics = {Metric{"perplexity", "perplexity", "", false}, kAccuracy, kLoss};
-
 using ScoresOf = Scores Epoch::*;
 
 Value best(const Variant& variant, const Metric& metric, ScoresOf scores) {
   Value found;
   for (const auto& run : variant.runs) {
     for (const auto& epoch : run.epochs) {
-      const Value value = find(epoch.*scores, metric.key);
+      const Value value = find(epoch.*scores, metric.name);
       if (value && (!found || (metric.higher_is_better ? *value > *found : *value < *found))) found = value;
     }
   }
@@ -45,7 +38,7 @@ Estimate last(const std::vector<const Run*>& runs, const Metric& metric, ScoresO
   for (const auto* run : runs) {
     const auto epoch = std::ranges::find(run->epochs, number, &Epoch::number);
     if (epoch == run->epochs.end()) continue;
-    if (const Value value = find((*epoch).*scores, metric.key)) values.push_back(*value);
+    if (const Value value = find((*epoch).*scores, metric.name)) values.push_back(*value);
   }
   return estimate(values);
 }
@@ -104,12 +97,14 @@ double seconds_of(const Run& run) {
 }  // namespace
 
 Metric metric_of(const Table& table) {
-  for (const auto& metric : kMetrics) {
-    for (const auto& variant : table.variants) {
-      if (best(variant, metric, &Epoch::off)) return metric;
-    }
+  const auto is_known = [&](const Metric& metric) {
+    return std::ranges::any_of(
+        table.variants, [&](const Variant& variant) { return best(variant, metric, &Epoch::off).has_value(); });
+  };
+  for (const Metric& metric : all_metrics()) {
+    if (is_known(metric)) return metric;
   }
-  return kAccuracy;
+  return is_known(kLoss) ? kLoss : kAccuracy;
 }
 
 Estimate estimate(const std::vector<double>& values) {
@@ -206,7 +201,7 @@ Curve loss_over_steps(const Variant& variant, Scores StepScores::*scores) {
   for (const auto& run : variant.runs) {
     for (const auto& epoch : run.epochs) {
       for (const auto& evaluation : epoch.evaluations) {
-        if (const Value loss = find(evaluation.*scores, kLoss.key)) by_step[evaluation.step].push_back(*loss);
+        if (const Value loss = find(evaluation.*scores, kLoss.name)) by_step[evaluation.step].push_back(*loss);
       }
     }
   }

@@ -4,18 +4,15 @@
 #include <vector>
 
 #include "strait/report/tables.h"
+#include "strait/run/metric.h"
 
 namespace strait::report {
 
-/// What a network is scored by.
-struct Metric {
-  std::string_view key;    ///< in metrics.jsonl
-  std::string_view label;  ///< for people
-  std::string_view unit;   ///< behind the number: "%" or nothing
-  bool higher_is_better;   ///< of two scores
-};
+/// The loss itself, for networks that have no metric.
+inline constexpr Metric kLoss{
+    .name = "loss", .short_name = "loss", .unit = "", .expected = "loss", .higher_is_better = false};
 
-/// The first of perplexity, accuracy and loss that a run of the table has; accuracy when none has run.
+/// The first of all_metrics() and the loss that a run of the table has; accuracy when none has run.
 Metric metric_of(const Table& table);
 
 /// The mean over seeds.

@@ -88,9 +88,9 @@ TextTable result_table(const Table& table) {
   const auto add_group = [&](const std::string& group) {
     for (const auto& scoring : scorings) text.columns.push_back({group, scoring.label});
   };
-  add_group(fmt::format("Best {}{}", metric.label, unit));
+  add_group(fmt::format("Best {}{}", metric.name, unit));
   add_group(fmt::format("Last epoch, mean ± s.e.{}", unit));
-  const bool with_loss = metric.key == "perplexity";  // of text both figures are usual
+  const bool with_loss = metric.rises_with_loss;  // of text both figures are usual
   if (with_loss) add_group("Loss, last epoch, mean ± s.e.");
   text.columns.insert(text.columns.end(), {{paper, "off"},
                                            {paper, "on"},

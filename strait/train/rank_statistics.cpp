@@ -6,6 +6,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/json.h"
+#include "strait/run/metrics_json.h"
 
 namespace strait {
 namespace {
@@ -34,7 +35,8 @@ RankStatistics rank_statistics_in(const std::string& text) {
   const json from = parse_json<WireError>(text, "what another rank has measured");
   RankStatistics part{.train = sums_in(from.at("train")),
                       .test = {},
-                      .boundaries = boundary_traffic_of(from.at("boundaries")),
+                      .boundaries = boundary_traffic_in(
+                          {from.at("boundaries"), "what another rank has measured", "boundaries"}),
                       .stages = stage_times_of(from.at("stages")),
                       .feedback_state = from.at("feedback_state"),
                       .weights = from.at("weights"),

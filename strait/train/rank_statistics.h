@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "strait/checkpoint/training_state.h"
 #include "strait/pipeline/executor.h"
-#include "strait/train/metrics.h"
+#include "strait/run/metrics.h"
 #include "strait/transport/group.h"
 
 namespace strait {

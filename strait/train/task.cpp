@@ -52,4 +52,20 @@ const Task& find_task(std::string_view name) { return find_kind(all_tasks(), nam
 
 const Task& task_of(const DataOptions& options) { return find_task(data_kind(options.kind).task); }
 
+double mean_loss(const StepResult& sums) { return sums.loss_sum / static_cast<double>(sums.count); }
+
+Score score_of(const StepResult& sums, const Task& task) {
+  return {mean_loss(sums), task.metrics ? task.metrics(sums) : std::map<std::string, double>()};
+}
+
+Evaluation evaluation_of(const std::map<EvaluationMode, StepResult>& sums, EvaluationMode asked,
+                         const Task& task) {
+  Evaluation evaluation{.off = {}, .on = {}, .samples = sums.at(EvaluationMode::off).rows};
+  for (const auto& [mode, sum] : sums) evaluation.modes[mode] = score_of(sum, task);
+  evaluation.off = evaluation.modes.extract(EvaluationMode::off).mapped();
+  evaluation.named = asked;
+  evaluation.on = evaluation.modes.at(evaluation.modes.contains(asked) ? asked : EvaluationMode::plain);
+  return evaluation;
+}
+
 }  // namespace strait

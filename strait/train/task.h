@@ -8,7 +8,7 @@
 
 #include "strait/data/dataset.h"
 #include "strait/pipeline/executor.h"
-#include "strait/run/metric.h"
+#include "strait/run/metrics.h"
 
 namespace strait {
 
@@ -44,5 +44,16 @@ const Task& find_task(std::string_view name);
 
 /// The one that the options' kind of data names.
 const Task& task_of(const DataOptions& options);
+
+/// The mean over `count`.
+double mean_loss(const StepResult& sums);
+
+/// The means of these sums, and the metrics of the task.
+Score score_of(const StepResult& sums, const Task& task);
+
+/// The sums over the test set in each mode, off and plain at least, as scores. Where the mode that is asked for
+/// is not among them there is no feedback, and it is the same as plain.
+Evaluation evaluation_of(const std::map<EvaluationMode, StepResult>& sums, EvaluationMode asked,
+                         const Task& task);
 
 }  // namespace strait

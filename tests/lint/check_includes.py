@@ -14,11 +14,11 @@ import tempfile
 # What a folder of strait/ may include from the others.
 ALLOWED = {"base": set()}
 ALLOWED["wire"] = {"base"}
-ALLOWED["run"] = {"base"}
 ALLOWED["kernels"] = {"base"}
 ALLOWED["codecs"] = {"base", "wire", "kernels"}
 ALLOWED["links"] = ALLOWED["codecs"] | {"codecs"}
 ALLOWED["boundary"] = ALLOWED["links"] | {"links"}
+ALLOWED["run"] = {"base", "wire", "boundary"}
 ALLOWED["transport"] = {"base", "wire"}
 ALLOWED["pipeline"] = ALLOWED["boundary"] | {"boundary", "transport"}
 ALLOWED["models"] = {"base"}
@@ -26,11 +26,12 @@ ALLOWED["tokenizer"] = {"base"}
 ALLOWED["download"] = {"base"}
 ALLOWED["data"] = {"base", "tokenizer", "download"}
 ALLOWED["formats"] = {"base"}
-ALLOWED["train"] = ALLOWED["pipeline"] | {"pipeline", "models", "data", "tokenizer", "download", "formats", "run"}
+ALLOWED["checkpoint"] = ALLOWED["pipeline"] | {"pipeline", "models", "formats", "run"}
+ALLOWED["train"] = ALLOWED["checkpoint"] | {"checkpoint", "data", "tokenizer", "download"}
 ALLOWED["config"] = ALLOWED["train"] | {"train"}
 ALLOWED["experiment"] = ALLOWED["config"] | {"config"}
 ALLOWED["planning"] = ALLOWED["experiment"] | {"experiment"}
-ALLOWED["report"] = {"base"}
+ALLOWED["report"] = {"base", "run"}
 
 # Folders that may include all of strait/, but one another only as said.
 ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz"}, "bench": {"bench", "tests"}, "fuzz": {"fuzz"}}
@@ -67,6 +68,17 @@ def check_include(folder, target):
     return None
 
 
+def reaches_torch(root, target, seen=None):
+    """Whether a header of strait/ includes torch, itself or through others of strait/."""
+    seen = set() if seen is None else seen
+    if target in seen or not target.startswith("strait/") or not (root / target).is_file():
+        return False
+    seen.add(target)
+    includes = [found.group(1) for found in map(INCLUDE.match, (root / target).read_text(encoding="utf-8").splitlines())
+                if found]
+    return any(TORCH.match(include) or reaches_torch(root, include, seen) for include in includes)
+
+
 def check_file(root, path):
     """Yields (line, what is wrong) for one file."""
     folder = folder_of(path)
@@ -82,6 +94,8 @@ def check_file(root, path):
     for number, line in enumerate(lines, 1):
         include = INCLUDE.match(line)
         wrong = check_include(folder, include.group(1)) if include else None
+        if include and not wrong and folder in WITHOUT_TORCH and reaches_torch(root, include.group(1)):
+            wrong = f"{folder} may not include torch, which {include.group(1)} brings"
         if wrong:
             yield number, wrong
 
@@ -152,13 +166,21 @@ PLANTED = [
     ("strait/models/good.cpp", "#include <torch/torch.h>\n", 0),
     ("strait/train/heavy.cpp", "#include <torch/torch.h>\n", 1),
     ("strait/train/good.cpp", '#include "strait/pipeline/a.h"\n#include "strait/data/b.h"\n', 0),
+    ("strait/checkpoint/good.cpp", '#include "strait/models/a.h"\n#include "strait/run/b.h"\n', 0),
+    ("strait/checkpoint/up.cpp", '#include "strait/train/optimizer.h"\n', 1),
     ("strait/train/up.cpp", '#include "strait/experiment/sweep.h"\n', 1),
     ("strait/experiment/good.cpp", '#include "strait/train/trainer.h"\n', 0),
     ("strait/experiment/root.cpp", '#include "cli/verbs.h"\n', 1),
     ("strait/experiment/test.cpp", '#include "tests/support/temp_dir.h"\n', 1),
     ("strait/report/good.cpp", '#include "strait/report/run.h"\n#include "strait/base/a.h"\n', 0),
-    ("strait/report/side.cpp", '#include "strait/train/metrics.h"\n', 1),
+    ("strait/report/side.cpp", '#include "strait/train/task.h"\n', 1),
     ("strait/report/torch.cpp", "#include <ATen/core/Tensor.h>\n", 1),
+    ("strait/boundary/heavy.h", '#pragma once\n#include "strait/links/heavy.h"\n', 0),
+    ("strait/links/heavy.h", "#pragma once\n#include <ATen/core/Tensor.h>\n", 0),
+    ("strait/boundary/light.h", '#pragma once\n#include "strait/wire/frame.h"\n', 0),
+    ("strait/run/good.cpp", '#include "strait/boundary/light.h"\n#include "strait/boundary/missing.h"\n', 0),
+    ("strait/run/deep.cpp", '#include "strait/boundary/light.h"\n#include "strait/boundary/heavy.h"\n', 2),
+    ("strait/report/reads.cpp", '#include "strait/run/reader.h"\n', 0),
     ("strait/extra/unknown.cpp", "", 1),
     ("strait/links.h", '#pragma once\n\n#include "strait/links/link.h"\n', 0),
     ("strait/heavy.h", "#pragma once\n#include <torch/torch.h>\n", 2),

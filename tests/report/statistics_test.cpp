@@ -86,7 +86,7 @@ TEST(Summary, ALossIsBestWhereItIsLeast) {
   Variant variant{"v", {}, {run(Status::done, {epoch(0, 50, 0), epoch(1, 70, 0), epoch(2, 60, 0)})}};
   for (auto& measured : variant.runs[0].epochs) measured.off.erase("accuracy"), measured.on.clear();
   const Metric metric = metric_of({"t", "t", {variant}});
-  EXPECT_EQ(metric.key, "loss");
+  EXPECT_EQ(metric.name, "loss");
   EXPECT_THAT(summarise(variant, metric).off.best, Optional(30.0));
   EXPECT_EQ(summarise(variant, metric).on.best, std::nullopt);
 }
@@ -98,7 +98,7 @@ TEST(Summary, TextIsJudgedByItsPerplexity) {
     measured.on.emplace("loss", 3 + measured.number);
   }
   const Metric metric = metric_of({"t", "t", {variant}});
-  EXPECT_EQ(metric.key, "perplexity");
+  EXPECT_EQ(metric.name, "perplexity");
   const Summary summary = summarise(variant, metric);
   EXPECT_THAT(summary.off.best, Optional(9.0));
   EXPECT_THAT(summary.off.last.mean, Optional(11.0));

@@ -1,4 +1,4 @@
-#include "strait/train/checkpoint.h"
+#include "strait/checkpoint/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "strait/base/error.h"
 #include "strait/formats/safetensors.h"
+#include "strait/run/metrics_json.h"
+#include "strait/train/data_parallel.h"
 #include "strait/train/optimizer.h"
+#include "strait/train/task.h"
 #include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
@@ -118,13 +122,13 @@ TEST(EpochMetrics, ReadBackFromJson) {
                                                   .relative_error = 0.1,
                                                   .cosine = {},
                                                   .residual_norm = 0.25};
-  EXPECT_EQ(to_json(epoch_metrics_of(to_json(metrics))), to_json(metrics));
+  EXPECT_EQ(to_json(parse_epoch(to_line(metrics), "line")), to_json(metrics));
   EXPECT_EQ(to_json(metrics.test), nlohmann::json::parse(R"({
       "off": {"loss": 0.5, "accuracy": 50.0}, "on": {"loss": 0.25, "accuracy": 25.0}, "evaluation": "live",
       "plain": {"loss": 0.75, "accuracy": 10.0}, "frozen": {"loss": 0.5, "accuracy": 20.0},
       "live": {"loss": 0.25, "accuracy": 25.0}, "samples": 30})"));
   EXPECT_EQ(to_json(metrics)["evaluations"][1]["step"], 6);
-  EXPECT_THROW(epoch_metrics_of(nlohmann::json::object()), nlohmann::json::exception);
+  EXPECT_THROW(parse_epoch("{}", "line"), InputError);
   EXPECT_EQ(to_json(metrics).dump().find("perplexity"), std::string::npos) << "that is for text";
   metrics.test.off.metrics["perplexity"] = std::exp(0.5);
   metrics.test.on = {1000, {{"accuracy", 0}, {"perplexity", std::exp(1000.0)}}};
@@ -133,7 +137,7 @@ TEST(EpochMetrics, ReadBackFromJson) {
   const auto line = to_json(metrics);
   EXPECT_EQ(line["test"]["off"]["perplexity"], std::exp(0.5));
   EXPECT_TRUE(line["test"]["on"]["perplexity"].is_null()) << "JSON has no infinity";
-  const EpochMetrics read = epoch_metrics_of(nlohmann::json::parse(line.dump()));
+  const EpochMetrics read = parse_epoch(line.dump(), "line");
   EXPECT_FALSE(line.contains("train_perplexity")) << "the loss says it";
   EXPECT_EQ(to_json(read), line);
   EXPECT_EQ(read.test.on.at(kPerplexity), std::numeric_limits<double>::infinity());
@@ -143,7 +147,7 @@ TEST(EpochMetrics, ReadBackFromJson) {
 TEST(EpochMetrics, OlderRunsWereScoredPlain) {
   const auto old = nlohmann::json::parse(
       R"({"off": {"loss": 0.5, "accuracy": 50.0}, "on": {"loss": 0.25, "accuracy": 25.0}, "samples": 30})");
-  const Evaluation evaluation = evaluation_in(old);
+  const Evaluation evaluation = evaluation_in({old, "test"});
   EXPECT_EQ(evaluation.named, EvaluationMode::plain);
   ASSERT_EQ(evaluation.modes.size(), 1U);
   EXPECT_EQ(evaluation.modes.at(EvaluationMode::plain).loss, 0.25);
@@ -210,15 +214,22 @@ struct Training {
     boundaries[0].gradient_sender->encode(torch::randn({2, 4}), {}, {});
   }
 
+  StateVisit optimizer_state() {
+    return [this](StateVisitor& visitor) { optimizer->visit_state(model.named_parameters(), visitor); };
+  }
+  StateVisit replicas_state() {
+    return [this](StateVisitor& visitor) { data_parallel.visit_state(visitor); };
+  }
+
   void write(const std::filesystem::path& folder) {
-    write_checkpoint(folder, model, *optimizer, boundaries, data_parallel, sample_record());
+    write_checkpoint(folder, model, optimizer_state(), boundaries, replicas_state(), sample_record());
   }
 
   void load(const std::filesystem::path& folder) {
     const Checkpoint checkpoint({folder});
     checkpoint.load_weights(model, true);
-    checkpoint.load_optimizer(*optimizer, model, true);
-    checkpoint.load_links(boundaries, data_parallel, true);
+    checkpoint.load_optimizer(optimizer_state(), optimizer->state_names(), true);
+    checkpoint.load_links(boundaries, replicas_state(), true);
     checkpoint.load_random();
   }
 
@@ -332,12 +343,16 @@ TEST_F(CheckpointFiles, OfAnotherOptimizerAreRefused) {
   other.step();
   other.write(second_);
   for (const bool exactly : {false, true}) {
+    EXPECT_THAT(input_error_of([&] {
+                  Checkpoint({first_}).load_optimizer(other.optimizer_state(), other.optimizer->state_names(),
+                                                      exactly);
+                }),
+                HasSubstr("optimizer.safetensors: tensor \"conv1.weight.momentum_buffer\" is no state of this "
+                          "optimizer (train.optimizer.kind)"));
     EXPECT_THAT(
-        input_error_of([&] { Checkpoint({first_}).load_optimizer(*other.optimizer, other.model, exactly); }),
-        HasSubstr("optimizer.safetensors: tensor \"conv1.weight.momentum_buffer\" is no state of this "
-                  "optimizer (train.optimizer.kind)"));
-    EXPECT_THAT(
-        input_error_of([&] { Checkpoint({second_}).load_optimizer(*sgd.optimizer, sgd.model, exactly); }),
+        input_error_of([&] {
+          Checkpoint({second_}).load_optimizer(sgd.optimizer_state(), sgd.optimizer->state_names(), exactly);
+        }),
         HasSubstr("optimizer.safetensors: tensor \"conv1.weight.exp_avg\" is no state of this optimizer "
                   "(train.optimizer.kind)"));
   }
@@ -408,15 +423,15 @@ TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
   const Checkpoint checkpoint({first_});
   Training other;
   other.boundaries[0].name = "layer3";
-  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.data_parallel, true); }),
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.replicas_state(), true); }),
               HasSubstr("links.safetensors: has no feedback state of boundary \"layer3\""));
   other.boundaries.clear();
-  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.data_parallel, true); }),
+  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.replicas_state(), true); }),
               HasSubstr("tensor \"layer2.activations.sender.estimate\" belongs to no boundary of model.cuts"));
   // A boundary without state needs none.
   other.boundaries.emplace_back("layer1", uint16_t{0}, links_of({}, "layer1"), 0, BoundaryEndpoints::Local{});
   other.boundaries.push_back(std::move(training.boundaries[0]));
-  EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, other.data_parallel, true));
+  EXPECT_NO_THROW(checkpoint.load_links(other.boundaries, other.replicas_state(), true));
 }
 
 TEST_F(CheckpointFiles, EvaluationTakesOnlyWhatItReads) {

@@ -5,7 +5,7 @@
 #include <torch/torch.h>
 #include <nlohmann/json.hpp>
 
-#include "strait/train/model_file.h"
+#include "strait/checkpoint/model_file.h"
 #include "tests/models/tiny_gpt2.h"
 #include "tests/support/python.h"
 #include "tests/support/temp_dir.h"

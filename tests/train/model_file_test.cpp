@@ -1,4 +1,4 @@
-#include "strait/train/model_file.h"
+#include "strait/checkpoint/model_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "strait/formats/safetensors.h"
+#include "strait/run/metrics_json.h"
 #include "strait/train/optimizer.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/fixed_dataset.h"

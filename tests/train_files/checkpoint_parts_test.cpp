@@ -1,11 +1,11 @@
 // Which checkpoint processes resume from, given what each of them sees.
 
-#include "strait/train/checkpoint_parts.h"
+#include "strait/checkpoint/checkpoint_parts.h"
 
 #include <gtest/gtest.h>
 
-#include "strait/train/checkpoint_copies.h"
-#include "strait/train/training_state.h"
+#include "strait/checkpoint/checkpoint_copies.h"
+#include "strait/checkpoint/training_state.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {

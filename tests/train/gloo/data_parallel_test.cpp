@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include "strait/checkpoint/checkpoint_parts.h"
 #include "strait/pipeline/schedules.h"
-#include "strait/train/checkpoint_parts.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/observer.h"
 #include "tests/train/tied_network.h"

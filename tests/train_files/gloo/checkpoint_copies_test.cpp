@@ -1,11 +1,11 @@
 // Parts of checkpoints on their way between ranks, which are threads here.
 
-#include "strait/train/checkpoint_copies.h"
+#include "strait/checkpoint/checkpoint_copies.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "strait/train/checkpoint.h"
+#include "strait/checkpoint/checkpoint.h"
 #include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
 #include "tests/transport/gloo/ranks.h"

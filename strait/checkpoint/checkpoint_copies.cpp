@@ -1,4 +1,4 @@
-#include "strait/train/checkpoint_copies.h"
+#include "strait/checkpoint/checkpoint_copies.h"
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
@@ -14,7 +14,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
-#include "strait/train/checkpoint.h"
+#include "strait/checkpoint/checkpoint.h"
 
 namespace strait {
 namespace {

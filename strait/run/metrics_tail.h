@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "strait/train/metrics.h"
+#include "strait/run/metrics.h"
 
 namespace strait {
 

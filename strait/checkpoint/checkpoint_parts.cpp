@@ -1,4 +1,4 @@
-#include "strait/train/checkpoint_parts.h"
+#include "strait/checkpoint/checkpoint_parts.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
-#include "strait/train/training_state.h"
+#include "strait/checkpoint/training_state.h"
 
 namespace strait {
 namespace {

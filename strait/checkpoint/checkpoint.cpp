@@ -1,4 +1,4 @@
-#include "strait/train/checkpoint.h"
+#include "strait/checkpoint/checkpoint.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -8,9 +8,8 @@
 #include <set>
 
 #include "strait/base/error.h"
+#include "strait/checkpoint/model_file.h"
 #include "strait/formats/safetensors.h"
-#include "strait/train/model_file.h"
-#include "strait/train/optimizer.h"
 
 namespace strait {
 namespace {
@@ -135,11 +134,6 @@ bool load_listed(const auto& visit, StateLoader& loader) {
   return loader.count() > before || counter.count == 0;
 }
 
-/// Loads what an owner of links has, likewise.
-bool load_state(auto& owner, StateLoader& loader) {
-  return load_listed([&](StateVisitor& visitor) { owner.visit_state(visitor); }, loader);
-}
-
 InputError missing_state(const StateLoader& loader, const BoundaryEndpoints& boundary) {
   return InputError(
       "{}: has no feedback state of boundary {}, which model.cuts asks for; state resumes only "
@@ -157,8 +151,8 @@ at::Tensor random_state() {
 
 }  // namespace
 
-void write_checkpoint(const std::filesystem::path& folder, const Model& model, Optimizer& optimizer,
-                      std::vector<BoundaryEndpoints>& boundaries, DataParallel& replicas,
+void write_checkpoint(const std::filesystem::path& folder, const Model& model, const StateVisit& optimizer,
+                      std::vector<BoundaryEndpoints>& boundaries, const StateVisit& replicas,
                       CheckpointRecord record) {
   const auto write = [&](const char* name, const TensorFile& file) {
     Checksums& sums = record.checksums[name];
@@ -168,11 +162,11 @@ void write_checkpoint(const std::filesystem::path& folder, const Model& model, O
   };
   write(kWeightsFile, weights_of(model));
   StateLister optimizer_state;
-  optimizer.visit_state(model.named_parameters(), optimizer_state);
+  optimizer(optimizer_state);
   write(kOptimizerFile, optimizer_state.file);
   StateLister link_state;
   for (auto& boundary : boundaries) boundary.visit_state(link_state);
-  replicas.visit_state(link_state);
+  replicas(link_state);
   write(kLinksFile, link_state.file);
   write(kRandomFile, {{{"cpu", random_state()}}, {}});
   write_record(folder, record);
@@ -236,15 +230,16 @@ void Checkpoint::load_weights(Model& model, bool exactly) const {
   set_weights(folder() / kWeightsFile, file, model);
 }
 
-void Checkpoint::load_optimizer(Optimizer& optimizer, const Model& model, bool exactly) const {
+void Checkpoint::load_optimizer(const StateVisit& optimizer, const std::vector<std::string>& last_names,
+                                bool exactly) const {
   constexpr std::string_view kReason = "is no state of this optimizer (train.optimizer.kind)";
   StateLoader loader(sources(), kOptimizerFile);
-  loader.expect_last_names(optimizer.state_names(), kReason);
-  optimizer.visit_state(model.named_parameters(), loader);
+  loader.expect_last_names(last_names, kReason);
+  optimizer(loader);
   if (exactly) loader.expect_all_read(kReason);
 }
 
-void Checkpoint::load_links(std::vector<BoundaryEndpoints>& boundaries, DataParallel& replicas,
+void Checkpoint::load_links(std::vector<BoundaryEndpoints>& boundaries, const StateVisit& replicas,
                             bool exactly) const {
   StateLoader loader(sources(), kLinksFile, !exactly);
   if (loader.is_empty()) return;
@@ -254,9 +249,10 @@ void Checkpoint::load_links(std::vector<BoundaryEndpoints>& boundaries, DataPara
         loader.name(), record().place.replicas, reader_.replicas);
   }
   for (auto& boundary : boundaries) {
-    if (!load_state(boundary, loader)) throw missing_state(loader, boundary);
+    const auto visit = [&](StateVisitor& visitor) { boundary.visit_state(visitor); };
+    if (!load_listed(visit, loader)) throw missing_state(loader, boundary);
   }
-  if (!load_state(replicas, loader)) {
+  if (!load_listed(replicas, loader)) {
     throw InputError(
         "{}: has no feedback state of the exchange between replicas for the stages that model.cuts makes; "
         "state "

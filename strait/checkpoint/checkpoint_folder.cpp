@@ -1,4 +1,4 @@
-#include "strait/train/checkpoint_folder.h"
+#include "strait/checkpoint/checkpoint_folder.h"
 
 #include <algorithm>
 #include <cstdio>

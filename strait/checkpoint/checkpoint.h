@@ -1,30 +1,33 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "strait/boundary/boundary.h"
+#include "strait/checkpoint/training_state.h"
 #include "strait/models/model.h"
-#include "strait/pipeline/data_parallel.h"
-#include "strait/train/training_state.h"
 
 namespace strait {
-
-class Optimizer;
 
 /// The files of a checkpoint. Names within them are those of layers and boundaries, so that the parts of the
 /// stages can be told apart.
 inline constexpr const char* kWeightsFile = "model.safetensors";        ///< as a run's own
-inline constexpr const char* kOptimizerFile = "optimizer.safetensors";  ///< Optimizer::visit_state()
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";  ///< the optimizer's state
 inline constexpr const char* kLinksFile = "links.safetensors";          ///< of boundaries and replicas
 inline constexpr const char* kRandomFile = "random.safetensors";        ///< `cpu`: LibTorch's generator
 
+/// Lists the state of something: calls the visitor for each tensor, which may read or replace it.
+using StateVisit = std::function<void(StateVisitor&)>;
+
 /// Writes a process's part of a checkpoint into an existing folder, tensor after tensor from where it stands;
-/// makes nothing atomic, see CheckpointFolder. `model` holds the layers of its stages. Fills in the record's
+/// makes nothing atomic, see CheckpointFolder. `model` holds the layers of its stages; `optimizer` lists the
+/// state of their parameters, `replicas` that of the exchange between replicas. Fills in the record's
 /// checksums. Throws Error when a file cannot be written.
-void write_checkpoint(const std::filesystem::path& folder, const Model& model, Optimizer& optimizer,
-                      std::vector<BoundaryEndpoints>& boundaries, DataParallel& replicas,
+void write_checkpoint(const std::filesystem::path& folder, const Model& model, const StateVisit& optimizer,
+                      std::vector<BoundaryEndpoints>& boundaries, const StateVisit& replicas,
                       CheckpointRecord record);
 
 /// Reads a part of a checkpoint through. Throws InputError that names the file and the tensor when it is not
@@ -64,13 +67,15 @@ class Checkpoint {
   /// Copies the weights into the model's layers.
   void load_weights(Model& model, bool exactly) const;
 
-  /// Replaces the optimizer's state of the model's parameters.
-  void load_optimizer(Optimizer& optimizer, const Model& model, bool exactly) const;
+  /// Replaces the optimizer's state. Every name in the file must end in one of `last_names`, behind its last
+  /// dot: other state is another optimizer's.
+  void load_optimizer(const StateVisit& optimizer, const std::vector<std::string>& last_names,
+                      bool exactly) const;
 
   /// The feedback state of every boundary and of the exchange between replicas, by name. A checkpoint without
   /// any fits all; otherwise there must be as many replicas, and the boundaries that have state must be those
   /// that had it. Where only one endpoint's state of a name was saved, because both were one, it serves both.
-  void load_links(std::vector<BoundaryEndpoints>& boundaries, DataParallel& replicas, bool exactly) const;
+  void load_links(std::vector<BoundaryEndpoints>& boundaries, const StateVisit& replicas, bool exactly) const;
 
   /// The feedback state that evaluation reads, of the first replica. Gives false where the checkpoint has none
   /// of it: then the boundaries are as they were. Throws InputError where it has that of some boundaries only.

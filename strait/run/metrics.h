@@ -2,16 +2,14 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "strait/boundary/channel.h"
-#include "strait/pipeline/executor.h"
+#include "strait/boundary/evaluation.h"
+#include "strait/boundary/traffic.h"
 #include "strait/run/metric.h"
-#include "strait/train/task.h"
+#include "strait/wire/frame.h"
 
 namespace strait {
 
@@ -23,12 +21,6 @@ struct Score {
   /// The value of a metric that the score has.
   double at(const Metric& metric) const { return metrics.at(std::string(metric.name)); }
 };
-
-/// The mean over `count`.
-double mean_loss(const StepResult& sums);
-
-/// The means of these sums, and the metrics of the task.
-Score score_of(const StepResult& sums, const Task& task);
 
 /// The first of all_metrics() that the score has; null where it has none, and the loss stands for itself.
 const Metric* judge_of(const Score& score);
@@ -49,11 +41,6 @@ struct Evaluation {
   std::map<EvaluationMode, Score> modes = {};
 };
 
-/// The sums over the test set in each mode, off and plain at least, as scores. Where the mode that is asked for
-/// is not among them there is no feedback, and it is the same as plain.
-Evaluation evaluation_of(const std::map<EvaluationMode, StepResult>& sums, EvaluationMode asked,
-                         const Task& task);
-
 /// An evaluation within an epoch.
 struct StepEvaluation {
   uint64_t step = 0;  ///< optimizer steps taken before it, of the whole training
@@ -71,12 +58,6 @@ struct BoundaryTraffic {
 
 /// Adds up boundary by boundary; one that `sum` does not have yet comes behind the others.
 void add_traffic(std::vector<BoundaryTraffic>& sum, const std::vector<BoundaryTraffic>& part);
-
-/// By a stage's number and name: those of other cuts, before a resume, are other stages.
-using TimesOfStages = std::map<std::pair<int, std::string>, StageTimes>;
-
-/// Adds up stage by stage.
-void add_times(TimesOfStages& sum, const TimesOfStages& part);
 
 /// Mean seconds that a stage takes for a micro-batch in training.
 struct StageSeconds {
@@ -105,44 +86,5 @@ struct EpochMetrics {
   /// The sum over the boundaries of one direction.
   Traffic total(Direction direction) const;
 };
-
-/// A metric that is infinite, which JSON does not have, is null.
-nlohmann::json to_json(const Score& score);
-
-/// Scores off and on, and in every mode.
-nlohmann::json to_json(const Evaluation& evaluation);
-
-/// An array, an object per evaluation.
-nlohmann::json to_json(const std::vector<StepEvaluation>& evaluations);
-
-/// The object of a line of metrics.jsonl.
-nlohmann::json to_json(const EpochMetrics& metrics);
-
-/// An array, an object per boundary.
-nlohmann::json to_json(const std::vector<BoundaryTraffic>& boundaries);
-
-/// An array, an object per stage.
-nlohmann::json to_json(const TimesOfStages& stages);
-
-/// The line of metrics.jsonl, without its end.
-std::string to_line(const EpochMetrics& metrics);
-
-/// The inverse of to_json(). All throw nlohmann::json::exception for anything else.
-Evaluation evaluation_in(const nlohmann::json& json);
-
-/// Likewise of evaluations within an epoch.
-std::vector<StepEvaluation> step_evaluations_in(const nlohmann::json& json);
-
-/// Likewise of an epoch.
-EpochMetrics epoch_metrics_of(const nlohmann::json& json);
-
-/// Likewise of boundaries.
-std::vector<BoundaryTraffic> boundary_traffic_of(const nlohmann::json& json);
-
-/// Likewise of stages.
-TimesOfStages stage_times_of(const nlohmann::json& json);
-
-/// A line of metrics.jsonl; `name` is the file's and the line's. Throws InputError for anything else.
-EpochMetrics parse_epoch(std::string_view line, const std::string& name);
 
 }  // namespace strait

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "strait/train/options.h"
+#include "strait/checkpoint/options.h"
 
 namespace strait {
 

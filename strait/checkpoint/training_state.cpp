@@ -1,4 +1,4 @@
-#include "strait/train/training_state.h"
+#include "strait/checkpoint/training_state.h"
 
 #include <xxhash.h>
 
@@ -7,6 +7,7 @@
 #include "strait/base/error.h"
 #include "strait/base/files.h"
 #include "strait/base/json.h"
+#include "strait/run/metrics_json.h"
 
 namespace strait {
 namespace {
@@ -38,8 +39,10 @@ TrainingState training_state_in(const json& json) {
           .sums = {json.at("loss_sum"), json.at("correct"), json.at("count"), json.at("rows")},
           .seconds = json.at("seconds"),
           .data_wait_seconds = json.at("data_wait_seconds"),
-          .traffic = boundary_traffic_of(json.at("boundaries")),
-          .evaluations = step_evaluations_in(json.value("evaluations", nlohmann::json::array())),
+          .traffic = boundary_traffic_in({json.at("boundaries"), kRecordFile, "boundaries"}),
+          .evaluations = json.contains("evaluations")
+                             ? step_evaluations_in({json.at("evaluations"), kRecordFile, "evaluations"})
+                             : std::vector<StepEvaluation>(),
           .evaluation_seconds = json.value("evaluation_seconds", 0.0),
           .stages = stage_times_of(json.at("stages"))};
 }
@@ -67,6 +70,30 @@ CheckpointRecord record_in(const json& content) {
 }
 
 }  // namespace
+
+void add_times(TimesOfStages& sum, const TimesOfStages& part) {
+  for (const auto& [stage, times] : part) {
+    StageTimes& all = sum[stage];
+    all.forward_seconds += times.forward_seconds;
+    all.backward_seconds += times.backward_seconds;
+    all.micro_batches += times.micro_batches;
+  }
+}
+
+json to_json(const TimesOfStages& stages) {
+  json list = json::array();
+  for (const auto& [stage, times] : stages) {
+    list.push_back(
+        {stage.first, stage.second, times.forward_seconds, times.backward_seconds, times.micro_batches});
+  }
+  return list;
+}
+
+TimesOfStages stage_times_of(const json& json) {
+  TimesOfStages stages;
+  for (const auto& stage : json) stages[{stage.at(0), stage.at(1)}] = {stage.at(2), stage.at(3), stage.at(4)};
+  return stages;
+}
 
 const Checksums& CheckpointRecord::checksums_of(const std::string& file) const {
   static const Checksums kNone;

@@ -1,7 +1,10 @@
-#include "strait/experiment/metrics_tail.h"
+#include "strait/run/metrics_tail.h"
 
 #include <fstream>
 #include <string>
+
+#include "strait/base/error.h"
+#include "strait/run/metrics_json.h"
 
 namespace strait {
 namespace {

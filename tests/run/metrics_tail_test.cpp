@@ -1,4 +1,4 @@
-#include "strait/experiment/metrics_tail.h"
+#include "strait/run/metrics_tail.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "strait/train/model_file.h"
+#include "strait/checkpoint/model_file.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>

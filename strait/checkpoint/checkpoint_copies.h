@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "strait/train/checkpoint_folder.h"
+#include "strait/checkpoint/checkpoint_folder.h"
 #include "strait/transport/group.h"
 
 namespace strait {

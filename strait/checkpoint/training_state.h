@@ -3,13 +3,27 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "strait/train/metrics.h"
+#include "strait/pipeline/executor.h"
+#include "strait/run/metrics.h"
 #include "strait/transport/group_part.h"
 
 namespace strait {
+
+/// By a stage's number and name: those of other cuts, before a resume, are other stages.
+using TimesOfStages = std::map<std::pair<int, std::string>, StageTimes>;
+
+/// Adds up stage by stage.
+void add_times(TimesOfStages& sum, const TimesOfStages& part);
+
+/// An array, an object per stage.
+nlohmann::json to_json(const TimesOfStages& stages);
+
+/// The inverse. Throws nlohmann::json::exception for anything else.
+TimesOfStages stage_times_of(const nlohmann::json& json);
 
 /// Where a training stands, always between two steps of the optimizer. Every random draw after initialisation
 /// is a function of the seed and of this, or comes from LibTorch's generator.

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace strait::report {
+namespace strait {
 
 /// A place in a JSON file. Its readers throw InputError that names the file (and line, where `origin` holds
 /// one), the key's path and what was expected. Holds references: the JSON outlives it.
@@ -47,6 +47,15 @@ class JsonReader {
   std::string optional_text(const std::string& key) const;
 
   /// Throws InputError: `expected` is not what stands here.
+  /// A number of things, which another program may have written with a fraction: rounded down.
+  uint64_t whole(const std::string& key) const;
+
+  /// The same; `fallback` where the key is missing.
+  uint64_t whole_or(const std::string& key, uint64_t fallback) const {
+    return has(key) ? whole(key) : fallback;
+  }
+
+  /// Throws InputError: this place should hold what is `expected`.
   [[noreturn]] void fail(std::string_view expected) const;
 
  private:
@@ -72,4 +81,4 @@ class JsonText {
   std::unique_ptr<const nlohmann::json> document_;
 };
 
-}  // namespace strait::report
+}  // namespace strait

@@ -1,11 +1,11 @@
-#include "strait/report/json_reader.h"
+#include "strait/run/json_reader.h"
 
 #include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
 #include "strait/base/json.h"
 
-namespace strait::report {
+namespace strait {
 
 using nlohmann::json;
 
@@ -62,6 +62,15 @@ uint64_t JsonReader::count(const std::string& key, uint64_t most) const {
   return member.value_.get<uint64_t>();
 }
 
+uint64_t JsonReader::whole(const std::string& key) const {
+  constexpr double kMost = 18e18;
+  const JsonReader member = at(key);
+  if (member.value_.is_number_unsigned()) return member.value_.get<uint64_t>();
+  const double value = number(key);
+  if (!(value >= 0 && value < kMost)) member.fail("a number >= 0");
+  return static_cast<uint64_t>(value);
+}
+
 std::optional<double> JsonReader::optional_number(const std::string& key) const {
   if (!has(key) || value_.at(key).is_null()) return std::nullopt;
   return number(key);
@@ -74,4 +83,4 @@ JsonText::JsonText(std::string_view text, std::string origin)
 
 JsonText::~JsonText() = default;
 
-}  // namespace strait::report
+}  // namespace strait

@@ -1,0 +1,225 @@
+#include "strait/run/metrics_json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+
+json number_or_null(const std::optional<double>& number) { return number ? json(*number) : json(); }
+
+std::string share_name(size_t i) { return fmt::format("{}", Diagnostics::kShares[i]); }
+
+json diagnostics_json(const Diagnostics& diagnostics) {
+  json quantiles;
+  for (size_t i = 0; i < Diagnostics::kShares.size(); ++i) {
+    quantiles[share_name(i)] = diagnostics.quantiles[i];
+  }
+  return {{"messages", diagnostics.messages},
+          {"zeros", diagnostics.zeros},
+          {"quantiles", std::move(quantiles)},
+          {"relative_error", diagnostics.relative_error},
+          {"cosine", number_or_null(diagnostics.cosine)},
+          {"residual_norm", number_or_null(diagnostics.residual_norm)}};
+}
+
+json traffic_json(const Traffic& traffic, const std::optional<Diagnostics>& diagnostics) {
+  json all = {{"messages", traffic.messages},
+              {"raw_bytes", traffic.raw_bytes},
+              {"wire_bytes", traffic.wire_bytes},
+              {"ratio", traffic.ratio()},
+              {"encode_seconds", traffic.encode_seconds},
+              {"decode_seconds", traffic.decode_seconds}};
+  if (diagnostics) all["diagnostics"] = diagnostics_json(*diagnostics);
+  return all;
+}
+
+json metric_json(double value) { return std::isfinite(value) ? json(value) : json(); }
+
+constexpr std::string_view kOfTraining = "train_";
+
+/// The score of training stands among an epoch's other keys, without what the loss says as well.
+void put_training_score(const Score& score, json& epoch) {
+  for (const auto& [name, value] : score.metrics) {
+    const Metric* metric = find_metric(name);
+    if (metric != nullptr && metric->rises_with_loss) continue;
+    epoch[std::string(kOfTraining) + name] = metric_json(value);
+  }
+  epoch[std::string(kOfTraining) + "loss"] = score.loss;
+}
+
+constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
+
+Traffic traffic_in(const JsonReader& from) {
+  return {.messages = from.whole_or("messages", 0),
+          .raw_bytes = from.whole("raw_bytes"),
+          .wire_bytes = from.whole("wire_bytes"),
+          .encode_seconds = from.optional_number("encode_seconds").value_or(0),
+          .decode_seconds = from.optional_number("decode_seconds").value_or(0)};
+}
+
+std::optional<Diagnostics> diagnostics_in(const JsonReader& traffic) {
+  if (!traffic.has("diagnostics")) return std::nullopt;
+  const JsonReader from = traffic.at("diagnostics");
+  Diagnostics diagnostics{.messages = from.whole("messages"),
+                          .zeros = from.optional_number("zeros").value_or(kNotMeasured),
+                          .quantiles = {},
+                          .relative_error = from.optional_number("relative_error").value_or(kNotMeasured),
+                          .cosine = from.optional_number("cosine"),
+                          .residual_norm = from.optional_number("residual_norm")};
+  for (size_t i = 0; i < Diagnostics::kShares.size(); ++i) {
+    diagnostics.quantiles[i] = from.at("quantiles").optional_number(share_name(i)).value_or(kNotMeasured);
+  }
+  return diagnostics;
+}
+
+/// The numbers of the keys that begin with `prefix`, which the loss has too.
+Score score_in(const JsonReader& from, const std::string& prefix = "") {
+  Score score{.loss = from.optional_number(prefix + "loss").value_or(kNotMeasured)};
+  for (const auto& key : from.keys()) {
+    if (!key.starts_with(prefix) || key == prefix + "loss") continue;
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    score.metrics[key.substr(prefix.size())] = from.optional_number(key).value_or(kInfinite);
+  }
+  return score;
+}
+
+EvaluationMode named_mode(const JsonReader& test) {
+  if (!test.has("evaluation")) return EvaluationMode::plain;  // an older run
+  const EvaluationMode mode = evaluation_mode(test.text("evaluation"));
+  if (mode == EvaluationMode::off) test.at("evaluation").fail("\"plain\", \"frozen\" or \"live\"");
+  return mode;
+}
+
+std::vector<StageSeconds> stages_in(const JsonReader& stages) {
+  std::vector<StageSeconds> all;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const JsonReader stage = stages.at(i);
+    all.push_back({stage.text("name"), stage.number("forward_seconds"), stage.number("backward_seconds")});
+  }
+  return all;
+}
+
+}  // namespace
+
+json to_json(const Score& score) {
+  json all = {{"loss", score.loss}};
+  for (const auto& [name, value] : score.metrics) all[name] = metric_json(value);
+  return all;
+}
+
+json to_json(const Evaluation& evaluation) {
+  json all = {{"off", to_json(evaluation.off)},
+              {"on", to_json(evaluation.on)},
+              {"evaluation", to_string(evaluation.named)},
+              {"samples", evaluation.samples}};
+  for (const auto& [mode, score] : evaluation.modes) all[std::string(to_string(mode))] = to_json(score);
+  return all;
+}
+
+json to_json(const std::vector<StepEvaluation>& evaluations) {
+  json list = json::array();
+  for (const auto& [step, test] : evaluations) list.push_back({{"step", step}, {"test", to_json(test)}});
+  return list;
+}
+
+json to_json(const std::vector<BoundaryTraffic>& boundaries) {
+  json list = json::array();
+  for (const auto& boundary : boundaries) {
+    list.push_back({{"name", boundary.name},
+                    {"activations", traffic_json(boundary.activations, boundary.activation_diagnostics)},
+                    {"gradients", traffic_json(boundary.gradients, boundary.gradient_diagnostics)}});
+  }
+  return list;
+}
+
+json to_json(const EpochMetrics& metrics) {
+  json stages = json::array();
+  for (const auto& [name, forward, backward] : metrics.stages) {
+    stages.push_back({{"name", name}, {"forward_seconds", forward}, {"backward_seconds", backward}});
+  }
+  json all = {{"epoch", metrics.epoch},
+              {"steps", metrics.steps},
+              {"test", to_json(metrics.test)},
+              {"lr", metrics.lr},
+              {"seconds", metrics.seconds},
+              {"samples_per_second", metrics.samples_per_second},
+              {"evaluation_seconds", metrics.evaluation_seconds},
+              {"data_wait_seconds", metrics.data_wait_seconds},
+              {"bubble_share", metrics.bubble_share},
+              {"boundaries", to_json(metrics.boundaries)},
+              {"stages", std::move(stages)}};
+  put_training_score(metrics.train, all);
+  if (metrics.tokens_per_second) all["tokens_per_second"] = *metrics.tokens_per_second;
+  if (!metrics.evaluations.empty()) all["evaluations"] = to_json(metrics.evaluations);
+  return all;
+}
+
+std::string to_line(const EpochMetrics& metrics) { return to_json(metrics).dump(); }
+
+std::vector<BoundaryTraffic> boundary_traffic_in(const JsonReader& from) {
+  std::vector<BoundaryTraffic> boundaries;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const JsonReader boundary = from.at(i);
+    const JsonReader activations = boundary.at("activations");
+    const JsonReader gradients = boundary.at("gradients");
+    boundaries.push_back({boundary.text("name"), traffic_in(activations), traffic_in(gradients),
+                          diagnostics_in(activations), diagnostics_in(gradients)});
+  }
+  return boundaries;
+}
+
+Evaluation evaluation_in(const JsonReader& from) {
+  Evaluation evaluation{.off = score_in(from.at("off")),
+                        .on = score_in(from.at("on")),
+                        .samples = static_cast<int64_t>(from.whole_or("samples", 0)),
+                        .named = named_mode(from)};
+  for (const auto mode : {EvaluationMode::plain, EvaluationMode::frozen, EvaluationMode::live}) {
+    const std::string name(to_string(mode));
+    if (from.has(name)) evaluation.modes[mode] = score_in(from.at(name));
+  }
+  if (evaluation.modes.empty()) evaluation.modes[evaluation.named] = evaluation.on;  // an older run
+  return evaluation;
+}
+
+std::vector<StepEvaluation> step_evaluations_in(const JsonReader& from) {
+  std::vector<StepEvaluation> evaluations;
+  for (size_t i = 0; i < from.size(); ++i) {
+    evaluations.push_back({from.at(i).count("step"), evaluation_in(from.at(i).at("test"))});
+  }
+  return evaluations;
+}
+
+EpochMetrics epoch_in(const JsonReader& line) {
+  constexpr uint64_t kEpochMost = std::numeric_limits<int>::max();
+  const auto number_if_any = [&](const char* key) { return line.optional_number(key).value_or(0); };
+  line.at("train_loss");
+  EpochMetrics epoch{.epoch = static_cast<int>(line.count("epoch", kEpochMost)),
+                     .steps = static_cast<int64_t>(line.whole("steps")),
+                     .train = score_in(line, std::string(kOfTraining)),
+                     .test = evaluation_in(line.at("test")),
+                     .lr = number_if_any("lr"),
+                     .seconds = line.number("seconds"),
+                     .samples_per_second = number_if_any("samples_per_second"),
+                     .tokens_per_second = line.optional_number("tokens_per_second"),
+                     .evaluation_seconds = line.number("evaluation_seconds"),
+                     .data_wait_seconds = number_if_any("data_wait_seconds"),
+                     .bubble_share = number_if_any("bubble_share"),
+                     .boundaries = boundary_traffic_in(line.at("boundaries")),
+                     .stages = {}};
+  if (line.has("stages")) epoch.stages = stages_in(line.at("stages"));
+  if (line.has("evaluations")) epoch.evaluations = step_evaluations_in(line.at("evaluations"));
+  return epoch;
+}
+
+EpochMetrics parse_epoch(std::string_view line, const std::string& name) {
+  const JsonText parsed(line, name);
+  return epoch_in(parsed.root());
+}
+
+}  // namespace strait

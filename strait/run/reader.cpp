@@ -1,0 +1,54 @@
+#include "strait/run/reader.h"
+
+#include "strait/base/error.h"
+#include "strait/base/files.h"
+#include "strait/base/text.h"
+#include "strait/run/metrics_json.h"
+
+namespace strait {
+
+std::vector<EpochMetrics> parse_epochs(std::string_view text, const std::filesystem::path& file, bool is_done) {
+  const auto lines = split(text, '\n');
+  std::vector<EpochMetrics> epochs;
+  for (size_t i = 0; i + 1 < lines.size(); ++i) {
+    epochs.push_back(parse_epoch(lines[i], fmt::format("{}:{}", file.string(), i + 1)));
+  }
+  if (is_done && !lines.back().empty()) {
+    throw InputError("{}:{}: ends inside a line", file.string(), lines.size());
+  }
+  return epochs;
+}
+
+EpochMetrics read_last_epoch(const std::filesystem::path& folder) {
+  const auto path = folder / "metrics.jsonl";
+  const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
+  if (lines.size() < 2) throw InputError("{}: expected at least one epoch, found none", path.string());
+  return parse_epoch(lines[lines.size() - 2], fmt::format("{}:{}", path.string(), lines.size() - 1));
+}
+
+bool has_metrics(const std::filesystem::path& folder, const std::vector<std::string>& lines) {
+  if (lines.empty()) return true;
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  const auto path = folder / "metrics.jsonl";
+  return std::filesystem::exists(path) && read_whole(path).starts_with(text);
+}
+
+RunSummary summarise(const std::filesystem::path& folder) {
+  RunSummary summary;
+  read_whole(folder / "status.json", kJsonBytesMost);  // a run has one
+  summary.status = status_of(folder);
+  const auto path = folder / "metrics.jsonl";
+  for (const auto& epoch : parse_epochs(read_whole(path, kMetricsBytesMost), path, /*is_done=*/false)) {
+    summary.test = epoch.test;
+    summary.train_loss = epoch.train.loss;
+    summary.seconds += epoch.seconds + epoch.evaluation_seconds;
+    Traffic all = epoch.total(Direction::activation);
+    all += epoch.total(Direction::gradient);
+    summary.wire_bytes_per_step = static_cast<double>(all.wire_bytes) / static_cast<double>(epoch.steps);
+    summary.ratio = all.ratio();
+  }
+  return summary;
+}
+
+}  // namespace strait

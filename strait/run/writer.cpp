@@ -1,0 +1,82 @@
+#include "strait/run/writer.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "strait/base/error.h"
+#include "strait/base/files.h"
+#include "strait/base/host.h"
+#include "strait/run/metrics_json.h"
+
+namespace strait {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+RunWriter::RunWriter(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines)
+    : path_(std::move(path)), identity_(std::move(identity)) {
+  std::string text;
+  for (const auto& line : lines) {
+    epochs_.push_back(parse_epoch(line, path_.string()));
+    take_in(epochs_.back());
+    text += line + "\n";
+  }
+  replace_file(path_ / "config.toml", identity_.config);
+  replace_file(path_ / "metrics.jsonl", text);
+  metrics_.open(path_ / "metrics.jsonl", std::ios::app);
+  if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
+  set_status(RunStatus::running);
+}
+
+void RunWriter::add_epoch(const EpochMetrics& metrics) {
+  metrics_ << to_line(metrics) << std::endl;
+  if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
+  sync_to_disk(path_ / "metrics.jsonl");  // a later checkpoint counts on the line
+  epochs_.push_back(metrics);
+  take_in(metrics);
+  set_status(RunStatus::running);
+}
+
+void RunWriter::take_in(const EpochMetrics& metrics) {
+  const auto improve = [&](std::optional<Best>& best, const Score& score) {
+    if (!best || is_better(score, best->score)) best = Best{metrics.epoch, score};
+  };
+  improve(best_off_, metrics.test.off);
+  improve(best_on_, metrics.test.on);
+}
+
+void RunWriter::set_status(RunStatus status, const std::string& error) {
+  nlohmann::json out = {{"status", to_string(status)},
+                        {"name", identity_.name},
+                        {"seed", identity_.seed},
+                        {"config_hash", identity_.config_hash},
+                        {"code_version", code_version()},
+                        {"machine", identity_.machine},
+                        {"threads", identity_.threads},
+                        {"epochs", identity_.epochs},
+                        {"epochs_done", epochs_.empty() ? identity_.first_epoch : epochs_.back().epoch + 1},
+                        {"updated", now()}};
+  if (!error.empty()) out["error"] = error;
+  const auto best = [](const Best& best) {
+    nlohmann::json all = to_json(best.score);
+    all["epoch"] = best.epoch;
+    return all;
+  };
+  if (best_off_) {
+    out["best"] = {{"off", best(*best_off_)},
+                   {"on", best(*best_on_)},
+                   {"evaluation", to_string(epochs_.back().test.named)}};
+  }
+  if (!epochs_.empty()) {
+    const EpochMetrics& last = epochs_.back();
+    out["last"] = {{"epoch", last.epoch}, {"train_loss", last.train.loss}, {"test", to_json(last.test)}};
+  }
+  replace_file(path_ / "status.json", out.dump(2) + "\n");
+}
+
+}  // namespace strait

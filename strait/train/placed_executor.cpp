@@ -1,0 +1,64 @@
+#include "strait/train/placed_executor.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <utility>
+
+#include "strait/data/batch_parts.h"
+#include "strait/train/precision.h"
+#include "strait/train/runtime.h"
+
+namespace strait {
+namespace {
+
+at::Device move_to_device(Model& model, const TrainOptions& train) {
+  const at::Device device = device_of(train.device);
+  check_precision(train.precision, device);
+  model.to(device);
+  return device;
+}
+
+Executor::Setup setup_of(Placement& placement, const TrainerOptions& options, at::Device device) {
+  const auto& stages = placement.stages();
+  Executor::Setup setup;
+  setup.stage_count = static_cast<int>(stages.size());
+  setup.rank = placement.pipeline().rank();
+  setup.ranks = placement.pipeline().size();
+  setup.schedule = options.pipeline.schedule;
+  setup.micro_batches = options.pipeline.micro_batches;
+  setup.stages_per_rank = options.pipeline.stages_per_rank;
+  setup.batch_size = part_of_batch(options.batch_size, placement.replica(), options.pipeline.replicas).rows;
+  setup.seed = options.seed;
+  setup.sample_shapes = placement.boundary_shapes();
+  setup.device = device;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const bool last = i + 1 == stages.size();
+    if (placement.is_here(i)) {
+      setup.stages.try_emplace(static_cast<int>(i),
+                               forward_of(placement.model(), stages[i], options.train.precision, device.type()),
+                               last ? options.task.loss : LossFunction(), i == 0);
+    }
+    if (last) break;
+    setup.boundaries.emplace_back(
+        placement.cuts()[i], static_cast<uint16_t>(i), links_of(options.compression, placement.cuts()[i]),
+        options.compression.diagnostics,
+        BoundaryEndpoints::Local{.upstream = placement.is_here(i), .downstream = placement.is_here(i + 1)});
+  }
+  return setup;
+}
+
+}  // namespace
+
+PlacedExecutor::PlacedExecutor(Placement& placement, const TrainerOptions& options, Trace* trace)
+    : device_(move_to_device(placement.model(), options.train)),
+      transport_(placement.make_transport()),
+      executor_(setup_of(placement, options, device_), *transport_, trace) {}
+
+StepInput PlacedExecutor::input_of(Batch& batch, uint64_t step) const {
+  const auto there = [&](const at::Tensor& x) { return x.defined() ? x.to(device_) : x; };
+  StepInput input{{there(batch.inputs)}, there(batch.targets), step, static_cast<int64_t>(batch.ids.size())};
+  input.ids = std::move(batch.ids);
+  return input;
+}
+
+}  // namespace strait

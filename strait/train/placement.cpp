@@ -1,0 +1,81 @@
+#include "strait/train/placement.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "strait/pipeline/schedules.h"
+
+namespace strait {
+namespace {
+
+std::shared_ptr<Group> own_pipeline(const std::shared_ptr<Group>& group, size_t cuts,
+                                    const PipelineOptions& pipeline) {
+  check_process_count(static_cast<int>(cuts) + 1, pipeline, group->size());
+  return pipeline_of(group, {group->rank(), group->size(), pipeline.replicas});
+}
+
+/// As in the plans: one after another, and round again.
+std::vector<int> place_stages(size_t stages, int ranks) {
+  std::vector<int> of_stages;
+  for (size_t i = 0; i < stages; ++i) of_stages.push_back(static_cast<int>(i) % ranks);
+  return of_stages;
+}
+
+}  // namespace
+
+Placement::Placement(Model model, std::vector<std::string> cuts, const PipelineOptions& pipeline,
+                     std::shared_ptr<Group> group)
+    : model_(std::move(model)),
+      cuts_(std::move(cuts)),
+      group_(std::move(group)),
+      pipeline_(own_pipeline(group_, cuts_.size(), pipeline)),
+      replicas_(pipeline.replicas),
+      stages_(cut_into_stages(model_, cuts_)),
+      ranks_(place_stages(stages_.size(), pipeline_->size())) {}
+
+Model Placement::own() const {
+  Model own{{}, model_.sample_shape};
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    if (!is_here(i)) continue;
+    const Model stage = model_.part(stages_[i]);
+    own.layers.insert(own.layers.end(), stage.layers.begin(), stage.layers.end());
+  }
+  return own;
+}
+
+std::string Placement::stage_name(size_t stage) const {
+  const LayerRange& range = stages_[stage];
+  return fmt::format("{}..{}", model_.layers[range.begin].name, model_.layers[range.end - 1].name);
+}
+
+std::unique_ptr<Transport> Placement::make_transport() {
+  std::vector<int> peers;
+  for (size_t i = 0; i + 1 < stages_.size(); ++i) {
+    peers.push_back(is_here(i) ? ranks_[i + 1] : is_here(i + 1) ? ranks_[i] : -1);
+  }
+  return pipeline_->make_transport(std::move(peers), cuts_);
+}
+
+const Model& Placement::collect_model() {
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    const int owner = ranks_[i];
+    if (owner == 0 || (owner != pipeline_->rank() && pipeline_->rank() != 0)) continue;
+    for (const auto& [name, value] : model_.part(stages_[i]).state()) {
+      const std::string what = "weights of " + name;
+      at::Tensor here = value.detach().to(at::kCPU).contiguous();
+      if (pipeline_->rank() == owner) {
+        pipeline_->send(here, 0, what);
+      } else {
+        pipeline_->receive(here, owner, what);
+        const at::NoGradGuard no_grad;
+        value.copy_(here);
+      }
+    }
+  }
+  return model_;
+}
+
+}  // namespace strait

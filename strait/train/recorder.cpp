@@ -1,0 +1,94 @@
+#include "strait/train/recorder.h"
+
+#include <utility>
+
+namespace strait {
+namespace {
+
+BoundaryTraffic take_traffic(BoundaryEndpoints& boundary) {
+  BoundaryTraffic traffic;
+  traffic.name = boundary.name;
+  const auto take = [](auto& end, Traffic& sum) {
+    if (end) sum += end->take_traffic();
+  };
+  take(boundary.activation_sender, traffic.activations);
+  take(boundary.activation_receiver, traffic.activations);
+  take(boundary.gradient_sender, traffic.gradients);
+  take(boundary.gradient_receiver, traffic.gradients);
+  if (boundary.activation_sender) traffic.activation_diagnostics = boundary.activation_sender->diagnostics();
+  if (boundary.gradient_sender) traffic.gradient_diagnostics = boundary.gradient_sender->diagnostics();
+  return traffic;
+}
+
+std::vector<StageSeconds> seconds_per_micro_batch(const TimesOfStages& stages) {
+  std::vector<StageSeconds> seconds;
+  for (const auto& [stage, times] : stages) {
+    const auto count = static_cast<double>(times.micro_batches);
+    seconds.push_back({stage.second, times.forward_seconds / count, times.backward_seconds / count});
+  }
+  return seconds;
+}
+
+}  // namespace
+
+void Recorder::take_in(TrainingState& state) {
+  std::vector<BoundaryTraffic> all;
+  for (auto& boundary : executor_.boundaries()) all.push_back(take_traffic(boundary));
+  add_traffic(state.traffic, all);
+  if (auto traffic = data_parallel_.take_traffic()) {
+    add_traffic(state.traffic, {{.name = DataParallel::kName, .activations = {}, .gradients = *traffic}});
+  }
+  const auto times = executor_.take_times();
+  if (placement_.replica() != 0) return;
+  for (const auto& [number, stage] : times) {
+    add_times(state.stages, {{{number, placement_.stage_name(static_cast<size_t>(number))}, stage}});
+  }
+}
+
+RankStatistics Recorder::statistics(TrainingState& state) {
+  take_in(state);
+  RankStatistics mine{.train = state.sums,
+                      .test = {},
+                      .boundaries = state.traffic,
+                      .stages = state.stages,
+                      .feedback_state = {},
+                      .weights = data_parallel_.weight_checksums(),
+                      .seconds = state.seconds,
+                      .data_wait_seconds = state.data_wait_seconds};
+  if (!placement_.is_alone()) {
+    mine.feedback_state = feedback_state_of(executor_.boundaries(), placement_.replica());
+  }
+  for (auto& boundary : executor_.boundaries()) {
+    if (boundary.activation_sender) boundary.activation_sender->reset_diagnostics();
+    if (boundary.gradient_sender) boundary.gradient_sender->reset_diagnostics();
+  }
+  return mine;
+}
+
+EpochMetrics Recorder::epoch_metrics(const RankStatistics& all, const TrainingState& state, int64_t steps,
+                                     double lr) const {
+  EpochMetrics metrics{.epoch = state.epoch,
+                       .steps = steps,
+                       .train = score_of(all.train, options_.task),
+                       .test = evaluation_of(all),
+                       .lr = lr,
+                       .seconds = all.seconds,
+                       .samples_per_second = static_cast<double>(all.train.rows) / all.seconds,
+                       .tokens_per_second = {},
+                       .evaluation_seconds = 0,
+                       .data_wait_seconds = all.data_wait_seconds,
+                       .bubble_share = bubble_share(all, placement_.pipeline().size()),
+                       .boundaries = all.boundaries,
+                       .stages = seconds_per_micro_batch(all.stages),
+                       .evaluations = state.evaluations};
+  if (options_.task.throughput == Throughput::tokens) {
+    metrics.tokens_per_second = static_cast<double>(all.train.count) / all.seconds;
+  }
+  return metrics;
+}
+
+Evaluation Recorder::evaluation_of(const RankStatistics& all) const {
+  return strait::evaluation_of(all.test, evaluation_mode(options_.compression.evaluation), options_.task);
+}
+
+}  // namespace strait

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "strait/boundary/options.h"
+#include "strait/pipeline/options.h"
+#include "strait/train/learning_rate.h"
+#include "strait/train/optimizer.h"
+#include "strait/train/options.h"
+#include "strait/train/task.h"
+
+namespace strait {
+
+/// Everything that training a network needs to know.
+struct TrainerOptions {
+  uint64_t seed = 0;               ///< of every random number after the initial weights
+  int64_t batch_size = 100;        ///< of all replicas together
+  TrainOptions train;              ///< [train] of a configuration
+  PipelineOptions pipeline;        ///< [pipeline] of a configuration
+  CompressionOptions compression;  ///< [compression] of a configuration
+  std::vector<std::string> cuts;   ///< see cut_into_stages()
+  Task task = classification();    ///< loss and metrics
+
+  /// Makes an optimizer of a program's own; where it is empty, `train` says which.
+  std::function<std::unique_ptr<Optimizer>(const std::vector<at::Tensor>& parameters)> optimizer = {};
+
+  /// Of a program's own, times train.optimizer.lr; likewise.
+  RateSchedule schedule = {};
+};
+
+}  // namespace strait

@@ -1,0 +1,124 @@
+// What the writer writes, the reader reads.
+
+#include "strait/run/reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "strait/base/error.h"
+#include "strait/run/metrics_json.h"
+#include "strait/run/writer.h"
+#include "tests/support/errors.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+using test::message_of;
+using testing::HasSubstr;
+
+Score scored(double loss, double accuracy) { return {loss, {{"accuracy", accuracy}}}; }
+
+EpochMetrics epoch(int number, double off, double on) {
+  EpochMetrics metrics;
+  metrics.epoch = number;
+  metrics.steps = 4;
+  metrics.train = scored(1.0 / 3, 40);
+  metrics.test = {.off = scored(0.5, off), .on = scored(0.25, on), .samples = 10};
+  metrics.test.modes[EvaluationMode::plain] = metrics.test.on;
+  metrics.seconds = 2;
+  metrics.evaluation_seconds = 1;
+  metrics.boundaries = {{"layer1",
+                         {.messages = 4, .raw_bytes = 800, .wire_bytes = 100},
+                         {.messages = 4, .raw_bytes = 800, .wire_bytes = 300}}};
+  return metrics;
+}
+
+class RunFiles : public testing::Test {
+ protected:
+  RunWriter writer(const std::vector<std::string>& lines = {}) {
+    return {dir_.path(),
+            {.name = "n",
+             .config = "name = \"n\"\n",
+             .seed = 7,
+             .config_hash = "hash",
+             .epochs = 3,
+             .machine = "M"},
+            lines};
+  }
+  nlohmann::json status() { return nlohmann::json::parse(test::read_file(dir_ / "status.json")); }
+
+  test::TempDir dir_;
+};
+
+TEST_F(RunFiles, AreReadAsTheyWereWritten) {
+  RunWriter run = writer();
+  EXPECT_EQ(status_of(dir_.path()), RunStatus::running);
+  run.add_epoch(epoch(0, 30, 20));
+  run.add_epoch(epoch(1, 25, 21));
+  run.set_status(RunStatus::done);
+  const StatusRecord record = parse_status(test::read_file(dir_ / "status.json"), "status.json");
+  EXPECT_EQ(record.status, RunStatus::done);
+  EXPECT_EQ(record.seed, 7U);
+  EXPECT_EQ(record.epochs, 3U);
+  EXPECT_EQ(record.machine, "M");
+  EXPECT_EQ(status()["best"]["off"]["epoch"], 0);
+  EXPECT_EQ(status()["best"]["on"]["epoch"], 1);
+  EXPECT_EQ(status()["epochs_done"], 2);
+
+  const EpochMetrics last = read_last_epoch(dir_.path());
+  EXPECT_EQ(to_json(last), to_json(epoch(1, 25, 21)));
+  const RunSummary summary = summarise(dir_.path());
+  EXPECT_EQ(summary.status, RunStatus::done);
+  EXPECT_EQ(summary.test.on.at(kAccuracy), 21);
+  EXPECT_EQ(summary.seconds, 6);
+  EXPECT_EQ(summary.wire_bytes_per_step, 100);
+  EXPECT_EQ(summary.ratio, 4);
+}
+
+TEST_F(RunFiles, BeginWithTheLinesOfAResumedRun) {
+  const std::vector<std::string> lines = {to_line(epoch(0, 30, 20))};
+  writer().add_epoch(epoch(0, 99, 99));
+  EXPECT_FALSE(has_metrics(dir_.path(), lines));
+  RunWriter run = writer(lines);
+  EXPECT_TRUE(has_metrics(dir_.path(), lines));
+  ASSERT_EQ(run.epochs().size(), 1U);
+  run.add_epoch(epoch(1, 20, 20));
+  EXPECT_EQ(status()["best"]["off"]["accuracy"], 30);
+  const std::string text = test::read_file(dir_ / "metrics.jsonl");
+  EXPECT_EQ(parse_epochs(text, "m", true).size(), 2U);
+  EXPECT_EQ(parse_epochs(text + "{\"epo", "m", false).size(), 2U) << "a line that is being written";
+  EXPECT_EQ(message_of<InputError>([&] { parse_epochs(text + "{\"epo", "m", true); }),
+            "m:3: ends inside a line");
+  EXPECT_EQ(message_of<InputError>([&] { parse_epochs(text + "{}\n", "m", true); }),
+            "m:3: train_loss: missing");
+}
+
+TEST_F(RunFiles, SayWhetherTheRunIsOfAConfiguration) {
+  EXPECT_EQ(recorded_status("hash", dir_.path()), std::nullopt);
+  RunWriter run = writer();
+  EXPECT_EQ(recorded_status("hash", dir_.path()), RunStatus::running);
+  EXPECT_EQ(recorded_status("other", dir_.path()), std::nullopt);
+  record_failure(dir_.path(), "killed");
+  EXPECT_EQ(recorded_status("hash", dir_.path()), RunStatus::failed);
+  EXPECT_EQ(status()["error"], "killed");
+  run.set_status(RunStatus::diverged, "no number");
+  record_failure(dir_.path(), "killed");
+  EXPECT_EQ(status()["error"], "no number") << "the run had said so itself";
+}
+
+TEST_F(RunFiles, HoldWhatJsonHasNot) {
+  EpochMetrics metrics = epoch(0, 30, 20);
+  metrics.train.loss = std::nan("");
+  metrics.test.on = {1000, {{"accuracy", 1}, {"perplexity", std::exp(1000.0)}}};
+  const EpochMetrics read = parse_epoch(to_line(metrics), "line");
+  EXPECT_TRUE(std::isnan(read.train.loss));
+  EXPECT_TRUE(std::isinf(read.test.on.at(kPerplexity)));
+  EXPECT_EQ(to_line(read), to_line(metrics));
+}
+
+}  // namespace
+}  // namespace strait
