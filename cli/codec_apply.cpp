@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/message_check.h"
 #include "cli/output.h"
 #include "strait/base/error.h"
 #include "strait/boundary/channel.h"
+#include "strait/codecs/error_statistics.h"
 #include "strait/formats/safetensors.h"
 
 namespace strait::cli {
@@ -62,49 +62,14 @@ class Wire {
 /// What one message, or all together, cost.
 struct Cost {
   std::string name;
-  size_t raw_bytes = 0;
-  size_t wire_bytes = 0;
-  double squared_norm = 0;
-  double squared_error = 0;
-  double max_abs_error = 0;
-  double encode_seconds = 0;
-  double decode_seconds = 0;
-
-  double ratio() const { return static_cast<double>(raw_bytes) / static_cast<double>(wire_bytes); }
-
-  /// Infinite for a message of zeros that arrives as something else.
-  double relative_error() const {
-    return squared_error == 0 ? 0 : std::sqrt(squared_error) / std::sqrt(squared_norm);
-  }
+  Traffic traffic;
+  ErrorStatistics error;
 
   void add(const Cost& other) {
-    raw_bytes += other.raw_bytes;
-    wire_bytes += other.wire_bytes;
-    squared_norm += other.squared_norm;
-    squared_error += other.squared_error;
-    max_abs_error = std::max(max_abs_error, other.max_abs_error);
-    encode_seconds += other.encode_seconds;
-    decode_seconds += other.decode_seconds;
+    traffic += other.traffic;
+    error += other.error;
   }
 };
-
-Cost cost_of(const std::string& name, const at::Tensor& sent, const Delivery& delivery) {
-  Cost cost{.name = name,
-            .raw_bytes = sent.nbytes(),
-            .wire_bytes = delivery.traffic.wire_bytes,
-            .encode_seconds = delivery.traffic.encode_seconds,
-            .decode_seconds = delivery.traffic.decode_seconds};
-  const at::Tensor x = sent.contiguous();
-  const at::Tensor y = delivery.received.contiguous();
-  for (int64_t i = 0; i < x.numel(); ++i) {
-    const double value = x.data_ptr<float>()[i];
-    const double error = value - y.data_ptr<float>()[i];
-    cost.squared_norm += value * value;
-    cost.squared_error += error * error;
-    cost.max_abs_error = std::max(cost.max_abs_error, std::abs(error));
-  }
-  return cost;
-}
 
 /// The message's position that a tensor is named for: `N` or, with the prefix, `ids.N`.
 size_t position_of(const std::string& name, const std::string& prefix, size_t messages,
@@ -159,20 +124,22 @@ std::vector<Message> messages_of(const TensorFile& file, const std::string& path
 Json json_of(const Cost& cost) {
   Json json;
   if (!cost.name.empty()) json["name"] = cost.name;
-  json["raw_bytes"] = cost.raw_bytes;
-  json["wire_bytes"] = cost.wire_bytes;
-  json["ratio"] = cost.ratio();
-  json["relative_error"] = cost.relative_error();
-  json["max_abs_error"] = cost.max_abs_error;
-  json["encode_seconds"] = cost.encode_seconds;
-  json["decode_seconds"] = cost.decode_seconds;
+  json["raw_bytes"] = cost.traffic.raw_bytes;
+  json["wire_bytes"] = cost.traffic.wire_bytes;
+  json["ratio"] = cost.traffic.ratio();
+  json["relative_error"] = cost.error.relative_error();
+  json["max_abs_error"] = cost.error.max_abs_error();
+  json["encode_seconds"] = cost.traffic.encode_seconds;
+  json["decode_seconds"] = cost.traffic.decode_seconds;
   return json;
 }
 
 std::string row_of(const Cost& cost) {
+  const Traffic& traffic = cost.traffic;
   return fmt::format("{:<8} {:>12} {:>12} {:>8.3f} {:>14.6g} {:>14.6g} {:>11.6f} {:>11.6f}\n",
-                     cost.name.empty() ? "total" : cost.name, cost.raw_bytes, cost.wire_bytes, cost.ratio(),
-                     cost.relative_error(), cost.max_abs_error, cost.encode_seconds, cost.decode_seconds);
+                     cost.name.empty() ? "total" : cost.name, traffic.raw_bytes, traffic.wire_bytes,
+                     traffic.ratio(), cost.error.relative_error(), cost.error.max_abs_error(),
+                     traffic.encode_seconds, traffic.decode_seconds);
 }
 
 std::string report(const std::vector<Cost>& costs, const Cost& total, bool json) {
@@ -201,7 +168,7 @@ int run_codec_apply(const CodecApplyOptions& options) {
     try {
       const Delivery delivery = wire.send(messages[i]);
       received.tensors.emplace_back(name, delivery.received);
-      costs.push_back(cost_of(name, messages[i].x, delivery));
+      costs.push_back({name, delivery.traffic, {messages[i].x, delivery.received}});
     } catch (const NumericError& error) {
       // Here it is the input that is wrong, not a training run that has diverged.
       throw InputError("{}: tensor \"{}\": {}", options.in, name, error.what());

@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "cli/output.h"
-#include "cli/stop_signal.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
+#include "strait/base/stop_signal.h"
 #include "strait/base/text.h"
 #include "strait/config/config.h"
 #include "strait/data/registry.h"

@@ -6,14 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "cli/exit_status.h"
-#include "cli/launched_ranks.h"
 #include "cli/output.h"
-#include "cli/stop_signal.h"
 #include "cli/verbosity.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
+#include "strait/base/exit_status.h"
+#include "strait/base/stop_signal.h"
+#include "strait/base/text.h"
 #include "strait/transport/join_group.h"
+#include "strait/transport/launched_ranks.h"
 
 namespace strait::cli {
 namespace {
@@ -43,6 +44,17 @@ void resume_instead(std::vector<std::string>& words) {
   if (std::ranges::find(words, "--resume") == words.end()) words.emplace_back("--resume");
 }
 
+/// Prints a line of a rank. One of an error goes where errors go.
+void print_rank_line(int rank, const std::string& line) {
+  const std::string text = fmt::format("[{}] {}\n", rank, line);
+  if (line.starts_with("strait: ")) {
+    show(printable(text));
+  } else {
+    print(text);
+    flush_output();
+  }
+}
+
 /// Whether another start may come further.
 bool is_worth_a_restart(int status) {
   return status != kDone && status != kWrongInput && status != kDiverged && status != kStopped &&
@@ -58,7 +70,7 @@ int run_launch(const LaunchFlags& flags) {
   catch_stop_signals();
   auto words = command_of(flags);
   for (int restart = 0;; ++restart) {
-    LaunchedRanks ranks(flags.processes, static_cast<uint16_t>(flags.port), words);
+    LaunchedRanks ranks(flags.processes, static_cast<uint16_t>(flags.port), words, print_rank_line);
     const int status = ranks.wait();
     if (restart == flags.restarts || !is_worth_a_restart(status)) return status;
     print(fmt::format("{}; restarting all ranks with --resume, restart {} of {}\n", ranks.failure(),

@@ -10,13 +10,13 @@
 #include <new>
 #include <sstream>
 
-#include "cli/exit_status.h"
-#include "cli/library_variables.h"
 #include "cli/output.h"
 #include "cli/usage.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
+#include "strait/base/exit_status.h"
 #include "strait/base/host.h"
+#include "strait/base/library_variables.h"
 #include "strait/base/text.h"
 #include "strait/train/runtime.h"
 
@@ -63,7 +63,7 @@ int run(int argc, char** argv) {
   add_eval(app, action);
   add_launch(app, action);
   add_sweep(app, action);
-  add_report(app, action);
+  if constexpr (kHasReport) add_report(app, action);
   add_plan(app, action);
   add_codec(app, action);
   add_data(app, action);
@@ -111,6 +111,10 @@ int fail_by_exception() {
   std::_Exit(std::current_exception() ? fail_by_exception() : fail(kFailed, "ended without a reason"));
 }
 
+/// The kernel's words and variables come here before any library is initialised.
+__attribute__((section(".preinit_array"), used)) void (*const kFirst)(int, char**,
+                                                                      char**) = &let_waiting_threads_sleep;
+
 int run_guarded(int argc, char** argv) {
   std::set_terminate(fail_in_thread);
   try {
@@ -127,7 +131,7 @@ int run_guarded(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   strait::cli::open_standard_streams();
-  strait::cli::choose_blas_kernels(argv);
+  strait::choose_blas_kernels(argv);
   // A reader of standard output that goes away, a peer, or a file at its largest is noticed where it is written
   // to.
   std::signal(SIGPIPE, SIG_IGN);

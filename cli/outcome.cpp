@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/exit_status.h"
 #include "cli/output.h"
+#include "strait/base/exit_status.h"
 #include "strait/base/units.h"
 
 namespace strait::cli {

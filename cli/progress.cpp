@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cli/output.h"
-#include "cli/stop_signal.h"
+#include "strait/base/stop_signal.h"
 #include "strait/base/units.h"
 
 namespace strait::cli {

@@ -4,20 +4,20 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/exit_status.h"
 #include "cli/output.h"
-#include "cli/stop_signal.h"
 #include "cli/sweep_progress.h"
-#include "cli/sweep_runner.h"
 #include "cli/verbosity.h"
 #include "cli/verbs.h"
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
+#include "strait/base/exit_status.h"
 #include "strait/base/folder_lock.h"
+#include "strait/base/stop_signal.h"
 #include "strait/base/text.h"
 #include "strait/experiment/run.h"
 #include "strait/experiment/sweep.h"
 #include "strait/experiment/sweep_record.h"
+#include "strait/experiment/sweep_runner.h"
 
 namespace strait::cli {
 namespace {
@@ -128,17 +128,20 @@ int run_sweep(const SweepFlags& flags) {
   bool ended = false;
   {
     SweepProgress progress(selection.sweep, selection.chosen, record, flags.jobs, flags.verbosity.quiet);
-    ended =
-        SweepRunner(selection.sweep, selection.folder, flags.jobs, record, progress, flags.verbosity.verbose)
-            .train(unfinished);
+    // Under this name the program is the one that runs here, even when its file is replaced meanwhile.
+    SweepRunner::Processes processes{.program = {"/proc/self/exe"}, .jobs = flags.jobs};
+    if (flags.verbosity.verbose) processes.flags = {"--verbose"};
+    ended = SweepRunner(selection.sweep, selection.folder, record, progress, processes).train(unfinished);
   }
   if (!ended) {
     print(fmt::format("stopped; the same command resumes with what is not finished in {}\n",
                       selection.folder.string()));
     return kStopped;
   }
-  print(table_of(selection, record) +
-        fmt::format("\nFor a page with charts and tables: strait report {}\n", selection.folder.string()));
+  print(table_of(selection, record));
+  if (kHasReport) {
+    print(fmt::format("\nFor a page with charts and tables: strait report {}\n", selection.folder.string()));
+  }
   flush_output();
   check_all_finished(selection, record);
   return kDone;

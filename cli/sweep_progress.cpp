@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/output.h"
+#include "strait/base/stop_signal.h"
 
 namespace strait::cli {
 namespace {
@@ -96,6 +97,11 @@ void SweepProgress::draw() {
   std::fflush(stderr);
   line_shown_ = true;
   since_drawn_ = Stopwatch();
+}
+
+bool SweepProgress::should_stop() {
+  draw();
+  return stop_requested();
 }
 
 }  // namespace strait::cli

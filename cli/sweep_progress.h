@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "strait/base/clock.h"
-#include "strait/experiment/sweep_record.h"
+#include "strait/experiment/sweep_runner.h"
 #include "strait/planning/forecast.h"
 #include "strait/run/metrics_tail.h"
 
@@ -15,22 +15,22 @@ namespace strait::cli {
 /// Shows a sweep to a person. On a terminal: a live line on standard error with the runs that are done,
 /// those that run, and the time. Without one: a line per epoch on standard output. Always a line at a run's
 /// end, with the time left.
-class SweepProgress {
+class SweepProgress : public SweepObserver {
  public:
   /// Of the sweep's runs only those at the places `chosen` count. `record` says which have come to their
   /// end already. Shows nothing where it is to be `quiet`.
   SweepProgress(const Sweep& sweep, std::span<const size_t> chosen, const SweepRecord& record, int jobs,
                 bool quiet);
-  ~SweepProgress();
+  ~SweepProgress() override;
   SweepProgress(const SweepProgress&) = delete;
   SweepProgress& operator=(const SweepProgress&) = delete;
 
-  void on_start(size_t run);
-  void on_epoch(size_t run, const EpochProgress& epoch);
-  void on_end(size_t run, const RunState& state);
+  void on_start(size_t run) override;
+  void on_epoch(size_t run, const EpochProgress& epoch) override;
+  void on_end(size_t run, const RunState& state) override;
 
-  /// Draws the live line anew when it is time to.
-  void draw();
+  /// Draws the live line anew when it is time to. Ends the sweep when a stop signal has come.
+  bool should_stop() override;
 
  private:
   struct View {
@@ -42,6 +42,7 @@ class SweepProgress {
     RunPace pace;
   };
 
+  void draw();
   std::string live_line() const;
   std::string time_left() const;
   void clear_line();

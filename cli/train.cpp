@@ -3,15 +3,15 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/exit_status.h"
 #include "cli/outcome.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/stop_signal.h"
 #include "cli/verbosity.h"
 #include "cli/verbs.h"
 #include "strait/base/clock.h"
+#include "strait/base/exit_status.h"
 #include "strait/base/files.h"
+#include "strait/base/stop_signal.h"
 #include "strait/base/text.h"
 #include "strait/experiment/handshake.h"
 #include "strait/experiment/run.h"

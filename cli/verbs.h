@@ -12,6 +12,9 @@ namespace strait::cli {
 /// it is added, and its callback sets the action, which runs when the whole line is known to be right.
 using Action = std::function<int()>;
 
+/// Whether the program is built with its report (STRAIT_REPORT).
+inline constexpr bool kHasReport = STRAIT_HAS_REPORT;
+
 // One function a verb, each in the file of that name.
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);

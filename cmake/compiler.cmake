@@ -1,12 +1,17 @@
-# Flags that every target of the project is compiled with.
+# Flags that every target of strait is compiled with, and no other: they do not reach a project that strait is part of.
 
-if(NOT CMAKE_BUILD_TYPE)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")  # strait/CMakeLists.txt asks for -O3 where loops matter
 
 # The codecs' arithmetic is float32 in one documented order: a fused multiply-add would change bits.
-add_compile_options(-Wall -Wextra -Wpedantic -Werror -Wno-error=deprecated-declarations -ffp-contract=off)
+add_compile_options(-Wall -Wextra -Wpedantic -ffp-contract=off)
+if(STRAIT_WERROR)
+  add_compile_options(-Werror -Wno-error=deprecated-declarations)
+endif()
+# What is installed names files by their place in the source tree.
+add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports overflows inside fmt 9 that cannot happen.
   add_compile_options(-Wno-stringop-overflow -Wno-array-bounds)
@@ -35,8 +40,8 @@ if(STRAIT_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-find_program(CCACHE ccache)
-if(CCACHE)
+find_program(STRAIT_CCACHE ccache)
+if(STRAIT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # A precompiled header is cached only when its dates and defines may be ignored.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${STRAIT_CCACHE})
 endif()

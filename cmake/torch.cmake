@@ -29,13 +29,13 @@ if(chosen)
   list(REMOVE_ITEM CMAKE_PREFIX_PATH ${chosen})
 endif()
 
-# The include folders of PyTorch's wheels hold a fmt of another version. Ours goes first.
+# A folder with fmt's headers and nothing else, which goes before LibTorch's folders (torch_target.cmake).
 find_package(fmt REQUIRED)
-find_path(STRAIT_FMT_INCLUDE fmt/format.h PATHS /usr/include NO_DEFAULT_PATH REQUIRED)
-set(first_includes ${PROJECT_BINARY_DIR}/first_includes)
-file(MAKE_DIRECTORY ${first_includes})
-file(CREATE_LINK ${STRAIT_FMT_INCLUDE}/fmt ${first_includes}/fmt SYMBOLIC)
-include_directories(BEFORE SYSTEM ${first_includes})
+get_target_property(STRAIT_FMT_INCLUDE fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+set(STRAIT_FIRST_INCLUDES ${PROJECT_BINARY_DIR}/first_includes)
+file(MAKE_DIRECTORY ${STRAIT_FIRST_INCLUDES})
+file(CREATE_LINK ${STRAIT_FMT_INCLUDE}/fmt ${STRAIT_FIRST_INCLUDES}/fmt SYMBOLIC)
+include(${CMAKE_CURRENT_LIST_DIR}/torch_target.cmake)
 
 # Several processes need Gloo's headers. PyTorch's wheels have its code inside LibTorch and do not bring them, and those
 # of another version do not describe it.
@@ -48,15 +48,3 @@ else()
   set(processes "one process or several")
 endif()
 message(STATUS "LibTorch ${Torch_VERSION} of ${TORCH_INSTALL_PREFIX} (${processes}); tests use the torch of ${STRAIT_PYTHON}")
-
-add_library(strait_torch INTERFACE)
-target_link_libraries(strait_torch INTERFACE ${TORCH_LIBRARIES})
-target_include_directories(strait_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-separate_arguments(STRAIT_TORCH_FLAGS NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
-target_compile_options(strait_torch INTERFACE ${STRAIT_TORCH_FLAGS})
-
-# LibTorch's parallel_for is a template: it shares work only where OpenMP is on.
-find_package(OpenMP)
-if(OpenMP_CXX_FOUND AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_link_libraries(strait_torch INTERFACE OpenMP::OpenMP_CXX)
-endif()

@@ -8,8 +8,8 @@
 
 #include "strait/base/error.h"
 #include "strait/formats/safetensors.h"
+#include "strait/pipeline/data_parallel.h"
 #include "strait/run/metrics_json.h"
-#include "strait/train/data_parallel.h"
 #include "strait/train/optimizer.h"
 #include "strait/train/task.h"
 #include "tests/support/nested.h"

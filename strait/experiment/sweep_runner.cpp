@@ -1,4 +1,4 @@
-#include "cli/sweep_runner.h"
+#include "strait/experiment/sweep_runner.h"
 
 #include <fmt/format.h>
 
@@ -9,16 +9,17 @@
 #include <fstream>
 #include <thread>
 
-#include "cli/exit_status.h"
-#include "cli/stop_signal.h"
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
+#include "strait/base/exit_status.h"
 #include "strait/base/files.h"
 #include "strait/base/folder_lock.h"
 #include "strait/experiment/run.h"
 
-namespace strait::cli {
+namespace strait {
 namespace {
+
+using std::string_literals::operator""s;
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
 
@@ -56,7 +57,7 @@ std::string prepare(const std::filesystem::path& folder, const Config& config) {
 void record_failure_unless_taken(const std::filesystem::path& folder, const std::string& error) {
   try {
     const FolderLock lock(folder);
-    record_failure(folder, error);
+    strait::record_failure(folder, error);
   } catch (const InputError&) {
     return;
   }
@@ -64,30 +65,32 @@ void record_failure_unless_taken(const std::filesystem::path& folder, const std:
 
 }  // namespace
 
-SweepRunner::SweepRunner(const Sweep& sweep, std::filesystem::path folder, int jobs, SweepRecord& record,
-                         SweepProgress& progress, bool verbose)
+SweepRunner::SweepRunner(const Sweep& sweep, std::filesystem::path folder, SweepRecord& record,
+                         SweepObserver& observer, Processes processes)
     : sweep_(sweep),
       folder_(std::move(folder)),
       record_(record),
-      progress_(progress),
-      verbose_(verbose),
-      slots_(static_cast<size_t>(jobs)) {}
+      observer_(observer),
+      processes_(std::move(processes)),
+      slots_(static_cast<size_t>(processes_.jobs)) {}
 
 std::unique_ptr<SweepRunner::Job> SweepRunner::start(size_t run, size_t slot) {
   const Config& config = sweep_.runs[run].config;
   const auto folder = folder_ / config.name;
   std::string beginning;
-  progress_.on_start(run);
+  observer_.on_start(run);
   try {
     beginning = prepare(folder, config);
   } catch (const Error& error) {
     record_end(run, {RunStatus::failed, error.what()});
     return nullptr;
   }
-  // Under this name the program is the one that runs here, even when its file is replaced meanwhile.
-  std::vector<std::string> words = {"/proc/self/exe", "train", folder / "config.toml",
-                                    "--out",          folder,  beginning};
-  if (verbose_) words.emplace_back("--verbose");
+  std::vector<std::string> words = processes_.program;
+  for (const std::string& word :
+       {"train"s, (folder / "config.toml").string(), "--out"s, folder.string(), beginning}) {
+    words.push_back(word);
+  }
+  words.insert(words.end(), processes_.flags.begin(), processes_.flags.end());
   auto job = std::make_unique<Job>(run, folder,
                                    Child::Command{.words = std::move(words),
                                                   .output = folder / "log.txt",
@@ -98,7 +101,7 @@ std::unique_ptr<SweepRunner::Job> SweepRunner::start(size_t run, size_t slot) {
 
 bool SweepRunner::has_ended(Job& job) {
   const auto end = job.child.poll();
-  for (const auto& epoch : job.tail.read_new()) progress_.on_epoch(job.run, epoch);
+  for (const auto& epoch : job.tail.read_new()) observer_.on_epoch(job.run, epoch);
   if (!end) return false;
   const RunState state = state_after(*end, job.folder / "log.txt");
   if (state.status == RunStatus::failed) record_failure_unless_taken(job.folder, state.error);
@@ -108,14 +111,14 @@ bool SweepRunner::has_ended(Job& job) {
 
 void SweepRunner::record_end(size_t run, const RunState& state) {
   record_.set(run, state);
-  progress_.on_end(run, state);
+  observer_.on_end(run, state);
 }
 
 bool SweepRunner::train(std::span<const size_t> runs) {
   bool stopping = false;
   size_t next = 0;
   do {
-    if (!stopping && stop_requested()) {
+    if (observer_.should_stop() && !stopping) {
       stopping = true;
       for (const auto& job : slots_) {
         if (job) job->child.ask_to_stop();
@@ -125,11 +128,10 @@ bool SweepRunner::train(std::span<const size_t> runs) {
       if (slots_[i] && has_ended(*slots_[i])) slots_[i].reset();
       if (!slots_[i] && !stopping && next < runs.size()) slots_[i] = start(runs[next++], i);
     }
-    progress_.draw();
     std::this_thread::sleep_for(kBetweenLooks);
   } while ((!stopping && next < runs.size()) ||
            std::ranges::any_of(slots_, [](const auto& job) { return job != nullptr; }));
   return !stopping;
 }
 
-}  // namespace strait::cli
+}  // namespace strait

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace strait::cli {
+namespace strait {
 
 /// From now on the first SIGINT or SIGTERM asks the work to stop in order; the second ends the program.
 void catch_stop_signals();
@@ -8,4 +8,4 @@ void catch_stop_signals();
 /// Whether one has come.
 bool stop_requested();
 
-}  // namespace strait::cli
+}  // namespace strait

@@ -1,15 +1,19 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
-namespace strait::cli {
+namespace strait {
 
-/// What one process of several prints, through a pipe, passed on line by line with `[RANK] ` before each.
+/// Gets a line that a rank prints, without its end.
+using OnRankLine = std::function<void(int rank, const std::string& line)>;
+
+/// What one process of several prints, through a pipe, passed on line by line.
 class RankOutput {
  public:
   /// Throws Error.
-  explicit RankOutput(int rank);
+  RankOutput(int rank, OnRankLine on_line);
   ~RankOutput();
   RankOutput(const RankOutput&) = delete;
   RankOutput& operator=(const RankOutput&) = delete;
@@ -25,12 +29,11 @@ class RankOutput {
   void finish();
 
  private:
-  void print_line(const std::string& line) const;
-
   int rank_;
+  OnRankLine on_line_;
   int read_end_;
   int write_end_;  ///< so that the pipe has no end before the process has opened it
   std::string pending_;
 };
 
-}  // namespace strait::cli
+}  // namespace strait

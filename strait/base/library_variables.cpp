@@ -1,4 +1,4 @@
-#include "cli/library_variables.h"
+#include "strait/base/library_variables.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace strait::cli {
+namespace strait {
 namespace {
 
 constexpr const char* kChoice = "OPENBLAS_CORETYPE";
@@ -33,7 +33,9 @@ const char* kernels_for_instructions() {
   return nullptr;
 }
 
-/// Runs before the C library knows the environment: what it needs is the kernel's alone.
+}  // namespace
+
+// May run before the C library knows the environment: what it needs is the kernel's alone.
 __attribute__((no_sanitize("address", "undefined"))) void let_waiting_threads_sleep(int /*argc*/, char** argv,
                                                                                     char** variables) {
   static char policy[] = "OMP_WAIT_POLICY=passive";
@@ -53,11 +55,6 @@ __attribute__((no_sanitize("address", "undefined"))) void let_waiting_threads_sl
   ::execve(self, argv, all);  // where it returns, the threads wait as the library would have it
 }
 
-__attribute__((section(".preinit_array"), used)) void (*const kFirst)(int, char**,
-                                                                      char**) = &let_waiting_threads_sleep;
-
-}  // namespace
-
 void choose_blas_kernels(char** argv) {
   if (std::getenv(kChoice) != nullptr || chosen_kernels() != "Prescott") return;
   const char* kernels = kernels_for_instructions();
@@ -68,4 +65,4 @@ void choose_blas_kernels(char** argv) {
   ::execv(self.c_str(), argv);  // where it returns, the slow kernels have to do
 }
 
-}  // namespace strait::cli
+}  // namespace strait

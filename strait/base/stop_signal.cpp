@@ -1,9 +1,9 @@
-#include "cli/stop_signal.h"
+#include "strait/base/stop_signal.h"
 
 #include <atomic>
 #include <csignal>
 
-namespace strait::cli {
+namespace strait {
 namespace {
 
 std::atomic<bool> stop = false;
@@ -25,4 +25,4 @@ void catch_stop_signals() {
 
 bool stop_requested() { return stop; }
 
-}  // namespace strait::cli
+}  // namespace strait

@@ -1,16 +1,18 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/rank_output.h"
 #include "strait/base/child.h"
 #include "strait/base/clock.h"
+#include "strait/base/stop_signal.h"
+#include "strait/transport/rank_output.h"
 #include "strait/transport/store_server.h"
 
-namespace strait::cli {
+namespace strait {
 
 /// How many seconds LaunchedRanks gives.
 struct Patience {
@@ -22,22 +24,20 @@ struct Patience {
 /// Processes of this machine that train together, and the store in which they meet.
 class LaunchedRanks {
  public:
-  /// Starts them with these words as the command line; port 0: any free one. Throws Error where the port is
-  /// taken.
-  LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words)
-      : LaunchedRanks(processes, port, words, Patience()) {}
-  LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words, Patience patience);
+  /// Starts them with these words as the command line: the program's path, then its arguments. Each finds its
+  /// place in the variables that membership_of_process() reads. `on_line` gets what they print, and a line that
+  /// begins with `strait: ` when one is killed. Port 0: any free one. Throws Error where the port is taken.
+  LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words, OnRankLine on_line,
+                Patience patience = Patience());
 
-  /// Passes on what they print and a stop request, until all have ended. Kills those that do not, when others
-  /// have failed or were asked to stop and did. Gives the exit status of the first that failed.
-  int wait();
+  /// Passes on what they print, and a request to stop, until all have ended. Kills those that do not, when
+  /// others have failed or were asked to stop and did. Gives the exit status of the first that failed.
+  int wait(const std::function<bool()>& should_stop = stop_requested);
 
   /// The first that failed, for a message: `rank 2 was killed by signal 9 (Killed)`.
   const std::string& failure() const { return failure_; }
 
  private:
-  LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words,
-                const std::string& attempt);
   void pass_on_output();
   void look_at_children();
   void note_end(size_t rank, const Child::End& end);
@@ -45,6 +45,7 @@ class LaunchedRanks {
   bool is_over() const;
   void kill_rank(size_t rank, const char* reason);
 
+  OnRankLine on_line_;
   Patience patience_;
   std::unique_ptr<StoreServer> store_;
   std::vector<std::unique_ptr<RankOutput>> outputs_;
@@ -57,4 +58,4 @@ class LaunchedRanks {
   std::optional<Stopwatch> asked_;
 };
 
-}  // namespace strait::cli
+}  // namespace strait

@@ -1,6 +1,4 @@
-#include "cli/launched_ranks.h"
-
-#include "cli/output.h"
+#include "strait/transport/launched_ranks.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -9,19 +7,19 @@
 #include <csignal>
 #include <cstring>
 
-#include "cli/exit_status.h"
-#include "cli/stop_signal.h"
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
+#include "strait/base/exit_status.h"
 #include "strait/base/token.h"
 #include "strait/transport/membership.h"
 
-namespace strait::cli {
+namespace strait {
 namespace {
 
 constexpr const char* kAddress = "127.0.0.1";
 constexpr int kLookMilliseconds = 50;
 constexpr int kSignalled = 128;  // as shells count them
+
 bool is_past(const std::optional<Stopwatch>& watch, double seconds) {
   return watch && watch->seconds() > seconds;
 }
@@ -37,12 +35,12 @@ std::unique_ptr<StoreServer> serve(uint16_t port, int ranks, const std::string& 
 }  // namespace
 
 LaunchedRanks::LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words,
-                             Patience patience)
-    : patience_(patience), running_(static_cast<size_t>(processes)) {
+                             OnRankLine on_line, Patience patience)
+    : on_line_(std::move(on_line)), patience_(patience), running_(static_cast<size_t>(processes)) {
   const std::string attempt = random_token();
   store_ = serve(port, processes, attempt);
   for (int rank = 0; rank < processes; ++rank) {
-    auto& output = *outputs_.emplace_back(std::make_unique<RankOutput>(rank));
+    auto& output = *outputs_.emplace_back(std::make_unique<RankOutput>(rank, on_line_));
     const Child::Command command{
         .words = words,
         .output = output.path(),
@@ -56,11 +54,11 @@ LaunchedRanks::LaunchedRanks(int processes, uint16_t port, const std::vector<std
   }
 }
 
-int LaunchedRanks::wait() {
+int LaunchedRanks::wait(const std::function<bool()>& should_stop) {
   while (running_ > 0) {
     pass_on_output();
     look_at_children();
-    if (!asked_ && (stop_requested() || is_past(first_failure_, patience_.grace))) ask_to_stop();
+    if (!asked_ && (should_stop() || is_past(first_failure_, patience_.grace))) ask_to_stop();
     for (size_t rank = 0; rank < children_.size(); ++rank) {
       if (!children_[rank]) continue;
       if (first_failure_ && children_[rank]->is_held())
@@ -95,7 +93,7 @@ void LaunchedRanks::note_end(size_t rank, const Child::End& end) {
   if (end.signal != 0) {
     what = fmt::format("was killed by signal {} ({})", end.signal, strsignal(end.signal));
     outputs_[rank]->finish();
-    show(fmt::format("[{}] strait: {}\n", rank, what));
+    on_line_(static_cast<int>(rank), fmt::format("strait: {}", what));
   }
   const int status = end.signal != 0 ? kSignalled + end.signal : end.status;
   if (status == kDone || status_ != kDone) return;
@@ -121,8 +119,8 @@ void LaunchedRanks::kill_rank(size_t rank, const char* reason) {
   children_[rank].reset();
   --running_;
   outputs_[rank]->finish();
-  show(fmt::format("[{}] strait: {} and was killed\n", rank, reason));
+  on_line_(static_cast<int>(rank), fmt::format("strait: {} and was killed", reason));
   if (status_ == kDone) status_ = kSignalled + SIGKILL;
 }
 
-}  // namespace strait::cli
+}  // namespace strait

@@ -1,4 +1,4 @@
-#include "cli/rank_output.h"
+#include "strait/transport/rank_output.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,13 +9,11 @@
 #include <cstring>
 #include <utility>
 
-#include "cli/output.h"
 #include "strait/base/error.h"
-#include "strait/base/text.h"
 
-namespace strait::cli {
+namespace strait {
 
-RankOutput::RankOutput(int rank) : rank_(rank) {
+RankOutput::RankOutput(int rank, OnRankLine on_line) : rank_(rank), on_line_(std::move(on_line)) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) {
     throw Error("cannot make a pipe: {}", std::strerror(errno));
@@ -31,31 +29,20 @@ RankOutput::~RankOutput() {
 
 std::filesystem::path RankOutput::path() const { return fmt::format("/proc/self/fd/{}", write_end_); }
 
-// A line of an error goes where errors go.
-void RankOutput::print_line(const std::string& line) const {
-  const std::string text = fmt::format("[{}] {}\n", rank_, line);
-  if (line.starts_with("strait: ")) {
-    show(printable(text));
-  } else {
-    print(text);
-    flush_output();
-  }
-}
-
 void RankOutput::pass_on() {
   std::array<char, 4096> space;
   for (ssize_t got = 0; (got = read(read_end_, space.data(), space.size())) > 0;) {
     pending_.append(space.data(), static_cast<size_t>(got));
   }
   for (size_t end = 0; (end = pending_.find('\n')) != std::string::npos;) {
-    print_line(pending_.substr(0, end));
+    on_line_(rank_, pending_.substr(0, end));
     pending_.erase(0, end + 1);
   }
 }
 
 void RankOutput::finish() {
   pass_on();
-  if (!pending_.empty()) print_line(std::exchange(pending_, {}));
+  if (!pending_.empty()) on_line_(rank_, std::exchange(pending_, {}));
 }
 
-}  // namespace strait::cli
+}  // namespace strait

@@ -1,0 +1,20 @@
+# What is built. A project that strait is part of gets the libraries alone unless it asks for more.
+
+option(STRAIT_CLI "Build the program (CLI11)" ${PROJECT_IS_TOP_LEVEL})
+option(STRAIT_REPORT "Build the report's library, and the program's report (Chart.js)" ${PROJECT_IS_TOP_LEVEL})
+option(STRAIT_TESTS "Build the tests (GoogleTest, RapidCheck, chromium)" ${PROJECT_IS_TOP_LEVEL})
+option(STRAIT_BENCH "Build the benchmarks (Google Benchmark)" ${PROJECT_IS_TOP_LEVEL})
+option(STRAIT_WERROR "Take the compiler's warnings for errors" ${PROJECT_IS_TOP_LEVEL})
+option(STRAIT_FUZZ "Build the fuzz targets with libFuzzer (clang only)" OFF)
+option(STRAIT_UNITY "Compile several files at a time, which is several times faster" ON)
+set(STRAIT_SANITIZE "" CACHE STRING "address (AddressSanitizer and UndefinedBehaviorSanitizer) or thread (ThreadSanitizer)")
+
+if(STRAIT_TESTS AND NOT STRAIT_CLI)
+  message(FATAL_ERROR "STRAIT_TESTS=ON needs STRAIT_CLI=ON: the tests run the program")
+endif()
+if(STRAIT_TESTS AND NOT STRAIT_REPORT)
+  message(FATAL_ERROR "STRAIT_TESTS=ON needs STRAIT_REPORT=ON: the tests read reports")
+endif()
+if(STRAIT_FUZZ AND NOT STRAIT_TESTS)
+  message(FATAL_ERROR "STRAIT_FUZZ=ON needs STRAIT_TESTS=ON: the fuzz targets are built with the tests")
+endif()

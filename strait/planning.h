@@ -1,0 +1,9 @@
+#pragma once
+
+// strait::planning: what codecs and steps cost, measured and predicted.
+
+#include "strait/experiment.h"            // IWYU pragma: export
+#include "strait/planning/codec_bench.h"  // IWYU pragma: export
+#include "strait/planning/forecast.h"     // IWYU pragma: export
+#include "strait/planning/measurement.h"  // IWYU pragma: export
+#include "strait/planning/prediction.h"   // IWYU pragma: export

@@ -1,0 +1,86 @@
+// How a program other than strait runs a sweep; a shell script stands for the one that trains.
+
+#include "strait/experiment/sweep_runner.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+
+/// Notes what it hears, and asks to stop when so many runs have started.
+class Listener : public SweepObserver {
+ public:
+  explicit Listener(size_t most_starts = 100) : most_starts_(most_starts) {}
+  void on_start(size_t run) override { started.push_back(run); }
+  void on_end(size_t run, const RunState& state) override {
+    ended.push_back(fmt::format("{} {} {}", run, to_string(*state.status), state.error));
+  }
+  bool should_stop() override { return started.size() >= most_starts_; }
+
+  std::vector<size_t> started;
+  std::vector<std::string> ended;
+
+ private:
+  size_t most_starts_;
+};
+
+class RunnerOfASweep : public testing::Test {
+ protected:
+  RunnerOfASweep() {
+    for (const std::string name : {"a", "b", "c"}) {
+      Config config;
+      config.name = name;
+      sweep_.runs.push_back({name, config, std::nullopt});
+    }
+  }
+
+  /// Runs all of the sweep with the script as the program; gives whether it came to its end.
+  bool train(const std::string& script, SweepObserver& observer, int jobs = 1) {
+    test::write_file(dir_ / "train.sh", script);
+    SweepRecord record(sweep_, dir_ / "sweep");
+    const std::vector<size_t> all = {0, 1, 2};
+    return SweepRunner(sweep_, dir_ / "sweep", record, observer,
+                       {.program = {"/bin/bash", dir_ / "train.sh"}, .jobs = jobs, .flags = {"--verbose"}})
+        .train(all);
+  }
+
+  test::TempDir dir_;
+  Sweep sweep_{"s", "The title", {}};
+};
+
+TEST_F(RunnerOfASweep, TheProgramGetsTheWordsOfTrain) {
+  Listener listener;
+  EXPECT_TRUE(train("[ -s \"$2\" ] && echo \"$@\" >> " + (dir_ / "words").string(), listener));
+  const std::string out = dir_ / "sweep";
+  const auto words = [&](const std::string& run) {
+    return fmt::format("train {0}/{1}/config.toml --out {0}/{1} --overwrite --verbose\n", out, run);
+  };
+  EXPECT_EQ(test::read_file(dir_ / "words"), words("a") + words("b") + words("c"));
+  EXPECT_THAT(listener.ended, ElementsAre("0 done ", "1 done ", "2 done "));
+}
+
+TEST_F(RunnerOfASweep, ExitStatusAndLogSayHowARunEnded) {
+  Listener listener;
+  EXPECT_TRUE(
+      train("case $4 in */a) exit 3;; */b) echo 'strait: the disk is full'; exit 1;; *) kill -9 $$;; esac",
+            listener));
+  EXPECT_THAT(listener.ended,
+              ElementsAre("0 diverged ", "1 failed the disk is full", "2 failed killed by signal Killed"));
+}
+
+TEST_F(RunnerOfASweep, StopsWhatRunsWhenItIsAskedTo) {
+  Listener listener(2);
+  EXPECT_FALSE(train("trap 'exit 130' TERM; while true; do sleep 0.01; done", listener, 2));
+  EXPECT_THAT(listener.started, ElementsAre(0, 1));
+  EXPECT_THAT(listener.ended, UnorderedElementsAre("0 stopped ", "1 stopped "));
+}
+
+}  // namespace
+}  // namespace strait
