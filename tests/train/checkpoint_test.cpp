@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/formats/safetensors.h"
+#include "strait/models/resnet18.h"
 #include "strait/train/optimizer.h"
 #include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
@@ -193,8 +194,7 @@ TEST(Traffic, AddsUpBoundaryByBoundary) {
 
 /// What a checkpoint is taken of: a network, an optimizer and one boundary with state at three ends.
 struct Training {
-  explicit Training(int width = 2, const OptimizerOptions& kind = {})
-      : model(make_model({"resnet18", width, {}}, 10)) {
+  explicit Training(int width = 2, const OptimizerOptions& kind = {}) : model(make_resnet18(width, 10)) {
     optimizer = make_optimizer(kind, model.parameters());
     CompressionOptions options;
     options.activations = {"topk:0.5", "ef21"};
