@@ -23,6 +23,7 @@
 #include "strait/kernels/masked.h"
 #include "strait/kernels/select.h"
 #include "strait/models/model.h"
+#include "strait/models/resnet18.h"
 #include "strait/train/runtime.h"
 
 namespace strait {
@@ -171,7 +172,7 @@ void measure(const std::filesystem::path& file, const std::string& data) {
   const auto weights = read_safetensors(file);
   const std::vector<std::string> cuts = {"layer1", "layer2", "layer3"};
   const auto width = static_cast<int>(weights.tensors.front().second.size(0));
-  Model model = make_model({"resnet18", width, cuts}, 10);
+  Model model = make_resnet18(width, 10);
   set_weights(file, weights, model);
   model.train(true);
   DataOptions options;

@@ -17,6 +17,7 @@
 #include "strait/codecs/sparsifier.h"
 #include "strait/links/link.h"
 #include "strait/models/model.h"
+#include "strait/models/resnet18.h"
 #include "strait/planning/times.h"
 #include "strait/train/runtime.h"
 #include "strait/train/trainer.h"
@@ -73,7 +74,7 @@ Trainer make(const Scheme& scheme, int width) {
   options.compression.reuse_indices = scheme.reuse_indices;
   options.compression.store.place = scheme.store;
   options.cuts = scheme.cuts;
-  return {make_model({"resnet18", width, scheme.cuts}, 10), options};
+  return {make_resnet18(width, 10), options};
 }
 
 double step_seconds(Trainer& trainer, const DataSplits& data) {

@@ -49,11 +49,13 @@ int64_t end_of_text_of(const Tokenizer& tokenizer) {
 
 Generator make_generator(const Config& config, const std::filesystem::path& weights,
                          const Tokenizer& tokenizer) {
-  if (config.model.vocab > tokenizer.vocab_size()) {
+  const int64_t vocab = config.model.settings.integer("vocab");
+  if (vocab > tokenizer.vocab_size()) {
     throw InputError("model.vocab: expected at most {}, the tokens of the tokenizer, found {}",
-                     tokenizer.vocab_size(), config.model.vocab);
+                     tokenizer.vocab_size(), vocab);
   }
-  return {load_network(config, weights), config.model.cuts, config.compression, config.model.context};
+  return {load_network(config, weights), config.model.cuts, config.compression,
+          config.model.settings.integer("context")};
 }
 
 /// Prints each token as it comes, unless the result is one object at the end.

@@ -94,11 +94,10 @@ Config resolve(TomlTable root, std::span<const std::string> overrides) {
 }  // namespace
 
 void set_defaults_of_kinds(Config& config) {
-  if (config.model.kind == "gpt2") {
-    config.model.width = 768;
-    config.model.cuts = {"h.2", "h.5", "h.8"};
-  }
-  config.data.batch_size = data_kind(config.data.kind).batch_size;
+  config.model = ModelOptions(config.model.kind);
+  const DataOptions data(config.data.kind);
+  config.data.batch_size = data.batch_size;
+  config.data.settings = data.settings;
   const OptimizerOptions& optimizer = optimizer_kind(config.train.optimizer.kind).defaults;
   config.train.optimizer.lr = optimizer.lr;
   config.train.optimizer.weight_decay = optimizer.weight_decay;
@@ -141,9 +140,9 @@ std::string config_hash(const Config& config) {
   Config rest = config;
   rest.name.clear();
   rest.data.root.clear();
-  rest.data.tokenizer.clear();
-  rest.data.train_file.clear();
-  rest.data.test_file.clear();
+  for (const auto& key : data_kind(rest.data.kind).keys) {
+    if (key.is_place) rest.data.settings.set(key.name, "");
+  }
   rest.compression.store.place.clear();
   rest.compression.store.folder.clear();
   rest.pipeline.timeout.clear();

@@ -7,6 +7,7 @@
 #include "strait/config/config.h"
 #include "strait/config/rules.h"
 #include "strait/data/kinds.h"
+#include "strait/models/kinds.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/learning_rate.h"
 #include "strait/train/optimizer.h"
@@ -16,47 +17,69 @@ namespace strait {
 /// Samples of a batch, so that none of the numbers that are made of it is beyond an int64_t.
 inline constexpr int64_t kLargestBatch = int64_t{1} << 30;
 
+/// The key model.kind.
+template <class C, class Visitor>
+void visit_model_kind(C& config, Visitor& visit) {
+  visit("model.kind", config.model.kind, one_of(names_of(model_kinds())), "the network");
+}
+
+/// The key data.kind.
+template <class C, class Visitor>
+void visit_data_kind(C& config, Visitor& visit) {
+  visit("data.kind", config.data.kind, one_of(names_of(data_kinds())), "the data set");
+}
+
+/// The key train.optimizer.kind.
+template <class C, class Visitor>
+void visit_optimizer_kind(C& config, Visitor& visit) {
+  visit("train.optimizer.kind", config.train.optimizer.kind, one_of(names_of(optimizer_kinds())),
+        "how gradients change the weights");
+}
+
+/// The key train.schedule.kind.
+template <class C, class Visitor>
+void visit_schedule_kind(C& config, Visitor& visit) {
+  visit("train.schedule.kind", config.train.schedule.kind, one_of(names_of(rate_schedule_kinds())),
+        "how the learning rate changes");
+}
+
+/// These four: the keys that say which others there are.
+template <class C, class Visitor>
+void visit_kinds(C& config, Visitor&& visit) {
+  visit_model_kind(config, visit);
+  visit_data_kind(config, visit);
+  visit_optimizer_kind(config, visit);
+  visit_schedule_kind(config, visit);
+}
+
+/// Of the settings that a table's kind has of its own.
+template <class S, class Visitor>
+void visit_own_keys(const std::string& table, const std::vector<SettingKey>& keys, S& settings,
+                    Visitor& visit) {
+  visit_settings(keys, settings,
+                 [&](const std::string& name, auto& value, const auto& rule, const std::string& meaning) {
+                   visit(table + name, value, rule, meaning);
+                 });
+}
+
 // The parts of visit_keys().
 
 /// The keys of [model] and [data].
 template <class C, class Visitor>
 void visit_network_keys(C& config, Visitor& visit) {
   auto& model = config.model;
-  visit("model.kind", model.kind, one_of({"resnet18", "gpt2"}), "the network");
-  visit("model.width", model.width, at_least(1),
-        "channels of the first group; for gpt2, width of the embedding");
-  if (model.kind == "gpt2") {
-    visit("model.layers", model.layers, at_least(1), "blocks");
-    visit("model.heads", model.heads, at_least(1), "attention heads per block; divides model.width");
-    visit("model.context", model.context, at_least(2), "positions that have an embedding");
-    visit("model.vocab", model.vocab, at_least(1), "tokens that have an embedding");
-    visit("model.dropout", model.dropout, below_one(),
-          "share of embeddings, attention weights and residual branches that is dropped");
-    visit("model.init", model.init, path_text(),
-          "safetensors file of weights to start from, under Hugging Face's names; empty: drawn from the seed");
-    visit("model.recompute", model.recompute, yes_or_no(),
-          "keep only the blocks' inputs and run the blocks again in the backward pass, to save memory");
-  }
+  visit_model_kind(config, visit);
+  visit_own_keys("model.", model_kind(model.kind).keys, model.settings, visit);
   visit("model.cuts", model.cuts, distinct_names(), "a stage ends after each of these layers or groups");
 
   auto& data = config.data;
-  visit("data.kind", data.kind, one_of(names_of(data_kinds())), "the data set");
+  visit_data_kind(config, visit);
   visit("data.root", data.root, path_text(), "folder of the data sets; STRAIT_DATA where nothing sets it");
   visit("data.train_limit", data.train_limit, at_least(0), "use the first N training samples; 0: all");
   visit("data.test_limit", data.test_limit, at_least(0), "use the first N test samples; 0: all");
   visit("data.batch_size", data.batch_size, from_to(1, kLargestBatch),
         "samples per batch, all replicas together");
-  if (is_text(data)) {
-    visit("data.block", data.block, at_least(2), "tokens per sample");
-    visit("data.tokenizer", data.tokenizer, path_text(),
-          "folder of the tokenizer's files; empty: gpt2/ below data.root");
-    visit("data.train_range", data.train_range, range_of_share(),
-          "share of the training text, cut at articles or lines");
-  }
-  if (data.kind == "text") {
-    visit("data.train_file", data.train_file, path_text(), "the training text");
-    visit("data.test_file", data.test_file, path_text(), "the test text");
-  }
+  visit_own_keys("data.", data_kind(data.kind).keys, data.settings, visit);
 }
 
 /// The keys of [train].
@@ -64,8 +87,7 @@ template <class C, class Visitor>
 void visit_training_keys(C& config, Visitor& visit) {
   auto& train = config.train;
   visit("train.epochs", train.epochs, at_least(1), "passes over the training set");
-  visit("train.optimizer.kind", train.optimizer.kind, one_of(names_of(optimizer_kinds())),
-        "how gradients change the weights");
+  visit_optimizer_kind(config, visit);
   visit("train.optimizer.lr", train.optimizer.lr, positive(), "learning rate at its highest");
   const OptimizerKind& optimizer = optimizer_kind(train.optimizer.kind);
   if (optimizer.has_betas) {
@@ -79,8 +101,7 @@ void visit_training_keys(C& config, Visitor& visit) {
   }
   visit("train.optimizer.weight_decay", train.optimizer.weight_decay, not_negative(),
         "pull towards 0; part of the gradient, for adamw apart from it");
-  visit("train.schedule.kind", train.schedule.kind, one_of(names_of(rate_schedule_kinds())),
-        "how the learning rate changes");
+  visit_schedule_kind(config, visit);
   if (rate_schedule_kind(train.schedule.kind).has_warmup) {
     visit("train.schedule.warmup_steps", train.schedule.warmup_steps, at_least(0),
           "optimizer steps in which the rate rises from 0; then it falls to 0 at the end");
@@ -116,8 +137,8 @@ void visit_entry_keys(C& boundary, Visitor&& visit) {
 /// The one list of keys: calls visit(key, field, rule, meaning) for each, in the order of the resolved file,
 /// the keys of a table together. Reading, writing, checks, suggestions and `strait config` all go through it.
 /// Which keys there are depends on the values of the keys `*.kind`, each of which comes before those that
-/// depend on it. `C` is Config or const Config; a key's default is the field's initial value, or what
-/// set_defaults_of_kinds() says.
+/// depend on it. `C` is Config or const Config, whose settings are of its kinds; a key's default is the field's
+/// initial value, or what set_defaults_of_kinds() says.
 template <class C, class Visitor>
 void visit_keys(C& config, Visitor&& visit) {
   visit("name", config.name, folder_name(), "name of the run, and of its folder below runs/");

@@ -12,7 +12,8 @@ namespace {
 
 struct Line {
   KeyEntry entry;
-  std::string setting;             ///< that the key needs; empty where it is there already
+  std::string table;  ///< of whose kinds there must be one of these; none: the key is there already
+  std::vector<std::string> kinds;
   std::vector<std::string> notes;  ///< at the comment's end
 };
 
@@ -30,35 +31,44 @@ Config defaults_for(const Config& kinds) {
 
 std::vector<Line> lines_of(const Config& config) {
   std::vector<Line> lines;
-  for (auto& entry : key_entries(config)) lines.push_back({std::move(entry), "", {}});
+  for (auto& entry : key_entries(config)) lines.push_back({std::move(entry), "", {}, {}});
   return lines;
 }
 
+/// What a comment says of a key that is another with a kind: its value, its meaning or both.
+std::string note_of(const KeyEntry& known, const KeyEntry& entry, const KindChoice& choice) {
+  const std::string with = fmt::format("with {}", setting_of(choice.table, {&choice.kind, 1}));
+  if (known.meaning == entry.meaning) return fmt::format("{} {}", entry.value, with);
+  return fmt::format("{} {}: {}", entry.value, with, entry.meaning);
+}
+
 /// Puts in the keys that another choice of kinds has, each behind the one that comes before it there, and notes
-/// the defaults that it changes.
+/// what it changes of the others.
 void add_choice(std::vector<Line>& lines, const KindChoice& choice) {
   size_t next = 0;
   for (auto& entry : key_entries(defaults_for(choice.config))) {
     const auto known =
         std::ranges::find_if(lines, [&](const Line& line) { return line.entry.key == entry.key; });
     if (known == lines.end()) {
-      lines.insert(lines.begin() + static_cast<ptrdiff_t>(next), Line{std::move(entry), choice.setting, {}});
+      lines.insert(lines.begin() + static_cast<ptrdiff_t>(next),
+                   Line{std::move(entry), choice.table, {choice.kind}, {}});
       ++next;
       continue;
     }
     next = static_cast<size_t>(known - lines.begin()) + 1;
-    if (known->entry.value == entry.value || entry.key.ends_with(".kind")) continue;
-    known->notes.push_back(fmt::format("{} with {}", entry.value, choice.setting));
+    if (known->table == choice.table) known->kinds.push_back(choice.kind);
+    const bool same = known->entry.value == entry.value && known->entry.meaning == entry.meaning;
+    if (!same && !entry.key.ends_with(".kind")) known->notes.push_back(note_of(known->entry, entry, choice));
   }
 }
 
 std::string line_text(const Line& line, std::string_view name) {
   constexpr int kColumn = 44;  // where comments begin
   const std::string assignment =
-      fmt::format("{}{} = {}", line.setting.empty() ? "" : "# ", name, line.entry.value);
+      fmt::format("{}{} = {}", line.kinds.empty() ? "" : "# ", name, line.entry.value);
   std::string text =
       fmt::format("{:<{}} # {}; {}", assignment, kColumn, line.entry.meaning, line.entry.expected);
-  if (!line.setting.empty()) text += "; with " + line.setting;
+  if (!line.kinds.empty()) text += "; with " + setting_of(line.table, line.kinds);
   for (const auto& note : line.notes) text += "; " + note;
   return text + "\n";
 }
@@ -81,7 +91,7 @@ std::string manual_text(const std::vector<Line>& lines) {
 }  // namespace
 
 std::string manual_of_defaults() {
-  auto lines = lines_of(defaults_for({}));
+  auto lines = lines_of(defaults_for(Config()));
   for (const auto& choice : all_kinds()) add_choice(lines, choice);
   return manual_text(lines);
 }

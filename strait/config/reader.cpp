@@ -32,12 +32,16 @@ std::vector<std::string> children_of(const std::string& prefix, const std::vecto
 
 /// The setting with which there is such a key; empty where there is none.
 std::string setting_with(const std::string& key) {
-  for (const auto& [table, setting, config] : all_kinds()) {
-    if (!key.starts_with(table)) continue;
-    const auto keys = keys_of(config);
-    if (std::ranges::find(keys, key) != keys.end()) return setting;
+  std::string table;
+  std::vector<std::string> kinds;
+  for (const auto& choice : all_kinds()) {
+    if (!key.starts_with(choice.table)) continue;
+    const auto keys = keys_of(choice.config);
+    if (std::ranges::find(keys, key) == keys.end()) continue;
+    table = choice.table;
+    kinds.push_back(choice.kind);
   }
-  return "";
+  return kinds.empty() ? "" : setting_of(table, kinds);
 }
 
 /// The end of the message about an unknown key: the kind it belongs to, a key of that very name below its table
@@ -248,24 +252,23 @@ void check_batch(const Config& config, const TomlTable& root) {
                  pipeline.micro_batches);
 }
 
-/// GPT-2 reads text, and nothing else does.
+/// A network of tokens reads text, and nothing else does; and its settings go together.
 void check_kinds(const Config& config, const TomlTable& root) {
-  const bool reads_text = config.model.kind == "gpt2";
-  if (reads_text != is_text(config.data)) {
+  const auto& [model, data] = std::tie(config.model, config.data);
+  const ModelKind& kind = model_kind(model.kind);
+  if (kind.reads_tokens != is_text(data)) {
+    std::vector<std::string> fitting;
+    for (const auto& other : data_kinds()) {
+      if (other.is_text == kind.reads_tokens) fitting.push_back(other.name);
+    }
     throw InputError("{}: data.kind: expected {} for model.kind {}, found {}",
-                     origin_of(root, "data.kind", "model.kind"),
-                     reads_text ? "\"wikitext2\" or \"text\"" : "pictures, \"cifar10\" or \"shapes\",",
-                     toml_string(config.model.kind), toml_string(config.data.kind));
+                     origin_of(root, "data.kind", "model.kind"), alternatives(fitting), toml_string(model.kind),
+                     toml_string(data.kind));
   }
-  if (!reads_text) return;
-  const auto& model = config.model;
-  if (model.width % model.heads != 0) {
-    throw InputError("{}: model.heads: expected a divisor of model.width, which is {}, found {}",
-                     origin_of(root, "model.heads", "model.width"), model.width, model.heads);
-  }
-  if (config.data.block > model.context) {
-    throw InputError("{}: data.block: expected at most model.context, which is {}, found {}",
-                     origin_of(root, "data.block", "model.context"), model.context, config.data.block);
+  const SampleForm known = is_text(data) ? data_kind(data.kind).form(data) : SampleForm();
+  if (const auto complaint = kind.complaint(model.settings, known)) {
+    const std::string key = "model." + complaint->key;
+    throw InputError("{}: {}: {}", origin_of(root, key, "model.kind"), key, complaint->text);
   }
 }
 
@@ -282,20 +285,16 @@ void check_together(const Config& config, const TomlTable& root) {
 Config read_config(const TomlTable& root) {
   Config config;
   const TomlNode environment{default_data_root(), Origin{"STRAIT_DATA", 0}};
-  const auto read_keys = [&](const auto& wanted) {
-    visit_keys(config, [&](std::string_view key, auto& field, const auto& rule, std::string_view /*meaning*/) {
-      if (!wanted(key)) return;
-      const TomlNode* node = find(root, key);
-      if (node == nullptr && key == "data.root") node = &environment;
-      if (node == nullptr) return;
-      read_value(*node, std::string(key), field, rule);
-    });
+  const auto read_key = [&](std::string_view key, auto& field, const auto& rule, std::string_view /*meaning*/) {
+    const TomlNode* node = find(root, key);
+    if (node == nullptr && key == "data.root") node = &environment;
+    if (node == nullptr) return;
+    read_value(*node, std::string(key), field, rule);
   };
-  const auto names_kind = [](std::string_view key) { return key.ends_with(".kind"); };
-  read_keys(names_kind);
+  visit_kinds(config, read_key);
   set_defaults_of_kinds(config);
   check_names(root, "", keys_of(config));
-  read_keys([&](std::string_view key) { return !names_kind(key); });
+  visit_keys(config, read_key);
   check_together(config, root);
   return config;
 }

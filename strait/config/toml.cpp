@@ -88,14 +88,6 @@ TomlNode parse_toml_value(std::string_view text, const Origin& origin) {
   return {std::string(text), origin};
 }
 
-bool is_toml_text(std::string_view text) {
-  try {
-    return toml::parse(fmt::format("text = {}", toml_string(text))).contains("text");
-  } catch (const toml::parse_error&) {
-    return false;
-  }
-}
-
 TomlTable read_toml(const std::filesystem::path& path) {
   return parse_toml(read_whole(path, kConfigBytesMost), path.string());
 }
@@ -111,28 +103,6 @@ void merge(TomlTable& under, TomlTable over) {
       found->second = std::move(node);
     }
   }
-}
-
-std::string toml_string(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      quoted += fmt::format("\\u{:04x}", byte);
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
-}
-
-std::string toml_number(double number) {
-  std::string text = fmt::format("{}", number);
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";
-  return text;
 }
 
 std::string describe(const TomlNode& node) {

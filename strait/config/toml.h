@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "strait/base/literal.h"
+
 namespace strait {
 
 /// Where a value was written: a line of a file, or a flag of the command line.
@@ -53,20 +55,11 @@ TomlTable parse_toml(std::string_view text, const std::string& source);
 /// Reads the value of a `--set key=value` flag: TOML where it is TOML, otherwise the text as a string.
 TomlNode parse_toml_value(std::string_view text, const Origin& origin);
 
-/// Whether a TOML file can hold the text, which it can when the text is UTF-8.
-bool is_toml_text(std::string_view text);
-
 /// Reads a file of at most a mebibyte, more than any configuration takes. Throws InputError.
 TomlTable read_toml(const std::filesystem::path& path);
 
 /// Puts `over` on top of `under`: tables are merged key by key, every other value is replaced.
 void merge(TomlTable& under, TomlTable over);
-
-/// The text as a TOML string on one line, quotes included.
-std::string toml_string(std::string_view text);
-
-/// The number as TOML: the shortest text that reads back as the same value.
-std::string toml_number(double number);
 
 /// What a value is, for the end of an error message: `3`, `"text"`, `an array`, ...
 std::string describe(const TomlNode& node);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/data/kinds.h"
 #include "strait/data/limits.h"
 
 namespace strait {
@@ -100,6 +101,17 @@ DataSplits load_cifar10(const DataOptions& options) {
   const int64_t train = limited("data.train_limit", options.train_limit, kCifarTrainFiles * kCifarFileRecords);
   const int64_t test = limited("data.test_limit", options.test_limit, kCifarFileRecords);
   return {load_train(folder, train), load_test(folder, test)};
+}
+
+DataKind cifar10_kind() {
+  DataKind kind;
+  kind.name = "cifar10";
+  kind.task = "classification";
+  kind.form = [](const DataOptions&) -> SampleForm {
+    return {{kImageChannels, kImageSide, kImageSide}, kCifarClasses};
+  };
+  kind.load = load_cifar10;
+  return kind;
 }
 
 }  // namespace strait

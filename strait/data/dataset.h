@@ -7,24 +7,28 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "strait/base/settings.h"
 
 namespace strait {
 
 /// The [data] table of a configuration.
 struct DataOptions {
-  std::string kind = "cifar10";  ///< one of data_kinds()
-  std::string root;              ///< the folder that holds cifar-10-batches-bin/, wikitext-2-raw/, gpt2/
-  int64_t train_limit = 0;       ///< first N training samples; 0 = all
-  int64_t test_limit = 0;        ///< first N test samples; 0 = all
-  int64_t batch_size = 100;      ///< samples per batch, over all replicas
+  /// The kind's own batch size and settings, but for those that are given. Throws InputError for a kind that is
+  /// not in the list.
+  explicit DataOptions(std::string_view kind, const SettingList& others = {});
 
-  // Of text.
-  int64_t block = 1024;                          ///< tokens per sample
-  std::string tokenizer = {};                    ///< folder of its files; empty: gpt2/ under root
-  std::vector<double> train_range = {0.0, 1.0};  ///< share of the training text, cut at articles or lines
-  std::string train_file = {};                   ///< text: the training text
-  std::string test_file = {};                    ///< text: the test text
+  /// Those of "cifar10".
+  DataOptions() : DataOptions("cifar10") {}
+
+  std::string kind;         ///< one of data_kinds()
+  std::string root = {};    ///< the folder of the files
+  int64_t train_limit = 0;  ///< first N training samples; 0 = all
+  int64_t test_limit = 0;   ///< first N test samples; 0 = all
+  int64_t batch_size = 0;   ///< samples per batch, over all replicas
+  Settings settings;        ///< the keys that the kind has of its own
 
   bool operator==(const DataOptions&) const = default;
 };

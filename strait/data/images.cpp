@@ -24,11 +24,11 @@ void copy_row(const uint8_t* padded, bool flip, const std::array<float, 256>& ta
 
 }  // namespace
 
-Augmentation draw_augmentation(uint64_t key, int64_t id) {
+Augmentation draw_augmentation(uint64_t key, int64_t id, int64_t border) {
   CounterRandom random(make_key(kAugmentationTag, key, id));
   Augmentation drawn;
-  drawn.top = static_cast<int64_t>(random.below(2 * kCropPadding + 1));
-  drawn.left = static_cast<int64_t>(random.below(2 * kCropPadding + 1));
+  drawn.top = static_cast<int64_t>(random.below(static_cast<uint64_t>(2 * border + 1)));
+  drawn.left = static_cast<int64_t>(random.below(static_cast<uint64_t>(2 * border + 1)));
   drawn.flip = random.below(2) == 1;
   return drawn;
 }

@@ -47,8 +47,9 @@ struct Augmentation {
   bool operator==(const Augmentation&) const = default;
 };
 
-/// The draws for sample `id` under `key`; they depend on nothing else.
-Augmentation draw_augmentation(uint64_t key, int64_t id);
+/// The draws for sample `id` under `key` with such a border, a window's first row and column from 0 to twice
+/// it; they depend on nothing else.
+Augmentation draw_augmentation(uint64_t key, int64_t id, int64_t border = kCropPadding);
 
 /// Pictures of 32x32 pixels held as bytes; batches are made on demand. The border of the augmentation is
 /// black before the normalisation, as in torchvision, so it is not zero after it.

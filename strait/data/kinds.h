@@ -13,20 +13,22 @@ namespace strait {
 
 /// A kind of data set, and what is known of it before it is loaded.
 struct DataKind {
-  std::string name;          ///< in data.kind
-  std::string task;          ///< what networks learn from it, by its name in strait/train/task.h
-  bool is_text = false;      ///< samples are blocks of tokens, and the options of text are its own
-  bool is_in_files = true;   ///< below DataOptions::root; else it is drawn
-  int64_t batch_size = 100;  ///< where nothing sets it
+  std::string name;                   ///< in data.kind
+  std::string task;                   ///< what networks learn from it, by its name in strait/train/task.h
+  bool is_text = false;               ///< samples are blocks of tokens; the settings have `block`, their number
+  bool is_in_files = true;            ///< below DataOptions::root; else it is drawn
+  int64_t batch_size = 100;           ///< where nothing sets it
+  std::vector<SettingKey> keys = {};  ///< besides those of every kind
 
-  /// Of the samples that the options ask for.
-  SampleForm (*form)(const DataOptions&);
+  /// Of the samples that the options ask for; of text by the options alone, otherwise perhaps by files. Throws
+  /// InputError.
+  SampleForm (*form)(const DataOptions&) = nullptr;
 
   /// See load_data().
-  DataSplits (*load)(const DataOptions&);
+  DataSplits (*load)(const DataOptions&) = nullptr;
 };
 
-/// The list of them, one entry each.
+/// The kinds of data_list.def, in its order.
 const std::vector<DataKind>& data_kinds();
 
 /// The kind of that name. Throws InputError that lists the names.

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "strait/base/random.h"
+#include "strait/data/kinds.h"
 #include "strait/data/limits.h"
 
 namespace strait {
@@ -224,6 +225,18 @@ DataSplits load_shapes(const DataOptions& options) {
   const int64_t test = limited("data.test_limit", options.test_limit, kShapesTestMost);
   return {make_split(ShapesSplit::train, options.train_limit == 0 ? kShapesTrainDefault : train),
           make_split(ShapesSplit::test, options.test_limit == 0 ? kShapesTestDefault : test)};
+}
+
+DataKind shapes_kind() {
+  DataKind kind;
+  kind.name = "shapes";
+  kind.task = "classification";
+  kind.is_in_files = false;
+  kind.form = [](const DataOptions&) -> SampleForm {
+    return {{kImageChannels, kImageSide, kImageSide}, std::ssize(kShapeNames)};
+  };
+  kind.load = load_shapes;
+  return kind;
 }
 
 }  // namespace strait

@@ -7,6 +7,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/data/kinds.h"
 #include "strait/data/limits.h"
 #include "strait/data/token_blocks.h"
 #include "strait/data/token_cache.h"
@@ -30,9 +31,10 @@ fs::path wikitext_file(const DataOptions& options, const char* name) {
   return path;
 }
 
-fs::path text_file(const std::string& value, std::string_view key) {
-  if (value.empty()) throw InputError("{} is not set, expected the name of a text file", key);
-  return value;
+fs::path text_file(const DataOptions& options, std::string_view key) {
+  const auto& path = options.settings.text(key);
+  if (path.empty()) throw InputError("data.{} is not set, expected the name of a text file", key);
+  return path;
 }
 
 /// Turns texts into samples.
@@ -40,7 +42,7 @@ class TextReader {
  public:
   TextReader(const DataOptions& options, TextForm form)
       : form_(form),
-        block_(options.block),
+        block_(options.settings.integer("block")),
         files_(read_tokenizer_files(tokenizer_folder(options))),
         tokenizer_(parse_tokenizer_files(files_)),
         cache_(token_cache_folder()) {}
@@ -82,7 +84,7 @@ class TextReader {
 }  // namespace
 
 fs::path tokenizer_folder(const DataOptions& options) {
-  if (!options.tokenizer.empty()) return options.tokenizer;
+  if (const auto& folder = options.settings.text("tokenizer"); !folder.empty()) return folder;
   if (options.root.empty()) throw InputError("data.tokenizer is not set: {}", kTokenizerAdvice);
   auto folder = fs::path(options.root) / "gpt2";
   if (!fs::exists(folder)) throw InputError("{}: no such folder; {}", folder.string(), kTokenizerAdvice);
@@ -91,13 +93,42 @@ fs::path tokenizer_folder(const DataOptions& options) {
 
 DataSplits load_text(const DataOptions& options) {
   const bool wikitext = options.kind == "wikitext2";
-  const auto train =
-      wikitext ? wikitext_file(options, "wiki.train.raw") : text_file(options.train_file, "data.train_file");
-  const auto test =
-      wikitext ? wikitext_file(options, "wiki.valid.raw") : text_file(options.test_file, "data.test_file");
+  const auto train = wikitext ? wikitext_file(options, "wiki.train.raw") : text_file(options, "train_file");
+  const auto test = wikitext ? wikitext_file(options, "wiki.valid.raw") : text_file(options, "test_file");
   const TextReader reader(options, wikitext ? TextForm::wikitext : TextForm::plain);
-  return {reader.read(train, options.train_range, options.train_limit, "data.train_limit"),
+  return {reader.read(train, options.settings.numbers("train_range"), options.train_limit, "data.train_limit"),
           reader.read(test, {0.0, 1.0}, options.test_limit, "data.test_limit"), reader.vocab()};
+}
+
+namespace {
+
+/// What the kinds of text have in common.
+DataKind kind_of_text(const char* name) {
+  DataKind kind;
+  kind.name = name;
+  kind.task = "language modeling";
+  kind.is_text = true;
+  kind.batch_size = 8;
+  kind.keys = {
+      {"block", 1024, at_least(2), "tokens per sample"},
+      {"tokenizer", "", path_text(), "folder of the tokenizer's files; empty: gpt2/ below data.root", true},
+      {"train_range", std::vector<double>{0.0, 1.0}, range_of_share(),
+       "share of the training text, cut at articles or lines"},
+  };
+  kind.form = [](const DataOptions& options) -> SampleForm { return {{options.settings.integer("block")}, 0}; };
+  kind.load = load_text;
+  return kind;
+}
+
+}  // namespace
+
+DataKind wikitext2_kind() { return kind_of_text("wikitext2"); }
+
+DataKind text_kind() {
+  DataKind kind = kind_of_text("text");
+  kind.keys.push_back({"train_file", "", path_text(), "the training text", true});
+  kind.keys.push_back({"test_file", "", path_text(), "the test text", true});
+  return kind;
 }
 
 }  // namespace strait

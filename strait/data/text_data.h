@@ -10,11 +10,11 @@ namespace strait {
 /// The folder of WikiText-2's raw files under data.root.
 inline constexpr std::string_view kWikitextFolder = "wikitext-2-raw";
 
-/// Where the tokenizer's files lie: `options.tokenizer`, or gpt2/ under `options.root`. Throws InputError where
-/// neither is there.
+/// Where the tokenizer's files lie: the setting `tokenizer`, or gpt2/ under `options.root`. Throws InputError
+/// where neither is there.
 std::filesystem::path tokenizer_folder(const DataOptions& options);
 
-/// The kinds "wikitext2" and "text": blocks of `options.block` tokens (text_source.h).
+/// The kinds "wikitext2" and "text": blocks of as many tokens as the setting `block` says (text_source.h).
 ///
 /// wikitext2: wiki.train.raw and, as test set, wiki.valid.raw of wikitext-2-raw/ under `options.root`, line by
 /// line. text: `train_file` and `test_file`, each encoded as a whole and cut into blocks; the last tokens,

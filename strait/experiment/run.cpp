@@ -8,6 +8,7 @@
 #include "strait/data/registry.h"
 #include "strait/experiment/resume.h"
 #include "strait/experiment/start_summary.h"
+#include "strait/models/kinds.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
@@ -67,7 +68,7 @@ void take_over(const Config& config, const Beginning& beginning, Trainer& traine
     trainer.resume(*beginning.own);
   } else if (beginning.another) {
     trainer.warm_start(*beginning.another, config.compression.start_from_optimizer);
-  } else if (!config.model.init.empty()) {
+  } else if (!initial_file(config.model).empty()) {
     trainer.load(initial_weights(config));
   }
 }
@@ -145,12 +146,11 @@ std::string advice_on(const std::filesystem::path& weights) {
 Model make_network(const Config& config, int processes) {
   configure_runtime(config.train.threads, processes);
   at::manual_seed(config.seed);
-  const SampleForm samples = data_kind(config.data.kind).form(config.data);
-  return make_model(config.model, samples.classes, samples.shape);
+  return make_model(config.model, data_kind(config.data.kind).form(config.data));
 }
 
 std::filesystem::path initial_weights(const Config& config) {
-  std::filesystem::path path = config.model.init;
+  std::filesystem::path path = initial_file(config.model);
   if (path.empty() || std::filesystem::exists(path)) return path;
   auto below_root = std::filesystem::path(config.data.root) / path;
   if (std::filesystem::exists(below_root)) return below_root;
@@ -166,9 +166,11 @@ Model load_network(const Config& config, const std::filesystem::path& weights) {
 
 DataSplits load_splits(const Config& config) {
   DataSplits data = load_data(config.data);
-  if (data.vocab > config.model.vocab) {
+  if (!model_kind(config.model.kind).reads_tokens) return data;
+  const int64_t vocab = config.model.settings.integer("vocab");
+  if (data.vocab > vocab) {
     throw InputError("model.vocab: expected at least {}, the tokens of the tokenizer, found {}", data.vocab,
-                     config.model.vocab);
+                     vocab);
   }
   return data;
 }
@@ -244,7 +246,7 @@ std::vector<std::string> describe_experiment(const Config& config, const std::fi
   if (place.rank == 0) {
     if (start == Start::fresh) check_is_free(folder);
     find_start(config);
-    if (!config.model.init.empty()) load_model(initial_weights(config), model);
+    if (!initial_file(config.model).empty()) load_model(initial_weights(config), model);
     lines = start_summary(config, folder, model, load_splits(config), place.ranks, processes_here);
   }
   if (place.ranks > 1) lines.push_back(summary_of_rank(config, model, place));

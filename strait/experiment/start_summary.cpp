@@ -79,7 +79,8 @@ std::string data_line(const Config& config, const DataSplits& data) {
   if (data_kind(config.data.kind).is_in_files) line += " in " + config.data.root;
   line += fmt::format(": {} and {}", count_text(data.train->size(), "training sample"),
                       count_text(data.test->size(), "test sample"));
-  return is_text(config.data) ? line + fmt::format(" of {} tokens", config.data.block) : line;
+  return is_text(config.data) ? line + fmt::format(" of {} tokens", config.data.settings.integer("block"))
+                              : line;
 }
 
 std::string training_line(const Config& config, int64_t samples) {
@@ -146,8 +147,11 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
     lines.push_back(fmt::format("{:<12} {}", what, line));
   };
   add("run", fmt::format("{}, into {}", config.name, folder.string()));
-  add("model", fmt::format("{}, width {}, {}", config.model.kind, config.model.width,
-                           count_text(parameters_of(model), "parameter")));
+  const std::string width = config.model.settings.has("width")
+                                ? fmt::format(", width {}", config.model.settings.integer("width"))
+                                : "";
+  add("model",
+      fmt::format("{}{}, {}", config.model.kind, width, count_text(parameters_of(model), "parameter")));
   add("stages", stages_line(config, processes));
   add("data", data_line(config, data));
   add("training", training_line(config, data.train->size()));

@@ -4,8 +4,10 @@
 
 #include "strait/base/error.h"
 #include "strait/models/attention.h"
+#include "strait/models/decoder_keys.h"
 #include "strait/models/dropout.h"
 #include "strait/models/layer.h"
+#include "strait/models/matrix.h"
 #include "strait/models/recompute.h"
 
 namespace strait {
@@ -26,16 +28,6 @@ at::Tensor drawn(at::IntArrayRef shape, double deviation = kDeviation) {
 
 nn::LayerNorm layer_norm(int64_t width) { return nn::LayerNorm(nn::LayerNormOptions({width}).eps(1e-5)); }
 
-/// A matrix by itself.
-class Matrix : public nn::Module {
- public:
-  explicit Matrix(at::Tensor values) : weight_(register_parameter("weight", std::move(values))) {}
-  const at::Tensor& weight() const { return weight_; }
-
- private:
-  at::Tensor weight_;
-};
-
 /// A linear layer whose weight is [in, out].
 class Projection : public nn::Module {
  public:
@@ -53,11 +45,13 @@ class Projection : public nn::Module {
 };
 
 /// What leads back to the residual stream begins smaller, for there are two of it in every block.
-double residual_deviation(const ModelOptions& options) { return kDeviation / std::sqrt(2.0 * options.layers); }
+double residual_deviation(const Gpt2Options& options) {
+  return kDeviation / std::sqrt(2.0 * static_cast<double>(options.layers));
+}
 
 class Attention : public nn::Module {
  public:
-  Attention(const ModelOptions& options, uint64_t place)
+  Attention(const Gpt2Options& options, uint64_t place)
       : input_(register_module("c_attn", std::make_shared<Projection>(options.width, 3 * options.width))),
         output_(register_module(
             "c_proj", std::make_shared<Projection>(options.width, options.width, residual_deviation(options)))),
@@ -85,7 +79,7 @@ class Attention : public nn::Module {
 
 class Perceptron : public nn::Module {
  public:
-  explicit Perceptron(const ModelOptions& options)
+  explicit Perceptron(const Gpt2Options& options)
       : input_(register_module("c_fc", std::make_shared<Projection>(options.width, 4 * options.width))),
         output_(register_module("c_proj", std::make_shared<Projection>(4 * options.width, options.width,
                                                                        residual_deviation(options)))) {}
@@ -101,14 +95,15 @@ class Perceptron : public nn::Module {
 
 class Embed : public Layer {
  public:
-  explicit Embed(const ModelOptions& options)
+  explicit Embed(const Gpt2Options& options)
       : tokens_(register_module("wte", std::make_shared<Matrix>(drawn({options.vocab, options.width})))),
         positions_(register_module("wpe", std::make_shared<Matrix>(drawn({options.context, options.width})))),
         dropout_(options.dropout) {}
 
   at::Tensor forward(const at::Tensor& x) override {
-    check(x);
-    const at::Tensor y = at::embedding(tokens_->weight(), x) + positions_->weight().narrow(0, 0, x.size(1));
+    STRAIT_CHECK(x.size(1) <= positions_->weight().size(0), "{} tokens, {} positions", x.size(1),
+                 positions_->weight().size(0));
+    const at::Tensor y = embedded(tokens_->weight(), x) + positions_->weight().narrow(0, 0, x.size(1));
     return dropout(y, is_training() ? dropout_ : 0, kEmbeddingPlace);
   }
 
@@ -119,15 +114,6 @@ class Embed : public Layer {
   const at::Tensor& matrix() const { return tokens_->weight(); }
 
  private:
-  void check(const at::Tensor& x) const {
-    STRAIT_CHECK(x.size(1) <= positions_->weight().size(0), "{} tokens, {} positions", x.size(1),
-                 positions_->weight().size(0));
-    const auto largest = x.max().item<int64_t>();
-    if (largest < tokens_->weight().size(0)) return;
-    throw InputError("model.vocab: expected more than {}, a token of the data, found {}", largest,
-                     tokens_->weight().size(0));
-  }
-
   std::shared_ptr<Matrix> tokens_;
   std::shared_ptr<Matrix> positions_;
   double dropout_;
@@ -135,7 +121,7 @@ class Embed : public Layer {
 
 class Block : public Layer {
  public:
-  Block(const ModelOptions& options, uint64_t first_place)
+  Block(const Gpt2Options& options, uint64_t first_place)
       : norm1_(register_module("ln_1", layer_norm(options.width))),
         attention_(register_module("attn", std::make_shared<Attention>(options, first_place))),
         norm2_(register_module("ln_2", layer_norm(options.width))),
@@ -182,14 +168,14 @@ class TokenHead : public Layer {
 
 }  // namespace
 
-Model make_gpt2(const ModelOptions& options, int64_t block) {
+Model make_gpt2(const Gpt2Options& options, int64_t block) {
   STRAIT_CHECK(options.width % options.heads == 0, "{} heads of a width of {}", options.heads, options.width);
   STRAIT_CHECK(block >= 1 && block <= options.context, "{} tokens, {} positions", block, options.context);
   Model model;
   model.sample_shape = {block};
   const auto embed = std::make_shared<Embed>(options);
   model.layers.push_back({"embed", "", embed});
-  for (int i = 0; i < options.layers; ++i) {
+  for (int64_t i = 0; i < options.layers; ++i) {
     const std::string name = "h." + std::to_string(i);
     const uint64_t first_place = first_place_of(static_cast<uint64_t>(i));
     model.layers.push_back({name, name, std::make_shared<Block>(options, first_place)});
@@ -199,6 +185,37 @@ Model make_gpt2(const ModelOptions& options, int64_t block) {
   model.file_prefix = "transformer.";
   model.file_extras = {".attn.bias", ".attn.masked_bias"};  // the causal mask
   return model;
+}
+
+ModelKind gpt2_kind() {
+  const Gpt2Options initial;
+  ModelKind kind;
+  kind.name = "gpt2";
+  kind.reads_tokens = true;
+  kind.cuts = {"h.2", "h.5", "h.8"};
+  kind.keys = {
+      {"width", initial.width, at_least(1), "width of the embedding"},
+      {"layers", initial.layers, at_least(1), "blocks"},
+      {"heads", initial.heads, at_least(1), "attention heads per block; divides model.width"},
+      {"context", initial.context, at_least(2), "positions that have an embedding"},
+      {"vocab", initial.vocab, at_least(1), "tokens that have an embedding"},
+      {"dropout", initial.dropout, below_one(),
+       "share of embeddings, attention weights and residual branches that is dropped"},
+      init_key(),
+      recompute_key(),
+  };
+  kind.complaint = decoder_complaint;
+  kind.make = [](const Settings& settings, const SampleForm& samples) {
+    return make_gpt2({.width = settings.integer("width"),
+                      .layers = settings.integer("layers"),
+                      .heads = settings.integer("heads"),
+                      .context = settings.integer("context"),
+                      .vocab = settings.integer("vocab"),
+                      .dropout = settings.number("dropout"),
+                      .recompute = settings.flag("recompute")},
+                     samples.shape[0]);
+  };
+  return kind;
 }
 
 }  // namespace strait

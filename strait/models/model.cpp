@@ -2,9 +2,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
-#include "strait/models/gpt2.h"
 #include "strait/models/layer.h"
-#include "strait/models/resnet18.h"
 
 namespace strait {
 namespace {
@@ -124,12 +122,6 @@ std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vecto
   }
   model.train(true);
   return shapes;
-}
-
-Model make_model(const ModelOptions& options, int64_t classes, const std::vector<int64_t>& sample_shape) {
-  if (options.kind == "resnet18") return make_resnet18(options.width, classes);
-  if (options.kind == "gpt2") return make_gpt2(options, sample_shape.at(0));
-  throw InputError("model.kind: unknown model \"{}\"; expected resnet18 or gpt2", options.kind);
 }
 
 }  // namespace strait

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "strait/base/sample_form.h"
 #include "strait/models/options.h"
 
 namespace strait {
@@ -70,9 +71,8 @@ std::vector<LayerRange> cut_into_stages(const Model& model, const std::vector<st
 /// The shape of one sample at the end of each stage but the last.
 std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vector<LayerRange>& stages);
 
-/// Builds the network that the options describe, for samples of that shape (without the batch dimension) and
-/// `classes` outputs; a language model has as many as ModelOptions::vocab says.
-Model make_model(const ModelOptions& options, int64_t classes,
-                 const std::vector<int64_t>& sample_shape = {3, 32, 32});
+/// Builds the network that the options describe, for such samples. Throws InputError for options that do not go
+/// together with one another or with the samples.
+Model make_model(const ModelOptions& options, const SampleForm& samples);
 
 }  // namespace strait

@@ -1,5 +1,9 @@
 #include "strait/models/resnet18.h"
 
+#include <fmt/ranges.h>
+
+#include "strait/base/error.h"
+#include "strait/models/kinds.h"
 #include "strait/models/layer.h"
 
 namespace strait {
@@ -13,8 +17,8 @@ nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride) 
 
 class Stem : public Layer {
  public:
-  explicit Stem(int64_t width)
-      : conv_(register_module("conv1", convolution(3, width, 3, 1))),
+  Stem(int64_t channels, int64_t width)
+      : conv_(register_module("conv1", convolution(channels, width, 3, 1))),
         norm_(register_module("bn1", nn::BatchNorm2d(width))) {}
 
   at::Tensor forward(const at::Tensor& x) override { return norm_(conv_(x)).relu_(); }
@@ -56,7 +60,9 @@ class Classifier : public Layer {
   Classifier(int64_t features, int64_t classes)
       : linear_(register_module("linear", nn::Linear(features, classes))) {}
 
-  at::Tensor forward(const at::Tensor& x) override { return linear_(torch::avg_pool2d(x, 4).flatten(1)); }
+  at::Tensor forward(const at::Tensor& x) override {
+    return linear_(torch::avg_pool2d(x, {x.size(2), x.size(3)}).flatten(1));
+  }
 
  private:
   nn::Linear linear_;
@@ -64,10 +70,11 @@ class Classifier : public Layer {
 
 }  // namespace
 
-Model make_resnet18(int64_t width, int64_t classes) {
+Model make_resnet18(int64_t width, int64_t classes, const std::vector<int64_t>& picture) {
+  STRAIT_CHECK(picture.size() == 3, "a picture of {} dimensions", picture.size());
   Model model;
-  model.sample_shape = {3, 32, 32};
-  model.layers.push_back({"stem", "", std::make_shared<Stem>(width)});
+  model.sample_shape = picture;
+  model.layers.push_back({"stem", "", std::make_shared<Stem>(picture[0], width)});
   int64_t in = width;
   for (int64_t group = 0; group < 4; ++group) {
     const int64_t out = width << group;
@@ -80,6 +87,24 @@ Model make_resnet18(int64_t width, int64_t classes) {
   }
   model.layers.push_back({"head", "", std::make_shared<Classifier>(in, classes)});
   return model;
+}
+
+ModelKind resnet18_kind() {
+  ModelKind kind;
+  kind.name = "resnet18";
+  kind.cuts = {"layer1", "layer2", "layer3"};
+  kind.keys = {{"width", 64, at_least(1), "channels of the first group"}};
+  kind.complaint = [](const Settings& /*settings*/,
+                      const SampleForm& samples) -> std::optional<SettingComplaint> {
+    if (samples.shape.empty() || samples.shape.size() == 3) return std::nullopt;
+    return SettingComplaint{
+        "kind", fmt::format("expected pictures, [channels, rows, columns], found samples of shape [{}]",
+                            fmt::join(samples.shape, ", "))};
+  };
+  kind.make = [](const Settings& settings, const SampleForm& samples) {
+    return make_resnet18(settings.integer("width"), samples.classes, samples.shape);
+  };
+  return kind;
 }
 
 }  // namespace strait

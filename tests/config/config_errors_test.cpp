@@ -101,11 +101,13 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Choices, BadFile,
     testing::Values(
-        BadText{"model.kind = \"resnet\"",
-                "a.toml:1: model.kind: expected one of: resnet18, gpt2; found \"resnet\" (did you mean "
-                "\"resnet18\"?)"},
+        BadText{
+            "model.kind = \"resnet\"",
+            "a.toml:1: model.kind: expected one of: resnet18, mlp, gpt2, llama; found \"resnet\" (did you mean "
+            "\"resnet18\"?)"},
         BadText{"data.kind = \"cifar100\"",
-                "a.toml:1: data.kind: expected one of: cifar10, shapes, wikitext2, text; found \"cifar100\" "
+                "a.toml:1: data.kind: expected one of: cifar10, shapes, images, tensors, wikitext2, text; "
+                "found \"cifar100\" "
                 "(did you mean "
                 "\"cifar10\"?)"},
         BadText{
@@ -239,37 +241,38 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Kinds, BadFile,
     testing::Values(
-        BadText{
-            "train.optimizer.betas = [0.9, 0.999]",
-            "a.toml:1: unknown key \"train.optimizer.betas\"; it is one with train.optimizer.kind = \"adamw\""},
+        BadText{"train.optimizer.betas = [0.9, 0.999]",
+                "a.toml:1: unknown key \"train.optimizer.betas\"; it is one with train.optimizer.kind = "
+                "\"adamw\" or \"adam\""},
         BadText{"[train.optimizer]\nkind = \"adamw\"\nmomentum = 0.9",
                 "a.toml:3: unknown key \"train.optimizer.momentum\"; it is one with train.optimizer.kind = "
                 "\"sgd\""},
         BadText{"train.schedule.warmup_steps = 1",
                 "a.toml:1: unknown key \"train.schedule.warmup_steps\"; it is one with train.schedule.kind = "
                 "\"linear\""},
-        BadText{
-            "train.schedule = { kind = \"linear\", t_max = 3 }",
-            "a.toml:1: unknown key \"train.schedule.t_max\"; it is one with train.schedule.kind = \"cosine\""},
+        BadText{"train.schedule = { kind = \"linear\", t_max = 3 }",
+                "a.toml:1: unknown key \"train.schedule.t_max\"; it is one with train.schedule.kind = "
+                "\"cosine\" or \"constant\""},
         BadText{"model.heads = 2",
-                "a.toml:1: unknown key \"model.heads\"; it is one with model.kind = \"gpt2\""},
+                "a.toml:1: unknown key \"model.heads\"; it is one with model.kind = \"gpt2\" or \"llama\""},
         BadText{"data.block = 8",
-                "a.toml:1: unknown key \"data.block\"; it is one with data.kind = \"wikitext2\""},
-        BadText{"model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\ndata.train_file = \"a.txt\"",
-                "a.toml:3: unknown key \"data.train_file\"; it is one with data.kind = \"text\""},
+                "a.toml:1: unknown key \"data.block\"; it is one with data.kind = \"wikitext2\" or \"text\""},
+        BadText{
+            "model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\ndata.train_file = \"a.txt\"",
+            "a.toml:3: unknown key \"data.train_file\"; it is one with data.kind = \"tensors\" or \"text\""},
         BadText{"model.kind = \"gpt2\"",
                 "a.toml:1: data.kind: expected \"wikitext2\" or \"text\" for model.kind \"gpt2\", found "
                 "\"cifar10\""},
         BadText{
             "[data]\nkind = \"text\"",
-            "a.toml:2: data.kind: expected pictures, \"cifar10\" or \"shapes\", for model.kind \"resnet18\", "
-            "found \"text\""},
+            "a.toml:2: data.kind: expected \"cifar10\", \"shapes\", \"images\" or \"tensors\" for model.kind "
+            "\"resnet18\", found \"text\""},
         BadText{"model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\nmodel.heads = 5",
                 "a.toml:3: model.heads: expected a divisor of model.width, which is 768, found 5"},
         BadText{"model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\nmodel.context = 512",
-                "a.toml:3: data.block: expected at most model.context, which is 512, found 1024"},
+                "a.toml:3: model.context: expected at least 1024, the tokens of a sample, found 512"},
         BadText{"model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\ndata.block = 1025",
-                "a.toml:3: data.block: expected at most model.context, which is 1024, found 1025"},
+                "a.toml:1: model.context: expected at least 1025, the tokens of a sample, found 1024"},
         BadText{"model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\ndata.train_range = [0.5, 0.5]",
                 "a.toml:3: data.train_range: expected two rising numbers from 0 to 1, found [0.5, 0.5]"},
         BadText{"model.kind = \"gpt2\"\ndata.kind = \"wikitext2\"\ndata.train_range = [0.5, \"x\"]",

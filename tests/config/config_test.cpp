@@ -71,9 +71,13 @@ Config manual() {
   Config config;
   config.name = "fw4-bw8";
   config.seed = 3;
-  config.model = {"resnet18", 32, {"layer1", "layer3"}};
-  config.data = {
-      .kind = "shapes", .root = "elsewhere", .train_limit = 10000, .test_limit = 500, .batch_size = 50};
+  config.model = ModelOptions("resnet18", {{"width", 32}});
+  config.model.cuts = {"layer1", "layer3"};
+  config.data = DataOptions("shapes");
+  config.data.root = "elsewhere";
+  config.data.train_limit = 10000;
+  config.data.test_limit = 500;
+  config.data.batch_size = 50;
   config.train = {.epochs = 7,
                   .optimizer = {.lr = 0.1, .momentum = 0.8, .weight_decay = 1e-4},
                   .schedule = {"constant", 14},
@@ -131,24 +135,22 @@ schedule = { kind = "linear", warmup_steps = 7 }
 
 Config text() {
   Config config;
-  config.model = {.kind = "gpt2",
-                  .width = 32,
-                  .cuts = {"h.0"},
-                  .layers = 3,
-                  .heads = 4,
-                  .context = 64,
-                  .vocab = 300,
-                  .dropout = 0,
-                  .init = "model.safetensors",
-                  .recompute = true};
-  config.data = {.kind = "text",
-                 .root = "elsewhere",
-                 .batch_size = 4,
-                 .block = 16,
-                 .tokenizer = "gpt2",
-                 .train_range = {0, 0.25},
-                 .train_file = "train.txt",
-                 .test_file = "test.txt"};
+  config.model = ModelOptions("gpt2", {{"width", 32},
+                                       {"layers", 3},
+                                       {"heads", 4},
+                                       {"context", 64},
+                                       {"vocab", 300},
+                                       {"dropout", 0},
+                                       {"init", "model.safetensors"},
+                                       {"recompute", true}});
+  config.model.cuts = {"h.0"};
+  config.data = DataOptions("text", {{"block", 16},
+                                     {"tokenizer", "gpt2"},
+                                     {"train_range", std::vector<double>{0, 0.25}},
+                                     {"train_file", "train.txt"},
+                                     {"test_file", "test.txt"}});
+  config.data.root = "elsewhere";
+  config.data.batch_size = 4;
   config.train.optimizer = {
       .kind = "adamw", .lr = 1e-3, .betas = {0.8, 0.99}, .eps = 1e-6, .weight_decay = 0.1};
   config.train.schedule = {.kind = "linear", .warmup_steps = 7};
@@ -178,10 +180,10 @@ TEST(Config, ReadsEveryKeyOfText) { EXPECT_EQ(parse_config(kText, "text.toml"), 
 
 TEST(Config, KindsDecideDefaults) {
   const Config config = with({"model.kind=gpt2", "data.kind=wikitext2", "train.optimizer.kind=adamw"});
-  EXPECT_EQ(config.model.width, 768);
+  EXPECT_EQ(config.model.settings.integer("width"), 768);
   EXPECT_EQ(config.model.cuts, (std::vector<std::string>{"h.2", "h.5", "h.8"}));
   EXPECT_EQ(config.data.batch_size, 8);
-  EXPECT_EQ(config.data.block, 1024);
+  EXPECT_EQ(config.data.settings.integer("block"), 1024);
   EXPECT_EQ(config.train.optimizer.lr, 5e-5);
   EXPECT_EQ(config.train.optimizer.weight_decay, 0);
   EXPECT_EQ(with({"train.optimizer.kind=adamw", "train.optimizer.lr=1"}).train.optimizer.lr, 1);

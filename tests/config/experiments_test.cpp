@@ -9,6 +9,7 @@
 
 #include "strait/config/config.h"
 #include "strait/experiment/sweep.h"
+#include "strait/models/kinds.h"
 
 namespace strait {
 namespace {
@@ -154,7 +155,7 @@ TEST(Experiments, FollowTheProtocols) {
 
   Config small = paper;
   small.name = "resnet18-small";
-  small.model.width = 16;
+  small.model.settings.set("width", 16);
   small.data.train_limit = 10000;
   small.train.epochs = 6;
   small.train.optimizer.lr = 0.05;
@@ -174,9 +175,10 @@ train = { epochs = 4, optimizer.kind = "adamw", schedule = { kind = "linear" }, 
 
   const Config small = load_config("experiments/small/gpt2.toml");
   const Config first = load_config("experiments/small/gpt2-pretrain.toml");
-  EXPECT_EQ(first.model.init, "");
-  EXPECT_EQ(small.model.init, "runs/gpt2-pretrain/model.safetensors");
-  EXPECT_EQ(first.data.train_range.back(), small.data.train_range.front());  // nothing is learnt twice
+  EXPECT_EQ(initial_file(first.model), "");
+  EXPECT_EQ(initial_file(small.model), "runs/gpt2-pretrain/model.safetensors");
+  EXPECT_EQ(first.data.settings.numbers("train_range").back(),
+            small.data.settings.numbers("train_range").front());  // nothing is learnt twice
   EXPECT_EQ(first.compression, small.compression);
 }
 

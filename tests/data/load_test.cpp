@@ -12,14 +12,12 @@ namespace {
 using test::message_of;
 
 TEST(Load, AnUnknownKindListsTheKnownOnes) {
-  DataOptions options;
-  options.kind = "cifar100";
-  EXPECT_EQ(message_of<InputError>([&] { load_data(options); }),
-            "data.kind is \"cifar100\", expected one of cifar10, shapes, wikitext2, text (did you mean "
-            "\"cifar10\"?)");
-  options.kind = "imagenet";
-  EXPECT_EQ(message_of<InputError>([&] { load_data(options); }),
-            "data.kind is \"imagenet\", expected one of cifar10, shapes, wikitext2, text");
+  EXPECT_EQ(
+      message_of<InputError>([] { DataOptions("cifar100"); }),
+      "data.kind is \"cifar100\", expected one of cifar10, shapes, images, tensors, wikitext2, text (did you "
+      "mean \"cifar10\"?)");
+  EXPECT_EQ(message_of<InputError>([] { DataOptions("imagenet"); }),
+            "data.kind is \"imagenet\", expected one of cifar10, shapes, images, tensors, wikitext2, text");
 }
 
 TEST(Load, AnEpochVisitsEverySampleOnce) {

@@ -64,8 +64,7 @@ TEST(Shapes, EveryPictureShowsSomething) {
 }
 
 TEST(Shapes, LimitsChooseTheSizes) {
-  DataOptions options;
-  options.kind = "shapes";
+  DataOptions options("shapes");
   options.train_limit = 30;
   options.test_limit = 20;
   const DataSplits few = load_data(options);

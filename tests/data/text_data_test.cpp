@@ -33,11 +33,12 @@ class TextData : public testing::Test {
     test::write_file(test_, "0123456789");
     test::write_file(root_ / "wikitext-2-raw/wiki.train.raw", " \n = A = \n \n text\n \n = B = \n \n more\n");
     test::write_file(root_ / "wikitext-2-raw/wiki.valid.raw", " \n = Valid = \n");
-    options_.kind = "text";
     options_.root = root_.path();
-    options_.block = 4;
-    options_.train_file = train_;
-    options_.test_file = test_;
+  }
+
+  void be_wikitext() {
+    options_ = DataOptions("wikitext2", {{"block", 4}});
+    options_.root = root_.path();
   }
 
   std::string complaint() const {
@@ -49,7 +50,7 @@ class TextData : public testing::Test {
   test::Variable variable_{"STRAIT_CACHE", cache_.path().c_str()};
   std::string train_ = root_ / "train.txt";
   std::string test_ = root_ / "test.txt";
-  DataOptions options_;
+  DataOptions options_{"text", {{"block", 4}, {"train_file", train_}, {"test_file", test_}}};
 };
 
 /// All samples as text, a sample a line.
@@ -86,18 +87,18 @@ TEST_F(TextData, TextIsCutIntoBlocksAsAWhole) {
 }
 
 TEST_F(TextData, WikitextIsReadLineByLine) {
-  options_.kind = "wikitext2";
+  be_wikitext();
   const auto data = load_data(options_);
   EXPECT_EQ(text_of(*data.train), " = A| = \n| tex|t\n =| B =| \n m|ore\n|");
   EXPECT_EQ(text_of(*data.test), " = V|alid| = \n|");
 }
 
 TEST_F(TextData, TheRangeIsOfTheTrainingTextAlone) {
-  options_.train_range = {0.4, 1.0};
+  options_.settings.set("train_range", std::vector<double>{0.4, 1.0});
   const auto data = load_data(options_);
   EXPECT_EQ(text_of(*data.train), "efgh|");
   EXPECT_EQ(text_of(*data.test), "0123|4567|");
-  options_.train_range = {0.9, 1.0};
+  options_.settings.set("train_range", std::vector<double>{0.9, 1.0});
   EXPECT_EQ(complaint(),
             train_ + ": the range [0.9, 1] of the text has 0 tokens and not one block of data.block = 4");
 }
@@ -115,10 +116,10 @@ TEST_F(TextData, LimitsCountBlocks) {
 TEST_F(TextData, TheTokenizerMayLieElsewhere) {
   std::filesystem::rename(root_ / "gpt2", root_ / "bytes");
   EXPECT_THAT(complaint(), AllOf(HasSubstr("gpt2: no such folder"), HasSubstr("data.tokenizer")));
-  options_.tokenizer = root_ / "bytes";
+  options_.settings.set("tokenizer", (root_ / "bytes").string());
   options_.root = "";
   EXPECT_EQ(text_of(*load_data(options_).test), "0123|4567|");
-  options_.tokenizer = "";
+  options_.settings.set("tokenizer", "");
   EXPECT_THAT(complaint(), HasSubstr("data.tokenizer is not set"));
 }
 
@@ -126,11 +127,11 @@ TEST_F(TextData, MissingAndShortTextsAreNamed) {
   test::write_file(test_, "012");
   EXPECT_EQ(complaint(),
             test_ + ": the range [0, 1] of the text has 3 tokens and not one block of data.block = 4");
-  options_.test_file = root_ / "none";
+  options_.settings.set("test_file", (root_ / "none").string());
   EXPECT_THAT(complaint(), HasSubstr("none: cannot be opened"));
-  options_.test_file = "";
+  options_.settings.set("test_file", "");
   EXPECT_EQ(complaint(), "data.test_file is not set, expected the name of a text file");
-  options_.kind = "wikitext2";
+  be_wikitext();
   std::filesystem::remove(root_ / "wikitext-2-raw/wiki.valid.raw");
   EXPECT_THAT(complaint(), AllOf(HasSubstr("wiki.valid.raw: no such file"), HasSubstr("STRAIT_DATA")));
   options_.root = "";

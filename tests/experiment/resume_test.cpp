@@ -147,13 +147,15 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return "case" + std::to_string(info.index); });
 
 TEST_F(Resume, InitialWeightsAreReadAtTheBeginningOnly) {
-  run(config_with({"train.epochs=1"}), "first");
-  Config config = config_with({"train.epochs=1", "train.optimizer.lr=1e-12"});
+  const std::vector<std::string> mlp = {"train.epochs=1", "model.kind=mlp", "model.cuts=[\"hidden.0\"]"};
+  run(config_with(mlp), "first");
+  Config config = config_with(mlp);
+  config.train.optimizer.lr = 1e-12;
   const fs::path init = dir_ / "init.safetensors";
   fs::copy_file(dir_ / "first" / "model.safetensors", init);
-  config.model.init = init.string();
+  config.model.settings.set("init", init.string());
   run(config, "whole");
-  const auto weight_of = [](const fs::path& path) { return *read_safetensors(path).find("conv1.weight"); };
+  const auto weight_of = [](const fs::path& path) { return *read_safetensors(path).find("hidden.0.weight"); };
   EXPECT_TRUE(at::allclose(weight_of(dir_ / "whole" / "model.safetensors"), weight_of(init)));
 
   EXPECT_EQ(run(config, "parts", Start::fresh, 2).status, RunStatus::stopped);

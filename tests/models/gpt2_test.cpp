@@ -77,13 +77,11 @@ TEST(Gpt2, HasThePublishedNamesAndLayouts) {
 }
 
 TEST(Gpt2, HasThePublishedNumberOfParameters) {
-  ModelOptions small;  // the other sizes are its defaults
-  small.width = 768;
-  EXPECT_EQ(count_parameters(make_gpt2(small, 1024)), 124'439'808);
+  EXPECT_EQ(count_parameters(make_gpt2(Gpt2Options{}, 1024)), 124'439'808);
 }
 
 TEST(Gpt2, BeginsAsPublished) {
-  ModelOptions options = tiny_gpt2();
+  Gpt2Options options = tiny_gpt2();
   options.width = 120;
   options.vocab = 300;
   torch::manual_seed(1);
@@ -103,7 +101,7 @@ TEST(Gpt2, BeginsAsPublished) {
 }
 
 TEST(Gpt2, IsCutBehindBlocks) {
-  ModelOptions options = tiny_gpt2();
+  Gpt2Options options = tiny_gpt2();
   options.layers = 12;
   Model model = make_gpt2(options, 8);
   const auto stages = cut_into_stages(model, {"embed", "h.1", "h.10", "h"});
@@ -136,7 +134,7 @@ TEST(Gpt2, SeesNothingOfWhatComesLater) {
 
 TEST(Gpt2, RecomputingGivesTheSameBits) {
   const at::Tensor tokens = random_tokens(3, 10);
-  ModelOptions options = tiny_gpt2();
+  Gpt2Options options = tiny_gpt2();
   options.dropout = 0.2;
   std::vector<std::vector<at::Tensor>> results;
   for (const bool recompute : {false, true}) {
@@ -150,7 +148,7 @@ TEST(Gpt2, RecomputingGivesTheSameBits) {
 }
 
 TEST(Gpt2, DropoutIsOfTrainingAndDrawnAnewForEachPlace) {
-  ModelOptions options = tiny_gpt2();
+  Gpt2Options options = tiny_gpt2();
   options.dropout = 0.5;
   torch::manual_seed(5);
   Model model = make_gpt2(options, 10);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <torch/torch.h>
+
 #include <set>
 
 #include "strait/base/error.h"
@@ -52,6 +54,19 @@ TEST(ResNet18, WrongCutsAreNamed) {
   EXPECT_NE(message({"layer2", "layer1"}).find("\"layer1\" does not come after"), std::string::npos);
   EXPECT_NE(message({"layer1", "layer1.1"}).find("does not come after"), std::string::npos);
   EXPECT_NE(message({"head"}).find("nothing comes after \"head\""), std::string::npos);
+}
+
+TEST(ResNet18, PicturesOfOtherSizesAreAveragedAsAWhole) {
+  torch::manual_seed(5);
+  Model model = make_resnet18(2, 3, {1, 24, 40});
+  model.train(false);
+  const torch::NoGradGuard no_grad;
+  const at::Tensor features = model.forward(torch::randn({2, 1, 24, 40}), 0, model.layers.size() - 1);
+  EXPECT_EQ(features.sizes(), (std::vector<int64_t>{2, 16, 3, 5}));
+  const auto head = model.layers.back().layer->parameters();
+  const at::Tensor expected = features.mean({2, 3}).matmul(head[0].t()) + head[1];
+  EXPECT_TRUE(at::allclose(model.forward(features, model.layers.size() - 1, model.layers.size()), expected,
+                           1e-5, 1e-6));
 }
 
 TEST(ResNet18, BoundaryShapesLeaveTheModelAsItWas) {

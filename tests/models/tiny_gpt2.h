@@ -7,17 +7,8 @@
 namespace strait::test {
 
 /// Two blocks of width 12, 10 positions, 19 tokens, without dropout.
-inline ModelOptions tiny_gpt2() {
-  return {.kind = "gpt2",
-          .width = 12,
-          .cuts = {},
-          .layers = 2,
-          .heads = 3,
-          .context = 10,
-          .vocab = 19,
-          .dropout = 0,
-          .init = {},
-          .recompute = false};
+inline Gpt2Options tiny_gpt2() {
+  return {.width = 12, .layers = 2, .heads = 3, .context = 10, .vocab = 19, .dropout = 0, .recompute = false};
 }
 
 inline at::Tensor random_tokens(int64_t rows, int64_t length) {

@@ -71,8 +71,7 @@ TEST(Wikitext2, HasThePublishedNumberOfTokens) {
 TEST(Wikitext2, HasThePublishedNumberOfBlocks) {
   const test::TempDir cache;
   const test::Variable variable("STRAIT_CACHE", cache.path().c_str());
-  DataOptions options;
-  options.kind = "wikitext2";
+  DataOptions options("wikitext2");
   options.root = data_root();
   for (const bool cached : {false, true}) {
     const auto data = load_data(options);

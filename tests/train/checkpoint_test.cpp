@@ -8,6 +8,7 @@
 
 #include "strait/base/error.h"
 #include "strait/formats/safetensors.h"
+#include "strait/models/resnet18.h"
 #include "strait/pipeline/data_parallel.h"
 #include "strait/run/metrics_json.h"
 #include "strait/train/optimizer.h"
@@ -197,8 +198,7 @@ TEST(Traffic, AddsUpBoundaryByBoundary) {
 
 /// What a checkpoint is taken of: a network, an optimizer and one boundary with state at three ends.
 struct Training {
-  explicit Training(int width = 2, const OptimizerOptions& kind = {})
-      : model(make_model({"resnet18", width, {}}, 10)) {
+  explicit Training(int width = 2, const OptimizerOptions& kind = {}) : model(make_resnet18(width, 10)) {
     optimizer = make_optimizer(kind, model.parameters());
     CompressionOptions options;
     options.activations = {"topk:0.5", "ef21"};

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "strait/base/error.h"
+#include "strait/models/gpt2.h"
 
 namespace strait {
 namespace {
@@ -15,14 +16,7 @@ constexpr int64_t kContext = 8;
 
 Model small_model() {
   at::manual_seed(1);
-  ModelOptions options;
-  options.kind = "gpt2";
-  options.layers = 2;
-  options.heads = 2;
-  options.width = 8;
-  options.context = kContext;
-  options.vocab = 20;
-  Model model = make_model(options, 0, {kContext});
+  Model model = make_gpt2({.width = 8, .layers = 2, .heads = 2, .context = kContext, .vocab = 20}, kContext);
   const torch::NoGradGuard no_grad;
   for (auto& parameter : model.parameters()) parameter.mul_(5);  // so that tokens matter
   return model;

@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr double kExact = 1e-4;
 
-json config_of(const ModelOptions& options) {
+json config_of(const Gpt2Options& options) {
   return {{"layers", options.layers},   {"heads", options.heads}, {"width", options.width},
           {"context", options.context}, {"vocab", options.vocab}, {"seed", 12}};
 }
@@ -48,7 +48,7 @@ void expect_gradients(const Model& model, const std::filesystem::path& path) {
 TEST(Gpt2Reference, LossAndGradientsEqualPyTorchsOnFilesOfBothSides) {
   const test::TempDir dir;
   torch::manual_seed(8);
-  const ModelOptions options = test::tiny_gpt2();
+  const Gpt2Options options = test::tiny_gpt2();
   const at::Tensor tokens = test::random_tokens(3, 9);
   Model model = make_gpt2(options, 9);
   {

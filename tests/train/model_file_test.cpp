@@ -121,7 +121,7 @@ TEST_F(ModelFile, OtherShapesAreRefused) {
   EXPECT_THAT(error_of_load(),
               HasSubstr("tensor \"h.1.attn.c_attn.weight\" is F32 of shape [36, 12], expected F32, "
                         "F16 or BF16 of shape [12, 36]"));
-  ModelOptions larger = test::tiny_gpt2();
+  Gpt2Options larger = test::tiny_gpt2();
   larger.width = 24;
   larger.layers = 4;
   save_model(path_, make_gpt2(larger, 10));

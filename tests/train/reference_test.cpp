@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/formats/safetensors.h"
+#include "strait/models/resnet18.h"
 #include "strait/train/run_folder.h"
 #include "strait/train/runtime.h"
 #include "strait/train/trainer.h"
@@ -89,7 +90,7 @@ TEST_P(TrainReference, LossesAndScoresEqualPyTorchs) {
   const TrainerOptions options = options_of(GetParam());
   configure_runtime(options.train.threads);
   torch::manual_seed(3);
-  Model model = make_model({"resnet18", 4, options.cuts}, 10);
+  Model model = make_resnet18(4, 10);
   write_safetensors(dir / "init.safetensors", {model.state(), {}});
   const auto data =
       std::make_shared<test::FixedDataset>(torch::randn({kSamples, 3, 32, 32}), torch::randint(10, {kSamples}));
@@ -118,7 +119,7 @@ TEST_P(TrainReference, LossesAndScoresEqualPyTorchs) {
   EXPECT_EQ(scores.samples, kSamples);
 
   // What Python wrote loads here under the same names.
-  Model trained = make_model({"resnet18", 4, options.cuts}, 10);
+  Model trained = make_resnet18(4, 10);
   load_model(dir / "trained.safetensors", trained);
   const auto ours = trainer.collect_model().state();
   const auto theirs = trained.state();

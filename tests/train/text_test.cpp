@@ -194,7 +194,7 @@ TEST(Bfloat16, IsNearFloat32AndCrossesBoundariesAsFloat32) {
 
 TEST(Bfloat16, RecomputedBlocksOfGpt2GiveTheSameBits) {
   const auto trained_gpt2 = [](const std::string& precision, bool recompute) {
-    ModelOptions network = test::tiny_gpt2();
+    Gpt2Options network = test::tiny_gpt2();
     network.dropout = 0.2;
     network.recompute = recompute;
     torch::manual_seed(11);

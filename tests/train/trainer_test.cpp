@@ -7,6 +7,7 @@
 #include <set>
 
 #include "strait/formats/safetensors.h"
+#include "strait/models/resnet18.h"
 #include "strait/run/metrics_json.h"
 #include "strait/train/optimizer.h"
 #include "tests/support/temp_dir.h"
@@ -33,7 +34,7 @@ TrainerOptions options(const std::string& activations, const std::string& gradie
 
 Trainer trainer_of(const TrainerOptions& options, uint64_t seed = 1) {
   torch::manual_seed(seed);
-  return {make_model({"resnet18", 2, options.cuts}, 10), options};
+  return {make_resnet18(2, 10), options};
 }
 
 std::vector<std::pair<std::string, at::Tensor>> trained(TrainerOptions options) {
@@ -253,7 +254,7 @@ TEST(LearningRate, LinearRisesAndFallsByTheStep) {
 
 TEST(LoadModel, NamesTheTensorThatIsWrong) {
   const test::TempDir dir;
-  Model model = make_model({"resnet18", 2, {}}, 10);
+  Model model = make_resnet18(2, 10);
   const auto state = model.state();
   const auto expect_error = [&](const TensorFile& file, const std::string& words) {
     write_safetensors(dir / "model.safetensors", file);

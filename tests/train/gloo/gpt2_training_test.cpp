@@ -25,7 +25,7 @@ class LastPosition : public Layer {
 };
 
 Model network(bool recompute) {
-  ModelOptions options = test::tiny_gpt2();
+  Gpt2Options options = test::tiny_gpt2();
   options.layers = 3;
   options.dropout = 0.2;
   options.recompute = recompute;

@@ -1,0 +1,42 @@
+#include "strait/models/kinds.h"
+
+#include "strait/base/error.h"
+#include "strait/base/kinds.h"
+
+namespace strait {
+
+#define STRAIT_MODEL(name) ModelKind name##_kind();
+#include "strait/models/model_list.def"
+#undef STRAIT_MODEL
+
+const std::vector<ModelKind>& model_kinds() {
+  static const std::vector<ModelKind> kKinds = {
+#define STRAIT_MODEL(name) name##_kind(),
+#include "strait/models/model_list.def"
+#undef STRAIT_MODEL
+  };
+  return kKinds;
+}
+
+const ModelKind& model_kind(std::string_view name) { return find_kind(model_kinds(), name, "model.kind"); }
+
+ModelOptions::ModelOptions(std::string_view kind_name, const SettingList& others) : kind(kind_name) {
+  const ModelKind& known = model_kind(kind);
+  cuts = known.cuts;
+  settings = Settings(known.keys);
+  for (const auto& [name, value] : others) settings.set(name, value);
+}
+
+std::string initial_file(const ModelOptions& options) {
+  return options.settings.has("init") ? options.settings.text("init") : "";
+}
+
+Model make_model(const ModelOptions& options, const SampleForm& samples) {
+  const ModelKind& kind = model_kind(options.kind);
+  if (const auto complaint = kind.complaint(options.settings, samples)) {
+    throw InputError("model.{}: {}", complaint->key, complaint->text);
+  }
+  return kind.make(options.settings, samples);
+}
+
+}  // namespace strait

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strait/base/sample_form.h"
+#include "strait/base/settings.h"
+#include "strait/models/model.h"
+
+namespace strait {
+
+/// What does not go together with a setting; the text reads on from the key.
+struct SettingComplaint {
+  std::string key;   ///< without the table
+  std::string text;  ///< such as `expected a divisor of model.width, found 5`
+};
+
+/// A kind of network: what configurations can say of it, and how it is made of that.
+struct ModelKind {
+  std::string name;  ///< in model.kind
+
+  /// Whether a sample is tokens, [T] int64; otherwise it is numbers, float32. A kind that reads tokens has the
+  /// keys `context`, the most tokens of a sample, and `vocab`, a number above every token.
+  bool reads_tokens = false;
+
+  std::vector<std::string> cuts;  ///< where nothing sets them
+  std::vector<SettingKey> keys;   ///< besides `kind` and `cuts`
+
+  /// What no single key can know: how settings go together, and with the samples as far as they are known.
+  std::optional<SettingComplaint> (*complaint)(const Settings&, const SampleForm&) = nullptr;
+
+  /// Builds the network, about whose settings and samples there is no complaint.
+  Model (*make)(const Settings&, const SampleForm&) = nullptr;
+};
+
+/// The kinds of model_list.def, in its order.
+const std::vector<ModelKind>& model_kinds();
+
+/// The kind of that name. Throws InputError that lists the names.
+const ModelKind& model_kind(std::string_view name);
+
+/// The file that the key `init` names; empty where there is none, or no such key.
+std::string initial_file(const ModelOptions& options);
+
+}  // namespace strait

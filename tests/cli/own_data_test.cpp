@@ -1,0 +1,96 @@
+// Training on files of one's own: tensors, and folders of pictures.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+
+#include "strait/formats/safetensors.h"
+#include "tests/support/process.h"
+#include "tests/support/run_files.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class OwnData : public testing::Test {
+ protected:
+  test::ProcessResult train(const std::string& out, std::vector<std::string> settings) const {
+    std::vector<std::string> arguments = {"train", config_, "--out", dir_ / out};
+    for (auto& setting : settings) arguments.insert(arguments.end(), {"--set", std::move(setting)});
+    return test::run_process(STRAIT_PROGRAM, arguments);
+  }
+
+  /// The run ended, its loss fell, and its weights give the same scores again.
+  void expect_learns(const std::string& out, const std::vector<std::string>& settings) const {
+    const auto result = train(out, settings);
+    ASSERT_EQ(result.status, 0) << result.err;
+    const auto metrics = test::metrics_of(dir_ / out);
+    ASSERT_EQ(metrics.size(), 6U);
+    EXPECT_LT(metrics[5]["train_loss"].get<double>(), 0.7 * metrics[0]["train_loss"].get<double>()) << out;
+    EXPECT_GT(metrics[5]["boundaries"][0]["activations"]["ratio"].get<double>(), 2);
+    const auto scored = test::run_process(STRAIT_PROGRAM, {"eval", dir_ / out / "config.toml", "--weights",
+                                                           dir_ / out / "model.safetensors", "--json"});
+    ASSERT_EQ(scored.status, 0) << scored.err;
+    EXPECT_EQ(nlohmann::json::parse(scored.out)["off"]["loss"], metrics[5]["test"]["off"]["loss"]);
+  }
+
+  void write_config(const std::string& kind) const {
+    test::write_file(config_,
+                     "[data]\nkind = \"" + kind + "\"\nroot = \"" + dir_.path().string() +
+                         "\"\nbatch_size = 4\n[train]\nepochs = 6\nthreads = 1\n"
+                         "optimizer = { kind = \"adamw\", lr = 0.01 }\n[compression]\n"
+                         "activations = { codec = \"quant:8\" }\ngradients = { codec = \"quant:8\" }\n");
+  }
+
+  test::TempDir dir_;
+  std::string config_ = dir_ / "own.toml";
+};
+
+TEST_F(OwnData, APerceptronLearnsTensors) {
+  write_config("tensors");
+  const auto write = [&](const char* name, int64_t samples) {
+    const at::Tensor inputs = at::randn({samples, 2, 3});
+    write_safetensors(dir_ / name,
+                      {{{"inputs", inputs}, {"targets", inputs.sum({1, 2}).gt(0).to(at::kLong)}}, {}});
+  };
+  write("train.safetensors", 40);
+  write("test.safetensors", 8);
+  expect_learns("run", {"model.kind=mlp", "model.width=24", "data.train_file=train.safetensors",
+                        "data.test_file=test.safetensors"});
+
+  const auto convolution = train(
+      "none", {"model.kind=resnet18", "data.train_file=train.safetensors", "data.test_file=test.safetensors"});
+  EXPECT_EQ(convolution.status, 2);
+  EXPECT_THAT(
+      convolution.err,
+      HasSubstr("model.kind: expected pictures, [channels, rows, columns], found samples of shape [2, 3]"));
+}
+
+TEST_F(OwnData, NetworksLearnAFolderOfPictures) {
+  write_config("images");
+  const fs::path pictures = fs::absolute("tests/golden/pictures");
+  const auto add = [&](const std::string& folder, const std::vector<std::string>& files) {
+    fs::create_directories(dir_ / folder);
+    for (const auto& file : files) fs::copy_file(pictures / file, dir_ / folder / file);
+  };
+  add("train/colour", {"rgb.png", "rgba.png", "interlaced.png", "rgb.jpg", "progressive.jpg"});
+  add("train/grey", {"grey.png", "bits.png", "grey-alpha.png", "grey.jpg", "deep.png"});
+  add("test/colour", {"palette.png"});
+  add("test/grey", {"grey.png"});
+  expect_learns("mlp", {"model.kind=mlp", "model.width=16", "data.size=16"});
+  expect_learns("resnet18", {"model.width=4", "data.size=24", "model.cuts=[\"layer2\"]"});
+  EXPECT_THAT(test::read_file(dir_ / "mlp/config.toml"), HasSubstr("std = [0.229, 0.224, 0.225]"));
+
+  test::write_file(dir_ / "train/grey/broken.jpg", "\xff\xd8\xff");
+  const auto broken = train("broken", {"model.kind=mlp"});
+  EXPECT_EQ(broken.status, 2);
+  EXPECT_THAT(broken.err, HasSubstr((dir_ / "train/grey/broken.jpg").string() + ": is not a sound JPEG file"));
+}
+
+}  // namespace
+}  // namespace strait

@@ -1,0 +1,117 @@
+#include "strait/data/tensors.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "strait/base/error.h"
+#include "strait/data/kinds.h"
+#include "strait/formats/safetensors.h"
+#include "tests/support/errors.h"
+#include "tests/support/temp_dir.h"
+
+namespace strait {
+namespace {
+
+using testing::ElementsAre;
+
+class Tensors : public testing::Test {
+ protected:
+  Tensors() {
+    options_.root = dir_.path();
+    write("train.safetensors", inputs_, labels_);
+    write("test.safetensors", inputs_.narrow(0, 0, 2), labels_.narrow(0, 0, 2));
+  }
+
+  void write(const std::string& name, const at::Tensor& inputs, const at::Tensor& targets) const {
+    write_safetensors(dir_ / name, {{{"inputs", inputs}, {"targets", targets}}, {}});
+  }
+
+  std::string complaint() const {
+    return test::message_of<InputError>([&] { load_data(options_); });
+  }
+
+  test::TempDir dir_;
+  at::Tensor inputs_ = at::randn({5, 2, 3});
+  at::Tensor labels_ = at::arange(5).remainder(4);
+  DataOptions options_{"tensors", {{"train_file", "train.safetensors"}, {"test_file", "test.safetensors"}}};
+  std::string train_ = (dir_ / "train.safetensors").string();
+  std::string test_ = (dir_ / "test.safetensors").string();
+};
+
+TEST_F(Tensors, BatchesHaveTheRowsOfTheFile) {
+  const auto data = load_data(options_);
+  EXPECT_EQ(data.train->size(), 5);
+  EXPECT_EQ(data.test->size(), 2);
+  const Batch batch = data.train->batch(std::vector<int64_t>{4, 1}, 17);
+  EXPECT_TRUE(at::equal(batch.inputs[0], inputs_[4]));
+  EXPECT_TRUE(at::equal(batch.inputs[1], inputs_[1]));
+  EXPECT_EQ(batch.targets[0].item<int64_t>(), 0);
+  EXPECT_EQ(batch.targets[1].item<int64_t>(), 1);
+  EXPECT_THAT(batch.ids, ElementsAre(4, 1));
+}
+
+TEST_F(Tensors, TheFormIsThatOfTheFile) {
+  const auto form = [&] { return data_kind("tensors").form(options_); };
+  EXPECT_THAT(form().shape, ElementsAre(2, 3));
+  EXPECT_EQ(form().classes, 4);
+  options_.settings.set("classes", 9);
+  EXPECT_EQ(form().classes, 9);
+}
+
+TEST_F(Tensors, LimitsAndPathsFromHere) {
+  options_.settings.set("train_file", train_);
+  options_.root = "";
+  options_.settings.set("test_file", test_);
+  options_.train_limit = 3;
+  EXPECT_EQ(load_data(options_).train->size(), 3);
+  options_.test_limit = 3;
+  EXPECT_EQ(complaint(), "data.test_limit is 3, expected 0 (all) to 2");
+}
+
+TEST_F(Tensors, OtherContentIsNamed) {
+  write("train.safetensors", inputs_.to(at::kDouble), labels_);
+  EXPECT_EQ(
+      complaint(),
+      train_ + ": tensor \"inputs\" is F64 of shape [5, 2, 3], expected F32 of shape [N, ...] with N >= 1");
+  write("train.safetensors", inputs_, labels_.view({5, 1}));
+  EXPECT_EQ(complaint(),
+            train_ + ": tensor \"targets\" is I64 of shape [5, 1], expected I64 of shape [N] with N >= 1");
+  write("train.safetensors", inputs_, at::arange(4));
+  EXPECT_EQ(complaint(), train_ + ": has 5 inputs and 4 targets, expected as many");
+  write("train.safetensors", inputs_.narrow(0, 0, 0), labels_.narrow(0, 0, 0));
+  EXPECT_THAT(complaint(),
+              testing::EndsWith("is F32 of shape [0, 2, 3], expected F32 of shape [N, ...] with N >= 1"));
+  write_safetensors(train_, {{{"inputs", inputs_}}, {}});
+  EXPECT_EQ(complaint(), train_ + ": has no tensor \"targets\", expected \"inputs\" and \"targets\"");
+  at::Tensor bad = inputs_.clone();
+  bad[2][1][1] = std::numeric_limits<float>::infinity();
+  write("train.safetensors", bad, labels_);
+  EXPECT_EQ(complaint(), train_ + ": tensor \"inputs\" has a value that is not finite");
+}
+
+TEST_F(Tensors, LabelsBeyondTheClassesAreNamed) {
+  write("test.safetensors", inputs_, at::full({5}, 4, at::kLong));
+  EXPECT_EQ(complaint(), test_ + ": tensor \"targets\" has the label 4, expected 0 to 3");
+  options_.settings.set("classes", 3);
+  EXPECT_EQ(complaint(), train_ + ": tensor \"targets\" has the label 3, expected 0 to 2");
+  options_.settings.set("classes", 0);
+  write("train.safetensors", inputs_, labels_.sub(1));
+  EXPECT_EQ(complaint(), train_ + ": tensor \"targets\" has the label -1, expected 0 or more");
+}
+
+TEST_F(Tensors, TheTestSetHasTheSameShape) {
+  write("test.safetensors", at::zeros({5, 6}), labels_);
+  EXPECT_EQ(complaint(), test_ + ": has samples of shape [6], expected [2, 3], as in " + train_);
+  options_.settings.set("test_file", "");
+  EXPECT_EQ(complaint(), "data.test_file is not set, expected the name of a safetensors file");
+}
+
+}  // namespace
+}  // namespace strait

@@ -1,0 +1,121 @@
+#include "strait/models/llama.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <map>
+
+#include "strait/base/error.h"
+#include "strait/models/kinds.h"
+#include "tests/models/tiny_gpt2.h"
+#include "tests/models/tiny_llama.h"
+
+namespace strait {
+namespace {
+
+using test::random_tokens;
+using test::tiny_llama;
+
+int64_t values_of(const Model& model) {
+  int64_t count = 0;
+  for (const auto& [name, value] : model.named_parameters()) {
+    if (name != "lm_head.weight" || model.ties.empty()) count += value.numel();
+  }
+  return count;
+}
+
+TEST(Llama, HasTheNumberOfParametersOfSmolLm) {
+  EXPECT_EQ(values_of(make_llama(LlamaOptions{}, 16)), 134'515'008);
+}
+
+TEST(Llama, BeginsAsHuggingFaceDrawsIt) {
+  torch::manual_seed(1);
+  LlamaOptions options = tiny_llama(false);
+  options.width = 120;
+  options.vocab = 300;
+  std::map<std::string, at::Tensor> state;
+  for (auto& [name, value] : make_llama(options, 8).state()) state[name] = value;
+  for (const char* name : {"model.embed_tokens.weight", "model.layers.1.self_attn.q_proj.weight",
+                           "model.layers.0.mlp.down_proj.weight", "lm_head.weight"}) {
+    EXPECT_NEAR(state.at(name).std().item<double>(), 0.02, 0.001) << name;
+  }
+  EXPECT_FALSE(at::equal(state.at("lm_head.weight"), state.at("model.embed_tokens.weight")));
+  EXPECT_TRUE(state.at("model.layers.1.post_attention_layernorm.weight").eq(1).all().item<bool>());
+}
+
+TEST(Llama, IsCutBehindBlocks) {
+  Model model = make_llama(tiny_llama(true), 8);
+  const auto stages = cut_into_stages(model, {"embed", "layers.0", "layers"});
+  ASSERT_EQ(stages.size(), 4U);
+  EXPECT_EQ(stages[1].end, 2U);
+  EXPECT_EQ(stages[2].end, 3U);
+  EXPECT_EQ(boundary_shapes(model, stages), std::vector<std::vector<int64_t>>(3, {8, 24}));
+}
+
+TEST(Llama, SeesNothingOfWhatComesLater) {
+  torch::manual_seed(2);
+  Model model = make_llama(tiny_llama(true), 10);
+  const torch::NoGradGuard no_grad;
+  for (const auto& parameter : model.parameters()) parameter.mul_(10);
+  const at::Tensor tokens = random_tokens(2, 10);
+  at::Tensor changed = tokens.clone();
+  changed.select(1, 6).add_(1).remainder_(19);
+  const at::Tensor before = model.forward(tokens, 0, model.layers.size());
+  const at::Tensor after = model.forward(changed, 0, model.layers.size());
+  EXPECT_EQ(before.sizes(), (std::vector<int64_t>{2, 10, 19}));
+  EXPECT_TRUE(at::equal(before.narrow(1, 0, 6), after.narrow(1, 0, 6)));
+  for (int64_t place = 6; place < 10; ++place) {
+    EXPECT_FALSE(at::allclose(before.select(1, place), after.select(1, place))) << place;
+  }
+}
+
+TEST(Llama, RecomputingGivesTheSameBits) {
+  const at::Tensor tokens = random_tokens(3, 10);
+  std::vector<std::vector<at::Tensor>> results;
+  for (const bool recompute : {false, true}) {
+    LlamaOptions options = tiny_llama(false);
+    options.recompute = recompute;
+    torch::manual_seed(4);
+    const Model model = make_llama(options, 10);
+    const at::Tensor loss = test::next_token_loss(model.forward(tokens, 0, model.layers.size()), tokens);
+    loss.backward();
+    results.emplace_back(1, loss.detach());
+    for (const auto& parameter : model.parameters()) results.back().push_back(parameter.grad());
+  }
+  ASSERT_EQ(results[0].size(), results[1].size());
+  for (size_t i = 0; i < results[0].size(); ++i) EXPECT_TRUE(at::equal(results[0][i], results[1][i])) << i;
+}
+
+std::string complaint(const SettingList& settings, int64_t tokens = 8) {
+  try {
+    make_model(ModelOptions("llama", settings), {.shape = {tokens}});
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+TEST(Llama, SettingsThatDoNotGoTogetherAreNamed) {
+  const auto with = [](const char* name, int64_t value) {
+    SettingList list = {{"width", 24},   {"layers", 1}, {"heads", 4},
+                        {"kv_heads", 2}, {"vocab", 19}, {"context", 8}};
+    list.emplace_back(name, value);
+    return list;
+  };
+  EXPECT_EQ(complaint(with("heads", 4)), "");
+  EXPECT_EQ(complaint(with("heads", 5)),
+            "model.heads: expected a divisor of model.width, which is 24, found 5");
+  EXPECT_EQ(complaint(with("heads", 8)), "model.heads: expected model.width / model.heads to be even, found 3");
+  EXPECT_EQ(complaint(with("kv_heads", 3)),
+            "model.kv_heads: expected a divisor of model.heads, which is 4, found 3");
+  EXPECT_EQ(complaint(with("heads", 4), 9),
+            "model.context: expected at least 9, the tokens of a sample, found 8");
+}
+
+TEST(Llama, ATokenWithoutAnEmbeddingIsNamed) {
+  const Model model = make_llama(tiny_llama(true), 10);
+  EXPECT_THROW(model.forward(torch::full({1, 10}, 19, torch::kLong), 0, 1), InputError);
+}
+
+}  // namespace
+}  // namespace strait
