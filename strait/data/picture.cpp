@@ -114,6 +114,7 @@ Picture decode_jpeg(std::span<const std::byte> bytes, std::string_view file, int
   int sampling = 0;
   int colours = 0;
   check(tjDecompressHeader3(jpeg.get(), data, bytes.size(), &width, &height, &sampling, &colours));
+  if (width < 1 || height < 1) throw InputError("{}: is not a sound JPEG file: its header has no size", file);
   if (colours == TJCS_CMYK || colours == TJCS_YCCK) {
     throw InputError("{}: is a JPEG file in CMYK, expected RGB or grey", file);
   }

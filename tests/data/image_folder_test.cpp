@@ -24,9 +24,9 @@ using testing::HasSubstr;
 const fs::path kGolden = fs::absolute("tests/golden/pictures");
 
 /// Two classes with pictures of several kinds.
-class Images : public testing::Test {
+class ImageFolders : public testing::Test {
  protected:
-  Images() {
+  ImageFolders() {
     add("train/blue/b.png", "rgb.png");
     add("train/blue/a.JPG", "rgb.jpg");
     add("train/blue/deeper/c.jpeg", "progressive.jpg");
@@ -43,7 +43,7 @@ class Images : public testing::Test {
   std::vector<std::string> train_names() const {
     std::vector<std::string> names;
     for (const auto& [path, label] : labelled_files(root_ / "train", class_names(root_ / "train"))) {
-      names.push_back(std::to_string(label) + " " + fs::relative(path, root_ / "train").string());
+      names.push_back(std::to_string(label) + " " + path.lexically_relative(root_ / "train").string());
     }
     return names;
   }
@@ -63,7 +63,7 @@ class Images : public testing::Test {
   DataOptions options_{"images", {{"size", 8}}};
 };
 
-TEST_F(Images, ClassesAreSortedAndFilesGoRoundThem) {
+TEST_F(ImageFolders, ClassesAreSortedAndFilesGoRoundThem) {
   EXPECT_THAT(class_names(root_ / "train"), ElementsAre("amber", "blue"));
   EXPECT_THAT(train_names(),
               ElementsAre("0 amber/z.png", "1 blue/a.JPG", "1 blue/b.png", "1 blue/deeper/c.jpeg"));
@@ -72,7 +72,7 @@ TEST_F(Images, ClassesAreSortedAndFilesGoRoundThem) {
   EXPECT_EQ(form.classes, 2);
 }
 
-TEST_F(Images, OtherAndHiddenFilesAndLinksThatLeadBackAreLeftOut) {
+TEST_F(ImageFolders, OtherAndHiddenFilesAndLinksThatLeadBackAreLeftOut) {
   const auto before = train_names();
   test::write_file(root_ / "train/blue/notes.txt", "");
   add("train/blue/.hidden.png", "rgb.png");
@@ -86,7 +86,7 @@ TEST_F(Images, OtherAndHiddenFilesAndLinksThatLeadBackAreLeftOut) {
   EXPECT_THAT(train_names(), testing::Contains("2 green/c.jpeg"));
 }
 
-TEST_F(Images, ABatchIsScaledCroppedAndNormalised) {
+TEST_F(ImageFolders, ABatchIsScaledCroppedAndNormalised) {
   const auto data = load_data(options_);
   const Batch batch = data.train->batch(std::vector<int64_t>{1, 0}, std::nullopt);
   EXPECT_THAT(batch.inputs.sizes(), ElementsAre(2, 3, 8, 8));
@@ -103,7 +103,7 @@ TEST_F(Images, ABatchIsScaledCroppedAndNormalised) {
   }
 }
 
-TEST_F(Images, ASmallPictureIsEnlargedAsPillowDoes) {
+TEST_F(ImageFolders, ASmallPictureIsEnlargedAsPillowDoes) {
   const at::Tensor got = fitted(read_picture(kGolden / "rgb.jpg"), 23, "a");
   const std::string expected = read_whole(kGolden / "rgb.jpg.fit-23.rgb");
   ASSERT_EQ(expected.size(), static_cast<size_t>(got.numel()));
@@ -113,7 +113,7 @@ TEST_F(Images, ASmallPictureIsEnlargedAsPillowDoes) {
   }
 }
 
-TEST_F(Images, TrainingShiftsAndMirrorsAndTheTestSetDoesNot) {
+TEST_F(ImageFolders, TrainingShiftsAndMirrorsAndTheTestSetDoesNot) {
   const auto plain = load_data(options_).train;
   const std::vector<int64_t> ids = {1};
   const at::Tensor still = plain->batch(ids, std::nullopt).inputs[0];
@@ -139,7 +139,7 @@ TEST_F(Images, TrainingShiftsAndMirrorsAndTheTestSetDoesNot) {
   EXPECT_TRUE(at::equal(load_data(options_).train->batch(ids, 3).inputs[0], still));
 }
 
-TEST_F(Images, LimitsTakeFromAllClasses) {
+TEST_F(ImageFolders, LimitsTakeFromAllClasses) {
   options_.train_limit = 2;
   const auto data = load_data(options_);
   const at::Tensor targets = data.train->batch(std::vector<int64_t>{0, 1}, std::nullopt).targets;
@@ -149,7 +149,7 @@ TEST_F(Images, LimitsTakeFromAllClasses) {
   EXPECT_EQ(complaint(), "data.train_limit is 5, expected 0 (all) to 4");
 }
 
-TEST_F(Images, WhatIsWrongIsNamed) {
+TEST_F(ImageFolders, WhatIsWrongIsNamed) {
   test::write_file(root_ / "test/blue/broken.png", "\x89PNG\r\n\x1a\n....");
   EXPECT_THAT(complaint(), HasSubstr((root_ / "test/blue/broken.png").string() + ": is not a sound PNG file"));
   fs::remove(root_ / "test/blue/broken.png");

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "strait/base/error.h"
+#include "strait/models/layer.h"
 
 namespace strait {
 namespace {

@@ -37,8 +37,7 @@ TEST(TrainerParts, ALoopOfAProgramsOwnGivesTheTrainersBits) {
       sums += executor->train(input, /*compressed=*/true);
       if (!part.ends) continue;
       update.finish(static_cast<uint64_t>(step),
-                    {.epoch = epoch, .step = step, .all_steps = options.train.epochs * plan.steps()}, true,
-                    false);
+                    {.epoch = epoch, .step = step, .all_steps = options.train.epochs * plan.steps()}, true);
       ++step;
     }
   }
@@ -46,8 +45,9 @@ TEST(TrainerParts, ALoopOfAProgramsOwnGivesTheTrainersBits) {
   EXPECT_EQ(mean_loss(sums), expected.epochs.at(1).train.loss);
 
   test::Observer observer;
+  StopAgreement stop(placement.group());
   const auto scores =
-      Evaluator(placement, executor, update.data_parallel(), options).score(data.test, observer, 0);
+      Evaluator(placement, executor, update.data_parallel(), options).score(data.test, observer, stop, 0);
   const Evaluation& test = expected.epochs.at(1).test;
   EXPECT_EQ(mean_loss(scores.by_mode.at(EvaluationMode::off)), test.off.loss);
   EXPECT_EQ(mean_loss(scores.by_mode.at(EvaluationMode::plain)), test.on.loss);
