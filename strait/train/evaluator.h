@@ -25,10 +25,10 @@ class Evaluator {
     bool stopped = false;                          ///< somebody asked to stop: these are not all samples
   };
 
-  /// A pass over the data in each mode; see Trainer::evaluate(). `stop` counts its batches as steps; `epoch` is for the observer. Leaves the model
-  /// in evaluation mode. Collective.
-  Sums score(const std::shared_ptr<const Dataset>& data, TrainObserver& observer,
-             StopAgreement& stop, int epoch, bool knows_state = true);
+  /// A pass over the data in each mode; see Trainer::evaluate(). `stop` counts its batches as steps; `epoch` is
+  /// for the observer. Leaves the model in evaluation mode. Collective.
+  Sums score(const std::shared_ptr<const Dataset>& data, TrainObserver& observer, StopAgreement& stop,
+             int epoch, bool knows_state = true);
 
  private:
   StepResult pass(const std::shared_ptr<const Dataset>& data, EvaluationMode mode, TrainObserver& observer,

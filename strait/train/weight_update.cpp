@@ -23,7 +23,8 @@ WeightUpdate::WeightUpdate(Placement& placement, const TrainerOptions& options)
     : parameters_(placement.own().parameters()),
       data_parallel_(placement.group(), placement.topology(), static_cast<int>(placement.stages().size()),
                      own_stages(placement),
-                     make_link(options.compression.replicas.codec, options.compression.replicas.feedback), options.seed),
+                     make_link(options.compression.replicas.codec, options.compression.replicas.feedback),
+                     options.seed),
       gradients_(placement.model(), placement.stages(), placement.ranks(), placement.pipeline()),
       optimizer_(options.optimizer ? options.optimizer(parameters_)
                                    : make_optimizer(options.train.optimizer, parameters_)),

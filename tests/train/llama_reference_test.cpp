@@ -32,9 +32,10 @@ TEST_P(LlamaReference, LogitsLossAndGradientsEqualPyTorchs) {
   const at::Tensor tokens = test::random_tokens(3, 9);
   Model model = make_llama(options, 9);
   {
-    const torch::NoGradGuard no_grad;  // larger weights than at the beginning tell more
-    for (const auto& parameter : model.parameters())
-      parameter.mul_(10).add_(torch::randn_like(parameter) * 0.1);
+    const torch::NoGradGuard no_grad;  // larger matrices than at the beginning tell more
+    for (const auto& parameter : model.parameters()) {
+      parameter.mul_(parameter.dim() == 2 ? 10 : 1).add_(torch::randn_like(parameter) * 0.1);
+    }
     if (options.tied) model.parameters().back().copy_(model.parameters().front());
   }
   save_model(dir / "weights.safetensors", model);
