@@ -44,7 +44,8 @@ install(DIRECTORY ${STRAIT_FIRST_INCLUDES}/ DESTINATION ${first_includes})
 get_property(libraries GLOBAL PROPERTY STRAIT_LIBRARIES)
 install(TARGETS ${libraries} EXPORT strait ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(STRAIT_CLI)
-  set_target_properties(strait PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  # INSTALL_RPATH_USE_LINK_PATH leaves out folders of the source tree, where a Python with LibTorch may be.
+  set_target_properties(strait PROPERTIES INSTALL_RPATH ${TORCH_INSTALL_PREFIX}/lib)
   install(TARGETS strait RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
