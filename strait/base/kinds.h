@@ -13,6 +13,7 @@ namespace strait {
 template <class Kind>
 std::vector<std::string> names_of(const std::vector<Kind>& kinds) {
   std::vector<std::string> names;
+  names.reserve(kinds.size());
   for (const Kind& kind : kinds) names.push_back(kind.name);
   return names;
 }

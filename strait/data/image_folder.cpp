@@ -78,7 +78,7 @@ int64_t margin(int64_t side, int64_t size) {
 }
 
 at::Tensor per_channel(const std::array<float, 3>& values) {
-  const at::Tensor tensor = at::empty({3, 1, 1}, at::kFloat);
+  at::Tensor tensor = at::empty({3, 1, 1}, at::kFloat);
   std::ranges::copy(values, tensor.data_ptr<float>());
   return tensor;
 }

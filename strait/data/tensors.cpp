@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path tensor_file(const DataOptions& options, std::string_view key) {
-  const fs::path path = options.settings.text(key);
+  fs::path path = options.settings.text(key);
   if (path.empty()) throw InputError("data.{} is not set, expected the name of a safetensors file", key);
   if (fs::exists(path) || options.root.empty()) return path;
   auto below_root = fs::path(options.root) / path;

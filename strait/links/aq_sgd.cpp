@@ -187,7 +187,7 @@ class AqSgd : public Link {
         options_.format == StoreOptions().format ? nullptr : make_value_format(options_.format);
     return [codec = shared_codec(), apply = std::move(apply), format, buffer = at::Tensor()](
                const at::Tensor& x, const MessageContext& context) mutable {
-      const at::Tensor received = buffer.defined() ? buffer.add(apply(*codec, x.sub(buffer), context)) : x;
+      at::Tensor received = buffer.defined() ? buffer.add(apply(*codec, x.sub(buffer), context)) : x;
       buffer =
           format ? format->reconstruct(received.reshape({received.size(0), -1})).view_as(received) : received;
       return received;
