@@ -227,7 +227,8 @@ TEST_F(ReadMeasurement, NamesTheFileThatIsWrong) {
   EXPECT_THAT(complaint_about(older + "\n"), HasSubstr("expected \"stages\""));
   EXPECT_THAT(complaint_about("{\"epoch\":0}\n"), HasSubstr("metrics.jsonl:1: train_loss: missing"));
   EXPECT_THAT(complaint_about("[1\n"), HasSubstr("metrics.jsonl:1: is not JSON (at byte 3)"));
-  EXPECT_THAT(complaint_about(test::nested(300'000) + "\n"), HasSubstr("metrics.jsonl:1: is nested deeper than"));
+  EXPECT_THAT(complaint_about(test::nested(300'000) + "\n"),
+              HasSubstr("metrics.jsonl:1: is nested deeper than"));
   config_ = tiny();
   EXPECT_THAT(complaint_about(std::string(kEpoch) + "\n"), HasSubstr("expected an epoch of 4 stages"));
 }
