@@ -21,16 +21,15 @@ LinkOptions with(const LinkOptions& all, const OwnLinkOptions& own) {
 }
 
 void check_link(const std::string& key, const LinkOptions& link, int micro_batches) {
-  auto slots = Link::Slots::none;
+  bool fits = micro_batches == 1;
   try {
-    slots = slots_of(link);
+    fits |= link_of(link)->allows_micro_batches();
   } catch (const InputError& error) {
     throw InputError("{}: {}", key, error.what());
   }
-  if (slots == Link::Slots::rows && micro_batches > 1 && !make_codec(link.codec)->is_row_wise()) {
-    throw InputError("{}: feedback \"{}\" with {} micro-batches expects a codec of scope sample, found \"{}\"",
-                     key, link.feedback, micro_batches, link.codec);
-  }
+  if (fits) return;
+  throw InputError("{}: feedback \"{}\" with {} micro-batches expects a codec of scope sample, found \"{}\"",
+                   key, link.feedback, micro_batches, link.codec);
 }
 
 /// `key` is the one that asks for the fill.

@@ -91,16 +91,23 @@ fs::path tokenizer_folder(const DataOptions& options) {
   return folder;
 }
 
-DataSplits load_text(const DataOptions& options) {
-  const bool wikitext = options.kind == "wikitext2";
-  const auto train = wikitext ? wikitext_file(options, "wiki.train.raw") : text_file(options, "train_file");
-  const auto test = wikitext ? wikitext_file(options, "wiki.valid.raw") : text_file(options, "test_file");
-  const TextReader reader(options, wikitext ? TextForm::wikitext : TextForm::plain);
+namespace {
+
+/// The kinds "wikitext2" and "text": blocks of as many tokens as the setting `block` says (text_source.h).
+///
+/// wikitext2: wiki.train.raw and, as test set, wiki.valid.raw of wikitext-2-raw/ under `options.root`, line by
+/// line. text: `train_file` and `test_file`, each encoded as a whole and cut into blocks; the last tokens,
+/// which fill no block, are dropped. `train_range` chooses from the training text alone, before it is encoded,
+/// and the limits count blocks. Tokens are looked up in the cache that token_cache_folder() names, and left
+/// there.
+///
+/// Throws InputError for a file that is missing or empty, one that gives no block, and limits beyond the
+/// blocks.
+DataSplits load_text(const DataOptions& options, TextForm form, const fs::path& train, const fs::path& test) {
+  const TextReader reader(options, form);
   return {reader.read(train, options.settings.numbers("train_range"), options.train_limit, "data.train_limit"),
           reader.read(test, {0.0, 1.0}, options.test_limit, "data.test_limit"), reader.vocab()};
 }
-
-namespace {
 
 /// What the kinds of text have in common.
 DataKind kind_of_text(const char* name) {
@@ -116,18 +123,28 @@ DataKind kind_of_text(const char* name) {
        "share of the training text, cut at articles or lines"},
   };
   kind.form = [](const DataOptions& options) -> SampleForm { return {{options.settings.integer("block")}, 0}; };
-  kind.load = load_text;
   return kind;
 }
 
 }  // namespace
 
-DataKind wikitext2_kind() { return kind_of_text("wikitext2"); }
+DataKind wikitext2_kind() {
+  DataKind kind = kind_of_text("wikitext2");
+  kind.load = [](const DataOptions& options) {
+    return load_text(options, TextForm::wikitext, wikitext_file(options, "wiki.train.raw"),
+                     wikitext_file(options, "wiki.valid.raw"));
+  };
+  return kind;
+}
 
 DataKind text_kind() {
   DataKind kind = kind_of_text("text");
   kind.keys.push_back({"train_file", "", path_text(), "the training text", true});
   kind.keys.push_back({"test_file", "", path_text(), "the test text", true});
+  kind.load = [](const DataOptions& options) {
+    return load_text(options, TextForm::plain, text_file(options, "train_file"),
+                     text_file(options, "test_file"));
+  };
   return kind;
 }
 

@@ -134,6 +134,10 @@ class Link {
   /// The same feedback around a compressor that has state of its own; null where it goes around a codec alone.
   virtual std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const;
 
+  /// Whether a batch may be cut into several messages: state of rows then goes with a codec that treats every
+  /// row by itself.
+  bool allows_micro_batches() const { return slots() != Slots::rows || codec_->is_row_wise(); }
+
   /// Whether a message is one message of the codec and nothing else: what it keeps is then what the codec
   /// keeps.
   virtual bool sends_codec_messages() const { return true; }

@@ -4,11 +4,11 @@
 
 #include "strait/base/error.h"
 #include "strait/models/attention.h"
+#include "strait/models/decoder_block.h"
 #include "strait/models/decoder_keys.h"
 #include "strait/models/dropout.h"
 #include "strait/models/layer.h"
 #include "strait/models/matrix.h"
-#include "strait/models/recompute.h"
 
 namespace strait {
 namespace {
@@ -119,26 +119,19 @@ class Embed : public Layer {
   double dropout_;
 };
 
-class Block : public Layer {
+class Block : public DecoderBlock {
  public:
   Block(const Gpt2Options& options, uint64_t first_place)
-      : norm1_(register_module("ln_1", layer_norm(options.width))),
+      : DecoderBlock(options.recompute),
+        norm1_(register_module("ln_1", layer_norm(options.width))),
         attention_(register_module("attn", std::make_shared<Attention>(options, first_place))),
         norm2_(register_module("ln_2", layer_norm(options.width))),
         perceptron_(register_module("mlp", std::make_shared<Perceptron>(options))),
         first_place_(first_place),
-        dropout_(options.dropout),
-        recompute_(options.recompute) {}
-
-  at::Tensor forward(const at::Tensor& x) override {
-    if (!recompute_) return run(x);
-    return recomputed(x, [this](const at::Tensor& again) { return run(again); });
-  }
-
-  std::vector<int64_t> output_shape(const std::vector<int64_t>& sample) override { return sample; }
+        dropout_(options.dropout) {}
 
  private:
-  at::Tensor run(const at::Tensor& x) {
+  at::Tensor run(const at::Tensor& x) override {
     const double probability = is_training() ? dropout_ : 0;  // the first place is of the attention weights
     const at::Tensor y = x + dropout(attention_->forward(norm1_(x)), probability, first_place_ + 1);
     return y + dropout(perceptron_->forward(norm2_(y)), probability, first_place_ + 2);
@@ -150,7 +143,6 @@ class Block : public Layer {
   std::shared_ptr<Perceptron> perceptron_;
   uint64_t first_place_;
   double dropout_;
-  bool recompute_;
 };
 
 class TokenHead : public Layer {

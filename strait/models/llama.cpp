@@ -6,10 +6,10 @@
 
 #include "strait/base/error.h"
 #include "strait/models/attention.h"
+#include "strait/models/decoder_block.h"
 #include "strait/models/decoder_keys.h"
 #include "strait/models/layer.h"
 #include "strait/models/matrix.h"
-#include "strait/models/recompute.h"
 
 namespace strait {
 namespace {
@@ -132,24 +132,17 @@ class LlamaEmbed : public Layer {
   std::shared_ptr<Matrix> tokens_;
 };
 
-class LlamaBlock : public Layer {
+class LlamaBlock : public DecoderBlock {
  public:
   explicit LlamaBlock(const LlamaOptions& options)
-      : norm1_(register_module("input_layernorm", std::make_shared<RootMeanSquareNorm>(options))),
+      : DecoderBlock(options.recompute),
+        norm1_(register_module("input_layernorm", std::make_shared<RootMeanSquareNorm>(options))),
         attention_(register_module("self_attn", std::make_shared<GroupedAttention>(options))),
         norm2_(register_module("post_attention_layernorm", std::make_shared<RootMeanSquareNorm>(options))),
-        perceptron_(register_module("mlp", std::make_shared<GatedPerceptron>(options))),
-        recompute_(options.recompute) {}
-
-  at::Tensor forward(const at::Tensor& x) override {
-    if (!recompute_) return run(x);
-    return recomputed(x, [this](const at::Tensor& again) { return run(again); });
-  }
-
-  std::vector<int64_t> output_shape(const std::vector<int64_t>& sample) override { return sample; }
+        perceptron_(register_module("mlp", std::make_shared<GatedPerceptron>(options))) {}
 
  private:
-  at::Tensor run(const at::Tensor& x) const {
+  at::Tensor run(const at::Tensor& x) override {
     const at::Tensor y = x + attention_->forward(norm1_->forward(x));
     return y + perceptron_->forward(norm2_->forward(y));
   }
@@ -158,7 +151,6 @@ class LlamaBlock : public Layer {
   std::shared_ptr<GroupedAttention> attention_;
   std::shared_ptr<RootMeanSquareNorm> norm2_;
   std::shared_ptr<GatedPerceptron> perceptron_;
-  bool recompute_;
 };
 
 class LlamaNorm : public Layer {

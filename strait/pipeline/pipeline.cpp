@@ -62,7 +62,7 @@ void check_boundaries(const PipelineSetup& setup) {
       throw InputError("boundary \"{}\": expected a name of its own", boundary.name);
     }
     for (const Link* link : {boundary.links.activations.get(), boundary.links.gradients.get()}) {
-      if (link->slots() == Link::Slots::rows && setup.micro_batches > 1 && !link->codec().is_row_wise()) {
+      if (setup.micro_batches > 1 && !link->allows_micro_batches()) {
         throw InputError(
             "boundary {}: feedback with {} micro-batches expects a codec that treats every row by itself, "
             "found \"{}\"",
@@ -137,10 +137,11 @@ Traffic traffic_of(const json& numbers) {
 }  // namespace
 
 Pipeline::Pipeline(PipelineSetup setup, std::shared_ptr<Group> group)
-    : setup_(std::move(setup)), group_(std::move(group)), pipeline_(own_pipeline(group_, setup_.replicas)) {
+    : setup_(std::move(setup)), group_(std::move(group)) {
   check_handshakes(group_->rank(), group_->gather(description(setup_, group_->size())));
   run_collectively(*group_, [&] {
     check_boundaries(setup_);
+    pipeline_ = own_pipeline(group_, setup_.replicas);
     const int ranks = pipeline_->size();
     check_ranks(setup_.stages.size(), ranks);
     const ScheduleSize size{static_cast<int>(setup_.stages.size()), setup_.micro_batches,

@@ -46,7 +46,6 @@ class JsonReader {
   /// The member, a string; empty where the key is missing.
   std::string optional_text(const std::string& key) const;
 
-  /// Throws InputError: `expected` is not what stands here.
   /// A number of things, which another program may have written with a fraction: rounded down.
   uint64_t whole(const std::string& key) const;
 

@@ -157,6 +157,8 @@ TEST(Pipeline, RefusesASetupThatCannotBe) {
   EXPECT_EQ(refusal([](auto& setup) { setup.boundaries[1] = Boundary("stem"); }),
             "boundary \"stem\": expected a name of its own");
   EXPECT_EQ(refusal([](auto& setup) { setup.loss = LossModule(); }), "a pipeline expects a loss");
+  EXPECT_EQ(refusal([](auto& setup) { setup.replicas = 2; }),
+            "replicas: expected a number that divides the 1 processes, found 2");
   EXPECT_EQ(refusal([](auto& setup) { setup.stages[2] = StageModule(); }),
             "stage 2: is empty, but rank 0 runs it");
   EXPECT_EQ(refusal([&](auto& setup) {

@@ -123,6 +123,12 @@ TEST(DistributedPipeline, EveryRankHearsWhatOneCannotDo) {
               }),
               Each(HasSubstr("micro_batches = ")));
   EXPECT_THAT(errors_of([](int rank, PipelineSetup& setup) {
+                if (rank == 2) setup.replicas = 3;
+              }),
+              Each(HasSubstr("replicas = ")));
+  EXPECT_THAT(errors_of([](int /*rank*/, PipelineSetup& setup) { setup.replicas = 3; }),
+              Each(HasSubstr("replicas: expected a number that divides the 4 processes, found 3")));
+  EXPECT_THAT(errors_of([](int rank, PipelineSetup& setup) {
                 if (rank == 1) setup.stages[1] = StageModule();
               }),
               Each(HasSubstr("stage 1: is empty, but rank 1 runs it")));
