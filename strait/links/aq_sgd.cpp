@@ -69,15 +69,15 @@ class Visits {
   MessageMeta meta_;
 };
 
-/// What both endpoints do with a message: the rows of first visits cross in full, then the codec's payload of
-/// the others' differences from their buffers.
+/// What both endpoints do with a message: the rows of first visits cross in full, then the compressor's payload
+/// of the others' differences from their buffers, where there are any.
 struct AqSgdFormat {
   std::shared_ptr<const Codec> raw = make_codec(kUncompressed);
-  std::shared_ptr<const Codec> codec;
+  std::shared_ptr<const Link> compressor;
   bool fills_early = false;  ///< buffers hold the last message of the warm-up
 
   PayloadSize payload_size(const MessageMeta& meta) const {
-    return {raw->payload_size(meta).bound + codec->payload_size(meta).bound, false};
+    return {raw->payload_size(meta).bound + compressor->payload_size(meta).bound, false};
   }
 };
 
@@ -85,9 +85,13 @@ class AqSgdEncoder : public Encoder {
  public:
   /// Without `updates` the other endpoint, which shares the store, updates it.
   AqSgdEncoder(AqSgdFormat format, std::shared_ptr<SampleStore> store, bool updates)
-      : format_(std::move(format)), store_(std::move(store)), updates_(updates) {}
+      : format_(std::move(format)),
+        compressor_(format_.compressor->make_encoder()),
+        store_(std::move(store)),
+        updates_(updates) {}
 
   void observe(const at::Tensor& x, const MessageContext& context) override {
+    compressor_->observe(x, context);
     if (updates_ && format_.fills_early) store_->write(context.ids, x.to(at::kCPU));
   }
 
@@ -96,14 +100,17 @@ class AqSgdEncoder : public Encoder {
     const Visits visits(*store_, meta_of(x), context);
     const at::Tensor first = visits.first.of(here);
     format_.raw->write(first, context, out);
-    const at::Tensor buffers = store_->read(visits.later.ids, visits.meta_of(visits.later));
-    const at::Tensor difference = visits.later.of(here).sub(buffers);
-    if (!updates_ && !context.wants_received) {
-      format_.codec->write(difference, context, out);
-      return {};
+    if (visits.later.rows.empty()) {
+      if (updates_) store_->write(context.ids, here);
+      return {{}, here, {}};
     }
-    const at::Tensor later = buffers.add(write_and_read(*format_.codec, difference, context, out).tensor);
-    const at::Tensor received = visits.join(first, later);
+    const at::Tensor buffers = store_->read(visits.later.ids, visits.meta_of(visits.later));
+    MessageContext wanted = context;
+    wanted.wants_received = updates_ || context.wants_received;
+    wanted.wants_indices = false;
+    const MessageReport report = compressor_->encode(visits.later.of(here).sub(buffers), wanted, out);
+    if (!wanted.wants_received) return {};
+    const at::Tensor received = visits.join(first, buffers.add(report.received));
     if (updates_) store_->write(context.ids, received);
     return {{}, received, {}};
   }
@@ -116,10 +123,12 @@ class AqSgdEncoder : public Encoder {
   }
   void visit_state(StateVisitor& visitor) override {
     if (updates_) store_->visit(visitor);
+    compressor_->visit_state(visitor);
   }
 
  private:
   AqSgdFormat format_;
+  std::unique_ptr<Encoder> compressor_;
   std::shared_ptr<SampleStore> store_;
   bool updates_;
 };
@@ -127,9 +136,10 @@ class AqSgdEncoder : public Encoder {
 class AqSgdDecoder : public Decoder {
  public:
   AqSgdDecoder(AqSgdFormat format, std::shared_ptr<SampleStore> store)
-      : format_(std::move(format)), store_(std::move(store)) {}
+      : format_(std::move(format)), compressor_(format_.compressor->make_decoder()), store_(std::move(store)) {}
 
   void observe(const at::Tensor& x, const MessageContext& context) override {
+    compressor_->observe(x, context);
     if (format_.fills_early) store_->write(context.ids, x);
   }
 
@@ -137,11 +147,12 @@ class AqSgdDecoder : public Decoder {
     const Visits visits(*store_, meta, context);
     const MessageMeta first_meta = visits.meta_of(visits.first);
     ByteReader full(in.take(format_.raw->payload_size(first_meta).bound), in.owner());
-    const at::Tensor first = format_.raw->read(full, first_meta, context).tensor;
-    const MessageMeta later_meta = visits.meta_of(visits.later);
-    const at::Tensor difference = format_.codec->read(in, later_meta, context).tensor;
-    const at::Tensor later = store_->read(visits.later.ids, later_meta).add(difference);
-    at::Tensor received = visits.join(first, later);
+    at::Tensor received = format_.raw->read(full, first_meta, context).tensor;
+    if (!visits.later.rows.empty()) {
+      const MessageMeta later_meta = visits.meta_of(visits.later);
+      const at::Tensor difference = compressor_->decode(in, later_meta, context).tensor;
+      received = visits.join(received, store_->read(visits.later.ids, later_meta).add(difference));
+    }
     store_->write(context.ids, received);
     return {received, {}};
   }
@@ -150,10 +161,14 @@ class AqSgdDecoder : public Decoder {
     return format_.raw->read(in, meta, context).tensor;
   }
   void prefetch(std::span<const int64_t> ids) override { store_->prefetch(ids); }
-  void visit_state(StateVisitor& visitor) override { store_->visit(visitor); }
+  void visit_state(StateVisitor& visitor) override {
+    store_->visit(visitor);
+    compressor_->visit_state(visitor);
+  }
 
  private:
   AqSgdFormat format_;
+  std::unique_ptr<Decoder> compressor_;
   std::shared_ptr<SampleStore> store_;
 };
 
@@ -161,13 +176,18 @@ class AqSgdDecoder : public Decoder {
 /// the message; the buffer keeps what was seen, rounded to the store's format.
 class AqSgd : public Link {
  public:
-  AqSgd(uint16_t id, std::shared_ptr<const Codec> codec, StoreOptions store)
-      : Link(id, codec),
-        format_{.codec = std::move(codec), .fills_early = store.fill == "warmup"},
+  AqSgd(uint16_t id, std::shared_ptr<const Link> compressor, StoreOptions store)
+      : Link(id, compressor->shared_codec()),
+        format_{.compressor = std::move(compressor), .fills_early = store.fill == "warmup"},
         options_(std::move(store)) {}
 
   Slots slots() const override { return Slots::samples; }
   const StoreOptions* store() const override { return &options_; }
+  /// None that keeps something per row: the rows of a message are samples here, other ones every time.
+  std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
+    if (compressor->slots() != Slots::none) return nullptr;
+    return std::make_shared<AqSgd>(id(), std::move(compressor), options_);
+  }
   bool sends_codec_messages() const override { return false; }
   PayloadSize payload_size(const MessageMeta& meta) const override { return format_.payload_size(meta); }
   std::unique_ptr<Encoder> make_encoder() const override {
@@ -185,9 +205,11 @@ class AqSgd : public Link {
   MessageOperator reference(ApplyCodec apply) const override {
     const std::shared_ptr<const ValueFormat> format =
         options_.format == StoreOptions().format ? nullptr : make_value_format(options_.format);
-    return [codec = shared_codec(), apply = std::move(apply), format, buffer = at::Tensor()](
+    auto compress = format_.compressor->reference(std::move(apply));
+    if (!compress) return {};
+    return [compress = std::move(compress), format, buffer = at::Tensor()](
                const at::Tensor& x, const MessageContext& context) mutable {
-      at::Tensor received = buffer.defined() ? buffer.add(apply(*codec, x.sub(buffer), context)) : x;
+      at::Tensor received = buffer.defined() ? buffer.add(compress(x.sub(buffer), context)) : x;
       buffer =
           format ? format->reconstruct(received.reshape({received.size(0), -1})).view_as(received) : received;
       return received;
@@ -204,7 +226,7 @@ class AqSgd : public Link {
 std::unique_ptr<Link> make_aq_sgd(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
   StoreOptions store = read_store_options(spec);
   spec.finish();
-  return std::make_unique<AqSgd>(id, std::move(codec), std::move(store));
+  return std::make_unique<AqSgd>(id, make_link(std::move(codec)), std::move(store));
 }
 
 }  // namespace strait

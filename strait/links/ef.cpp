@@ -1,3 +1,4 @@
+#include "strait/links/row_feedback.h"
 #include "strait/links/slot_state.h"
 
 namespace strait {
@@ -12,7 +13,7 @@ class EfEncoder : public Encoder {
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     const at::Tensor residual = residual_.rows(meta_of(x), context);
-    if (const Sparsifier* sparsifier = codec_ ? fused(*codec_, meta_of(x), context) : nullptr) {
+    if (const Sparsifier* sparsifier = fused(codec_.get(), meta_of(x), context)) {
       at::Tensor left = residual_.room(meta_of(x));
       IndexSet indices = sparsifier->write_sum(x.to(at::kCPU).contiguous(), residual, left, context, out);
       residual_.set_rows(left, context);
@@ -45,30 +46,20 @@ class EfEncoder : public Encoder {
 
 /// Error feedback (Seide et al. 2014; docs/operators.md, "Feedback"): the receiver sees D(m), as without
 /// feedback; the state is the sender's, and the compressor's where C is one that has state.
-class Ef : public Link {
+class Ef : public RowFeedback {
  public:
-  Ef(uint16_t id, const std::shared_ptr<const Codec>& codec)
-      : Link(id, codec), compressor_(make_link(codec)), fusable_(codec) {}
-  Ef(uint16_t id, std::shared_ptr<const Link> compressor)
-      : Link(id, compressor->shared_codec()), compressor_(std::move(compressor)) {}
-
-  Slots slots() const override { return Slots::rows; }
+  using RowFeedback::RowFeedback;
   std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
     return std::make_shared<Ef>(id(), std::move(compressor));
   }
-  bool sends_codec_messages() const override { return compressor_->sends_codec_messages(); }
-  std::vector<SparseShape> index_sets(const MessageMeta& meta) const override {
-    return compressor_->index_sets(meta);
-  }
-  PayloadSize payload_size(const MessageMeta& meta) const override { return compressor_->payload_size(meta); }
-  std::unique_ptr<Encoder> make_encoder() const override { return encoder_of(compressor_->make_encoder()); }
-  std::unique_ptr<Decoder> make_decoder() const override { return compressor_->make_decoder(); }
+  std::unique_ptr<Encoder> make_encoder() const override { return encoder_of(compressor().make_encoder()); }
+  std::unique_ptr<Decoder> make_decoder() const override { return compressor().make_decoder(); }
   LinkEnds make_ends() const override {
-    LinkEnds ends = compressor_->make_ends();
+    LinkEnds ends = compressor().make_ends();
     return {encoder_of(std::move(ends.encoder)), std::move(ends.decoder)};
   }
   MessageOperator reference(ApplyCodec apply) const override {
-    auto compress = compressor_->reference(std::move(apply));
+    auto compress = compressor().reference(std::move(apply));
     if (!compress) return {};
     return [compress = std::move(compress), residual = at::Tensor()](const at::Tensor& x,
                                                                      const MessageContext& context) mutable {
@@ -81,11 +72,8 @@ class Ef : public Link {
 
  private:
   std::unique_ptr<Encoder> encoder_of(std::unique_ptr<Encoder> compressor) const {
-    return std::make_unique<EfEncoder>(std::move(compressor), fusable_);
+    return std::make_unique<EfEncoder>(std::move(compressor), fusable());
   }
-
-  std::shared_ptr<const Link> compressor_;
-  std::shared_ptr<const Codec> fusable_;  ///< the compressor where it is a codec alone
 };
 
 }  // namespace

@@ -131,7 +131,7 @@ class Link {
   /// The store in which it keeps a buffer per sample; null where it has none.
   virtual const StoreOptions* store() const { return nullptr; }
 
-  /// The same feedback around a compressor that has state of its own; null where it goes around a codec alone.
+  /// The same feedback around a compressor that has state of its own; null where it cannot go around that one.
   virtual std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const;
 
   /// Whether a batch may be cut into several messages: state of rows then goes with a codec that treats every
@@ -193,8 +193,9 @@ std::shared_ptr<const Link> make_link(std::string_view codec, std::string_view f
 
 /// Makes the link of a feedback spec around a compressor that has state of its own, such as a low-rank basis at
 /// both endpoints, and is a link around a codec itself. A message is one of the compressor's, whose state keeps
-/// the names that it has, other ones than the feedback's. Throws InputError besides for feedback that goes
-/// around a codec alone, and for a compressor that keeps samples or reuses indices.
+/// the names that it has, other ones than the feedback's. It has moved where the feedback itself then throws
+/// NumericError. Throws InputError besides for feedback that cannot go around it: `ef-mixed` cuts a codec in
+/// two, `aq-sgd` has other rows every time; and for a compressor that keeps samples or reuses indices.
 std::shared_ptr<const Link> make_link(const std::shared_ptr<const Link>& compressor, std::string_view feedback);
 
 /// Throws InputError for a text that is no feedback spec, whatever the codec.

@@ -89,7 +89,8 @@ std::shared_ptr<const Link> make_link(const std::shared_ptr<const Link>& compres
   }
   auto link = make_link(compressor->shared_codec(), feedback)->around(compressor);
   if (link == nullptr) {
-    throw InputError("feedback \"{}\" goes around a codec alone, not around a compressor with state", feedback);
+    throw InputError("feedback \"{}\" does not go around this compressor, which has state of its own",
+                     feedback);
   }
   return link;
 }

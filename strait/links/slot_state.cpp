@@ -80,8 +80,8 @@ void SlotState::visit(std::string_view name, StateVisitor& visitor) {
   if (all.defined()) pieces_.push_back(all);
 }
 
-const Sparsifier* fused(const Codec& codec, const MessageMeta& meta, const MessageContext& context) {
-  const Sparsifier* sparsifier = codec.sparsifier();
+const Sparsifier* fused(const Codec* codec, const MessageMeta& meta, const MessageContext& context) {
+  const Sparsifier* sparsifier = codec == nullptr ? nullptr : codec->sparsifier();
   return !context.wants_received && sparsifier != nullptr && sparsifier->is_partial(meta) ? sparsifier
                                                                                           : nullptr;
 }

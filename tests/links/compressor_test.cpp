@@ -114,20 +114,29 @@ at::Tensor message(uint64_t seed) {
   return at::randn({5, 3, 4});
 }
 
-/// What error feedback shows of messages by its definition, with the compressor's formulas and torch's float16.
-struct Definition {
+/// The compressor by its formulas, with torch's float16: what the receiver sees of a message.
+struct RankOneDefinition {
   at::Tensor next(const at::Tensor& x) {
     const auto rounded = [](const at::Tensor& t) { return t.to(at::kHalf).to(at::kFloat); };
-    const at::Tensor sum = x.add(residual).view({5, kSize});
-    const at::Tensor direction = sum.mv(basis);
+    const at::Tensor matrix = x.flatten(1);
+    const at::Tensor direction = matrix.mv(basis);
     const at::Tensor left = rounded(direction.div(direction.norm()));
-    basis = basis.add(rounded(sum.t().mv(left).sub(basis)));
-    const at::Tensor received = at::outer(left, basis).view(x.sizes());
+    basis = basis.add(rounded(matrix.t().mv(left).sub(basis)));
+    return at::outer(left, basis).view(x.sizes());
+  }
+
+  at::Tensor basis = at::full({kSize}, 0.5F);
+};
+
+/// What error feedback shows of messages by its definition.
+struct Definition {
+  at::Tensor next(const at::Tensor& x) {
+    const at::Tensor received = compressor.next(x.add(residual));
     residual = x.add(residual).sub(received);
     return received;
   }
 
-  at::Tensor basis = at::full({kSize}, 0.5F);
+  RankOneDefinition compressor;
   at::Tensor residual = at::zeros({5, 3, 4});
 };
 
@@ -140,9 +149,64 @@ TEST(Compressor, FeedbackGoesAroundItAndItAroundACodec) {
     EXPECT_EQ(pair.bytes(), (5 + 12) * 2U);
   }
   EXPECT_TRUE(at::equal(pair.encoder_state().at("residual"), definition.residual));
-  EXPECT_TRUE(at::equal(pair.encoder_state().at("basis"), definition.basis));
-  EXPECT_TRUE(at::equal(pair.decoder_state().at("basis"), definition.basis)) << "both ends' bits are the same";
+  EXPECT_TRUE(at::equal(pair.encoder_state().at("basis"), definition.compressor.basis));
+  EXPECT_TRUE(at::equal(pair.decoder_state().at("basis"), definition.compressor.basis))
+      << "both ends' bits are the same";
   EXPECT_EQ(pair.decoder_state().size(), 1U) << "the residual is the sender's";
+}
+
+TEST(Compressor, Ef21SendsThroughItWhatTheEstimateLacks) {
+  const auto link = make_link(rank_one(), "ef21");
+  test::Pair pair(link);
+  RankOneDefinition compressor;
+  at::Tensor estimate = at::zeros({5, 3, 4});
+  for (uint64_t step = 0; step < 4; ++step) {
+    const at::Tensor x = message(step);
+    estimate = estimate.add(compressor.next(x.sub(estimate)));
+    EXPECT_TRUE(at::equal(pair.send(x), estimate)) << step;
+    EXPECT_EQ(pair.bytes(), (5 + 12) * 2U);
+  }
+  for (const auto& state : {pair.encoder_state(), pair.decoder_state()}) {
+    EXPECT_TRUE(at::equal(state.at("estimate"), estimate));
+    EXPECT_TRUE(at::equal(state.at("basis"), compressor.basis));
+  }
+  test::Pair other(link);
+  test::load_state(other.encoder(), pair.encoder_state());
+  test::load_state(other.decoder(), pair.decoder_state());
+  EXPECT_TRUE(at::equal(other.send(message(4)), pair.send(message(4))));
+  EXPECT_TRUE(at::equal(other.send(message(5), 0, true), pair.send(message(5), 0, true)));
+}
+
+TEST(Compressor, AqSgdSendsThroughItWhatTheBuffersLack) {
+  const auto link = make_link(rank_one(), "aq-sgd");
+  test::Pair shared(link);  // one store for both ends
+  test::Pair apart(link, {link->make_encoder(), link->make_decoder()});
+  RankOneDefinition compressor;
+  std::map<int64_t, at::Tensor> buffers;
+  const std::vector<std::vector<int64_t>> batches = {{4, 7, 1, 0, 9}, {7, 2, 9, 3, 4}, {2, 3, 4, 7, 9}};
+  for (size_t step = 0; step < batches.size(); ++step) {
+    const at::Tensor x = message(step);
+    std::vector<int64_t> later;
+    for (int64_t row = 0; row < 5; ++row) {
+      if (buffers.contains(batches[step][static_cast<size_t>(row)])) later.push_back(row);
+    }
+    at::Tensor expected = x.clone();
+    if (!later.empty()) {
+      std::vector<at::Tensor> known;
+      for (const int64_t row : later) known.push_back(buffers.at(batches[step][static_cast<size_t>(row)]));
+      const at::Tensor rows = at::tensor(later);
+      const at::Tensor before = at::stack(known);
+      expected.index_copy_(0, rows, before.add(compressor.next(x.index_select(0, rows).sub(before))));
+    }
+    for (int64_t row = 0; row < 5; ++row) {
+      buffers[batches[step][static_cast<size_t>(row)]] = expected[row].clone();
+    }
+    const MessageContext context{.ids = batches[step]};
+    EXPECT_TRUE(at::equal(shared.send(x, context), expected)) << step;
+    EXPECT_TRUE(at::equal(apart.send(x, context), expected)) << step;
+  }
+  EXPECT_TRUE(at::equal(shared.encoder_state().at("basis"), compressor.basis));
+  EXPECT_TRUE(at::equal(apart.decoder_state().at("basis"), compressor.basis));
 }
 
 TEST(Compressor, ItsStateIsSavedWithTheFeedbacks) {
@@ -171,9 +235,10 @@ TEST(Compressor, EvaluationReadsAllStateAndMovesNone) {
 }
 
 TEST(Compressor, FeedbackThatNeedsACodecSaysSo) {
-  for (const char* feedback : {"aq-sgd", "none"}) {
+  for (const char* feedback : {"ef-mixed", "none"}) {
     EXPECT_THROW(make_link(rank_one(), feedback), InputError) << feedback;
   }
+  EXPECT_THROW(make_link(make_link(rank_one(), "ef"), "aq-sgd"), InputError) << "its rows are of other samples";
   EXPECT_THROW(make_link(make_link("quant:4", "aq-sgd"), "ef"), InputError);
   EXPECT_THROW(make_link(make_reuse_link(make_codec("topk:0.1")), "ef"), InputError);
 }

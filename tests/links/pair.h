@@ -53,12 +53,12 @@ class Pair {
         encoder_(link_->make_encoder()),
         decoder_(make_link(codec, feedback, store)->make_decoder()) {}
 
-  /// Halves that may share their state.
-  explicit Pair(std::shared_ptr<const Link> link) : link_(std::move(link)) {
-    LinkEnds ends = link_->make_ends();
-    encoder_ = std::move(ends.encoder);
-    decoder_ = std::move(ends.decoder);
-  }
+  /// Endpoints that may share their state.
+  explicit Pair(const std::shared_ptr<const Link>& link) : Pair(link, link->make_ends()) {}
+
+  /// These endpoints of the link.
+  Pair(std::shared_ptr<const Link> link, LinkEnds ends)
+      : link_(std::move(link)), encoder_(std::move(ends.encoder)), decoder_(std::move(ends.decoder)) {}
 
   at::Tensor send(const at::Tensor& x, const MessageContext& context, bool frozen = false) {
     std::vector<std::byte> space(link_->payload_size(meta_of(x)).bound);
