@@ -70,7 +70,7 @@ TEST_F(Daily, TheManualIsAConfigurationThatTrains) {
   ASSERT_EQ(run.status, 0) << run.err;
   ASSERT_EQ(train("run", {"--set", "train.epochs=1"}).status, 0);
   expect_equal_runs("run", "manual");
-  EXPECT_THAT(strait({"config"}).out, HasSubstr("\n# layers = 12 "));
+  EXPECT_THAT(strait({"config"}).out, HasSubstr("\n# layers = 2 "));
   EXPECT_THAT(strait({"config", "--set", "model.knd=gpt2"}).err, HasSubstr("did you mean \"model.kind\"?"));
 }
 

@@ -82,7 +82,7 @@ TEST_F(OwnData, NetworksLearnAFolderOfPictures) {
   add("train/grey", {"grey.png", "bits.png", "grey-alpha.png", "grey.jpg", "deep.png"});
   add("test/colour", {"palette.png"});
   add("test/grey", {"grey.png"});
-  expect_learns("mlp", {"model.kind=mlp", "model.width=16", "data.size=16"});
+  expect_learns("mlp", {"model.kind=mlp", "model.width=64", "data.size=16"});
   expect_learns("resnet18", {"model.width=4", "data.size=24", "model.cuts=[\"layer2\"]"});
   EXPECT_THAT(test::read_file(dir_ / "mlp/config.toml"), HasSubstr("std = [0.229, 0.224, 0.225]"));
 
