@@ -17,6 +17,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-stringop-overflow -Wno-array-bounds)
 endif()
 
+if(STRAIT_PYTHON)
+  # The libraries become a part of a shared one. One flag for all: programs share a precompiled header with them.
+  add_compile_options(-fPIC -fno-semantic-interposition)
+endif()
+
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_compile_options("SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/clang_vector.h")
 endif()

@@ -5,6 +5,7 @@ option(STRAIT_REPORT "Build the report's library, and the program's report (Char
 option(STRAIT_TESTS "Build the tests (GoogleTest, RapidCheck, chromium)" ${PROJECT_IS_TOP_LEVEL})
 option(STRAIT_BENCH "Build the benchmarks (Google Benchmark)" ${PROJECT_IS_TOP_LEVEL})
 option(STRAIT_WERROR "Take the compiler's warnings for errors" ${PROJECT_IS_TOP_LEVEL})
+option(STRAIT_PYTHON "Build the Python package (the torch of a Python, with its headers)" OFF)
 option(STRAIT_FUZZ "Build the fuzz targets with libFuzzer (clang only)" OFF)
 option(STRAIT_UNITY "Compile several files at a time, which is several times faster" ON)
 set(STRAIT_SANITIZE "" CACHE STRING "address (AddressSanitizer and UndefinedBehaviorSanitizer) or thread (ThreadSanitizer)")

@@ -1,18 +1,22 @@
 # Finds LibTorch: the one that CMAKE_PREFIX_PATH or Torch_DIR names, else the one that scripts/find_torch chooses (a
-# Python's or Debian's). Sets STRAIT_PYTHON, the interpreter whose torch belongs to it, and STRAIT_HAS_GLOO.
+# Python's or Debian's). Sets STRAIT_TORCH_PYTHON, the interpreter whose torch belongs to it, and STRAIT_HAS_GLOO.
 
-set(STRAIT_PYTHON /usr/bin/python3)
+set(STRAIT_TORCH_PYTHON /usr/bin/python3)
 set(chosen "")
-if(CMAKE_PREFIX_PATH OR (Torch_DIR AND NOT DEFINED STRAIT_TORCH_FOLDER))
+if(NOT SKBUILD AND (CMAKE_PREFIX_PATH OR (Torch_DIR AND NOT DEFINED STRAIT_TORCH_FOLDER)))
   find_program(python NAMES python3 NO_CACHE)
-  set(STRAIT_PYTHON ${python})
+  set(STRAIT_TORCH_PYTHON ${python})
 else()
-  execute_process(COMMAND ${PROJECT_SOURCE_DIR}/scripts/find_torch OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY
-                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(environment "")
+  if(SKBUILD)  # pip builds a wheel: its Python says which torch the wheel is for
+    set(environment STRAIT_TORCH=${Python_EXECUTABLE})
+  endif()
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env ${environment} ${PROJECT_SOURCE_DIR}/scripts/find_torch
+                  OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(lines)
     string(REPLACE "\n" ";" lines "${lines}")
     list(GET lines 0 chosen)
-    list(GET lines 1 STRAIT_PYTHON)
+    list(GET lines 1 STRAIT_TORCH_PYTHON)
   endif()
   if(DEFINED STRAIT_TORCH_FOLDER AND NOT STRAIT_TORCH_FOLDER STREQUAL chosen)
     foreach(found Torch_DIR Caffe2_DIR TORCH_LIBRARY c10_LIBRARY C10_LIBRARY kineto_LIBRARY)
@@ -47,4 +51,4 @@ else()
   set(STRAIT_HAS_GLOO TRUE)
   set(processes "one process or several")
 endif()
-message(STATUS "LibTorch ${Torch_VERSION} of ${TORCH_INSTALL_PREFIX} (${processes}); tests use the torch of ${STRAIT_PYTHON}")
+message(STATUS "LibTorch ${Torch_VERSION} of ${TORCH_INSTALL_PREFIX} (${processes}); tests use the torch of ${STRAIT_TORCH_PYTHON}")

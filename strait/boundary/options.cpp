@@ -75,26 +75,6 @@ void check_replicas(const LinkOptions& link) {
                    list_of(with_codec_messages(make_codec(link.codec))), link.feedback);
 }
 
-/// `table` is the one that has the keys activations and gradients.
-void check_reuse(const std::string& table, const BoundaryScheme& scheme) {
-  const auto expect = [&](bool holds, std::string_view key, std::string_view what, const std::string& found) {
-    if (!holds) {
-      throw InputError("{}.{}: with reuse_indices expected {}, found \"{}\"", table, key, what, found);
-    }
-  };
-  const auto& [activations, gradients] = scheme;
-  const auto forward = make_codec(activations.codec);
-  const auto backward = make_codec(gradients.codec);
-  expect(forward->sparsifier() != nullptr, "activations.codec", "a codec that selects", activations.codec);
-  expect(backward->sparsifier() != nullptr &&
-             backward->sparsifier()->selection() == forward->sparsifier()->selection(),
-         "gradients.codec", "a codec that selects the same share and scope as the activations'",
-         gradients.codec);
-  expect(link_of(activations)->sends_codec_messages(), "activations.feedback",
-         "one of: " + list_of(with_codec_messages(forward)), activations.feedback);
-  expect(slots_of(gradients) == Link::Slots::none, "gradients.feedback", kNoFeedback, gradients.feedback);
-}
-
 void check_scheme(const std::string& table, const BoundaryScheme& scheme, const CompressionOptions& options,
                   int micro_batches) {
   check_link(table + ".activations", scheme.activations, micro_batches);
@@ -105,7 +85,7 @@ void check_scheme(const std::string& table, const BoundaryScheme& scheme, const 
         scheme.gradients.feedback);
   }
   check_store(table + ".activations.feedback", scheme.activations, options);
-  if (options.reuse_indices) check_reuse(table, scheme);
+  if (options.reuse_indices) check_index_reuse(table, scheme);
 }
 
 /// `key` is that of boundaries[place].
@@ -136,6 +116,25 @@ BoundaryScheme CompressionOptions::at(std::string_view boundary) const {
   const auto own = std::ranges::find(boundaries, boundary, &OwnBoundaryOptions::name);
   if (own == boundaries.end()) return {activations, gradients};
   return {with(activations, own->activations), with(gradients, own->gradients)};
+}
+
+void check_index_reuse(const std::string& table, const BoundaryScheme& scheme) {
+  const auto expect = [&](bool holds, std::string_view key, std::string_view what, const std::string& found) {
+    if (!holds) {
+      throw InputError("{}.{}: with reuse_indices expected {}, found \"{}\"", table, key, what, found);
+    }
+  };
+  const auto& [activations, gradients] = scheme;
+  const auto forward = make_codec(activations.codec);
+  const auto backward = make_codec(gradients.codec);
+  expect(forward->sparsifier() != nullptr, "activations.codec", "a codec that selects", activations.codec);
+  expect(backward->sparsifier() != nullptr &&
+             backward->sparsifier()->selection() == forward->sparsifier()->selection(),
+         "gradients.codec", "a codec that selects the same share and scope as the activations'",
+         gradients.codec);
+  expect(link_of(activations)->sends_codec_messages(), "activations.feedback",
+         "one of: " + list_of(with_codec_messages(forward)), activations.feedback);
+  expect(slots_of(gradients) == Link::Slots::none, "gradients.feedback", kNoFeedback, gradients.feedback);
 }
 
 void check(const CompressionOptions& options, std::span<const std::string> cuts, int micro_batches) {

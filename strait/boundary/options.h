@@ -72,6 +72,10 @@ struct CompressionOptions {
 /// compression.boundaries[0].activations.codec.
 void check(const CompressionOptions& options, std::span<const std::string> cuts, int micro_batches);
 
+/// Checks what reused indices ask of the links of a boundary. Throws InputError `TABLE.KEY: ...`, such as
+/// compression.gradients.codec.
+void check_index_reuse(const std::string& table, const BoundaryScheme& scheme);
+
 // Properties of the links of activations at any of the boundaries `cuts`.
 
 /// Whether one of them compresses or has feedback.

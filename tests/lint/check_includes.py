@@ -34,7 +34,8 @@ ALLOWED["planning"] = ALLOWED["experiment"] | {"experiment"}
 ALLOWED["report"] = {"base", "run"}
 
 # Folders that may include all of strait/, but one another only as said.
-ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz"}, "bench": {"bench", "tests"}, "fuzz": {"fuzz"}}
+ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz"}, "bench": {"bench", "tests"}, "fuzz": {"fuzz"},
+         "python": {"python"}}
 
 # torch/torch.h takes 20 s to parse: it appears where modules are made.
 TORCH_H = {"models", "tests"}
@@ -123,7 +124,7 @@ def check_types(root, files):
     """Yields what is wrong with types that several files define."""
     places = {}
     for path in files:
-        if path.parts[0] not in {"strait", "cli"}:
+        if path.parts[0] not in {"strait", "cli", "python"}:
             continue
         for line, name in types_of(root, path):
             first = places.setdefault(name, f"{path}:{line}")
@@ -192,6 +193,9 @@ PLANTED = [
     ("strait/links/type.h", "#pragma once\nnamespace strait {\nclass Twice;\nclass Twice : A {\n};\n}\n", 4),
     ("cli/type.h", "#pragma once\nnamespace strait::cli {\nclass Twice {};\n}  // namespace strait::cli\n", 0),
     ("strait/wire/type.cpp", "namespace strait {\nnamespace {\nenum class Twice { a };\n}  // namespace\n}\n", 0),
+    ("python/src/good.cpp", '#include <torch/library.h>\n#include "python/src/a.h"\n#include "strait/links/b.h"\n', 0),
+    ("python/src/heavy.cpp", "#include <torch/torch.h>\n", 1),
+    ("strait/train/python.cpp", '#include "python/src/a.h"\n', 1),
     ("strait/codecs/guard.h", "#ifndef A\n#define A\n#endif\n", 1),
     ("strait/codecs/long.cpp", "\n" * 601, 601),
     ("strait/codecs/full.cpp", "\n" * 600, 0),

@@ -1,0 +1,71 @@
+#include <pybind11/stl.h>
+
+#include "python/src/bind.h"
+#include "python/src/tensors.h"
+#include "strait/codecs/codec.h"
+#include "strait/links/link.h"
+
+namespace strait::python {
+namespace {
+
+py::list codec_rows() {
+  py::list rows;
+  for (const CodecInfo& info : codec_list()) {
+    py::list samples;
+    for (const auto sample : info.samples) samples.append(py::str(std::string(sample)));
+    rows.append(py::make_tuple(std::string(info.name), std::string(info.parameters), samples));
+  }
+  return rows;
+}
+
+py::tuple codec_properties(const std::string& spec) {
+  const auto codec = make_codec(spec);
+  return py::make_tuple(codec->is_row_wise(), codec->sparsifier() != nullptr);
+}
+
+std::pair<size_t, bool> payload_size(const std::string& spec, const std::vector<int64_t>& shape) {
+  const PayloadSize size = make_codec(spec)->payload_size(meta_of_shape(shape));
+  return {size.bound, size.exact};
+}
+
+const char* name_of(Link::Slots slots) {
+  switch (slots) {
+    case Link::Slots::none:
+      return "none";
+    case Link::Slots::rows:
+      return "rows";
+    case Link::Slots::samples:
+      return "samples";
+  }
+  throw InternalError("slots");
+}
+
+bool serves_any_codec(const std::string& feedback) {
+  try {
+    make_link(kUncompressed, feedback);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+py::list feedback_rows() {
+  py::list rows;
+  for (const auto& name : link_names()) {
+    const auto link = make_link("topk:1", name);  // which every link can serve, as check_feedback() says
+    rows.append(
+        py::make_tuple(name, name_of(link->slots()), serves_any_codec(name), link->sends_codec_messages()));
+  }
+  return rows;
+}
+
+}  // namespace
+
+void bind_codecs(py::module_& module) {
+  module.def("codecs", &codec_rows);
+  module.def("codec_properties", &codec_properties, py::arg("codec"));
+  module.def("payload_size", &payload_size, py::arg("codec"), py::arg("shape"));
+  module.def("feedbacks", &feedback_rows);
+}
+
+}  // namespace strait::python

@@ -1,0 +1,236 @@
+#include "python/src/local_boundary.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+
+#include "python/src/tensors.h"
+#include "strait/base/text.h"
+
+namespace strait::python {
+
+namespace {
+
+bool keeps_state(const BoundaryEndpoints& endpoints) {
+  return endpoints.activation_sender->link().slots() != Link::Slots::none ||
+         endpoints.gradient_sender->link().slots() != Link::Slots::none;
+}
+
+BoundaryEndpoints endpoints_of(const BoundaryForm& form) {
+  if (form.reuse_indices) check_index_reuse("boundary " + form.name, form.scheme);
+  CompressionOptions options;
+  options.activations = form.scheme.activations;
+  options.gradients = form.scheme.gradients;
+  options.reuse_indices = form.reuse_indices;
+  const BoundaryLinks links = links_of(options, form.name);
+  if (links.gradients->slots() == Link::Slots::samples) {
+    throw InputError("boundary {}: feedback \"{}\" keeps activations and serves no gradients", form.name,
+                     form.scheme.gradients.feedback);
+  }
+  return {form.name, form.index, links, 0, {}};
+}
+
+/// Calls take(name, tensor) for the state of the boundary, under names without the boundary's own.
+template <class Take>
+void visit_state(BoundaryEndpoints& endpoints, const Take& take) {
+  class Visitor : public StateVisitor {
+   public:
+    Visitor(size_t prefix, const Take& take) : prefix_(prefix), take_(take) {}
+    void tensor(std::string_view name, at::Tensor& value) override {
+      take_(std::string(name.substr(prefix_)), value);
+    }
+
+   private:
+    size_t prefix_;
+    const Take& take_;
+  } visitor(endpoints.name.size() + 1, take);
+  endpoints.visit_state(visitor);
+}
+
+constexpr const char* kSampleShape = "sample_shape";
+
+at::Tensor checked_state(const std::string& name, const at::Tensor& value) {
+  const bool fits = value.defined() && value.layout() == at::kStrided && value.dim() >= 1 &&
+                    (value.scalar_type() == at::kFloat || value.scalar_type() == at::kLong ||
+                     value.scalar_type() == at::kByte);
+  if (!fits) throw InputError("the state of a boundary: tensor \"{}\" is not what a link keeps", name);
+  return value.detach().to(at::kCPU).contiguous().clone();
+}
+
+std::vector<int64_t> without_rows(at::IntArrayRef shape) { return shape.slice(1).vec(); }
+
+}  // namespace
+
+BoundaryScheme scheme_with(const std::string& activations, const std::string& gradients,
+                           const std::string& feedback) {
+  const auto of = [&](const std::string& codec) {
+    return codec == kUncompressed ? std::string(kNoFeedback) : feedback;
+  };
+  BoundaryScheme scheme{{activations, of(activations)}, {gradients, of(gradients)}};
+  check_feedback(feedback);
+  const auto back = make_link(gradients, scheme.gradients.feedback);
+  if (back->slots() == Link::Slots::samples) scheme.gradients.feedback = kNoFeedback;
+  return scheme;
+}
+
+LocalBoundary::LocalBoundary(BoundaryForm form)
+    : form_(std::move(form)), endpoints_(endpoints_of(form_)), under_way_(std::make_shared<MicroBatches>()) {}
+
+void LocalBoundary::check_batch(const at::Tensor& x) const {
+  const auto rows = static_cast<uint64_t>(x.size(0));
+  const uint64_t first = batch_ ? batch_->first_row : 0;
+  if (form_.slots && first + rows > static_cast<uint64_t>(*form_.slots)) {
+    throw InputError("boundary {}: expected a batch of at most slots = {} rows, found {}", form_.name,
+                     *form_.slots, first + rows);
+  }
+  const Link& activations = endpoints_.activation_sender->link();
+  if (activations.slots() == Link::Slots::samples) {
+    std::vector<int64_t> ids = batch_ ? batch_->ids : std::vector<int64_t>();
+    if (ids.size() != rows) {
+      throw InputError(
+          "boundary {}: its feedback keeps samples: expected the ids of {} of them, found {}; "
+          "strait.batch(model, ids=...) gives them",
+          form_.name, rows, ids.size());
+    }
+    std::ranges::sort(ids);
+    if (std::ranges::adjacent_find(ids) != ids.end()) {
+      throw InputError("boundary {}: expected each sample once in a batch, found id {} twice", form_.name,
+                       *std::ranges::adjacent_find(ids));
+    }
+  }
+  if (!sample_shape_.empty() && sample_shape_ != without_rows(x.sizes())) {
+    throw InputError("boundary {}: its state is of samples of shape {}, found {}", form_.name,
+                     shape_text(sample_shape_), shape_text(without_rows(x.sizes())));
+  }
+}
+
+std::pair<at::Tensor, std::shared_ptr<Crossing>> LocalBoundary::forward(const at::Tensor& x, bool training) {
+  const at::NoGradGuard no_grad;
+  const std::scoped_lock lock(mutex_);
+  const at::Tensor message = as_message(x, "boundary " + form_.name);
+  if (message.dim() == 0) throw InputError("boundary {}: expected [rows, ...], found a scalar", form_.name);
+  if (training) check_batch(message);
+  const MessageMode mode{.training = training,
+                         .compressed = compressed_ && (training || form_.evaluation != EvaluationMode::off),
+                         .evaluation = form_.evaluation};
+  MessageContext place;
+  place.seed = form_.seed;
+  place.step = batch_ && batch_->step ? *batch_->step : step_;
+  place.first_row = batch_ ? batch_->first_row : 0;
+  auto crossing = std::make_shared<Crossing>(under_way_, place, mode);
+  MessageContext context = crossing->context;
+  if (batch_ && training) context.ids = batch_->ids;
+  Buffer frame = endpoints_.activation_sender->encode(message, context, mode, FrameCheck::trust);
+  at::Tensor received = endpoints_.activation_receiver->decode(std::move(frame), meta_of(message), context,
+                                                               mode, FrameCheck::trust);
+  received = received.to(x.device(), x.scalar_type());
+  if (!training) return {received, nullptr};
+  traffic_.forward += endpoints_.activation_sender->take_traffic();
+  traffic_.forward += endpoints_.activation_receiver->take_traffic();
+  if (keeps_state(endpoints_)) sample_shape_ = without_rows(message.sizes());
+  if (!batch_) step_ += 1;
+  return {received, crossing};
+}
+
+at::Tensor LocalBoundary::backward(Crossing& crossing, const at::Tensor& gradient) {
+  const at::NoGradGuard no_grad;
+  const std::scoped_lock lock(mutex_);
+  if (crossing.is_finished()) {
+    throw Error(
+        "boundary {}: the gradient of this forward pass has crossed already; a second backward pass "
+        "through it would be a message that no pipeline sends",
+        form_.name);
+  }
+  const at::Tensor message = as_message(gradient, "boundary " + form_.name);
+  Buffer frame =
+      endpoints_.gradient_sender->encode(message, crossing.context, crossing.mode, FrameCheck::trust);
+  const at::Tensor received = endpoints_.gradient_receiver->decode(
+      std::move(frame), meta_of(message), crossing.context, crossing.mode, FrameCheck::trust);
+  crossing.finish();
+  traffic_.backward += endpoints_.gradient_sender->take_traffic();
+  traffic_.backward += endpoints_.gradient_receiver->take_traffic();
+  return received.to(gradient.device(), gradient.scalar_type());
+}
+
+void LocalBoundary::compress(bool on) {
+  const std::scoped_lock lock(mutex_);
+  compressed_ = on;
+}
+
+void LocalBoundary::set_step(uint64_t step) {
+  const std::scoped_lock lock(mutex_);
+  step_ = step;
+}
+
+void LocalBoundary::begin_batch(BatchPlace place, const std::vector<int64_t>& next_ids) {
+  const std::scoped_lock lock(mutex_);
+  if (batch_) throw Error("boundary {}: it is in a batch already", form_.name);
+  batch_ = std::move(place);
+  if (!next_ids.empty() && compressed_) endpoints_.prefetch(next_ids);
+}
+
+void LocalBoundary::end_batch() {
+  const std::scoped_lock lock(mutex_);
+  if (!batch_) return;
+  step_ = batch_->step.value_or(step_) + 1;
+  batch_.reset();
+}
+
+void LocalBoundary::set_place(uint16_t index, const std::string& name) {
+  BoundaryForm moved = form_;
+  moved.index = index;
+  moved.name = name;
+  LocalBoundary other(moved);
+  other.load_state(state());
+  const std::scoped_lock lock(mutex_);
+  form_ = std::move(moved);
+  endpoints_ = std::move(other.endpoints_);
+}
+
+std::map<std::string, at::Tensor> LocalBoundary::state() {
+  const std::scoped_lock lock(mutex_);
+  std::map<std::string, at::Tensor> all;
+  visit_state(endpoints_, [&](const std::string& name, at::Tensor& value) {
+    if (value.defined()) all.emplace(name, value.clone());
+  });
+  if (!all.empty()) all.emplace(kSampleShape, at::tensor(sample_shape_, at::kLong));
+  return all;
+}
+
+void LocalBoundary::load_state(std::map<std::string, at::Tensor> state) {
+  std::vector<int64_t> sample_shape;
+  if (const auto found = state.find(kSampleShape); found != state.end()) {
+    const at::Tensor shape = checked_state(kSampleShape, found->second);
+    if (shape.scalar_type() != at::kLong || shape.dim() != 1) {
+      throw InputError("the state of a boundary: tensor \"{}\" is no shape", kSampleShape);
+    }
+    sample_shape.assign(shape.data_ptr<int64_t>(), shape.data_ptr<int64_t>() + shape.numel());
+    state.erase(found);
+  }
+  BoundaryEndpoints loaded = endpoints_of(form_);
+  visit_state(loaded, [&](const std::string& name, at::Tensor& value) {
+    auto node = state.extract(name);
+    if (!node.empty()) value = checked_state(name, node.mapped());
+  });
+  if (!state.empty()) {
+    throw InputError("the state of a boundary: tensor \"{}\" is of no link of {} / {}", state.begin()->first,
+                     form_.scheme.activations.codec, form_.scheme.gradients.codec);
+  }
+  const std::scoped_lock lock(mutex_);
+  endpoints_ = std::move(loaded);
+  sample_shape_ = std::move(sample_shape);
+}
+
+CrossedTraffic LocalBoundary::traffic() {
+  const std::scoped_lock lock(mutex_);
+  return traffic_;
+}
+
+void LocalBoundary::set_traffic(const CrossedTraffic& traffic) {
+  const std::scoped_lock lock(mutex_);
+  traffic_ = traffic;
+}
+
+}  // namespace strait::python

@@ -1,0 +1,32 @@
+"""Compressed messages between the stages of a neural network, in PyTorch.
+
+Tensors
+    compress, decompress   a tensor into bytes and back
+    reconstruct            what the receiver of a tensor would see
+    wire_bytes             how many bytes that takes
+    codecs, feedbacks      what there is; codec() says what one spec can do
+
+A network in one process
+    Boundary               a module that stands where a network would be cut into stages
+    boundaries             those of a model; number_boundaries() numbers them
+    batch                  which samples and which step a forward pass is of
+    compression            off and on
+
+A codec is named by a spec such as "quant:4", "topk:0.1,values=fp16" or "none"; docs/operators.md says what each computes.
+
+Errors: ValueError for a wrong spec or number, TypeError for a tensor of a wrong type, WireError for bytes that are no
+payload, NumericError for values that cannot be sent. Each is one line.
+"""
+
+from . import _load  # noqa: F401  the extension module, or why there is none
+from ._C import NumericError, WireError
+from .boundary import Boundary, Bytes, batch, boundaries, compression, number_boundaries
+from .functional import (CodecInfo, CodecSpec, FeedbackInfo, codec, codecs, compress, decompress, feedbacks, reconstruct,
+                         wire_bytes)
+
+__all__ = [
+    "Boundary", "Bytes", "CodecInfo", "CodecSpec", "FeedbackInfo", "NumericError", "WireError", "batch", "boundaries",
+    "codec", "codecs", "compress", "compression", "decompress", "feedbacks", "number_boundaries", "reconstruct",
+    "wire_bytes"
+]
+__version__ = "0.1.0"

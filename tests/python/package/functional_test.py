@@ -1,0 +1,190 @@
+"""Codecs on tensors, against plain PyTorch."""
+
+import pickle
+
+import hypothesis
+import pytest
+import torch
+from hypothesis import strategies as st
+
+import formulas
+import strait
+
+SAMPLES = [sample.spec for info in strait.codecs() for sample in info.samples]
+OPERATORS = torch.ops.strait
+
+
+@st.composite
+def tensors(draw, limit=60000.0):
+    """float32 tensors of up to four dimensions, with all values from 0 to `limit`, of every size and often equal."""
+    shape = draw(st.lists(st.integers(0, 7), min_size=1, max_size=4))
+    value = st.floats(-limit, limit, width=32) | st.sampled_from([0.0, -0.0, 1.0, -1.0])
+    count = torch.Size(shape).numel()
+    values = draw(st.lists(value, min_size=count, max_size=count))
+    return torch.tensor(values, dtype=torch.float32).reshape(shape)
+
+
+def equal_bits(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.view(torch.int32), b.view(torch.int32))
+
+
+@hypothesis.given(x=tensors())
+@pytest.mark.parametrize("spec, formula", [
+    ("none", lambda x: x),
+    ("fp16", lambda x: x.half().float()),
+    ("bf16", lambda x: x.bfloat16().float()),
+    ("topk:0.1", lambda x: formulas.topk(x, "0.1", len(x))),
+    ("topk:0.3,scope=tensor", lambda x: formulas.topk(x, "0.3", 1)),
+])
+def test_the_receiver_sees_what_the_definition_says(spec, formula, x):
+    expected = formula(x) if x.numel() else x
+    assert torch.equal(strait.reconstruct(x, spec), expected)
+
+
+@hypothesis.given(x=tensors(), bits=st.integers(1, 8))
+def test_quant_sends_a_nearest_level(x, bits):
+    y = strait.reconstruct(x, f"quant:{bits}")
+    if not x.numel():
+        assert y.shape == x.shape
+        return
+    span = (x.max().double() - x.min().double()).item()
+    expected = formulas.quant(x, bits)
+    # A value in the middle of two levels may go to the other one in float32.
+    slack = 1e-5 * max(span, x.abs().max().item()) + 1e-37
+    off = (y.double() - expected).abs()
+    assert ((off <= slack) | ((off - span / (2**bits - 1)).abs() <= slack)).all()
+    assert ((y.double() - x.double()).abs() <= span / (2**bits - 1) / 2 + slack).all()
+
+
+@hypothesis.given(x=tensors(), spec=st.sampled_from(SAMPLES))
+def test_bytes_lead_to_what_reconstruct_gives(x, spec):
+    payload = strait.compress(x, spec, seed=3, step=5, boundary=2, direction="gradient", first_row=9)
+    y = strait.decompress(payload, spec, x.shape, seed=3, step=5, boundary=2, direction="gradient", first_row=9)
+    same = strait.reconstruct(x, spec, seed=3, step=5, boundary=2, direction="gradient", first_row=9)
+    assert payload.dtype == torch.uint8 and payload.dim() == 1
+    assert equal_bits(y, same) and y.is_contiguous() and same.is_contiguous()
+    bound = strait.wire_bytes(spec, x.shape)
+    assert payload.numel() == bound if strait.codec(spec).exact else payload.numel() <= bound
+
+
+@pytest.mark.parametrize("spec", SAMPLES)
+def test_strides_do_not_count_and_inputs_stay(spec):
+    x = torch.randn(6, 8, 5, 4)
+    for other in (x.to(memory_format=torch.channels_last), x.permute(3, 1, 0, 2).contiguous().permute(2, 1, 3, 0),
+                  torch.stack([x, x], -1)[..., 0]):
+        before = other.clone()
+        assert torch.equal(strait.compress(other, spec), strait.compress(x, spec))
+        assert equal_bits(strait.reconstruct(other, spec), strait.reconstruct(x, spec))
+        assert torch.equal(other, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("spec", ["none", "quant:4", "topk:0.25"])
+def test_halves_are_sent_as_the_floats_that_they_are(dtype, spec):
+    x = torch.randn(4, 32).to(dtype)
+    assert torch.equal(strait.compress(x, spec), strait.compress(x.float(), spec))
+    y = strait.reconstruct(x, spec)
+    assert y.dtype == dtype and torch.equal(y, strait.reconstruct(x.float(), spec).to(dtype))
+
+
+def test_draws_depend_on_their_place():
+    x, spec = torch.randn(8, 64), "quant:2,rounding=stochastic,scope=sample"
+    first = strait.reconstruct(x, spec, seed=1)
+    assert torch.equal(first, strait.reconstruct(x, spec, seed=1))
+    for place in ({"seed": 2}, {"seed": 1, "step": 1}, {"seed": 1, "boundary": 1}, {"seed": 1, "direction": "gradient"}):
+        assert not torch.equal(first, strait.reconstruct(x, spec, **place))
+    assert torch.equal(first[3:], strait.reconstruct(x[3:], spec, seed=1, first_row=3))
+    mean = torch.stack([strait.reconstruct(x, spec, step=step) for step in range(4000)]).mean(0)
+    step = (x.max(1).values - x.min(1).values) / 3
+    assert ((mean - x).abs() <= 0.05 * step[:, None]).all()  # 6 deviations of a mean of 4000
+
+
+def test_gradients_end_at_reconstruct():
+    x = torch.randn(4, 6, requires_grad=True)
+    assert not strait.reconstruct(x, "quant:4").requires_grad
+    assert not strait.decompress(strait.compress(x, "none"), "none", x.shape).requires_grad
+    (x + (strait.reconstruct(x, "quant:4") - x).detach()).sum().backward()
+    assert torch.equal(x.grad, torch.ones_like(x))
+
+
+@pytest.mark.parametrize("spec", ["none", "fp16", "quant:4", "quant:3,scope=sample,rounding=stochastic", "topk:0.1"])
+@pytest.mark.parametrize("needs_grad", [False, True])
+def test_operators_are_what_torch_expects(spec, needs_grad):
+    x = torch.randn(3, 4, 10, requires_grad=needs_grad)
+    place = {"seed": 1, "step": 2}
+    torch.library.opcheck(OPERATORS.compress.default, (x, spec), place)
+    torch.library.opcheck(OPERATORS.reconstruct.default, (x, spec), place)
+    torch.library.opcheck(OPERATORS.decompress.default, (strait.compress(x, spec, **place), spec, [3, 4, 10]), place)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compiled_functions_give_the_same_bits(backend, dynamic):
+    def function(x):
+        y = strait.reconstruct(x * 2, "quant:4") + 1
+        bytes_of = strait.compress(y, "topk:0.2")
+        back = strait.decompress(strait.compress(y, "quant:8"), "quant:8", y.shape)
+        return y, bytes_of, back
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)
+    for rows in (4, 7):
+        x = torch.randn(rows, 30)
+        for ours, expected in zip(compiled(x), function(x)):
+            assert torch.equal(ours, expected)
+
+
+def test_lists_tell_what_there_is():
+    by_name = {info.name: info for info in strait.codecs()}
+    assert [sample.spec for sample in by_name["none"].samples] == ["none"]
+    assert by_name["quant"].grammar.startswith("quant:b")
+    assert strait.codec("topk:0.1") == ("topk:0.1", False, True, True)
+    assert strait.codec("quant:4") == ("quant:4", True, False, False)
+    assert strait.codec("quant:4,scope=sample").row_wise
+    schemes = {info.name: info for info in strait.feedbacks()}
+    assert schemes["none"].state == "none" and schemes["ef21"].state == "rows"
+    assert schemes["aq-sgd"].state == "samples" and not schemes["aq-sgd"].gradients
+    assert not schemes["ef-mixed"].any_codec and schemes["ef"].any_codec
+    assert strait.wire_bytes("quant:4", (8, 64)) == 8 + 8 * 64 // 2
+    assert strait.wire_bytes("none", torch.Size([8, 64])) == 4 * 8 * 64
+
+
+X = torch.randn(3, 8)
+PAYLOAD = strait.compress(X, "none")
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda: strait.compress(X, "qunat:4"), ValueError, 'did you mean "quant"'),
+    (lambda: strait.compress(X, "quant:9"), ValueError, "quant"),
+    (lambda: strait.compress(X, 4), TypeError, "codec: expected a spec"),
+    (lambda: strait.compress([1.0], "none"), TypeError, "expected a tensor, found list"),
+    (lambda: strait.compress(X.double(), "none"), TypeError, "found Double"),
+    (lambda: strait.reconstruct(X.long(), "none"), TypeError, "found Long"),
+    (lambda: strait.compress(X.to_sparse(), "none"), TypeError, "dense"),
+    (lambda: strait.compress(X / 0, "quant:4"), strait.NumericError, "not finite"),
+    (lambda: strait.reconstruct(X * 1e6, "fp16"), strait.NumericError, "fp16"),
+    (lambda: strait.compress(X, "none", step=-1), ValueError, "step"),
+    (lambda: strait.compress(X, "none", boundary=65536), ValueError, "boundary"),
+    (lambda: strait.compress(X, "none", first_row=-1), ValueError, "first_row"),
+    (lambda: strait.compress(X, "none", direction="up"), ValueError, "direction"),
+    (lambda: strait.decompress(PAYLOAD.float(), "none", X.shape), TypeError, "uint8"),
+    (lambda: strait.decompress(PAYLOAD.view(2, -1), "none", X.shape), ValueError, "one dimension"),
+    (lambda: strait.decompress(PAYLOAD[1:], "none", X.shape), strait.WireError, "bytes"),
+    (lambda: strait.decompress(PAYLOAD, "none", (3, -8)), ValueError, "shape"),
+    (lambda: strait.decompress(PAYLOAD, "none", (2**62, 2**62)), ValueError, "shape"),
+    (lambda: strait.decompress(PAYLOAD * 0 + 255, "none", X.shape), strait.WireError, "finite"),
+    (lambda: strait.decompress(PAYLOAD, "topk:0.1", (10**6, 10**6)), (strait.WireError, RuntimeError), ""),
+    (lambda: strait.wire_bytes("quant:0", X.shape), ValueError, "quant"),
+    (lambda: strait.wire_bytes("none", (-1,)), ValueError, "shape"),
+    (lambda: strait.codec("topk:2"), ValueError, "topk"),
+])
+def test_bad_input_is_one_clear_line(call, kind, text):
+    with pytest.raises(kind) as error:
+        call()
+    assert text in str(error.value) and "\n" not in str(error.value)
+
+
+def test_errors_are_where_users_look_for_them():
+    assert issubclass(strait.WireError, ValueError) and issubclass(strait.NumericError, ArithmeticError)
+    for kind in (strait.WireError, strait.NumericError):
+        assert pickle.loads(pickle.dumps(kind("text"))).args == ("text",)
