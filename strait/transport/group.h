@@ -56,7 +56,7 @@ class Group {
   virtual std::unique_ptr<ControlChannel> make_control(std::vector<int> peers, const std::string& what,
                                                        ControlHandler handle) = 0;
 
-  /// Not collective: tells the others why this rank ends, and breaks the connections to them.
+  /// From any thread: tells the others why this rank ends, and ends all waits, those to come too.
   virtual void fail(const Failure& failure) = 0;
 };
 

@@ -8,36 +8,37 @@
 
 namespace strait {
 
-/// Tells apart the messages that may be under way at once between two stages. The bits fit the positive
-/// half of an int32, which is what c10d takes as a tag: 1 direction, 10 boundary, 20 micro-batch.
+/// Tells apart the messages that may be under way at once between two stages, in 30 bits: 1 direction, 10
+/// boundary, 19 micro-batch. c10d takes the positive half of an int32 as a tag; so the upper half of that is
+/// for these, and the lower half for others.
 class Tag {
  public:
-  /// Boundaries that a tag can tell apart.
-  static constexpr uint32_t kBoundaries = 1U << 10;
+  /// Boundaries that a tag can tell apart. The highest number is left for messages that belong to none.
+  static constexpr uint32_t kBoundaries = (1U << 10) - 1;
 
   /// Micro-batches that a tag can tell apart.
-  static constexpr uint32_t kMicroBatches = 1U << 20;
+  static constexpr uint32_t kMicroBatches = 1U << 19;
 
   /// The tag of a message. A number that does not fit is a broken invariant.
   Tag(uint32_t boundary, Direction direction, uint32_t micro_batch)
-      : value_((static_cast<uint32_t>(direction) << 30) | (boundary << 20) | micro_batch) {
+      : value_((static_cast<uint32_t>(direction) << 29) | (boundary << 19) | micro_batch) {
     STRAIT_CHECK(boundary < kBoundaries && micro_batch < kMicroBatches,
                  "boundary {} or micro-batch {} does not fit into a tag", boundary, micro_batch);
   }
 
   /// The boundary that the message crosses.
-  uint32_t boundary() const { return (value_ >> 20) & (kBoundaries - 1); }
+  uint32_t boundary() const { return (value_ >> 19) & kBoundaries; }
 
   /// The way in which it crosses.
-  Direction direction() const { return static_cast<Direction>(value_ >> 30); }
+  Direction direction() const { return static_cast<Direction>(value_ >> 29); }
 
   /// The micro-batch that it belongs to.
   uint32_t micro_batch() const { return value_ & (kMicroBatches - 1); }
 
   /// Whether the other one crosses the same boundary the same way.
-  bool is_same_channel(const Tag& other) const { return value_ >> 20 == other.value_ >> 20; }
+  bool is_same_channel(const Tag& other) const { return value_ >> 19 == other.value_ >> 19; }
 
-  /// All of it as one number, not negative.
+  /// All of it as one number, from 0 and below 2^30.
   int32_t value() const { return static_cast<int32_t>(value_); }
 
   /// Whether both name the same message.

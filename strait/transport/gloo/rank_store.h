@@ -9,14 +9,6 @@
 
 namespace strait {
 
-namespace store {
-
-/// Text as a value of the store, and back.
-inline std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
-inline std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-
-}  // namespace store
-
 /// The store of a group as LibTorch takes it; has what Gloo and Rendezvous ask for.
 class RankStore : public c10d::Store {
  public:

@@ -3,65 +3,30 @@
 #include <c10/util/Logging.h>
 
 #include <algorithm>
-#include <future>
 #include <mutex>
 #include <numeric>
-#include <sstream>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "strait/base/clock.h"
 #include "strait/base/text.h"
+#include "strait/transport/c10d/store_call.h"
 #include "strait/transport/gloo/rank_store.h"
-#include "strait/transport/store_protocol.h"
 
 namespace strait {
 namespace {
 
 using std::chrono::milliseconds;
 using store::bytes_of;
-using store::kFailureKey;
-using store::kGoneKey;
 using store::text_of;
 
 constexpr int kOnlyFatal = 3;  // of LibTorch's log: what goes wrong is said once, in the error
 constexpr milliseconds kPoll(20);
-constexpr milliseconds kLook(250);
-constexpr milliseconds kWordLimit(1000);    // how long a rank looks for the reason of a broken connection
+constexpr milliseconds kReserve(1000);      // of the patience with those who have not come, to say so
 constexpr milliseconds kLingerLimit(5000);  // how long the store outlives a failure for the others to read it
-constexpr int kParts = 10;                  // both at most this part of the timeout
-constexpr const char* kNoToken = "-";
-constexpr size_t kMaxReason = 2000;
 
 std::string handshake_key(int rank) { return fmt::format("hello/{}", rank); }
-
-/// Runs `work` beside this thread and gives up on it after the limit: a store whose host has gone may never
-/// answer, and nothing then ends the call. Calls `meanwhile` every kLook until then.
-template <class Result>
-std::optional<Result> within(
-    milliseconds limit, std::function<Result()> work, const std::function<void()>& meanwhile = [] {}) {
-  const auto promise = std::make_shared<std::promise<Result>>();
-  auto result = promise->get_future();
-  std::thread([promise, work = std::move(work)] {
-    try {
-      promise->set_value(work());
-    } catch (const std::exception&) {
-      promise->set_exception(std::current_exception());
-    }
-  }).detach();
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (result.wait_until(std::min(end, std::chrono::steady_clock::now() + kLook)) !=
-         std::future_status::ready) {
-    if (std::chrono::steady_clock::now() >= end) return std::nullopt;
-    meanwhile();
-  }
-  try {
-    return result.get();
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
 
 /// Who has not come, for two threads.
 class Missing {
@@ -81,11 +46,11 @@ class Missing {
   std::vector<int> ranks_;
 };
 
-bool has_failed(c10d::Store& store) { return store.check({kFailureKey}) || store.check({kGoneKey}); }
-
 /// Waits for all ranks, until the patience of one of them is at its end: then it is for all. Gives what they
 /// said, or nothing.
-std::vector<std::string> attendance(c10d::Store& store, int size, milliseconds patience, Missing& missing) {
+std::vector<std::string> attendance(const FailureBoard& board, int size, milliseconds patience,
+                                    Missing& missing) {
+  c10d::Store& store = *board.store();
   const Stopwatch watch;
   while (true) {
     auto ranks = missing.ranks();
@@ -93,7 +58,7 @@ std::vector<std::string> attendance(c10d::Store& store, int size, milliseconds p
     missing.set(ranks);
     if (ranks.empty()) break;
     const bool over = watch.seconds() * 1e3 >= static_cast<double>(patience.count());
-    if (over || has_failed(store)) return {};
+    if (over || board.has_word()) return {};
     std::this_thread::sleep_for(kPoll);
   }
   std::vector<std::string> handshakes;
@@ -111,14 +76,11 @@ Rendezvous::Rendezvous(Membership membership, milliseconds timeout, const Waitin
     FLAGS_caffe2_log_level = kOnlyFatal;
     c10::UpdateLoggingLevelsFromFlags();
   });
-  if (membership_.store_host == StoreHost::torchrun) {
-    open_torchruns_store();
-  } else {
-    open_store(waiting);
-  }
+  auto store = membership_.store_host == StoreHost::torchrun ? open_torchruns_store() : open_store(waiting);
+  board_ = std::make_shared<FailureBoard>(std::move(store), membership_.rank, membership_.size, timeout_);
 }
 
-void Rendezvous::open_store(const WaitingFor& waiting) {
+c10::intrusive_ptr<c10d::Store> Rendezvous::open_store(const WaitingFor& waiting) {
   if (membership_.serves_store()) {
     try {
       server_ = std::make_unique<StoreServer>(membership_.master_address, membership_.master_port,
@@ -127,22 +89,24 @@ void Rendezvous::open_store(const WaitingFor& waiting) {
       throw Error("rank 0 cannot listen at {}: {}", membership_.rendezvous_endpoint(), error.what());
     }
   }
-  store_ = c10::make_intrusive<RankStore>(membership_, timeout_, [&] { waiting({0}); });
+  return c10::make_intrusive<RankStore>(membership_, timeout_, [&] { waiting({0}); });
 }
 
-void Rendezvous::open_torchruns_store() {
+c10::intrusive_ptr<c10d::Store> Rendezvous::open_torchruns_store() const {
   c10d::TCPStoreOptions options;
   options.port = membership_.master_port;
   options.waitWorkers = false;
   options.timeout = timeout_;
+  c10::intrusive_ptr<c10d::Store> store;
   try {
-    const auto store = c10::make_intrusive<c10d::TCPStore>(membership_.master_address, options);
-    store_ = c10::make_intrusive<c10d::PrefixStore>("strait/" + membership_.attempt, store);
+    store = c10::make_intrusive<c10d::PrefixStore>(
+        "strait/" + membership_.attempt,
+        c10::make_intrusive<c10d::TCPStore>(membership_.master_address, options));
   } catch (const std::exception&) {
     throw Error("rank {}: torchrun does not answer at {}", membership_.rank, membership_.rendezvous_endpoint());
   }
   const std::string key = fmt::format("taken/{}", membership_.rank);
-  const auto taken = within<int64_t>(timeout_ * 3 / 4, [store = store_, key] { return store->add(key, 1); });
+  const auto taken = within<int64_t>(timeout_ * 3 / 4, [store, key] { return store->add(key, 1); });
   if (!taken) {
     throw Error("rank {}: torchrun does not answer at {}", membership_.rank, membership_.rendezvous_endpoint());
   }
@@ -150,16 +114,17 @@ void Rendezvous::open_torchruns_store() {
     throw InputError("rank {}: another process has taken this rank of the group at {}", membership_.rank,
                      membership_.rendezvous_endpoint());
   }
+  return store;
 }
 
 std::vector<std::string> Rendezvous::exchange(const std::string& handshake, const WaitingFor& waiting) {
-  const milliseconds patience = timeout_ - limit(kWordLimit);
+  const milliseconds patience = timeout_ - limited(kReserve, timeout_);
   const auto missing = std::make_shared<Missing>(membership_.size);
   const auto handshakes = within<std::vector<std::string>>(
       timeout_,
-      [=, store = store_, rank = membership_.rank, size = membership_.size] {
-        store->set(handshake_key(rank), bytes_of(handshake));
-        return attendance(*store, size, patience, *missing);
+      [=, board = board_, rank = membership_.rank, size = membership_.size] {
+        board->store()->set(handshake_key(rank), bytes_of(handshake));
+        return attendance(*board, size, patience, *missing);
       },
       [&] {
         const auto ranks = missing->ranks();
@@ -170,13 +135,13 @@ std::vector<std::string> Rendezvous::exchange(const std::string& handshake, cons
   }
   if (!handshakes->empty()) return *handshakes;
   const std::string reason = why_not_all(missing->ranks());
-  leave_word({.rank = membership_.rank, .diverged = false, .reason = reason});
+  board_->leave({.rank = membership_.rank, .diverged = false, .reason = reason});
   linger();
   throw Error("rank {}: {}", membership_.rank, reason);
 }
 
 std::string Rendezvous::why_not_all(const std::vector<int>& missing) {
-  const auto failure = word();
+  const auto failure = board_->read();
   if (failure && failure->reason == kGoneReason)
     return fmt::format("rank {} came, but {}", failure->rank, kGoneReason);
   std::vector<std::string> names;
@@ -186,61 +151,8 @@ std::string Rendezvous::why_not_all(const std::vector<int>& missing) {
                      timeout_.count() / 1000, list_of(names));
 }
 
-std::string Rendezvous::to_text(const Failure& failure) const {
-  const std::string& token = tokens_.empty() ? kNoToken : tokens_[static_cast<size_t>(membership_.rank)];
-  return fmt::format("{} {} {} {}", failure.rank, failure.diverged ? 1 : 0, token,
-                     failure.reason.substr(0, kMaxReason));
-}
-
-std::optional<Failure> Rendezvous::failure_of(const std::string& text) const {
-  std::istringstream in(text);
-  Failure failure;
-  std::string token;
-  if (!(in >> failure.rank >> failure.diverged >> token) || failure.rank < 0 ||
-      failure.rank >= membership_.size) {
-    return std::nullopt;
-  }
-  in.get();
-  std::getline(in, failure.reason, '\0');
-  failure.reason.resize(std::min(failure.reason.size(), kMaxReason));
-  if (tokens_.empty()) {
-    failure.diverged = false;
-  } else if (token != tokens_[static_cast<size_t>(failure.rank)]) {
-    return std::nullopt;
-  }
-  return failure;
-}
-
-milliseconds Rendezvous::limit(milliseconds usual) const { return std::min(usual, timeout_ / kParts); }
-
-void Rendezvous::leave_word(const Failure& failure) {
-  within<bool>(limit(kWordLimit), [store = store_, text = to_text(failure)] {
-    if (!store->check({kFailureKey})) store->set(kFailureKey, bytes_of(text));
-    return true;
-  });
-}
-
-std::optional<Failure> Rendezvous::word() {
-  const milliseconds patience = limit(kWordLimit) / 2;
-  struct Word {
-    std::string gone;
-    std::string failure;
-  };
-  const auto word = within<Word>(limit(kWordLimit), [store = store_, patience] {
-    const Stopwatch watch;
-    while (!has_failed(*store) && watch.seconds() * 1e3 < static_cast<double>(patience.count())) {
-      std::this_thread::sleep_for(kPoll);
-    }
-    const auto at = [&](const char* key) { return store->check({key}) ? text_of(store->get(key)) : ""; };
-    return Word{at(kGoneKey), at(kFailureKey)};
-  });
-  if (!word) return std::nullopt;
-  if (word->gone.empty()) return failure_of(word->failure);
-  return Failure{.rank = std::atoi(word->gone.c_str()), .diverged = false, .reason = kGoneReason};
-}
-
 void Rendezvous::linger() {
-  if (server_) server_->wait_until_left(limit(kLingerLimit));
+  if (server_) server_->wait_until_left(limited(kLingerLimit, timeout_));
 }
 
 }  // namespace strait

@@ -13,6 +13,7 @@
 namespace strait {
 namespace {
 
+using test::Meeting;
 using test::OwnBatch;
 using test::OwnNetwork;
 using test::Ranks;
@@ -80,10 +81,13 @@ TEST(DistributedPipeline, EqualsOneProcessBitForBit) {
     const auto data = batches();
     OwnNetwork alone;
     const Outcome expected = training.run(alone, data, std::make_shared<SingleProcessGroup>());
-    for (const int ranks : {2, 4}) {
+    for (const auto& [ranks, meeting] : {std::pair{2, Meeting::join},
+                                         {4, Meeting::join},
+                                         {2, Meeting::process_group},
+                                         {4, Meeting::process_group}}) {
       std::vector<OwnNetwork> networks(static_cast<size_t>(ranks));
       std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
-      const auto errors = Ranks(ranks).run([&](Group& group) {
+      const auto errors = Ranks(ranks, std::chrono::seconds(20), meeting).run([&](Group& group) {
         const auto rank = static_cast<size_t>(group.rank());
         outcomes[rank] = training.run(networks[rank], data, borrowed(group));
       });

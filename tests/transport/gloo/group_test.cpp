@@ -28,8 +28,19 @@ Buffer frame_of(size_t size, uint8_t value, uint32_t micro_batch) {
   return frame;
 }
 
-TEST(Group, GathersTextsOfAnyLengthFromEveryRank) {
-  const auto errors = Ranks(4).run([](Group& group) {
+/// What a group promises, whatever it is made of.
+class GroupOver : public testing::TestWithParam<test::Meeting> {
+ protected:
+  static Ranks ranks(int count, milliseconds timeout = 20s) { return Ranks(count, timeout, GetParam()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Of, GroupOver, testing::Values(test::Meeting::join, test::Meeting::process_group),
+                         [](const auto& info) {
+                           return info.param == test::Meeting::join ? "Joined" : "ProcessGroup";
+                         });
+
+TEST_P(GroupOver, GathersTextsOfAnyLengthFromEveryRank) {
+  const auto errors = ranks(4).run([](Group& group) {
     const auto text_of = [](int rank) { return std::string(static_cast<size_t>(rank) * 1000, 'a' + rank); };
     for (int round = 0; round < 3; ++round) {
       const auto all = group.gather(text_of(group.rank()));
@@ -39,8 +50,8 @@ TEST(Group, GathersTextsOfAnyLengthFromEveryRank) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-TEST(Group, SendsTensorsOfAnyType) {
-  const auto errors = Ranks(2).run([](Group& group) {
+TEST_P(GroupOver, SendsTensorsOfAnyType) {
+  const auto errors = ranks(2).run([](Group& group) {
     const at::Tensor tensor = at::arange(100000, at::kLong).view({100, 1000});
     if (group.rank() == 1) return group.send(tensor, 0, "numbers");
     at::Tensor got = at::zeros_like(tensor);
@@ -52,9 +63,9 @@ TEST(Group, SendsTensorsOfAnyType) {
 
 /// The sum over all ranks of what each has, as every rank gets it.
 template <class Number>
-std::vector<std::vector<Number>> sums_of(const std::vector<std::vector<Number>>& parts) {
+std::vector<std::vector<Number>> sums_of(const Ranks& ranks, const std::vector<std::vector<Number>>& parts) {
   std::vector<std::vector<Number>> sums(parts.size());
-  const auto errors = Ranks(static_cast<int>(parts.size())).run([&](Group& group) {
+  const auto errors = ranks.run([&](Group& group) {
     at::Tensor tensor = at::tensor(parts[static_cast<size_t>(group.rank())]);
     group.all_reduce(tensor, "numbers");
     const auto* begin = tensor.data_ptr<Number>();
@@ -64,15 +75,16 @@ std::vector<std::vector<Number>> sums_of(const std::vector<std::vector<Number>>&
   return sums;
 }
 
-TEST(Group, AllReduceAddsInTheOrderOfRanks) {
+TEST_P(GroupOver, AllReduceAddsInTheOrderOfRanks) {
   // In float 1e8 + 1 is 1e8, so that the order counts.
-  EXPECT_THAT(sums_of<float>({{1e8F, 1}, {1, 2}, {-1e8F, 3}, {1, 4}}), Each(testing::ElementsAre(1.0F, 10.0F)));
-  EXPECT_THAT(sums_of<double>({{1e16}, {1}, {-1e16}, {0.25}}), Each(testing::ElementsAre(0.25)));
-  EXPECT_THAT(sums_of<int64_t>({{1LL << 60}, {3}}), Each(testing::ElementsAre((1LL << 60) + 3)));
+  EXPECT_THAT(sums_of<float>(ranks(4), {{1e8F, 1}, {1, 2}, {-1e8F, 3}, {1, 4}}),
+              Each(testing::ElementsAre(1.0F, 10.0F)));
+  EXPECT_THAT(sums_of<double>(ranks(4), {{1e16}, {1}, {-1e16}, {0.25}}), Each(testing::ElementsAre(0.25)));
+  EXPECT_THAT(sums_of<int64_t>(ranks(2), {{1LL << 60}, {3}}), Each(testing::ElementsAre((1LL << 60) + 3)));
 }
 
-TEST(Group, AllReduceOfAPipelineIsItsOwn) {
-  const auto errors = Ranks(4).run([](Group& group) {
+TEST_P(GroupOver, AllReduceOfAPipelineIsItsOwn) {
+  const auto errors = ranks(4).run([](Group& group) {
     const std::shared_ptr<Group> whole(&group, [](Group*) {});
     const auto part = pipeline_of(whole, {group.rank(), 4, 2});
     at::Tensor number = at::full({1}, 1 << group.rank(), at::kLong);
@@ -82,9 +94,9 @@ TEST(Group, AllReduceOfAPipelineIsItsOwn) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-TEST(Group, AMessageIsDeliveredWhenEveryHandlerHasReturned) {
+TEST_P(GroupOver, AMessageIsDeliveredWhenEveryHandlerHasReturned) {
   std::atomic<int> handled = 0;
-  const auto errors = Ranks(3).run([&](Group& group) {
+  const auto errors = ranks(3).run([&](Group& group) {
     std::vector<uint64_t> numbers;
     auto channel = group.make_control(group.rank() == 0 ? std::vector<int>{1, 2} : std::vector<int>{0},
                                       "numbers", [&](const ControlMessage& message) {
@@ -108,8 +120,8 @@ TEST(Group, AMessageIsDeliveredWhenEveryHandlerHasReturned) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-TEST(Group, WhatOneRankCannotDoNoneDoes) {
-  const auto errors = Ranks(3).run([](Group& group) {
+TEST_P(GroupOver, WhatOneRankCannotDoNoneDoes) {
+  const auto errors = ranks(3).run([](Group& group) {
     run_collectively(group, [&] {
       if (group.rank() == 1) throw InputError("weights.safetensors: cannot be read");
     });
@@ -119,10 +131,10 @@ TEST(Group, WhatOneRankCannotDoNoneDoes) {
   EXPECT_EQ(errors[2], errors[0]);
 }
 
-TEST(Group, InTurnTheyDoNotMeet) {
+TEST_P(GroupOver, InTurnTheyDoNotMeet) {
   std::atomic<int> inside = 0;
   std::string order;
-  const auto errors = Ranks(4).run([&](Group& group) {
+  const auto errors = ranks(4).run([&](Group& group) {
     in_turn(group, [&] {
       EXPECT_EQ(++inside, 1);
       order += static_cast<char>('0' + group.rank());
@@ -133,9 +145,9 @@ TEST(Group, InTurnTheyDoNotMeet) {
   EXPECT_EQ(order, "0123");
 }
 
-TEST(C10dTransport, CarriesFramesOfEverySizeInTheOrderOfTheirTag) {
+TEST_P(GroupOver, CarriesFramesOfEverySizeInTheOrderOfTheirTag) {
   constexpr size_t kBound = kFrameHeaderSize + 3'000'000;
-  const auto errors = Ranks(2).run([](Group& group) {
+  const auto errors = ranks(2).run([](Group& group) {
     const auto transport = group.make_transport({1 - group.rank()}, {"cut"});
     CounterRandom random(3);
     std::vector<size_t> sizes;
@@ -159,8 +171,8 @@ TEST(C10dTransport, CarriesFramesOfEverySizeInTheOrderOfTheirTag) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-TEST(C10dTransport, TakesBothDirectionsAtOnce) {
-  const auto errors = Ranks(2).run([](Group& group) {
+TEST_P(GroupOver, TakesBothDirectionsAtOnce) {
+  const auto errors = ranks(2).run([](Group& group) {
     const auto transport = group.make_transport({1 - group.rank()}, {"cut"});
     const auto direction = [&](bool mine) {
       return (group.rank() == 0) == mine ? Direction::activation : Direction::gradient;
@@ -180,8 +192,8 @@ TEST(C10dTransport, TakesBothDirectionsAtOnce) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-TEST(C10dTransport, WhatIsNoFrameIsAWireError) {
-  const auto errors = Ranks(2).run([](Group& group) {
+TEST_P(GroupOver, WhatIsNoFrameIsAWireError) {
+  const auto errors = ranks(2).run([](Group& group) {
     const auto transport = group.make_transport({1 - group.rank()}, {"cut"});
     const Tag tag(0, Direction::gradient, 0);
     if (group.rank() == 0) {
@@ -195,8 +207,8 @@ TEST(C10dTransport, WhatIsNoFrameIsAWireError) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-TEST(C10dTransport, ASilentPeerIsNamedWithinTheTimeout) {
-  const auto errors = Ranks(2, 1s).run([](Group& group) {
+TEST_P(GroupOver, ASilentPeerIsNamedWithinTheTimeout) {
+  const auto errors = ranks(2, 1s).run([](Group& group) {
     const auto transport = group.make_transport({1 - group.rank()}, {"layer2"});
     if (group.rank() == 1) transport->receive({0, Direction::activation, 3}, 1000);
     std::this_thread::sleep_for(1500ms);
@@ -205,8 +217,8 @@ TEST(C10dTransport, ASilentPeerIsNamedWithinTheTimeout) {
             "rank 1, boundary layer2, activation, micro-batch 3: rank 0 was silent for pipeline.timeout, 1 s");
 }
 
-TEST(C10dTransport, APeerThatFailsSaysWhy) {
-  const auto errors = Ranks(3).run([](Group& group) {
+TEST_P(GroupOver, APeerThatFailsSaysWhy) {
+  const auto errors = ranks(3).run([](Group& group) {
     // In a row: 0, 1, 2. The last one breaks and the first hears of it through the one between.
     const int rank = group.rank();
     const auto transport = group.make_transport({rank == 0 ? 1 : 0, rank == 2 ? 1 : 2}, {"a", "b"});
@@ -222,9 +234,9 @@ TEST(C10dTransport, APeerThatFailsSaysWhy) {
             "space left");
 }
 
-TEST(Group, DivergenceIsPassedOnAsDivergence) {
+TEST_P(GroupOver, DivergenceIsPassedOnAsDivergence) {
   std::vector<bool> diverged(2);
-  const auto errors = Ranks(2).run([&](Group& group) {
+  const auto errors = ranks(2).run([&](Group& group) {
     if (group.rank() == 1) throw NumericError("the loss is not finite at step 3");
     try {
       group.gather("");

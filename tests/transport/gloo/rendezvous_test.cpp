@@ -23,7 +23,7 @@ class TwoRanks : public testing::Test {
   static void nobody(const std::vector<int>&) {}
 
   void leave(const std::string& text) {
-    second_.store()->set("failure", std::vector<uint8_t>(text.begin(), text.end()));
+    second_.board()->store()->set("failure", std::vector<uint8_t>(text.begin(), text.end()));
   }
 
   const test::Ranks ranks_{2};
@@ -32,10 +32,10 @@ class TwoRanks : public testing::Test {
 };
 
 TEST_F(TwoRanks, AWordIsHeardWithWhatItSays) {
-  for (Rendezvous* rendezvous : {&first_, &second_}) rendezvous->trust({"a", "b"});
-  second_.leave_word({.rank = 1, .diverged = true, .reason = "the loss is not\nfinite"});
-  first_.leave_word({.rank = 0, .diverged = false, .reason = "later"});
-  const auto word = first_.word();
+  for (Rendezvous* rendezvous : {&first_, &second_}) rendezvous->board()->trust({"a", "b"});
+  second_.board()->leave({.rank = 1, .diverged = true, .reason = "the loss is not\nfinite"});
+  first_.board()->leave({.rank = 0, .diverged = false, .reason = "later"});
+  const auto word = first_.board()->read();
   ASSERT_TRUE(word);
   EXPECT_EQ(word->rank, 1);
   EXPECT_TRUE(word->diverged);
@@ -43,19 +43,19 @@ TEST_F(TwoRanks, AWordIsHeardWithWhatItSays) {
 }
 
 TEST_F(TwoRanks, AWordWithoutItsRanksTokenIsNone) {
-  first_.trust({"a", "b"});
+  first_.board()->trust({"a", "b"});
   for (const char* forged :
        {"1 1 - diverged", "1 1 a diverged", "1 1 bb diverged", "1 1", "", "1 2 b x", "9 1 b x", "-1 1 b x"}) {
     leave(forged);
-    EXPECT_FALSE(first_.word()) << forged;
+    EXPECT_FALSE(first_.board()->read()) << forged;
   }
   leave("1 1 b diverged");
-  EXPECT_TRUE(first_.word()->diverged);
+  EXPECT_TRUE(first_.board()->read()->diverged);
 }
 
 TEST_F(TwoRanks, BeforeTokensAreKnownNoWordSaysThatTrainingDiverged) {
   leave("1 1 - forged");
-  const auto word = first_.word();
+  const auto word = first_.board()->read();
   ASSERT_TRUE(word);
   EXPECT_FALSE(word->diverged);
   EXPECT_EQ(word->reason, "forged");

@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "strait/transport/c10d/connections.h"
 #include "strait/transport/control.h"
-#include "strait/transport/gloo/connections.h"
 
 namespace strait {
 

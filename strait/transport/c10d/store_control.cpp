@@ -1,4 +1,4 @@
-#include "strait/transport/gloo/store_control.h"
+#include "strait/transport/c10d/store_control.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "strait/base/error.h"
-#include "strait/transport/gloo/rank_store.h"
+#include "strait/transport/c10d/store_call.h"
 #include "strait/transport/store_protocol.h"
 
 namespace strait {
@@ -31,8 +31,8 @@ constexpr milliseconds kPatienceAtEnd(1000);  // with a store that does not answ
 class StoreControl::Mailbox {
  public:
   Mailbox(const Connections& connections, int number, ControlHandler handle)
-      : store_(connections.store()),
-        tokens_(connections.tokens()),
+      : store_(connections.board().store()),
+        tokens_(connections.board().tokens()),
         rank_(connections.rank()),
         prefix_(fmt::format("control/{}/", number)),
         handle_(std::move(handle)) {}
