@@ -21,6 +21,12 @@ void bind_codecs(py::module_& module);
 /// LocalBoundary.
 void bind_boundary(py::module_& module);
 
+/// Pipeline and the group of processes that it spans.
+void bind_pipeline(py::module_& module);
+
+/// Sender and Receiver, the endpoints of a channel.
+void bind_endpoints(py::module_& module);
+
 /// BucketExchange.
 void bind_ddp(py::module_& module);
 

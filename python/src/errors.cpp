@@ -1,6 +1,9 @@
 #include "python/src/errors.h"
 
+#include <torch/csrc/Exceptions.h>
+
 #include "python/src/bind.h"
+#include "python/src/python_error.h"
 #include "strait/base/error.h"
 
 namespace strait::python {
@@ -20,6 +23,10 @@ PyObject* new_exception(py::module_& module, const char* name, PyObject* base, c
 void translate(std::exception_ptr thrown) {
   try {
     if (thrown) std::rethrow_exception(std::move(thrown));
+  } catch (const PythonError& error) {
+    error.restore();
+  } catch (python_error& error) {  // torch's, of an autograd function of Python's
+    error.restore();
   } catch (const WrongType& error) {
     PyErr_SetString(PyExc_TypeError, error.what());
   } catch (const InputError& error) {
@@ -30,6 +37,8 @@ void translate(std::exception_ptr thrown) {
     PyErr_SetString(numeric_error, error.what());
   } catch (const Error& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (const c10::Error& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what_without_backtrace());
   }
 }
 

@@ -7,4 +7,6 @@ PYBIND11_MODULE(_C, module) {
   strait::python::bind_errors(module);
   strait::python::bind_codecs(module);
   strait::python::bind_boundary(module);
+  strait::python::bind_pipeline(module);
+  strait::python::bind_endpoints(module);
 }

@@ -12,6 +12,10 @@ A network in one process
     batch                  which samples and which step a forward pass is of
     compression            off and on
 
+A network over processes
+    Pipeline               trains stages over the processes of torch.distributed
+    pipelining.Stage       compression in torch.distributed.pipelining
+
 A codec is named by a spec such as "quant:4", "topk:0.1,values=fp16" or "none"; docs/operators.md says what each computes.
 
 Errors: ValueError for a wrong spec or number, TypeError for a tensor of a wrong type, WireError for bytes that are no
@@ -23,9 +27,10 @@ from ._C import NumericError, WireError
 from .boundary import Boundary, Bytes, batch, boundaries, compression, number_boundaries
 from .functional import (CodecInfo, CodecSpec, FeedbackInfo, codec, codecs, compress, decompress, feedbacks, reconstruct,
                          wire_bytes)
+from .pipeline import Pipeline, StepResult
 
 __all__ = [
-    "Boundary", "Bytes", "CodecInfo", "CodecSpec", "FeedbackInfo", "NumericError", "WireError", "batch", "boundaries",
+    "Boundary", "Bytes", "CodecInfo", "CodecSpec", "FeedbackInfo", "NumericError", "Pipeline", "StepResult", "WireError", "batch", "boundaries",
     "codec", "codecs", "compress", "compression", "decompress", "feedbacks", "number_boundaries", "reconstruct",
     "wire_bytes"
 ]

@@ -129,6 +129,12 @@ size_t Receiver::frame_bound(const MessageMeta& meta) const {
          std::max(others_.uncompressed->payload_size(meta).bound, spec_.link->payload_size(meta).bound);
 }
 
+PayloadSize Receiver::frame_size(const MessageMeta& meta, MessageMode mode) const {
+  PayloadSize size = link_for(spec_, others_, mode).payload_size(meta);
+  size.bound += kFrameHeaderSize;
+  return size;
+}
+
 at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
                             FrameCheck check) {
   const Stopwatch watch;

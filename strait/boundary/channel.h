@@ -122,6 +122,9 @@ class Receiver {
   /// Bytes of the largest frame that a message of this shape can have in any mode.
   size_t frame_bound(const MessageMeta& meta) const;
 
+  /// The same in one mode; `exact` where every message has that many.
+  PayloadSize frame_size(const MessageMeta& meta, MessageMode mode) const;
+
   /// Decodes the next message; the tensor may use the frame's memory. Throws WireError that names boundary
   /// and direction, and NumericError that does where the link's state cannot hold what is decoded.
   at::Tensor decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,

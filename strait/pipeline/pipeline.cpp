@@ -259,7 +259,8 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
     return report;
   } catch (const std::exception& error) {
     const bool diverged = dynamic_cast<const NumericError*>(&error) != nullptr;
-    group_->fail({.rank = group_->rank(), .diverged = diverged, .reason = error.what()});
+    const std::string reason = error.what();
+    group_->fail({.rank = group_->rank(), .diverged = diverged, .reason = reason.substr(0, reason.find('\n'))});
     throw;
   }
 }
@@ -303,6 +304,11 @@ Traffic Pipeline::take_traffic() {
   }
   if (const auto replicas = data_parallel_->take_traffic()) sum += *replicas;
   return sum;
+}
+
+void Pipeline::visit_state(StateVisitor& visitor) {
+  for (BoundaryEndpoints& boundary : boundaries()) boundary.visit_state(visitor);
+  if (data_parallel_) data_parallel_->visit_state(visitor);
 }
 
 std::vector<BoundaryEndpoints>& Pipeline::boundaries() {

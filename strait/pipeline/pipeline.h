@@ -125,9 +125,12 @@ class Pipeline {
   /// For a program that resumes: the next call of train() is that of this number.
   void set_step(uint64_t step) { step_ = step; }
 
-  /// The ends of the boundaries in this process: their state for checkpoints
-  /// (BoundaryEndpoints::visit_state()), for evaluation in the mode live (HeldState), their diagnostics. Empty
-  /// before prepare() or the first batch.
+  /// The state of this process's links, of boundaries and of replicas, for checkpoints. Nothing before
+  /// prepare() or the first batch.
+  void visit_state(StateVisitor& visitor);
+
+  /// The ends of the boundaries in this process: for evaluation in the mode live (HeldState), their
+  /// diagnostics. Empty before prepare() or the first batch.
   std::vector<BoundaryEndpoints>& boundaries();
 
   /// What the first call of train() or evaluate() does beforehand, for programs that load the links' state.

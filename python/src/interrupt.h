@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <thread>
+
+#include "python/src/bind.h"
+#include "strait/transport/group.h"
+
+namespace strait::python {
+
+/// While it lives, Ctrl-C ends what this process waits for from others, and tells them: the main thread is in
+/// the library then, and Python cannot raise KeyboardInterrupt before it is back. In another thread than the
+/// main one, and where a program has a handler of its own for the signal, it does nothing. Made and destroyed
+/// with the GIL held.
+class InterruptWatch {
+ public:
+  explicit InterruptWatch(Group& group);
+  ~InterruptWatch();
+  InterruptWatch(const InterruptWatch&) = delete;
+  InterruptWatch& operator=(const InterruptWatch&) = delete;
+
+ private:
+  void watch();
+
+  Group& group_;
+  int read_end_ = -1;   ///< of a pipe to which Python's own handler writes the numbers of signals
+  int write_end_ = -1;  ///< its other end
+  int former_ = -1;     ///< where Python wrote them before
+  std::thread thread_;
+};
+
+/// Runs `work` without the GIL, under an InterruptWatch where there are other processes. Raises
+/// KeyboardInterrupt in place of the error that the watch brought about.
+void run_interruptibly(Group& group, const std::function<void()>& work);
+
+}  // namespace strait::python

@@ -1,0 +1,190 @@
+// strait.Pipeline: the library's Pipeline over modules of Python's.
+
+#include <pybind11/stl.h>
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "python/src/bind.h"
+#include "python/src/interrupt.h"
+#include "python/src/link_state.h"
+#include "python/src/local_boundary.h"
+#include "python/src/python_stage.h"
+#include "strait/pipeline/pipeline.h"
+#include "strait/transport/process_group.h"
+
+namespace strait::python {
+namespace {
+
+/// Another pointer to an object that LibTorch counts, however Python holds it.
+template <class Object>
+c10::intrusive_ptr<Object> share(Object& object) {
+  return c10::intrusive_ptr<Object>::unsafe_reclaim_from_nonowning(&object);
+}
+
+std::shared_ptr<Group> make_group(c10d::ProcessGroup& process_group, c10d::Store& store, double timeout) {
+  JoinOptions options;
+  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout * 1e3));
+  return group_over(share(process_group), share(store), options);
+}
+
+/// A boundary as Python gives it: name, codecs, feedback of each direction, whether indices are reused.
+using BoundaryArguments = std::tuple<std::string, std::string, std::string, std::string, bool>;
+
+Boundary boundary_of(const BoundaryArguments& arguments) {
+  const auto& [name, activations, gradients, feedback, reuse] = arguments;
+  const BoundaryScheme scheme = scheme_with(activations, gradients, feedback);
+  CompressionOptions options;
+  options.activations = scheme.activations;
+  options.gradients = scheme.gradients;
+  options.reuse_indices = reuse;
+  const BoundaryLinks links = links_of(options, name);
+  return {name, links.activations, links.gradients};
+}
+
+/// A batch of which this process has what its stages need.
+struct Batch {
+  TensorList inputs;   ///< empty where the first stage is elsewhere
+  at::Tensor targets;  ///< undefined where the last stage is elsewhere
+  std::vector<int64_t> ids;
+
+  int64_t rows() const {
+    const at::Tensor& rows = inputs.empty() ? targets : inputs.front();
+    return rows.defined() && rows.dim() > 0 ? rows.size(0) : static_cast<int64_t>(ids.size());
+  }
+};
+
+/// A pipeline, and state that is to be loaded when its shapes are known.
+class PythonPipeline {
+ public:
+  PythonPipeline(PipelineSetup setup, std::shared_ptr<Group> group) : group_(std::move(group)) {
+    run_interruptibly(*group_, [&] { pipeline_ = std::make_unique<Pipeline>(std::move(setup), group_); });
+  }
+  ~PythonPipeline() {
+    const py::gil_scoped_release release;  // threads end
+    pipeline_.reset();
+    group_.reset();
+  }
+  PythonPipeline(const PythonPipeline&) = delete;
+  PythonPipeline& operator=(const PythonPipeline&) = delete;
+
+  StepReport train(TensorList inputs, std::optional<at::Tensor> targets, std::vector<int64_t> ids) {
+    const Batch batch{std::move(inputs), targets.value_or(at::Tensor()), std::move(ids)};
+    return run(batch, [&] { return pipeline_->train(batch.inputs, batch.targets, batch.ids); });
+  }
+  StepReport evaluate(TensorList inputs, std::optional<at::Tensor> targets, const std::string& mode) {
+    const Batch batch{std::move(inputs), targets.value_or(at::Tensor()), {}};
+    return run(batch, [&] { return pipeline_->evaluate(batch.inputs, batch.targets, mode_of(mode)); });
+  }
+  StepReport gather(const StepReport& mine) {
+    StepReport all;
+    run_interruptibly(*group_, [&] { all = pipeline_->gather(mine); });
+    return all;
+  }
+
+  LinkState state() {
+    if (pending_) return *pending_;
+    return copy_state([&](StateVisitor& visitor) { pipeline_->visit_state(visitor); });
+  }
+  void load_state(LinkState state) {
+    pending_ = std::move(state);
+    if (!pipeline_->boundaries().empty()) load_pending();
+  }
+
+  Pipeline& pipeline() { return *pipeline_; }
+  Group& group() { return *group_; }
+
+ private:
+  static EvaluationMode mode_of(const std::string& name) {
+    const EvaluationMode mode = evaluation_mode(name);
+    if (to_string(mode) != name || mode == EvaluationMode::live) {
+      throw InputError("mode: expected off, plain or frozen, found \"{}\"", name);
+    }
+    return mode;
+  }
+  StepReport run(const Batch& batch, const std::function<StepReport()>& work) {
+    StepReport report;
+    run_interruptibly(*group_, [&] {
+      if (pending_) {
+        pipeline_->prepare(batch.inputs, batch.rows());
+        load_pending();
+      }
+      report = work();
+    });
+    return report;
+  }
+  void load_pending() {
+    strait::python::load_state([&](StateVisitor& visitor) { pipeline_->visit_state(visitor); },
+                               std::exchange(pending_, {}).value());
+  }
+
+  std::shared_ptr<Group> group_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::optional<LinkState> pending_;
+};
+
+std::unique_ptr<PythonPipeline> make_pipeline(
+    const py::list& stages, const std::vector<BoundaryArguments>& boundaries, const py::object& loss,
+    const py::object& correct, const std::string& schedule, int micro_batches, int64_t batch_size, int replicas,
+    const std::pair<std::string, std::string>& replica_link, uint64_t seed, const at::Device& device,
+    std::shared_ptr<Group> group) {
+  PipelineSetup setup;
+  for (const py::handle stage : stages)
+    setup.stages.push_back(stage_of(py::reinterpret_borrow<py::object>(stage)));
+  for (const auto& boundary : boundaries) setup.boundaries.push_back(boundary_of(boundary));
+  setup.loss = loss_of(loss, correct);
+  setup.schedule = Schedule(schedule);
+  setup.micro_batches = micro_batches;
+  setup.batch_size = batch_size;
+  setup.replicas = replicas;
+  setup.replica_link = make_link(replica_link.first, replica_link.second);
+  setup.seed = seed;
+  setup.device = device;
+  if (!group) group = std::make_shared<SingleProcessGroup>();
+  return std::make_unique<PythonPipeline>(std::move(setup), std::move(group));
+}
+
+}  // namespace
+
+void bind_pipeline(py::module_& module) {
+  py::class_<Group, std::shared_ptr<Group>>(module, "Group")
+      .def_property_readonly("rank", &Group::rank)
+      .def_property_readonly("size", &Group::size);
+  module.def("group_over", &make_group, py::arg("process_group"), py::arg("store"), py::arg("timeout"),
+             ReleaseGil());
+
+  py::class_<StepReport>(module, "StepResult")
+      .def_readonly("loss", &StepReport::loss)
+      .def_readonly("rows", &StepReport::rows)
+      .def_readonly("correct", &StepReport::correct)
+      .def_readonly("seconds", &StepReport::seconds)
+      .def_property_readonly("messages", [](const StepReport& report) { return report.traffic.messages; })
+      .def_property_readonly("raw_bytes", [](const StepReport& report) { return report.traffic.raw_bytes; })
+      .def_property_readonly("wire_bytes", [](const StepReport& report) { return report.traffic.wire_bytes; })
+      .def_property_readonly("encode_seconds",
+                             [](const StepReport& report) { return report.traffic.encode_seconds; })
+      .def_property_readonly("decode_seconds",
+                             [](const StepReport& report) { return report.traffic.decode_seconds; });
+
+  py::class_<PythonPipeline>(module, "Pipeline")
+      .def(py::init(&make_pipeline), py::arg("stages"), py::arg("boundaries"), py::arg("loss"),
+           py::arg("correct"), py::arg("schedule"), py::arg("micro_batches"), py::arg("batch_size"),
+           py::arg("replicas"), py::arg("replica_link"), py::arg("seed"), py::arg("device"), py::arg("group"))
+      .def("train", &PythonPipeline::train)
+      .def("evaluate", &PythonPipeline::evaluate)
+      .def("gather", &PythonPipeline::gather)
+      .def("state", &PythonPipeline::state)
+      .def("load_state", &PythonPipeline::load_state)
+      .def("parameters", [](PythonPipeline& self) { return self.pipeline().parameters(); })
+      .def("runs", [](PythonPipeline& self, int stage) { return self.pipeline().runs(stage); })
+      .def("compress", [](PythonPipeline& self, bool on) { self.pipeline().compress(on); })
+      .def("prefetch",
+           [](PythonPipeline& self, std::vector<int64_t> ids) { self.pipeline().prefetch(std::move(ids)); })
+      .def_property(
+          "step", [](PythonPipeline& self) { return self.pipeline().step(); },
+          [](PythonPipeline& self, uint64_t step) { self.pipeline().set_step(step); })
+      .def_property_readonly("rank", [](PythonPipeline& self) { return self.group().rank(); })
+      .def_property_readonly("replica", [](PythonPipeline& self) { return self.pipeline().replica(); });
+}
+
+}  // namespace strait::python

@@ -1,0 +1,20 @@
+#include "python/src/python_error.h"
+
+#include <string>
+
+namespace strait::python {
+namespace {
+
+/// `ValueError: what it says`, its first line.
+std::string one_line(const py::error_already_set& error) {
+  const std::string type = py::str(error.type().attr("__name__"));
+  const std::string text = py::str(error.value());
+  return text.empty() ? type : fmt::format("{}: {}", type, text.substr(0, text.find('\n')));
+}
+
+}  // namespace
+
+PythonError::PythonError(py::error_already_set error)
+    : Error("{}", one_line(error)), original_(new py::error_already_set(std::move(error)), WithGil()) {}
+
+}  // namespace strait::python

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "python/src/bind.h"
+#include "strait/pipeline/stage_module.h"
+
+namespace strait::python {
+
+/// A torch.nn.Module, or another callable, as a stage of a pipeline; None is a stage of another process. The
+/// caller holds the GIL; the stage takes it when it runs.
+StageModule stage_of(const py::object& module);
+
+/// A callable of the output and the targets as the loss. `correct`, a callable of the same that counts
+/// predictions which were right, may be None. As stage_of().
+LossModule loss_of(py::object loss, py::object correct);
+
+}  // namespace strait::python

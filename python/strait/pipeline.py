@@ -1,0 +1,219 @@
+"""Training a network in stages, over the processes of torch.distributed or in one."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Optional, Union
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from . import _C
+from ._C import StepResult
+
+__all__ = ["Pipeline", "StepResult"]
+
+Stage = Union[nn.Module, Callable[..., Any], None]
+Inputs = Union[Tensor, Sequence[Tensor], None]
+PerBoundary = Union[str, Sequence[str]]
+
+
+def _per_boundary(what: str, value: PerBoundary, count: int) -> list[str]:
+    if isinstance(value, str):
+        return [value] * count
+    values = list(value)
+    if len(values) != count or not all(isinstance(each, str) for each in values):
+        raise ValueError(f"{what}: expected one spec, or one for each of {count} boundaries, found {value!r}")
+    return values
+
+
+def _device_of(stages: Iterable[Stage]) -> torch.device:
+    for stage in stages:
+        if isinstance(stage, nn.Module):
+            for parameter in stage.parameters():
+                return parameter.device
+    return torch.device("cpu")
+
+
+def _seconds(timeout: Union[float, datetime.timedelta]) -> float:
+    seconds = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else float(timeout)
+    if not seconds > 0:
+        raise ValueError(f"timeout: expected more than 0 seconds, found {seconds:g}")
+    return seconds
+
+
+def group_of(group: Optional[dist.ProcessGroup], timeout: Union[float, datetime.timedelta]) -> Optional[_C.Group]:
+    """The processes that a pipeline spans: those of `group`, else all of torch.distributed; None is this one alone."""
+    if group is None:
+        if not (dist.is_available() and dist.is_initialized()):
+            return None
+        group = dist.group.WORLD
+    if group.size() == 1:
+        return None
+    store = dist.PrefixStore(f"strait/{group.group_name}", dist.distributed_c10d._get_default_store())
+    return _C.group_over(group, store, _seconds(timeout))
+
+
+class Pipeline:
+    """A network cut into stages, each of which a process runs; what crosses the cuts is compressed.
+
+    You keep modules, loss, optimizer and loop. The pipeline cuts batches into micro-batches, runs the stages in the
+    order of a schedule, and carries activations forward and gradients backward::
+
+        dist.init_process_group("gloo")                      # under torchrun; without it one process runs all stages
+        pipe = strait.Pipeline([stem, body, head], F.cross_entropy, micro_batches=8,
+                               activations="quant:4", gradients="topk:0.1", feedback="ef21")
+        optimizer = torch.optim.SGD(pipe.parameters(), lr=0.1)
+        for x, y in loader:                                  # the same batches in every process
+            optimizer.zero_grad()
+            result = pipe.train(x, y)
+            optimizer.step()
+
+    Stage `s` runs in process `s mod P` of `P` processes, and the bits are those of one process that runs all, where the
+    modules draw no random numbers. With codec "none" and one micro-batch, losses and gradients are those of the unsplit
+    network. All methods that talk to other processes (the constructor, train, evaluate, gather) are to be called by
+    every process in the same order. Where one fails, the others raise RuntimeError that says which and why.
+
+    Arguments:
+        stages: modules, or callables without parameters, in order. A stage takes the tensors that the one before it
+            gives (one, or several as arguments) and gives a float32 tensor or a tuple of them, rows first. Every process
+            lists all stages; None may stand for one that another process runs.
+        loss: called with the last stage's output (a tuple where it gives several tensors) and the targets of a
+            micro-batch, gives the mean over its rows, a scalar tensor.
+        schedule: "gpipe", "1f1b" or "interleaved".
+        micro_batches: parts into which a batch is cut.
+        activations, gradients: the codec of what crosses forward and backward, such as "quant:4"; a list has one for
+            each boundary.
+        feedback: the feedback scheme around codecs that compress, such as "ef21"; a list has one for each boundary.
+        reuse_indices: send gradients at the indices of their activations.
+        correct: called as the loss is, counts predictions that were right, for :attr:`StepResult.correct`.
+        batch_size: rows of a full batch; those of the first one where it is None. A batch may be shorter.
+        replicas: pipelines side by side, each with batches of its own, that average their gradients; divides the
+            processes. `replica_codec` and `replica_feedback` compress those gradients.
+        seed: of codecs that draw random numbers.
+        names: of the boundaries, for messages and state; "boundary0" and so on where it is None.
+        group: the processes; all of torch.distributed where it is None. It has to have Gloo for tensors on the CPU.
+        timeout: seconds, or a timedelta, that a process waits for another.
+        device: of stages and batches; that of the first parameter where it is None.
+
+    Raises:
+        ValueError: stages, codecs and processes that do not fit together, a parameter in two stages or on another device.
+        RuntimeError: another process has other arguments, or is gone.
+    """
+
+    def __init__(self, stages: Sequence[Stage], loss: Optional[Callable[..., Tensor]], *, schedule: str = "1f1b",
+                 micro_batches: int = 1, activations: PerBoundary = "none", gradients: PerBoundary = "none",
+                 feedback: PerBoundary = "none", reuse_indices: bool = False,
+                 correct: Optional[Callable[..., Any]] = None, batch_size: Optional[int] = None, replicas: int = 1,
+                 replica_codec: str = "none", replica_feedback: str = "none", seed: int = 0,
+                 names: Optional[Sequence[str]] = None, group: Optional[dist.ProcessGroup] = None,
+                 timeout: Union[float, datetime.timedelta] = 300.0,
+                 device: Union[torch.device, str, None] = None) -> None:
+        stages = list(stages)
+        count = max(len(stages) - 1, 0)
+        names = [f"boundary{i}" for i in range(count)] if names is None else list(names)
+        if len(names) != count:
+            raise ValueError(f"names: expected one for each of {count} boundaries, found {len(names)}")
+        boundaries = list(
+            zip(names, _per_boundary("activations", activations, count), _per_boundary("gradients", gradients, count),
+                _per_boundary("feedback", feedback, count), [reuse_indices] * count))
+        self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
+        self._pipeline = _C.Pipeline(stages, boundaries, loss, correct, schedule, micro_batches, batch_size or 0, replicas,
+                                     (replica_codec, replica_feedback), seed,
+                                     _device_of(stages) if device is None else torch.device(device),
+                                     group_of(group, timeout))
+
+    def train(self, inputs: Inputs, targets: Optional[Tensor] = None,
+              ids: Optional[Sequence[int]] = None) -> StepResult:
+        """Forward and backward over a batch: adds the gradients of its mean loss to the parameters' `grad`.
+
+        Arguments:
+            inputs: tensor [B, ...] or several, read in the process of the first stage.
+            targets: tensor [B, ...], read in the process of the last stage. Elsewhere both may be None, but one of the
+                three arguments must say how many rows there are.
+            ids: numbers of the samples in the training set, for feedback that keeps something per sample.
+
+        Raises:
+            ValueError: a batch, or what a stage gives, does not fit.
+            strait.NumericError: a message or the loss is not finite.
+            RuntimeError: another process failed. What a module or the loss raises is raised as it is.
+        """
+        return self._pipeline.train(_inputs(inputs), targets, _ids(ids))
+
+    def evaluate(self, inputs: Inputs, targets: Optional[Tensor] = None, mode: str = "plain") -> StepResult:
+        """Forward alone, without gradients, and without a change to the feedback's state.
+
+        Call `.eval()` of your modules before, as always. `mode` says how activations cross: "off" as they are, "plain"
+        through the codec alone, "frozen" through the feedback scheme with its state as training left it.
+        """
+        return self._pipeline.evaluate(_inputs(inputs), targets, mode)
+
+    def gather(self, result: StepResult) -> StepResult:
+        """What all processes know of a batch: its loss, all rows, the bytes of every process, the longest time."""
+        return self._pipeline.gather(result)
+
+    def parameters(self) -> list[Tensor]:
+        """The trained parameters of this process's stages, for its optimizer."""
+        return self._pipeline.parameters()
+
+    def modules(self) -> list[nn.Module]:
+        """The modules of this process's stages."""
+        return [module for stage, module in enumerate(self._modules) if module is not None and self.runs(stage)]
+
+    def runs(self, stage: int) -> bool:
+        """Whether this process runs the stage."""
+        return self._pipeline.runs(stage)
+
+    def compress(self, on: bool) -> None:
+        """Whether training compresses from now on; it does from the beginning."""
+        self._pipeline.compress(on)
+
+    def prefetch(self, ids: Sequence[int]) -> None:
+        """Says which samples the next call of :meth:`train` will have."""
+        self._pipeline.prefetch(_ids(ids))
+
+    @property
+    def step(self) -> int:
+        """Calls of :meth:`train` so far, which seed the random draws of codecs. Set it to resume."""
+        return self._pipeline.step
+
+    @step.setter
+    def step(self, step: int) -> None:
+        self._pipeline.step = step
+
+    @property
+    def rank(self) -> int:
+        """The number of this process among those of the pipeline."""
+        return self._pipeline.rank
+
+    @property
+    def replica(self) -> int:
+        """Which of the replicas this process belongs to: which part of the data it trains with."""
+        return self._pipeline.replica
+
+    def state_dict(self) -> dict[str, Any]:
+        """The step and the feedback's state at this process's ends of the boundaries. Each process saves its own."""
+        return {"step": self.step, "links": self._pipeline.state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resumes from what :meth:`state_dict` gave in the process of the same rank.
+
+        Raises:
+            ValueError: a tensor of no link of this process; where no batch has been trained yet, the next call raises it.
+        """
+        self.step = int(state["step"])
+        self._pipeline.load_state(dict(state["links"]))
+
+
+def _inputs(inputs: Inputs) -> list[Tensor]:
+    if inputs is None:
+        return []
+    return [inputs] if isinstance(inputs, Tensor) else list(inputs)
+
+
+def _ids(ids: Optional[Sequence[int]]) -> list[int]:
+    if ids is None:
+        return []
+    return ids.tolist() if isinstance(ids, Tensor) else [int(each) for each in ids]

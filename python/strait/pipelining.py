@@ -1,0 +1,181 @@
+"""Compression for torch.distributed.pipelining.
+
+:class:`Stage` takes the place of ``torch.distributed.pipelining.PipelineStage`` and serves every schedule of torch's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining.stage import _RecvInfo
+
+from . import _C
+
+__all__ = ["Stage"]
+
+
+class _Channel:
+    """The endpoints in this process of one direction of the cut behind stage `cut`, one for each tensor that crosses."""
+
+    def __init__(self, endpoint: Any, cut: int, forward: bool, codec: str, feedback: str) -> None:
+        self._make = lambda name, boundary: endpoint(name, boundary, forward, codec, feedback)
+        self._cut = cut
+        self._endpoints: list[Any] = []
+        self[0]  # a spec that cannot be is refused at once
+
+    def __getitem__(self, i: int) -> Any:
+        while len(self._endpoints) <= i:
+            number = len(self._endpoints)
+            name = f"stage{self._cut}" if number == 0 else f"stage{self._cut}.{number}"
+            self._endpoints.append(self._make(name, number << 10 | self._cut))
+        return self._endpoints[i]
+
+    def __iter__(self):
+        return iter(self._endpoints)
+
+    def state(self) -> list[dict[str, Tensor]]:
+        return [endpoint.state() for endpoint in self._endpoints]
+
+    def load(self, states: list[dict[str, Tensor]]) -> None:
+        for i, state in enumerate(states):
+            self[i].load(state)
+
+
+class Stage(PipelineStage):
+    """A ``PipelineStage`` whose activations and gradients are compressed on their way to other processes.
+
+    ::
+
+        stage = strait.pipelining.Stage(submodule, index, count, device, activations="quant:8", gradients="quant:8")
+        schedule = Schedule1F1B(stage, n_microbatches=8, loss_fn=F.cross_entropy)
+
+    Torch's schedules receive a message into memory of a size that they know beforehand. So the codecs have to be of
+    exact size (``strait.codec(spec).exact_size``), such as "quant:4" or "topk:0.1,index=bitmap". Every process gives the
+    same specs. Tensors of float32, float16 and bfloat16 are compressed, as float32 numbers; others cross as they are.
+    Stages that a schedule puts next to each other in one process (ZBV, DualPipeV) hand tensors over without compression.
+
+    Arguments:
+        submodule, stage_index, num_stages, device: as of ``PipelineStage``, as are further keyword arguments.
+        activations, gradients: codecs of what goes forward and backward.
+        feedback: a feedback scheme around codecs that compress, such as "ef" or "ef21".
+        seed: of codecs that draw random numbers.
+
+    Raises:
+        ValueError: a wrong spec, or a codec whose messages have no fixed size.
+    """
+
+    def __init__(self, submodule: nn.Module, stage_index: int, num_stages: int, device: torch.device, *,
+                 activations: str = "none", gradients: str = "none", feedback: str = "none", seed: int = 0,
+                 **kwargs: Any) -> None:
+        super().__init__(submodule, stage_index, num_stages, device, **kwargs)
+        self._seed = seed
+        self._step = 0
+        self._trained = False
+        self.compressed = True  #: whether messages are compressed from now on
+        self._arriving: dict[tuple[bool, int], list[Optional[tuple[int, Tensor]]]] = {}
+        before, behind = stage_index - 1, stage_index
+        self._sends: dict[bool, _Channel] = {}
+        self._receives: dict[bool, _Channel] = {}
+        if not self.is_last:
+            self._sends[True] = _Channel(_C.Sender, behind, True, activations, feedback)
+            self._receives[False] = _Channel(_C.Receiver, behind, False, gradients, feedback)
+        if not self.is_first:
+            self._receives[True] = _Channel(_C.Receiver, before, True, activations, feedback)
+            self._sends[False] = _Channel(_C.Sender, before, False, gradients, feedback)
+        for channel in self._receives.values():
+            channel[0].size([1, 64], self._place(0, 0))  # a codec without exact sizes is refused at once
+
+    # What crosses to other processes.
+
+    def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
+        return self._encoded(True, fwd_chunk_id, super().get_fwd_send_ops(fwd_chunk_id))
+
+    def get_bwd_send_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
+        return self._encoded(False, bwd_chunk_id, super().get_bwd_send_ops(bwd_chunk_id))
+
+    def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
+        return self._expected(True, fwd_chunk_id, super().get_fwd_recv_ops(fwd_chunk_id))
+
+    def get_bwd_recv_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
+        return self._expected(False, bwd_chunk_id, super().get_bwd_recv_ops(bwd_chunk_id))
+
+    def _retrieve_recv_activations(self, fwd_chunk_id: int):
+        self._decode(True, fwd_chunk_id, self.args_recv_info[fwd_chunk_id])
+        return super()._retrieve_recv_activations(fwd_chunk_id)
+
+    def _retrieve_recv_grads(self, bwd_chunk_id: int):
+        self._decode(False, bwd_chunk_id, self.grad_recv_info[bwd_chunk_id])
+        return super()._retrieve_recv_grads(bwd_chunk_id)
+
+    def clear_runtime_states(self) -> None:
+        super().clear_runtime_states()
+        self._step += self._trained
+        self._trained = False
+        self._arriving.clear()
+
+    def _place(self, micro_batch: int, rows: int) -> _C.MessagePlace:
+        training = self.has_backward and torch.is_grad_enabled()
+        return _C.MessagePlace(self._seed, self._step, micro_batch, micro_batch * rows, training, self.compressed)
+
+    def _encoded(self, forward: bool, chunk: int, ops: list[dist.P2POp]) -> list[dist.P2POp]:
+        for i, op in enumerate(ops):
+            if not op.tensor.is_floating_point():
+                continue
+            place = self._place(chunk, op.tensor.size(0))
+            op.tensor = self._sends[forward][i].encode(op.tensor.detach(), place)
+            self._trained |= self.has_backward
+        return ops
+
+    def _expected(self, forward: bool, chunk: int, ops: list[dist.P2POp]) -> list[dist.P2POp]:
+        arriving: list[Optional[tuple[int, Tensor]]] = []
+        for i, op in enumerate(ops):
+            if not op.tensor.is_floating_point():
+                arriving.append(None)
+                continue
+            size = self._receives[forward][i].size(list(op.tensor.shape), self._place(chunk, op.tensor.size(0)))
+            op.tensor = torch.empty(size, dtype=torch.uint8, device=op.tensor.device)
+            arriving.append((i, op.tensor))
+        if ops:
+            self._arriving[forward, chunk] = arriving
+        return ops
+
+    def _decode(self, forward: bool, chunk: int, infos: tuple[Any, ...]) -> None:
+        arrived = iter(self._arriving.pop((forward, chunk), []))
+        for info in infos:
+            if not isinstance(info, _RecvInfo) or getattr(info, "is_root_arg", False) or info.buffer is None:
+                continue
+            message = next(arrived, None)
+            if message is None:
+                continue
+            i, payload = message
+            place = self._place(chunk, info.buffer.size(0))
+            received = self._receives[forward][i].decode(payload, list(info.buffer.shape), place)
+            info.buffer = received.to(info.buffer.dtype)
+            self._trained |= self.has_backward
+
+    # For programs.
+
+    def bytes(self) -> dict[str, int]:
+        """What this stage has sent in training since the last call: messages, float32 bytes, bytes on the wire."""
+        counts = [endpoint.take_traffic() for channel in self._sends.values() for endpoint in channel]
+        return dict(zip(("messages", "raw_bytes", "wire_bytes"), (sum(each) for each in zip(*counts)))) if counts else \
+            {"messages": 0, "raw_bytes": 0, "wire_bytes": 0}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The step and the feedback's state of this stage; the submodule has a state_dict of its own."""
+        return {
+            "step": self._step + self._trained,
+            "sends": {forward: channel.state() for forward, channel in self._sends.items()},
+            "receives": {forward: channel.state() for forward, channel in self._receives.items()}
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resumes from what :meth:`state_dict` gave."""
+        self._step, self._trained = state["step"], False
+        for channels, states in ((self._sends, state["sends"]), (self._receives, state["receives"])):
+            for forward, channel in channels.items():
+                channel.load(states[forward])

@@ -1,0 +1,281 @@
+"""strait.Pipeline against plain PyTorch, against strait.Boundary, and over processes against one."""
+
+import copy
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import strait
+from launch import torchrun
+from small_network import ROWS, SCHEMES, batches, make_optimizer, make_stages, train_pipeline
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def weights(stages):
+    return [{name: tensor.clone() for name, tensor in stage.state_dict().items()} for stage in stages]
+
+
+def assert_same_bits(some, others):
+    for one, other in zip(some, others, strict=True):
+        assert one.keys() == other.keys()
+        for name in one:
+            assert one[name].numpy().tobytes() == other[name].numpy().tobytes(), name
+
+
+def train_plainly(stages):
+    network = nn.Sequential(*stages)
+    optimizer = make_optimizer(network.parameters())
+    losses = []
+    for inputs, targets, _ in batches():
+        optimizer.zero_grad()
+        loss = F.cross_entropy(network(inputs), targets)
+        loss.backward()
+        losses.append(loss.item())
+        optimizer.step()
+    return losses
+
+
+def test_without_compression_it_is_the_unsplit_network():
+    stages, plain = make_stages(), make_stages()
+    assert train_pipeline({}, stages) == train_plainly(plain)
+    assert_same_bits(weights(stages), weights(plain))
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+def test_micro_batches_give_the_same_gradients(schedule):
+    stages, plain = make_stages(), make_stages()
+    losses = train_pipeline({}, stages, micro_batches=4, schedule=schedule)
+    assert losses == pytest.approx(train_plainly(plain), rel=1e-5)
+    for some, others in zip(weights(stages), weights(plain), strict=True):
+        for name in some:
+            torch.testing.assert_close(some[name], others[name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_boundaries_in_a_sequential_give_the_same_bits(name):
+    scheme = SCHEMES[name]
+    stages, others = make_stages(), make_stages()
+    losses = train_pipeline(scheme, stages)
+    cuts = [strait.Boundary(index=i, seed=3, **scheme) for i in range(3)]
+    network = nn.Sequential(others[0], cuts[0], others[1], cuts[1], others[2], cuts[2], others[3])
+    optimizer = make_optimizer(network.parameters())
+    for step, (inputs, targets, ids) in enumerate(batches()):
+        optimizer.zero_grad()
+        with strait.batch(network, ids=ids):
+            loss = F.cross_entropy(network(inputs), targets)
+            loss.backward()
+        assert loss.item() == losses[step]
+        optimizer.step()
+    assert_same_bits(weights(stages), weights(others))
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_processes_give_the_bits_of_one(processes, tmp_path):
+    torchrun("small_network.py", tmp_path, processes=processes)
+    found = sorted({path.name.rsplit("-stage", 1)[0] for path in tmp_path.iterdir()})
+    assert len(found) == 2 * len(SCHEMES)
+    for case in found:
+        name, micro_batches = case.rsplit("-", 1)
+        stages = make_stages()
+        train_pipeline(SCHEMES[name], stages, micro_batches=int(micro_batches))
+        theirs = [torch.load(tmp_path / f"{case}-stage{i}.pt") for i in range(4)]
+        assert_same_bits(weights(stages), theirs)
+
+
+def test_several_tensors_cross_a_cut():
+
+    class Fork(nn.Module):
+
+        def __init__(self):
+            super().__init__()
+            self.left, self.right = nn.Linear(6, 8), nn.Linear(6, 5)
+
+        def forward(self, x):
+            return self.left(x), self.right(x)
+
+    class Join(nn.Module):
+
+        def __init__(self):
+            super().__init__()
+            self.out = nn.Linear(13, 3)
+
+        def forward(self, left, right):
+            return self.out(torch.cat([left, right], 1))
+
+    torch.manual_seed(0)
+    stages = [Fork(), lambda left, right: (left.tanh(), right), Join()]
+    x, y = torch.randn(10, 6), torch.randint(3, (10,))
+    result = strait.Pipeline(stages, F.cross_entropy).train(x, y)
+    mine = [parameter.grad.clone() for stage in (stages[0], stages[2]) for parameter in stage.parameters()]
+    for stage in (stages[0], stages[2]):
+        stage.zero_grad()
+    loss = F.cross_entropy(stages[2](*stages[1](*stages[0](x))), y)
+    loss.backward()
+    assert result.loss == loss.item()
+    theirs = [parameter.grad for stage in (stages[0], stages[2]) for parameter in stage.parameters()]
+    assert all(map(torch.equal, mine, theirs))
+
+
+def test_a_result_counts():
+    stages = make_stages()
+    pipe = strait.Pipeline(stages, F.cross_entropy, activations="quant:8", gradients="none", micro_batches=3,
+                           correct=lambda scores, targets: (scores.argmax(1) == targets).sum())
+    inputs, targets, _ = next(batches())
+    result = pipe.train(inputs, targets)
+    assert (result.rows, result.messages) == (ROWS, 2 * 3 * 3)
+    raw = 4 * ROWS * (20 + 24 + 16)
+    assert result.raw_bytes == 2 * raw
+    assert raw + raw // 4 < result.wire_bytes < 2 * raw
+    assert pipe.step == 1
+    with torch.no_grad():
+        expected = (nn.Sequential(*stages)(inputs).argmax(1) == targets).sum().item()
+    assert pipe.evaluate(inputs, targets, mode="off").correct == expected
+    assert pipe.step == 1 and pipe.gather(result).loss == result.loss
+
+
+def test_evaluation_changes_nothing():
+    stages = make_stages()
+    pipe = strait.Pipeline(stages, F.cross_entropy, **SCHEMES["topk-ef21"])
+    inputs, targets, _ = next(batches())
+    pipe.train(inputs, targets)
+    before, gradients = pipe.state_dict(), [parameter.grad.clone() for parameter in pipe.parameters()]
+    losses = {mode: pipe.evaluate(inputs, targets, mode=mode).loss for mode in ("off", "plain", "frozen")}
+    assert len(set(losses.values())) == 3
+    assert losses["off"] == F.cross_entropy(nn.Sequential(*stages)(inputs), targets).item()
+    after = pipe.state_dict()
+    assert after["step"] == before["step"] and after["links"].keys() == before["links"].keys() and before["links"]
+    assert all(torch.equal(after["links"][name], before["links"][name]) for name in before["links"])
+    assert all(map(torch.equal, gradients, [parameter.grad for parameter in pipe.parameters()]))
+
+
+@pytest.mark.parametrize("name", ["topk-ef21", "aq-sgd", "stochastic"])
+def test_resuming_gives_the_uninterrupted_bits(name):
+    stages = make_stages()
+    train_pipeline(SCHEMES[name], stages)
+    halves = make_stages()
+    saved = None
+    for begin, end in ((0, 8), (8, 20)):
+        pipe = strait.Pipeline(halves, F.cross_entropy, seed=3, batch_size=ROWS, **SCHEMES[name])
+        optimizer = make_optimizer(pipe.parameters())
+        if saved:
+            pipe.load_state_dict(saved[0])
+            optimizer.load_state_dict(saved[1])
+        for inputs, targets, ids in list(batches())[begin:end]:
+            optimizer.zero_grad()
+            pipe.train(inputs, targets, ids)
+            optimizer.step()
+        saved = copy.deepcopy((pipe.state_dict(), optimizer.state_dict()))
+    assert_same_bits(weights(stages), weights(halves))
+
+
+def test_modules_keep_their_modes():
+    stages = make_stages()
+    stages[1].append(nn.Dropout(0.5))
+    stages[1][0].eval()
+    modes = [module.training for stage in stages for module in stage.modules()]
+    pipe = strait.Pipeline(stages, F.cross_entropy)
+    inputs, targets, _ = next(batches())
+    pipe.train(inputs, targets)
+    assert [module.training for stage in stages for module in stage.modules()] == modes
+
+
+class Broken(nn.Linear):
+
+    def forward(self, x):
+        if self.training:
+            raise LookupError("no such word\nand more")
+        return super().forward(x)
+
+
+def test_bad_input_is_refused():
+    stages = make_stages()
+    x, y, _ = next(batches())
+    for arguments, error, text in [
+        ({"activations": "quant:99"}, ValueError, "quant"),
+        ({"activations": ["quant:4"]}, ValueError, "activations: expected one spec, or one for each of 3 boundaries"),
+        ({"feedback": "ef22"}, ValueError, "did you mean"),
+        ({"schedule": "2f2b"}, ValueError, "2f2b"),
+        ({"micro_batches": 0}, ValueError, "micro-batch"),
+        ({"names": ["a", "a", "b"]}, ValueError, "expected a name of its own"),
+        ({"replicas": 2}, ValueError, "replicas: expected a number that divides the 1 processes, found 2"),
+        ({"activations": "quant:4", "feedback": "ef", "micro_batches": 2}, ValueError, "micro-batches"),
+        ({"device": "meta"}, ValueError, "expected meta"),
+    ]:
+        with pytest.raises(error, match=re.escape(text)):
+            strait.Pipeline(stages, F.cross_entropy, **arguments)
+    with pytest.raises(ValueError, match="is also parameter"):
+        strait.Pipeline([stages[0], nn.Sequential(stages[1], stages[0][0])], F.cross_entropy)
+    with pytest.raises(ValueError, match="expected modules, callables or None, found int"):
+        strait.Pipeline([stages[0], 3], F.cross_entropy)
+    with pytest.raises(ValueError, match="stage 1 cannot run on what stage 0 gives"):
+        strait.Pipeline([stages[0], stages[2]], F.cross_entropy).train(x, y)
+    with pytest.raises(ValueError, match="expected a tensor or a tuple of tensors, found str"):
+        strait.Pipeline([stages[0], lambda x: "text", stages[1]], F.cross_entropy).train(x, y)
+    with pytest.raises(ValueError, match="scalar"):
+        strait.Pipeline(stages, lambda out, y: out).train(x, y)
+    with pytest.raises(ValueError, match="the targets of a batch of 12 rows"):
+        strait.Pipeline(stages, F.cross_entropy).train(x, y[:5])
+    with pytest.raises(ValueError, match="ids"):
+        strait.Pipeline(stages, F.cross_entropy, **SCHEMES["aq-sgd"]).train(x, y)
+    with pytest.raises(TypeError):
+        strait.Pipeline(stages, F.cross_entropy).train(x, y.tolist())
+    with pytest.raises(ValueError, match="mode: expected off, plain or frozen"):
+        strait.Pipeline(stages, F.cross_entropy).evaluate(x, y, mode="on")
+    with pytest.raises(ValueError, match="belongs to no link"):
+        pipe = strait.Pipeline(stages, F.cross_entropy)
+        pipe.load_state_dict({"step": 3, "links": {"boundary0.what": torch.zeros(3)}})
+        pipe.train(x, y)
+
+
+def test_what_python_raises_comes_back_as_it_is():
+    x, y, _ = next(batches())
+    with pytest.raises(LookupError, match="no such word") as raised:
+        strait.Pipeline([Broken(6, 4), nn.Linear(4, 3)], F.cross_entropy).train(x, y)
+    assert any(entry.name == "forward" for entry in raised.traceback)
+
+    class Backward(torch.autograd.Function):
+
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            raise LookupError("on the way back")
+
+    with pytest.raises(LookupError, match="on the way back"):
+        strait.Pipeline([nn.Linear(6, 4), Backward.apply, nn.Linear(4, 3)], F.cross_entropy).train(x, y)
+    with pytest.raises(strait.NumericError, match="boundary0"):
+        strait.Pipeline(make_stages(), F.cross_entropy, activations="quant:4").train(x * float("inf"), y)
+
+
+@pytest.mark.parametrize("case", ["raises", "diverges", "differs", "vanishes"])
+def test_the_others_hear_of_a_process_that_fails(case):
+    done = torchrun("failing_pipeline.py", case, processes=3, check=False, timeout=120)
+    heard = dict(re.findall(r"rank (\d): (.*)", done.stdout))
+    assert heard.keys() >= {"0", "2"}, done.stdout
+    expected = {
+        "raises": ("LookupError no such word", "RuntimeError .*the first to fail was rank 1: LookupError: no such word"),
+        "diverges": ("NumericError .*boundary1", "NumericError .*rank 1: .*boundary1"),
+        "differs": ("RuntimeError .*micro_batches", "RuntimeError .*micro_batches"),
+        "vanishes": (None, "RuntimeError .*rank 1 is gone|RuntimeError .*the first to fail was"),
+    }[case]
+    for rank, text in heard.items():
+        assert re.match(expected[0 if rank == "1" else 1], text), done.stdout
+    assert ("1" in heard) == (case != "vanishes")
+
+
+def test_ctrl_c_ends_a_wait():
+    done = torchrun("failing_pipeline.py", "interrupts", processes=2, check=False, timeout=120)
+    assert re.search(r"rank 0: KeyboardInterrupt after [0-3]\.\d s", done.stdout), done.stdout
+    assert re.search(r"rank 1: RuntimeError .*rank 0.*interrupted", done.stdout), done.stdout
