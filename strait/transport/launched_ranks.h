@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "strait/base/child.h"
 #include "strait/base/clock.h"
 #include "strait/base/stop_signal.h"
-#include "strait/transport/rank_output.h"
+#include "strait/transport/launched_rank.h"
+#include "strait/transport/rank_ends.h"
 #include "strait/transport/store_server.h"
 
 namespace strait {
@@ -35,27 +35,19 @@ class LaunchedRanks {
   int wait(const std::function<bool()>& should_stop = stop_requested);
 
   /// The first that failed, for a message: `rank 2 was killed by signal 9 (Killed)`.
-  const std::string& failure() const { return failure_; }
+  const std::string& failure() const { return ends_.failure(); }
 
  private:
   void pass_on_output();
-  void look_at_children();
-  void note_end(size_t rank, const Child::End& end);
+  void look_at_ranks();
   void ask_to_stop();
   bool is_over() const;
-  void kill_rank(size_t rank, const char* reason);
 
-  OnRankLine on_line_;
   Patience patience_;
   std::unique_ptr<StoreServer> store_;
-  std::vector<std::unique_ptr<RankOutput>> outputs_;
-  std::vector<std::unique_ptr<Child>> children_;  ///< null: it has ended
-  size_t running_;
-  int status_ = 0;
-  std::string failure_;
-  std::optional<Stopwatch> first_end_;  ///< with whatever status
-  std::optional<Stopwatch> first_failure_;
-  std::optional<Stopwatch> asked_;
+  std::vector<std::unique_ptr<LaunchedRank>> ranks_;
+  RankEnds ends_;
+  std::optional<Stopwatch> asked_;  ///< since they were asked to stop
 };
 
 }  // namespace strait

@@ -2,11 +2,9 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -20,19 +18,21 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using namespace store;
 
-constexpr size_t kReadSize = 1 << 16;
 constexpr milliseconds kWithoutDescriptors(50);  // between two looks when no connection can be taken
+
+size_t strangers_of(const std::vector<StoreConnection>& connections) {
+  return static_cast<size_t>(std::ranges::count_if(connections, [](const auto& one) { return !one.rank(); }));
+}
 
 }  // namespace
 
 StoreServer::StoreServer(const std::string& host, uint16_t port, int ranks, std::string attempt, Limits limits)
-    : attempt_(std::move(attempt)),
-      limits_(limits),
+    : limits_(limits),
       listener_(listen_at(host, port)),
       port_(port_of(listener_)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      came_(static_cast<size_t>(ranks)),
-      missing_(came_.size()) {
+      admission_(ranks, std::move(attempt)),
+      table_(limits.bytes) {
   if (!wake_) throw Error("{}", std::strerror(errno));
   thread_ = std::thread([this] { serve(); });
 }
@@ -45,9 +45,10 @@ StoreServer::~StoreServer() {
 }
 
 void StoreServer::serve() {
-  while (wait() >= 0) {
-    for (size_t i = 0; i < events_.size(); ++i) {
-      if (events_[i] != 0) move_bytes(connections_[i], events_[i]);
+  std::vector<short> events;
+  while (wait(events)) {
+    for (size_t i = 0; i < events.size(); ++i) {
+      if (events[i] != 0) serve_one(connections_[i], events[i]);
     }
     accept_all();
     drop_strangers();
@@ -55,14 +56,14 @@ void StoreServer::serve() {
   }
 }
 
-/// Waits until something is to be done; -1 when that is to end.
-int StoreServer::wait() {
+/// Waits until something is to be done, and says what at each connection; false when that is to end.
+bool StoreServer::wait(std::vector<short>& events) {
   std::vector<pollfd> waits = {{wake_.descriptor(), POLLIN, 0},
                                {listener_.descriptor(), POLLIN, 0}};  // a negative one is left out
   auto next = steady_clock::time_point::max();
   for (const auto& one : connections_) {
-    waits.push_back({one.socket.descriptor(), static_cast<short>(one.out.empty() ? POLLIN : POLLOUT), 0});
-    if (one.rank < 0) next = std::min(next, one.greeted_by);
+    waits.push_back({one.descriptor(), one.events(), 0});
+    if (!one.rank()) next = std::min(next, one.greet_by());
   }
   int limit = -1;
   if (next != steady_clock::time_point::max()) {
@@ -70,24 +71,83 @@ int StoreServer::wait() {
         std::max<int64_t>(0, std::chrono::ceil<milliseconds>(next - steady_clock::now()).count()));
   }
   poll(waits.data(), waits.size(), limit);
-  events_.clear();
-  for (size_t i = 2; i < waits.size(); ++i) events_.push_back(waits[i].revents);
-  return waits.front().revents != 0 ? -1 : 0;
+  events.clear();
+  for (size_t i = 2; i < waits.size(); ++i) events.push_back(waits[i].revents);
+  return waits.front().revents == 0;
 }
 
-size_t StoreServer::strangers() const {
-  return static_cast<size_t>(std::ranges::count_if(connections_, [](const auto& one) { return one.rank < 0; }));
+void StoreServer::serve_one(StoreConnection& connection, short events) {
+  if ((events & POLLOUT) != 0) {
+    connection.write();
+  } else if (const auto message = connection.read()) {
+    take(connection, *message);
+  }
+  const auto rank = connection.rank();
+  if (connection.is_open() || !rank || table_.find(kGoneKey) != nullptr || table_.find(kFailureKey) != nullptr)
+    return;
+  table_.put(kGoneKey, std::to_string(*rank));
+}
+
+void StoreServer::take(StoreConnection& connection, const std::string& message) {
+  if (connection.rank()) {
+    take_request(connection, message);
+  } else {
+    take_greeting(connection, message);
+  }
+}
+
+void StoreServer::take_greeting(StoreConnection& connection, const std::string& message) {
+  if (!message.starts_with(kMagic)) return connection.close();
+  const auto rank = number_at<uint32_t>(message, kMagic.size());
+  const Answer answer = admission_.admit(rank, std::string_view(message).substr(kGreetingSize));
+  if (answer == Answer::welcome) connection.let_in(static_cast<int>(rank));
+  std::string reply(kMagic);
+  put(reply, answer);
+  connection.reply(reply);
+}
+
+void StoreServer::take_request(StoreConnection& connection, const std::string& message) {
+  const size_t key_size = number_at<uint16_t>(message, 1);
+  const std::string key = message.substr(kRequestSize, key_size);
+  std::string value = message.substr(kRequestSize + key_size);
+  const std::string* const found = table_.find(key);
+  const bool had = found != nullptr;
+  std::string reply;
+  switch (static_cast<Operation>(message.front())) {
+    case Operation::set:
+      if (!table_.set(key, std::move(value))) return connection.close();
+      break;
+    case Operation::get:
+      if (had) reply = *found;
+      break;
+    case Operation::has:
+      break;
+    case Operation::add: {
+      if (value.size() != sizeof(uint64_t)) return connection.close();
+      const auto sum = table_.add(key, number_at<uint64_t>(value, 0));
+      if (!sum) return connection.close();
+      put(reply, *sum);
+      break;
+    }
+    case Operation::leave:
+      return connection.leave();
+    default:
+      return connection.close();
+  }
+  std::string bytes;
+  put(bytes, static_cast<uint8_t>(had));
+  put(bytes, static_cast<uint32_t>(reply.size()));
+  connection.reply(bytes + reply);
 }
 
 void StoreServer::accept_all() {
   while (listener_) {
     auto socket = accept_from(listener_);
     if (socket) {
-      connections_.push_back(
-          {.socket = std::move(*socket), .greeted_by = steady_clock::now() + limits_.greeting});
-      if (strangers() > limits_.strangers) drop_oldest_stranger();
+      connections_.emplace_back(std::move(*socket), steady_clock::now() + limits_.greeting);
+      if (strangers_of(connections_) > limits_.strangers) drop_oldest_stranger();
     } else if (errno == EMFILE || errno == ENFILE) {
-      if (strangers() == 0) return std::this_thread::sleep_for(kWithoutDescriptors);
+      if (strangers_of(connections_) == 0) return std::this_thread::sleep_for(kWithoutDescriptors);
       drop_oldest_stranger();
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
@@ -96,159 +156,21 @@ void StoreServer::accept_all() {
 }
 
 void StoreServer::drop_oldest_stranger() {
-  connections_.erase(std::ranges::find_if(connections_, [](const auto& one) { return one.rank < 0; }));
+  connections_.erase(std::ranges::find_if(connections_, [](const auto& one) { return !one.rank(); }));
 }
 
 /// Those who are late, or all when nobody is missing.
 void StoreServer::drop_strangers() {
-  if (missing_ == 0) listener_ = Socket();
+  const bool complete = admission_.is_complete();
+  if (complete) listener_ = Socket();
   const auto now = steady_clock::now();
   std::erase_if(connections_,
-                [&](const auto& one) { return one.rank < 0 && (missing_ == 0 || one.greeted_by <= now); });
+                [&](const auto& one) { return !one.rank() && (complete || one.greet_by() <= now); });
 }
 
 void StoreServer::drop_closed() {
-  std::erase_if(connections_, [](const auto& one) { return !one.open; });
-  const std::scoped_lock lock(mutex_);
-  present_ = connections_.size() - strangers();
-  changed_.notify_all();
-}
-
-void StoreServer::wait_until_left(milliseconds limit) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, limit, [&] { return present_ <= 1; });
-}
-
-void StoreServer::move_bytes(Connection& connection, short events) {
-  if ((events & POLLOUT) != 0) {
-    write(connection);
-  } else {
-    read(connection);
-  }
-  if (connection.open || connection.rank < 0 || values_.contains(kGoneKey) || values_.contains(kFailureKey))
-    return;
-  values_[kGoneKey] = std::to_string(connection.rank);
-}
-
-/// Bytes that the greeting or request has as far as it is known.
-size_t StoreServer::wanted(const Connection& connection) const {
-  const std::string& in = connection.in;
-  if (connection.rank < 0) {
-    if (in.size() < kGreetingSize) return kGreetingSize;
-    return kGreetingSize + number_at<uint16_t>(in, kGreetingSize - sizeof(uint16_t));
-  }
-  if (in.size() < kRequestSize) return kRequestSize;
-  return kRequestSize + number_at<uint16_t>(in, 1) + number_at<uint32_t>(in, 3);
-}
-
-void StoreServer::read(Connection& connection) {
-  std::array<char, kReadSize> space;
-  const size_t bound = connection.rank < 0 ? kGreetingSize + kMaxAttempt : kMaxRequest;
-  while (connection.open && connection.out.empty()) {
-    const size_t missing = wanted(connection) - connection.in.size();
-    const ssize_t got = recv(connection.socket.descriptor(), space.data(), std::min(missing, space.size()), 0);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-    connection.open = got > 0;
-    if (got <= 0) return;
-    connection.in.append(space.data(), static_cast<size_t>(got));
-    if (wanted(connection) > bound) {
-      connection.open = false;
-    } else if (connection.in.size() == wanted(connection)) {
-      if (connection.rank < 0) {
-        take_greeting(connection);
-      } else {
-        take_request(connection);
-      }
-      connection.in.clear();
-      return write(connection);
-    }
-  }
-}
-
-void StoreServer::write(Connection& connection) {
-  if (connection.out.empty()) return;
-  const ssize_t sent =
-      send(connection.socket.descriptor(), connection.out.data(), connection.out.size(), MSG_NOSIGNAL);
-  if (sent > 0) {
-    connection.out.erase(0, static_cast<size_t>(sent));
-  } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
-    connection.open = false;
-  }
-}
-
-void StoreServer::take_greeting(Connection& connection) {
-  const std::string& in = connection.in;
-  if (!in.starts_with(kMagic)) {
-    connection.open = false;
-    return;
-  }
-  const auto rank = number_at<uint32_t>(in, kMagic.size());
-  Answer answer = Answer::welcome;
-  if (in.substr(kGreetingSize) != attempt_) {
-    answer = Answer::other_attempt;
-  } else if (rank >= came_.size()) {
-    answer = Answer::no_such_rank;
-  } else if (came_[rank]) {
-    answer = Answer::taken;
-  } else {
-    came_[rank] = true;
-    missing_ -= 1;
-    connection.rank = static_cast<int>(rank);
-  }
-  connection.out = kMagic;
-  put(connection.out, answer);
-}
-
-void StoreServer::take_request(Connection& connection) {
-  const std::string& in = connection.in;
-  const size_t key_size = number_at<uint16_t>(in, 1);
-  const std::string key = in.substr(kRequestSize, key_size);
-  std::string value = in.substr(kRequestSize + key_size);
-  const auto found = values_.find(key);
-  const bool had = found != values_.end();
-  std::string reply;
-  switch (static_cast<Operation>(in.front())) {
-    case Operation::set:
-      set(key, std::move(value), connection);
-      break;
-    case Operation::get:
-      if (had) reply = found->second;
-      break;
-    case Operation::has:
-      break;
-    case Operation::add: {
-      if (value.size() != sizeof(int64_t) || (had && found->second.size() != sizeof(int64_t))) {
-        connection.open = false;
-        break;
-      }
-      const uint64_t before = had ? number_at<uint64_t>(found->second, 0) : 0;
-      put(reply, before + number_at<uint64_t>(value, 0));
-      set(key, reply, connection);
-      break;
-    }
-    case Operation::leave:
-      connection.rank = -1;  // in order: nobody need hear of it
-      connection.open = false;
-      break;
-    default:
-      connection.open = false;
-  }
-  if (!connection.open) return;
-  put(connection.out, static_cast<uint8_t>(had));
-  put(connection.out, static_cast<uint32_t>(reply.size()));
-  connection.out += reply;
-}
-
-void StoreServer::set(const std::string& key, std::string value, Connection& connection) {
-  const auto found = values_.find(key);
-  const size_t before = found == values_.end() ? 0 : key.size() + found->second.size();
-  const size_t after = key.size() + value.size();
-  if (bytes_ - before + after > limits_.bytes) {
-    connection.open = false;
-    return;
-  }
-  bytes_ += after - before;
-  values_[key] = std::move(value);
+  std::erase_if(connections_, [](const auto& one) { return !one.is_open(); });
+  present_.set(connections_.size() - strangers_of(connections_));
 }
 
 }  // namespace strait

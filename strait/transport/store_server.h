@@ -1,15 +1,15 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "strait/transport/socket.h"
+#include "strait/transport/presence.h"
+#include "strait/transport/store_admission.h"
+#include "strait/transport/store_connection.h"
+#include "strait/transport/store_table.h"
 
 namespace strait {
 
@@ -43,46 +43,28 @@ class StoreServer {
   uint16_t port() const { return port_; }
 
   /// Waits until at most one rank is connected, or for the limit.
-  void wait_until_left(std::chrono::milliseconds limit);
+  void wait_until_left(std::chrono::milliseconds limit) { present_.wait_for_at_most(1, limit); }
 
  private:
-  struct Connection {
-    Socket socket;
-    Deadline greeted_by;
-    int rank = -1;  ///< -1: it has not said
-    bool open = true;
-    std::string in = {};   ///< the beginning of a request
-    std::string out = {};  ///< the rest of a reply; until it has gone no request is read
-  };
   void serve();
-  int wait();
+  bool wait(std::vector<short>& events);
+  void serve_one(StoreConnection& connection, short events);
+  void take(StoreConnection& connection, const std::string& message);
+  void take_greeting(StoreConnection& connection, const std::string& message);
+  void take_request(StoreConnection& connection, const std::string& message);
   void accept_all();
   void drop_oldest_stranger();
   void drop_strangers();
   void drop_closed();
-  void move_bytes(Connection& connection, short events);
-  void read(Connection& connection);
-  void write(Connection& connection);
-  size_t wanted(const Connection& connection) const;
-  void take_greeting(Connection& connection);
-  void take_request(Connection& connection);
-  void set(const std::string& key, std::string value, Connection& connection);
-  size_t strangers() const;
 
-  std::string attempt_;
   Limits limits_;
   Socket listener_;
   uint16_t port_;
-  Socket wake_;                          ///< readable when the thread is to end
-  std::vector<bool> came_;               ///< by rank
-  size_t missing_;                       ///< ranks that have not come
-  std::vector<Connection> connections_;  ///< in the order in which they came
-  std::vector<short> events_;            ///< of each connection
-  std::map<std::string, std::string> values_;
-  size_t bytes_ = 0;  ///< of values_
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  size_t present_ = 0;  ///< ranks that are connected
+  Socket wake_;  ///< readable when the thread is to end
+  StoreAdmission admission_;
+  StoreTable table_;
+  std::vector<StoreConnection> connections_;  ///< in the order in which they came
+  Presence present_;                          ///< ranks that are connected
   std::thread thread_;
 };
 

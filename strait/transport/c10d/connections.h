@@ -32,6 +32,9 @@ class Connections {
   C10dBackend& backend() const { return *backend_; }
   FailureBoard& board() const { return *board_; }
 
+  /// For a thread that may be left behind.
+  const std::shared_ptr<FailureBoard>& shared_board() const { return board_; }
+
   /// Begin an operation, and wait for it. When that fails, throw what explain() does.
   void begin(const std::string& where, int peer, const std::function<void()>& operation) const;
   void wait(const std::string& where, int peer, c10d::Work& work) const;
@@ -49,7 +52,6 @@ class Connections {
   /// Called by fail() once word is left: ends the waits of the peers.
   virtual void break_off(const Failure& failure) = 0;
 
-  const std::shared_ptr<FailureBoard>& shared_board() const { return board_; }
   const std::shared_ptr<Waits>& waits() const { return waits_; }
 
  private:

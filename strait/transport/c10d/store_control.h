@@ -2,10 +2,10 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "strait/transport/c10d/connections.h"
+#include "strait/transport/c10d/lookout.h"
 #include "strait/transport/control.h"
 
 namespace strait {
@@ -30,7 +30,7 @@ class StoreControl : public ControlChannel {
   std::vector<int> peers_;
   std::string what_;
   std::shared_ptr<Mailbox> mailbox_;  ///< the thread's too, which may outlive this
-  std::thread thread_;
+  Lookout lookout_;
 };
 
 }  // namespace strait

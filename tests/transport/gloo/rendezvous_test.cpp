@@ -22,44 +22,10 @@ class TwoRanks : public testing::Test {
 
   static void nobody(const std::vector<int>&) {}
 
-  void leave(const std::string& text) {
-    second_.board()->store()->set("failure", std::vector<uint8_t>(text.begin(), text.end()));
-  }
-
   const test::Ranks ranks_{2};
   Rendezvous first_;
   Rendezvous second_;
 };
-
-TEST_F(TwoRanks, AWordIsHeardWithWhatItSays) {
-  for (Rendezvous* rendezvous : {&first_, &second_}) rendezvous->board()->trust({"a", "b"});
-  second_.board()->leave({.rank = 1, .diverged = true, .reason = "the loss is not\nfinite"});
-  first_.board()->leave({.rank = 0, .diverged = false, .reason = "later"});
-  const auto word = first_.board()->read();
-  ASSERT_TRUE(word);
-  EXPECT_EQ(word->rank, 1);
-  EXPECT_TRUE(word->diverged);
-  EXPECT_EQ(word->reason, "the loss is not\nfinite");
-}
-
-TEST_F(TwoRanks, AWordWithoutItsRanksTokenIsNone) {
-  first_.board()->trust({"a", "b"});
-  for (const char* forged :
-       {"1 1 - diverged", "1 1 a diverged", "1 1 bb diverged", "1 1", "", "1 2 b x", "9 1 b x", "-1 1 b x"}) {
-    leave(forged);
-    EXPECT_FALSE(first_.board()->read()) << forged;
-  }
-  leave("1 1 b diverged");
-  EXPECT_TRUE(first_.board()->read()->diverged);
-}
-
-TEST_F(TwoRanks, BeforeTokensAreKnownNoWordSaysThatTrainingDiverged) {
-  leave("1 1 - forged");
-  const auto word = first_.board()->read();
-  ASSERT_TRUE(word);
-  EXPECT_FALSE(word->diverged);
-  EXPECT_EQ(word->reason, "forged");
-}
 
 TEST_F(TwoRanks, HandshakesComeInTheOrderOfRanks) {
   std::thread other([&] { EXPECT_THAT(second_.exchange("two", nobody), ElementsAre("one", "two")); });
