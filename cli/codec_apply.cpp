@@ -10,7 +10,7 @@
 #include "cli/message_check.h"
 #include "cli/output.h"
 #include "strait/base/error.h"
-#include "strait/boundary/channel.h"
+#include "strait/boundary/channel_endpoints.h"
 #include "strait/codecs/error_statistics.h"
 #include "strait/formats/safetensors.h"
 
@@ -23,40 +23,6 @@ using Json = nlohmann::ordered_json;
 struct Message {
   at::Tensor x;
   std::vector<int64_t> ids;  ///< of its samples; empty where the file has none
-};
-
-struct Delivery {
-  at::Tensor received;
-  Traffic traffic;
-};
-
-/// Both ends of one direction of a boundary. They share nothing but the bytes of a frame.
-class Wire {
- public:
-  Wire(const std::string& codec, const std::string& feedback)
-      : sender_(spec(codec, feedback)), receiver_(spec(codec, feedback)) {}
-
-  /// Whether messages need the ids of their samples.
-  bool needs_ids() const { return sender_.link().slots() == Link::Slots::samples; }
-
-  Delivery send(const Message& message) {
-    const MessageContext context{.step = step_++, .ids = message.ids};
-    Delivery delivery;
-    Buffer frame = sender_.encode(message.x, context, {});
-    delivery.received = receiver_.decode(std::move(frame), meta_of(message.x), context, {});
-    delivery.traffic = sender_.take_traffic();
-    delivery.traffic += receiver_.take_traffic();
-    return delivery;
-  }
-
- private:
-  static ChannelSpec spec(const std::string& codec, const std::string& feedback) {
-    return {.boundary_name = "of codec apply", .link = make_link(codec, feedback)};
-  }
-
-  Sender sender_;
-  Receiver receiver_;
-  uint64_t step_ = 0;
 };
 
 /// What one message, or all together, cost.
@@ -158,17 +124,19 @@ std::string report(const std::vector<Cost>& costs, const Cost& total, bool json)
 }  // namespace
 
 int run_codec_apply(const CodecApplyOptions& options) {
-  Wire wire(options.codec, options.feedback);
-  const auto messages = messages_of(read_safetensors(options.in), options.in, wire.needs_ids());
+  ChannelEndpoints channel(
+      {.boundary_name = "of codec apply", .link = make_link(options.codec, options.feedback)});
+  const bool needs_ids = channel.link->slots() == Link::Slots::samples;
+  const auto messages = messages_of(read_safetensors(options.in), options.in, needs_ids);
   TensorFile received;
   std::vector<Cost> costs;
   Cost total;
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::string name = std::to_string(i);
     try {
-      const Delivery delivery = wire.send(messages[i]);
-      received.tensors.emplace_back(name, delivery.received);
-      costs.push_back({name, delivery.traffic, {messages[i].x, delivery.received}});
+      const at::Tensor seen = channel.cross(messages[i].x, {.step = i, .ids = messages[i].ids});
+      received.tensors.emplace_back(name, seen);
+      costs.push_back({name, channel.take_traffic(), {messages[i].x, seen}});
     } catch (const NumericError& error) {
       // Here it is the input that is wrong, not a training run that has diverged.
       throw InputError("{}: tensor \"{}\": {}", options.in, name, error.what());

@@ -14,8 +14,8 @@ namespace strait::python {
 namespace {
 
 bool keeps_state(const BoundaryEndpoints& endpoints) {
-  return endpoints.activation_sender->link().slots() != Link::Slots::none ||
-         endpoints.gradient_sender->link().slots() != Link::Slots::none;
+  return endpoints.activations.link->slots() != Link::Slots::none ||
+         endpoints.gradients.link->slots() != Link::Slots::none;
 }
 
 BoundaryEndpoints endpoints_of(const BoundaryForm& form) {
@@ -85,7 +85,7 @@ void LocalBoundary::check_batch(const at::Tensor& x) const {
     throw InputError("boundary {}: expected a batch of at most slots = {} rows, found {}", form_.name,
                      *form_.slots, first + rows);
   }
-  const Link& activations = endpoints_.activation_sender->link();
+  const Link& activations = *endpoints_.activations.link;
   if (activations.slots() == Link::Slots::samples) {
     std::vector<int64_t> ids = batch_ ? batch_->ids : std::vector<int64_t>();
     if (ids.size() != rows) {
@@ -122,13 +122,10 @@ std::pair<at::Tensor, std::shared_ptr<Crossing>> LocalBoundary::forward(const at
   auto crossing = std::make_shared<Crossing>(under_way_, place, mode);
   MessageContext context = crossing->context;
   if (batch_ && training) context.ids = batch_->ids;
-  Buffer frame = endpoints_.activation_sender->encode(message, context, mode, FrameCheck::trust);
-  at::Tensor received = endpoints_.activation_receiver->decode(std::move(frame), meta_of(message), context,
-                                                               mode, FrameCheck::trust);
+  at::Tensor received = endpoints_.activations.cross(message, context, mode, FrameCheck::trust);
   received = received.to(x.device(), x.scalar_type());
   if (!training) return {received, nullptr};
-  traffic_.forward += endpoints_.activation_sender->take_traffic();
-  traffic_.forward += endpoints_.activation_receiver->take_traffic();
+  traffic_.forward += endpoints_.activations.take_traffic();
   if (keeps_state(endpoints_)) sample_shape_ = without_rows(message.sizes());
   if (!batch_) step_ += 1;
   return {received, crossing};
@@ -144,13 +141,10 @@ at::Tensor LocalBoundary::backward(Crossing& crossing, const at::Tensor& gradien
         form_.name);
   }
   const at::Tensor message = as_message(gradient, "boundary " + form_.name);
-  Buffer frame =
-      endpoints_.gradient_sender->encode(message, crossing.context, crossing.mode, FrameCheck::trust);
-  const at::Tensor received = endpoints_.gradient_receiver->decode(
-      std::move(frame), meta_of(message), crossing.context, crossing.mode, FrameCheck::trust);
+  const at::Tensor received =
+      endpoints_.gradients.cross(message, crossing.context, crossing.mode, FrameCheck::trust);
   crossing.finish();
-  traffic_.backward += endpoints_.gradient_sender->take_traffic();
-  traffic_.backward += endpoints_.gradient_receiver->take_traffic();
+  traffic_.backward += endpoints_.gradients.take_traffic();
   return received.to(gradient.device(), gradient.scalar_type());
 }
 

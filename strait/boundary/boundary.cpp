@@ -1,31 +1,6 @@
 #include "strait/boundary/boundary.h"
 
 namespace strait {
-namespace {
-
-/// Makes the local ends of one direction.
-void make_ends(const ChannelSpec& at_sender, const ChannelSpec& at_receiver, bool sends, bool receives,
-               std::optional<Sender>& sender, std::optional<Receiver>& receiver) {
-  const Link& link = *at_sender.link;
-  LinkEnds ends;
-  if (sends && receives) {
-    ends = link.make_ends();
-  } else if (sends) {
-    ends.encoder = link.make_encoder();
-  } else {
-    ends.decoder = link.make_decoder();
-  }
-  if (sends) sender.emplace(at_sender, std::move(ends.encoder));
-  if (receives) receiver.emplace(at_receiver, std::move(ends.decoder));
-}
-
-void visit_end(auto& end, const std::string& prefix, StateVisitor& visitor) {
-  PrefixedVisitor prefixed(prefix, visitor);
-  if (end) end->visit_state(prefixed);
-}
-
-}  // namespace
-
 Boundary::Boundary(std::string boundary_name)
     : Boundary(std::move(boundary_name), make_link(kUncompressed), make_link(kUncompressed)) {}
 
@@ -46,45 +21,40 @@ BoundaryLinks links_of(const CompressionOptions& options, std::string_view bound
           options.reuse_indices ? make_reuse_link(make_codec(gradients.codec)) : link_of(gradients)};
 }
 
+BoundaryEndpoints::Indices::Indices(const Link& gradients) {
+  if (!gradients.reuses_indices()) return;
+  upstream = std::make_shared<IndexMemory>();
+  downstream = std::make_shared<IndexMemory>();
+}
+
 BoundaryEndpoints::BoundaryEndpoints(std::string boundary_name, uint16_t index, const BoundaryLinks& links,
                                      int diagnostics, Local local)
-    : name(std::move(boundary_name)) {
-  const auto memory = [&] {
-    return links.gradients->reuses_indices() ? std::make_shared<IndexMemory>() : nullptr;
-  };
-  const auto upstream = memory();
-  const auto downstream = memory();
-  const auto spec = [&](Direction direction, const auto& link, const auto& indices) {
-    return ChannelSpec{name, index, direction, link, diagnostics, indices};
-  };
-  make_ends(spec(Direction::activation, links.activations, upstream),
-            spec(Direction::activation, links.activations, downstream), local.upstream, local.downstream,
-            activation_sender, activation_receiver);
-  make_ends(spec(Direction::gradient, links.gradients, downstream),
-            spec(Direction::gradient, links.gradients, upstream), local.downstream, local.upstream,
-            gradient_sender, gradient_receiver);
+    : BoundaryEndpoints(std::move(boundary_name), index, links, diagnostics, local, Indices(*links.gradients)) {
 }
 
-void BoundaryEndpoints::prefetch(std::span<const int64_t> ids) {
-  if (activation_sender) activation_sender->prefetch(ids);
-  if (activation_receiver) activation_receiver->prefetch(ids);
-}
+BoundaryEndpoints::BoundaryEndpoints(std::string boundary_name, uint16_t index, const BoundaryLinks& links,
+                                     int diagnostics, Local local, const Indices& indices)
+    : name(std::move(boundary_name)),
+      activations({name, index, Direction::activation, links.activations, diagnostics, indices.upstream},
+                  {name, index, Direction::activation, links.activations, diagnostics, indices.downstream},
+                  {.sender = local.upstream, .receiver = local.downstream}),
+      gradients({name, index, Direction::gradient, links.gradients, diagnostics, indices.downstream},
+                {name, index, Direction::gradient, links.gradients, diagnostics, indices.upstream},
+                {.sender = local.downstream, .receiver = local.upstream}) {}
+
+void BoundaryEndpoints::prefetch(std::span<const int64_t> ids) { activations.prefetch(ids); }
 
 void BoundaryEndpoints::visit_state(StateVisitor& visitor) {
-  visit_end(activation_sender, name + ".activations.sender", visitor);
-  visit_end(activation_receiver, name + ".activations.receiver", visitor);
-  visit_end(gradient_sender, name + ".gradients.sender", visitor);
-  visit_end(gradient_receiver, name + ".gradients.receiver", visitor);
+  PrefixedVisitor of_activations(name + ".activations", visitor);
+  PrefixedVisitor of_gradients(name + ".gradients", visitor);
+  activations.visit_state(of_activations);
+  gradients.visit_state(of_gradients);
 }
 
 void BoundaryEndpoints::visit_evaluation_state(StateVisitor& visitor) {
-  const auto visit = [&](auto& end, std::string_view place) {
-    if (end && end->link().slots() == Link::Slots::rows) {
-      visit_end(end, fmt::format("{}.activations.{}", name, place), visitor);
-    }
-  };
-  visit(activation_sender, "sender");
-  visit(activation_receiver, "receiver");
+  if (activations.link->slots() != Link::Slots::rows) return;
+  PrefixedVisitor prefixed(name + ".activations", visitor);
+  activations.visit_state(prefixed);
 }
 
 HeldState::HeldState(std::vector<BoundaryEndpoints>& boundaries) : boundaries_(boundaries) {

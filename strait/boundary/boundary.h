@@ -1,12 +1,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "strait/boundary/channel.h"
+#include "strait/boundary/channel_endpoints.h"
 #include "strait/boundary/options.h"
 
 namespace strait {
@@ -34,8 +33,8 @@ struct Boundary {
 /// The links of a boundary. Throws InputError when a codec or feedback name is wrong.
 BoundaryLinks links_of(const CompressionOptions& options, std::string_view boundary);
 
-/// One cut of the network as one process sees it: the endpoints of its two channels that are local. With both
-/// stages in the process all four are set.
+/// One cut of the network as one process sees it: of its two channels, the endpoints that are local. With both
+/// stages in the process these are all four.
 struct BoundaryEndpoints {
   /// Which side of the cut is in this process.
   struct Local {
@@ -55,11 +54,24 @@ struct BoundaryEndpoints {
   /// The part of it that evaluation reads: of activations, what belongs to places in the batch.
   void visit_evaluation_state(StateVisitor& visitor);
 
-  std::string name;                             ///< the layer after which the network is cut
-  std::optional<Sender> activation_sender;      ///< upstream
-  std::optional<Receiver> activation_receiver;  ///< downstream
-  std::optional<Sender> gradient_sender;        ///< downstream
-  std::optional<Receiver> gradient_receiver;    ///< upstream
+  /// The channel of that direction.
+  ChannelEndpoints& channel(Direction direction) {
+    return direction == Direction::activation ? activations : gradients;
+  }
+
+  std::string name;              ///< the layer after which the network is cut
+  ChannelEndpoints activations;  ///< from upstream to downstream
+  ChannelEndpoints gradients;    ///< from downstream to upstream
+
+ private:
+  /// Where gradients reuse indices, those of each side; null elsewhere.
+  struct Indices {
+    explicit Indices(const Link& gradients);
+    std::shared_ptr<IndexMemory> upstream;
+    std::shared_ptr<IndexMemory> downstream;
+  };
+  BoundaryEndpoints(std::string name, uint16_t index, const BoundaryLinks& links, int diagnostics, Local local,
+                    const Indices& indices);
 };
 
 /// What evaluation reads of the state of boundaries, as it was when this was made; meanwhile they work with a

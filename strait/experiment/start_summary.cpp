@@ -35,16 +35,14 @@ int64_t rows_of_message(const Config& config) {
 Traffic message_traffic(BoundaryEndpoints& boundary, const at::Tensor& x) {
   std::vector<int64_t> ids(static_cast<size_t>(x.size(0)));
   std::iota(ids.begin(), ids.end(), 0);
-  const auto send = [&](Sender& sender, Receiver& receiver, const at::Tensor& message, uint64_t step) {
-    const MessageContext context{.step = step, .ids = ids};
-    receiver.decode(sender.encode(message, context, {}), meta_of(message), context, {});
-    return sender.take_traffic();
-  };
-  const at::Tensor second = x.neg();
-  send(*boundary.activation_sender, *boundary.activation_receiver, x, 0);
-  send(*boundary.gradient_sender, *boundary.gradient_receiver, x, 0);
-  Traffic traffic = send(*boundary.activation_sender, *boundary.activation_receiver, second, 1);
-  traffic += send(*boundary.gradient_sender, *boundary.gradient_receiver, second, 1);
+  Traffic traffic;
+  for (const auto& [step, message] : {std::pair(uint64_t{0}, x), {1, x.neg()}}) {
+    traffic = {};
+    for (ChannelEndpoints* channel : {&boundary.activations, &boundary.gradients}) {
+      channel->cross(message, {.step = step, .ids = ids});
+      traffic += channel->take_traffic();
+    }
+  }
   return traffic;
 }
 

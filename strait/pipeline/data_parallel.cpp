@@ -81,9 +81,9 @@ struct StageChannels {
 
 }  // namespace
 
-class DataParallel::Exchange {
+class DataParallel::Replicas {
  public:
-  Exchange(Group& group, const RankTopology& place, int stage_count, std::vector<Stage> stages,
+  Replicas(Group& group, const RankTopology& place, int stage_count, std::vector<Stage> stages,
            const std::shared_ptr<const Link>& link, uint64_t seed)
       : group_(group), place_(place), seed_(seed) {
     for (auto& stage : stages) channels_.emplace_back(std::move(stage), place_, stage_count, link);
@@ -209,30 +209,30 @@ DataParallel::DataParallel() = default;
 DataParallel::DataParallel(Group& group, const RankTopology& place, int stage_count, std::vector<Stage> stages,
                            const std::shared_ptr<const Link>& link, uint64_t seed) {
   if (place.replicas == 1) return;
-  exchange_ = std::make_unique<Exchange>(group, place, stage_count, std::move(stages), link, seed);
+  replicas_ = std::make_unique<Replicas>(group, place, stage_count, std::move(stages), link, seed);
 }
 
 DataParallel::~DataParallel() = default;
 
 void DataParallel::sum_gradients(uint64_t step, MessageMode mode) {
-  if (exchange_) exchange_->sum_gradients(step, mode);
+  if (replicas_) replicas_->sum_gradients(step, mode);
 }
 
 void DataParallel::wait_for_first() {
-  if (exchange_) exchange_->wait_for_first();
+  if (replicas_) replicas_->wait_for_first();
 }
 
 std::optional<Traffic> DataParallel::take_traffic() {
-  if (!exchange_) return {};
-  return exchange_->take_traffic();
+  if (!replicas_) return {};
+  return replicas_->take_traffic();
 }
 
 void DataParallel::visit_state(StateVisitor& visitor) {
-  if (exchange_) exchange_->visit_state(visitor);
+  if (replicas_) replicas_->visit_state(visitor);
 }
 
 std::map<std::string, uint64_t> DataParallel::weight_checksums() const {
-  return exchange_ ? exchange_->weight_checksums() : std::map<std::string, uint64_t>();
+  return replicas_ ? replicas_->weight_checksums() : std::map<std::string, uint64_t>();
 }
 
 }  // namespace strait

@@ -57,8 +57,8 @@ class DataParallel {
   std::map<std::string, uint64_t> weight_checksums() const;
 
  private:
-  class Exchange;
-  std::unique_ptr<Exchange> exchange_;  ///< none without others
+  class Replicas;
+  std::unique_ptr<Replicas> replicas_;  ///< none without others
 };
 
 }  // namespace strait

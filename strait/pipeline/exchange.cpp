@@ -5,9 +5,7 @@ namespace strait {
 void Exchange::begin(std::vector<MessageSlot> /*expected*/) {}
 
 void Exchange::send(const MessageSlot& message, at::Tensor tensor) {
-  BoundaryEndpoints& boundary = boundaries_[static_cast<size_t>(message.boundary)];
-  const bool forward = message.direction == Direction::activation;
-  Sender& sender = forward ? *boundary.activation_sender : *boundary.gradient_sender;
+  Sender& sender = *channel_of(message).sender;
   const auto micro_batch = static_cast<int>(message.context.micro_batch);
   Buffer frame = [&] {
     const TraceSpan span(trace_, Lane::encode, to_string(message.direction), message.boundary, micro_batch);
@@ -18,16 +16,8 @@ void Exchange::send(const MessageSlot& message, at::Tensor tensor) {
   transport_.send(message.tag(), std::move(frame));
 }
 
-const Receiver& Exchange::receiver_of(const MessageSlot& message) const {
-  const BoundaryEndpoints& boundary = boundaries_[static_cast<size_t>(message.boundary)];
-  return message.direction == Direction::activation ? *boundary.activation_receiver
-                                                    : *boundary.gradient_receiver;
-}
-
 at::Tensor Exchange::receive(const MessageSlot& message) {
-  BoundaryEndpoints& boundary = boundaries_[static_cast<size_t>(message.boundary)];
-  const bool forward = message.direction == Direction::activation;
-  Receiver& receiver = forward ? *boundary.activation_receiver : *boundary.gradient_receiver;
+  Receiver& receiver = *channel_of(message).receiver;
   const auto micro_batch = static_cast<int>(message.context.micro_batch);
   Buffer frame = [&] {
     const TraceSpan span(trace_, Lane::receive, to_string(message.direction), message.boundary, micro_batch);

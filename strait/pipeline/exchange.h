@@ -55,8 +55,10 @@ class Exchange {
   /// The transport.
   Transport& transport() const { return transport_; }
 
-  /// The receiving endpoint of the message's channel.
-  const Receiver& receiver_of(const MessageSlot& message) const;
+  /// The endpoints of the message's channel.
+  ChannelEndpoints& channel_of(const MessageSlot& message) const {
+    return boundaries_[static_cast<size_t>(message.boundary)].channel(message.direction);
+  }
 
  private:
   std::vector<BoundaryEndpoints>& boundaries_;

@@ -85,7 +85,7 @@ void OverlappedExchange::receive_all() {
 void OverlappedExchange::announce() {
   for (; announced_ < std::min(expected_.size(), kExpectedLimit); ++announced_) {
     const MessageSlot& message = expected_[announced_];
-    transport().expect(message.tag(), receiver_of(message).frame_bound(message.meta));
+    transport().expect(message.tag(), channel_of(message).receiver->frame_bound(message.meta));
   }
 }
 

@@ -293,14 +293,9 @@ StepReport Pipeline::evaluate(const TensorList& inputs, const at::Tensor& target
 
 Traffic Pipeline::take_traffic() {
   Traffic sum;
-  const auto take = [&](auto& end) {
-    if (end) sum += end->take_traffic();
-  };
   for (BoundaryEndpoints& boundary : executor_->boundaries()) {
-    take(boundary.activation_sender);
-    take(boundary.activation_receiver);
-    take(boundary.gradient_sender);
-    take(boundary.gradient_receiver);
+    sum += boundary.activations.take_traffic();
+    sum += boundary.gradients.take_traffic();
   }
   if (const auto replicas = data_parallel_->take_traffic()) sum += *replicas;
   return sum;

@@ -29,21 +29,18 @@ void wait_for(at::Device device) {
 class Pass {
  public:
   explicit Pass(const Config& config)
-      : seed_(config.seed),
-        device_(device_of(config.train.device)),
-        model_(make_network(config)),
-        ranges_(cut_into_stages(model_, config.model.cuts)),
-        forward_(ranges_.size()),
-        backward_(ranges_.size()) {
+      : seed_(config.seed), device_(device_of(config.train.device)), model_(make_network(config)) {
+    const auto ranges = cut_into_stages(model_, config.model.cuts);
     check_precision(config.train.precision, device_);
     model_.to(device_);
     model_.train(true);
     load_batch(config);
-    for (size_t i = 0; i < ranges_.size(); ++i) {
-      const bool last = i + 1 == ranges_.size();
-      stages_.emplace_back(forward_of(model_, ranges_[i], config.train.precision, device_.type()),
-                           last ? task_of(config.data).loss : LossFunction(), i == 0);
-      names_.push_back(model_.layers[ranges_[i].begin].name + ".." + model_.layers[ranges_[i].end - 1].name);
+    for (const LayerRange& range : ranges) {
+      const bool last = stages_.size() + 1 == ranges.size();
+      Stage stage(forward_of(model_, range, config.train.precision, device_.type()),
+                  last ? task_of(config.data).loss : LossFunction(), stages_.empty());
+      stages_.push_back({.name = model_.layers[range.begin].name + ".." + model_.layers[range.end - 1].name,
+                         .stage = std::move(stage)});
     }
   }
   Pass(const Pass&) = delete;  // the stages refer to the model in place
@@ -53,17 +50,17 @@ class Pass {
     activations_.assign(1, batch_.inputs);
     gradients_.assign(stages_.size(), at::full({}, 1.0, batch_.inputs.options().dtype(at::kFloat)));
     for (size_t i = 0; i < stages_.size(); ++i) {
-      forward_[i].add(timed([&] { forward(i); }));
+      stages_[i].forward.add(timed([&] { forward(i); }));
     }
     for (size_t i = stages_.size(); i-- > 0;) {
-      backward_[i].add(timed([&] { backward(i); }));
+      stages_[i].backward.add(timed([&] { backward(i); }));
     }
   }
 
   std::vector<StageSeconds> stages() const {
     std::vector<StageSeconds> stages;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      stages.push_back({names_[i], forward_[i].median(), backward_[i].median()});
+    for (const auto& each : stages_) {
+      stages.push_back({each.name, each.forward.median(), each.backward.median()});
     }
     return stages;
   }
@@ -75,6 +72,13 @@ class Pass {
   MessageContext context(uint64_t step) const { return {.seed = seed_, .step = step, .ids = batch_.ids}; }
 
  private:
+  struct MeasuredStage {
+    std::string name;
+    Stage stage;
+    Times forward = Times();
+    Times backward = Times();
+  };
+
   void load_batch(const Config& config) {
     const auto data = load_splits(config).train;
     const int64_t rows = micro_batches_of(config).rows;
@@ -99,44 +103,38 @@ class Pass {
   }
 
   void forward(size_t i) {
-    if (stages_[i].is_last()) {
-      stages_[i].forward_loss(0, {activations_[i]}, batch_.targets);
+    Stage& stage = stages_[i].stage;
+    if (stage.is_last()) {
+      stage.forward_loss(0, {activations_[i]}, batch_.targets);
     } else {
-      activations_.push_back(stages_[i].forward(0, {activations_[i]}).front());
+      activations_.push_back(stage.forward(0, {activations_[i]}).front());
     }
   }
 
   void backward(size_t i) {
-    const TensorList returned = stages_[i].backward(0, {gradients_[i]});
+    const TensorList returned = stages_[i].stage.backward(0, {gradients_[i]});
     if (i > 0) gradients_[i - 1] = returned.front();
   }
 
   uint64_t seed_;
   at::Device device_;
   Model model_;
-  std::vector<LayerRange> ranges_;
-  std::vector<Stage> stages_;
-  std::vector<std::string> names_;
+  std::vector<MeasuredStage> stages_;
   Batch batch_;
   std::vector<at::Tensor> activations_;  ///< the input of each stage
   std::vector<at::Tensor> gradients_;    ///< of the output of each stage
-  std::vector<Times> forward_;
-  std::vector<Times> backward_;
 };
 
-/// Messages of one direction of a boundary.
-class Exchange {
+/// Costs of equal messages, which are measured one by one.
+class MessageCosts {
  public:
-  void send(Sender& sender, Receiver& receiver, const at::Tensor& x, const MessageContext& context) {
-    Buffer frame = sender.encode(x, context, {});
-    receiver.decode(std::move(frame), meta_of(x), context, {});
-    last_ = sender.take_traffic();
-    last_ += receiver.take_traffic();
-    encode_.add(last_.encode_seconds);
-    decode_.add(last_.decode_seconds);
+  void add(const Traffic& message) {
+    last_ = message;
+    encode_.add(message.encode_seconds);
+    decode_.add(message.decode_seconds);
   }
 
-  MessageCost cost() const {
+  MessageCost median() const {
     return {static_cast<double>(last_.wire_bytes), encode_.median(), decode_.median()};
   }
   const Traffic& last() const { return last_; }
@@ -155,16 +153,18 @@ CandidateCosts measure_candidate(const Pass& pass, const Candidate& candidate,
   for (size_t i = 0; i < cuts.size(); ++i) {
     BoundaryEndpoints boundary(cuts[i], static_cast<uint16_t>(i), links_of(candidate.compression, cuts[i]),
                                candidate.compression.diagnostics, BoundaryEndpoints::Local{});
-    Exchange forward;
-    Exchange backward;
+    MessageCosts forward;
+    MessageCosts backward;
     uint64_t step = 0;
     repeat({.seconds = kSeconds}, [&] {
       const MessageContext context = pass.context(step++);
-      forward.send(*boundary.activation_sender, *boundary.activation_receiver, pass.activation(i), context);
-      backward.send(*boundary.gradient_sender, *boundary.gradient_receiver, pass.gradient(i), context);
+      boundary.activations.cross(pass.activation(i), context);
+      boundary.gradients.cross(pass.gradient(i), context);
+      forward.add(boundary.activations.take_traffic());
+      backward.add(boundary.gradients.take_traffic());
     });
-    costs.activation.push_back(forward.cost());
-    costs.gradient.push_back(backward.cost());
+    costs.activation.push_back(forward.median());
+    costs.gradient.push_back(backward.median());
     all += forward.last();
     all += backward.last();
   }

@@ -76,8 +76,7 @@ at::Tensor Generator::next_logits(const std::vector<int64_t>& text, bool compres
 
 at::Tensor Generator::cross(BoundaryEndpoints& boundary, const at::Tensor& x, bool compressed) const {
   const MessageMode mode{.training = false, .compressed = compressed};
-  Buffer frame = boundary.activation_sender->encode(x, {}, mode, FrameCheck::trust);
-  return boundary.activation_receiver->decode(std::move(frame), {x.sizes().vec()}, {}, mode, FrameCheck::trust);
+  return boundary.activations.cross(x, {}, mode, FrameCheck::trust);
 }
 
 }  // namespace strait

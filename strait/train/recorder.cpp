@@ -8,15 +8,10 @@ namespace {
 BoundaryTraffic take_traffic(BoundaryEndpoints& boundary) {
   BoundaryTraffic traffic;
   traffic.name = boundary.name;
-  const auto take = [](auto& end, Traffic& sum) {
-    if (end) sum += end->take_traffic();
-  };
-  take(boundary.activation_sender, traffic.activations);
-  take(boundary.activation_receiver, traffic.activations);
-  take(boundary.gradient_sender, traffic.gradients);
-  take(boundary.gradient_receiver, traffic.gradients);
-  if (boundary.activation_sender) traffic.activation_diagnostics = boundary.activation_sender->diagnostics();
-  if (boundary.gradient_sender) traffic.gradient_diagnostics = boundary.gradient_sender->diagnostics();
+  traffic.activations = boundary.activations.take_traffic();
+  traffic.gradients = boundary.gradients.take_traffic();
+  if (const auto& sender = boundary.activations.sender) traffic.activation_diagnostics = sender->diagnostics();
+  if (const auto& sender = boundary.gradients.sender) traffic.gradient_diagnostics = sender->diagnostics();
   return traffic;
 }
 
@@ -59,8 +54,9 @@ RankStatistics Recorder::statistics(TrainingState& state) {
     mine.feedback_state = feedback_state_of(executor_.boundaries(), placement_.replica());
   }
   for (auto& boundary : executor_.boundaries()) {
-    if (boundary.activation_sender) boundary.activation_sender->reset_diagnostics();
-    if (boundary.gradient_sender) boundary.gradient_sender->reset_diagnostics();
+    for (ChannelEndpoints* channel : {&boundary.activations, &boundary.gradients}) {
+      if (channel->sender) channel->sender->reset_diagnostics();
+    }
   }
   return mine;
 }

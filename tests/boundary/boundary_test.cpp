@@ -41,8 +41,8 @@ class Cut {
 
   at::Tensor send(const at::Tensor& x, MessageMode mode) {
     const MessageContext context{.seed = 7, .step = step_++, .ids = mode.training ? kIds : kNone};
-    Buffer frame = ends_.front().activation_sender->encode(x, context, mode);
-    return ends_.back().activation_receiver->decode(std::move(frame), meta_of(x), context, mode);
+    Buffer frame = ends_.front().activations.sender->encode(x, context, mode);
+    return ends_.back().activations.receiver->decode(std::move(frame), meta_of(x), context, mode);
   }
   at::Tensor train(const at::Tensor& x) { return send(x, {}); }
   at::Tensor evaluate(const at::Tensor& x, EvaluationMode mode) {
@@ -98,7 +98,7 @@ class EveryFeedback : public testing::TestWithParam<const char*> {
     return cut;
   }
   /// Whether there is a state for evaluation to move.
-  bool moves() { return Cut(GetParam()).ends()[0].activation_sender->link().slots() == Link::Slots::rows; }
+  bool moves() { return Cut(GetParam()).ends()[0].activations.sender->link().slots() == Link::Slots::rows; }
 };
 
 TEST_P(EveryFeedback, OffPlainAndFrozenAreWhatTheyAreDefinedAs) {
@@ -141,7 +141,7 @@ TEST_P(EveryFeedback, TheStateComesBackBitForBitAndTrainingGoesOn) {
     EXPECT_EQ(moved, moves());
     held.put_back();
     expect_equal(cut.state(), before);
-    EXPECT_EQ(cut.ends()[0].activation_sender->take_traffic().messages, 3U) << "those of training";
+    EXPECT_EQ(cut.ends()[0].activations.sender->take_traffic().messages, 3U) << "those of training";
     for (int i = 0; i < 3; ++i) {
       const at::Tensor x = message();
       EXPECT_TRUE(at::equal(cut.train(x), undisturbed.train(x)));
@@ -175,8 +175,8 @@ TEST(Boundary, EndsThatScoreInOtherModesNoticeIt) {
       return MessageMode{
           .training = false, .compressed = evaluation != EvaluationMode::off, .evaluation = evaluation};
     };
-    Buffer frame = cut.ends()[0].activation_sender->encode(x, {}, mode(sent));
-    EXPECT_THROW(cut.ends()[0].activation_receiver->decode(std::move(frame), meta_of(x), {}, mode(expected)),
+    Buffer frame = cut.ends()[0].activations.sender->encode(x, {}, mode(sent));
+    EXPECT_THROW(cut.ends()[0].activations.receiver->decode(std::move(frame), meta_of(x), {}, mode(expected)),
                  WireError);
   }
 }

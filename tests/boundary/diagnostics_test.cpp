@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "strait/boundary/channel.h"
+#include "strait/boundary/channel_endpoints.h"
 
 namespace strait {
 namespace {
@@ -76,20 +76,18 @@ TEST(Diagnostics, MicroBatchesAreComparedRowByRow) {
 Diagnostics measured(const std::string& feedback) {
   at::manual_seed(2);
   ChannelSpec spec{.boundary_name = "layer1", .link = make_link("topk:0.25", feedback), .diagnostics = 1};
-  Sender sender(spec);
-  Receiver receiver(spec);
+  ChannelEndpoints channel(spec);
   double error = 0;
   double norm = 0;
   const std::vector<int64_t> ids = {0, 1, 2};
   for (uint64_t step = 0; step < 4; ++step) {
     const MessageContext message{.step = step, .ids = ids};
     const at::Tensor x = at::randn({3, 40});
-    const at::Tensor seen =
-        receiver.decode(sender.encode(x, message, {}), meta_of(x), message, {}).to(at::kDouble);
+    const at::Tensor seen = channel.cross(x, message).to(at::kDouble);
     error += (x.to(at::kDouble) - seen).square().sum().item<double>();
     norm += x.to(at::kDouble).square().sum().item<double>();
   }
-  const Diagnostics all = sender.diagnostics().value();
+  const Diagnostics all = channel.sender->diagnostics().value();
   EXPECT_NEAR(all.relative_error, std::sqrt(error / norm), 1e-7) << feedback;
   return all;
 }

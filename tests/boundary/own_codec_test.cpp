@@ -49,10 +49,7 @@ TEST(OwnCodec, CrossesABoundaryInEveryMode) {
   const auto codec = std::make_shared<const WholeNumbers>();
   BoundaryEndpoints cut("cut", 0, {make_link(codec, "ef"), make_link(codec)}, 0, {});
   const at::Tensor x = at::full({2, 3}, 0.4F);
-  const auto send = [&](MessageMode mode) {
-    Buffer frame = cut.activation_sender->encode(x, {}, mode);
-    return cut.activation_receiver->decode(std::move(frame), meta_of(x), {}, mode)[0][0].item<float>();
-  };
+  const auto send = [&](MessageMode mode) { return cut.activations.cross(x, {}, mode)[0][0].item<float>(); };
   EXPECT_EQ(send({}), 0);  // what is left is 0.4
   EXPECT_EQ(send({.training = false}), 0) << "the bare codec";
   EXPECT_EQ(send({.training = false, .evaluation = EvaluationMode::frozen}), 1) << "0.8";

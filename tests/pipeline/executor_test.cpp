@@ -146,9 +146,9 @@ TEST(Executor, ABoundaryOfItsOwnKindIsThatOfItsLinksBitForBit) {
   const std::vector<uint64_t> gradients = {16 + 8, 12 + 8, 8 + 8};
   for (size_t i = 0; i < 3; ++i) {
     const uint64_t headers = 3 * 2 * kFrameHeaderSize;
-    EXPECT_EQ(executor.boundaries()[i].activation_sender->take_traffic().wire_bytes,
+    EXPECT_EQ(executor.boundaries()[i].activations.sender->take_traffic().wire_bytes,
               headers + 3 * 10 * activations[i]);
-    EXPECT_EQ(executor.boundaries()[i].gradient_sender->take_traffic().wire_bytes,
+    EXPECT_EQ(executor.boundaries()[i].gradients.sender->take_traffic().wire_bytes,
               headers + 3 * 10 * gradients[i]);
   }
 }
@@ -169,7 +169,7 @@ TEST(Executor, ReusedIndicesAreAMaskOnTheGradientBitForBit) {
   }
   cross_entropy(x, input.targets).mean.backward();
   expect_equal(split.network.gradients(), whole.gradients());
-  EXPECT_EQ(executor.boundaries()[0].gradient_sender->take_traffic().wire_bytes,
+  EXPECT_EQ(executor.boundaries()[0].gradients.sender->take_traffic().wire_bytes,
             kFrameHeaderSize + 10 * 8 * sizeof(float));
   executor.evaluate(Fixture::batch(10, 1), EvaluationMode::plain);
   executor.train(Fixture::batch(7, 2), true);
@@ -270,12 +270,12 @@ TEST(Executor, EvaluationChangesNoGradientAndCountsNoBytes) {
   Executor executor = split.executor({"1f1b", 2}, compression("quant:2", "quant:8"), 10);
   executor.train(Fixture::batch(10), true);
   const auto before = split.network.gradients();
-  const uint64_t counted = executor.boundaries()[0].activation_sender->take_traffic().messages;
+  const uint64_t counted = executor.boundaries()[0].activations.sender->take_traffic().messages;
   EXPECT_EQ(counted, 2U);
   const StepResult off = executor.evaluate(Fixture::batch(10, 5), EvaluationMode::off);
   const StepResult on = executor.evaluate(Fixture::batch(10, 5), EvaluationMode::plain);
   EXPECT_NE(off.loss_sum, on.loss_sum);
-  EXPECT_EQ(executor.boundaries()[0].activation_sender->take_traffic().messages, 0U);
+  EXPECT_EQ(executor.boundaries()[0].activations.sender->take_traffic().messages, 0U);
   expect_equal(split.network.gradients(), before);
   executor.train(Fixture::batch(10), true);  // the channels' sequence numbers still agree
 }
@@ -285,12 +285,12 @@ TEST(Executor, CountsTheBytesThatCross) {
   Executor executor = split.executor({"1f1b", 2}, compression("quant:4", "none"), 10);
   executor.train(Fixture::batch(10), true);
   BoundaryEndpoints& boundary = executor.boundaries()[0];
-  const Traffic activations = boundary.activation_sender->take_traffic();
+  const Traffic activations = boundary.activations.sender->take_traffic();
   EXPECT_EQ(activations.raw_bytes, 10U * 16 * 4);
   EXPECT_EQ(activations.wire_bytes, 2 * (kFrameHeaderSize + 8 + 5 * 16 / 2));
-  const Traffic gradients = boundary.gradient_sender->take_traffic();
+  const Traffic gradients = boundary.gradients.sender->take_traffic();
   EXPECT_EQ(gradients.wire_bytes, 2 * (kFrameHeaderSize + 5 * 16 * 4));
-  EXPECT_GT(boundary.gradient_receiver->take_traffic().decode_seconds, 0);
+  EXPECT_GT(boundary.gradients.receiver->take_traffic().decode_seconds, 0);
 }
 
 TEST(Executor, ANonFiniteMessageNamesWhereItWas) {

@@ -210,8 +210,8 @@ struct Training {
     const at::Tensor x = torch::ones({2, 3, 32, 32});
     model.forward(x, 0, model.layers.size()).sum().backward();
     optimizer->step();
-    boundaries[0].activation_sender->encode(torch::randn({2, 4}), {}, {});
-    boundaries[0].gradient_sender->encode(torch::randn({2, 4}), {}, {});
+    boundaries[0].activations.sender->encode(torch::randn({2, 4}), {}, {});
+    boundaries[0].gradients.sender->encode(torch::randn({2, 4}), {}, {});
   }
 
   StateVisit optimizer_state() {
