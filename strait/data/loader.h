@@ -1,15 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
+#include <span>
 #include <vector>
 
+#include "strait/base/workers.h"
 #include "strait/data/dataset.h"
 
 namespace strait {
@@ -29,9 +27,6 @@ class Loader {
 
   /// Begins to make batches.
   Loader(std::shared_ptr<const Dataset> data, Pass pass);
-  ~Loader();
-  Loader(const Loader&) = delete;
-  Loader& operator=(const Loader&) = delete;
 
   /// How many batches the pass has.
   int64_t batches() const;
@@ -46,19 +41,15 @@ class Loader {
   double waited_seconds() const { return waited_seconds_; }
 
  private:
-  void run();
+  std::span<const int64_t> batch_from(size_t first) const;
+  void begin_batch();
 
   std::shared_ptr<const Dataset> data_;
   Pass pass_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Batch> ready_;
-  std::exception_ptr error_;
-  bool stopped_ = false;
-  bool finished_ = false;
+  std::deque<Batch> begun_;  ///< that next() will give; those at the front are made
+  size_t taken_ = 0;         ///< samples handed out
   double waited_seconds_ = 0;
-  size_t taken_ = 0;  ///< samples handed out; of the consumer's thread
-  std::thread thread_;
+  Workers worker_{1};
 };
 
 }  // namespace strait

@@ -50,17 +50,7 @@ size_t store_row_bytes(const StoreOptions& options, size_t elements) {
 SampleStore::SampleStore(const StoreOptions& options)
     : format_(make_value_format(options.format)), memory_(make_memory(options)) {
   STRAIT_CHECK(format_ != nullptr, "a store of format {}", options.format);
-  if (memory_.has_file()) thread_ = std::thread([this] { serve(); });
-}
-
-SampleStore::~SampleStore() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  if (memory_.has_file()) advisor_.emplace(1);
 }
 
 at::Tensor SampleStore::read(std::span<const int64_t> ids, const MessageMeta& meta) const {
@@ -88,7 +78,7 @@ void SampleStore::write(std::span<const int64_t> ids, const at::Tensor& values) 
                    std::span(rounded_).subspan(i * size, size));
   }
   row_bytes_ = size;
-  Request written = request(true);
+  std::vector<size_t> written;
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto [place, is_new] = slots_.try_emplace(ids[i], ids_.size());
     if (is_new) {
@@ -97,9 +87,9 @@ void SampleStore::write(std::span<const int64_t> ids, const at::Tensor& values) 
     }
     const size_t offset = place->second * row_bytes_;
     std::memcpy(memory_.bytes().data() + offset, rounded_.data() + i * size, size);
-    written.offsets.push_back(offset);
+    written.push_back(offset);
   }
-  post(std::move(written));
+  advise(&MappedMemory::write_behind, std::move(written));
 }
 
 void SampleStore::make_room(size_t slots) {
@@ -108,41 +98,21 @@ void SampleStore::make_room(size_t slots) {
 }
 
 void SampleStore::prefetch(std::span<const int64_t> ids) {
-  Request read = request(false);
+  std::vector<size_t> offsets;
   for (const int64_t id : ids) {
     if (const auto place = slots_.find(id); place != slots_.end()) {
-      read.offsets.push_back(place->second * row_bytes_);
+      offsets.push_back(place->second * row_bytes_);
     }
   }
-  post(std::move(read));
+  advise(&MappedMemory::read_ahead, std::move(offsets));
 }
 
-void SampleStore::post(Request request) {
-  if (!thread_.joinable() || request.offsets.empty()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    requests_.push_back(std::move(request));
-  }
-  changed_.notify_all();
-}
-
-void SampleStore::serve() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return stopped_ || !requests_.empty(); });
-    if (stopped_) return;
-    const Request request = std::move(requests_.front());
-    requests_.pop_front();
-    lock.unlock();
-    for (const size_t offset : request.offsets) {
-      if (request.write) {
-        memory_.write_behind(offset, request.row_bytes);
-      } else {
-        memory_.read_ahead(offset, request.row_bytes);
-      }
-    }
-    lock.lock();
-  }
+void SampleStore::advise(void (MappedMemory::*advice)(size_t offset, size_t size) const,
+                         std::vector<size_t> offsets) {
+  if (!advisor_ || offsets.empty()) return;
+  advisor_->post(0, [&file = memory_, advice, offsets = std::move(offsets), size = row_bytes_] {
+    for (const size_t offset : offsets) (file.*advice)(offset, size);
+  });
 }
 
 void SampleStore::visit(StateVisitor& visitor) {

@@ -1,16 +1,14 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <span>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "strait/base/mapped_memory.h"
+#include "strait/base/workers.h"
 #include "strait/codecs/value_format.h"
 #include "strait/links/link.h"
 
@@ -23,9 +21,6 @@ class SampleStore {
  public:
   /// An empty store. Throws Error when its file cannot be made.
   explicit SampleStore(const StoreOptions& options);
-  ~SampleStore();
-  SampleStore(const SampleStore&) = delete;
-  SampleStore& operator=(const SampleStore&) = delete;
 
   /// Whether the sample has a buffer.
   bool has(int64_t id) const { return slots_.contains(id); }
@@ -44,16 +39,10 @@ class SampleStore {
   void visit(StateVisitor& visitor);
 
  private:
-  /// For the thread, which looks at no buffer and at no field of the store but this and the file.
-  struct Request {
-    bool write = false;
-    std::vector<size_t> offsets;  ///< of buffers
-    size_t row_bytes = 0;
-  };
-  Request request(bool write) const { return {.write = write, .offsets = {}, .row_bytes = row_bytes_}; }
   void make_room(size_t slots);
-  void post(Request request);
-  void serve();
+
+  /// Lets the thread tell the file of buffers; there it looks at nothing else of the store.
+  void advise(void (MappedMemory::*advice)(size_t offset, size_t size) const, std::vector<size_t> offsets);
 
   std::unique_ptr<const ValueFormat> format_;
   MappedMemory memory_;
@@ -61,12 +50,7 @@ class SampleStore {
   std::vector<int64_t> ids_;        ///< of each slot, in the order of first visits
   size_t row_bytes_ = 0;            ///< of one buffer; 0 before the first
   std::vector<std::byte> rounded_;  ///< buffers on their way into the store
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Request> requests_;
-  bool stopped_ = false;
-  std::thread thread_;  ///< for a store in a file
+  std::optional<Workers> advisor_;  ///< one thread, for a store in a file
 };
 
 /// Bytes of one sample's buffer of `elements` values.

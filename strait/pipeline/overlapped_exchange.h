@@ -1,13 +1,9 @@
 #pragma once
 
-#include <condition_variable>
 #include <deque>
-#include <exception>
-#include <functional>
-#include <mutex>
-#include <optional>
-#include <thread>
+#include <vector>
 
+#include "strait/base/workers.h"
 #include "strait/pipeline/exchange.h"
 
 namespace strait {
@@ -18,7 +14,6 @@ class OverlappedExchange : public Exchange {
  public:
   /// Starts both threads. `trace` may be null. Boundaries and transport must outlive it.
   OverlappedExchange(std::vector<BoundaryEndpoints>& boundaries, Transport& transport, Trace* trace);
-  ~OverlappedExchange() override;
 
   void begin(std::vector<MessageSlot> expected) override;
   void send(const MessageSlot& message, at::Tensor tensor) override;
@@ -27,27 +22,19 @@ class OverlappedExchange : public Exchange {
   void cancel() override;
 
  private:
-  struct Departure {
-    MessageSlot message;
-    at::Tensor tensor;
+  /// A message that the receiving thread has been asked for.
+  struct Arrival {
+    size_t task = 0;    ///< the thread's, that receives it
+    at::Tensor tensor;  ///< once that is done
   };
-  void send_all();
-  void receive_all();
-  void announce();
-  void guard(const std::function<void()>& loop);
+  void receive_ahead();
+  void announce(size_t count);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopped_ = false;
-  std::exception_ptr error_;
-  std::deque<Departure> departures_;
-  bool sending_ = false;              ///< one has been taken from departures_ and is not sent yet
-  std::deque<MessageSlot> expected_;  ///< of the step, not received yet
-  size_t announced_ = 0;              ///< of these, what the transport expects already
-  bool receiving_ = false;
-  std::deque<at::Tensor> ready_;
-  std::thread sender_;
-  std::thread receiver_;
+  std::vector<MessageSlot> expected_;  ///< of the step; the same while messages are under way
+  size_t announced_ = 0;               ///< of these, what the transport expects already; the receiving thread's
+  size_t taken_ = 0;                   ///< of these, what receive() has given
+  std::deque<Arrival> arrivals_;       ///< what it gives next
+  Workers threads_;
 };
 
 }  // namespace strait
