@@ -1,11 +1,8 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "cli/output.h"
@@ -16,7 +13,6 @@ namespace strait::cli {
 namespace {
 
 constexpr double kSecondsBetweenDraws = 0.1;
-constexpr double kMeasurable = 0.05;  // seconds: a rate over less tells nothing
 
 /// What one direction of a boundary cost in an epoch.
 std::string costs_of(const Traffic& traffic) {
@@ -50,66 +46,41 @@ Progress::Progress(std::string label, int epochs, bool verbose, double seconds_b
     : label_(label.empty() ? "" : std::move(label) + "  "),
       epochs_(epochs),
       verbose_(verbose),
-      seconds_between_lines_(seconds_between_lines),
-      terminal_(isatty(STDERR_FILENO) == 1) {}
-
-Progress::~Progress() { clear_bar(); }
+      seconds_between_lines_(seconds_between_lines) {}
 
 bool Progress::should_stop() { return stop_requested(); }
 
-void Progress::clear_bar() {
-  if (std::exchange(bar_shown_, false)) show("\r\x1b[K");
-}
-
-void Progress::begin_pass(int epoch, int64_t done) {
-  pass_ = Stopwatch();
-  first_done_ = done;
-  if (std::exchange(epoch_, epoch) != epoch) epoch_watch_ = Stopwatch();
-}
-
-double Progress::rate(int64_t done) const {
-  const double seconds = pass_.seconds();
-  return done > first_done_ && seconds >= kMeasurable ? static_cast<double>(done - first_done_) / seconds : NAN;
-}
-
 /// From the last epoch, or in the first one from its training alone.
 double Progress::run_left(const Pace& pace) const {
-  const int after = epochs_ - pace.epoch - 1;
   if (pace.epoch < 0) return NAN;
-  if (epoch_seconds_ > 0)
-    return std::max(0.0, epoch_seconds_ - epoch_watch_.seconds()) + after * epoch_seconds_;
-  if (pace.phase != "train") return NAN;
+  const int after = epochs_ - pace.epoch - 1;
+  const double known = epoch_times_.run_left(after);
+  if (!std::isnan(known) || pace.phase != "train") return known;
   return static_cast<double>((1 + after) * pace.total - pace.done) / pace.rate;
 }
 
 void Progress::on_batch(int epoch, const char* phase, int64_t done, int64_t total, double mean_loss) {
-  if (done <= std::exchange(last_done_, done)) begin_pass(epoch, done);
-  if (terminal_) {
-    if (bar_shown_ && done < total && since_shown_.seconds() < kSecondsBetweenDraws) return;
-  } else if (epoch < 0 || since_shown_.seconds() < seconds_between_lines_) {
-    return;
-  }
+  if (pass_.reach(done)) epoch_times_.begin_pass(epoch);
+  const bool is_due = bar_.on_terminal() ? done >= total || bar_.is_due(kSecondsBetweenDraws)
+                                         : epoch >= 0 && since_line_.seconds() >= seconds_between_lines_;
+  if (!is_due) return;
   Pace pace{.epoch = epoch,
             .epochs = epochs_,
             .phase = phase,
             .done = done,
             .total = total,
-            .rate = rate(done),
+            .rate = pass_.rate(),
             .run_left = NAN,
             .loss = mean_loss};
   pace.run_left = run_left(pace);
-  if (terminal_) {
-    show(fmt::format("\r\x1b[K{}", bar_text(label_, pace, terminal_width() - 1)));
-    bar_shown_ = true;
-  } else {
-    print(progress_line(label_, pace) + "\n");
-    flush_output();
-  }
-  since_shown_ = Stopwatch();
+  if (bar_.on_terminal()) return bar_.draw(bar_text(label_, pace, terminal_width() - 1));
+  print(progress_line(label_, pace) + "\n");
+  flush_output();
+  since_line_ = Stopwatch();
 }
 
 void Progress::on_note(const std::string& line) {
-  clear_bar();
+  bar_.clear();
   print(fmt::format("{}{}\n", label_, line));
   flush_output();
 }
@@ -119,9 +90,9 @@ void Progress::on_evaluation(const StepEvaluation& evaluation) {
 }
 
 void Progress::on_epoch(const EpochMetrics& metrics) {
-  clear_bar();
-  epoch_seconds_ = epoch_watch_.seconds();
-  since_shown_ = Stopwatch();
+  bar_.clear();
+  epoch_times_.end_epoch();
+  since_line_ = Stopwatch();
   const Traffic activations = metrics.total(Direction::activation);
   const Traffic gradients = metrics.total(Direction::gradient);
   std::string train;

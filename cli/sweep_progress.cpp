@@ -1,11 +1,8 @@
 #include "cli/sweep_progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <utility>
 
 #include "cli/output.h"
 #include "strait/base/stop_signal.h"
@@ -19,7 +16,7 @@ constexpr double kSecondsBetweenUpdates = 0.5;
 
 SweepProgress::SweepProgress(const Sweep& sweep, std::span<const size_t> chosen, const SweepRecord& record,
                              int jobs, bool quiet)
-    : chosen_(chosen.size()), jobs_(jobs), quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {
+    : chosen_(chosen.size()), jobs_(jobs), quiet_(quiet) {
   for (const auto& run : sweep.runs) {
     View& view = views_.emplace_back();
     view.name = run.config.name;
@@ -35,12 +32,6 @@ SweepProgress::SweepProgress(const Sweep& sweep, std::span<const size_t> chosen,
   }
 }
 
-SweepProgress::~SweepProgress() { clear_line(); }
-
-void SweepProgress::clear_line() {
-  if (std::exchange(line_shown_, false)) show("\r\x1b[K");
-}
-
 void SweepProgress::on_start(size_t run) {
   views_[run].running = true;
   views_[run].since_start = Stopwatch();
@@ -52,7 +43,7 @@ void SweepProgress::on_epoch(size_t run, const EpochProgress& epoch) {
   view.pace.epochs_left = view.epochs - epoch.done;
   view.pace.epochs_timed += 1;
   view.pace.seconds = view.since_start.seconds();
-  if (terminal_ || quiet_) return;
+  if (line_.on_terminal() || quiet_) return;
   print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}  test {}\n", view.name, name_width_, epoch.done,
                     view.epochs, epoch.train_loss, scores_text(epoch.test)));
   flush_output();
@@ -64,7 +55,7 @@ void SweepProgress::on_end(size_t run, const RunState& state) {
   view.pace.epochs_left = 0;
   ++ended_;
   if (quiet_) return;
-  clear_line();
+  line_.clear();
   const std::string reason = state.error.empty() ? "" : ": " + state.error;
   const std::string left = state.status == RunStatus::stopped ? "" : time_left();
   print(fmt::format("[{}/{}] {} {} after {}{}{}\n", ended_, chosen_, view.name, to_string(*state.status),
@@ -88,15 +79,11 @@ std::string SweepProgress::live_line() const {
     if (!view.last) continue;
     line += fmt::format(" {} {}", score_text(view.last->test.off), score_text(view.last->test.on));
   }
-  return line.substr(0, terminal_width() - 1);
+  return line;
 }
 
 void SweepProgress::draw() {
-  if (!terminal_ || quiet_ || (line_shown_ && since_drawn_.seconds() < kSecondsBetweenUpdates)) return;
-  show(fmt::format("\r\x1b[K{}", live_line()));
-  std::fflush(stderr);
-  line_shown_ = true;
-  since_drawn_ = Stopwatch();
+  if (!quiet_ && line_.is_due(kSecondsBetweenUpdates)) line_.draw(live_line());
 }
 
 bool SweepProgress::should_stop() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/live_line.h"
 #include "strait/base/clock.h"
 #include "strait/experiment/sweep_runner.h"
 #include "strait/planning/forecast.h"
@@ -21,9 +22,6 @@ class SweepProgress : public SweepObserver {
   /// end already. Shows nothing where it is to be `quiet`.
   SweepProgress(const Sweep& sweep, std::span<const size_t> chosen, const SweepRecord& record, int jobs,
                 bool quiet);
-  ~SweepProgress() override;
-  SweepProgress(const SweepProgress&) = delete;
-  SweepProgress& operator=(const SweepProgress&) = delete;
 
   void on_start(size_t run) override;
   void on_epoch(size_t run, const EpochProgress& epoch) override;
@@ -45,7 +43,6 @@ class SweepProgress : public SweepObserver {
   void draw();
   std::string live_line() const;
   std::string time_left() const;
-  void clear_line();
 
   std::vector<View> views_;  ///< one for each run of the sweep
   size_t chosen_;
@@ -53,10 +50,8 @@ class SweepProgress : public SweepObserver {
   int jobs_;
   size_t name_width_ = 0;
   bool quiet_;
-  bool terminal_;
-  bool line_shown_ = false;
+  LiveLine line_;
   Stopwatch whole_;
-  Stopwatch since_drawn_;
 };
 
 }  // namespace strait::cli

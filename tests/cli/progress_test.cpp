@@ -10,8 +10,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <thread>
 
 #include "cli/output.h"
+#include "cli/pace.h"
 #include "tests/cli/tiny_runs.h"
 
 namespace strait {
@@ -90,6 +93,37 @@ TEST(Progress, NoRateComesFromAMoment) {
     for (int64_t done = 1; done <= 1000; ++done) progress.on_batch(0, "train", done, 1000, NAN);
   });
   EXPECT_THAT(text, Not(HasSubstr("0000 samples/s")));
+}
+
+void pause(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
+
+TEST(PassRate, APassIsTimedFromTheEndOfItsFirstBatch) {
+  cli::PassRate pass;
+  pause(60);
+  EXPECT_TRUE(pass.reach(10)) << "the first of all";
+  EXPECT_TRUE(std::isnan(pass.rate()));
+  pause(60);
+  EXPECT_FALSE(pass.reach(40));
+  EXPECT_LE(pass.rate(), 30 / 0.06);
+  EXPECT_GT(pass.rate(), 0);
+  EXPECT_TRUE(pass.reach(40)) << "as long as a batch: another pass";
+  EXPECT_TRUE(std::isnan(pass.rate()));
+}
+
+TEST(EpochTimes, AnEpochIsAllOfItsPasses) {
+  cli::EpochTimes times;
+  pause(60);
+  times.begin_pass(0);
+  pause(30);
+  EXPECT_TRUE(std::isnan(times.run_left(1)));
+  times.begin_pass(0);  // the evaluation
+  pause(30);
+  times.end_epoch();
+  times.begin_pass(1);
+  const double left = times.run_left(2);
+  EXPECT_GE(left, 2 * 0.06);
+  pause(10);
+  EXPECT_LE(times.run_left(2), left - 0.01);
 }
 
 using Terminal = test::TinyRuns;
