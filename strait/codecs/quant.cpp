@@ -17,17 +17,6 @@ namespace {
 
 enum class Scope { tensor, sample, block };
 
-/// How a tensor falls into groups: `rows` rows of `row_size` elements, and each row into groups of
-/// `group_size`, the last of which may be short.
-struct Grid {
-  size_t rows;
-  size_t row_size;
-  size_t group_size;
-
-  size_t groups_a_row() const { return (row_size + group_size - 1) / group_size; }
-  size_t groups() const { return rows * groups_a_row(); }
-};
-
 /// Where a group stands among all elements and bytes of codes.
 struct Group {
   size_t begin = 0;
@@ -36,7 +25,51 @@ struct Group {
   size_t code_size = 0;
 };
 
+/// How a tensor falls into groups: `rows` rows of `row_size` elements, and each row into groups of
+/// `group_size`, the last of which may be short.
+struct Grid {
+  size_t rows;
+  size_t row_size;
+  size_t group_size;
+  unsigned bits;  ///< of a code
+
+  size_t groups_a_row() const { return (row_size + group_size - 1) / group_size; }
+  size_t groups() const { return rows * groups_a_row(); }
+
+  /// Groups but the last of a row end on a byte, so a row's codes take as many bytes as one long group.
+  size_t code_bytes() const { return rows * kernels::packed_size(row_size, bits); }
+
+  Group group(size_t number) const {
+    const size_t row = number / groups_a_row();
+    const size_t begin = number % groups_a_row() * group_size;
+    const size_t size = std::min(group_size, row_size - begin);
+    return {row * row_size + begin, size, row * kernels::packed_size(row_size, bits) + begin / 8 * bits,
+            kernels::packed_size(size, bits)};
+  }
+
+  /// The elements as [groups, group_size]; short groups are filled up with copies of the row's last
+  /// element, which change no range.
+  at::Tensor as_groups(const at::Tensor& x) const {
+    at::Tensor all = x.view({static_cast<int64_t>(rows), static_cast<int64_t>(row_size)});
+    if (const size_t rest = row_size % group_size; rest != 0) {
+      const auto missing = static_cast<int64_t>(group_size - rest);
+      all = at::cat({all, all.narrow(1, all.size(1) - 1, 1).expand({-1, missing})}, 1);
+    }
+    return all.reshape({-1, static_cast<int64_t>(group_size)});
+  }
+};
+
 constexpr int64_t kGrain = 1 << 15;  // elements that a thread handles at least
+
+/// Calls work(first, last) for runs of groups that follow each other, which threads share.
+template <class Work>
+void in_runs(const Grid& grid, const Work& work) {
+  const auto grain = std::max<int64_t>(1, kGrain / static_cast<int64_t>(grid.group_size));
+  if (grid.groups() == 1) return work(0, 1);
+  at::parallel_for(0, static_cast<int64_t>(grid.groups()), grain, [&](int64_t first, int64_t last) {
+    work(static_cast<size_t>(first), static_cast<size_t>(last));
+  });
+}
 
 /// Calls work(begin, count) for all of `size` elements, for parts cut at multiples of 8 where threads share
 /// them.
@@ -82,9 +115,9 @@ class Quant : public Codec {
     if (stochastic_) {
       const auto first = static_cast<int64_t>(context.first_row * meta.row_size());
       const auto index = at::arange(first, first + x.numel(), x.options().dtype(at::kLong));
-      dither = as_groups(strait::dither_at(make_dither(context), index), grid);
+      dither = grid.as_groups(dither_at(make_dither(context), index));
     }
-    const at::Tensor groups = reconstruct_groups(as_groups(x.contiguous(), grid), bits_, dither);
+    const at::Tensor groups = reconstruct_groups(grid.as_groups(x.contiguous()), bits_, dither);
     return groups.view({static_cast<int64_t>(grid.rows), -1})
         .narrow(1, 0, static_cast<int64_t>(grid.row_size))
         .reshape(x.sizes())
@@ -110,8 +143,7 @@ class Quant : public Codec {
  protected:
   PayloadSize do_payload_size(const MessageMeta& meta) const override {
     const Grid grid = grid_of(meta);
-    // Groups but the last of a row end on a byte, so a row's codes take as many bytes as one long group.
-    return {grid.groups() * kRangeSize + grid.rows * kernels::packed_size(grid.row_size, bits_), true};
+    return {grid.groups() * kRangeSize + grid.code_bytes(), true};
   }
 
   void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
@@ -120,18 +152,18 @@ class Quant : public Codec {
     kernels::Dither dither = make_dither(context);
     dither.first_index = context.first_row * meta.row_size();
     const auto ranges = out.claim(grid.groups() * kRangeSize);
-    const auto codes = out.claim(grid.rows * kernels::packed_size(grid.row_size, bits_));
+    const auto codes = out.claim(grid.code_bytes());
     const auto range_bytes = [&](size_t group) { return ranges.subspan(group * kRangeSize, kRangeSize); };
     if (grid.groups() == 1) return encode_shared(x, dither, range_bytes(0), codes);
     const auto part = [&](const Group& group) { return x.subspan(group.begin, group.size); };
     in_runs(grid, [&](size_t first, size_t last) {
-      Group group = group_at(grid, first);
+      Group group = grid.group(first);
       auto range = kernels::range_of(part(group));
       for (size_t i = first; i < last; ++i) {
         ByteWriter writer(range_bytes(i));
         write_range(sendable(range), writer);
         const bool has_next = i + 1 < last;
-        const Group next = has_next ? group_at(grid, i + 1) : Group{};
+        const Group next = has_next ? grid.group(i + 1) : Group{};
         range = quantise(part(group), range, advanced(dither, group.begin),
                          codes.subspan(group.code, group.code_size), part(next));
         group = next;
@@ -143,10 +175,10 @@ class Quant : public Codec {
                  std::span<float> out) const override {
     const Grid grid = grid_of(meta);
     const auto ranges = in.take(grid.groups() * kRangeSize);
-    const auto codes = in.take(grid.rows * kernels::packed_size(grid.row_size, bits_));
+    const auto codes = in.take(grid.code_bytes());
     in_runs(grid, [&](size_t first, size_t last) {
       for (size_t i = first; i < last; ++i) {
-        const Group group = group_at(grid, i);
+        const Group group = grid.group(i);
         ByteReader reader(ranges.subspan(i * kRangeSize, kRangeSize));
         const auto range = read_range(reader);
         const auto packed = codes.subspan(group.code, group.code_size);
@@ -164,32 +196,13 @@ class Quant : public Codec {
     const size_t row = meta.row_size();
     switch (scope_) {
       case Scope::tensor:
-        return {1, meta.elements(), meta.elements()};
+        return {1, meta.elements(), meta.elements(), bits_};
       case Scope::sample:
-        return {meta.rows(), row, row};
+        return {meta.rows(), row, row, bits_};
       case Scope::block:
         break;
     }
-    return {meta.rows(), row, std::min(block_, row)};
-  }
-
-  Group group_at(const Grid& grid, size_t number) const {
-    const size_t row = number / grid.groups_a_row();
-    const size_t begin = number % grid.groups_a_row() * grid.group_size;
-    const size_t size = std::min(grid.group_size, grid.row_size - begin);
-    return {row * grid.row_size + begin, size,
-            row * kernels::packed_size(grid.row_size, bits_) + begin / 8 * bits_,
-            kernels::packed_size(size, bits_)};
-  }
-
-  /// Calls work(first, last) for runs of groups that follow each other, which threads share.
-  template <class Work>
-  static void in_runs(const Grid& grid, const Work& work) {
-    const auto grain = std::max<int64_t>(1, kGrain / static_cast<int64_t>(grid.group_size));
-    if (grid.groups() == 1) return work(0, 1);
-    at::parallel_for(0, static_cast<int64_t>(grid.groups()), grain, [&](int64_t first, int64_t last) {
-      work(static_cast<size_t>(first), static_cast<size_t>(last));
-    });
+    return {meta.rows(), row, std::min(block_, row), bits_};
   }
 
   /// Encodes the only group: threads share its elements rather than groups.
@@ -208,17 +221,6 @@ class Quant : public Codec {
                           std::span<std::byte> out, std::span<const float> next) const {
     if (stochastic_) return kernels::quantise_stochastic(x, range, bits_, dither, out, next);
     return kernels::quantise(x, range, bits_, out, next);
-  }
-
-  /// The elements as [groups, group_size]; short groups are filled up with copies of the row's last
-  /// element, which change no range.
-  static at::Tensor as_groups(const at::Tensor& x, const Grid& grid) {
-    at::Tensor rows = x.view({static_cast<int64_t>(grid.rows), static_cast<int64_t>(grid.row_size)});
-    if (const size_t rest = grid.row_size % grid.group_size; rest != 0) {
-      const auto missing = static_cast<int64_t>(grid.group_size - rest);
-      rows = at::cat({rows, rows.narrow(1, rows.size(1) - 1, 1).expand({-1, missing})}, 1);
-    }
-    return rows.reshape({-1, static_cast<int64_t>(grid.group_size)});
   }
 
   unsigned bits_;

@@ -34,16 +34,24 @@ struct Rank {
   RankBusy busy;
 };
 
+/// Of every stage, the most micro-batches that are between their forward and their backward at one time.
+/// Without backward passes a micro-batch is forgotten at once.
+std::vector<int> peak_live(const Plan& plan, const std::vector<Step>& steps) {
+  const bool keeps = passes_of(plan) == Passes::forward_backward;
+  std::vector<int> live(static_cast<size_t>(plan.stages));
+  std::vector<int> peak(live.size());
+  for (const Step& step : steps) {
+    const auto stage = static_cast<size_t>(step.action.stage);
+    if (step.action.op == Op::forward) peak[stage] = std::max(peak[stage], ++live[stage]);
+    if (step.action.op == (keeps ? Op::backward : Op::forward)) --live[stage];
+  }
+  return peak;
+}
+
 class Simulator {
  public:
-  Simulator(const Plan& plan, const CostModel& costs)
-      : plan_(plan),
-        costs_(costs),
-        keeps_(passes_of(plan) == Passes::forward_backward),
-        ranks_(plan.ranks.size()),
-        live_(static_cast<size_t>(plan.stages)) {
-    result_.peak_live.resize(live_.size());
-    for (size_t boundary = 0; boundary + 1 < live_.size(); ++boundary) {
+  Simulator(const Plan& plan, const CostModel& costs) : plan_(plan), costs_(costs), ranks_(plan.ranks.size()) {
+    for (size_t boundary = 0; boundary + 1 < static_cast<size_t>(plan.stages); ++boundary) {
       const bool is_local = plan.rank_of_stage[boundary] == plan.rank_of_stage[boundary + 1];
       channels_.push_back({costs.activation[boundary], is_local});
       channels_.push_back({costs.gradient[boundary], is_local});
@@ -117,11 +125,6 @@ class Simulator {
     const auto stage = static_cast<size_t>(action.stage);
     work(Work::compute, action.op == Op::forward ? costs_.forward[stage] : costs_.backward[stage], rank.clock,
          rank.busy.compute);
-    if (action.op == Op::forward) {
-      result_.peak_live[stage] = std::max(result_.peak_live[stage], ++live_[stage]);
-      if (keeps_) return;
-    }
-    --live_[stage];
   }
 
   /// When the message arrives.
@@ -169,6 +172,7 @@ class Simulator {
     }
     result_.makespan = end.time;
     result_.shares = log_.shares_until(end, busiest);
+    result_.peak_live = peak_live(plan_, result_.steps);
     for (const Rank& rank : ranks_) {
       result_.busy.push_back(rank.busy);
       result_.bubble_share.push_back(end.time > 0 ? 1 - rank.busy.compute / end.time : 0);
@@ -177,10 +181,8 @@ class Simulator {
 
   const Plan& plan_;
   const CostModel& costs_;
-  bool keeps_;  ///< whether a forward's micro-batch stays alive until its backward
   std::vector<Rank> ranks_;
   std::vector<Channel> channels_;  ///< of each boundary, activations and then gradients
-  std::vector<int> live_;
   /// Time and rank of the next action of every rank that is not waiting; the earliest on top.
   std::priority_queue<std::pair<double, size_t>, std::vector<std::pair<double, size_t>>, std::greater<>> ready_;
   WorkLog log_;
