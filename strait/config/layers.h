@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "strait/config/toml.h"
+#include "strait/formats/toml.h"
 
 namespace strait {
 

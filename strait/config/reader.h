@@ -1,7 +1,7 @@
 #pragma once
 
 #include "strait/config/config.h"
-#include "strait/config/toml.h"
+#include "strait/formats/toml.h"
 
 namespace strait {
 

@@ -1,4 +1,4 @@
-#include "strait/config/toml.h"
+#include "strait/formats/toml.h"
 
 #include <toml++/toml.h>
 
