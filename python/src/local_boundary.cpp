@@ -32,32 +32,14 @@ BoundaryEndpoints endpoints_of(const BoundaryForm& form) {
   return {form.name, form.index, links, 0, {}};
 }
 
-/// Calls take(name, tensor) for the state of the boundary, under names without the boundary's own.
-template <class Take>
-void visit_state(BoundaryEndpoints& endpoints, const Take& take) {
-  class Visitor : public StateVisitor {
-   public:
-    Visitor(size_t prefix, const Take& take) : prefix_(prefix), take_(take) {}
-    void tensor(std::string_view name, at::Tensor& value) override {
-      take_(std::string(name.substr(prefix_)), value);
-    }
+/// The state under names without the boundary's own, which stands before them with a dot.
+size_t prefix_of(const BoundaryEndpoints& endpoints) { return endpoints.name.size() + 1; }
 
-   private:
-    size_t prefix_;
-    const Take& take_;
-  } visitor(endpoints.name.size() + 1, take);
-  endpoints.visit_state(visitor);
+VisitState state_of(BoundaryEndpoints& endpoints) {
+  return [&endpoints](StateVisitor& visitor) { endpoints.visit_state(visitor); };
 }
 
 constexpr const char* kSampleShape = "sample_shape";
-
-at::Tensor checked_state(const std::string& name, const at::Tensor& value) {
-  const bool fits = value.defined() && value.layout() == at::kStrided && value.dim() >= 1 &&
-                    (value.scalar_type() == at::kFloat || value.scalar_type() == at::kLong ||
-                     value.scalar_type() == at::kByte);
-  if (!fits) throw InputError("the state of a boundary: tensor \"{}\" is not what a link keeps", name);
-  return value.detach().to(at::kCPU).contiguous().clone();
-}
 
 std::vector<int64_t> without_rows(at::IntArrayRef shape) { return shape.slice(1).vec(); }
 
@@ -183,35 +165,24 @@ void LocalBoundary::set_place(uint16_t index, const std::string& name) {
   endpoints_ = std::move(other.endpoints_);
 }
 
-std::map<std::string, at::Tensor> LocalBoundary::state() {
+NamedTensors LocalBoundary::state() {
   const std::scoped_lock lock(mutex_);
-  std::map<std::string, at::Tensor> all;
-  visit_state(endpoints_, [&](const std::string& name, at::Tensor& value) {
-    if (value.defined()) all.emplace(name, value.clone());
-  });
+  NamedTensors all = copy_state(state_of(endpoints_), prefix_of(endpoints_));
   if (!all.empty()) all.emplace(kSampleShape, at::tensor(sample_shape_, at::kLong));
   return all;
 }
 
-void LocalBoundary::load_state(std::map<std::string, at::Tensor> state) {
+void LocalBoundary::load_state(NamedTensors state) {
   std::vector<int64_t> sample_shape;
-  if (const auto found = state.find(kSampleShape); found != state.end()) {
-    const at::Tensor shape = checked_state(kSampleShape, found->second);
+  if (const auto found = state.extract(kSampleShape); !found.empty()) {
+    const at::Tensor shape = found.mapped().to(at::kCPU).contiguous();
     if (shape.scalar_type() != at::kLong || shape.dim() != 1) {
-      throw InputError("the state of a boundary: tensor \"{}\" is no shape", kSampleShape);
+      throw InputError("the state of boundary {}: tensor \"{}\" is no shape", form_.name, kSampleShape);
     }
     sample_shape.assign(shape.data_ptr<int64_t>(), shape.data_ptr<int64_t>() + shape.numel());
-    state.erase(found);
   }
   BoundaryEndpoints loaded = endpoints_of(form_);
-  visit_state(loaded, [&](const std::string& name, at::Tensor& value) {
-    auto node = state.extract(name);
-    if (!node.empty()) value = checked_state(name, node.mapped());
-  });
-  if (!state.empty()) {
-    throw InputError("the state of a boundary: tensor \"{}\" is of no link of {} / {}", state.begin()->first,
-                     form_.scheme.activations.codec, form_.scheme.gradients.codec);
-  }
+  put_state(std::move(state), "boundary " + form_.name, state_of(loaded), prefix_of(loaded));
   const std::scoped_lock lock(mutex_);
   endpoints_ = std::move(loaded);
   sample_shape_ = std::move(sample_shape);

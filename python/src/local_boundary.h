@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "python/src/crossing.h"
+#include "python/src/state.h"
 #include "strait/boundary/boundary.h"
 
 namespace strait::python {
@@ -77,10 +77,10 @@ class LocalBoundary {
   void set_place(uint16_t index, const std::string& name);
 
   /// Copies of the tensors that the links carry from message to message, by name.
-  std::map<std::string, at::Tensor> state();
+  NamedTensors state();
 
   /// Replaces all of it. Throws InputError that names the tensor, and leaves the state as it was then.
-  void load_state(std::map<std::string, at::Tensor> state);
+  void load_state(NamedTensors state);
 
   /// What has crossed in training so far.
   CrossedTraffic traffic();

@@ -9,4 +9,6 @@ PYBIND11_MODULE(_C, module) {
   strait::python::bind_boundary(module);
   strait::python::bind_pipeline(module);
   strait::python::bind_endpoints(module);
+  strait::python::bind_ddp(module);
+  strait::python::bind_run(module);
 }

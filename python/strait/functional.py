@@ -135,7 +135,7 @@ def codecs() -> list[CodecInfo]:
 
 def feedbacks() -> list[FeedbackInfo]:
     """All feedback schemes, for :class:`Boundary` and others."""
-    return [FeedbackInfo(name, state, any_codec, state != "samples") for name, state, any_codec, _ in _C.feedbacks()]
+    return [FeedbackInfo(name, state, any_codec, state != "samples") for name, state, any_codec in _C.feedbacks()]
 
 
 # What torch.compile and torch.export need to know without running an operator.

@@ -1,0 +1,278 @@
+"""The communication hook, in several processes over Gloo: against plain formulas on what DistributedDataParallel hands to it,
+and against training without one."""
+
+import copy
+import datetime
+import pickle
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import formulas
+import strait
+
+STEPS = 5
+
+
+def network():
+    torch.manual_seed(5)
+    return nn.Sequential(nn.Linear(8, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 3))
+
+
+def batch(rank, step):
+    generator = torch.Generator().manual_seed(100 * rank + step)
+    return torch.randn(6, 8, generator=generator), torch.randn(6, 3, generator=generator)
+
+
+def recording(calls):
+    """The hook; `calls` gets, of each call, step, bucket, the gradients before and the mean after."""
+    def hook(state, bucket):
+        step, index, before = state.step, bucket.index(), bucket.buffer().clone()
+
+        def record(future):
+            calls.append((step, index, before, future.value().clone()))
+            return future.value()
+        return strait.ddp_hook(state, bucket).then(record)
+    return hook
+
+
+def train(rank, steps, state=None, model=None):
+    """Trains; gives the model and the calls of the hook."""
+    calls = []
+    model = model or network()
+    ddp = DistributedDataParallel(model, bucket_cap_mb=0.004)
+    if state is not None:
+        ddp.register_comm_hook(state, recording(calls))
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    dtype = model[0].weight.dtype
+    for step in steps:
+        x, y = batch(rank, step)
+        optimizer.zero_grad()
+        nn.functional.mse_loss(ddp(x.to(dtype)), y.to(dtype)).backward()
+        optimizer.step()
+    return model, sorted(calls, key=lambda call: call[:2])  # messages that are under way at once come in any order
+
+
+def resumed(rank):
+    """Three steps, then two with a pickle of the state in another DistributedDataParallel."""
+    state = strait.DDPState("topk:0.1", feedback="ef21")
+    model, calls = train(rank, range(3), state)
+    again = pickle.loads(pickle.dumps(state))
+    twice = pickle.loads(pickle.dumps(again))  # before it has been used
+    assert again.step == twice.step == 3 and copy.deepcopy(state).step == 3
+    _, more = train(rank, range(3, STEPS), twice, model)
+    return calls + more
+
+
+def failing(rank):
+    """What every rank hears when the gradients of rank 1 are not finite."""
+    state, model = strait.DDPState("quant:4"), network()
+    ddp = DistributedDataParallel(model)
+    ddp.register_comm_hook(state, strait.ddp_hook)
+    heard = []
+    for step in range(2):
+        x, y = batch(rank, step)
+        try:
+            nn.functional.mse_loss(ddp(x * (torch.inf if step and rank == 1 else 1)), y).backward()
+        except Exception as error:  # what DistributedDataParallel makes of it
+            heard.append(str(error))
+    return heard
+
+
+STATES = {
+    "none": lambda: strait.DDPState("none"),
+    "topk": lambda: strait.DDPState("topk:0.1"),
+    "ef": lambda: strait.DDPState("topk:0.05", feedback="ef"),
+    "ef21": lambda: strait.DDPState("topk:0.05,values=bf16", feedback="ef21"),
+    "quant": lambda: strait.DDPState("quant:4"),
+    "late": lambda: strait.DDPState("topk:0.1", feedback="ef", warmup_steps=3),
+    "draws": lambda: strait.DDPState("quant:4,rounding=stochastic", seed=2),
+}
+
+
+def work(rank, ranks, folder):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks,
+                            timeout=datetime.timedelta(seconds=120))
+    results = {"plain": train(rank, range(STEPS))[0].state_dict()}
+    for name, make in STATES.items():
+        state = make()
+        model, calls = train(rank, range(STEPS), state)
+        results[name] = {"weights": model.state_dict(), "calls": calls, "bytes": tuple(state.bytes())}
+    results["resumed"] = {"calls": resumed(rank)}
+    results["half"] = {"calls": train(rank, range(2), strait.DDPState("topk:0.5"), network().bfloat16())[1]}
+    results["failing"] = failing(rank)
+    torch.save(results, f"{folder}/{rank}.pt")
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def results(request, tmp_path_factory):
+    """By rank what work() has found."""
+    folder = tmp_path_factory.mktemp("ranks")
+    mp.spawn(work, (request.param, str(folder)), nprocs=request.param)
+    return [torch.load(folder / f"{rank}.pt") for rank in range(request.param)]
+
+
+def seen(formula):
+    return lambda: formula
+
+
+def with_ef(formula):
+    def make():
+        residual = 0
+
+        def sent(x):
+            nonlocal residual
+            message = formula(x + residual)
+            residual = x + residual - message
+            return message
+        return sent
+    return make
+
+
+def with_ef21(formula):
+    def make():
+        estimate = 0
+
+        def sent(x):
+            nonlocal estimate
+            estimate = estimate + formula(x - estimate)
+            return estimate
+        return sent
+    return make
+
+
+def top(share):
+    return lambda x: formulas.topk(x, share, 1)
+
+
+def top_bf16(share):
+    return lambda x: formulas.topk(x, share, 1).bfloat16().float()
+
+
+FORMULAS = {
+    "none": (seen(lambda x: x), 1), "topk": (seen(top("0.1")), 1), "ef": (with_ef(top("0.05")), 1),
+    "ef21": (with_ef21(top_bf16("0.05")), 1), "late": (with_ef(top("0.1")), 3),
+}
+
+
+def check_calls(calls_of_ranks, formula, compressed_from):
+    """Every mean is that of the formula on what the ranks had, added in their order."""
+    states = {}
+    compressed = 0
+    for calls in zip(*calls_of_ranks):
+        step, index = calls[0][:2]
+        assert all(call[:2] == (step, index) for call in calls)
+        before, after = [call[2] for call in calls], [call[3] for call in calls]
+        assert all(torch.equal(mean, after[0]) for mean in after), f"step {step}: the ranks have different means"
+        if not compressed_from(step):
+            torch.testing.assert_close(after[0], torch.stack(before).mean(0))
+            continue
+        compressed += 1
+        total = 0
+        for rank, gradient in enumerate(before):
+            sent = states.setdefault((rank, index), formula() if (rank, index) not in states else None)
+            total = total + sent(gradient)
+        assert torch.equal(after[0], total / len(calls)), f"step {step}, bucket {index}"
+    return compressed
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_means_are_those_of_the_formula(results, name):
+    formula, first = FORMULAS[name]
+    calls = [rank[name]["calls"] for rank in results]
+    buckets = len({call[1] for call in calls[0] if call[0] == STEPS - 1})
+    assert buckets > 1, "the gradients are all in one bucket"
+    assert check_calls(calls, formula, lambda step: step >= first) == buckets * (STEPS - first)
+
+
+def test_quantised_means(results):
+    calls = [rank["quant"]["calls"] for rank in results]
+    for steps in zip(*calls):
+        if steps[0][0] > 0:
+            expected = sum(formulas.quant(call[2], 4) for call in steps) / len(steps)
+            torch.testing.assert_close(steps[0][3], expected.float(), atol=1e-5, rtol=0)
+
+
+def test_ranks_draw_apart(results):
+    for calls in zip(*[rank["draws"]["calls"] for rank in results]):
+        step, index, _, mean = calls[0]
+        if step > 0:
+            assert all(torch.equal(call[3], mean) for call in calls)
+            nearest = sum(formulas.quant(call[2], 4) for call in calls) / len(calls)
+            worst = sum((call[2].max() - call[2].min()) / 15 for call in calls) / len(calls)
+            assert 0 < (mean - nearest).abs().max() <= worst
+
+
+def test_ranks_end_with_the_same_weights(results):
+    for name in STATES:
+        first = results[0][name]["weights"]
+        for rank in results[1:]:
+            assert all(torch.equal(first[key], tensor) for key, tensor in rank[name]["weights"].items()), name
+
+
+def test_without_compression_it_trains_as_without_a_hook(results):
+    for key, tensor in results[0]["plain"].items():
+        torch.testing.assert_close(results[0]["none"]["weights"][key], tensor, atol=1e-6, rtol=1e-5)
+        assert not torch.equal(results[0]["topk"]["weights"][key], tensor)
+
+
+def test_bytes_are_counted(results):
+    calls = [call for call in results[0]["none"]["calls"] if call[0] > 0]
+    raw = sum(4 * call[2].numel() for call in calls)
+    sent = sum(max(512, 64 + 4 * call[2].numel()) for call in calls)
+    assert results[0]["none"]["bytes"] == (sent, raw, len(calls))
+    assert results[0]["topk"]["bytes"][0] < raw / 4
+
+
+def test_a_pickle_goes_on(results):
+    calls = [rank["resumed"]["calls"] for rank in results]
+    # The first step of each DistributedDataParallel crosses as it is, and the state waits.
+    check_calls(calls, with_ef21(top("0.1")), lambda step: step not in (0, 3))
+
+
+def test_halves_cross_as_floats(results):
+    for calls in zip(*[rank["half"]["calls"] for rank in results]):
+        if calls[0][0] > 0:
+            expected = sum(formulas.topk(call[2].float(), "0.5", 1) for call in calls) / len(calls)
+            assert all(torch.equal(call[3], expected.bfloat16()) for call in calls)
+
+
+def test_every_rank_hears_of_a_gradient_that_is_not_finite(results):
+    for rank in results:
+        (heard,) = rank["failing"]
+        assert "bucket 0 of rank 1, gradient" in heard and "not finite" in heard
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda: strait.DDPState("qant:4"), ValueError, 'did you mean "quant"'),
+    (lambda: strait.DDPState("quant:4", feedback="aq-sgd"), ValueError, "serves no gradients"),
+    (lambda: strait.DDPState("quant:4", feedback="ef-mixed"), ValueError, "quant:4"),
+    (lambda: strait.DDPState("quant:4", warmup_steps=-1), ValueError, "warmup_steps"),
+    (lambda: strait.ddp_hook(None, None), TypeError, "expected a DDPState, found NoneType"),
+])
+def test_bad_input_is_one_clear_line(call, kind, text):
+    with pytest.raises(kind) as error:
+        call()
+    assert text in str(error.value) and "\n" not in str(error.value)
+
+
+def test_states_of_others_are_refused():
+    exchange = strait._C.BucketExchange("topk:0.5", "ef21", 0, 1, 0)
+    frames = exchange.encode(0, torch.randn(8), 0)
+    exchange.decode(0, frames[None], 0)
+    state = exchange.state()
+    assert set(state[0]) == {"elements", "sender.estimate", "receiver-0.estimate"}
+    with pytest.raises(ValueError, match="bucket 0: its links have no tensor"):
+        strait._C.BucketExchange("topk:0.5", "none", 0, 1, 0).load_state(state)
+    with pytest.raises(ValueError, match="number of elements"):
+        exchange.load_state({0: {}})
+    with pytest.raises(ValueError, match="expected the messages of 1 ranks"):
+        exchange.decode(0, frames[1:], 1)
+    with pytest.raises(strait.WireError):
+        exchange.decode(0, (frames * 0 + 1)[None], 1)

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Builds the wheel and uses it in a virtual environment that has torch, what torch needs, and nothing else.
+
+    wheel_test.py SOURCE BUILD
+
+Runs with the Python whose torch the build uses, which has scikit-build-core besides.
+"""
+
+import importlib.metadata
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+import venv
+import zipfile
+
+SOURCE, BUILD = (pathlib.Path(word) for word in sys.argv[1:3])
+WORK = BUILD / "wheel_test"
+
+FIRST_LINES = """
+import torch
+import strait
+
+x = torch.randn(100, 64, 8, 8)
+payload = strait.compress(x, "topk:0.1")
+y = strait.decompress(payload, "topk:0.1", shape=x.shape)
+assert payload.dtype == torch.uint8 and torch.equal(y, strait.reconstruct(x, "topk:0.1"))
+kept = x.flatten(1).abs().topk(410, dim=1)  # ceil(0.1 * 4096)
+assert torch.equal(y.flatten(1), torch.zeros(100, 4096).scatter(1, kept.indices, x.flatten(1).gather(1, kept.indices)))
+assert strait.wire_bytes("quant:4", x.shape) == strait.compress(x, "quant:4").numel() == 8 + x.numel() // 2
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), strait.Boundary("quant:4", "topk:0.1", feedback="ef21", slots=100))
+model(torch.randn(5, 8)).sum().backward()
+assert model[1].bytes().messages == 2
+try:
+    import numpy
+except ImportError:
+    print("right, without numpy")
+"""
+
+
+def run(*words, fails=False, **options):
+    """What a command prints; an AssertionError with all of it where it fails, or, where it is to fail, does not."""
+    result = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **options)
+    output = result.stdout + result.stderr
+    assert (result.returncode != 0) == fails, f"{' '.join(map(str, words))}: status {result.returncode}\n{output}"
+    return output
+
+
+def with_dependencies(name, found=None):
+    """The installed packages that one needs, itself too."""
+    found = {} if found is None else found
+    try:
+        package = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:  # one that is needed elsewhere
+        return found
+    if package.name not in found:
+        found[package.name] = package
+        for line in package.requires or []:
+            if "extra ==" not in line:
+                with_dependencies(line.split(";")[0].strip().split(" ")[0].split("<")[0].split(">")[0].split("=")[0]
+                                  .split("!")[0].split("~")[0].split("[")[0], found)
+    return found
+
+
+def make_environment(folder):
+    """A virtual environment with links to torch and what it needs; gives its Python."""
+    venv.create(folder, clear=True, with_pip=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for package in with_dependencies("torch").values():
+        for name in {file.parts[0] for file in package.files if file.parts[0] not in {"..", "__pycache__"}}:
+            if not (site / name).exists():
+                (site / name).symlink_to(package.locate_file(name))
+    return folder / "bin" / "python3"
+
+
+class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        shutil.rmtree(WORK / "wheels", ignore_errors=True)
+        run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir",
+            WORK / "wheels", f"--config-settings=build-dir={WORK / 'cmake'}", SOURCE)
+        (cls.wheel,) = (WORK / "wheels").iterdir()
+        cls.python = make_environment(WORK / "environment")
+        run(cls.python, "-m", "pip", "install", "--no-index", "--no-deps", cls.wheel)
+
+    def test_the_first_lines_of_the_documentation_work(self):
+        said = run(self.python, "-I", "-c", FIRST_LINES, cwd=WORK)
+        self.assertIn("right, without numpy", said)
+
+    def test_the_wheel_holds_the_package_and_no_more(self):
+        with zipfile.ZipFile(self.wheel) as wheel:
+            names = wheel.namelist()
+        ours = {path.name for path in (SOURCE / "python" / "strait").iterdir() if path.name != "__pycache__"}
+        found = {pathlib.PurePosixPath(name).name for name in names if name.startswith("strait/")}
+        (module,) = [name for name in found if name.startswith("_C.") and name.endswith(".so")]
+        self.assertEqual(found, ours | {module, "_built_with.py"})
+        self.assertTrue(all(name.startswith(("strait/", "strait-")) for name in names), names)
+        self.assertTrue(any(name.endswith("LICENSE") for name in names), names)
+
+    def test_another_torch_is_named(self):
+        built_with = next((WORK / "environment").glob("lib/python*/site-packages/strait/_built_with.py"))
+        text = built_with.read_text()
+        built_with.write_text('torch = "2.4.0"\n')
+        try:
+            said = run(self.python, "-I", "-c", "import strait", cwd=WORK, fails=True)
+        finally:
+            built_with.write_text(text)
+        self.assertRegex(said.splitlines()[-1], r"^ImportError: strait was built with torch 2\.4\.0, found 2\.\d+")
+
+    def test_a_build_finds_the_torch_that_isolation_hides(self):
+        hidden = WORK / "hidden"
+        hidden.write_text(f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")  # -S: without site-packages
+        hidden.chmod(0o755)
+        environment = {**os.environ, "STRAIT_TORCH": str(hidden)}
+        said = run(SOURCE / "scripts" / "find_torch", env=environment).splitlines()
+        self.assertTrue(pathlib.Path(said[0], "version.py").is_file(), said)
+        bare = WORK / "bare"
+        venv.create(bare, clear=True)
+        environment["STRAIT_TORCH"] = str(bare / "bin" / "python3")
+        self.assertRegex(run(SOURCE / "scripts" / "find_torch", env=environment, fails=True),
+                         r"^find_torch: .* has no torch of 2.4 or later; [^\n]*\n$")
+
+
+if __name__ == "__main__":
+    WORK.mkdir(parents=True, exist_ok=True)
+    unittest.main(argv=sys.argv[:1], verbosity=2)
