@@ -26,16 +26,11 @@ int64_t in_range(const char* name, int64_t value, int64_t least, int64_t most) {
 }
 
 std::unique_ptr<LocalBoundary> make(const std::string& activations, const std::string& gradients,
-                                    const std::variant<std::string, Pair>& feedback, bool reuse_indices,
-                                    const std::string& evaluation, const std::string& name, int64_t index,
-                                    int64_t seed, std::optional<int64_t> slots) {
+                                    const Feedback& feedback, bool reuse_indices, const std::string& evaluation,
+                                    const std::string& name, int64_t index, int64_t seed,
+                                    std::optional<int64_t> slots) {
   BoundaryForm form;
-  if (const auto* both = std::get_if<std::string>(&feedback)) {
-    form.scheme = scheme_with(activations, gradients, *both);
-  } else {
-    const auto& [forward, backward] = std::get<Pair>(feedback);
-    form.scheme = {{activations, forward}, {gradients, backward}};
-  }
+  form.scheme = scheme_with(activations, gradients, feedback);
   form.reuse_indices = reuse_indices;
   form.evaluation = mode_of(evaluation);
   form.name = name;

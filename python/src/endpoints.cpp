@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "python/src/bind.h"
-#include "python/src/link_state.h"
+#include "python/src/state.h"
 #include "python/src/tensors.h"
 #include "strait/boundary/channel.h"
 
@@ -64,11 +64,11 @@ class SenderEndpoint {
     return bytes.to(x.device());
   }
   Traffic take_traffic() { return sender_.take_traffic(); }
-  LinkState state() {
+  NamedTensors state() {
     return copy_state([&](StateVisitor& visitor) { sender_.visit_state(visitor); });
   }
-  void load(const LinkState& state) {
-    load_state([&](StateVisitor& visitor) { sender_.visit_state(visitor); }, state);
+  void load(const NamedTensors& state) {
+    put_state(state, "a stage", [&](StateVisitor& visitor) { sender_.visit_state(visitor); });
   }
 
  private:
@@ -102,11 +102,11 @@ class ReceiverEndpoint {
     return receiver_.decode(std::move(frame), meta_of_shape(shape), place.context(), place.mode())
         .to(bytes.device());
   }
-  LinkState state() {
+  NamedTensors state() {
     return copy_state([&](StateVisitor& visitor) { receiver_.visit_state(visitor); });
   }
-  void load(const LinkState& state) {
-    load_state([&](StateVisitor& visitor) { receiver_.visit_state(visitor); }, state);
+  void load(const NamedTensors& state) {
+    put_state(state, "a stage", [&](StateVisitor& visitor) { receiver_.visit_state(visitor); });
   }
 
  private:

@@ -46,12 +46,16 @@ std::vector<int64_t> without_rows(at::IntArrayRef shape) { return shape.slice(1)
 }  // namespace
 
 BoundaryScheme scheme_with(const std::string& activations, const std::string& gradients,
-                           const std::string& feedback) {
+                           const Feedback& feedback) {
+  if (const auto* each = std::get_if<std::pair<std::string, std::string>>(&feedback)) {
+    return {{activations, each->first}, {gradients, each->second}};
+  }
+  const auto& both = std::get<std::string>(feedback);
   const auto of = [&](const std::string& codec) {
-    return codec == kUncompressed ? std::string(kNoFeedback) : feedback;
+    return codec == kUncompressed ? std::string(kNoFeedback) : both;
   };
   BoundaryScheme scheme{{activations, of(activations)}, {gradients, of(gradients)}};
-  check_feedback(feedback);
+  check_feedback(both);
   const auto back = make_link(gradients, scheme.gradients.feedback);
   if (back->slots() == Link::Slots::samples) scheme.gradients.feedback = kNoFeedback;
   return scheme;

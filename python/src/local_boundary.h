@@ -5,6 +5,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "python/src/crossing.h"
@@ -24,10 +26,13 @@ struct BoundaryForm {
   std::optional<int64_t> slots;  ///< rows of a full batch; a batch may not have more
 };
 
-/// Feedback for both directions from one spec: a direction that does not compress has none, nor have gradients
-/// with a scheme that keeps samples. Throws InputError as make_link().
+/// A feedback spec for both directions, or one for each: forward, backward.
+using Feedback = std::variant<std::string, std::pair<std::string, std::string>>;
+
+/// The scheme of a boundary. Of one spec for both directions, a direction that does not compress has none, nor
+/// have gradients with a scheme that keeps samples. Throws InputError as make_link().
 BoundaryScheme scheme_with(const std::string& activations, const std::string& gradients,
-                           const std::string& feedback);
+                           const Feedback& feedback);
 
 /// A batch as its user describes it.
 struct BatchPlace {

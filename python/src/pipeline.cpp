@@ -7,9 +7,9 @@
 
 #include "python/src/bind.h"
 #include "python/src/interrupt.h"
-#include "python/src/link_state.h"
 #include "python/src/local_boundary.h"
 #include "python/src/python_stage.h"
+#include "python/src/state.h"
 #include "strait/pipeline/pipeline.h"
 #include "strait/transport/process_group.h"
 
@@ -29,7 +29,7 @@ std::shared_ptr<Group> make_group(c10d::ProcessGroup& process_group, c10d::Store
 }
 
 /// A boundary as Python gives it: name, codecs, feedback of each direction, whether indices are reused.
-using BoundaryArguments = std::tuple<std::string, std::string, std::string, std::string, bool>;
+using BoundaryArguments = std::tuple<std::string, std::string, std::string, Feedback, bool>;
 
 Boundary boundary_of(const BoundaryArguments& arguments) {
   const auto& [name, activations, gradients, feedback, reuse] = arguments;
@@ -82,11 +82,11 @@ class PythonPipeline {
     return all;
   }
 
-  LinkState state() {
+  NamedTensors state() {
     if (pending_) return *pending_;
     return copy_state([&](StateVisitor& visitor) { pipeline_->visit_state(visitor); });
   }
-  void load_state(LinkState state) {
+  void load_state(NamedTensors state) {
     pending_ = std::move(state);
     if (!pipeline_->boundaries().empty()) load_pending();
   }
@@ -114,13 +114,13 @@ class PythonPipeline {
     return report;
   }
   void load_pending() {
-    strait::python::load_state([&](StateVisitor& visitor) { pipeline_->visit_state(visitor); },
-                               std::exchange(pending_, {}).value());
+    put_state(std::exchange(pending_, {}).value(), "the pipeline",
+              [&](StateVisitor& visitor) { pipeline_->visit_state(visitor); });
   }
 
   std::shared_ptr<Group> group_;
   std::unique_ptr<Pipeline> pipeline_;
-  std::optional<LinkState> pending_;
+  std::optional<NamedTensors> pending_;
 };
 
 std::unique_ptr<PythonPipeline> make_pipeline(
@@ -153,11 +153,13 @@ void bind_pipeline(py::module_& module) {
   module.def("group_over", &make_group, py::arg("process_group"), py::arg("store"), py::arg("timeout"),
              ReleaseGil());
 
-  py::class_<StepReport>(module, "StepResult")
-      .def_readonly("loss", &StepReport::loss)
-      .def_readonly("rows", &StepReport::rows)
-      .def_readonly("correct", &StepReport::correct)
-      .def_readonly("seconds", &StepReport::seconds)
+  py::class_<StepReport>(module, "StepResult",
+                         "What a batch came to, as far as this process knows; Pipeline.gather() knows more.")
+      .def_readonly("loss", &StepReport::loss,
+                    "mean over the rows; None where the last stage is in another process")
+      .def_readonly("rows", &StepReport::rows, "of the batch")
+      .def_readonly("correct", &StepReport::correct, "what `correct` counted, in the process of the last stage")
+      .def_readonly("seconds", &StepReport::seconds, "in the call")
       .def_property_readonly("messages", [](const StepReport& report) { return report.traffic.messages; })
       .def_property_readonly("raw_bytes", [](const StepReport& report) { return report.traffic.raw_bytes; })
       .def_property_readonly("wire_bytes", [](const StepReport& report) { return report.traffic.wire_bytes; })

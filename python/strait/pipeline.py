@@ -18,6 +18,8 @@ __all__ = ["Pipeline", "StepResult"]
 Stage = Union[nn.Module, Callable[..., Any], None]
 Inputs = Union[Tensor, Sequence[Tensor], None]
 PerBoundary = Union[str, Sequence[str]]
+Feedback = Union[str, tuple[str, str]]
+PerBoundaryFeedback = Union[Feedback, list[Feedback]]
 
 
 def _per_boundary(what: str, value: PerBoundary, count: int) -> list[str]:
@@ -26,6 +28,16 @@ def _per_boundary(what: str, value: PerBoundary, count: int) -> list[str]:
     values = list(value)
     if len(values) != count or not all(isinstance(each, str) for each in values):
         raise ValueError(f"{what}: expected one spec, or one for each of {count} boundaries, found {value!r}")
+    return values
+
+
+def _feedback_per_boundary(value: PerBoundaryFeedback, count: int) -> list[Feedback]:
+    if isinstance(value, (str, tuple)):
+        return [value] * count
+    values = list(value)
+    if len(values) != count:
+        raise ValueError(f"feedback: expected a spec, a pair of them, or a list of one for each of {count} boundaries, "
+                         f"found {value!r}")
     return values
 
 
@@ -86,7 +98,8 @@ class Pipeline:
         micro_batches: parts into which a batch is cut.
         activations, gradients: the codec of what crosses forward and backward, such as "quant:4"; a list has one for
             each boundary.
-        feedback: the feedback scheme around codecs that compress, such as "ef21"; a list has one for each boundary.
+        feedback: the feedback scheme around codecs that compress, such as "ef21", or a pair, for activations and
+            gradients; a list has one of either for each boundary.
         reuse_indices: send gradients at the indices of their activations.
         correct: called as the loss is, counts predictions that were right, for :attr:`StepResult.correct`.
         batch_size: rows of a full batch; those of the first one where it is None. A batch may be shorter.
@@ -105,7 +118,7 @@ class Pipeline:
 
     def __init__(self, stages: Sequence[Stage], loss: Optional[Callable[..., Tensor]], *, schedule: str = "1f1b",
                  micro_batches: int = 1, activations: PerBoundary = "none", gradients: PerBoundary = "none",
-                 feedback: PerBoundary = "none", reuse_indices: bool = False,
+                 feedback: PerBoundaryFeedback = "none", reuse_indices: bool = False,
                  correct: Optional[Callable[..., Any]] = None, batch_size: Optional[int] = None, replicas: int = 1,
                  replica_codec: str = "none", replica_feedback: str = "none", seed: int = 0,
                  names: Optional[Sequence[str]] = None, group: Optional[dist.ProcessGroup] = None,
@@ -118,7 +131,7 @@ class Pipeline:
             raise ValueError(f"names: expected one for each of {count} boundaries, found {len(names)}")
         boundaries = list(
             zip(names, _per_boundary("activations", activations, count), _per_boundary("gradients", gradients, count),
-                _per_boundary("feedback", feedback, count), [reuse_indices] * count))
+                _feedback_per_boundary(feedback, count), [reuse_indices] * count))
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
         self._pipeline = _C.Pipeline(stages, boundaries, loss, correct, schedule, micro_batches, batch_size or 0, replicas,
                                      (replica_codec, replica_feedback), seed,

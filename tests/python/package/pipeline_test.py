@@ -231,7 +231,7 @@ def test_bad_input_is_refused():
         strait.Pipeline(stages, F.cross_entropy).train(x, y.tolist())
     with pytest.raises(ValueError, match="mode: expected off, plain or frozen"):
         strait.Pipeline(stages, F.cross_entropy).evaluate(x, y, mode="on")
-    with pytest.raises(ValueError, match="belongs to no link"):
+    with pytest.raises(ValueError, match="its links have no tensor"):
         pipe = strait.Pipeline(stages, F.cross_entropy)
         pipe.load_state_dict({"step": 3, "links": {"boundary0.what": torch.zeros(3)}})
         pipe.train(x, y)

@@ -19,6 +19,7 @@ ROWS = 12
 SCHEMES = {
     "none": {},
     "quant": {"activations": "quant:4", "gradients": "quant:4"},
+    "one-way": {"activations": "quant:4", "gradients": "topk:0.2", "feedback": ("none", "ef")},
     "topk-ef21": {"activations": "topk:0.1", "gradients": "topk:0.1", "feedback": "ef21"},
     "aq-sgd": {"activations": "quant:4", "gradients": "quant:8", "feedback": "aq-sgd"},
     "reuse": {"activations": "topk:0.3", "gradients": "topk:0.3", "reuse_indices": True},
