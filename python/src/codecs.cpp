@@ -53,8 +53,7 @@ py::list feedback_rows() {
   py::list rows;
   for (const auto& name : link_names()) {
     const auto link = make_link("topk:1", name);  // which every link can serve, as check_feedback() says
-    rows.append(
-        py::make_tuple(name, name_of(link->slots()), serves_any_codec(name), link->sends_codec_messages()));
+    rows.append(py::make_tuple(name, name_of(link->slots()), serves_any_codec(name)));
   }
   return rows;
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import types
 from typing import Any, Iterator, NamedTuple, Optional, Sequence, Union
 
 import torch
@@ -33,14 +34,14 @@ class _Cross(torch.autograd.Function):
     """Forward an activation, backward a gradient."""
 
     @staticmethod
-    def forward(ctx, x, boundary, training):
+    def forward(ctx: Any, x: torch.Tensor, boundary: _C.LocalBoundary, training: bool) -> torch.Tensor:
         y, ctx.crossing = boundary.forward(x, training)
         ctx.boundary = boundary
         return y
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         if ctx.crossing is None:
             raise RuntimeError("strait.Boundary: no gradient crosses it in evaluation mode; call train() before the "
                                "forward pass")
@@ -52,7 +53,7 @@ def _is_recomputed() -> bool:
     whose functions are then below us on the stack; or within a backward pass, where any other recomputation happens."""
     if torch._C._current_graph_task_id() != -1:
         return True
-    frame = sys._getframe(1)
+    frame: Optional[types.FrameType] = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__") == "torch.utils.checkpoint":
             return True
@@ -105,8 +106,13 @@ class Boundary(nn.Module):
                  feedback: Union[str, tuple[str, str]] = "none", slots: Optional[int] = None, reuse_indices: bool = False,
                  evaluation: str = "plain", index: int = 0, name: str = "boundary", seed: int = 0):
         super().__init__()
-        both = feedback if isinstance(feedback, str) else tuple(feedback)
-        self._ends = _C.LocalBoundary(activations, gradients, both, reuse_indices, evaluation, name, index, seed, slots)
+        for what, spec in (("activations", activations), ("gradients", gradients)):
+            if not isinstance(spec, str):
+                raise TypeError(f"{what}: expected a spec such as \"quant:4\", found {type(spec).__name__}")
+        if not isinstance(feedback, str):
+            forward, backward = feedback
+            feedback = (forward, backward)
+        self._ends = _C.LocalBoundary(activations, gradients, feedback, reuse_indices, evaluation, name, index, seed, slots)
 
     @torch.compiler.disable
     def forward(self, x: torch.Tensor) -> torch.Tensor:

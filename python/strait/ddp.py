@@ -55,12 +55,14 @@ class DDPState:
         self.process_group = process_group
         self.step = 0  #: backward passes so far; keys random draws
         self._is_arranged = False  # whether this process has its final buckets
-        self._exchange = None
-        self._loaded = None  # a state that waits for the process group
+        self._exchange: Optional[_C.BucketExchange] = None
+        self._loaded: Optional[dict[str, Any]] = None  # a state that waits for the process group
 
     def bytes(self) -> SentBytes:
         """What this rank has sent to each of the others so far, compressed."""
-        messages, raw, sent, *_ = self._exchange.traffic() if self._exchange else (0, 0, 0)
+        if self._exchange is None:
+            return SentBytes(0, 0, 0)
+        messages, raw, sent, _, _ = self._exchange.traffic()
         return SentBytes(sent, raw, messages)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -75,7 +77,7 @@ class DDPState:
         self.__init__(state["codec"], feedback=state["feedback"], warmup_steps=state["warmup_steps"], seed=state["seed"])
         self.step, self._loaded = state["step"], state["exchange"]
 
-    def _ready(self):
+    def _ready(self) -> _C.BucketExchange:
         if self._exchange is None:
             rank, ranks = dist.get_rank(self.process_group), dist.get_world_size(self.process_group)
             exchange = _C.BucketExchange(self.codec, self.feedback, rank, ranks, self.seed)
@@ -120,7 +122,7 @@ def ddp_hook(state: DDPState, bucket: dist.GradBucket) -> torch.futures.Future[t
     message = exchange.encode(index, buffer, step).to(buffer.device)
     messages = message.new_empty(dist.get_world_size(group), message.numel())
 
-    def decode(future: torch.futures.Future) -> torch.Tensor:
+    def decode(future: torch.futures.Future[Any]) -> torch.Tensor:
         future.wait()  # raises what went wrong
         return buffer.copy_(exchange.decode(index, messages, step))
 

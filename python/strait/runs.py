@@ -12,10 +12,10 @@ import torch
 from . import _C, _load  # noqa: F401
 
 
-class Metrics(list):
+class Metrics(list[dict[str, Any]]):
     """A run's epochs, each a dictionary as docs/runs.md says; null, where something was not measured, is None."""
 
-    def to_pandas(self):
+    def to_pandas(self) -> Any:
         """A DataFrame with a row an epoch. Names of nested values are joined by dots, such as ``test.off.loss``; lists, such
         as that of the boundaries, stay what they are. Needs pandas."""
         import pandas
@@ -59,7 +59,7 @@ class Run:
         return f"<strait run {str(self.folder)!r}: {self.status['status']}, {len(self.metrics)} epochs>"
 
 
-def load_run(folder: Union[str, os.PathLike]) -> Run:
+def load_run(folder: Union[str, os.PathLike[str]]) -> Run:
     """Reads the folder of a run, finished or not, without changing it.
 
     Returns:

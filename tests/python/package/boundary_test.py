@@ -424,7 +424,8 @@ X = torch.randn(4, 3)
     (lambda: strait.Boundary(evaluation="live"), ValueError, "off, plain or frozen"),
     (lambda: strait.Boundary(index=-1), ValueError, "index: expected"),
     (lambda: strait.Boundary(slots=0), ValueError, "slots: expected"),
-    (lambda: strait.Boundary(4), TypeError, ""),
+    (lambda: strait.Boundary(4), TypeError, "activations: expected a spec"),
+    (lambda: strait.Boundary(feedback=("ef", "ef", "ef")), ValueError, "unpack"),
     (lambda: strait.Boundary()(X.double()), TypeError, "found Double"),
     (lambda: strait.Boundary()([1.0]), TypeError, "found list"),
     (lambda: strait.Boundary()(torch.tensor(1.0)), ValueError, "scalar"),
@@ -435,7 +436,7 @@ X = torch.randn(4, 3)
 def test_bad_input_is_one_clear_line(call, kind, text):
     with pytest.raises(kind) as error:
         call()
-    assert text in str(error.value) and ("\n" not in str(error.value) or kind is TypeError)
+    assert text in str(error.value) and "\n" not in str(error.value)
 
 
 def test_batches_that_do_not_fit_are_named():
