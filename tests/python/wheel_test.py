@@ -16,7 +16,7 @@ import unittest
 import venv
 import zipfile
 
-SOURCE, BUILD = (pathlib.Path(word) for word in sys.argv[1:3])
+SOURCE, BUILD = (pathlib.Path(word).absolute() for word in sys.argv[1:3])
 WORK = BUILD / "wheel_test"
 
 FIRST_LINES = """
@@ -110,10 +110,12 @@ class Wheel(unittest.TestCase):
         self.assertRegex(said.splitlines()[-1], r"^ImportError: strait was built with torch 2\.4\.0, found 2\.\d+")
 
     def test_a_build_finds_the_torch_that_isolation_hides(self):
-        hidden = WORK / "hidden"
-        hidden.write_text(f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")  # -S: without site-packages
-        hidden.chmod(0o755)
-        environment = {**os.environ, "STRAIT_TORCH": str(hidden)}
+        hiding = WORK / "hiding"  # as pip does it
+        hiding.mkdir(exist_ok=True)
+        (hiding / "sitecustomize.py").write_text(
+            "import sys, sysconfig\nsys.path = [path for path in sys.path if path != sysconfig.get_path('purelib')]\n")
+        environment = {**os.environ, "STRAIT_TORCH": sys.executable, "PYTHONPATH": str(hiding)}
+        run(sys.executable, "-c", "import torch", env=environment, fails=True)
         said = run(SOURCE / "scripts" / "find_torch", env=environment).splitlines()
         self.assertTrue(pathlib.Path(said[0], "version.py").is_file(), said)
         bare = WORK / "bare"
@@ -125,4 +127,4 @@ class Wheel(unittest.TestCase):
 
 if __name__ == "__main__":
     WORK.mkdir(parents=True, exist_ok=True)
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
