@@ -87,7 +87,7 @@ class ReceiverEndpoint {
       throw InputError(
           "codec \"{}\": the bytes of a message depend on its values, but torch's schedules receive messages "
           "of a size that "
-          "is known beforehand; strait.codec(spec).exact_size says which codecs have it",
+          "is known beforehand; strait.codec(spec).exact says which codecs have it",
           receiver_.link().codec().spec());
     }
     return size.bound;

@@ -54,7 +54,7 @@ class Stage(PipelineStage):
         schedule = Schedule1F1B(stage, n_microbatches=8, loss_fn=F.cross_entropy)
 
     Torch's schedules receive a message into memory of a size that they know beforehand. So the codecs have to be of
-    exact size (``strait.codec(spec).exact_size``), such as "quant:4" or "topk:0.1,index=bitmap". Every process gives the
+    exact size (``strait.codec(spec).exact``), such as "quant:4" or "topk:0.1,index=bitmap". Every process gives the
     same specs. Tensors of float32, float16 and bfloat16 are compressed, as float32 numbers; others cross as they are.
     Stages that a schedule puts next to each other in one process (ZBV, DualPipeV) hand tensors over without compression.
 
