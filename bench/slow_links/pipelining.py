@@ -84,7 +84,7 @@ def page(results: dict[str, object]) -> str:
             f"random pictures in 4 micro-batches, GPipe, the same codec forward and backward. {count} "
             f"{'round' if count == 1 else 'rounds'}: medians, and in brackets the extremes; a ratio is one within a round. Seed 0. "
             f"torch {found[0]['torch']}, code {results['code']}, {results['cpu']}, {results['cores']} cores, {results['date']}. "
-            f"Links as in [slow_links.md](slow_links.md). Made by bench/slow_links/pipelining.py.")
+            f"Links as in [slow_links.md](slow_links.md). Made by bench/slow_links/pipelining.py. {results['note']}").rstrip()
     return "\n".join(["# Python pipelines over slow links", "", text, "", *[line for rate in rates for line in table(found, rate)]])
 
 
@@ -95,6 +95,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
+    parser.add_argument("--note", default="", help="a sentence for the page: what else the machine did, say")
     flags = parser.parse_args()
     try:
         found = measure(flags.rates, flags.repeat, flags.seconds)
@@ -102,7 +103,7 @@ def main() -> int:
         print(f"pipelining.py: {error}", file=sys.stderr)
         return 1
     results = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "code": code_version(), "cpu": cpu_model(), "cores": os.cpu_count(),
-               "seconds": flags.seconds, "measurements": found}
+               "seconds": flags.seconds, "note": flags.note, "measurements": found}
     (flags.out / "pipelining.json").write_text(json.dumps(results, indent=1) + "\n")
     (flags.out / "pipelining.md").write_text(page(results))
     return 0
