@@ -28,6 +28,12 @@ class Failing(nn.Linear):
         return super().forward(x) * (float("nan") if self.training and CASE == "diverges" else 1.0)
 
 
+def say(text):
+    """In one piece: torchrun's processes write without a buffer, where print() writes the end of the line by itself."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
@@ -49,11 +55,11 @@ def main():
         for _ in range(3):
             pipe.train(torch.ones(4, 6), torch.zeros(4, dtype=torch.long))
     except KeyboardInterrupt:
-        print(f"rank {rank}: KeyboardInterrupt after {time.monotonic() - began:.1f} s", flush=True)
+        say(f"rank {rank}: KeyboardInterrupt after {time.monotonic() - began:.1f} s")
     except Exception as error:
-        print(f"rank {rank}: {type(error).__name__} {error}", flush=True)
+        say(f"rank {rank}: {type(error).__name__} {error}")
     else:
-        print(f"rank {rank}: trained", flush=True)
+        say(f"rank {rank}: trained")
     time.sleep(2)  # torchrun ends the others as soon as one has gone
     os._exit(0)
 

@@ -94,9 +94,9 @@ def test_draws_depend_on_their_place():
     for place in ({"seed": 2}, {"seed": 1, "step": 1}, {"seed": 1, "boundary": 1}, {"seed": 1, "direction": "gradient"}):
         assert not torch.equal(first, strait.reconstruct(x, spec, **place))
     assert torch.equal(first[3:], strait.reconstruct(x[3:], spec, seed=1, first_row=3))
-    mean = torch.stack([strait.reconstruct(x, spec, step=step) for step in range(4000)]).mean(0)
+    mean = torch.stack([strait.reconstruct(x, spec, step=step) for step in range(600)]).mean(0)
     step = (x.max(1).values - x.min(1).values) / 3
-    assert ((mean - x).abs() <= 0.05 * step[:, None]).all()  # 6 deviations of a mean of 4000
+    assert ((mean - x).abs() <= 0.13 * step[:, None]).all()  # 6 deviations of a mean of 600
 
 
 def test_gradients_end_at_reconstruct():
