@@ -17,8 +17,7 @@ constexpr int kSignalled = 128;  // as shells count them
 std::string RankEnds::note(size_t rank, const Child::End& end) {
   if (!first_end_) first_end_.emplace();
   const bool signalled = end.signal != 0;
-  const std::string how = signalled
-                              ? fmt::format("was killed by signal {} ({})", end.signal, strsignal(end.signal))
+  std::string how = signalled ? fmt::format("was killed by signal {} ({})", end.signal, strsignal(end.signal))
                               : fmt::format("failed with exit status {}", end.status);
   const int status = signalled ? kSignalled + end.signal : end.status;
   if (status != kDone && status_ == kDone) {
