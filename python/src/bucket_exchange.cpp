@@ -44,42 +44,22 @@ constexpr const char* kElements = "elements";
 
 }  // namespace
 
-/// The endpoints of the channels that carry one bucket's gradients.
+/// The channels that carry one bucket's gradients.
 struct BucketExchange::Channels {
   Channels(const std::shared_ptr<const Link>& link, int64_t bucket, int64_t elements, int rank, int ranks)
-      : meta{{1, elements}} {
-    // Another number for each rank's messages: a frame says whose it is, and ranks draw apart.
-    const auto spec = [&](int from) {
-      return ChannelSpec{.boundary_name = fmt::format("bucket {} of rank {}", bucket, from),
-                         .boundary = static_cast<uint16_t>(from),
-                         .direction = Direction::gradient,
-                         .link = link};
-    };
-    for (int from = 0; from < ranks; ++from) {
-      if (from != rank) {
-        receivers.emplace_back(spec(from));
-        continue;
-      }
-      LinkEnds ends = link->make_ends();
-      sender.emplace(spec(from), std::move(ends.encoder));
-      receivers.emplace_back(spec(from), std::move(ends.decoder));
-    }
-    space = std::max(kSpaceLeast, kFrameHeaderSize + link->payload_size(meta).bound);
-  }
-
-  void visit_state(StateVisitor& visitor) {
-    PrefixedVisitor of_sender("sender", visitor);
-    sender->visit_state(of_sender);
-    for (size_t from = 0; from < receivers.size(); ++from) {
-      PrefixedVisitor of_receiver(fmt::format("receiver-{}", from), visitor);
-      receivers[from].visit_state(of_receiver);
-    }
-  }
+      : meta{{1, elements}},
+        peers(rank, ranks,
+              [&](int from) {
+                return ChannelSpec{.boundary_name = fmt::format("bucket {} of rank {}", bucket, from),
+                                   .boundary = static_cast<uint16_t>(from),
+                                   .direction = Direction::gradient,
+                                   .link = link};
+              }),
+        space(std::max(kSpaceLeast, kFrameHeaderSize + link->payload_size(meta).bound)) {}
 
   MessageMeta meta;
-  std::optional<Sender> sender;
-  std::vector<Receiver> receivers;  ///< by rank; the own one's decodes what was sent
-  size_t space = 0;                 ///< bytes of a message with the room behind it
+  PeerChannels peers;
+  size_t space;  ///< bytes of a message with the room behind it
 };
 
 BucketExchange::BucketExchange(const std::string& codec, const std::string& feedback, int rank, int ranks,
@@ -110,12 +90,13 @@ at::Tensor BucketExchange::encode(int64_t bucket, const at::Tensor& gradient, ui
   const MessageContext context{
       .seed = make_key(seed_, bucket), .step = step, .micro_batch = static_cast<uint32_t>(bucket)};
   try {
-    const Buffer frame = channels.sender->encode(message, context, {.training = true, .compressed = true});
+    const Buffer frame =
+        channels.peers.sender().encode(message, context, {.training = true, .compressed = true});
     std::ranges::copy(frame.bytes(), bytes_of(out).begin());
   } catch (const NumericError& error) {
     write_words(error.what(), bytes_of(out));
   }
-  Traffic sent = channels.sender->take_traffic();
+  Traffic sent = channels.peers.sender().take_traffic();
   sent.wire_bytes = sent.messages * channels.space;
   traffic_ += sent;
   return out;
@@ -139,17 +120,15 @@ at::Tensor BucketExchange::decode(int64_t bucket, const at::Tensor& messages, ui
   }
   const MessageContext context{
       .seed = make_key(seed_, bucket), .step = step, .micro_batch = static_cast<uint32_t>(bucket)};
-  at::Tensor sum;
-  for (int from = 0; from < ranks_; ++from) {
-    const auto frame = space_of(from).first(frame_size(space_of(from)));
-    Buffer copy(frame.size());
-    copy.resize(frame.size());
-    std::ranges::copy(frame, copy.bytes().begin());
-    const at::Tensor part = channels.receivers[static_cast<size_t>(from)].decode(
-        std::move(copy), channels.meta, context, {.training = true, .compressed = true});
-    sum = from == 0 ? part : sum.add_(part);  // what decode() returns is the caller's
-  }
-  for (auto& receiver : channels.receivers) traffic_ += receiver.take_traffic();
+  const auto frame = [&](int from) {
+    const auto bytes = space_of(from).first(frame_size(space_of(from)));
+    Buffer copy(bytes.size());
+    copy.resize(bytes.size());
+    std::ranges::copy(bytes, copy.bytes().begin());
+    return copy;
+  };
+  at::Tensor sum = channels.peers.sum(frame, channels.meta, context, {.training = true, .compressed = true});
+  traffic_ += channels.peers.take_received();
   return sum.div_(ranks_).view({-1});
 }
 
@@ -157,7 +136,8 @@ BucketExchange::State BucketExchange::state() {
   const std::scoped_lock lock(mutex_);
   State all;
   for (auto& [bucket, channels] : channels_) {
-    auto tensors = copy_state([&, of = channels.get()](StateVisitor& visitor) { of->visit_state(visitor); });
+    auto tensors =
+        copy_state([&, of = channels.get()](StateVisitor& visitor) { of->peers.visit_state(visitor); });
     if (tensors.empty()) continue;
     tensors.emplace(kElements, at::full({1}, channels->meta.shape.back(), at::kLong));
     all.emplace(bucket, std::move(tensors));
@@ -175,7 +155,7 @@ void BucketExchange::load_state(State state) {
     }
     auto channels = std::make_shared<Channels>(link_, bucket, elements.mapped().item<int64_t>(), rank_, ranks_);
     put_state(std::move(tensors), fmt::format("bucket {}", bucket),
-              [&](StateVisitor& visitor) { channels->visit_state(visitor); });
+              [&](StateVisitor& visitor) { channels->peers.visit_state(visitor); });
     loaded.emplace(bucket, std::move(channels));
   }
   const std::scoped_lock lock(mutex_);

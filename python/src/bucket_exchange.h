@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "python/src/state.h"
-#include "strait/boundary/channel.h"
+#include "strait/boundary/peer_channels.h"
 
 namespace strait::python {
 

@@ -19,17 +19,7 @@ bool keeps_state(const BoundaryEndpoints& endpoints) {
 }
 
 BoundaryEndpoints endpoints_of(const BoundaryForm& form) {
-  if (form.reuse_indices) check_index_reuse("boundary " + form.name, form.scheme);
-  CompressionOptions options;
-  options.activations = form.scheme.activations;
-  options.gradients = form.scheme.gradients;
-  options.reuse_indices = form.reuse_indices;
-  const BoundaryLinks links = links_of(options, form.name);
-  if (links.gradients->slots() == Link::Slots::samples) {
-    throw InputError("boundary {}: feedback \"{}\" keeps activations and serves no gradients", form.name,
-                     form.scheme.gradients.feedback);
-  }
-  return {form.name, form.index, links, 0, {}};
+  return {form.name, form.index, links_with(form.name, form.scheme, form.reuse_indices), 0, {}};
 }
 
 /// The state under names without the boundary's own, which stands before them with a dot.
@@ -59,6 +49,20 @@ BoundaryScheme scheme_with(const std::string& activations, const std::string& gr
   const auto back = make_link(gradients, scheme.gradients.feedback);
   if (back->slots() == Link::Slots::samples) scheme.gradients.feedback = kNoFeedback;
   return scheme;
+}
+
+BoundaryLinks links_with(const std::string& boundary, const BoundaryScheme& scheme, bool reuse_indices) {
+  if (reuse_indices) check_index_reuse("boundary " + boundary, scheme);
+  CompressionOptions options;
+  options.activations = scheme.activations;
+  options.gradients = scheme.gradients;
+  options.reuse_indices = reuse_indices;
+  BoundaryLinks links = links_of(options, boundary);
+  if (links.gradients->slots() == Link::Slots::samples) {
+    throw InputError("boundary {}: feedback \"{}\" keeps activations and serves no gradients", boundary,
+                     scheme.gradients.feedback);
+  }
+  return links;
 }
 
 LocalBoundary::LocalBoundary(BoundaryForm form)

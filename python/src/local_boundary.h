@@ -34,6 +34,10 @@ using Feedback = std::variant<std::string, std::pair<std::string, std::string>>;
 BoundaryScheme scheme_with(const std::string& activations, const std::string& gradients,
                            const Feedback& feedback);
 
+/// The links of a boundary with that scheme. `reuse_indices`: gradients are sent at the indices of their
+/// activations. Throws InputError that names the boundary where they cannot be.
+BoundaryLinks links_with(const std::string& boundary, const BoundaryScheme& scheme, bool reuse_indices);
+
 /// A batch as its user describes it.
 struct BatchPlace {
   std::optional<uint64_t> step;  ///< optimizer steps taken before it; nothing: as counted

@@ -33,12 +33,7 @@ using BoundaryArguments = std::tuple<std::string, std::string, std::string, Feed
 
 Boundary boundary_of(const BoundaryArguments& arguments) {
   const auto& [name, activations, gradients, feedback, reuse] = arguments;
-  const BoundaryScheme scheme = scheme_with(activations, gradients, feedback);
-  CompressionOptions options;
-  options.activations = scheme.activations;
-  options.gradients = scheme.gradients;
-  options.reuse_indices = reuse;
-  const BoundaryLinks links = links_of(options, name);
+  const BoundaryLinks links = links_with(name, scheme_with(activations, gradients, feedback), reuse);
   return {name, links.activations, links.gradients};
 }
 
@@ -126,7 +121,7 @@ class PythonPipeline {
 std::unique_ptr<PythonPipeline> make_pipeline(
     const py::list& stages, const std::vector<BoundaryArguments>& boundaries, const py::object& loss,
     const py::object& correct, const std::string& schedule, int micro_batches, int64_t batch_size, int replicas,
-    const std::pair<std::string, std::string>& replica_link, uint64_t seed, const at::Device& device,
+    const std::pair<std::string, std::string>& replica_link, int64_t seed, const at::Device& device,
     std::shared_ptr<Group> group) {
   PipelineSetup setup;
   for (const py::handle stage : stages)
@@ -138,7 +133,7 @@ std::unique_ptr<PythonPipeline> make_pipeline(
   setup.batch_size = batch_size;
   setup.replicas = replicas;
   setup.replica_link = make_link(replica_link.first, replica_link.second);
-  setup.seed = seed;
+  setup.seed = static_cast<uint64_t>(seed);
   setup.device = device;
   if (!group) group = std::make_shared<SingleProcessGroup>();
   return std::make_unique<PythonPipeline>(std::move(setup), std::move(group));

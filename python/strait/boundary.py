@@ -178,7 +178,8 @@ def number_boundaries(model: nn.Module) -> list[Boundary]:
     return [module for _, module in found]
 
 
-def _int_list(ids: Optional[Ids]) -> list[int]:
+def int_list(ids: Optional[Ids]) -> list[int]:
+    """Numbers of samples as a list, empty where there are none."""
     if ids is None:
         return []
     if isinstance(ids, torch.Tensor):
@@ -210,7 +211,7 @@ def batch(model: nn.Module, *, ids: Optional[Ids] = None, step: Optional[int] = 
         ValueError: a number that cannot be. Later, ids that are not as many as rows, or the same twice.
     """
     inside = []
-    ids, next_ids = _int_list(ids), _int_list(next_ids)
+    ids, next_ids = int_list(ids), int_list(next_ids)
     try:
         for boundary in boundaries(model):
             boundary._ends.begin_batch(step, first_row, ids, next_ids)

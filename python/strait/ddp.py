@@ -108,22 +108,12 @@ def ddp_hook(state: DDPState, bucket: dist.GradBucket) -> torch.futures.Future[t
 
     Raises:
         TypeError: gradients of another type, or another state.
-        NumericError: on every rank, where the gradients of one cannot be sent.
+        NumericError: of the future, on every rank, where the gradients of one cannot be sent. From ``backward()``
+            DistributedDataParallel raises it as RuntimeError.
     """
     if not isinstance(state, DDPState):
         raise TypeError(f"ddp_hook: expected a DDPState, found {type(state).__name__}")
-    buffer, group, step = bucket.buffer(), state.process_group, state.step
-    exchange, compresses = state._ready(), state._compresses()
+    group = state.process_group if state.process_group is not None else dist.group.WORLD
+    exchange, step, compresses = state._ready(), state.step, state._compresses()
     state._end_bucket(bucket.is_last())
-    if not compresses:
-        mean = buffer.div_(dist.get_world_size(group))
-        return dist.all_reduce(mean, group=group, async_op=True).get_future().then(lambda future: future.value()[0])
-    index = bucket.index()
-    message = exchange.encode(index, buffer, step).to(buffer.device)
-    messages = message.new_empty(dist.get_world_size(group), message.numel())
-
-    def decode(future: torch.futures.Future[Any]) -> torch.Tensor:
-        future.wait()  # raises what went wrong
-        return buffer.copy_(exchange.decode(index, messages, step))
-
-    return dist.all_gather(list(messages), message, group=group, async_op=True).get_future().then(decode)
+    return exchange.mean(group, bucket.index(), bucket.buffer(), step, compresses)

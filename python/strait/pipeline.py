@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from . import _C
 from ._C import StepResult
+from .boundary import Ids, int_list
 
 __all__ = ["Pipeline", "StepResult"]
 
@@ -139,7 +140,7 @@ class Pipeline:
                                      group_of(group, timeout))
 
     def train(self, inputs: Inputs, targets: Optional[Tensor] = None,
-              ids: Optional[Sequence[int]] = None) -> StepResult:
+              ids: Optional[Ids] = None) -> StepResult:
         """Forward and backward over a batch: adds the gradients of its mean loss to the parameters' `grad`.
 
         Arguments:
@@ -153,7 +154,7 @@ class Pipeline:
             strait.NumericError: a message or the loss is not finite.
             RuntimeError: another process failed. What a module or the loss raises is raised as it is.
         """
-        return self._pipeline.train(_inputs(inputs), targets, _ids(ids))
+        return self._pipeline.train(_inputs(inputs), targets, int_list(ids))
 
     def evaluate(self, inputs: Inputs, targets: Optional[Tensor] = None, mode: str = "plain") -> StepResult:
         """Forward alone, without gradients, and without a change to the feedback's state.
@@ -183,9 +184,9 @@ class Pipeline:
         """Whether training compresses from now on; it does from the beginning."""
         self._pipeline.compress(on)
 
-    def prefetch(self, ids: Sequence[int]) -> None:
+    def prefetch(self, ids: Ids) -> None:
         """Says which samples the next call of :meth:`train` will have."""
-        self._pipeline.prefetch(_ids(ids))
+        self._pipeline.prefetch(int_list(ids))
 
     @property
     def step(self) -> int:
@@ -224,9 +225,3 @@ def _inputs(inputs: Inputs) -> list[Tensor]:
     if inputs is None:
         return []
     return [inputs] if isinstance(inputs, Tensor) else list(inputs)
-
-
-def _ids(ids: Optional[Sequence[int]]) -> list[int]:
-    if ids is None:
-        return []
-    return ids.tolist() if isinstance(ids, Tensor) else [int(each) for each in ids]

@@ -25,7 +25,6 @@ class _Channel:
         self._make = lambda name, boundary: endpoint(name, boundary, forward, codec, feedback)
         self._cut = cut
         self._endpoints: list[Any] = []
-        self[0]  # a spec that cannot be is refused at once
 
     def __getitem__(self, i: int) -> Any:
         while len(self._endpoints) <= i:
@@ -43,6 +42,11 @@ class _Channel:
     def load(self, states: list[dict[str, Tensor]]) -> None:
         for i, state in enumerate(states):
             self[i].load(state)
+
+
+def _check(forward: bool, codec: str, feedback: str) -> None:
+    """Refuses what cannot be, and messages of unknown size."""
+    _C.Receiver("a stage", 0, forward, codec, feedback).size([1, 64], _C.MessagePlace(0, 0, 0, 0, True, True))
 
 
 class Stage(PipelineStage):
@@ -71,6 +75,8 @@ class Stage(PipelineStage):
     def __init__(self, submodule: nn.Module, stage_index: int, num_stages: int, device: torch.device, *,
                  activations: str = "none", gradients: str = "none", feedback: str = "none", seed: int = 0,
                  **kwargs: Any) -> None:
+        _check(True, activations, feedback)  # every stage both, so that all of them refuse
+        _check(False, gradients, feedback)
         super().__init__(submodule, stage_index, num_stages, device, **kwargs)
         self._seed = seed
         self._step = 0
@@ -86,8 +92,6 @@ class Stage(PipelineStage):
         if not self.is_first:
             self._receives[True] = _Channel(_C.Receiver, before, True, activations, feedback)
             self._sends[False] = _Channel(_C.Sender, before, False, gradients, feedback)
-        for channel in self._receives.values():
-            channel[0].size([1, 64], self._place(0, 0))  # a codec without exact sizes is refused at once
 
     # What crosses to other processes.
 
@@ -161,9 +165,11 @@ class Stage(PipelineStage):
 
     def bytes(self) -> dict[str, int]:
         """What this stage has sent in training since the last call: messages, float32 bytes, bytes on the wire."""
-        counts = [endpoint.take_traffic() for channel in self._sends.values() for endpoint in channel]
-        return dict(zip(("messages", "raw_bytes", "wire_bytes"), (sum(each) for each in zip(*counts)))) if counts else \
-            {"messages": 0, "raw_bytes": 0, "wire_bytes": 0}
+        counts = [0, 0, 0]
+        for channel in self._sends.values():
+            for endpoint in channel:
+                counts = [count + more for count, more in zip(counts, endpoint.take_traffic())]
+        return dict(zip(("messages", "raw_bytes", "wire_bytes"), counts))
 
     def state_dict(self) -> dict[str, Any]:
         """The step and the feedback's state of this stage; the submodule has a state_dict of its own."""

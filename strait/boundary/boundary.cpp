@@ -1,6 +1,7 @@
 #include "strait/boundary/boundary.h"
 
 namespace strait {
+
 Boundary::Boundary(std::string boundary_name)
     : Boundary(std::move(boundary_name), make_link(kUncompressed), make_link(kUncompressed)) {}
 

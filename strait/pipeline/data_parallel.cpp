@@ -49,34 +49,23 @@ int64_t elements_of(const std::vector<at::Tensor>& parameters) {
   return count;
 }
 
-/// The endpoints of the channels that carry one stage's gradients.
+/// The channels that carry one stage's gradients.
 struct StageChannels {
   StageChannels(DataParallel::Stage own, const RankTopology& place, int stage_count,
                 const std::shared_ptr<const Link>& link)
-      : stage(std::move(own)), meta{{1, elements_of(stage.parameters)}} {
-    // Beyond the pipeline's boundaries, and another number for each replica's messages: a frame says whose it
-    // is, and random draws are not the same in all replicas.
-    const auto spec = [&](int from) {
-      return ChannelSpec{.boundary_name = fmt::format("{} (from {})", DataParallel::kName, from),
-                         .boundary = static_cast<uint16_t>((from + 1) * stage_count + stage.number),
-                         .direction = Direction::gradient,
-                         .link = link};
-    };
-    for (int from = 0; from < place.replicas; ++from) {
-      if (from != place.replica()) {
-        receivers.emplace_back(spec(from));
-        continue;
-      }
-      LinkEnds ends = link->make_ends();
-      sender.emplace(spec(from), std::move(ends.encoder));
-      receivers.emplace_back(spec(from), std::move(ends.decoder));
-    }
-  }
+      : stage(std::move(own)),
+        meta{{1, elements_of(stage.parameters)}},
+        peers(place.replica(), place.replicas, [&](int from) {
+          // Numbered beyond the pipeline's boundaries.
+          return ChannelSpec{.boundary_name = fmt::format("{} (from {})", DataParallel::kName, from),
+                             .boundary = static_cast<uint16_t>((from + 1) * stage_count + stage.number),
+                             .direction = Direction::gradient,
+                             .link = link};
+        }) {}
 
   DataParallel::Stage stage;
   MessageMeta meta;
-  std::optional<Sender> sender;
-  std::vector<Receiver> receivers;  ///< by replica; the own one's decodes what was sent
+  PeerChannels peers;  ///< the ranks are replicas
 };
 
 }  // namespace
@@ -98,7 +87,7 @@ class DataParallel::Replicas {
     try {
       for (auto& channels : channels_) {
         for (const int other : others()) {
-          transport_->expect(tag(other, channels), channels.receivers[index(other)].frame_bound(channels.meta));
+          transport_->expect(tag(other, channels), channels.peers.receiver(other).frame_bound(channels.meta));
         }
       }
       std::vector<Buffer> own;
@@ -121,24 +110,18 @@ class DataParallel::Replicas {
     const auto copies = static_cast<uint64_t>(place_.replicas) - 1;
     Traffic all;
     for (auto& channels : channels_) {
-      Traffic sent = channels.sender->take_traffic();
+      Traffic sent = channels.peers.sender().take_traffic();
       for (uint64_t* count : {&sent.messages, &sent.raw_bytes, &sent.wire_bytes}) *count *= copies;
       all += sent;
-      for (auto& receiver : channels.receivers) all += receiver.take_traffic();
+      all += channels.peers.take_received();
     }
     return all;
   }
 
   void visit_state(StateVisitor& visitor) {
     for (auto& channels : channels_) {
-      const auto visit = [&](auto& end, const std::string& place) {
-        PrefixedVisitor prefixed(fmt::format("{}.{}.{}", kName, channels.stage.name, place), visitor);
-        end.visit_state(prefixed);
-      };
-      visit(*channels.sender, "sender");
-      for (int from = 0; from < place_.replicas; ++from) {
-        visit(channels.receivers[index(from)], fmt::format("receiver-{}", from));
-      }
+      PrefixedVisitor prefixed(fmt::format("{}.{}", kName, channels.stage.name), visitor);
+      channels.peers.visit_state(prefixed);
     }
   }
 
@@ -178,22 +161,18 @@ class DataParallel::Replicas {
   }
 
   Buffer send(StageChannels& channels, uint64_t step, MessageMode mode) {
-    Buffer frame =
-        channels.sender->encode(joined_gradients(channels.stage.parameters), context(channels, step), mode);
+    Buffer frame = channels.peers.sender().encode(joined_gradients(channels.stage.parameters),
+                                                  context(channels, step), mode);
     for (const int other : others()) transport_->send(tag(other, channels), copy_of(frame));
     return frame;
   }
 
   void receive(StageChannels& channels, Buffer own, uint64_t step, MessageMode mode) {
-    at::Tensor sum;
-    for (int from = 0; from < place_.replicas; ++from) {
-      Receiver& receiver = channels.receivers[index(from)];
-      Buffer frame = from == place_.replica()
-                         ? std::exchange(own, {})
-                         : transport_->receive(tag(from, channels), receiver.frame_bound(channels.meta));
-      const at::Tensor part = receiver.decode(std::move(frame), channels.meta, context(channels, step), mode);
-      sum = from == 0 ? part : sum.add_(part);  // what decode() returns is the caller's
-    }
+    const auto frame = [&](int from) {
+      if (from == place_.replica()) return std::move(own);
+      return transport_->receive(tag(from, channels), channels.peers.receiver(from).frame_bound(channels.meta));
+    };
+    const at::Tensor sum = channels.peers.sum(frame, channels.meta, context(channels, step), mode);
     set_gradients(channels.stage.parameters, sum);
   }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "strait/boundary/channel.h"
+#include "strait/boundary/peer_channels.h"
 #include "strait/transport/group_part.h"
 
 namespace strait {

@@ -71,8 +71,7 @@ TEST_F(TwoBoards, BeforeTokensAreKnownNoWordSaysThatTrainingDiverged) {
 
 TEST_F(TwoBoards, ExplainsByTheWordOrElseByTheMessage) {
   trust();
-  EXPECT_EQ(explanation<Error>(1, "Timed out waiting 10ms"),
-            "here: rank 1 was silent for pipeline.timeout, 1 s");
+  EXPECT_EQ(explanation<Error>(1, "Timed out waiting 10ms"), "here: rank 1 was silent for the timeout of 1 s");
   EXPECT_EQ(explanation<Error>(-1, "[a.cc:1] Connection closed by peer [::1]:2"),
             "here: another rank is gone: connection closed");
   write("1 0 b disk full");

@@ -2,7 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
 
 #include "strait/base/error.h"
@@ -64,7 +64,7 @@ void C10dGroup::send_texts(const std::vector<std::string>& texts, int to) {
     all += texts[i];
   }
   const at::Tensor bytes = at::empty({static_cast<int64_t>(all.size())}, at::kByte);
-  std::memcpy(bytes.data_ptr(), all.data(), all.size());
+  std::ranges::copy(all, bytes.data_ptr<uint8_t>());
   move_text(*connections_, true, lengths, to);
   move_text(*connections_, true, bytes, to);
 }

@@ -107,7 +107,7 @@ void FailureBoard::throw_word(const std::string& where, int peer) const {
 void FailureBoard::explain(const std::string& where, int peer, const std::string& message) const {
   throw_word(where, peer);
   if (message.find("imed out") != std::string::npos) {
-    throw Error("{}: {} was silent for pipeline.timeout, {} s", where, name_of(peer), timeout_.count() / 1000);
+    throw Error("{}: {} was silent for the timeout of {} s", where, name_of(peer), timeout_.count() / 1000);
   }
   throw Error("{}: {} is gone: {}", where, name_of(peer), reason_in(message));
 }

@@ -15,3 +15,12 @@ hypothesis.settings.load_profile("strait")
 @pytest.fixture(autouse=True)
 def equal_draws():
     torch.manual_seed(1)
+
+
+@pytest.fixture
+def one_thread():
+    """Sums of several threads depend on their number."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -12,13 +12,7 @@ import strait
 from launch import torchrun
 from small_network import ROWS, SCHEMES, batches, make_optimizer, make_stages, train_pipeline
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def weights(stages):

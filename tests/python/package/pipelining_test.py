@@ -11,7 +11,7 @@ from torch import nn
 import strait
 import strait.pipelining
 from launch import free_port, torchrun
-from torch_schedules import MICRO_BATCHES, ROWS, SCHEDULES, SCHEMES, STEPS, make_modules
+from torch_schedules import MICRO_BATCHES, ROWS, SCHEDULES, SCHEMES, STEPS, batches, make_modules
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,8 @@ def boundaries_in_one_process(name, scheme):
             parts.append(strait.Boundary(index=i, **scheme))
     network = nn.Sequential(*parts)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.3)
-    generator = torch.Generator().manual_seed(1)
     losses = []
-    for step in range(STEPS):
-        x = torch.randn(ROWS, 6, generator=generator)
-        y = torch.randint(3, (ROWS,), generator=generator)
+    for step, (x, y) in enumerate(batches()):
         optimizer.zero_grad()
         found = []
         rows = ROWS // MICRO_BATCHES
@@ -96,10 +93,13 @@ def test_codecs_without_a_fixed_size_are_refused(process_group):
         ({"activations": "topk:0.1,index=rice"}, "the bytes of a message depend on its values"),
         ({"activations": "topk:0.1", "feedback": "ef-mixed"}, "the bytes of a message depend on its values"),
         ({"activations": "quant:4", "feedback": "aq-sgd"}, "keeps something per sample"),
+        ({"activations": "topk:0.1,index=bitmap", "feedback": "ef-mixed"}, "the bytes of a message depend on its values"),
+        ({"gradients": "topk:0.1,index=rice"}, "the bytes of a message depend on its values"),
         ({"activations": "quart:4"}, "did you mean"),
     ]:
-        with pytest.raises(ValueError, match=text):
-            strait.pipelining.Stage(nn.Linear(2, 2), 1, 2, torch.device("cpu"), **arguments)
+        for stage in range(2):  # what a stage sends and what it receives
+            with pytest.raises(ValueError, match=text):
+                strait.pipelining.Stage(nn.Linear(2, 2), stage, 2, torch.device("cpu"), **arguments)
 
 
 def test_a_stage_resumes(process_group):

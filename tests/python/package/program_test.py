@@ -18,14 +18,7 @@ from train_reference import ResNet18
 
 PROGRAM = os.environ.get("STRAIT_PROGRAM", "build/strait")
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Sums of several threads depend on their number."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def samples(count, shape, classes):

@@ -43,6 +43,13 @@ def make_modules(count):
     return [nn.Sequential(nn.Linear(a, b), nn.Tanh()) for a, b in zip(sizes, sizes[1:])]
 
 
+def batches():
+    """Inputs and classes, step by step."""
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(STEPS):
+        yield torch.randn(ROWS, 6, generator=generator), torch.randint(3, (ROWS,), generator=generator)
+
+
 def train(name, make_stage):
     """The losses and the checksum of the weights of this process's stages."""
     layout = SCHEDULES[name]
@@ -55,11 +62,8 @@ def train(name, make_stage):
     schedule = kind(stages if several else stages[0], n_microbatches=MICRO_BATCHES, loss_fn=F.cross_entropy)
     parameters = [parameter for i in mine for parameter in modules[i].parameters()]
     optimizer = torch.optim.SGD(parameters, lr=0.3)
-    generator = torch.Generator().manual_seed(1)
     losses = []
-    for _ in range(STEPS):
-        x = torch.randn(ROWS, 6, generator=generator)
-        y = torch.randint(3, (ROWS,), generator=generator)
+    for x, y in batches():
         optimizer.zero_grad()
         found = []
         arguments = (x,) if 0 in mine else ()

@@ -214,7 +214,7 @@ TEST_P(GroupOver, ASilentPeerIsNamedWithinTheTimeout) {
     std::this_thread::sleep_for(1500ms);
   });
   EXPECT_EQ(errors[1],
-            "rank 1, boundary layer2, activation, micro-batch 3: rank 0 was silent for pipeline.timeout, 1 s");
+            "rank 1, boundary layer2, activation, micro-batch 3: rank 0 was silent for the timeout of 1 s");
 }
 
 TEST_P(GroupOver, APeerThatFailsSaysWhy) {
