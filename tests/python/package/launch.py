@@ -1,12 +1,18 @@
-"""Processes for tests: a script of this folder under torchrun."""
+"""Processes for tests: a script of this folder under torchrun, the program."""
 
+import json
 import os
 import pathlib
 import socket
 import subprocess
 import sys
 
+import torch
+
+import safetensors_file
+
 FOLDER = pathlib.Path(__file__).parent
+PROGRAM = os.environ.get("STRAIT_PROGRAM", "build/strait")
 
 
 def free_port():
@@ -24,3 +30,33 @@ def torchrun(script, *arguments, processes, timeout=300, check=True):
                           check=False)
     assert not check or done.returncode == 0, done.stdout
     return done
+
+
+def train_by_program(folder, keys, data, weights=None, out="run"):
+    """The folder of a run of the program on these samples, from these weights."""
+    safetensors_file.write(folder / "data.safetensors", {"inputs": data[0], "targets": data[1]})
+    keys = {"data.kind": "tensors", "data.train_file": str(folder / "data.safetensors"), "train.threads": 1,
+            "data.test_file": str(folder / "data.safetensors"), "pipeline.micro_batches": 1,
+            "train.schedule": {"kind": "constant"}, "checkpoint.every_epochs": 0, **keys}
+    if weights:
+        safetensors_file.write(folder / "init.safetensors", weights)
+        keys["model.init"] = str(folder / "init.safetensors")
+    (folder / "config.toml").write_text("", encoding="utf-8")
+    sets = [f"--set={key}={toml(value)}" for key, value in keys.items()]
+    result = subprocess.run([PROGRAM, "train", folder / "config.toml", "--out", folder / out, *sets], text=True,
+                            capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return folder / out
+
+
+def toml(value):
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(part)}" for key, part in value.items()) + " }"
+    return json.dumps(value)
+
+
+def expect_equal(run, weights):
+    ours = safetensors_file.read(run / "model.safetensors")[0]
+    assert ours.keys() == weights.keys()
+    for name, tensor in weights.items():
+        assert ours[name].flatten().view(torch.uint8).tolist() == tensor.flatten().view(torch.uint8).tolist(), name

@@ -9,8 +9,9 @@ import torch.nn.functional as F
 from torch import nn
 
 import strait
-from launch import torchrun
-from small_network import ROWS, SCHEMES, batches, make_optimizer, make_stages, train_pipeline
+from launch import expect_equal, torchrun, train_by_program
+from small_network import (EPOCHS, ROWS, SCHEMES, SEED, WIDTH, batches, make_optimizer, make_stages, samples,
+                           train_pipeline, weights_of)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -60,7 +61,7 @@ def test_boundaries_in_a_sequential_give_the_same_bits(name):
     scheme = SCHEMES[name]
     stages, others = make_stages(), make_stages()
     losses = train_pipeline(scheme, stages)
-    cuts = [strait.Boundary(index=i, seed=3, **scheme) for i in range(3)]
+    cuts = [strait.Boundary(index=i, seed=SEED, **scheme) for i in range(3)]
     network = nn.Sequential(others[0], cuts[0], others[1], cuts[1], others[2], cuts[2], others[3])
     optimizer = make_optimizer(network.parameters())
     for step, (inputs, targets, ids) in enumerate(batches()):
@@ -84,6 +85,30 @@ def test_processes_give_the_bits_of_one(processes, tmp_path):
         train_pipeline(SCHEMES[name], stages, micro_batches=int(micro_batches))
         theirs = [torch.load(tmp_path / f"{case}-stage{i}.pt") for i in range(4)]
         assert_same_bits(weights(stages), theirs)
+
+
+def link(codec, feedback):
+    """A direction in the program's configuration."""
+    return {"codec": codec, "feedback": feedback if codec != "none" else "none"}
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_the_program_trains_the_same_bits(name, tmp_path):
+    """With the tests above: the program, one process, several, and Boundary in a loop train the same network alike."""
+    stages, scheme = make_stages(), SCHEMES[name]
+    feedback = scheme.get("feedback", "none")
+    if feedback == "aq-sgd":
+        feedback = ("aq-sgd", "none")  # it serves no gradients
+    forward, backward = (feedback, feedback) if isinstance(feedback, str) else feedback
+    run = train_by_program(tmp_path, {
+        "model.kind": "mlp", "model.width": WIDTH, "model.layers": 3, "model.cuts": [f"hidden.{i}" for i in range(3)],
+        "seed": SEED, "data.batch_size": ROWS, "train.epochs": EPOCHS,
+        "train.optimizer": {"kind": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.0},
+        "compression.activations": link(scheme.get("activations", "none"), forward),
+        "compression.gradients": link(scheme.get("gradients", "none"), backward),
+        "compression.reuse_indices": scheme.get("reuse_indices", False)}, samples(), weights_of(stages))
+    train_pipeline(scheme, stages)
+    expect_equal(run, weights_of(stages))
 
 
 def test_several_tensors_cross_a_cut():
@@ -127,7 +152,7 @@ def test_a_result_counts():
     inputs, targets, _ = next(batches())
     result = pipe.train(inputs, targets)
     assert (result.rows, result.messages) == (ROWS, 2 * 3 * 3)
-    raw = 4 * ROWS * (20 + 24 + 16)
+    raw = 4 * ROWS * 3 * WIDTH
     assert result.raw_bytes == 2 * raw
     assert raw + raw // 4 < result.wire_bytes < 2 * raw
     assert pipe.step == 1
@@ -212,7 +237,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="expected modules, callables or None, found int"):
         strait.Pipeline([stages[0], 3], F.cross_entropy)
     with pytest.raises(ValueError, match="stage 1 cannot run on what stage 0 gives"):
-        strait.Pipeline([stages[0], stages[2]], F.cross_entropy).train(x, y)
+        strait.Pipeline([stages[0], nn.Linear(WIDTH + 1, 3)], F.cross_entropy).train(x, y)
     with pytest.raises(ValueError, match="expected a tensor or a tuple of tensors, found str"):
         strait.Pipeline([stages[0], lambda x: "text", stages[1]], F.cross_entropy).train(x, y)
     with pytest.raises(ValueError, match="scalar"):

@@ -3,49 +3,22 @@ it is cut, from the same weights and batches, end with the same weights, byte fo
 rounds otherwise in Python than in LibTorch."""
 
 import json
-import os
 import pathlib
-import subprocess
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 import networks
-import safetensors_file
 import strait
+from launch import expect_equal, train_by_program
 from train_reference import ResNet18
-
-PROGRAM = os.environ.get("STRAIT_PROGRAM", "build/strait")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def samples(count, shape, classes):
     return torch.randn(count, *shape), torch.randint(classes, (count,))
-
-
-def train(folder, keys, data, weights=None, out="run"):
-    """The folder of a run of the program on these samples, from these weights."""
-    safetensors_file.write(folder / "data.safetensors", {"inputs": data[0], "targets": data[1]})
-    keys = {"data.kind": "tensors", "data.train_file": str(folder / "data.safetensors"), "train.threads": 1,
-            "data.test_file": str(folder / "data.safetensors"), "pipeline.micro_batches": 1,
-            "train.schedule": {"kind": "constant"}, "checkpoint.every_epochs": 0, **keys}
-    if weights:
-        safetensors_file.write(folder / "init.safetensors", weights)
-        keys["model.init"] = str(folder / "init.safetensors")
-    (folder / "config.toml").write_text("", encoding="utf-8")
-    sets = [f"--set={key}={toml(value)}" for key, value in keys.items()]
-    result = subprocess.run([PROGRAM, "train", folder / "config.toml", "--out", folder / out, *sets], text=True,
-                            capture_output=True, check=False)
-    assert result.returncode == 0, result.stderr
-    return folder / out
-
-
-def toml(value):
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {toml(part)}" for key, part in value.items()) + " }"
-    return json.dumps(value)
 
 
 def train_here(model, forward, data, seed, epochs, batch_size, optimizer):
@@ -84,18 +57,11 @@ def compression(scheme):
     return {key: value for key, value in keys.items() if value} | {f"compression.{k}": v for k, v in options.items()}
 
 
-def expect_equal(run, weights):
-    ours = safetensors_file.read(run / "model.safetensors")[0]
-    assert ours.keys() == weights.keys()
-    for name, tensor in weights.items():
-        assert ours[name].flatten().view(torch.uint8).tolist() == tensor.flatten().view(torch.uint8).tolist(), name
-
-
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_boundaries_train_the_weights_of_the_program(tmp_path, scheme):
     seed, data = 6, samples(22, (2, 5), 3)  # batches of 5, the last of 2
     model = networks.Mlp(32, 2, (2, 5), 3, boundaries(["hidden.0", "hidden.1"], scheme, seed))
-    run = train(tmp_path, {"model.kind": "mlp", "model.width": 32, "model.layers": 2, "seed": seed,
+    run = train_by_program(tmp_path, {"model.kind": "mlp", "model.width": 32, "model.layers": 2, "seed": seed,
                            "model.cuts": ["hidden.0", "hidden.1"], "data.batch_size": 5, "train.epochs": 4,
                            "train.optimizer": {"kind": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 1e-3},
                            **compression(scheme)}, data, model.weights())
@@ -116,8 +82,8 @@ def test_a_convolutional_network_too(tmp_path, scheme):
     keys = {"model.kind": "resnet18", "model.width": 2, "seed": seed, "model.cuts": cuts, "data.batch_size": 4,
             "data.classes": 10, "train.optimizer": {"kind": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.0}}
     # An epoch without compression, whose weights both go on from.
-    begun = train(tmp_path, keys | {"train.epochs": 1, "checkpoint.every_epochs": 1}, data, out="begun")
-    run = train(tmp_path, keys | compression(scheme) | {"train.epochs": 6, "compression.start_epoch": 1,
+    begun = train_by_program(tmp_path, keys | {"train.epochs": 1, "checkpoint.every_epochs": 1}, data, out="begun")
+    run = train_by_program(tmp_path, keys | compression(scheme) | {"train.epochs": 6, "compression.start_epoch": 1,
                                                         "compression.start_from": str(begun),
                                                         "compression.start_from_optimizer": False}, data)
     model = ResNet18(2, cuts)
@@ -132,7 +98,7 @@ def test_a_convolutional_network_too(tmp_path, scheme):
 
 def test_runs_are_loaded(tmp_path):
     data = samples(20, (6,), 4)
-    folder = train(tmp_path, {"model.kind": "mlp", "model.width": 8, "model.cuts": ["hidden.0"], "data.batch_size": 10,
+    folder = train_by_program(tmp_path, {"model.kind": "mlp", "model.width": 8, "model.cuts": ["hidden.0"], "data.batch_size": 10,
                               "train.epochs": 3, "name": "a-name", "compression.activations": {"codec": "quant:4"}}, data)
     run = strait.load_run(folder)
     assert run.config["name"] == "a-name" and run.config["compression"]["activations"]["codec"] == "quant:4"

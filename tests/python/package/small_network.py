@@ -1,4 +1,5 @@
-"""One small network in four stages, its batches, and its training in several ways; under torchrun: by Pipeline.
+"""One small network in four stages, an "mlp" of the program's, its batches, and its training by Pipeline, in one process or
+under torchrun.
 
 small_network.py FOLDER trains with every scheme in SCHEMES over the processes that there are, and leaves in FOLDER what
 each process trained.
@@ -11,10 +12,16 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import networks
 import strait
 
-STEPS = 20
+SEED = 3
+EPOCHS = 10
+SAMPLES = 20
 ROWS = 12
+WIDTH = 20
+SAMPLE_SHAPE = (6,)
+CLASSES = 3
 #: Arguments of Pipeline and of Boundary.
 SCHEMES = {
     "none": {},
@@ -29,22 +36,29 @@ SCHEMES = {
 
 def make_stages():
     torch.manual_seed(11)
-    return [
-        nn.Sequential(nn.Linear(6, 20), nn.Tanh()),
-        nn.Sequential(nn.Linear(20, 24), nn.GELU()),
-        nn.Sequential(nn.Linear(24, 16), nn.ReLU()),
-        nn.Linear(16, 3),
-    ]
+    stages = [nn.Sequential(nn.Linear(inputs, WIDTH), nn.ReLU()) for inputs in (*SAMPLE_SHAPE, WIDTH, WIDTH)]
+    return [*stages, nn.Linear(WIDTH, CLASSES)]
+
+
+def weights_of(stages):
+    """By their names in a file of the program's."""
+    named = {f"hidden.{i}.{name}": tensor for i in range(3) for name, tensor in stages[i][0].state_dict().items()}
+    return named | {f"head.{name}": tensor for name, tensor in stages[3].state_dict().items()}
+
+
+def samples():
+    """Inputs and targets of the data set."""
+    generator = torch.Generator().manual_seed(5)
+    return (torch.randn(SAMPLES, *SAMPLE_SHAPE, generator=generator),
+            torch.randint(CLASSES, (SAMPLES,), generator=generator))
 
 
 def batches():
-    """Inputs, targets and ids of every step: three batches in turn, the last one short."""
-    generator = torch.Generator().manual_seed(5)
-    inputs = torch.randn(3 * ROWS - 4, 6, generator=generator)
-    targets = torch.randint(3, (len(inputs),), generator=generator)
-    for step in range(STEPS):
-        ids = torch.arange(step % 3 * ROWS, min((step % 3 + 1) * ROWS, len(inputs)))
-        yield inputs[ids], targets[ids], ids
+    """Inputs, targets and ids of every step, in the program's order: two batches an epoch, the second one short."""
+    inputs, targets = samples()
+    for epoch in range(EPOCHS):
+        for ids in torch.tensor(networks.epoch_order(SEED, epoch, SAMPLES)).split(ROWS):
+            yield inputs[ids], targets[ids], ids
 
 
 def make_optimizer(parameters):
@@ -53,7 +67,7 @@ def make_optimizer(parameters):
 
 def train_pipeline(scheme, stages, **arguments):
     """Trains by strait.Pipeline; gives the losses that this process knows of."""
-    pipe = strait.Pipeline(stages, F.cross_entropy, seed=3, **scheme, **arguments)
+    pipe = strait.Pipeline(stages, F.cross_entropy, seed=SEED, **scheme, **arguments)
     optimizer = make_optimizer(pipe.parameters())
     losses = []
     for inputs, targets, ids in batches():
