@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -61,6 +62,8 @@ class Stage(PipelineStage):
     exact size (``strait.codec(spec).exact``), such as "quant:4" or "topk:0.1,index=bitmap". Every process gives the
     same specs. Tensors of float32, float16 and bfloat16 are compressed, as float32 numbers; others cross as they are.
     Stages that a schedule puts next to each other in one process (ZBV, DualPipeV) hand tensors over without compression.
+    Over Gloo all receives of a step begin with its first one, so that messages come while the stage computes; torch's own
+    stage begins each when the schedule asks for it.
 
     Arguments:
         submodule, stage_index, num_stages, device: as of ``PipelineStage``, as are further keyword arguments.
@@ -82,7 +85,9 @@ class Stage(PipelineStage):
         self._step = 0
         self._trained = False
         self.compressed = True  #: whether messages are compressed from now on
-        self._arriving: dict[tuple[bool, int], list[Optional[tuple[int, Tensor]]]] = {}
+        self._arriving: dict[tuple[bool, int], list[tuple[Tensor, bool]]] = {}  # messages, whether each is a payload
+        self._begun: dict[tuple[bool, int], list[dist.Work]] = {}  # receives that no schedule waits for
+        self._receives_ahead = dist.get_backend(self.group) == "gloo"  # which tells messages apart by tags
         before, behind = stage_index - 1, stage_index
         self._sends: dict[bool, _Channel] = {}
         self._receives: dict[bool, _Channel] = {}
@@ -96,16 +101,16 @@ class Stage(PipelineStage):
     # What crosses to other processes.
 
     def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
-        return self._encoded(True, fwd_chunk_id, super().get_fwd_send_ops(fwd_chunk_id))
+        return self._encoded(True, self.stage_index, fwd_chunk_id, super().get_fwd_send_ops(fwd_chunk_id))
 
     def get_bwd_send_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
-        return self._encoded(False, bwd_chunk_id, super().get_bwd_send_ops(bwd_chunk_id))
+        return self._encoded(False, self.stage_index - 1, bwd_chunk_id, super().get_bwd_send_ops(bwd_chunk_id))
 
     def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
-        return self._expected(True, fwd_chunk_id, super().get_fwd_recv_ops(fwd_chunk_id))
+        return self._expected(True, fwd_chunk_id, super().get_fwd_recv_ops, len(self.args_recv_info))
 
     def get_bwd_recv_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
-        return self._expected(False, bwd_chunk_id, super().get_bwd_recv_ops(bwd_chunk_id))
+        return self._expected(False, bwd_chunk_id, super().get_bwd_recv_ops, len(self.grad_recv_info))
 
     def _retrieve_recv_activations(self, fwd_chunk_id: int):
         self._decode(True, fwd_chunk_id, self.args_recv_info[fwd_chunk_id])
@@ -120,13 +125,19 @@ class Stage(PipelineStage):
         self._step += self._trained
         self._trained = False
         self._arriving.clear()
+        self._begun.clear()
 
     def _place(self, micro_batch: int, rows: int) -> _C.MessagePlace:
         training = self.has_backward and torch.is_grad_enabled()
         return _C.MessagePlace(self._seed, self._step, micro_batch, micro_batch * rows, training, self.compressed)
 
-    def _encoded(self, forward: bool, chunk: int, ops: list[dist.P2POp]) -> list[dist.P2POp]:
+    def _tag(self, forward: bool, cut: int, chunk: int, i: int) -> int:
+        """Tells the messages between two processes apart, where they are received in another order than they are sent."""
+        return (((chunk * 16 + i) * 2 + forward) * self.num_stages + cut + 1) if self._receives_ahead else 0
+
+    def _encoded(self, forward: bool, cut: int, chunk: int, ops: list[dist.P2POp]) -> list[dist.P2POp]:
         for i, op in enumerate(ops):
+            op.tag = self._tag(forward, cut, chunk, i)
             if not op.tensor.is_floating_point():
                 continue
             place = self._place(chunk, op.tensor.size(0))
@@ -134,28 +145,43 @@ class Stage(PipelineStage):
             self._trained |= self.has_backward
         return ops
 
-    def _expected(self, forward: bool, chunk: int, ops: list[dist.P2POp]) -> list[dist.P2POp]:
-        arriving: list[Optional[tuple[int, Tensor]]] = []
+    def _expected(self, forward: bool, chunk: int, ops_of: Callable[[int], list[dist.P2POp]],
+                  chunks: int) -> list[dist.P2POp]:
+        """The receives that the schedule is to begin for a micro-batch. Those of the others begin here, where messages
+        have tags: a message then comes while the stage computes, where torch would let its sender wait."""
+        if (forward, chunk) in self._arriving:
+            return []
+        ops = self._receives_of(forward, chunk, ops_of(chunk))
+        if self._receives_ahead:
+            for other in range(chunks):
+                if (forward, other) not in self._arriving:
+                    others = self._receives_of(forward, other, ops_of(other))
+                    self._begun[forward, other] = dist.batch_isend_irecv(others) if others else []
+        return ops
+
+    def _receives_of(self, forward: bool, chunk: int, ops: list[dist.P2POp]) -> list[dist.P2POp]:
+        arriving: list[tuple[Tensor, bool]] = []
+        cut = self.stage_index - 1 if forward else self.stage_index
         for i, op in enumerate(ops):
-            if not op.tensor.is_floating_point():
-                arriving.append(None)
-                continue
-            size = self._receives[forward][i].size(list(op.tensor.shape), self._place(chunk, op.tensor.size(0)))
-            op.tensor = torch.empty(size, dtype=torch.uint8, device=op.tensor.device)
-            arriving.append((i, op.tensor))
-        if ops:
-            self._arriving[forward, chunk] = arriving
+            op.tag = self._tag(forward, cut, chunk, i)
+            is_payload = op.tensor.is_floating_point()
+            if is_payload:
+                size = self._receives[forward][i].size(list(op.tensor.shape), self._place(chunk, op.tensor.size(0)))
+                op.tensor = torch.empty(size, dtype=torch.uint8, device=op.tensor.device)
+            arriving.append((op.tensor, is_payload))
+        self._arriving[forward, chunk] = arriving
         return ops
 
     def _decode(self, forward: bool, chunk: int, infos: tuple[Any, ...]) -> None:
-        arrived = iter(self._arriving.pop((forward, chunk), []))
+        for work in self._begun.pop((forward, chunk), []):
+            work.wait()
+        arrived = enumerate(self._arriving.get((forward, chunk), []))
         for info in infos:
             if not isinstance(info, _RecvInfo) or getattr(info, "is_root_arg", False) or info.buffer is None:
                 continue
-            message = next(arrived, None)
-            if message is None:
+            i, (payload, is_payload) = next(arrived, (0, (None, False)))
+            if not is_payload:
                 continue
-            i, payload = message
             place = self._place(chunk, info.buffer.size(0))
             received = self._receives[forward][i].decode(payload, list(info.buffer.shape), place)
             info.buffer = received.to(info.buffer.dtype)
