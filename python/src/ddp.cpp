@@ -6,13 +6,16 @@
 #include <ATen/ops/stack.h>
 #include <pybind11/stl.h>
 
-#include <torch/csrc/jit/python/pybind_utils.h>
 #include <atomic>
+#include <exception>
 #include <list>
 #include <memory>
 #include <optional>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
+#include <vector>
+
+#include <torch/csrc/jit/python/pybind_utils.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "python/src/bind.h"
 #include "python/src/bucket_exchange.h"
@@ -65,7 +68,8 @@ class PythonBucketExchange : public BucketExchange {
   py::object mean(c10d::ProcessGroup& group, int64_t bucket, const py::object& gradients, uint64_t step,
                   bool compressed) {
     under_way_.remove_if([](const BucketUnderWay& each) { return each.is_done.load(); });
-    BucketUnderWay& one = under_way_.emplace_back(gradients.cast<at::Tensor>(), gradients);
+    const auto place = under_way_.emplace(under_way_.end(), gradients.cast<at::Tensor>(), gradients);
+    BucketUnderWay& one = *place;
     try {
       const py::gil_scoped_release release;
       const at::ThreadLocalStateGuard guard(*without_python_);
@@ -73,7 +77,7 @@ class PythonBucketExchange : public BucketExchange {
       compressed ? send(one, group, bucket, step) : add_up(one, group);
       workers_->post(0, [this, &one, bucket, step, compressed] { end(one, bucket, step, compressed); });
     } catch (...) {
-      under_way_.pop_back();
+      under_way_.erase(place);
       throw;
     }
     return torch::jit::toPyObject(one.mean);

@@ -18,6 +18,8 @@ from . import _C
 
 __all__ = ["Stage"]
 
+_TENSORS_MOST = 64  # at a cut, that frames and tags tell apart
+
 
 class _Channel:
     """The endpoints in this process of one direction of the cut behind stage `cut`, one for each tensor that crosses."""
@@ -30,6 +32,8 @@ class _Channel:
     def __getitem__(self, i: int) -> Any:
         while len(self._endpoints) <= i:
             number = len(self._endpoints)
+            if number == _TENSORS_MOST:
+                raise ValueError(f"stage {self._cut}: expected at most {_TENSORS_MOST} tensors at a cut")
             name = f"stage{self._cut}" if number == 0 else f"stage{self._cut}.{number}"
             self._endpoints.append(self._make(name, number << 10 | self._cut))
         return self._endpoints[i]
@@ -133,7 +137,9 @@ class Stage(PipelineStage):
 
     def _tag(self, forward: bool, cut: int, chunk: int, i: int) -> int:
         """Tells the messages between two processes apart, where they are received in another order than they are sent."""
-        return (((chunk * 16 + i) * 2 + forward) * self.num_stages + cut + 1) if self._receives_ahead else 0
+        if not self._receives_ahead:
+            return 0
+        return ((chunk * _TENSORS_MOST + i) * 2 + forward) * self.num_stages + cut + 1
 
     def _encoded(self, forward: bool, cut: int, chunk: int, ops: list[dist.P2POp]) -> list[dist.P2POp]:
         for i, op in enumerate(ops):

@@ -6,7 +6,8 @@ namespace strait {
 
 PeerChannels::PeerChannels(int rank, int ranks, const std::function<ChannelSpec(int from)>& spec) {
   for (int from = 0; from < ranks; ++from) {
-    ChannelEndpoints here(spec(from), spec(from), {.sender = from == rank, .receiver = true});
+    const ChannelSpec channel = spec(from);
+    ChannelEndpoints here(channel, channel, {.sender = from == rank, .receiver = true});
     if (here.sender) sender_ = std::move(here.sender);
     receivers_.push_back(std::move(here.receiver).value());
   }

@@ -102,6 +102,13 @@ def test_codecs_without_a_fixed_size_are_refused(process_group):
                 strait.pipelining.Stage(nn.Linear(2, 2), stage, 2, torch.device("cpu"), **arguments)
 
 
+def test_a_cut_has_so_many_tensors_at_most(process_group):
+    sends = strait.pipelining.Stage(nn.Linear(2, 2), 0, 2, torch.device("cpu"))._sends[True]
+    assert sends[63] is not None
+    with pytest.raises(ValueError, match="at most 64 tensors at a cut"):
+        sends[64]
+
+
 def test_a_stage_resumes(process_group):
     stage = strait.pipelining.Stage(nn.Linear(2, 2), 0, 2, torch.device("cpu"), activations="quant:4", feedback="ef21")
     stage.has_backward = True

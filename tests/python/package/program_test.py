@@ -61,10 +61,10 @@ def compression(scheme):
 def test_boundaries_train_the_weights_of_the_program(tmp_path, scheme):
     seed, data = 6, samples(22, (2, 5), 3)  # batches of 5, the last of 2
     model = networks.Mlp(32, 2, (2, 5), 3, boundaries(["hidden.0", "hidden.1"], scheme, seed))
-    run = train_by_program(tmp_path, {"model.kind": "mlp", "model.width": 32, "model.layers": 2, "seed": seed,
-                           "model.cuts": ["hidden.0", "hidden.1"], "data.batch_size": 5, "train.epochs": 4,
-                           "train.optimizer": {"kind": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 1e-3},
-                           **compression(scheme)}, data, model.weights())
+    keys = {"model.kind": "mlp", "model.width": 32, "model.layers": 2, "model.cuts": ["hidden.0", "hidden.1"], "seed": seed,
+            "data.batch_size": 5, "train.epochs": 4,
+            "train.optimizer": {"kind": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 1e-3}}
+    run = train_by_program(tmp_path, keys | compression(scheme), data, model.weights())
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=1e-3)
     train_here(model, model, data, seed, range(4), 5, optimizer)
     expect_equal(run, model.weights())
@@ -83,9 +83,9 @@ def test_a_convolutional_network_too(tmp_path, scheme):
             "data.classes": 10, "train.optimizer": {"kind": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.0}}
     # An epoch without compression, whose weights both go on from.
     begun = train_by_program(tmp_path, keys | {"train.epochs": 1, "checkpoint.every_epochs": 1}, data, out="begun")
-    run = train_by_program(tmp_path, keys | compression(scheme) | {"train.epochs": 6, "compression.start_epoch": 1,
-                                                        "compression.start_from": str(begun),
-                                                        "compression.start_from_optimizer": False}, data)
+    run = train_by_program(tmp_path, keys | compression(scheme) | {
+        "train.epochs": 6, "compression.start_epoch": 1, "compression.start_from": str(begun),
+        "compression.start_from_optimizer": False}, data)
     model = ResNet18(2, cuts)
     model.load_state_dict(strait.load_run(begun).weights)
     model.cuts = torch.nn.ModuleDict(boundaries(cuts, scheme, seed))
@@ -98,8 +98,9 @@ def test_a_convolutional_network_too(tmp_path, scheme):
 
 def test_runs_are_loaded(tmp_path):
     data = samples(20, (6,), 4)
-    folder = train_by_program(tmp_path, {"model.kind": "mlp", "model.width": 8, "model.cuts": ["hidden.0"], "data.batch_size": 10,
-                              "train.epochs": 3, "name": "a-name", "compression.activations": {"codec": "quant:4"}}, data)
+    folder = train_by_program(tmp_path, {
+        "model.kind": "mlp", "model.width": 8, "model.cuts": ["hidden.0"], "data.batch_size": 10, "train.epochs": 3,
+        "name": "a-name", "compression.activations": {"codec": "quant:4"}}, data)
     run = strait.load_run(folder)
     assert run.config["name"] == "a-name" and run.config["compression"]["activations"]["codec"] == "quant:4"
     assert run.config["model"]["cuts"] == ["hidden.0"] and run.config["train"]["threads"] == 1
