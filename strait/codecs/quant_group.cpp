@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "strait/base/random.h"
+#include "strait/codecs/groups.h"
 
 namespace strait {
 namespace {
@@ -62,10 +63,7 @@ void write_range(kernels::Range range, ByteWriter& out) {
 }
 
 void check_codes(std::span<const std::byte> codes, size_t count, kernels::Range range, unsigned bits) {
-  const size_t used = count * bits % 8;
-  if (used != 0 && std::to_integer<unsigned>(codes.back()) >> used != 0) {
-    throw WireError("the padding behind {} codes of {} bits is not zero", count, bits);
-  }
+  check_padding(codes, count, bits);
   if (range.lo == range.hi && std::ranges::any_of(codes, [](std::byte b) { return b != std::byte{0}; })) {
     throw WireError("a group of equal values has a code that is not zero");
   }

@@ -151,11 +151,12 @@ TEST_P(Conformance, FarRowsOfABatchDecodeAsPredicted) {
 }
 
 TEST(RowWise, IsEverythingButTheScopeTensor) {
-  for (const char* spec :
-       {"none", "fp16", "bf16", "quant:4,scope=sample", "quant:4,scope=block:8", "topk:0.1"}) {
+  for (const char* spec : {"none", "fp16", "bf16", "quant:4,scope=sample", "quant:4,scope=block:8", "topk:0.1",
+                           "sign", "onebit"}) {
     EXPECT_TRUE(make_codec(spec)->is_row_wise()) << spec;
   }
-  for (const char* spec : {"quant:4", "quant:4,rounding=stochastic", "topk:0.1,scope=tensor"}) {
+  for (const char* spec :
+       {"quant:4", "quant:4,rounding=stochastic", "topk:0.1,scope=tensor", "sign,scope=tensor"}) {
     EXPECT_FALSE(make_codec(spec)->is_row_wise()) << spec;
   }
 }

@@ -33,6 +33,8 @@ std::vector<Example> examples() {
   std::vector<float> of_spot(32, 0.0F);
   for (const size_t position : {2U, 9U, 10U, 11U, 17U, 18U, 19U, 26U})
     spot[position] = of_spot[position] = 1.0F;
+  const float third = 1.0F / 3.0F;  // the mean of 0.5, 0.5 and 0
+  const std::vector<float> signs = {2.0F, -2.0F, 2.0F, -third, -third, third};
   return {{"none", "none", {1, 2}, {1.0F, -2.5F}, {1.0F, -2.5F}},
           {"fp16", "fp16", {1, 3}, {1.0F, -2.5F, 0.1F}, {1.0F, -2.5F, 0.0999755859375F}},
           {"bf16", "bf16", {1, 3}, {1.0F, -2.5F, 0.1F}, {1.0F, -2.5F, 0.10009765625F}},
@@ -42,6 +44,12 @@ std::vector<Example> examples() {
            {0.0F, 1.25F, 3.0F, -1.5F, -1.5F, -1.5F},
            {0.0F, 6.0F / 15.0F * 3.0F, 3.0F, -1.5F, -1.5F, -1.5F}},
           {"topk", "topk:0.25,values=fp16", {2, 16}, sparse, kept},
+          {"sign", "sign", {2, 3}, {1.0F, -2.0F, 3.0F, -0.5F, -0.5F, 0.0F}, signs},
+          {"onebit",
+           "onebit",
+           {2, 3},
+           {1.0F, -2.0F, 3.0F, -0.5F, -0.5F, 0.0F},
+           {2.0F, -2.0F, 2.0F, -0.5F, -0.5F, 0.0F}},
           {"topk_interlaced", "topk:0.25,values=fp16,index=interlaced", {1, 4, 8}, spot, of_spot}};
 }
 

@@ -22,8 +22,8 @@ PLACEHOLDER = re.compile(r"(^|[/._-])[A-Z]{3,}($|[/._-])")
 SOURCE = re.compile(r"`((?!torch/)[a-z_0-9]+/[\w/.-]+\.(?:h|cpp|def))`")
 
 # What docs/adding_a_codec.md tells its reader to write.
-TO_BE_WRITTEN = {"strait/codecs/sign.cpp", "tests/codecs/sign_test.cpp", "strait/models/lenet.cpp", "tests/models/lenet_test.cpp",
-                 "strait/data/spirals.cpp", "tests/data/spirals_test.cpp"}
+TO_BE_WRITTEN = {"strait/codecs/bare_sign.cpp", "tests/codecs/bare_sign_test.cpp", "strait/models/lenet.cpp",
+                 "tests/models/lenet_test.cpp", "strait/data/spirals.cpp", "tests/data/spirals_test.cpp"}
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 

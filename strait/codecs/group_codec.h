@@ -1,0 +1,45 @@
+#pragma once
+
+#include "strait/codecs/codec.h"
+#include "strait/codecs/groups.h"
+
+namespace strait {
+
+/// A codec that sends of each group a header of fixed size, and a code of fixed size for each of its elements.
+/// Payload: all headers, then all codes (Grid::codes()). A codec of this kind implements what it does with one
+/// group.
+class GroupCodec : public Codec {
+ public:
+  at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override;
+  bool is_row_wise() const override { return scope_.is_row_wise(); }
+
+ protected:
+  /// `header_size` bytes a group, 1 <= bits <= 8 an element.
+  GroupCodec(CodecIdentity identity, Scope scope, size_t header_size, unsigned bits)
+      : Codec(std::move(identity)), scope_(scope), header_size_(header_size), bits_(bits) {}
+
+  /// Writes a group of at least one element. Throws NumericError for a value that cannot be sent.
+  virtual void encode_group(std::span<const float> x, ByteWriter& header, std::span<std::byte> codes) const = 0;
+
+  /// Reads a group. Throws WireError for what encode_group() cannot have written, but for the padding of the
+  /// codes, which is zero.
+  virtual void decode_group(ByteReader& header, std::span<const std::byte> codes,
+                            std::span<float> out) const = 0;
+
+  /// What the receiver sees of groups [G, n], which are filled up with zeros behind their first `sizes` [G, 1]
+  /// elements; what stands behind these is not looked at. Throws NumericError as encode_group() does.
+  virtual at::Tensor reconstruct_groups(const at::Tensor& groups, const at::Tensor& sizes) const = 0;
+
+  PayloadSize do_payload_size(const MessageMeta& meta) const final;
+  void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
+                 ByteWriter& out) const final;
+  void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
+                 std::span<float> out) const final;
+
+ private:
+  Scope scope_;
+  size_t header_size_;  ///< bytes a group
+  unsigned bits_;       ///< an element
+};
+
+}  // namespace strait

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "strait/codecs/message.h"
+#include "strait/codecs/spec.h"
+#include "strait/kernels/quantise.h"
+
+namespace strait {
+
+/// How a message falls into groups: `rows` rows of `row_size` elements, and each row into groups of
+/// `group_size`, the last of which may be short. Row-major.
+struct Grid {
+  /// Elements that follow each other.
+  struct Group {
+    size_t begin = 0;  ///< among all elements
+    size_t size = 0;   ///< elements, at least one
+  };
+
+  size_t rows = 0;
+  size_t row_size = 0;
+  size_t group_size = 0;
+
+  size_t groups_a_row() const { return (row_size + group_size - 1) / group_size; }
+  size_t groups() const { return rows * groups_a_row(); }
+
+  Group group(size_t number) const {
+    const size_t begin = number % groups_a_row() * group_size;
+    return {number / groups_a_row() * row_size + begin, std::min(group_size, row_size - begin)};
+  }
+
+  // Codes of `bits` bits each, packed as one list a group, which begins on a byte. Groups but the last of a row
+  // end on a byte, so that a row's codes take as many bytes as one long group.
+
+  /// Bytes of the codes of all groups.
+  size_t code_bytes(unsigned bits) const { return rows * kernels::packed_size(row_size, bits); }
+
+  /// The group's part of them.
+  template <class Byte>
+  std::span<Byte> codes(std::span<Byte> all, Group of, unsigned bits) const {
+    const size_t begin =
+        of.begin / row_size * kernels::packed_size(row_size, bits) + of.begin % row_size / 8 * bits;
+    return all.subspan(begin, kernels::packed_size(of.size, bits));
+  }
+
+  /// What stands behind a short group in as_groups().
+  enum class Filler { zeros, last_element };
+
+  /// The elements of `x`, contiguous, as [groups, group_size].
+  at::Tensor as_groups(const at::Tensor& x, Filler filler) const;
+
+  /// The elements of each group, float32 [groups, 1], on the device of `like`.
+  at::Tensor sizes(const at::Tensor& like) const;
+
+  /// The way back from as_groups(): of the shape of `like`.
+  at::Tensor from_groups(const at::Tensor& groups, const at::Tensor& like) const;
+};
+
+/// Throws WireError where the packed codes of `count` elements end in padding that is not zero.
+void check_padding(std::span<const std::byte> codes, size_t count, unsigned bits);
+
+/// The option `scope` of codecs that keep something of each group: `tensor`, the whole message; `sample`, a
+/// row; `block:N`, N elements of a row, the last of which may be shorter, N a multiple of 8.
+class Scope {
+ public:
+  /// Takes the option from a spec that need not have it. Throws InputError for another value.
+  static Scope from(OperatorSpec& spec, const char* fallback);
+
+  /// The groups of a message that is not empty.
+  Grid grid(const MessageMeta& meta) const;
+
+  /// Whether a group has elements of one row alone.
+  bool is_row_wise() const { return kind_ != Kind::tensor; }
+
+ private:
+  enum class Kind { tensor, sample, block };
+  Scope(Kind kind, size_t block) : kind_(kind), block_(block) {}
+
+  Kind kind_;
+  size_t block_;  ///< elements; of a block alone
+};
+
+/// Elements that a thread handles at least.
+inline constexpr int64_t kGroupGrain = 1 << 15;
+
+/// Calls work(first, last) for runs of groups that follow each other, which threads share.
+template <class Work>
+void in_runs(const Grid& grid, const Work& work) {
+  const auto grain = std::max<int64_t>(1, kGroupGrain / static_cast<int64_t>(grid.group_size));
+  if (grid.groups() == 1) return work(0, 1);
+  at::parallel_for(0, static_cast<int64_t>(grid.groups()), grain, [&](int64_t first, int64_t last) {
+    work(static_cast<size_t>(first), static_cast<size_t>(last));
+  });
+}
+
+/// The sum of each row of `terms` [G, n], n >= 1, as [G, 1], in the order of kernels/signs.h.
+at::Tensor ordered_sum(const at::Tensor& terms);
+
+}  // namespace strait

@@ -1,0 +1,73 @@
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/where.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "strait/codecs/group_codec.h"
+#include "strait/kernels/signs.h"
+
+namespace strait {
+namespace {
+
+/// One bit an element: those >= 0 become their mean, and those < 0 theirs, group by group (docs/operators.md,
+/// "onebit"). Source: Seide et al., Interspeech 2014.
+class OneBit : public GroupCodec {
+ public:
+  OneBit(CodecIdentity identity, Scope scope) : GroupCodec(std::move(identity), scope, 2 * sizeof(float), 1) {}
+
+ protected:
+  void encode_group(std::span<const float> x, ByteWriter& header, std::span<std::byte> codes) const override {
+    const kernels::Sides sides = kernels::sums_by_sign(x);
+    if (!std::isfinite(sides.positive) || !std::isfinite(sides.negative)) reject();
+    header.put(mean(sides.negative, sides.negatives));
+    header.put(mean(sides.positive, x.size() - sides.negatives));
+    kernels::pack_signs(x, codes);
+  }
+
+  void decode_group(ByteReader& header, std::span<const std::byte> codes, std::span<float> out) const override {
+    const auto below = header.get<float>();
+    const auto above = header.get<float>();
+    const bool is_zero_plain = !(below == 0 && std::signbit(below)) && !std::signbit(above);
+    if (!std::isfinite(below) || !std::isfinite(above) || below > 0 || !is_zero_plain) {
+      throw WireError("{} and {} are not the means below and above 0", below, above);
+    }
+    if (below != 0 && std::ranges::all_of(codes, [](std::byte b) { return b == std::byte{0}; })) {
+      throw WireError("no element is below 0, but their mean is {}", below);
+    }
+    kernels::unpack_signs(codes, above, below, out);
+  }
+
+  at::Tensor reconstruct_groups(const at::Tensor& groups, const at::Tensor& sizes) const override {
+    const at::Tensor is_below = groups.lt(0);
+    const at::Tensor negative = ordered_sum(groups.masked_fill(is_below.logical_not(), 0));
+    const at::Tensor positive = ordered_sum(groups.masked_fill(is_below, 0));
+    if (!positive.isfinite().logical_and(negative.isfinite()).all().item<bool>()) reject();
+    const at::Tensor negatives = is_below.sum(1, /*keepdim=*/true);
+    const auto mean_of = [](const at::Tensor& sum, const at::Tensor& count) {
+      return sum.div(count.clamp_min(1).to(at::kFloat)).add(0.0);
+    };
+    return at::where(is_below, mean_of(negative, negatives),
+                     mean_of(positive, sizes.to(at::kLong).sub(negatives)));
+  }
+
+ private:
+  /// Of no element: 0. Adding +0 turns -0 into +0.
+  static float mean(float sum, size_t count) {
+    return sum / static_cast<float>(std::max<size_t>(count, 1)) + 0.0F;
+  }
+
+  [[noreturn]] static void reject() {
+    throw NumericError("a value is not finite, or the sum of the values of a group is past float32");
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_onebit(CodecIdentity identity, OperatorSpec spec) {
+  const Scope scope = Scope::from(spec, "sample");
+  spec.finish();
+  return std::make_unique<OneBit>(std::move(identity), scope);
+}
+
+}  // namespace strait

@@ -1,0 +1,54 @@
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/where.h>
+
+#include <cmath>
+
+#include "strait/codecs/group_codec.h"
+#include "strait/kernels/signs.h"
+
+namespace strait {
+namespace {
+
+/// The sign of every element, times the mean magnitude of its group, which is the scale that leaves the least
+/// square error (docs/operators.md, "sign"). -0 counts as positive. Source: Karimireddy et al. 2019, arXiv
+/// 1901.09847.
+class Sign : public GroupCodec {
+ public:
+  Sign(CodecIdentity identity, Scope scope) : GroupCodec(std::move(identity), scope, sizeof(float), 1) {}
+
+ protected:
+  void encode_group(std::span<const float> x, ByteWriter& header, std::span<std::byte> codes) const override {
+    const float sum = kernels::sum_of_magnitudes(x);
+    if (!std::isfinite(sum)) reject();
+    header.put(sum / static_cast<float>(x.size()));
+    kernels::pack_signs(x, codes);
+  }
+
+  void decode_group(ByteReader& header, std::span<const std::byte> codes, std::span<float> out) const override {
+    const auto scale = header.get<float>();
+    if (!std::isfinite(scale) || std::signbit(scale)) throw WireError("{} is not a mean magnitude", scale);
+    kernels::unpack_signs(codes, scale, -scale, out);
+  }
+
+  at::Tensor reconstruct_groups(const at::Tensor& groups, const at::Tensor& sizes) const override {
+    const at::Tensor sum = ordered_sum(groups.abs());
+    if (!sum.isfinite().all().item<bool>()) reject();
+    const at::Tensor scale = sum.div(sizes);
+    return at::where(groups.lt(0), scale.neg(), scale);
+  }
+
+ private:
+  [[noreturn]] static void reject() {
+    throw NumericError("a value is not finite, or the sum of the magnitudes of a group is past float32");
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_sign(CodecIdentity identity, OperatorSpec spec) {
+  const Scope scope = Scope::from(spec, "sample");
+  spec.finish();
+  return std::make_unique<Sign>(std::move(identity), scope);
+}
+
+}  // namespace strait
