@@ -112,14 +112,17 @@ TEST_P(Refusal, OfWhatIsNotFiniteLeavesTheState) {
   }
 }
 
-/// Messages of this size can be sent, one after another.
+/// Messages whose elements are of this size can be sent, one after another; the larger, the nearer an overflow.
 float large_for(const std::string& codec) {
-  try {
-    Pair("none", codec).send(at::full({1, 1}, kLargest / 2));
-    return kLargest / 2;
-  } catch (const NumericError&) {
-    return 30000;  // of fp16
+  for (const float large : {kLargest / 2, 1e35F}) {  // a sum over the message is finite with the second
+    try {
+      Pair("none", codec).send(at::full({kRows, 72}, large));
+      return large;
+    } catch (const NumericError&) {
+      continue;
+    }
   }
+  return 30000;  // of fp16
 }
 
 /// Where the message is finite but what the link makes of it with its state is not.
