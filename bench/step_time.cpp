@@ -125,7 +125,7 @@ std::vector<Scheme> all_schemes() {
   });
   const LinkOptions codec = plain(selecting->activations);
   all.push_back({codec.codec + " reused", cuts, codec, codec, true});
-  for (const auto& feedback : link_names()) {
+  for (const auto& feedback : link_samples()) {
     if (feedback == kNoFeedback) continue;
     const LinkOptions with{codec.codec, feedback};
     const auto link = make_link(with.codec, with.feedback);

@@ -50,7 +50,7 @@ void add_apply(CLI::App& codec, Action& action) {
   apply->add_option("--codec", options->codec, "Codec spec, see strait codec list")
       ->required()
       ->type_name("SPEC");
-  apply->add_option("--feedback", options->feedback, "Feedback scheme: " + list_of(link_names()))
+  apply->add_option("--feedback", options->feedback, "Feedback scheme: " + list_of(link_forms()))
       ->type_name("SPEC")
       ->capture_default_str();
   apply
@@ -74,7 +74,7 @@ void add_bench(CLI::App& codec, Action& action) {
   bench->add_option("--codec", options->codecs, "Codec spec (may be repeated; default: four of every kind)")
       ->type_name("SPEC")
       ->allow_extra_args(false);
-  bench->add_option("--feedback", options->feedback, "Feedback scheme: " + list_of(link_names()))
+  bench->add_option("--feedback", options->feedback, "Feedback scheme: " + list_of(link_forms()))
       ->type_name("SPEC")
       ->capture_default_str();
   auto* shape = bench

@@ -40,7 +40,7 @@ class LinkUnderTest {
     return context_;
   }
 
-  static size_t count() { return link_names().size() + 1; }
+  static size_t count() { return link_samples().size() + 1; }
 
   /// Numbers that differ from one another.
   static at::Tensor wave(const MessageMeta& meta) {
@@ -57,9 +57,9 @@ class LinkUnderTest {
     const std::vector<std::string> codecs = {"topk:0.3", "topk:0.5,values=quant:4,index=rice",
                                              "topk:0.1,scope=tensor"};
     const auto codec = make_codec(codecs[input.sample % codecs.size()]);
-    const auto names = link_names();
+    const auto samples = link_samples();
     const size_t number = input.codec % count();
-    return number < names.size() ? make_link(codec, names[number]) : make_reuse_link(codec);
+    return number < samples.size() ? make_link(codec, samples[number]) : make_reuse_link(codec);
   }
 
  private:

@@ -51,9 +51,10 @@ bool serves_any_codec(const std::string& feedback) {
 
 py::list feedback_rows() {
   py::list rows;
-  for (const auto& name : link_names()) {
-    const auto link = make_link("topk:1", name);  // which every link can serve, as check_feedback() says
-    rows.append(py::make_tuple(name, name_of(link->slots()), serves_any_codec(name)));
+  for (const LinkInfo& info : link_list()) {
+    const std::string sample(info.samples.front());
+    const auto link = make_link("topk:1", sample);  // which every link can serve, as check_feedback() says
+    rows.append(py::make_tuple(std::string(info.name), name_of(link->slots()), serves_any_codec(sample)));
   }
   return rows;
 }

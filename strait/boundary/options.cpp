@@ -59,9 +59,9 @@ void check_store(const std::string& key, const LinkOptions& link, const Compress
 /// The feedback whose messages are those of the codec alone.
 std::vector<std::string> with_codec_messages(const std::shared_ptr<const Codec>& codec) {
   std::vector<std::string> names;
-  for (const auto& name : link_names()) {
+  for (const LinkInfo& info : link_list()) {
     try {
-      if (make_link(codec, name)->sends_codec_messages()) names.push_back(name);
+      if (make_link(codec, info.samples.front())->sends_codec_messages()) names.emplace_back(info.name);
     } catch (const InputError&) {  // a link that cannot serve the codec
     }
   }

@@ -37,6 +37,11 @@ const std::string& OperatorSpec::argument(std::string_view what) {
   return *argument_;
 }
 
+const std::optional<std::string>& OperatorSpec::optional_argument() {
+  takes_argument_ = true;
+  return argument_;
+}
+
 std::string OperatorSpec::option(const std::string& key, std::string fallback) {
   known_.push_back(key);
   for (const Options& options : {options_, defaults_}) {

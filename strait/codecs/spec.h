@@ -29,6 +29,9 @@ class OperatorSpec {
   /// The part behind the colon; throws InputError naming `what` when there is none.
   const std::string& argument(std::string_view what);
 
+  /// The part behind the colon; nothing where there is no colon.
+  const std::optional<std::string>& optional_argument();
+
   /// The option's value; where the spec does not set it, that of set_default(), or else `fallback`. Marks the
   /// option as understood.
   std::string option(const std::string& key, std::string fallback);

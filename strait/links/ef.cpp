@@ -1,30 +1,33 @@
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/zeros_like.h>
+
 #include "strait/links/row_feedback.h"
 #include "strait/links/slot_state.h"
+#include "strait/links/step_size.h"
 
 namespace strait {
 namespace {
 
-/// Sends m = C(x + e) and keeps what was lost: e = x + e - D(m).
+/// Sends m = C(x + e) and keeps of what was lost: e = (1 - beta) e + beta (x + e - D(m)).
 class EfEncoder : public Encoder {
  public:
   /// C is `compressor`; `codec` where it is that codec and nothing else, or null.
-  EfEncoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> codec)
-      : compressor_(std::move(compressor)), codec_(std::move(codec)) {}
+  EfEncoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> codec, float beta)
+      : compressor_(std::move(compressor)), codec_(std::move(codec)), beta_(beta) {}
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     const at::Tensor residual = residual_.rows(meta_of(x), context);
     if (const Sparsifier* sparsifier = fused(codec_.get(), meta_of(x), context)) {
       at::Tensor left = residual_.room(meta_of(x));
       IndexSet indices = sparsifier->write_sum(x.to(at::kCPU).contiguous(), residual, left, context, out);
-      residual_.set_rows(left, context);
+      keep(residual, left, context);
       return {std::move(indices), {}, {}};
     }
     const at::Tensor sum = x.to(at::kCPU).add(residual);
     MessageContext wanted = context;
     wanted.wants_received = true;
     MessageReport report = compressor_->encode(sum, wanted, out);
-    report.residual = sum.sub(report.received);
-    residual_.set_rows(report.residual, context);
+    report.residual = keep(residual, sum.sub(report.received), context);
     return report;
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
@@ -39,18 +42,35 @@ class EfEncoder : public Encoder {
   }
 
  private:
+  /// Moves the state on by what a message lost, and gives what it is then. 1 - beta, the products and their sum
+  /// are rounded to float32 one by one.
+  at::Tensor keep(const at::Tensor& residual, const at::Tensor& lost, const MessageContext& context) {
+    at::Tensor next = lost;
+    if (beta_ != 1) {
+      next = residual.mul(1 - beta_).add_(lost.mul(beta_));
+      expect_finite(next);
+    }
+    residual_.set_rows(next, context);
+    return next;
+  }
+
   std::unique_ptr<Encoder> compressor_;
   std::shared_ptr<const Codec> codec_;
+  float beta_;
   SlotState residual_;
 };
 
-/// Error feedback (Seide et al. 2014; docs/operators.md, "Feedback"): the receiver sees D(m), as without
-/// feedback; the state is the sender's, and the compressor's where C is one that has state.
+/// Error feedback (Seide et al. 2014), with beta below 1 that of LoCo (Xie et al. 2024), a moving average of
+/// what was lost; docs/operators.md, "Feedback". The receiver sees D(m), as without feedback; the state is the
+/// sender's, and the compressor's where C is one that has state.
 class Ef : public RowFeedback {
  public:
-  using RowFeedback::RowFeedback;
+  /// Around a codec, or around a compressor with state.
+  template <class Compressor>
+  Ef(uint16_t id, std::shared_ptr<const Compressor> compressor, float beta)
+      : RowFeedback(id, std::move(compressor)), beta_(beta) {}
   std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
-    return std::make_shared<Ef>(id(), std::move(compressor));
+    return std::make_shared<Ef>(id(), std::move(compressor), beta_);
   }
   std::unique_ptr<Encoder> make_encoder() const override { return encoder_of(compressor().make_encoder()); }
   std::unique_ptr<Decoder> make_decoder() const override { return compressor().make_decoder(); }
@@ -61,26 +81,39 @@ class Ef : public RowFeedback {
   MessageOperator reference(ApplyCodec apply) const override {
     auto compress = compressor().reference(std::move(apply));
     if (!compress) return {};
-    return [compress = std::move(compress), residual = at::Tensor()](const at::Tensor& x,
-                                                                     const MessageContext& context) mutable {
-      const at::Tensor sum = residual.defined() ? x.add(residual) : x;
+    return [compress = std::move(compress), beta = beta_, residual = at::Tensor()](
+               const at::Tensor& x, const MessageContext& context) mutable {
+      if (!residual.defined()) residual = at::zeros_like(x);
+      const at::Tensor sum = x.add(residual);
       at::Tensor received = compress(sum, context);
-      residual = sum.sub(received);
+      const at::Tensor lost = sum.sub(received);
+      residual = beta == 1 ? lost : residual.mul(1 - beta).add(lost.mul(beta));
       return received;
     };
   }
 
  private:
   std::unique_ptr<Encoder> encoder_of(std::unique_ptr<Encoder> compressor) const {
-    return std::make_unique<EfEncoder>(std::move(compressor), fusable());
+    return std::make_unique<EfEncoder>(std::move(compressor), fusable(), beta_);
   }
+
+  float beta_;
 };
+
+float beta_of(OperatorSpec& spec) {
+  const std::optional<std::string>& text = spec.optional_argument();
+  if (!text) return 1;
+  const std::optional<float> beta = parse_step_size(*text);
+  if (!beta || *beta == 0) spec.reject("beta", *text, "a decimal above 0 and at most 1");
+  return *beta;
+}
 
 }  // namespace
 
 std::unique_ptr<Link> make_ef(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
+  const float beta = beta_of(spec);
   spec.finish();
-  return std::make_unique<Ef>(id, std::move(codec));
+  return std::make_unique<Ef>(id, std::move(codec), beta);
 }
 
 }  // namespace strait

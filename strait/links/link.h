@@ -176,9 +176,28 @@ class Link {
 /// The receiving endpoint of links whose receiver sees what the codec decodes.
 std::unique_ptr<Decoder> make_plain_decoder(std::shared_ptr<const Codec> codec);
 
-/// The feedback names that make_link() knows, in the order of link_list.def. docs/paper_to_code.md says which
+/// One row of link_list.def.
+struct LinkInfo {
+  uint16_t id;            ///< in the frame header
+  std::string_view name;  ///< before the colon of a spec
+  std::unique_ptr<Link> (*factory)(uint16_t id, std::shared_ptr<const Codec> codec,
+                                   OperatorSpec spec);  ///< throws InputError
+  std::string_view parameters;                          ///< of a spec, behind the name
+  std::vector<std::string_view> samples;                ///< the specs that suites run
+};
+
+/// The feedback schemes that make_link() knows, in the order of link_list.def. docs/paper_to_code.md says which
 /// scheme of the paper each is.
+const std::vector<LinkInfo>& link_list();
+
+/// Their names.
 std::vector<std::string> link_names();
+
+/// Their names and parameters, such as `ef[:beta]`.
+std::vector<std::string> link_forms();
+
+/// The samples of all of them.
+std::vector<std::string> link_samples();
 
 /// Makes the link of a feedback spec around a codec: `ef21`, or `aq-sgd,format=bf16`. A link with a store
 /// (Link::store()) takes from `store` what its spec leaves open; no other sees it. Throws InputError with the

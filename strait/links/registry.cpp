@@ -1,50 +1,50 @@
+#include <algorithm>
+#include <utility>
+
 #include "strait/base/text.h"
 #include "strait/links/link.h"
 
 namespace strait {
 
-#define STRAIT_LINK(id, name, symbol) \
+#define STRAIT_LINK(id, name, symbol, parameters, ...) \
   std::unique_ptr<Link> make_##symbol(uint16_t id_, std::shared_ptr<const Codec> codec, OperatorSpec spec);
 #include "strait/links/link_list.def"
 #undef STRAIT_LINK
 
 namespace {
 
-/// One row of link_list.def.
-struct LinkInfo {
-  uint16_t id;
-  std::string_view name;
-  std::unique_ptr<Link> (*factory)(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec);
-
-  std::shared_ptr<const Link> make(std::shared_ptr<const Codec> codec, OperatorSpec spec) const {
-    return factory(id, std::move(codec), std::move(spec));
-  }
-};
-
-constexpr LinkInfo kLinks[] = {
-#define STRAIT_LINK(id, name, symbol) {id, name, &make_##symbol},
+constexpr bool rows_are_distinct() {
+  constexpr std::pair<uint16_t, std::string_view> kRows[] = {
+#define STRAIT_LINK(id, name, symbol, parameters, ...) {id, name},
 #include "strait/links/link_list.def"
 #undef STRAIT_LINK
-};
-
-constexpr bool rows_are_distinct() {
-  for (size_t i = 0; i < std::size(kLinks); ++i) {
+  };
+  for (size_t i = 0; i < std::size(kRows); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      if (kLinks[i].id == kLinks[j].id || kLinks[i].name == kLinks[j].name) return false;
+      if (kRows[i].first == kRows[j].first || kRows[i].second == kRows[j].second) return false;
     }
   }
   return true;
 }
 static_assert(rows_are_distinct(), "two rows of link_list.def have the same id or name");
 
-/// A row that is no feedback scheme of its own.
-constexpr std::string_view kReuse = "reuse";
+const std::vector<LinkInfo>& all_rows() {
+  static const std::vector<LinkInfo> kRows = {
+#define STRAIT_LINK(id, name, symbol, parameters, ...) {id, name, &make_##symbol, parameters, {__VA_ARGS__}},
+#include "strait/links/link_list.def"
+#undef STRAIT_LINK
+  };
+  return kRows;
+}
+
+std::shared_ptr<const Link> make(const LinkInfo& info, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
+  return info.factory(info.id, std::move(codec), std::move(spec));
+}
 
 /// The row of a feedback scheme.
 const LinkInfo& info_of(const std::string& name) {
-  for (const auto& info : kLinks) {
-    if (info.name == name && info.name != kReuse) return info;
-  }
+  const auto info = std::ranges::find(link_list(), name, &LinkInfo::name);
+  if (info != link_list().end()) return *info;
   const auto names = link_names();
   throw InputError("unknown feedback \"{}\"{}; expected one of: {}", name, suggestion(name, names),
                    list_of(names));
@@ -59,22 +59,41 @@ void set_defaults(OperatorSpec& spec, const StoreOptions& store) {
 
 }  // namespace
 
+const std::vector<LinkInfo>& link_list() {
+  static const std::vector<LinkInfo> kList = [] {
+    std::vector<LinkInfo> rows = all_rows();
+    std::erase_if(rows, [](const LinkInfo& info) { return info.samples.empty(); });
+    return rows;
+  }();
+  return kList;
+}
+
 std::vector<std::string> link_names() {
   std::vector<std::string> names;
-  for (const auto& info : kLinks) {
-    if (info.name != kReuse) names.emplace_back(info.name);
-  }
+  for (const auto& info : link_list()) names.emplace_back(info.name);
   return names;
+}
+
+std::vector<std::string> link_forms() {
+  std::vector<std::string> forms;
+  for (const auto& info : link_list()) forms.push_back(fmt::format("{}{}", info.name, info.parameters));
+  return forms;
+}
+
+std::vector<std::string> link_samples() {
+  std::vector<std::string> samples;
+  for (const auto& info : link_list()) samples.insert(samples.end(), info.samples.begin(), info.samples.end());
+  return samples;
 }
 
 std::shared_ptr<const Link> make_link(std::shared_ptr<const Codec> codec, std::string_view feedback,
                                       const StoreOptions& store) {
   OperatorSpec spec = OperatorSpec::parse("feedback", feedback);
   const LinkInfo& info = info_of(spec.name());
-  auto link = info.make(codec, spec);
+  auto link = make(info, codec, spec);
   if (link->store() == nullptr) return link;
   set_defaults(spec, store);
-  return info.make(std::move(codec), std::move(spec));
+  return make(info, std::move(codec), std::move(spec));
 }
 
 std::shared_ptr<const Link> make_link(std::string_view codec, std::string_view feedback,
@@ -100,10 +119,10 @@ void check_feedback(std::string_view feedback) {
 }
 
 std::shared_ptr<const Link> make_reuse_link(std::shared_ptr<const Codec> codec) {
-  for (const auto& info : kLinks) {
-    if (info.name == kReuse) return info.make(std::move(codec), OperatorSpec::parse("feedback", kReuse));
-  }
-  throw InternalError("link_list.def has no row {}", kReuse);
+  constexpr std::string_view kReuse = "reuse";
+  const auto info = std::ranges::find(all_rows(), kReuse, &LinkInfo::name);
+  STRAIT_CHECK(info != all_rows().end(), "link_list.def has no row {}", kReuse);
+  return make(*info, std::move(codec), OperatorSpec::parse("feedback", kReuse));
 }
 
 }  // namespace strait

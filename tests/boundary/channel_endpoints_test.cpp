@@ -18,7 +18,7 @@ ChannelSpec channel_with(const std::string& feedback) {
 /// Crossing in one process gives what two processes give, which share nothing but the frame: values, bytes,
 /// state.
 TEST(ChannelEndpoints, CrossingIsEncodingThereAndDecodingHere) {
-  for (const auto& feedback : link_names()) {
+  for (const auto& feedback : link_samples()) {
     SCOPED_TRACE(feedback);
     ChannelEndpoints one(channel_with(feedback));
     ChannelEndpoints there(channel_with(feedback), channel_with(feedback), {.sender = true, .receiver = false});

@@ -108,7 +108,7 @@ TEST_P(ChannelOfFeedback, ARefusedMessageChangesNothing) {
   EXPECT_EQ(sender.take_traffic().messages, 4U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Links, ChannelOfFeedback, testing::ValuesIn(link_names()));
+INSTANTIATE_TEST_SUITE_P(Links, ChannelOfFeedback, testing::ValuesIn(link_samples()));
 
 TEST(Channel, TheWarmUpFillsBuffersWhereItShall) {
   const std::vector<int64_t> ids = {3, 1, 4, 0};

@@ -120,6 +120,10 @@ TEST(CompressionOptions, OptionsOfFeedbackAreChecked) {
       "not \"fp16\"");
   EXPECT_EQ(complaint("aq-sgd:3"),
             "compression.activations: feedback \"aq-sgd:3\": aq-sgd takes nothing behind a colon");
+  EXPECT_EQ(complaint("ef:0.5"), "");
+  EXPECT_EQ(
+      complaint("ef:2"),
+      "compression.activations: feedback \"ef:2\": beta must be a decimal above 0 and at most 1, not \"2\"");
   EXPECT_EQ(complaint("ef,format=fp32"),
             "compression.activations: feedback \"ef,format=fp32\": ef has no option \"format\"; it has: none");
 }

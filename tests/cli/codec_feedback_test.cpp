@@ -38,7 +38,7 @@ class CodecFeedback : public testing::Test {
 };
 
 TEST_F(CodecFeedback, TheReceiverSeesWhatTheLinkGives) {
-  for (const auto& feedback : link_names()) {
+  for (const auto& feedback : link_samples()) {
     const TensorFile file = messages(true);
     const auto result = apply(feedback, file);
     ASSERT_EQ(result.status, 0) << result.err;

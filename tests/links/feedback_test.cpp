@@ -98,6 +98,68 @@ TEST(Ef, SendsTheOperatorOfMessageAndResidual) {
   }
 }
 
+/// (1 - beta) e + beta lost, by float32 operations one after another.
+at::Tensor averaged(const at::Tensor& residual, const at::Tensor& lost, float beta) {
+  at::Tensor next = at::empty_like(residual);
+  const float rest = 1.0F - beta;
+  for (int64_t i = 0; i < residual.numel(); ++i) {
+    const float kept = rest * residual.data_ptr<float>()[i];
+    const float added = beta * lost.data_ptr<float>()[i];
+    next.data_ptr<float>()[i] = kept + added;
+  }
+  return next;
+}
+
+TEST(Ef, WithBetaKeepsAMovingAverageOfWhatIsLost) {
+  for (const auto& spec : kCodecs) {
+    for (const float beta : {0.25F, 0.9F, 0.001F}) {
+      SCOPED_TRACE(fmt::format("{}, beta {}", spec, beta));
+      at::manual_seed(9);
+      const auto codec = make_codec(spec);
+      Pair pair(fmt::format("ef:{}", beta), spec);
+      at::Tensor residual = at::zeros({3, 20});
+      for (uint64_t step = 0; step < 6; ++step) {
+        const at::Tensor x = at::randn({3, 20});
+        const at::Tensor expected = codec->reconstruct(x + residual, {.seed = 3, .step = step});
+        EXPECT_TRUE(at::equal(pair.send(x, 0, false, step), expected)) << step;
+        residual = averaged(residual, x + residual - expected, beta);
+        EXPECT_TRUE(at::equal(pair.encoder_state().at("residual"), residual)) << step;
+      }
+      EXPECT_TRUE(pair.decoder_state().empty());
+    }
+  }
+}
+
+TEST(Ef, OfBetaOneIsEf) {
+  for (const auto& spec : kCodecs) {
+    at::manual_seed(10);
+    Pair one("ef:1", spec);
+    Pair plain("ef", spec);
+    for (uint64_t step = 0; step < 4; ++step) {
+      const at::Tensor x = at::randn({3, 20});
+      EXPECT_TRUE(at::equal(one.send(x, 0, false, step), plain.send(x, 0, false, step))) << spec;
+      EXPECT_EQ(one.bytes(), plain.bytes());
+    }
+    expect_equal(one.encoder_state(), plain.encoder_state());
+    EXPECT_EQ(one.link().id(), plain.link().id());
+  }
+}
+
+TEST(Ef, ABetaThatIsNoneIsRefused) {
+  for (const char* beta :
+       {"", "0", "0.0", "-0.5", "1.5", "1.0000001", "1e-1", "0x1", "nan", "0.5 ", ".5", "half"}) {
+    const std::string feedback = std::string("ef:") + beta;
+    try {
+      make_link("fp16", feedback);
+      ADD_FAILURE() << feedback;
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.what(),
+                fmt::format("feedback \"{}\": beta must be a decimal above 0 and at most 1, not \"{}\"",
+                            feedback, beta));
+    }
+  }
+}
+
 TEST(Ef21, ConvergesOnAConstantMessage) {
   at::manual_seed(3);
   const at::Tensor x = at::randn({2, 40});
@@ -152,7 +214,7 @@ class EveryFeedback : public testing::TestWithParam<const char*> {};
 /// What a frozen link of 12 elements a row shows of x when its state's rows are `state`.
 at::Tensor frozen(const std::string& feedback, const Codec& codec, const at::Tensor& x,
                   const at::Tensor& state) {
-  if (feedback == "ef") return codec.reconstruct(x + state, {.seed = 3});
+  if (feedback == "ef" || feedback == "ef:0.25") return codec.reconstruct(x + state, {.seed = 3});
   if (feedback == "ef21") return state + codec.reconstruct(x - state, {.seed = 3});
   return largest(x, 2) + largest(state, 1);  // of topk:0.25
 }
@@ -209,7 +271,7 @@ TEST_P(EveryFeedback, AMessageThatCannotBeSentIsAnError) {
   EXPECT_THROW(pair.send(at::full({2, 6}, std::numeric_limits<float>::quiet_NaN())), NumericError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Links, EveryFeedback, testing::Values("ef", "ef21", "ef-mixed"));
+INSTANTIATE_TEST_SUITE_P(Links, EveryFeedback, testing::Values("ef", "ef:0.25", "ef21", "ef-mixed"));
 
 }  // namespace
 }  // namespace strait

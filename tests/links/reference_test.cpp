@@ -26,14 +26,16 @@ std::vector<float> received(const std::string& feedback) {
 
 TEST(LinkReference, FollowsTheDefinitionOfEachScheme) {
   EXPECT_THAT(received("none"), testing::ElementsAre(4, 8, 16));
-  EXPECT_THAT(received("ef"), testing::ElementsAre(4, 10, 21));                // e: 4, 10, 21
+  EXPECT_THAT(received("ef"), testing::ElementsAre(4, 10, 21));        // e: 4, 10, 21
+  EXPECT_THAT(received("ef:0.5"), testing::ElementsAre(4, 9, 18.75));  // e: 2, 5.5
+  EXPECT_THAT(received("ef:1"), testing::ElementsAre(4, 10, 21));
   EXPECT_THAT(received("ef21"), testing::ElementsAre(4, 10, 21));              // g + (x - g) / 2
   EXPECT_THAT(received("ef-mixed"), testing::ElementsAre(2, 4.75, 10.15625));  // e: 6, 17.25
   EXPECT_THAT(received("aq-sgd"), testing::ElementsAre(8, 12, 22));
 }
 
 TEST(LinkReference, IsThereForEachScheme) {
-  for (const auto& feedback : link_names()) {
+  for (const auto& feedback : link_samples()) {
     EXPECT_TRUE(make_link("topk:0.5", feedback)->reference(share_of)) << feedback;
   }
 }
@@ -51,7 +53,7 @@ TEST(LinkReference, ACopyGoesOnByItself) {
 TEST(Link, SaysWhetherItsMessagesAreTheCodecs) {
   const MessageMeta meta{{2, 40}};
   at::manual_seed(5);
-  for (const auto& feedback : link_names()) {
+  for (const auto& feedback : link_samples()) {
     const auto codec = make_codec("topk:0.1,index=bitmap");
     const auto link = make_link(codec, feedback);
     EXPECT_EQ(link->sends_codec_messages(), link->payload_size(meta).bound == codec->payload_size(meta).bound)
