@@ -36,8 +36,8 @@ class DDPState:
 
     Args:
         codec: a codec spec, see :func:`codecs`. A bucket is one sample, so that ``topk:0.01`` keeps a hundredth of it.
-        feedback: a feedback spec that serves gradients, see :func:`feedbacks`. With ``ef21`` each rank keeps an estimate of
-            every other's gradient.
+        feedback: a feedback spec that serves gradients, see :func:`feedbacks`. With ``ef21`` or ``diana`` each rank keeps an
+            estimate of every other's gradient.
         process_group: that of the model; None is the default group.
         warmup_steps: steps before compression begins.
         seed: of the draws of codecs that round at random. Ranks, buckets and steps draw apart.

@@ -3,16 +3,24 @@
 
 #include "strait/links/row_feedback.h"
 #include "strait/links/slot_state.h"
+#include "strait/links/step_size.h"
 
 namespace strait {
 namespace {
 
-/// Sends m = C(x - g) and moves the estimate on: g = g + D(m).
-class Ef21Encoder : public Encoder {
+/// The estimate behind a message of which `received` = D(m) comes and which shows `seen` = g + D(m). The
+/// product and the sum are rounded to float32 one by one; it is finite where what is seen is.
+at::Tensor estimate_after(const at::Tensor& estimate, const at::Tensor& received, const at::Tensor& seen,
+                          float alpha) {
+  return alpha == 1 ? seen : estimate.add(received.mul(alpha));
+}
+
+/// Sends m = C(x - g) and moves the estimate on: g = g + alpha D(m).
+class EstimateEncoder : public Encoder {
  public:
-  /// C is `compressor`; `codec` where it is that codec and nothing else, or null.
-  Ef21Encoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> codec)
-      : compressor_(std::move(compressor)), codec_(std::move(codec)) {}
+  /// C is `compressor`; `codec` where it is that codec and nothing else and alpha is 1, or null.
+  EstimateEncoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> codec, float alpha)
+      : compressor_(std::move(compressor)), codec_(std::move(codec)), alpha_(alpha) {}
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     at::Tensor estimate = estimate_.rows(meta_of(x), context);
@@ -24,9 +32,10 @@ class Ef21Encoder : public Encoder {
     MessageContext wanted = context;
     wanted.wants_received = true;
     MessageReport report = compressor_->encode(x.to(at::kCPU).sub(estimate), wanted, out);
-    report.received = estimate.add(report.received);
-    expect_finite(report.received);
-    estimate_.set_rows(report.received, context);
+    const at::Tensor seen = estimate.add(report.received);
+    expect_finite(seen);
+    estimate_.set_rows(estimate_after(estimate, report.received, seen, alpha_), context);
+    report.received = seen;
     return report;
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
@@ -43,14 +52,15 @@ class Ef21Encoder : public Encoder {
  private:
   std::unique_ptr<Encoder> compressor_;
   std::shared_ptr<const Codec> codec_;
+  float alpha_;
   SlotState estimate_;
 };
 
-/// Moves its own estimate on by the same additions in the same order, and gives a copy of it.
-class Ef21Decoder : public Decoder {
+/// Gives g + D(m) and moves its own estimate on by the same operations in the same order.
+class EstimateDecoder : public Decoder {
  public:
-  Ef21Decoder(std::unique_ptr<Decoder> compressor, std::shared_ptr<const Codec> codec)
-      : compressor_(std::move(compressor)), codec_(std::move(codec)) {}
+  EstimateDecoder(std::unique_ptr<Decoder> compressor, std::shared_ptr<const Codec> codec, float alpha)
+      : compressor_(std::move(compressor)), codec_(std::move(codec)), alpha_(alpha) {}
 
   Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
     at::Tensor estimate = estimate_.rows(meta, context);
@@ -60,9 +70,10 @@ class Ef21Decoder : public Decoder {
       return {estimate.clone(), std::move(indices)};
     }
     auto [difference, indices] = compressor_->decode(in, meta, context);
-    const at::Tensor next = estimate.add(difference);
-    estimate_.set_rows(next.clone(), context);
-    return {next, std::move(indices)};
+    const at::Tensor seen = estimate.add(difference);
+    const at::Tensor next = estimate_after(estimate, difference, seen, alpha_);
+    estimate_.set_rows(next.is_same(seen) ? seen.clone() : next, context);
+    return {seen, std::move(indices)};
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                            const MessageContext& context) const override {
@@ -79,40 +90,62 @@ class Ef21Decoder : public Decoder {
  private:
   std::unique_ptr<Decoder> compressor_;
   std::shared_ptr<const Codec> codec_;
+  float alpha_;
   SlotState estimate_;
 };
 
-/// EF21 (Richtarik et al. 2021; docs/operators.md, "Feedback"): the receiver sees the estimate g, which both
-/// ends hold with the same bits.
-class Ef21 : public RowFeedback {
+/// DIANA (Mishchenko et al. 2019; docs/operators.md, "Feedback"): both ends hold an estimate g with the same
+/// bits, and the receiver sees it moved on by all of the message. With alpha = 1 the receiver sees the estimate
+/// itself, which is EF21 (Richtarik et al. 2021).
+class EstimateFeedback : public RowFeedback {
  public:
-  using RowFeedback::RowFeedback;
+  /// Around a codec, or around a compressor with state.
+  template <class Compressor>
+  EstimateFeedback(uint16_t id, std::shared_ptr<const Compressor> compressor, float alpha)
+      : RowFeedback(id, std::move(compressor)), alpha_(alpha) {}
   std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
-    return std::make_shared<Ef21>(id(), std::move(compressor));
+    return std::make_shared<EstimateFeedback>(id(), std::move(compressor), alpha_);
   }
   std::unique_ptr<Encoder> make_encoder() const override {
-    return std::make_unique<Ef21Encoder>(compressor().make_encoder(), fusable());
+    return std::make_unique<EstimateEncoder>(compressor().make_encoder(), fused_codec(), alpha_);
   }
   std::unique_ptr<Decoder> make_decoder() const override {
-    return std::make_unique<Ef21Decoder>(compressor().make_decoder(), fusable());
+    return std::make_unique<EstimateDecoder>(compressor().make_decoder(), fused_codec(), alpha_);
   }
   MessageOperator reference(ApplyCodec apply) const override {
     auto compress = compressor().reference(std::move(apply));
     if (!compress) return {};
-    return [compress = std::move(compress), estimate = at::Tensor()](const at::Tensor& x,
-                                                                     const MessageContext& context) mutable {
+    return [compress = std::move(compress), alpha = alpha_, estimate = at::Tensor()](
+               const at::Tensor& x, const MessageContext& context) mutable {
       if (!estimate.defined()) estimate = at::zeros_like(x);
-      estimate = estimate.add(compress(x.sub(estimate), context));
-      return estimate;
+      const at::Tensor received = compress(x.sub(estimate), context);
+      at::Tensor seen = estimate.add(received);
+      estimate = estimate.add(received.mul(alpha));
+      return seen;
     };
   }
+
+ private:
+  /// Sparsifier moves the estimate by all of a message.
+  std::shared_ptr<const Codec> fused_codec() const { return alpha_ == 1 ? fusable() : nullptr; }
+
+  float alpha_;
 };
 
 }  // namespace
 
 std::unique_ptr<Link> make_ef21(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
   spec.finish();
-  return std::make_unique<Ef21>(id, std::move(codec));
+  return std::make_unique<EstimateFeedback>(id, std::move(codec), 1.0F);
+}
+
+std::unique_ptr<Link> make_diana(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
+  constexpr std::string_view kExpected = "a decimal from 0 to 1";
+  const std::string& text = spec.argument(kExpected);
+  const std::optional<float> alpha = parse_step_size(text);
+  if (!alpha) spec.reject("alpha", text, kExpected);
+  spec.finish();
+  return std::make_unique<EstimateFeedback>(id, std::move(codec), *alpha);
 }
 
 }  // namespace strait

@@ -55,7 +55,7 @@ TEST(CompressionOptions, EveryContradictionIsNamed) {
             other + "\"");
   }
   EXPECT_EQ(complaint({"topk:0.1", "aq-sgd"}, {"topk:0.1", "none"}, 1, true),
-            "compression.activations.feedback: with reuse_indices expected one of: none, ef, ef21, "
+            "compression.activations.feedback: with reuse_indices expected one of: none, ef, ef21, diana, "
             "found \"aq-sgd\"");
   EXPECT_EQ(complaint({"topk:0.1", "none"}, {"topk:0.1", "ef"}, 1, true),
             "compression.gradients.feedback: with reuse_indices expected none, found \"ef\"");
@@ -221,7 +221,7 @@ TEST(CompressionOptions, PropertiesAreThoseOfAnyBoundary) {
 
 TEST(CompressionOptions, ReplicasTakeFeedbackForOneMessageAStep) {
   CompressionOptions options;
-  for (const char* feedback : {"none", "ef", "ef21"}) {
+  for (const char* feedback : {"none", "ef", "ef21", "diana:0.5"}) {
     options.replicas = {"topk:0.1", feedback};
     EXPECT_NO_THROW(check(options, {}, 4)) << feedback;
   }

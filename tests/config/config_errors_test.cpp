@@ -135,7 +135,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "is 2, "
                 "found 3"},
         BadText{"compression.replicas.feedback = \"aq-sgd\"",
-                "a.toml:1: compression.replicas.feedback: expected one of: none, ef, ef21; found \"aq-sgd\""},
+                "a.toml:1: compression.replicas.feedback: expected one of: none, ef, ef21, diana; found "
+                "\"aq-sgd\""},
         BadText{"pipeline.schedule = \"1F1B\"",
                 "a.toml:1: pipeline.schedule: expected one of: gpipe, 1f1b, interleaved; found \"1F1B\" (did "
                 "you mean "
@@ -196,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"[compression]\ngradients = { feedback = \"non\" }",
                 "a.toml:2: compression.gradients.feedback: unknown feedback \"non\" (did you mean \"none\"?); "
                 "expected "
-                "one of: none, ef, ef21, ef-mixed, aq-sgd"},
+                "one of: none, ef, ef21, ef-mixed, aq-sgd, diana"},
         BadText{"[compression]\nreuse_indices = 1",
                 "a.toml:2: compression.reuse_indices: expected true or false, found 1"},
         BadText{

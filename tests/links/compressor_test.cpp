@@ -177,6 +177,23 @@ TEST(Compressor, Ef21SendsThroughItWhatTheEstimateLacks) {
   EXPECT_TRUE(at::equal(other.send(message(5), 0, true), pair.send(message(5), 0, true)));
 }
 
+TEST(Compressor, DianaMovesItsEstimateByAShareOfWhatItGives) {
+  const auto link = make_link(rank_one(), "diana:0.5");
+  test::Pair pair(link);
+  RankOneDefinition compressor;
+  at::Tensor estimate = at::zeros({5, 3, 4});
+  for (uint64_t step = 0; step < 4; ++step) {
+    const at::Tensor x = message(step);
+    const at::Tensor received = compressor.next(x.sub(estimate));
+    EXPECT_TRUE(at::equal(pair.send(x), estimate.add(received))) << step;
+    estimate = estimate.add(received.mul(0.5));
+  }
+  for (const auto& state : {pair.encoder_state(), pair.decoder_state()}) {
+    EXPECT_TRUE(at::equal(state.at("estimate"), estimate));
+    EXPECT_TRUE(at::equal(state.at("basis"), compressor.basis));
+  }
+}
+
 TEST(Compressor, AqSgdSendsThroughItWhatTheBuffersLack) {
   const auto link = make_link(rank_one(), "aq-sgd");
   test::Pair shared(link);  // one store for both ends

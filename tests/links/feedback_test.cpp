@@ -192,9 +192,100 @@ TEST(Ef21, BothEndsHoldTheSameBitsAfterAThousandMessages) {
   }
 }
 
+/// g + alpha received, by float32 operations one after another.
+at::Tensor moved(const at::Tensor& estimate, const at::Tensor& received, float alpha) {
+  at::Tensor next = at::empty_like(estimate);
+  for (int64_t i = 0; i < estimate.numel(); ++i) {
+    const float step = alpha * received.data_ptr<float>()[i];
+    next.data_ptr<float>()[i] = estimate.data_ptr<float>()[i] + step;
+  }
+  return next;
+}
+
+TEST(Diana, ShowsTheEstimateMovedByTheMessageAndMovesItByAShare) {
+  for (const auto& spec : kCodecs) {
+    for (const float alpha : {0.25F, 0.9F, 0.001F}) {
+      SCOPED_TRACE(fmt::format("{}, alpha {}", spec, alpha));
+      at::manual_seed(11);
+      const auto codec = make_codec(spec);
+      Pair pair(fmt::format("diana:{}", alpha), spec);
+      at::Tensor estimate = at::zeros({3, 20});
+      for (uint64_t step = 0; step < 6; ++step) {
+        const at::Tensor x = at::randn({3, 20});
+        const at::Tensor received = codec->reconstruct(x - estimate, {.seed = 3, .step = step});
+        EXPECT_TRUE(at::equal(pair.send(x, 0, false, step), estimate + received)) << step;
+        estimate = moved(estimate, received, alpha);
+        EXPECT_TRUE(at::equal(pair.encoder_state().at("estimate"), estimate)) << step;
+      }
+      expect_equal(pair.encoder_state(), pair.decoder_state());
+    }
+  }
+}
+
+/// The scheme of a step size that reduces to another one, and that one.
+class DianaReduces : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(DianaReduces, GivesTheSame) {
+  const auto& [diana, other] = GetParam();
+  for (const auto& spec : kCodecs) {
+    at::manual_seed(12);
+    Pair ours(diana, spec);
+    Pair theirs(other, spec);
+    for (uint64_t step = 0; step < 5; ++step) {
+      const at::Tensor x = at::randn({3, 20});
+      EXPECT_TRUE(at::equal(ours.send(x, 0, false, step), theirs.send(x, 0, false, step))) << spec;
+      EXPECT_EQ(ours.bytes(), theirs.bytes());
+    }
+    const at::Tensor x = at::randn({3, 20});
+    EXPECT_TRUE(at::equal(ours.send(x, 0, true), theirs.send(x, 0, true))) << spec;
+    const auto estimate = ours.encoder_state().at("estimate");
+    if (theirs.encoder_state().empty()) {
+      EXPECT_TRUE(at::equal(estimate, at::zeros({3, 20})));
+    } else {
+      EXPECT_TRUE(at::equal(estimate, theirs.encoder_state().at("estimate")));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, DianaReduces,
+                         testing::Values(std::pair("diana:1", "ef21"), std::pair("diana:0", "none")));
+
+TEST(Diana, ConvergesOnAConstantMessage) {
+  at::manual_seed(13);
+  const at::Tensor x = at::randn({2, 40});
+  for (const char* codec : {"topk:0.25", "quant:3,scope=sample", "quant:2,scope=sample,rounding=stochastic"}) {
+    Pair pair("diana:0.5", codec);
+    at::Tensor seen;
+    for (uint64_t message = 0; message < 100; ++message) seen = pair.send(x, 0, false, message);
+    EXPECT_TRUE(at::allclose(seen, x, 1e-4, 1e-5)) << codec;
+  }
+}
+
+TEST(Diana, AnAlphaThatIsNoneIsRefused) {
+  for (const char* alpha : {"-0", "-0.5", "1.5", "1e-1", "nan", "all"}) {
+    const std::string feedback = std::string("diana:") + alpha;
+    try {
+      make_link("fp16", feedback);
+      ADD_FAILURE() << feedback;
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.what(), fmt::format("feedback \"{}\": alpha must be a decimal from 0 to 1, not \"{}\"",
+                                          feedback, alpha));
+    }
+  }
+  for (const char* feedback : {"diana", "diana:"}) {
+    try {
+      make_link("fp16", feedback);
+      ADD_FAILURE() << feedback;
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.what(),
+                fmt::format("feedback \"{}\": expected diana:N where N is a decimal from 0 to 1", feedback));
+    }
+  }
+}
+
 TEST(Feedback, WhatTheReceiverGetsSharesNothingWithItsState) {
   const std::vector<int64_t> ids = {4, 2};
-  for (const char* feedback : {"ef21", "aq-sgd"}) {
+  for (const char* feedback : {"ef21", "diana:0.5", "aq-sgd"}) {
     for (const char* codec : {"topk:0.5", "fp16"}) {
       SCOPED_TRACE(fmt::format("{}, {}", feedback, codec));
       Pair pair(feedback, codec);
@@ -215,7 +306,7 @@ class EveryFeedback : public testing::TestWithParam<const char*> {};
 at::Tensor frozen(const std::string& feedback, const Codec& codec, const at::Tensor& x,
                   const at::Tensor& state) {
   if (feedback == "ef" || feedback == "ef:0.25") return codec.reconstruct(x + state, {.seed = 3});
-  if (feedback == "ef21") return state + codec.reconstruct(x - state, {.seed = 3});
+  if (feedback == "ef21" || feedback == "diana:0.5") return state + codec.reconstruct(x - state, {.seed = 3});
   return largest(x, 2) + largest(state, 1);  // of topk:0.25
 }
 
@@ -271,7 +362,8 @@ TEST_P(EveryFeedback, AMessageThatCannotBeSentIsAnError) {
   EXPECT_THROW(pair.send(at::full({2, 6}, std::numeric_limits<float>::quiet_NaN())), NumericError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Links, EveryFeedback, testing::Values("ef", "ef:0.25", "ef21", "ef-mixed"));
+INSTANTIATE_TEST_SUITE_P(Links, EveryFeedback,
+                         testing::Values("ef", "ef:0.25", "ef21", "diana:0.5", "ef-mixed"));
 
 }  // namespace
 }  // namespace strait

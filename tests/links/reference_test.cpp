@@ -29,7 +29,10 @@ TEST(LinkReference, FollowsTheDefinitionOfEachScheme) {
   EXPECT_THAT(received("ef"), testing::ElementsAre(4, 10, 21));        // e: 4, 10, 21
   EXPECT_THAT(received("ef:0.5"), testing::ElementsAre(4, 9, 18.75));  // e: 2, 5.5
   EXPECT_THAT(received("ef:1"), testing::ElementsAre(4, 10, 21));
-  EXPECT_THAT(received("ef21"), testing::ElementsAre(4, 10, 21));              // g + (x - g) / 2
+  EXPECT_THAT(received("ef21"), testing::ElementsAre(4, 10, 21));         // g + (x - g) / 2
+  EXPECT_THAT(received("diana:0.5"), testing::ElementsAre(4, 9, 18.75));  // g: 2, 5.5
+  EXPECT_THAT(received("diana:1"), testing::ElementsAre(4, 10, 21));
+  EXPECT_THAT(received("diana:0"), testing::ElementsAre(4, 8, 16));
   EXPECT_THAT(received("ef-mixed"), testing::ElementsAre(2, 4.75, 10.15625));  // e: 6, 17.25
   EXPECT_THAT(received("aq-sgd"), testing::ElementsAre(8, 12, 22));
 }

@@ -137,8 +137,10 @@ TEST_P(Refusal, OfAnOverflowWithTheStateLeavesTheState) {
   tried.send(x, context(0));
   twin.send(x, context(0));
   // What is taken from the next message, or added to it.
-  const bool differs = feedback == "ef21" || feedback == "aq-sgd";
-  const at::Tensor kept = differs ? tried.last_received() : tried.encoder_state().at("residual");
+  State state = tried.encoder_state();
+  const bool differs = !state.contains("residual");
+  const at::Tensor kept =
+      feedback == "aq-sgd" ? tried.last_received() : state[differs ? "estimate" : "residual"];
   int overflows = 0;
   for (int64_t row = 0; row < kRows; ++row) {
     const int64_t element = kept[row].abs().argmax().item<int64_t>();
