@@ -14,7 +14,7 @@ inline constexpr std::string_view kNoFeedback = "none";
 /// Where and how a link keeps a buffer per sample of the training set.
 struct StoreOptions {
   std::string place = "memory";  ///< memory | file: memory-mapped, without a name, gone with the process
-  std::string format = "fp32";   ///< fp32 | bf16 | quant:8 (of each sample's range); both endpoints round alike
+  std::string format = "fp32";   ///< one of store_formats(); both endpoints round alike
   std::string folder;            ///< of the file; empty: the run's folder
   std::string fill =
       "first_visit";  ///< first_visit: by a sample's first message; warmup: by the epochs before too
@@ -22,7 +22,8 @@ struct StoreOptions {
   bool operator==(const StoreOptions&) const = default;
 };
 
-/// The formats that a store can have.
+/// The formats that a store can have, the largest first: fp32, bf16, and quant:b, b bits over each sample's
+/// range.
 std::vector<std::string> store_formats();
 
 /// The options of a spec that has those of a store: place, format, folder and fill. Throws InputError.

@@ -26,7 +26,7 @@ void expect_state(bool holds, std::string_view name) {
 
 }  // namespace
 
-std::vector<std::string> store_formats() { return {"fp32", "bf16", "quant:8"}; }
+std::vector<std::string> store_formats() { return {"fp32", "bf16", "quant:8", "quant:4", "quant:2"}; }
 
 StoreOptions read_store_options(OperatorSpec& spec) {
   StoreOptions store;

@@ -70,7 +70,8 @@ std::string StoreBudget::describe() const {
   for (size_t i = 0; i < boundaries_.size(); ++i) {
     parts.push_back(fmt::format("{} {} in {}", boundaries_[i], size_text(bytes_of(i)), store_of(i).format));
   }
-  return fmt::format("feedback keeps {} for {} samples in {} ({})", size_text(bytes()), samples_,
+  return fmt::format("feedback keeps {} for {} samples, {} bytes each, in {} ({})", size_text(bytes()),
+                     samples_, samples_ == 0 ? 0 : bytes() / samples_,
                      options_.store.place == "file" ? "a file" : "memory", list_of(parts));
 }
 

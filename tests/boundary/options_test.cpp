@@ -117,7 +117,7 @@ TEST(CompressionOptions, OptionsOfFeedbackAreChecked) {
   EXPECT_EQ(
       complaint("aq-sgd,format=fp16"),
       "compression.activations: feedback \"aq-sgd,format=fp16\": format must be one of: fp32, bf16, quant:8, "
-      "not \"fp16\"");
+      "quant:4, quant:2, not \"fp16\"");
   EXPECT_EQ(complaint("aq-sgd:3"),
             "compression.activations: feedback \"aq-sgd:3\": aq-sgd takes nothing behind a colon");
   EXPECT_EQ(complaint("ef:0.5"), "");

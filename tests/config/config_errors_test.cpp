@@ -202,8 +202,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:2: compression.reuse_indices: expected true or false, found 1"},
         BadText{
             "[compression]\nstore = { format = \"fp16\" }",
-            "a.toml:2: compression.store.format: expected one of: fp32, bf16, quant:8; found \"fp16\" (did you "
-            "mean \"fp32\"?)"},
+            "a.toml:2: compression.store.format: expected one of: fp32, bf16, quant:8, quant:4, quant:2; found "
+            "\"fp16\" (did you mean \"fp32\"?)"},
         BadText{"[compression]\nactivations = { codec = \"quant:4\", feedback = \"ef21\" }\n[pipeline]\n"
                 "micro_batches = 2",
                 "a.toml:2: compression.activations: feedback \"ef21\" with 2 micro-batches expects a codec of "

@@ -21,7 +21,7 @@ at::Tensor send(Pair& pair, const at::Tensor& x, const Ids& ids, uint64_t step =
 
 /// What a store of this format keeps of a row.
 at::Tensor rounded(const std::string& format, const at::Tensor& row) {
-  const std::string codec = format == "fp32" ? "none" : format == "bf16" ? "bf16" : "quant:8,scope=sample";
+  const std::string codec = format == "fp32" ? "none" : format == "bf16" ? "bf16" : format + ",scope=sample";
   return make_codec(codec)->reconstruct(row, {});
 }
 
@@ -174,7 +174,7 @@ TEST_P(AqSgd, ThePositionsInMicroBatchesDoNotMatter) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* place : {"memory", "file"}) {
-    for (const char* format : {"fp32", "bf16", "quant:8"}) {
+    for (const char* format : {"fp32", "bf16", "quant:8", "quant:4", "quant:2"}) {
       for (const char* codec : {"topk:0.25", "quant:4,scope=sample"}) {
         all.push_back({codec, {place, format, std::filesystem::temp_directory_path().string()}});
       }
@@ -185,7 +185,9 @@ std::vector<Case> cases() {
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
   const StoreOptions& store = info.param.store;
-  return store.place + (store.format == "quant:8" ? "8bit" : store.format) + info.param.codec.substr(0, 4);
+  std::string name = store.place + store.format + info.param.codec.substr(0, 4);
+  std::erase(name, ':');
+  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, AqSgd, testing::ValuesIn(cases()), name_of);
@@ -242,6 +244,9 @@ TEST(SampleStore, TheBytesOfARowAreThoseOfItsFormat) {
   EXPECT_EQ(store_row_bytes({"memory", "fp32", ""}, 65536), 262144U);
   EXPECT_EQ(store_row_bytes({"memory", "bf16", ""}, 65536), 131072U);
   EXPECT_EQ(store_row_bytes({"memory", "quant:8", ""}, 65536), 65544U);
+  EXPECT_EQ(store_row_bytes({"memory", "quant:4", ""}, 65536), 32776U);
+  EXPECT_EQ(store_row_bytes({"memory", "quant:2", ""}, 65536), 16392U);
+  EXPECT_EQ(store_row_bytes({"memory", "quant:2", ""}, 5), 10U) << "the last byte is not full";
 }
 
 }  // namespace

@@ -193,7 +193,7 @@ TEST(RefusalOfReuse, IsANumericError) {
 
 /// The store rounds what it keeps, and a sample may not fit its format.
 TEST(RefusalOfStore, LeavesAllBuffers) {
-  for (const char* format : {"fp32", "bf16", "quant:8"}) {
+  for (const char* format : {"fp32", "bf16", "quant:8", "quant:4", "quant:2"}) {
     StoreOptions store;
     store.format = format;
     Pair tried("aq-sgd", "none", store);

@@ -32,11 +32,16 @@ std::string refusal(const StoreBudget& store, uint64_t free) {
 TEST(StoreBudget, TheWholeOfCifar10AtFullWidth) {
   EXPECT_EQ(budget({}).bytes(), 22'937'600'000U);
   EXPECT_EQ(budget({}).describe(),
-            "feedback keeps 22.9 GB for 50000 samples in memory (layer1 13.1 GB in fp32, layer2 6.6 GB in "
+            "feedback keeps 22.9 GB for 50000 samples, 458752 bytes each, in memory (layer1 13.1 GB in fp32, "
+            "layer2 6.6 GB in "
             "fp32, layer3 3.3 "
             "GB in fp32)");
   EXPECT_EQ(budget({"memory", "bf16", ""}).bytes(), 11'468'800'000U);
   EXPECT_EQ(budget({"memory", "quant:8", ""}).bytes(), 50000ULL * (65536 + 32768 + 16384 + 3 * 8));
+  EXPECT_EQ(budget({"memory", "quant:4", ""}).bytes(), 50000ULL * (32768 + 16384 + 8192 + 3 * 8));
+  EXPECT_EQ(budget({"memory", "quant:2", ""}).bytes(), 50000ULL * (16384 + 8192 + 4096 + 3 * 8));
+  EXPECT_THAT(budget({"memory", "quant:2", ""}).describe(),
+              HasSubstr("1.4 GB for 50000 samples, 28696 bytes each, in memory"));
 }
 
 TEST(StoreBudget, OtherFeedbackKeepsNothing) {
@@ -69,6 +74,8 @@ TEST(StoreBudget, RefusesWithAdviceThatFits) {
   EXPECT_THAT(message, HasSubstr("compression.store.place = \"file\""));
   EXPECT_THAT(message, HasSubstr("compression.store.format = \"bf16\" (11.5 GB)"));
   EXPECT_THAT(message, HasSubstr("compression.store.format = \"quant:8\" (5.7 GB)"));
+  EXPECT_THAT(message, HasSubstr("compression.store.format = \"quant:4\" (2.9 GB)"));
+  EXPECT_THAT(message, HasSubstr("compression.store.format = \"quant:2\" (1.4 GB)"));
   EXPECT_THAT(refusal(budget({}), 6'000'000'000U), Not(HasSubstr("bf16")));
   EXPECT_THAT(refusal(budget({"file", "quant:8", ""}), 1), HasSubstr("another compression.store.folder"));
 }
