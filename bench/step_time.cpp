@@ -129,7 +129,7 @@ std::vector<Scheme> all_schemes() {
     if (feedback == kNoFeedback) continue;
     const LinkOptions with{codec.codec, feedback};
     const auto link = make_link(with.codec, with.feedback);
-    const LinkOptions& back = link->slots() == Link::Slots::samples ? codec : with;
+    const LinkOptions& back = link->serves_gradients() ? with : codec;
     all.push_back({codec.codec + "+" + feedback, cuts, with, back});
     if (link->store() == nullptr) continue;
     all.push_back({codec.codec + "+" + feedback + " file", cuts, with, back, false, "file"});

@@ -28,13 +28,13 @@ std::pair<size_t, bool> payload_size(const std::string& spec, const std::vector<
   return {size.bound, size.exact};
 }
 
-const char* name_of(Link::Slots slots) {
+const char* name_of(Slots slots) {
   switch (slots) {
-    case Link::Slots::none:
+    case Slots::none:
       return "none";
-    case Link::Slots::rows:
+    case Slots::rows:
       return "rows";
-    case Link::Slots::samples:
+    case Slots::samples:
       return "samples";
   }
   throw InternalError("slots");
@@ -54,7 +54,8 @@ py::list feedback_rows() {
   for (const LinkInfo& info : link_list()) {
     const std::string sample(info.samples.front());
     const auto link = make_link("topk:1", sample);  // which every link can serve, as check_feedback() says
-    rows.append(py::make_tuple(std::string(info.name), name_of(link->slots()), serves_any_codec(sample)));
+    rows.append(py::make_tuple(std::string(info.name), name_of(link->slots()), serves_any_codec(sample),
+                               link->serves_gradients()));
   }
   return rows;
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "strait/boundary/channel.h"
 
@@ -37,10 +38,12 @@ class MicroBatches {
 /// graph that is never run backward.
 class Crossing {
  public:
-  /// `of` needs no ids.
-  Crossing(std::shared_ptr<MicroBatches> numbers, MessageContext of, MessageMode how)
-      : context(of), mode(how), numbers_(std::move(numbers)) {
+  /// The ids of the context are `sample_ids`.
+  Crossing(std::shared_ptr<MicroBatches> numbers, MessageContext of, MessageMode how,
+           std::vector<int64_t> sample_ids)
+      : context(of), mode(how), numbers_(std::move(numbers)), ids_(std::move(sample_ids)) {
     context.micro_batch = numbers_->take();
+    context.ids = ids_;
   }
   ~Crossing() { finish(); }
   Crossing(const Crossing&) = delete;
@@ -59,6 +62,7 @@ class Crossing {
 
  private:
   std::shared_ptr<MicroBatches> numbers_;
+  std::vector<int64_t> ids_;
 };
 
 }  // namespace strait::python

@@ -14,8 +14,7 @@ namespace strait::python {
 namespace {
 
 bool keeps_state(const BoundaryEndpoints& endpoints) {
-  return endpoints.activations.link->slots() != Link::Slots::none ||
-         endpoints.gradients.link->slots() != Link::Slots::none;
+  return endpoints.activations.link->slots() != Slots::none || endpoints.gradients.link->slots() != Slots::none;
 }
 
 BoundaryEndpoints endpoints_of(const BoundaryForm& form) {
@@ -47,7 +46,7 @@ BoundaryScheme scheme_with(const std::string& activations, const std::string& gr
   BoundaryScheme scheme{{activations, of(activations)}, {gradients, of(gradients)}};
   check_feedback(both);
   const auto back = make_link(gradients, scheme.gradients.feedback);
-  if (back->slots() == Link::Slots::samples) scheme.gradients.feedback = kNoFeedback;
+  if (!back->serves_gradients()) scheme.gradients.feedback = kNoFeedback;
   return scheme;
 }
 
@@ -58,7 +57,7 @@ BoundaryLinks links_with(const std::string& boundary, const BoundaryScheme& sche
   options.gradients = scheme.gradients;
   options.reuse_indices = reuse_indices;
   BoundaryLinks links = links_of(options, boundary);
-  if (links.gradients->slots() == Link::Slots::samples) {
+  if (!links.gradients->serves_gradients()) {
     throw InputError("boundary {}: feedback \"{}\" keeps activations and serves no gradients", boundary,
                      scheme.gradients.feedback);
   }
@@ -75,8 +74,8 @@ void LocalBoundary::check_batch(const at::Tensor& x) const {
     throw InputError("boundary {}: expected a batch of at most slots = {} rows, found {}", form_.name,
                      *form_.slots, first + rows);
   }
-  const Link& activations = *endpoints_.activations.link;
-  if (activations.slots() == Link::Slots::samples) {
+  if (endpoints_.activations.link->slots() == Slots::samples ||
+      endpoints_.gradients.link->slots() == Slots::samples) {
     std::vector<int64_t> ids = batch_ ? batch_->ids : std::vector<int64_t>();
     if (ids.size() != rows) {
       throw InputError(
@@ -109,10 +108,9 @@ std::pair<at::Tensor, std::shared_ptr<Crossing>> LocalBoundary::forward(const at
   place.seed = form_.seed;
   place.step = batch_ && batch_->step ? *batch_->step : step_;
   place.first_row = batch_ ? batch_->first_row : 0;
-  auto crossing = std::make_shared<Crossing>(under_way_, place, mode);
-  MessageContext context = crossing->context;
-  if (batch_ && training) context.ids = batch_->ids;
-  at::Tensor received = endpoints_.activations.cross(message, context, mode, FrameCheck::trust);
+  auto crossing = std::make_shared<Crossing>(under_way_, place, mode,
+                                             batch_ && training ? batch_->ids : std::vector<int64_t>());
+  at::Tensor received = endpoints_.activations.cross(message, crossing->context, mode, FrameCheck::trust);
   received = received.to(x.device(), x.scalar_type());
   if (!training) return {received, nullptr};
   traffic_.forward += endpoints_.activations.take_traffic();

@@ -30,7 +30,7 @@ struct BoundaryForm {
 using Feedback = std::variant<std::string, std::pair<std::string, std::string>>;
 
 /// The scheme of a boundary. Of one spec for both directions, a direction that does not compress has none, nor
-/// have gradients with a scheme that keeps samples. Throws InputError as make_link().
+/// have gradients with a scheme that serves activations alone. Throws InputError as make_link().
 BoundaryScheme scheme_with(const std::string& activations, const std::string& gradients,
                            const Feedback& feedback);
 

@@ -84,8 +84,8 @@ class Boundary(nn.Module):
     Args:
         activations, gradients: codec specs, see :func:`codecs`. ``"none"`` compresses nothing.
         feedback: a feedback spec such as ``"ef21"`` or ``"aq-sgd,format=bf16"``, see :func:`feedbacks`, or a pair of them
-            for activations and gradients. A single one serves the directions that compress, and with one that keeps
-            samples activations alone.
+            for activations and gradients. A single one serves the directions that compress, and ``aq-sgd``
+            activations alone.
         slots: rows of a full batch. The state has a row for each row of the batch; a batch with more than ``slots`` is
             refused, and the state grows where ``slots`` is not given.
         reuse_indices: gradients are sent at the indices that their activations kept; both codecs select, and alike.
@@ -201,7 +201,7 @@ def batch(model: nn.Module, *, ids: Optional[Ids] = None, step: Optional[int] = 
 
     Args:
         ids: the samples' numbers in the training set, one a row of ``x``; feedback that keeps something per sample
-            (``aq-sgd``) needs them.
+            (``aq-sgd``, ``slots=sample``) needs them, and gradients are those of the same.
         step: optimizer steps taken before; else each boundary counts the batches.
         first_row: row of the batch at which ``x`` begins, where a batch is cut into several forward passes: they then use
             the state's rows, and draw, as the parts of the whole. Give all of them the same ``step``.

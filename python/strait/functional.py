@@ -113,7 +113,8 @@ class FeedbackInfo(NamedTuple):
     """A feedback scheme: what a link keeps from message to message."""
 
     name: str
-    state: str  #: what each piece of its state serves: ``"none"``, ``"rows"`` of the batch, or ``"samples"``, by their ids
+    state: str  #: what each piece of its state serves: ``"none"``, ``"rows"`` of the batch (with the option
+    #: ``slots=sample`` samples, where it has it), or ``"samples"``, by their ids
     any_codec: bool  #: False: a codec that selects
     gradients: bool  #: serves gradients too, not activations alone
 
@@ -135,7 +136,7 @@ def codecs() -> list[CodecInfo]:
 
 def feedbacks() -> list[FeedbackInfo]:
     """All feedback schemes, for :class:`Boundary` and others."""
-    return [FeedbackInfo(name, state, any_codec, state != "samples") for name, state, any_codec in _C.feedbacks()]
+    return [FeedbackInfo(*row) for row in _C.feedbacks()]
 
 
 # What torch.compile and torch.export need to know without running an operator.

@@ -43,7 +43,10 @@ BoundaryEndpoints::BoundaryEndpoints(std::string boundary_name, uint16_t index, 
                 {name, index, Direction::gradient, links.gradients, diagnostics, indices.upstream},
                 {.sender = local.downstream, .receiver = local.upstream}) {}
 
-void BoundaryEndpoints::prefetch(std::span<const int64_t> ids) { activations.prefetch(ids); }
+void BoundaryEndpoints::prefetch(std::span<const int64_t> ids) {
+  activations.prefetch(ids);
+  gradients.prefetch(ids);
+}
 
 void BoundaryEndpoints::visit_state(StateVisitor& visitor) {
   PrefixedVisitor of_activations(name + ".activations", visitor);

@@ -47,7 +47,7 @@ class DiagnosticsRecorder {
   double quantile(double share) const;
 
   uint64_t every_;
-  SlotState previous_;
+  RowState previous_;
   Sums sums_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 std::shared_ptr<const Link> link_of(const LinkOptions& link) { return make_link(link.codec, link.feedback); }
 
-Link::Slots slots_of(const LinkOptions& link) { return link_of(link)->slots(); }
+Slots slots_of(const LinkOptions& link) { return link_of(link)->slots(); }
 
 LinkOptions with(const LinkOptions& all, const OwnLinkOptions& own) {
   return {own.codec.value_or(all.codec), own.feedback.value_or(all.feedback)};
@@ -70,21 +70,29 @@ std::vector<std::string> with_codec_messages(const std::shared_ptr<const Codec>&
 
 void check_replicas(const LinkOptions& link) {
   check_link("compression.replicas", link, 1);  // one message per step, all of a stage
-  if (link_of(link)->sends_codec_messages()) return;
-  throw InputError("compression.replicas.feedback: expected one of: {}; found \"{}\"",
-                   list_of(with_codec_messages(make_codec(link.codec))), link.feedback);
+  if (!link_of(link)->sends_codec_messages()) {
+    throw InputError("compression.replicas.feedback: expected one of: {}; found \"{}\"",
+                     list_of(with_codec_messages(make_codec(link.codec))), link.feedback);
+  }
+  if (slots_of(link) == Slots::samples) {
+    throw InputError(
+        "compression.replicas.feedback: expected slots=rows, found \"{}\"; a gradient of weights is no "
+        "sample's",
+        link.feedback);
+  }
 }
 
 void check_scheme(const std::string& table, const BoundaryScheme& scheme, const CompressionOptions& options,
                   int micro_batches) {
   check_link(table + ".activations", scheme.activations, micro_batches);
   check_link(table + ".gradients", scheme.gradients, micro_batches);
-  if (slots_of(scheme.gradients) == Link::Slots::samples) {
+  if (!link_of(scheme.gradients)->serves_gradients()) {
     throw InputError(
         "{}.gradients.feedback: expected a scheme for gradients, found \"{}\", which keeps activations", table,
         scheme.gradients.feedback);
   }
   check_store(table + ".activations.feedback", scheme.activations, options);
+  check_store(table + ".gradients.feedback", scheme.gradients, options);
   if (options.reuse_indices) check_index_reuse(table, scheme);
 }
 
@@ -134,7 +142,7 @@ void check_index_reuse(const std::string& table, const BoundaryScheme& scheme) {
          gradients.codec);
   expect(link_of(activations)->sends_codec_messages(), "activations.feedback",
          "one of: " + list_of(with_codec_messages(forward)), activations.feedback);
-  expect(slots_of(gradients) == Link::Slots::none, "gradients.feedback", kNoFeedback, gradients.feedback);
+  expect(slots_of(gradients) == Slots::none, "gradients.feedback", kNoFeedback, gradients.feedback);
 }
 
 void check(const CompressionOptions& options, std::span<const std::string> cuts, int micro_batches) {
@@ -152,14 +160,19 @@ bool compresses_activations(const CompressionOptions& options, std::span<const s
   return any_activations(options, cuts, [](const LinkOptions& link) { return link != LinkOptions{}; });
 }
 
-bool keeps_samples(const CompressionOptions& options, std::span<const std::string> cuts) {
-  return any_activations(options, cuts,
-                         [](const LinkOptions& link) { return slots_of(link) == Link::Slots::samples; });
+bool has_feedback(const CompressionOptions& options, std::span<const std::string> cuts) {
+  return any_activations(options, cuts, [](const LinkOptions& link) { return slots_of(link) != Slots::none; });
 }
 
 bool keeps_rows(const CompressionOptions& options, std::span<const std::string> cuts) {
-  return any_activations(options, cuts,
-                         [](const LinkOptions& link) { return slots_of(link) == Link::Slots::rows; });
+  return any_activations(options, cuts, [](const LinkOptions& link) { return slots_of(link) == Slots::rows; });
+}
+
+bool keeps_samples(const CompressionOptions& options, std::span<const std::string> cuts) {
+  return std::ranges::any_of(cuts, [&](const auto& cut) {
+    const auto [activations, gradients] = options.at(cut);
+    return slots_of(activations) == Slots::samples || slots_of(gradients) == Slots::samples;
+  });
 }
 
 }  // namespace strait

@@ -81,10 +81,13 @@ void check_index_reuse(const std::string& table, const BoundaryScheme& scheme);
 /// Whether one of them compresses or has feedback.
 bool compresses_activations(const CompressionOptions& options, std::span<const std::string> cuts);
 
-/// Whether one keeps something per sample of the training set.
-bool keeps_samples(const CompressionOptions& options, std::span<const std::string> cuts);
+/// Whether one keeps something from message to message.
+bool has_feedback(const CompressionOptions& options, std::span<const std::string> cuts);
 
 /// Whether one keeps something per row of the batch, which evaluation can read.
 bool keeps_rows(const CompressionOptions& options, std::span<const std::string> cuts);
+
+/// Whether a link of either direction at any of the boundaries keeps something per sample of the training set.
+bool keeps_samples(const CompressionOptions& options, std::span<const std::string> cuts);
 
 }  // namespace strait

@@ -183,6 +183,7 @@ class AqSgd : public Link {
 
   Slots slots() const override { return Slots::samples; }
   const StoreOptions* store() const override { return &options_; }
+  bool serves_gradients() const override { return false; }
   /// None that keeps something per row: the rows of a message are samples here, other ones every time.
   std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
     if (compressor->slots() != Slots::none) return nullptr;
@@ -203,15 +204,12 @@ class AqSgd : public Link {
             std::make_unique<AqSgdDecoder>(format_, store)};
   }
   MessageOperator reference(ApplyCodec apply) const override {
-    const std::shared_ptr<const ValueFormat> format =
-        options_.format == StoreOptions().format ? nullptr : make_value_format(options_.format);
     auto compress = format_.compressor->reference(std::move(apply));
     if (!compress) return {};
-    return [compress = std::move(compress), format, buffer = at::Tensor()](
+    return [compress = std::move(compress), rounded = store_rounding(options_), buffer = at::Tensor()](
                const at::Tensor& x, const MessageContext& context) mutable {
       at::Tensor received = buffer.defined() ? buffer.add(compress(x.sub(buffer), context)) : x;
-      buffer =
-          format ? format->reconstruct(received.reshape({received.size(0), -1})).view_as(received) : received;
+      buffer = rounded(received);
       return received;
     };
   }
@@ -224,7 +222,7 @@ class AqSgd : public Link {
 }  // namespace
 
 std::unique_ptr<Link> make_aq_sgd(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
-  StoreOptions store = read_store_options(spec);
+  StoreOptions store = read_store_options(spec, true);
   spec.finish();
   return std::make_unique<AqSgd>(id, make_link(std::move(codec)), std::move(store));
 }

@@ -1,8 +1,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "strait/links/row_feedback.h"
-#include "strait/links/slot_state.h"
+#include "strait/links/slot_feedback.h"
 #include "strait/links/step_size.h"
 
 namespace strait {
@@ -12,13 +11,17 @@ namespace {
 class EfEncoder : public Encoder {
  public:
   /// C is `compressor`; `codec` where it is that codec and nothing else, or null.
-  EfEncoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> codec, float beta)
-      : compressor_(std::move(compressor)), codec_(std::move(codec)), beta_(beta) {}
+  EfEncoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> codec, float beta,
+            std::unique_ptr<SlotState> residual)
+      : compressor_(std::move(compressor)),
+        codec_(std::move(codec)),
+        beta_(beta),
+        residual_(std::move(residual)) {}
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    const at::Tensor residual = residual_.rows(meta_of(x), context);
+    const at::Tensor residual = residual_->rows(meta_of(x), context);
     if (const Sparsifier* sparsifier = fused(codec_.get(), meta_of(x), context)) {
-      at::Tensor left = residual_.room(meta_of(x));
+      at::Tensor left = residual_->room(meta_of(x));
       IndexSet indices = sparsifier->write_sum(x.to(at::kCPU).contiguous(), residual, left, context, out);
       keep(residual, left, context);
       return {std::move(indices), {}, {}};
@@ -31,13 +34,15 @@ class EfEncoder : public Encoder {
     return report;
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    compressor_->encode_frozen(x.to(at::kCPU).add(residual_.rows(meta_of(x), context)), context, out);
+    compressor_->encode_frozen(x.to(at::kCPU).add(residual_->evaluation_rows(meta_of(x), context)), context,
+                               out);
   }
   void observe(const at::Tensor& x, const MessageContext& context) override {
     compressor_->observe(x, context);
   }
+  void prefetch(std::span<const int64_t> ids) override { residual_->prefetch(ids); }
   void visit_state(StateVisitor& visitor) override {
-    residual_.visit("residual", visitor);
+    residual_->visit("residual", visitor);
     compressor_->visit_state(visitor);
   }
 
@@ -50,27 +55,28 @@ class EfEncoder : public Encoder {
       next = residual.mul(1 - beta_).add_(lost.mul(beta_));
       expect_finite(next);
     }
-    residual_.set_rows(next, context);
+    residual_->set_rows(next, context);
     return next;
   }
 
   std::unique_ptr<Encoder> compressor_;
   std::shared_ptr<const Codec> codec_;
   float beta_;
-  SlotState residual_;
+  std::unique_ptr<SlotState> residual_;
 };
 
 /// Error feedback (Seide et al. 2014), with beta below 1 that of LoCo (Xie et al. 2024), a moving average of
 /// what was lost; docs/operators.md, "Feedback". The receiver sees D(m), as without feedback; the state is the
 /// sender's, and the compressor's where C is one that has state.
-class Ef : public RowFeedback {
+class Ef : public CompressorFeedback {
  public:
   /// Around a codec, or around a compressor with state.
   template <class Compressor>
-  Ef(uint16_t id, std::shared_ptr<const Compressor> compressor, float beta)
-      : RowFeedback(id, std::move(compressor)), beta_(beta) {}
+  Ef(uint16_t id, const std::shared_ptr<const Compressor>& compressor, SlotOptions slots, float beta)
+      : CompressorFeedback(id, compressor, std::move(slots)), beta_(beta) {}
   std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
-    return std::make_shared<Ef>(id(), std::move(compressor), beta_);
+    if (!fits(*compressor)) return nullptr;
+    return std::make_shared<Ef>(id(), compressor, slot_options(), beta_);
   }
   std::unique_ptr<Encoder> make_encoder() const override { return encoder_of(compressor().make_encoder()); }
   std::unique_ptr<Decoder> make_decoder() const override { return compressor().make_decoder(); }
@@ -81,20 +87,21 @@ class Ef : public RowFeedback {
   MessageOperator reference(ApplyCodec apply) const override {
     auto compress = compressor().reference(std::move(apply));
     if (!compress) return {};
-    return [compress = std::move(compress), beta = beta_, residual = at::Tensor()](
+    return [compress = std::move(compress), rounded = rounding(), beta = beta_, residual = at::Tensor()](
                const at::Tensor& x, const MessageContext& context) mutable {
       if (!residual.defined()) residual = at::zeros_like(x);
       const at::Tensor sum = x.add(residual);
       at::Tensor received = compress(sum, context);
       const at::Tensor lost = sum.sub(received);
-      residual = beta == 1 ? lost : residual.mul(1 - beta).add(lost.mul(beta));
+      residual = rounded(beta == 1 ? lost : residual.mul(1 - beta).add(lost.mul(beta)));
       return received;
     };
   }
 
  private:
   std::unique_ptr<Encoder> encoder_of(std::unique_ptr<Encoder> compressor) const {
-    return std::make_unique<EfEncoder>(std::move(compressor), fusable(), beta_);
+    return std::make_unique<EfEncoder>(std::move(compressor), fusable(), beta_,
+                                       make_slot_state(slot_options()));
   }
 
   float beta_;
@@ -112,8 +119,9 @@ float beta_of(OperatorSpec& spec) {
 
 std::unique_ptr<Link> make_ef(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
   const float beta = beta_of(spec);
+  SlotOptions slots = read_slot_options(spec, /*has_fill=*/false);
   spec.finish();
-  return std::make_unique<Ef>(id, std::move(codec), beta);
+  return std::make_unique<Ef>(id, codec, std::move(slots), beta);
 }
 
 }  // namespace strait

@@ -1,8 +1,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "strait/links/row_feedback.h"
-#include "strait/links/slot_state.h"
+#include "strait/links/slot_feedback.h"
 #include "strait/links/step_size.h"
 
 namespace strait {
@@ -15,18 +14,28 @@ at::Tensor estimate_after(const at::Tensor& estimate, const at::Tensor& received
   return alpha == 1 ? seen : estimate.add(received.mul(alpha));
 }
 
+/// How the estimate moves.
+struct EstimateRule {
+  float alpha = 1;
+  bool fills_early = false;  ///< estimates are the last message of the warm-up
+};
+
 /// Sends m = C(x - g) and moves the estimate on: g = g + alpha D(m).
 class EstimateEncoder : public Encoder {
  public:
   /// C is `compressor`; `codec` where it is that codec and nothing else and alpha is 1, or null.
-  EstimateEncoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> codec, float alpha)
-      : compressor_(std::move(compressor)), codec_(std::move(codec)), alpha_(alpha) {}
+  EstimateEncoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> codec, EstimateRule rule,
+                  std::unique_ptr<SlotState> estimate)
+      : compressor_(std::move(compressor)),
+        codec_(std::move(codec)),
+        rule_(rule),
+        estimate_(std::move(estimate)) {}
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    at::Tensor estimate = estimate_.rows(meta_of(x), context);
+    at::Tensor estimate = estimate_->rows(meta_of(x), context);
     if (const Sparsifier* sparsifier = fused(codec_.get(), meta_of(x), context)) {
       IndexSet indices = sparsifier->write_difference(x.to(at::kCPU).contiguous(), estimate, context, out);
-      estimate_.set_rows(estimate, context);
+      estimate_->set_rows(estimate, context);
       return {std::move(indices), {}, {}};
     }
     MessageContext wanted = context;
@@ -34,109 +43,136 @@ class EstimateEncoder : public Encoder {
     MessageReport report = compressor_->encode(x.to(at::kCPU).sub(estimate), wanted, out);
     const at::Tensor seen = estimate.add(report.received);
     expect_finite(seen);
-    estimate_.set_rows(estimate_after(estimate, report.received, seen, alpha_), context);
+    estimate_->set_rows(estimate_after(estimate, report.received, seen, rule_.alpha), context);
     report.received = seen;
     return report;
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    compressor_->encode_frozen(x.to(at::kCPU).sub(estimate_.rows(meta_of(x), context)), context, out);
+    compressor_->encode_frozen(x.to(at::kCPU).sub(estimate_->evaluation_rows(meta_of(x), context)), context,
+                               out);
   }
   void observe(const at::Tensor& x, const MessageContext& context) override {
     compressor_->observe(x, context);
+    if (rule_.fills_early) estimate_->set_rows(x.to(at::kCPU), context);
   }
+  void prefetch(std::span<const int64_t> ids) override { estimate_->prefetch(ids); }
   void visit_state(StateVisitor& visitor) override {
-    estimate_.visit("estimate", visitor);
+    estimate_->visit("estimate", visitor);
     compressor_->visit_state(visitor);
   }
 
  private:
   std::unique_ptr<Encoder> compressor_;
   std::shared_ptr<const Codec> codec_;
-  float alpha_;
-  SlotState estimate_;
+  EstimateRule rule_;
+  std::unique_ptr<SlotState> estimate_;
 };
 
 /// Gives g + D(m) and moves its own estimate on by the same operations in the same order.
 class EstimateDecoder : public Decoder {
  public:
-  EstimateDecoder(std::unique_ptr<Decoder> compressor, std::shared_ptr<const Codec> codec, float alpha)
-      : compressor_(std::move(compressor)), codec_(std::move(codec)), alpha_(alpha) {}
+  EstimateDecoder(std::unique_ptr<Decoder> compressor, std::shared_ptr<const Codec> codec, EstimateRule rule,
+                  std::unique_ptr<SlotState> estimate)
+      : compressor_(std::move(compressor)),
+        codec_(std::move(codec)),
+        rule_(rule),
+        estimate_(std::move(estimate)) {}
 
   Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
-    at::Tensor estimate = estimate_.rows(meta, context);
+    at::Tensor estimate = estimate_->rows(meta, context);
     if (const Sparsifier* sparsifier = fused(codec_.get(), meta, context)) {
       IndexSet indices = sparsifier->read_difference(in, estimate, context);
-      estimate_.set_rows(estimate, context);
+      estimate_->set_rows(estimate, context);
       return {estimate.clone(), std::move(indices)};
     }
     auto [difference, indices] = compressor_->decode(in, meta, context);
     const at::Tensor seen = estimate.add(difference);
-    const at::Tensor next = estimate_after(estimate, difference, seen, alpha_);
-    estimate_.set_rows(next.is_same(seen) ? seen.clone() : next, context);
+    const at::Tensor next = estimate_after(estimate, difference, seen, rule_.alpha);
+    estimate_->set_rows(next.is_same(seen) ? seen.clone() : next, context);
     return {seen, std::move(indices)};
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                            const MessageContext& context) const override {
-    return estimate_.rows(meta, context).add(compressor_->decode_frozen(in, meta, context));
+    return estimate_->evaluation_rows(meta, context).add(compressor_->decode_frozen(in, meta, context));
   }
   void observe(const at::Tensor& x, const MessageContext& context) override {
     compressor_->observe(x, context);
+    if (rule_.fills_early) estimate_->set_rows(x, context);
   }
+  void prefetch(std::span<const int64_t> ids) override { estimate_->prefetch(ids); }
   void visit_state(StateVisitor& visitor) override {
-    estimate_.visit("estimate", visitor);
+    estimate_->visit("estimate", visitor);
     compressor_->visit_state(visitor);
   }
 
  private:
   std::unique_ptr<Decoder> compressor_;
   std::shared_ptr<const Codec> codec_;
-  float alpha_;
-  SlotState estimate_;
+  EstimateRule rule_;
+  std::unique_ptr<SlotState> estimate_;
 };
 
 /// DIANA (Mishchenko et al. 2019; docs/operators.md, "Feedback"): both ends hold an estimate g with the same
 /// bits, and the receiver sees it moved on by all of the message. With alpha = 1 the receiver sees the estimate
 /// itself, which is EF21 (Richtarik et al. 2021).
-class EstimateFeedback : public RowFeedback {
+class EstimateFeedback : public CompressorFeedback {
  public:
   /// Around a codec, or around a compressor with state.
   template <class Compressor>
-  EstimateFeedback(uint16_t id, std::shared_ptr<const Compressor> compressor, float alpha)
-      : RowFeedback(id, std::move(compressor)), alpha_(alpha) {}
+  EstimateFeedback(uint16_t id, const std::shared_ptr<const Compressor>& compressor, const SlotOptions& slots,
+                   float alpha)
+      : CompressorFeedback(id, compressor, slots),
+        rule_{.alpha = alpha, .fills_early = slots.store.fill == "warmup"} {}
   std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
-    return std::make_shared<EstimateFeedback>(id(), std::move(compressor), alpha_);
+    if (!fits(*compressor)) return nullptr;
+    return std::make_shared<EstimateFeedback>(id(), compressor, slot_options(), rule_.alpha);
   }
   std::unique_ptr<Encoder> make_encoder() const override {
-    return std::make_unique<EstimateEncoder>(compressor().make_encoder(), fused_codec(), alpha_);
+    return encoder_of(compressor().make_encoder(), make_slot_state(slot_options()));
   }
   std::unique_ptr<Decoder> make_decoder() const override {
-    return std::make_unique<EstimateDecoder>(compressor().make_decoder(), fused_codec(), alpha_);
+    return decoder_of(compressor().make_decoder(), make_slot_state(slot_options()));
+  }
+  LinkEnds make_ends() const override {
+    LinkEnds ends = compressor().make_ends();
+    SlotEnds estimates = make_slot_ends(slot_options());
+    return {encoder_of(std::move(ends.encoder), std::move(estimates.sender)),
+            decoder_of(std::move(ends.decoder), std::move(estimates.receiver))};
   }
   MessageOperator reference(ApplyCodec apply) const override {
     auto compress = compressor().reference(std::move(apply));
     if (!compress) return {};
-    return [compress = std::move(compress), alpha = alpha_, estimate = at::Tensor()](
+    return [compress = std::move(compress), rounded = rounding(), alpha = rule_.alpha, estimate = at::Tensor()](
                const at::Tensor& x, const MessageContext& context) mutable {
       if (!estimate.defined()) estimate = at::zeros_like(x);
       const at::Tensor received = compress(x.sub(estimate), context);
       at::Tensor seen = estimate.add(received);
-      estimate = estimate.add(received.mul(alpha));
+      estimate = rounded(estimate.add(received.mul(alpha)));
       return seen;
     };
   }
 
  private:
+  std::unique_ptr<Encoder> encoder_of(std::unique_ptr<Encoder> compressor,
+                                      std::unique_ptr<SlotState> estimate) const {
+    return std::make_unique<EstimateEncoder>(std::move(compressor), fused_codec(), rule_, std::move(estimate));
+  }
+  std::unique_ptr<Decoder> decoder_of(std::unique_ptr<Decoder> compressor,
+                                      std::unique_ptr<SlotState> estimate) const {
+    return std::make_unique<EstimateDecoder>(std::move(compressor), fused_codec(), rule_, std::move(estimate));
+  }
   /// Sparsifier moves the estimate by all of a message.
-  std::shared_ptr<const Codec> fused_codec() const { return alpha_ == 1 ? fusable() : nullptr; }
+  std::shared_ptr<const Codec> fused_codec() const { return rule_.alpha == 1 ? fusable() : nullptr; }
 
-  float alpha_;
+  EstimateRule rule_;
 };
 
 }  // namespace
 
 std::unique_ptr<Link> make_ef21(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
+  const SlotOptions slots = read_slot_options(spec, /*has_fill=*/true);
   spec.finish();
-  return std::make_unique<EstimateFeedback>(id, std::move(codec), 1.0F);
+  return std::make_unique<EstimateFeedback>(id, codec, slots, 1.0F);
 }
 
 std::unique_ptr<Link> make_diana(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
@@ -144,8 +180,9 @@ std::unique_ptr<Link> make_diana(uint16_t id, std::shared_ptr<const Codec> codec
   const std::string& text = spec.argument(kExpected);
   const std::optional<float> alpha = parse_step_size(text);
   if (!alpha) spec.reject("alpha", text, kExpected);
+  const SlotOptions slots = read_slot_options(spec, /*has_fill=*/true);
   spec.finish();
-  return std::make_unique<EstimateFeedback>(id, std::move(codec), *alpha);
+  return std::make_unique<EstimateFeedback>(id, codec, slots, *alpha);
 }
 
 }  // namespace strait

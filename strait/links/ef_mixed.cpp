@@ -2,7 +2,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "strait/codecs/sparsifier.h"
-#include "strait/links/slot_state.h"
+#include "strait/links/slot_feedback.h"
 
 namespace strait {
 namespace {
@@ -42,28 +42,30 @@ class Halves {
 /// Keeps what was lost: e = x + e - m.
 class EfMixedEncoder : public Encoder {
  public:
-  explicit EfMixedEncoder(std::shared_ptr<const Halves> halves) : halves_(std::move(halves)) {}
+  EfMixedEncoder(std::shared_ptr<const Halves> halves, std::unique_ptr<SlotState> residual)
+      : halves_(std::move(halves)), residual_(std::move(residual)) {}
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     const at::Tensor here = x.to(at::kCPU);
-    const at::Tensor residual = residual_.rows(meta_of(x), context);
+    const at::Tensor residual = residual_->rows(meta_of(x), context);
     ByteWriter part(out.rest());
     halves_->write(here, residual, context, part);
     ByteReader in(out.claim(part.used()));
     const at::Tensor received = halves_->read(in, meta_of(x), context);
     const at::Tensor left = here.add(residual).sub(received);
     expect_finite(left);
-    residual_.set_rows(left, context);
+    residual_->set_rows(left, context);
     return {{}, received, left};
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    halves_->write(x.to(at::kCPU), residual_.rows(meta_of(x), context), context, out);
+    halves_->write(x.to(at::kCPU), residual_->evaluation_rows(meta_of(x), context), context, out);
   }
-  void visit_state(StateVisitor& visitor) override { residual_.visit("residual", visitor); }
+  void prefetch(std::span<const int64_t> ids) override { residual_->prefetch(ids); }
+  void visit_state(StateVisitor& visitor) override { residual_->visit("residual", visitor); }
 
  private:
   std::shared_ptr<const Halves> halves_;
-  SlotState residual_;
+  std::unique_ptr<SlotState> residual_;
 };
 
 class EfMixedDecoder : public Decoder {
@@ -84,26 +86,27 @@ class EfMixedDecoder : public Decoder {
 
 /// The paper's EF-mixed (section 2.3; docs/operators.md, "Feedback"): half of the k positions are the
 /// message's largest, half the residual's.
-class EfMixed : public Link {
+class EfMixed : public SlotFeedback {
  public:
-  EfMixed(uint16_t id, std::shared_ptr<const Codec> codec, const Sparsifier& sparsifier)
-      : Link(id, std::move(codec)), halves_(std::make_shared<Halves>(sparsifier)) {}
+  EfMixed(uint16_t id, std::shared_ptr<const Codec> codec, SlotOptions slots, const Sparsifier& sparsifier)
+      : SlotFeedback(id, std::move(codec), std::move(slots)), halves_(std::make_shared<Halves>(sparsifier)) {}
 
-  Slots slots() const override { return Slots::rows; }
   bool sends_codec_messages() const override { return false; }
   std::vector<SparseShape> index_sets(const MessageMeta& meta) const override {
     return {halves_->of_x().sparsifier()->shape_of(meta), halves_->of_residual().sparsifier()->shape_of(meta)};
   }
   PayloadSize payload_size(const MessageMeta& meta) const override { return halves_->payload_size(meta); }
-  std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<EfMixedEncoder>(halves_); }
+  std::unique_ptr<Encoder> make_encoder() const override {
+    return std::make_unique<EfMixedEncoder>(halves_, make_slot_state(slot_options()));
+  }
   std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<EfMixedDecoder>(halves_); }
   MessageOperator reference(ApplyCodec apply) const override {
-    return [halves = halves_, apply = std::move(apply), residual = at::Tensor()](
+    return [halves = halves_, apply = std::move(apply), rounded = rounding(), residual = at::Tensor()](
                const at::Tensor& x, const MessageContext& context) mutable {
       if (!residual.defined()) residual = at::zeros_like(x);
       at::Tensor received =
           apply(halves->of_x(), x, context).add(apply(halves->of_residual(), residual, context));
-      residual = x.add(residual).sub_(received);
+      residual = rounded(x.add(residual).sub_(received));
       return received;
     };
   }
@@ -115,13 +118,14 @@ class EfMixed : public Link {
 }  // namespace
 
 std::unique_ptr<Link> make_ef_mixed(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
+  SlotOptions slots = read_slot_options(spec, /*has_fill=*/false);
   spec.finish();
   const Sparsifier* sparsifier = codec->sparsifier();
   if (sparsifier == nullptr) {
     throw InputError("feedback \"ef-mixed\" needs a codec that selects, such as topk:0.1, not \"{}\"",
                      codec->spec());
   }
-  return std::make_unique<EfMixed>(id, std::move(codec), *sparsifier);
+  return std::make_unique<EfMixed>(id, std::move(codec), std::move(slots), *sparsifier);
 }
 
 }  // namespace strait

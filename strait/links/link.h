@@ -121,15 +121,16 @@ class Link {
   /// The same, to keep.
   const std::shared_ptr<const Codec>& shared_codec() const { return codec_; }
 
-  /// What a piece of its state serves: a row of the batch, whatever sample stands there, or a sample of the
-  /// training set, which must then always come to the same endpoints.
-  enum class Slots { none, rows, samples };
+  using Slots = strait::Slots;
 
   /// What a piece of the state serves; none for a link without state.
   virtual Slots slots() const { return Slots::none; }
 
   /// The store in which it keeps a buffer per sample; null where it has none.
   virtual const StoreOptions* store() const { return nullptr; }
+
+  /// Whether it serves gradients too, not activations alone.
+  virtual bool serves_gradients() const { return true; }
 
   /// The same feedback around a compressor that has state of its own; null where it cannot go around that one.
   virtual std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const;

@@ -26,7 +26,22 @@ struct StoreOptions {
 /// range.
 std::vector<std::string> store_formats();
 
-/// The options of a spec that has those of a store: place, format, folder and fill. Throws InputError.
-StoreOptions read_store_options(OperatorSpec& spec);
+/// The options of a spec that has those of a store: place, format and folder, and fill where the scheme keeps
+/// what the receiver sees and so can take it from a message that is not compressed. Throws InputError.
+StoreOptions read_store_options(OperatorSpec& spec, bool has_fill);
+
+/// What a piece of a link's state serves: a row of the batch, whatever sample stands there, or a sample of the
+/// training set, which must then always come to the same endpoints.
+enum class Slots { none, rows, samples };
+
+/// What the state of a feedback scheme belongs to, and where that of samples lies.
+struct SlotOptions {
+  Slots slots = Slots::rows;  ///< rows or samples
+  StoreOptions store;         ///< of samples
+};
+
+/// The option `slots` of a spec, rows (default) or sample, and with the latter those of read_store_options().
+/// Throws InputError.
+SlotOptions read_slot_options(OperatorSpec& spec, bool has_fill);
 
 }  // namespace strait

@@ -28,7 +28,7 @@ void expect_state(bool holds, std::string_view name) {
 
 std::vector<std::string> store_formats() { return {"fp32", "bf16", "quant:8", "quant:4", "quant:2"}; }
 
-StoreOptions read_store_options(OperatorSpec& spec) {
+StoreOptions read_store_options(OperatorSpec& spec, bool has_fill) {
   StoreOptions store;
   const auto choose = [&](const char* key, std::string& field, const std::vector<std::string>& choices) {
     field = spec.option(key, field);
@@ -38,9 +38,24 @@ StoreOptions read_store_options(OperatorSpec& spec) {
   };
   choose("place", store.place, {"memory", "file"});
   choose("format", store.format, store_formats());
-  choose("fill", store.fill, {"first_visit", "warmup"});
+  if (has_fill) choose("fill", store.fill, {"first_visit", "warmup"});
   store.folder = spec.option("folder", store.folder);
   return store;
+}
+
+SlotOptions read_slot_options(OperatorSpec& spec, bool has_fill) {
+  const std::string slots = spec.option("slots", "rows");
+  if (slots == "rows") return {};
+  if (slots != "sample") spec.reject("slots", slots, "one of: rows, sample");
+  return {Slots::samples, read_store_options(spec, has_fill)};
+}
+
+Rounding store_rounding(const StoreOptions& options) {
+  if (options.format == StoreOptions().format) return [](const at::Tensor& values) { return values; };
+  return [format =
+              std::shared_ptr<const ValueFormat>(make_value_format(options.format))](const at::Tensor& values) {
+    return format->reconstruct(values.reshape({values.size(0), -1})).view_as(values);
+  };
 }
 
 size_t store_row_bytes(const StoreOptions& options, size_t elements) {
@@ -57,11 +72,15 @@ at::Tensor SampleStore::read(std::span<const int64_t> ids, const MessageMeta& me
   at::Tensor out = at::empty(meta.shape, at::kFloat);
   if (ids.empty()) return out;
   const size_t elements = meta.row_size();
-  STRAIT_CHECK(format_->size(elements) == row_bytes_, "the samples of a link changed their shape");
   for (size_t i = 0; i < ids.size(); ++i) {
-    const size_t slot = slots_.at(ids[i]);
-    format_->read(memory_.bytes().subspan(slot * row_bytes_, row_bytes_),
-                  {out.data_ptr<float>() + i * elements, elements});
+    const std::span<float> row(out.data_ptr<float>() + i * elements, elements);
+    const auto place = slots_.find(ids[i]);
+    if (place == slots_.end()) {
+      std::ranges::fill(row, 0.0F);
+      continue;
+    }
+    STRAIT_CHECK(format_->size(elements) == row_bytes_, "the samples of a link changed their shape");
+    format_->read(memory_.bytes().subspan(place->second * row_bytes_, row_bytes_), row);
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,8 +16,8 @@
 namespace strait {
 
 /// One buffer per sample, of equal lengths, found by the sample's id: the state of aq-sgd (paper, section 2.5;
-/// Wang et al. 2022). A buffer is rounded to the store's format when it is written. In a file, reading ahead
-/// and writing behind happen in a thread of their own.
+/// Wang et al. 2022) and of schemes with slots=sample. A buffer is rounded to the store's format when it is
+/// written. In a file, reading ahead and writing behind happen in a thread of their own.
 class SampleStore {
  public:
   /// An empty store. Throws Error when its file cannot be made.
@@ -25,7 +26,7 @@ class SampleStore {
   /// Whether the sample has a buffer.
   bool has(int64_t id) const { return slots_.contains(id); }
 
-  /// The buffers of samples that are there, [ids, ...] in the shape `meta` gives.
+  /// The samples' buffers, [ids, ...] in the shape `meta` gives; zeros for a sample that has none.
   at::Tensor read(std::span<const int64_t> ids, const MessageMeta& meta) const;
 
   /// Makes or replaces the buffers of distinct samples; row i of `values` is for ids[i]. Throws NumericError
@@ -52,6 +53,10 @@ class SampleStore {
   std::vector<std::byte> rounded_;  ///< buffers on their way into the store
   std::optional<Workers> advisor_;  ///< one thread, for a store in a file
 };
+
+/// What a store keeps of values [rows, ...], in plain tensor operations; for Link::reference().
+using Rounding = std::function<at::Tensor(const at::Tensor& values)>;
+Rounding store_rounding(const StoreOptions& options);
 
 /// Bytes of one sample's buffer of `elements` values.
 size_t store_row_bytes(const StoreOptions& options, size_t elements);

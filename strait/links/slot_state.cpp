@@ -11,13 +11,13 @@
 
 namespace strait {
 
-int64_t SlotState::size() const {
+int64_t RowState::size() const {
   int64_t rows = 0;
   for (const auto& piece : pieces_) rows += piece.size(0);
   return rows;
 }
 
-at::Tensor SlotState::rows(const MessageMeta& meta, const MessageContext& context) const {
+at::Tensor RowState::rows(const MessageMeta& meta, const MessageContext& context) const {
   const auto first = static_cast<int64_t>(context.first_row);
   const auto end = first + static_cast<int64_t>(meta.rows());
   at::Tensor out;
@@ -39,7 +39,7 @@ at::Tensor SlotState::rows(const MessageMeta& meta, const MessageContext& contex
   return out.defined() ? out : at::zeros(meta.shape, at::kFloat);
 }
 
-void SlotState::cut(int64_t row) {
+void RowState::cut(int64_t row) {
   for (size_t i = 0; i < pieces_.size(); row -= pieces_[i++].size(0)) {
     const at::Tensor piece = pieces_[i];
     if (row <= 0 || row >= piece.size(0)) continue;
@@ -49,7 +49,7 @@ void SlotState::cut(int64_t row) {
   }
 }
 
-void SlotState::set_rows(const at::Tensor& value, const MessageContext& context) {
+void RowState::set_rows(const at::Tensor& value, const MessageContext& context) {
   if (value.size(0) == 0) return;
   const auto first = static_cast<int64_t>(context.first_row);
   const int64_t end = first + value.size(0);
@@ -68,12 +68,12 @@ void SlotState::set_rows(const at::Tensor& value, const MessageContext& context)
   pieces_.insert(pieces_.erase(from, to), value.contiguous());
 }
 
-at::Tensor SlotState::room(const MessageMeta& meta) const {
+at::Tensor RowState::room(const MessageMeta& meta) const {
   return spare_.defined() && spare_.sizes() == at::IntArrayRef(meta.shape) ? spare_
                                                                            : at::empty(meta.shape, at::kFloat);
 }
 
-void SlotState::visit(std::string_view name, StateVisitor& visitor) {
+void RowState::visit(std::string_view name, StateVisitor& visitor) {
   at::Tensor all = pieces_.size() > 1 ? at::cat(pieces_) : pieces_.empty() ? at::Tensor() : pieces_.front();
   visitor.tensor(name, all);
   pieces_.clear();

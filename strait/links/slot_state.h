@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -8,23 +10,45 @@
 
 namespace strait {
 
-/// State shaped like the batch: row i serves row i of every batch (the paper's "global buffer"). It starts
-/// at zero and grows when a row is first used. A message uses the rows at which it stands in its batch, so
-/// that one micro-batch or several use the same rows, and a short batch leaves the others as they are.
+/// What one end of a link keeps for the rows of messages; zero until something is kept.
 class SlotState {
  public:
-  /// The message's rows, float32 on the CPU, contiguous. May share memory with the state.
-  at::Tensor rows(const MessageMeta& meta, const MessageContext& context) const;
+  virtual ~SlotState() = default;
 
-  /// Makes `value`, which has the shape of the message, the message's rows. Takes over its memory, which may be
-  /// that of rows().
-  void set_rows(const at::Tensor& value, const MessageContext& context);
+  /// What is kept for the message's rows, float32 on the CPU, contiguous. May share memory with the state.
+  virtual at::Tensor rows(const MessageMeta& meta, const MessageContext& context) const = 0;
 
-  /// Memory of the message's shape for set_rows(): that of rows which were replaced, where there is some.
-  at::Tensor room(const MessageMeta& meta) const;
+  /// The same for a message of evaluation, whose samples are none of the training set.
+  virtual at::Tensor evaluation_rows(const MessageMeta& meta, const MessageContext& context) const = 0;
 
-  /// Shows the state as one tensor of this name, [rows, ...].
-  void visit(std::string_view name, StateVisitor& visitor);
+  /// Makes `value`, which has the shape of the message, what is kept for its rows. Takes over its memory, which
+  /// may be that of rows(). Throws NumericError for a value that cannot be kept; nothing has changed then.
+  virtual void set_rows(const at::Tensor& value, const MessageContext& context) = 0;
+
+  /// Memory of the message's shape for set_rows(), which is none of rows().
+  virtual at::Tensor room(const MessageMeta& meta) const = 0;
+
+  /// Says which samples the message after the next one will be of.
+  virtual void prefetch(std::span<const int64_t> /*ids*/) {}
+
+  /// Shows the state under this name.
+  virtual void visit(std::string_view name, StateVisitor& visitor) = 0;
+};
+
+/// State shaped like the batch: row i serves row i of every batch (the paper's "global buffer"). It grows when
+/// a row is first used. A message uses the rows at which it stands in its batch, so that one micro-batch or
+/// several use the same rows, and a short batch leaves the others as they are. Visitors see one tensor [rows,
+/// ...].
+class RowState : public SlotState {
+ public:
+  at::Tensor rows(const MessageMeta& meta, const MessageContext& context) const override;
+  at::Tensor evaluation_rows(const MessageMeta& meta, const MessageContext& context) const override {
+    return rows(meta, context);
+  }
+  void set_rows(const at::Tensor& value, const MessageContext& context) override;
+  /// The memory of rows that were replaced, where there is some.
+  at::Tensor room(const MessageMeta& meta) const override;
+  void visit(std::string_view name, StateVisitor& visitor) override;
 
  private:
   int64_t size() const;
@@ -34,6 +58,19 @@ class SlotState {
   std::vector<at::Tensor> pieces_;
   at::Tensor spare_;
 };
+
+/// The states of the two ends of a link.
+struct SlotEnds {
+  std::unique_ptr<SlotState> sender;
+  std::unique_ptr<SlotState> receiver;
+};
+
+/// A state as the options say: a RowState, or one in a SampleStore.
+std::unique_ptr<SlotState> make_slot_state(const SlotOptions& options);
+
+/// States of both ends in one process for what the two keep alike (Link::make_ends()). One of samples is
+/// shared: the receiver's changes it, and the sender's only reads it.
+SlotEnds make_slot_ends(const SlotOptions& options);
 
 /// The codec as one that does the arithmetic around it itself, where it can for this message and nobody wants
 /// to see more of it than its bytes; else null. `codec` may be null.

@@ -159,6 +159,10 @@ void Pipeline::check() const {
     }
   }
   if (is_last_here() && !setup_.loss) throw InputError("a pipeline expects a loss");
+  if (setup_.replica_link && setup_.replica_link->slots() == Slots::samples) {
+    throw InputError(
+        "replica_link: expected one that keeps nothing per sample; a gradient of weights is no sample's");
+  }
   if (setup_.batch_size < 0) throw InputError("batch_size: expected 0 or more, found {}", setup_.batch_size);
   check_parameters(setup_);
 }

@@ -24,7 +24,7 @@ Evaluator::Sums Evaluator::score(const std::shared_ptr<const Dataset>& data, Tra
   auto& of = sums.by_mode;
   of[off] = run(off);
   of[plain] = compresses_activations(compression, options_.cuts) ? run(plain) : of[off];
-  if (rows ? !knows_state : !keeps_samples(compression, options_.cuts)) return sums;
+  if (rows ? !knows_state : !has_feedback(compression, options_.cuts)) return sums;
   of[frozen] = run(frozen);
   if (rows) {
     HeldState held(executor_->boundaries());

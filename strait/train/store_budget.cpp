@@ -33,29 +33,33 @@ uint64_t free_memory() {
 
 }  // namespace
 
-StoreBudget::StoreBudget(const CompressionOptions& options, std::vector<std::string> boundaries,
+StoreBudget::StoreBudget(const CompressionOptions& options, const std::vector<std::string>& boundaries,
                          const std::vector<std::vector<int64_t>>& sample_shapes, int64_t samples)
     : options_(options), samples_(static_cast<uint64_t>(samples)) {
   for (size_t i = 0; i < boundaries.size(); ++i) {
-    if (links_of(options, boundaries[i]).activations->store() == nullptr) continue;
     const auto& shape = sample_shapes[i];
-    elements_.push_back(std::accumulate(shape.begin(), shape.end(), size_t{1},
-                                        [](size_t n, int64_t d) { return n * static_cast<size_t>(d); }));
-    boundaries_.push_back(std::move(boundaries[i]));
+    const size_t elements = std::accumulate(shape.begin(), shape.end(), size_t{1},
+                                            [](size_t n, int64_t d) { return n * static_cast<size_t>(d); });
+    const BoundaryLinks links = links_of(options, boundaries[i]);
+    for (const Direction direction : {Direction::activation, Direction::gradient}) {
+      const Link& link = direction == Direction::activation ? *links.activations : *links.gradients;
+      if (link.store() != nullptr) stores_.push_back({boundaries[i], direction, elements});
+    }
   }
 }
 
-StoreOptions StoreBudget::store_of(size_t boundary) const {
-  return *links_of(options_, boundaries_[boundary]).activations->store();
+StoreOptions StoreBudget::options_of(const Store& store) const {
+  const BoundaryLinks links = links_of(options_, store.boundary);
+  return *(store.direction == Direction::activation ? links.activations : links.gradients)->store();
 }
 
-uint64_t StoreBudget::bytes_of(size_t boundary) const {
-  return samples_ * store_row_bytes(store_of(boundary), elements_[boundary]);
+uint64_t StoreBudget::bytes_of(const Store& store) const {
+  return samples_ * store_row_bytes(options_of(store), store.elements);
 }
 
 uint64_t StoreBudget::bytes() const {
   uint64_t sum = 0;
-  for (size_t i = 0; i < boundaries_.size(); ++i) sum += bytes_of(i);
+  for (const Store& store : stores_) sum += bytes_of(store);
   return sum;
 }
 
@@ -67,8 +71,10 @@ uint64_t StoreBudget::bytes_in(const std::string& format) const {
 
 std::string StoreBudget::describe() const {
   std::vector<std::string> parts;
-  for (size_t i = 0; i < boundaries_.size(); ++i) {
-    parts.push_back(fmt::format("{} {} in {}", boundaries_[i], size_text(bytes_of(i)), store_of(i).format));
+  for (const Store& store : stores_) {
+    parts.push_back(fmt::format("{}{} {} in {}", store.boundary,
+                                store.direction == Direction::activation ? "" : " gradients",
+                                size_text(bytes_of(store)), options_of(store).format));
   }
   return fmt::format("feedback keeps {} for {} samples, {} bytes each, in {} ({})", size_text(bytes()),
                      samples_, samples_ == 0 ? 0 : bytes() / samples_,

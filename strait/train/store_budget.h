@@ -5,18 +5,20 @@
 #include <vector>
 
 #include "strait/boundary/options.h"
+#include "strait/wire/frame.h"
 
 namespace strait {
 
-/// What the per-sample buffers of feedback take when every training sample has been seen, both endpoints of a
-/// boundary in this process, which share one store.
+/// What the per-sample buffers of feedback take at most when every training sample has been seen: of each
+/// direction of a boundary with such feedback one store, which both endpoints share where they are in this
+/// process.
 class StoreBudget {
  public:
   /// `sample_shapes` has one entry for each of `boundaries`.
-  StoreBudget(const CompressionOptions& options, std::vector<std::string> boundaries,
+  StoreBudget(const CompressionOptions& options, const std::vector<std::string>& boundaries,
               const std::vector<std::vector<int64_t>>& sample_shapes, int64_t samples);
 
-  /// 0 when no activations have such feedback.
+  /// 0 without such feedback.
   uint64_t bytes() const;
 
   /// One line for people: the sum and each boundary's part.
@@ -29,13 +31,18 @@ class StoreBudget {
   uint64_t free_bytes() const;
 
  private:
+  struct Store {
+    std::string boundary;
+    Direction direction = Direction::activation;
+    size_t elements = 0;  ///< of a sample
+  };
+
   uint64_t bytes_in(const std::string& format) const;
-  StoreOptions store_of(size_t boundary) const;
-  uint64_t bytes_of(size_t boundary) const;
+  StoreOptions options_of(const Store& store) const;
+  uint64_t bytes_of(const Store& store) const;
 
   CompressionOptions options_;
-  std::vector<std::string> boundaries_;  ///< those with such feedback
-  std::vector<size_t> elements_;         ///< of a sample at each of them
+  std::vector<Store> stores_;
   uint64_t samples_;
 };
 

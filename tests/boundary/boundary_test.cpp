@@ -158,10 +158,11 @@ TEST_P(EveryFeedback, WhatHasNoStateYetComesBackWithoutAny) {
   EXPECT_TRUE(cut.state().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Links, EveryFeedback, testing::Values("none", "ef", "ef21", "ef-mixed", "aq-sgd"),
+INSTANTIATE_TEST_SUITE_P(Links, EveryFeedback,
+                         testing::Values("none", "ef", "ef21", "ef-mixed", "aq-sgd", "ef21,slots=sample"),
                          [](const auto& info) {
                            std::string name = info.param;
-                           std::erase(name, '-');
+                           std::erase_if(name, [](char c) { return c == '-' || c == ',' || c == '='; });
                            return name;
                          });
 

@@ -30,6 +30,8 @@ TEST(CompressionOptions, WhatFitsTogetherIsTaken) {
   EXPECT_EQ(complaint({"topk:0.1", "ef-mixed"}, {"topk:0.1", "ef-mixed"}, 4), "");
   EXPECT_EQ(complaint({"quant:4", "aq-sgd"}, {"quant:8", "none"}, 4), "");
   EXPECT_EQ(complaint({"topk:0.1", "ef21"}, {"topk:0.10,values=fp16", "none"}, 4, true), "");
+  EXPECT_EQ(complaint({"topk:0.1", "ef21,slots=sample"}, {"topk:0.1", "none"}, 4, true), "");
+  EXPECT_EQ(complaint({"quant:4", "diana:0.5,slots=sample"}, {"quant:4", "ef,slots=sample"}, 4), "");
 }
 
 TEST(CompressionOptions, EveryContradictionIsNamed) {
@@ -125,14 +127,33 @@ TEST(CompressionOptions, OptionsOfFeedbackAreChecked) {
       complaint("ef:2"),
       "compression.activations: feedback \"ef:2\": beta must be a decimal above 0 and at most 1, not \"2\"");
   EXPECT_EQ(complaint("ef,format=fp32"),
-            "compression.activations: feedback \"ef,format=fp32\": ef has no option \"format\"; it has: none");
+            "compression.activations: feedback \"ef,format=fp32\": ef has no option \"format\"; it has: slots");
+}
+
+TEST(CompressionOptions, TheStoreOfGradientsIsCheckedToo) {
+  CompressionOptions options;
+  options.gradients = {"quant:4", "ef21,slots=sample,place=file"};
+  try {
+    check(options, {}, 1);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "compression.gradients.feedback: expected place and folder in compression.store, found "
+                 "\"ef21,slots=sample,place=file\"");
+  }
 }
 
 TEST(CompressionOptions, WhetherALinkKeepsSamplesIsItsProperty) {
-  for (const auto& feedback : {"none", "ef", "ef21", "aq-sgd"}) {
+  for (const std::string feedback : {"none", "ef", "ef21", "ef21,slots=sample", "aq-sgd"}) {
+    const bool keeps = feedback == "aq-sgd" || feedback == "ef21,slots=sample";
     CompressionOptions options;
     options.activations = {"topk:0.1", feedback};
-    EXPECT_EQ(keeps_samples(options, kCuts), feedback == std::string("aq-sgd")) << feedback;
+    EXPECT_EQ(keeps_samples(options, kCuts), keeps) << feedback;
+    EXPECT_EQ(has_feedback(options, kCuts), feedback != "none") << feedback;
+    CompressionOptions backward;
+    backward.gradients = {"topk:0.1", feedback};
+    EXPECT_EQ(keeps_samples(backward, kCuts), keeps) << feedback;
+    EXPECT_FALSE(has_feedback(backward, kCuts)) << feedback;
   }
 }
 
@@ -225,7 +246,7 @@ TEST(CompressionOptions, ReplicasTakeFeedbackForOneMessageAStep) {
     options.replicas = {"topk:0.1", feedback};
     EXPECT_NO_THROW(check(options, {}, 4)) << feedback;
   }
-  for (const char* feedback : {"ef-mixed", "aq-sgd"}) {
+  for (const char* feedback : {"ef-mixed", "aq-sgd", "ef21,slots=sample"}) {
     options.replicas = {"topk:0.1", feedback};
     EXPECT_THROW(check(options, {}, 4), InputError) << feedback;
   }

@@ -101,13 +101,13 @@ TEST_P(ResumeBitForBit, EqualsTheUndisturbedRun) {
   std::vector<std::string> keys = {fmt::format("pipeline.micro_batches={}", micro_batches)};
   for (const char* direction : {"activations", "gradients"}) {
     keys.push_back(fmt::format("compression.{}.codec=\"{}\"", direction, codec));
-    keys.push_back(fmt::format("compression.{}.feedback={}", direction, feedback));
+    keys.push_back(fmt::format("compression.{}.feedback=\"{}\"", direction, feedback));
   }
   keys.insert(keys.end(), more.begin(), more.end());
   const Config config = config_with(keys);
   EXPECT_EQ(run(config, "whole").status, RunStatus::done);
   const auto& cuts = config.model.cuts;
-  const bool scores_state = keeps_rows(config.compression, cuts) || keeps_samples(config.compression, cuts);
+  const bool scores_state = has_feedback(config.compression, cuts);
   EXPECT_GE(resume_to_the_end(config, "parts", scores_state ? 9 : 5), 3);
   expect_equal_runs("whole", "parts");
   EXPECT_EQ(checkpoints("parts"), checkpoints("whole"));
@@ -143,7 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
         Scheme{"topk:0.2", "ef-mixed", 2}, Scheme{"topk:0.2", "none", 2, {"compression.reuse_indices=true"}},
         Scheme{"topk:0.2", "none", 2, kOneBoundary}, Scheme{"topk:0.2", "ef", 2, kOneStore},
         Scheme{"topk:0.2", "none", 1, kAqSgd}, Scheme{"topk:0.2", "ef", 2, aq_sgd_in("file", "quant:8")},
-        Scheme{"quant:4", "none", 2, aq_sgd_in("file", "bf16")}),
+        Scheme{"quant:4", "none", 2, aq_sgd_in("file", "bf16")},
+        Scheme{"topk:0.2", "ef21,slots=sample", 2, {"compression.store.format=quant:4"}}),
     [](const auto& info) { return "case" + std::to_string(info.index); });
 
 TEST_F(Resume, InitialWeightsAreReadAtTheBeginningOnly) {

@@ -256,6 +256,8 @@ TEST(Compressor, FeedbackThatNeedsACodecSaysSo) {
     EXPECT_THROW(make_link(rank_one(), feedback), InputError) << feedback;
   }
   EXPECT_THROW(make_link(make_link(rank_one(), "ef"), "aq-sgd"), InputError) << "its rows are of other samples";
+  EXPECT_THROW(make_link(make_link(rank_one(), "ef"), "ef21,slots=sample"), InputError) << "so are these";
+  EXPECT_EQ(make_link(rank_one(), "ef21,slots=sample")->slots(), Slots::samples);
   EXPECT_THROW(make_link(make_link("quant:4", "aq-sgd"), "ef"), InputError);
   EXPECT_THROW(make_link(make_reuse_link(make_codec("topk:0.1")), "ef"), InputError);
 }

@@ -22,7 +22,7 @@ TEST(SlotState, IsOneTensorOfRowsWhateverTheMessages) {
   std::mt19937 random(1);
   const auto below = [&](int64_t bound) { return static_cast<int64_t>(random()) % bound; };
   for (int round = 0; round < 20; ++round) {
-    SlotState state;
+    RowState state;
     at::Tensor dense = at::zeros({12, 2, 3});
     int64_t used = 0;
     for (int message = 0; message < 60; ++message) {
@@ -50,14 +50,14 @@ TEST(SlotState, IsOneTensorOfRowsWhateverTheMessages) {
 }
 
 TEST(SlotState, ReadingMakesNoState) {
-  SlotState state;
+  RowState state;
   EXPECT_TRUE(at::equal(state.rows({{2, 5}}, {.first_row = 3}), at::zeros({2, 5})));
   EXPECT_FALSE(all_of(state).defined());
 }
 
 /// So that what goes wrong with a message can leave the rows as they were.
 TEST(SlotState, RoomIsNotTheRows) {
-  SlotState state;
+  RowState state;
   const MessageMeta meta{{2, 5}};
   for (int message = 0; message < 4; ++message) {
     const at::Tensor next = state.room(meta);

@@ -189,9 +189,14 @@ struct Scheme {
   }
 };
 
-const std::vector<Scheme> kSchemes = {{"ef", "ef"},          {"ef21", "ef21"},       {"ef-mixed", "ef-mixed"},
-                                      {"aq-sgd", "none"},    {"none", "none", true}, {"ef21", "none", true},
-                                      {"aq-sgd", "ef-mixed"}};
+const std::vector<Scheme> kSchemes = {{"ef", "ef"},
+                                      {"ef21", "ef21"},
+                                      {"ef-mixed", "ef-mixed"},
+                                      {"aq-sgd", "none"},
+                                      {"none", "none", true},
+                                      {"ef21", "none", true},
+                                      {"aq-sgd", "ef-mixed"},
+                                      {"ef21,slots=sample", "ef,slots=sample"}};
 
 std::vector<at::Tensor> gradients_of(const Scheme& scheme, const PipelineOptions& pipeline,
                                      bool evaluates = true) {

@@ -126,7 +126,7 @@ std::vector<LinkOptions> all_links() {
     for (const auto sample : info.samples) {
       const std::string spec(sample);
       for (const auto& feedback : link_samples()) {
-        if (feedback != "ef-mixed" || make_codec(spec)->sparsifier() != nullptr)
+        if (!feedback.starts_with("ef-mixed") || make_codec(spec)->sparsifier() != nullptr)
           links.push_back({spec, feedback});
       }
     }

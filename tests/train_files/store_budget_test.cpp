@@ -66,6 +66,19 @@ TEST(StoreBudget, CountsTheBoundariesThatKeepSamples) {
   EXPECT_THAT(mixed.describe(), testing::EndsWith("(layer2 65.5 MB in bf16, layer3 16.4 MB in quant:8)"));
 }
 
+TEST(StoreBudget, CountsBothDirections) {
+  CompressionOptions options;
+  options.activations = {"topk:0.1", "aq-sgd,format=bf16"};
+  options.gradients = {"topk:0.1", "ef21,slots=sample,format=quant:4"};
+  options.boundaries = {{"layer1", {.codec = {}, .feedback = "none"}, {.codec = {}, .feedback = "none"}},
+                        {"layer3", {.codec = {}, .feedback = "ef"}, {}}};
+  const StoreBudget both(options, kCuts, kShapes, 1000);
+  EXPECT_EQ(both.bytes(), 1000U * (32768 * 2 + 32768 / 2 + 8 + 16384 / 2 + 8));
+  EXPECT_THAT(both.describe(),
+              testing::EndsWith("(layer2 65.5 MB in bf16, layer2 gradients 16.4 MB in quant:4, "
+                                "layer3 gradients 8.2 MB in quant:4)"));
+}
+
 TEST(StoreBudget, RefusesWithAdviceThatFits) {
   EXPECT_EQ(refusal(budget({}), 22'937'600'000U), "");
   const std::string message = refusal(budget({}), 12'000'000'000U);

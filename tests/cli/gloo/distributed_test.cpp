@@ -61,8 +61,9 @@ class Distributed : public test::DistributedRuns {
 
 TEST_F(Distributed, FourProcessesAndOneAndFourGiveTheBitsOfOne) { expect_the_same_with_changing_ranks({}); }
 
-TEST_F(Distributed, SoTheyDoWithAqSgd) {
-  expect_the_same_with_changing_ranks({"--set", "compression.activations.feedback=aq-sgd"});
+TEST_F(Distributed, SoTheyDoWithStateOfSamples) {
+  expect_the_same_with_changing_ranks({"--set", "compression.activations.feedback=aq-sgd", "--set",
+                                       "compression.gradients.feedback=\"ef21,slots=sample\""});
 }
 
 TEST_F(Distributed, SoTheyDoWithABoundaryOfItsOwnKind) {

@@ -47,7 +47,8 @@ const std::vector<Scheme> kSchemes = {{"none", "none", "none", "none"},
                                       {"topk:0.3", "ef", "topk:0.3", "ef"},
                                       {"topk:0.3", "ef21", "topk:0.3", "ef21"},
                                       {"topk:0.3", "ef-mixed", "topk:0.3", "ef-mixed"},
-                                      {"topk:0.3", "aq-sgd", "topk:0.3", "none"}};
+                                      {"topk:0.3", "aq-sgd", "topk:0.3", "none"},
+                                      {"topk:0.3", "ef,slots=sample", "topk:0.3", "ef21,slots=sample"}};
 
 /// What the training leaves: the gradients of every layer, added up over all steps, and the losses, of each
 /// step that of training and that of every mode of evaluation.

@@ -139,6 +139,24 @@ def test_samples_are_kept_by_their_ids():
         assert equal(boundary_step(model, x + step, y, **place), expected)
 
 
+@pytest.mark.parametrize("feedback, scheme", [("ef,slots=sample", Ef), ("ef21,slots=sample", Ef21)])
+def test_each_sample_has_a_scheme_of_its_own_in_both_directions(feedback, scheme):
+    model = network("topk:0.25", "topk:0.5", feedback=feedback)
+    x, y = data()
+    forward, backward = {}, {}
+
+    def by_sample(ids, share, schemes):
+        def apply(x):
+            return torch.cat([schemes.setdefault(i, scheme(top(share)))(row[None]) for i, row in zip(ids, x)])
+        return apply
+
+    for step, ids in enumerate([[5, 3, 9, 0, 1, 2, 7, 8], [1, 3, 5, 7, 9, 11, 13, 15], [5, 1, 9, 0, 3, 2, 15, 8]]):
+        expected = plain_step(model, x + step, y, by_sample(ids, "0.25", forward), by_sample(ids, "0.5", backward))
+        assert equal(boundary_step(model, x + step, y, ids=ids, next_ids=ids), expected), f"step {step}"
+    with pytest.raises(ValueError, match="expected the ids of 8"):
+        strait.Boundary("none", "topk:0.5", feedback=feedback)(x)
+
+
 def test_several_forward_passes_are_one_batch():
     spec = "topk:0.25,values=quant:4"
     whole, parts = network(spec, spec, feedback="ef21", slots=8), network(spec, spec, feedback="ef21", slots=8)

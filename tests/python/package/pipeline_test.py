@@ -177,7 +177,7 @@ def test_evaluation_changes_nothing():
     assert all(map(torch.equal, gradients, [parameter.grad for parameter in pipe.parameters()]))
 
 
-@pytest.mark.parametrize("name", ["topk-ef21", "aq-sgd", "stochastic"])
+@pytest.mark.parametrize("name", ["topk-ef21", "aq-sgd", "by-sample", "stochastic"])
 def test_resuming_gives_the_uninterrupted_bits(name):
     stages = make_stages()
     train_pipeline(SCHEMES[name], stages)

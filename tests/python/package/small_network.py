@@ -29,6 +29,8 @@ SCHEMES = {
     "one-way": {"activations": "quant:4", "gradients": "topk:0.2", "feedback": ("none", "ef")},
     "topk-ef21": {"activations": "topk:0.1", "gradients": "topk:0.1", "feedback": "ef21"},
     "aq-sgd": {"activations": "quant:4", "gradients": "quant:8", "feedback": "aq-sgd"},
+    "by-sample": {"activations": "topk:0.1", "gradients": "quant:4",
+                  "feedback": ("diana:0.5,slots=sample", "ef:0.5,slots=sample,format=quant:4")},
     "reuse": {"activations": "topk:0.3", "gradients": "topk:0.3", "reuse_indices": True},
     "stochastic": {"activations": "quant:4,rounding=stochastic", "gradients": "quant:4,rounding=stochastic"},
 }
