@@ -17,6 +17,9 @@ class Fraction {
   /// ceil(p * n) in integer arithmetic; 1..n for 1 <= n < 2^32.
   size_t of(size_t n) const { return (numerator_ * n + denominator_ - 1) / denominator_; }
 
+  /// The nearest float64.
+  double value() const { return static_cast<double>(numerator_) / static_cast<double>(denominator_); }
+
   /// Equal as numbers: 0.1 and 0.10 are.
   bool operator==(const Fraction& other) const {
     return numerator_ * other.denominator_ == other.numerator_ * denominator_;

@@ -1,14 +1,19 @@
 #include "strait/codecs/group_codec.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/arange.h>
+
+#include "strait/codecs/quant_group.h"
 
 namespace strait {
 
-at::Tensor GroupCodec::reconstruct(const at::Tensor& x, const MessageContext& /*context*/) const {
+at::Tensor GroupCodec::reconstruct(const at::Tensor& x, const MessageContext& context) const {
   if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
-  const Grid grid = scope_.grid(meta_of(x));
-  return grid.from_groups(
-      reconstruct_groups(grid.as_groups(x.contiguous(), Grid::Filler::zeros), grid.sizes(x)), x);
+  const MessageMeta meta = meta_of(x);
+  const Grid grid = scope_.grid(meta);
+  const auto dither = [&] { return grid.as_groups(dither_of(context, meta, x), Grid::Filler::zeros); };
+  const at::Tensor groups = grid.as_groups(scope_.in_order(x), Grid::Filler::zeros);
+  return scope_.from_order(grid.from_groups(reconstruct_groups({groups, grid.sizes(x), dither})), x);
 }
 
 PayloadSize GroupCodec::do_payload_size(const MessageMeta& meta) const {
@@ -16,17 +21,20 @@ PayloadSize GroupCodec::do_payload_size(const MessageMeta& meta) const {
   return {grid.groups() * header_size_ + grid.code_bytes(bits_), true};
 }
 
-void GroupCodec::do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& /*context*/,
+void GroupCodec::do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
                            ByteWriter& out) const {
   const Grid grid = scope_.grid(meta);
   const auto headers = out.claim(grid.groups() * header_size_);
   const auto codes = out.claim(grid.code_bytes(bits_));
-  in_runs(grid, [&](size_t first, size_t last) {
-    for (size_t i = first; i < last; ++i) {
-      const Grid::Group group = grid.group(i);
-      ByteWriter header(headers.subspan(i * header_size_, header_size_));
-      encode_group(x.subspan(group.begin, group.size), header, grid.codes(codes, group, bits_));
-    }
+  const kernels::Dither dither = make_dither(context, meta);
+  scope_.with_ordered(x, meta, [&](std::span<const float> ordered) {
+    in_runs(grid, [&](size_t first, size_t last) {
+      grid.for_each(first, last, [&](size_t i, const Grid::Group& group) {
+        ByteWriter header(headers.subspan(i * header_size_, header_size_));
+        encode_group(ordered.subspan(group.begin, group.size), advanced(dither, group.begin), header,
+                     grid.codes(codes, group, bits_));
+      });
+    });
   });
 }
 
@@ -35,14 +43,15 @@ void GroupCodec::do_decode(ByteReader& in, const MessageMeta& meta, const Messag
   const Grid grid = scope_.grid(meta);
   const auto headers = in.take(grid.groups() * header_size_);
   const auto codes = in.take(grid.code_bytes(bits_));
-  in_runs(grid, [&](size_t first, size_t last) {
-    for (size_t i = first; i < last; ++i) {
-      const Grid::Group group = grid.group(i);
-      const auto packed = grid.codes(codes, group, bits_);
-      check_padding(packed, group.size, bits_);
-      ByteReader header(headers.subspan(i * header_size_, header_size_));
-      decode_group(header, packed, out.subspan(group.begin, group.size));
-    }
+  scope_.fill_ordered(out, meta, [&](std::span<float> ordered) {
+    in_runs(grid, [&](size_t first, size_t last) {
+      grid.for_each(first, last, [&](size_t i, const Grid::Group& group) {
+        const auto packed = grid.codes(codes, group, bits_);
+        check_padding(packed, group.size, bits_);
+        ByteReader header(headers.subspan(i * header_size_, header_size_));
+        decode_group(header, packed, ordered.subspan(group.begin, group.size));
+      });
+    });
   });
 }
 

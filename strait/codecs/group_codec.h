@@ -1,9 +1,20 @@
 #pragma once
 
+#include <functional>
+
 #include "strait/codecs/codec.h"
 #include "strait/codecs/groups.h"
+#include "strait/kernels/quantise.h"
 
 namespace strait {
+
+/// The groups of a message as a tensor operation sees them, on any device.
+struct TensorGroups {
+  at::Tensor values;  ///< [G, n], filled up with zeros behind the first `sizes` elements of a group
+  at::Tensor sizes;   ///< elements of each group, float32 [G, 1]
+  std::function<at::Tensor()>
+      dither;  ///< gives the elements' random numbers, float32 [G, n] (kernels::dither_at)
+};
 
 /// A codec that sends of each group a header of fixed size, and a code of fixed size for each of its elements.
 /// Payload: all headers, then all codes (Grid::codes()). A codec of this kind implements what it does with one
@@ -18,17 +29,22 @@ class GroupCodec : public Codec {
   GroupCodec(CodecIdentity identity, Scope scope, size_t header_size, unsigned bits)
       : Codec(std::move(identity)), scope_(scope), header_size_(header_size), bits_(bits) {}
 
-  /// Writes a group of at least one element. Throws NumericError for a value that cannot be sent.
-  virtual void encode_group(std::span<const float> x, ByteWriter& header, std::span<std::byte> codes) const = 0;
+  /// Bits of an element's code.
+  unsigned bits() const { return bits_; }
+
+  /// Writes a group of at least one element, the first of which draws the number at dither.first_index. Throws
+  /// NumericError for a value that cannot be sent.
+  virtual void encode_group(std::span<const float> x, const kernels::Dither& dither, ByteWriter& header,
+                            std::span<std::byte> codes) const = 0;
 
   /// Reads a group. Throws WireError for what encode_group() cannot have written, but for the padding of the
   /// codes, which is zero.
   virtual void decode_group(ByteReader& header, std::span<const std::byte> codes,
                             std::span<float> out) const = 0;
 
-  /// What the receiver sees of groups [G, n], which are filled up with zeros behind their first `sizes` [G, 1]
-  /// elements; what stands behind these is not looked at. Throws NumericError as encode_group() does.
-  virtual at::Tensor reconstruct_groups(const at::Tensor& groups, const at::Tensor& sizes) const = 0;
+  /// What the receiver sees of the groups; what stands behind their elements is not looked at. Throws
+  /// NumericError as encode_group() does.
+  virtual at::Tensor reconstruct_groups(const TensorGroups& groups) const = 0;
 
   PayloadSize do_payload_size(const MessageMeta& meta) const final;
   void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,

@@ -3,16 +3,24 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 
 #include <bit>
 #include <string_view>
+#include <vector>
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
-#include "strait/kernels/signs.h"
+#include "strait/kernels/sums.h"
 
 namespace strait {
+namespace {
+
+/// The dimension that counts channels.
+int64_t channel_dimension(const at::Tensor& x) { return x.dim() == 4 ? 1 : x.dim() - 1; }
+
+}  // namespace
 
 at::Tensor Grid::as_groups(const at::Tensor& x, Filler filler) const {
   at::Tensor all = x.view({static_cast<int64_t>(rows), static_cast<int64_t>(row_size)});
@@ -31,10 +39,9 @@ at::Tensor Grid::sizes(const at::Tensor& like) const {
   return sizes.view({-1, 1});
 }
 
-at::Tensor Grid::from_groups(const at::Tensor& groups, const at::Tensor& like) const {
+at::Tensor Grid::from_groups(const at::Tensor& groups) const {
   return groups.view({static_cast<int64_t>(rows), -1})
       .narrow(1, 0, static_cast<int64_t>(row_size))
-      .reshape(like.sizes())
       .contiguous();
 }
 
@@ -51,7 +58,8 @@ Scope Scope::from(OperatorSpec& spec, const char* fallback) {
   const std::string scope = spec.option("scope", fallback);
   if (scope == "tensor") return {Kind::tensor, 0};
   if (scope == "sample") return {Kind::sample, 0};
-  if (!scope.starts_with(kBlock)) spec.reject("scope", scope, "tensor, sample or block:N");
+  if (scope == "channel") return {Kind::channel, 0};
+  if (!scope.starts_with(kBlock)) spec.reject("scope", scope, "tensor, sample, block:N or channel");
   const int64_t block = parse_integer(std::string_view(scope).substr(kBlock.size()), "a block", 8, kMaxBlock);
   if (block % 8 != 0) spec.reject("scope", scope, "block:N with N a multiple of 8");
   return {Kind::block, static_cast<size_t>(block)};
@@ -59,8 +67,43 @@ Scope Scope::from(OperatorSpec& spec, const char* fallback) {
 
 Grid Scope::grid(const MessageMeta& meta) const {
   const size_t row = meta.row_size();
-  if (kind_ == Kind::tensor) return {1, meta.elements(), meta.elements()};
-  return {meta.rows(), row, kind_ == Kind::sample ? row : std::min(block_, row)};
+  const auto& shape = meta.shape;
+  switch (kind_) {
+    case Kind::tensor:
+      return {1, meta.elements(), meta.elements()};
+    case Kind::sample:
+      return {meta.rows(), row, row};
+    case Kind::block:
+      return {meta.rows(), row, std::min(block_, row)};
+    case Kind::last: {
+      const size_t last = shape.size() < 2 ? 1 : static_cast<size_t>(shape.back());
+      return {meta.elements() / last, last, std::min(block_, last)};
+    }
+    case Kind::channel:
+      break;
+  }
+  const size_t channels = shape.empty() ? 1 : static_cast<size_t>(shape.size() == 4 ? shape[1] : shape.back());
+  const size_t each = meta.elements() / channels;
+  return {channels, each, each};
+}
+
+at::Tensor Scope::in_order(const at::Tensor& x) const {
+  if (kind_ != Kind::channel || x.dim() == 0) return x.contiguous();
+  return x.movedim(channel_dimension(x), 0).contiguous();
+}
+
+at::Tensor Scope::from_order(const at::Tensor& ordered, const at::Tensor& like) const {
+  if (kind_ != Kind::channel || like.dim() == 0) return ordered.view(like.sizes()).contiguous();
+  const int64_t channel = channel_dimension(like);
+  std::vector<int64_t> moved = like.sizes().vec();
+  moved.erase(moved.begin() + channel);
+  moved.insert(moved.begin(), like.size(channel));
+  return ordered.view(moved).movedim(0, channel).contiguous();
+}
+
+at::Tensor Scope::tensor_over(std::span<const float> x, const MessageMeta& meta) {
+  // What is only read is not written: in_order() copies.
+  return at::from_blob(const_cast<float*>(x.data()), meta.shape, at::kFloat);  // NOLINT(*-const-cast)
 }
 
 at::Tensor ordered_sum(const at::Tensor& terms) {

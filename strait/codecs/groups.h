@@ -35,6 +35,19 @@ struct Grid {
     return {number / groups_a_row() * row_size + begin, std::min(group_size, row_size - begin)};
   }
 
+  /// Calls work(number, group) for the groups from `first` to `last`, which is not one of them, in their order.
+  template <class Work>
+  void for_each(size_t first, size_t last, const Work& work) const {
+    Group at = group(first);
+    size_t end_of_row = (at.begin / row_size + 1) * row_size;
+    for (size_t number = first; number < last; ++number) {
+      work(number, at);
+      at.begin += at.size;
+      if (at.begin == end_of_row) end_of_row += row_size;
+      at.size = std::min(group_size, end_of_row - at.begin);
+    }
+  }
+
   // Codes of `bits` bits each, packed as one list a group, which begins on a byte. Groups but the last of a row
   // end on a byte, so that a row's codes take as many bytes as one long group.
 
@@ -44,42 +57,77 @@ struct Grid {
   /// The group's part of them.
   template <class Byte>
   std::span<Byte> codes(std::span<Byte> all, Group of, unsigned bits) const {
-    const size_t begin =
-        of.begin / row_size * kernels::packed_size(row_size, bits) + of.begin % row_size / 8 * bits;
+    const size_t begin = row_size * bits % 8 == 0 ? of.begin / 8 * bits  // no row is padded
+                                                  : of.begin / row_size * kernels::packed_size(row_size, bits) +
+                                                        of.begin % row_size / 8 * bits;
     return all.subspan(begin, kernels::packed_size(of.size, bits));
   }
 
   /// What stands behind a short group in as_groups().
   enum class Filler { zeros, last_element };
 
-  /// The elements of `x`, contiguous, as [groups, group_size].
+  /// The elements of `x`, contiguous and in the groups' order, as [groups, group_size].
   at::Tensor as_groups(const at::Tensor& x, Filler filler) const;
 
   /// The elements of each group, float32 [groups, 1], on the device of `like`.
   at::Tensor sizes(const at::Tensor& like) const;
 
-  /// The way back from as_groups(): of the shape of `like`.
-  at::Tensor from_groups(const at::Tensor& groups, const at::Tensor& like) const;
+  /// The way back from as_groups(): [rows, row_size], contiguous.
+  at::Tensor from_groups(const at::Tensor& groups) const;
 };
 
 /// Throws WireError where the packed codes of `count` elements end in padding that is not zero.
 void check_padding(std::span<const std::byte> codes, size_t count, unsigned bits);
 
 /// The option `scope` of codecs that keep something of each group: `tensor`, the whole message; `sample`, a
-/// row; `block:N`, N elements of a row, the last of which may be shorter, N a multiple of 8.
+/// row; `block:N`, N elements of a row, the last of which may be shorter, N a multiple of 8; `channel`, what
+/// has one index in dimension 1 of a message of four dimensions, in the last of others.
 class Scope {
  public:
   /// Takes the option from a spec that need not have it. Throws InputError for another value.
   static Scope from(OperatorSpec& spec, const char* fallback);
 
-  /// The groups of a message that is not empty.
+  /// `block` elements of a row, the last of which may be shorter.
+  static Scope blocks(size_t block) { return {Kind::block, block}; }
+
+  /// The same of the last dimension, where a row has several.
+  static Scope blocks_of_last_dimension(size_t block) { return {Kind::last, block}; }
+
+  /// The groups of a message that is not empty, whose elements are in the groups' order.
   Grid grid(const MessageMeta& meta) const;
 
   /// Whether a group has elements of one row alone.
-  bool is_row_wise() const { return kind_ != Kind::tensor; }
+  bool is_row_wise() const { return kind_ != Kind::tensor && kind_ != Kind::channel; }
+
+  /// The elements of x in the groups' order: as they stand, or with channels first. Contiguous; may be x.
+  at::Tensor in_order(const at::Tensor& x) const;
+
+  /// The way back, to the shape of `like`; contiguous.
+  at::Tensor from_order(const at::Tensor& ordered, const at::Tensor& like) const;
+
+  /// Calls work(elements) with the elements in the groups' order.
+  template <class Work>
+  void with_ordered(std::span<const float> x, const MessageMeta& meta, const Work& work) const {
+    if (kind_ != Kind::channel) return work(x);
+    const at::Tensor ordered = in_order(tensor_over(x, meta));
+    work(std::span<const float>(ordered.data_ptr<float>(), x.size()));
+  }
+
+  /// Calls work(elements), which fills them, and moves them to where they belong in `out`.
+  template <class Work>
+  void fill_ordered(std::span<float> out, const MessageMeta& meta, const Work& work) const {
+    if (kind_ != Kind::channel) return work(out);
+    at::Tensor target = tensor_over(out, meta);
+    const at::Tensor ordered = in_order(target);
+    work(std::span<float>(ordered.data_ptr<float>(), out.size()));
+    target.copy_(from_order(ordered, target));
+  }
+
+  /// The message as a tensor on the CPU, in its own memory.
+  static at::Tensor tensor_over(std::span<const float> x, const MessageMeta& meta);
 
  private:
-  enum class Kind { tensor, sample, block };
+  enum class Kind { tensor, sample, block, last, channel };
   Scope(Kind kind, size_t block) : kind_(kind), block_(block) {}
 
   Kind kind_;
@@ -99,7 +147,16 @@ void in_runs(const Grid& grid, const Work& work) {
   });
 }
 
-/// The sum of each row of `terms` [G, n], n >= 1, as [G, 1], in the order of kernels/signs.h.
+/// Calls work(begin, count) for all of `size` elements, for parts cut at multiples of 8, which threads share.
+template <class Work>
+void in_parts(size_t size, const Work& work) {
+  at::parallel_for(0, static_cast<int64_t>(size + 7) / 8, kGroupGrain / 8, [&](int64_t begin, int64_t end) {
+    const size_t first = static_cast<size_t>(begin) * 8;
+    work(first, std::min(static_cast<size_t>(end) * 8, size) - first);
+  });
+}
+
+/// The sum of each row of `terms` [G, n], n >= 1, as [G, 1], in the order of kernels/sums.h.
 at::Tensor ordered_sum(const at::Tensor& terms);
 
 }  // namespace strait

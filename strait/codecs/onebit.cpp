@@ -6,6 +6,7 @@
 
 #include "strait/codecs/group_codec.h"
 #include "strait/kernels/signs.h"
+#include "strait/kernels/sums.h"
 
 namespace strait {
 namespace {
@@ -17,7 +18,8 @@ class OneBit : public GroupCodec {
   OneBit(CodecIdentity identity, Scope scope) : GroupCodec(std::move(identity), scope, 2 * sizeof(float), 1) {}
 
  protected:
-  void encode_group(std::span<const float> x, ByteWriter& header, std::span<std::byte> codes) const override {
+  void encode_group(std::span<const float> x, const kernels::Dither& /*dither*/, ByteWriter& header,
+                    std::span<std::byte> codes) const override {
     const kernels::Sides sides = kernels::sums_by_sign(x);
     if (!std::isfinite(sides.positive) || !std::isfinite(sides.negative)) reject();
     header.put(mean(sides.negative, sides.negatives));
@@ -38,17 +40,17 @@ class OneBit : public GroupCodec {
     kernels::unpack_signs(codes, above, below, out);
   }
 
-  at::Tensor reconstruct_groups(const at::Tensor& groups, const at::Tensor& sizes) const override {
-    const at::Tensor is_below = groups.lt(0);
-    const at::Tensor negative = ordered_sum(groups.masked_fill(is_below.logical_not(), 0));
-    const at::Tensor positive = ordered_sum(groups.masked_fill(is_below, 0));
+  at::Tensor reconstruct_groups(const TensorGroups& groups) const override {
+    const at::Tensor is_below = groups.values.lt(0);
+    const at::Tensor negative = ordered_sum(groups.values.masked_fill(is_below.logical_not(), 0));
+    const at::Tensor positive = ordered_sum(groups.values.masked_fill(is_below, 0));
     if (!positive.isfinite().logical_and(negative.isfinite()).all().item<bool>()) reject();
     const at::Tensor negatives = is_below.sum(1, /*keepdim=*/true);
     const auto mean_of = [](const at::Tensor& sum, const at::Tensor& count) {
       return sum.div(count.clamp_min(1).to(at::kFloat)).add(0.0);
     };
     return at::where(is_below, mean_of(negative, negatives),
-                     mean_of(positive, sizes.to(at::kLong).sub(negatives)));
+                     mean_of(positive, groups.sizes.to(at::kLong).sub(negatives)));
   }
 
  private:

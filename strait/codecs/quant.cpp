@@ -1,6 +1,5 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 
 #include <algorithm>
@@ -12,32 +11,16 @@
 #include "strait/codecs/codec.h"
 #include "strait/codecs/groups.h"
 #include "strait/codecs/quant_group.h"
+#include "strait/codecs/quant_options.h"
 
 namespace strait {
 namespace {
-
-/// Calls work(begin, count) for all of `size` elements, for parts cut at multiples of 8 where threads share
-/// them.
-template <class Work>
-void in_parts(size_t size, bool share, const Work& work) {
-  if (!share) return work(0, size);
-  at::parallel_for(0, static_cast<int64_t>(size + 7) / 8, kGroupGrain / 8, [&](int64_t begin, int64_t end) {
-    const size_t first = static_cast<size_t>(begin) * 8;
-    work(first, std::min(static_cast<size_t>(end) * 8, size) - first);
-  });
-}
-
-/// The dither of what begins `elements` later.
-kernels::Dither advanced(kernels::Dither dither, size_t elements) {
-  dither.first_index += elements;
-  return dither;
-}
 
 /// sendable_range() of elements that threads share.
 kernels::Range range_of_all(std::span<const float> x) {
   std::mutex mutex;
   kernels::Range all{x[0], x[0]};
-  in_parts(x.size(), true, [&](size_t begin, size_t count) {
+  in_parts(x.size(), [&](size_t begin, size_t count) {
     const auto part = sendable_range(x.subspan(begin, count));
     const std::lock_guard lock(mutex);
     all = {std::min(all.lo, part.lo), std::max(all.hi, part.hi)};
@@ -45,8 +28,7 @@ kernels::Range range_of_all(std::span<const float> x) {
   return sendable({all.lo + 0.0F, all.hi + 0.0F});
 }
 
-/// b bits per element between the least and the greatest value of the tensor, of each sample, or of each
-/// block of a sample (docs/operators.md, "quant").
+/// b bits per element between the least and the greatest value of each group (docs/operators.md, "quant").
 class Quant : public Codec {
  public:
   Quant(CodecIdentity identity, unsigned bits, Scope scope, bool stochastic)
@@ -57,25 +39,21 @@ class Quant : public Codec {
     const MessageMeta meta = meta_of(x);
     const Grid grid = scope_.grid(meta);
     std::optional<at::Tensor> dither;
-    if (stochastic_) {
-      const auto first = static_cast<int64_t>(context.first_row * meta.row_size());
-      const auto index = at::arange(first, first + x.numel(), x.options().dtype(at::kLong));
-      dither = grid.as_groups(dither_at(make_dither(context), index), Grid::Filler::last_element);
-    }
-    const at::Tensor groups = grid.as_groups(x.contiguous(), Grid::Filler::last_element);
-    return grid.from_groups(reconstruct_groups(groups, bits_, dither), x);
+    if (stochastic_) dither = grid.as_groups(dither_of(context, meta, x), Grid::Filler::last_element);
+    const at::Tensor groups = grid.as_groups(scope_.in_order(x), Grid::Filler::last_element);
+    return scope_.from_order(grid.from_groups(reconstruct_groups(groups, bits_, dither)), x);
   }
 
   at::Tensor reference(const at::Tensor& x) const override {
     const Grid grid = scope_.grid(meta_of(x));
     const auto size = static_cast<int64_t>(grid.group_size);
-    const at::Tensor rows = x.reshape({static_cast<int64_t>(grid.rows), -1});
+    const at::Tensor rows = scope_.in_order(x).view({static_cast<int64_t>(grid.rows), -1});
     const int64_t whole = rows.size(1) / size * size;
     const at::Tensor groups = rows.narrow(1, 0, whole).reshape({-1, size});
     const at::Tensor head = reference_groups(groups, bits_, stochastic_).view({rows.size(0), whole});
-    if (whole == rows.size(1)) return head.view(x.sizes());
+    if (whole == rows.size(1)) return scope_.from_order(head, x);
     const at::Tensor tail = rows.narrow(1, whole, rows.size(1) - whole);
-    return at::cat({head, reference_groups(tail, bits_, stochastic_)}, 1).view(x.sizes());
+    return scope_.from_order(at::cat({head, reference_groups(tail, bits_, stochastic_)}, 1), x);
   }
 
   bool is_row_wise() const override { return scope_.is_row_wise(); }
@@ -89,25 +67,14 @@ class Quant : public Codec {
   void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
                  ByteWriter& out) const override {
     const Grid grid = scope_.grid(meta);
-    kernels::Dither dither = make_dither(context);
-    dither.first_index = context.first_row * meta.row_size();
+    const kernels::Dither dither = make_dither(context, meta);
     const auto ranges = out.claim(grid.groups() * kRangeSize);
     const auto codes = out.claim(grid.code_bytes(bits_));
-    const auto range_bytes = [&](size_t group) { return ranges.subspan(group * kRangeSize, kRangeSize); };
-    if (grid.groups() == 1) return encode_shared(x, dither, range_bytes(0), codes);
-    const auto part = [&](const Grid::Group& group) { return x.subspan(group.begin, group.size); };
-    in_runs(grid, [&](size_t first, size_t last) {
-      Grid::Group group = grid.group(first);
-      auto range = kernels::range_of(part(group));
-      for (size_t i = first; i < last; ++i) {
-        ByteWriter writer(range_bytes(i));
-        write_range(sendable(range), writer);
-        const bool has_next = i + 1 < last;
-        const Grid::Group next = has_next ? grid.group(i + 1) : Grid::Group{};
-        range = quantise(part(group), range, advanced(dither, group.begin), grid.codes(codes, group, bits_),
-                         part(next));
-        group = next;
-      }
+    scope_.with_ordered(x, meta, [&](std::span<const float> ordered) {
+      if (grid.groups() == 1) return encode_shared(ordered, dither, ranges, codes);
+      in_runs(grid, [&](size_t first, size_t last) {
+        encode_run(ordered, grid, first, last, dither, ranges, codes);
+      });
     });
   }
 
@@ -116,29 +83,50 @@ class Quant : public Codec {
     const Grid grid = scope_.grid(meta);
     const auto ranges = in.take(grid.groups() * kRangeSize);
     const auto codes = in.take(grid.code_bytes(bits_));
-    in_runs(grid, [&](size_t first, size_t last) {
-      for (size_t i = first; i < last; ++i) {
-        const Grid::Group group = grid.group(i);
-        ByteReader reader(ranges.subspan(i * kRangeSize, kRangeSize));
-        const auto range = read_range(reader);
-        const auto packed = grid.codes(codes, group, bits_);
-        check_codes(packed, group.size, range, bits_);
-        in_parts(group.size, grid.groups() == 1, [&](size_t begin, size_t count) {
-          kernels::dequantise(packed.subspan(begin / 8 * bits_, kernels::packed_size(count, bits_)), range,
-                              bits_, out.subspan(group.begin + begin, count));
-        });
-      }
+    scope_.fill_ordered(out, meta, [&](std::span<float> ordered) {
+      in_runs(grid, [&](size_t first, size_t last) {
+        for (size_t i = first; i < last; ++i) {
+          const Grid::Group group = grid.group(i);
+          ByteReader reader(ranges.subspan(i * kRangeSize, kRangeSize));
+          const auto range = read_range(reader);
+          const auto packed = grid.codes(codes, group, bits_);
+          check_codes(packed, group.size, range, bits_);
+          const auto decode = [&](size_t begin, size_t count) {
+            kernels::dequantise(packed.subspan(begin / 8 * bits_, kernels::packed_size(count, bits_)), range,
+                                bits_, ordered.subspan(group.begin + begin, count));
+          };
+          grid.groups() == 1 ? in_parts(group.size, decode) : decode(0, group.size);
+        }
+      });
     });
   }
 
  private:
+  /// Encodes the groups from `first` to `last`, which is not one of them.
+  void encode_run(std::span<const float> x, const Grid& grid, size_t first, size_t last,
+                  const kernels::Dither& dither, std::span<std::byte> ranges,
+                  std::span<std::byte> codes) const {
+    const auto part = [&](const Grid::Group& group) { return x.subspan(group.begin, group.size); };
+    Grid::Group group = grid.group(first);
+    auto range = kernels::range_of(part(group));
+    for (size_t i = first; i < last; ++i) {
+      ByteWriter writer(ranges.subspan(i * kRangeSize, kRangeSize));
+      write_range(sendable(range), writer);
+      const bool has_next = i + 1 < last;
+      const Grid::Group next = has_next ? grid.group(i + 1) : Grid::Group{};
+      range = quantise(part(group), range, advanced(dither, group.begin), grid.codes(codes, group, bits_),
+                       part(next));
+      group = next;
+    }
+  }
+
   /// Encodes the only group: threads share its elements rather than groups.
   void encode_shared(std::span<const float> x, kernels::Dither dither, std::span<std::byte> range_bytes,
                      std::span<std::byte> codes) const {
     const auto range = range_of_all(x);
     ByteWriter writer(range_bytes);
     write_range(range, writer);
-    in_parts(x.size(), true, [&](size_t begin, size_t count) {
+    in_parts(x.size(), [&](size_t begin, size_t count) {
       quantise(x.subspan(begin, count), range, advanced(dither, begin),
                codes.subspan(begin / 8 * bits_, kernels::packed_size(count, bits_)), {});
     });
@@ -158,15 +146,25 @@ class Quant : public Codec {
 }  // namespace
 
 std::unique_ptr<Codec> make_quant(CodecIdentity identity, OperatorSpec spec) {
-  const auto bits = static_cast<unsigned>(
-      parse_integer(spec.argument("the bits a value"), "the bits of a quantised value", 1, 8));
+  const auto choice = [&](const char* option, const char* first, const char* second) {
+    const std::string value = spec.option(option, first);
+    if (value != first && value != second) spec.reject(option, value, fmt::format("{} or {}", first, second));
+    return value == second;
+  };
+  const std::string& argument = spec.argument("the bits a value");
+  const auto bits = static_cast<unsigned>(parse_integer(argument, "the bits of a quantised value", 1, 8));
   const Scope scope = Scope::from(spec, "tensor");
-  const std::string rounding = spec.option("rounding", "nearest");
+  const bool is_stochastic = choice("rounding", "nearest", "stochastic");
+  const bool is_symmetric = choice("levels", "range", "symmetric");
+  const bool is_rotated = choice("rotate", "none", "hadamard");
+  const bool has_spikes = choice("spikes", "0", "1");
   spec.finish();
-  if (rounding != "nearest" && rounding != "stochastic") {
-    spec.reject("rounding", rounding, "nearest or stochastic");
-  }
-  return std::make_unique<Quant>(std::move(identity), bits, scope, rounding == "stochastic");
+  if (is_symmetric && bits < 2) spec.reject("the bits a value", argument, "2 to 8 with levels=symmetric");
+  std::unique_ptr<Codec> codec = is_symmetric ? make_symmetric_quant(identity, scope, bits, is_stochastic)
+                                              : std::make_unique<Quant>(identity, bits, scope, is_stochastic);
+  if (is_rotated) codec = make_rotated(identity, std::move(codec));
+  if (has_spikes) codec = make_spiked(identity, scope, std::move(codec));
+  return codec;
 }
 
 }  // namespace strait

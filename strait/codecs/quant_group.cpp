@@ -2,6 +2,7 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/aminmax.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand_like.h>
 #include <ATen/ops/where.h>
@@ -69,15 +70,23 @@ void check_codes(std::span<const std::byte> codes, size_t count, kernels::Range 
   }
 }
 
-kernels::Dither make_dither(const MessageContext& context) {
+kernels::Dither make_dither(const MessageContext& context, const MessageMeta& meta) {
   const uint64_t key =
       make_key(context.seed, context.boundary, static_cast<uint64_t>(context.direction), context.step);
-  return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32), 0};
+  return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32), context.first_row * meta.row_size()};
 }
 
-at::Tensor dither_at(kernels::Dither dither, const at::Tensor& index) {
+kernels::Dither advanced(kernels::Dither dither, size_t elements) {
+  dither.first_index += elements;
+  return dither;
+}
+
+at::Tensor dither_of(const MessageContext& context, const MessageMeta& meta, const at::Tensor& like) {
   constexpr int64_t kMask = 0xffffffff;
-  const at::Tensor position = index.add(static_cast<int64_t>(dither.first_index));
+  const kernels::Dither dither = make_dither(context, meta);
+  const auto first = static_cast<int64_t>(dither.first_index);
+  const at::Tensor position =
+      at::arange(first, first + static_cast<int64_t>(meta.elements()), like.options().dtype(at::kLong));
   const at::Tensor low = position.bitwise_and(kMask).bitwise_xor(static_cast<int64_t>(dither.key0));
   const at::Tensor high =
       position.bitwise_right_shift(32).mul(static_cast<int64_t>(kernels::kDitherHighFactor));

@@ -35,11 +35,14 @@ void write_range(kernels::Range range, ByteWriter& out);
 /// one is not zero where hi == lo. codes.size() == packed_size(count, bits).
 void check_codes(std::span<const std::byte> codes, size_t count, kernels::Range range, unsigned bits);
 
-/// The dither keys of a message; element 0 of its batch has index 0.
-kernels::Dither make_dither(const MessageContext& context);
+/// The dither of a message's elements, in their order; an element's index is its place in the batch.
+kernels::Dither make_dither(const MessageContext& context, const MessageMeta& meta);
 
-/// The dither of the elements at `index` (int64, any shape) of the batch, as float32 of the same shape.
-at::Tensor dither_at(kernels::Dither dither, const at::Tensor& index);
+/// The dither of what begins `elements` later.
+kernels::Dither advanced(kernels::Dither dither, size_t elements);
+
+/// The numbers of a message's elements, float32 [elements], on the device of `like`.
+at::Tensor dither_of(const MessageContext& context, const MessageMeta& meta, const at::Tensor& like);
 
 /// What the receiver sees of `groups` [G, n], n >= 1, each row one group, on the tensor's device. Rounds to
 /// nearest, or with `dither` [G, n] stochastically. Throws NumericError as sendable_range() does.

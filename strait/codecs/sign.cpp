@@ -5,6 +5,7 @@
 
 #include "strait/codecs/group_codec.h"
 #include "strait/kernels/signs.h"
+#include "strait/kernels/sums.h"
 
 namespace strait {
 namespace {
@@ -17,7 +18,8 @@ class Sign : public GroupCodec {
   Sign(CodecIdentity identity, Scope scope) : GroupCodec(std::move(identity), scope, sizeof(float), 1) {}
 
  protected:
-  void encode_group(std::span<const float> x, ByteWriter& header, std::span<std::byte> codes) const override {
+  void encode_group(std::span<const float> x, const kernels::Dither& /*dither*/, ByteWriter& header,
+                    std::span<std::byte> codes) const override {
     const float sum = kernels::sum_of_magnitudes(x);
     if (!std::isfinite(sum)) reject();
     header.put(sum / static_cast<float>(x.size()));
@@ -30,11 +32,11 @@ class Sign : public GroupCodec {
     kernels::unpack_signs(codes, scale, -scale, out);
   }
 
-  at::Tensor reconstruct_groups(const at::Tensor& groups, const at::Tensor& sizes) const override {
-    const at::Tensor sum = ordered_sum(groups.abs());
+  at::Tensor reconstruct_groups(const TensorGroups& groups) const override {
+    const at::Tensor sum = ordered_sum(groups.values.abs());
     if (!sum.isfinite().all().item<bool>()) reject();
-    const at::Tensor scale = sum.div(sizes);
-    return at::where(groups.lt(0), scale.neg(), scale);
+    const at::Tensor scale = sum.div(groups.sizes);
+    return at::where(groups.values.lt(0), scale.neg(), scale);
   }
 
  private:

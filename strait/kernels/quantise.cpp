@@ -8,7 +8,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "strait/kernels/pack.h"
 #include "strait/kernels/prefetch.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,6 +15,7 @@
 #include <hwy/foreach_target.h>  // includes this file once for each target
 #include <hwy/highway.h>
 
+#include "strait/kernels/codes-inl.h"
 #include "strait/kernels/dispatch.h"
 
 // Where the intrinsics are not needed, plain loops, which the compiler turns into the target's vector
@@ -34,10 +34,6 @@ using Bytes = hn::Rebind<uint8_t, Floats>;
 constexpr size_t kLanes = HWY_LANES(float);
 constexpr size_t kStreams = 4;  // places at which a group is read at once, which memory serves faster
 
-// Elements between the passes "compute codes" and "pack"; a multiple of 8, small enough for registers
-// and first-level cache.
-constexpr size_t kBlock = 512;
-
 // Elements of the next group that are asked for ahead. A quarter of a group is short: what is asked for past
 // its end is asked for in vain.
 constexpr size_t kNextAhead = 512;
@@ -49,76 +45,6 @@ inline int32_t ordered(float value) {
 }
 
 inline float from_ordered(int32_t order) { return std::bit_cast<float>(order ^ ((order >> 31) & 0x7fffffff)); }
-
-/// Calls `work` with the number of bits as a compile-time constant.
-template <class Work>
-void with_bits(unsigned bits, Work work) {
-  switch (bits) {
-    case 1:
-      return work(std::integral_constant<unsigned, 1>());
-    case 2:
-      return work(std::integral_constant<unsigned, 2>());
-    case 3:
-      return work(std::integral_constant<unsigned, 3>());
-    case 4:
-      return work(std::integral_constant<unsigned, 4>());
-    case 5:
-      return work(std::integral_constant<unsigned, 5>());
-    case 6:
-      return work(std::integral_constant<unsigned, 6>());
-    case 7:
-      return work(std::integral_constant<unsigned, 7>());
-    default:
-      return work(std::integral_constant<unsigned, 8>());
-  }
-}
-
-/// Eight codes, one per byte, in each word.
-using Words = std::array<uint64_t, kBlock / 8>;
-
-/// Whether 8 codes of b bits are an unsigned integer, of this type.
-template <unsigned b>
-constexpr bool kIsInteger = std::has_single_bit(b);
-template <unsigned b>
-using Packed8 =
-    std::conditional_t<b == 1, uint8_t,
-                       std::conditional_t<b == 2, uint16_t, std::conditional_t<b == 4, uint32_t, uint64_t>>>;
-
-/// Packs the codes of a block, `count` of which are wanted.
-template <unsigned b>
-void pack(Words& words, size_t count, std::byte* out) {
-  for (auto& word : words) word = pack8<b>(word);
-  const size_t bytes = packed_size(count, b);
-  if constexpr (kIsInteger<b>) {
-    alignas(64) std::array<Packed8<b>, kBlock / 8> packed;
-    for (size_t i = 0; i < words.size(); ++i) packed[i] = static_cast<Packed8<b>>(words[i]);
-    std::memcpy(out, packed.data(), bytes);
-  } else {
-    // A store of 8 bytes, where the next ones overwrite what is too much, costs less than one of exactly b.
-    size_t i = 0;
-    for (; i * b + sizeof(uint64_t) <= bytes; ++i) std::memcpy(out + i * b, &words[i], sizeof(uint64_t));
-    for (; i * b < bytes; ++i) std::memcpy(out + i * b, &words[i], std::min<size_t>(b, bytes - i * b));
-  }
-}
-
-/// The way back.
-template <unsigned b>
-void unpack(const std::byte* in, size_t count, Words& words) {
-  const size_t bytes = packed_size(count, b);
-  if constexpr (kIsInteger<b>) {
-    alignas(64) std::array<Packed8<b>, kBlock / 8> packed{};
-    std::memcpy(packed.data(), in, bytes);
-    for (size_t i = 0; i < words.size(); ++i) words[i] = packed[i];
-  } else {
-    size_t i = 0;
-    for (; i * b + sizeof(uint64_t) <= bytes; ++i) std::memcpy(&words[i], in + i * b, sizeof(uint64_t));
-    for (; i * b < bytes; ++i) {
-      words[i] = 0;
-      std::memcpy(&words[i], in + i * b, std::min<size_t>(b, bytes - i * b));
-    }
-  }
-  for (auto& word : words) word = unpack8<b>(word);
-}
 
 /// x mapped to [0, levels]. A group of equal elements is all zeros, whatever the divisor.
 struct Scale {
@@ -184,21 +110,16 @@ struct Block {
 template <class CodesOf>
 Range quantise_blocks(size_t size, unsigned bits, std::span<std::byte> out, std::span<const float> next,
                       const CodesOf& codes_of) {
-  // The one call that depends on the bits, once a block; so the rest is compiled once.
-  void (*pack_block)(Words&, size_t, std::byte*) = nullptr;
-  with_bits(bits, [&](auto constant) { pack_block = &pack<decltype(constant)::value>; });
+  const PackBlock pack_block = packer_of(bits);
   RangeFinder finder;
   const size_t each = size / kBlock / kStreams;
   for (size_t i = 0; i * kBlock < size; ++i) {
     const size_t begin = (i < each * kStreams ? i % kStreams * each + i / kStreams : i) * kBlock;
     const size_t count = std::min(kBlock, size - begin);
     const auto beside = next.subspan(std::min(begin, next.size()));
-    alignas(64) std::array<uint8_t, kBlock> codes;
-    alignas(64) Words words;
+    alignas(64) Codes codes;
     finder = codes_of(Block{begin, count, beside.first(std::min(count, beside.size()))}, codes.data(), finder);
-    if (count < kBlock) std::fill(codes.begin() + static_cast<ptrdiff_t>(count), codes.end(), uint8_t{0});
-    std::memcpy(words.data(), codes.data(), sizeof(words));
-    pack_block(words, count, out.data() + begin / 8 * bits);
+    pack_block(codes, count, out.data() + begin / 8 * bits);
   }
   if (next.empty()) return {};
   finder.see_all(next.subspan(std::min(size, next.size())));
@@ -304,20 +225,16 @@ Range quantise_stochastic(std::span<const float> x, Range range, unsigned bits, 
 void dequantise(std::span<const std::byte> in, Range range, unsigned bits, std::span<float> out) {
   const float extent = range.hi - range.lo;
   const auto levels = static_cast<float>((1U << bits) - 1);
-  with_bits(bits, [&](auto constant) {
-    constexpr unsigned kBits = decltype(constant)::value;
-    alignas(64) Words words{};
-    alignas(64) std::array<uint8_t, kBlock> codes;
-    for (size_t begin = 0; begin < out.size(); begin += kBlock) {
-      const size_t count = std::min(kBlock, out.size() - begin);
-      unpack<kBits>(in.data() + begin / 8 * kBits, count, words);
-      std::memcpy(codes.data(), words.data(), sizeof(words));
-      for (size_t i = 0; i < count; i += 16) prefetch(out.data() + begin + i + kAhead);
-      for (size_t i = 0; i < count; ++i) {
-        out[begin + i] = range.lo + (static_cast<float>(codes[i]) / levels) * extent;
-      }
+  const UnpackBlock unpack_block = unpacker_of(bits);
+  alignas(64) Codes codes;
+  for (size_t begin = 0; begin < out.size(); begin += kBlock) {
+    const size_t count = std::min(kBlock, out.size() - begin);
+    unpack_block(in.data() + begin / 8 * bits, count, codes);
+    for (size_t i = 0; i < count; i += 16) prefetch(out.data() + begin + i + kAhead);
+    for (size_t i = 0; i < count; ++i) {
+      out[begin + i] = range.lo + (static_cast<float>(codes[i]) / levels) * extent;
     }
-  });
+  }
 }
 
 }  // namespace strait::kernels::HWY_NAMESPACE

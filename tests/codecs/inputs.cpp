@@ -110,4 +110,9 @@ at::Tensor decoded(const Codec& codec, std::span<const std::byte> payload, const
   return codec.read(in, meta, context).tensor;
 }
 
+at::Tensor received(const std::string& spec, const at::Tensor& x, const MessageContext& context) {
+  const auto codec = make_codec(spec);
+  return decoded(*codec, encoded(*codec, x, context), meta_of(x), context);
+}
+
 }  // namespace strait

@@ -29,6 +29,9 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b);
 /// The payload that the codec writes.
 std::vector<std::byte> encoded(const Codec& codec, const at::Tensor& x, const MessageContext& context = {});
 
+/// What the receiver sees of x.
+at::Tensor received(const std::string& spec, const at::Tensor& x, const MessageContext& context = {});
+
 at::Tensor decoded(const Codec& codec, std::span<const std::byte> payload, const MessageMeta& meta,
                    const MessageContext& context = {});
 

@@ -1,4 +1,5 @@
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
@@ -116,16 +117,13 @@ TEST(Quant, StochasticDrawsDependOnEveryPartOfTheKey) {
 }
 
 TEST(Quant, DitherOnTensorsIsTheKernels) {
-  kernels::Dither dither = make_dither({.seed = 9, .boundary = 3});
-  dither.first_index = 1000;
-  const at::Tensor index = at::full({3}, int64_t{1} << 32, at::kLong);
-  index.data_ptr<int64_t>()[0] = 0;
-  index.data_ptr<int64_t>()[1] = 0xffffffff - 1000;
-  const auto got = values_of(dither_at(dither, index));
-  for (size_t i = 0; i < 3; ++i) {
-    const auto position = static_cast<uint64_t>(index.data_ptr<int64_t>()[i]) + dither.first_index;
-    EXPECT_EQ(got[i], kernels::dither_at(dither, position));
-  }
+  // The message's second element is the batch's element 2^32.
+  const MessageContext context{.seed = 9, .boundary = 3, .first_row = 0xffffffff};
+  const MessageMeta meta{{4, 1}};
+  const auto got = values_of(dither_of(context, meta, at::empty({0})));
+  const kernels::Dither dither = make_dither(context, meta);
+  ASSERT_EQ(got.size(), 4U);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(got[i], kernels::dither_at(dither, dither.first_index + i));
 }
 
 class DamagedQuant : public testing::Test {

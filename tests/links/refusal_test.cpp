@@ -157,8 +157,8 @@ TEST_P(Refusal, OfAnOverflowWithTheStateLeavesTheState) {
     const float bad = std::copysign(kLargest, differs ? -value : value);
     expect_refused(tried, twin, with(at::rand({kRows, 72}), row, element, bad), context(1));
   }
-  const std::vector<std::string> nearly_exact = {"none", "fp16", "bf16", "topk:1"};
-  if (differs || std::ranges::find(nearly_exact, codec) == nearly_exact.end()) {
+  // Of a codec that loses next to nothing there is nothing to add.
+  if (differs || kept.abs().max().item<float>() > large / 1000) {
     EXPECT_GT(overflows, 0);
   }
   const at::Tensor good = at::rand({kRows, 72});

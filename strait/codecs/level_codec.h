@@ -1,0 +1,76 @@
+#pragma once
+
+#include "strait/codecs/group_codec.h"
+#include "strait/kernels/levels.h"
+
+namespace strait {
+
+/// A codec by which the receiver sees of every element of a group the value offset + scale * u, where u is what
+/// the element's code stands for in a table of the codec's own. The group's header holds the scale, or the
+/// offset and the scale. float32, one rounding after the other.
+class LevelCodec : public GroupCodec {
+ protected:
+  /// What the header says.
+  struct Line {
+    float offset = 0;
+    float scale = 0;  ///< 0 or more
+  };
+
+  /// The same of several groups, float32 [G, 1].
+  struct Lines {
+    at::Tensor offset;  ///< undefined: 0
+    at::Tensor scale;
+  };
+
+  /// What a group's header is: float32 numbers, or a byte e for the scale 2^(e - 127).
+  enum class Header { scale, offset_and_scale, exponent };
+
+  /// Of `table` the first 2^bits entries count; NaN for codes that stand for nothing.
+  LevelCodec(CodecIdentity identity, Scope scope, Header header, unsigned bits,
+             const kernels::CodeTable& table);
+
+  /// The line of a group of at least one element; it is not finite where an element is not.
+  virtual Line line_of(std::span<const float> x) const = 0;
+
+  /// The same of several groups.
+  virtual Lines lines_of(const TensorGroups& groups) const = 0;
+
+  /// Writes the codes of elements that are finite.
+  virtual void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& dither,
+                           std::span<std::byte> out) const = 0;
+
+  /// The same codes, int64 [G, n].
+  virtual at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const = 0;
+
+  void encode_group(std::span<const float> x, const kernels::Dither& dither, ByteWriter& header,
+                    std::span<std::byte> codes) const final;
+  void decode_group(ByteReader& header, std::span<const std::byte> codes, std::span<float> out) const final;
+  at::Tensor reconstruct_groups(const TensorGroups& groups) const final;
+
+ private:
+  bool is_sendable(const Line& line) const;
+  Line read_line(ByteReader& in) const;
+  [[noreturn]] static void reject();
+
+  Header header_;
+  kernels::CodeTable table_;
+  float least_ = 0;     ///< in the table
+  float greatest_ = 0;  ///< in the table
+};
+
+/// 2^(exponent - 127), 0 <= exponent <= 254; infinite for 255.
+float power_of_two(uint32_t exponent);
+
+/// values / scale, where a scale of 0 stands for 1.
+at::Tensor over_scale(const at::Tensor& values, const at::Tensor& scale);
+
+/// The table of signed levels (kernels/levels.h).
+kernels::CodeTable signed_table(unsigned bits, const std::function<float(int level)>& value);
+
+/// t rounded up where the element's random number is below t - floor(t), else down.
+at::Tensor rounded_randomly(const at::Tensor& t, const TensorGroups& groups);
+
+/// The codes of levels of these magnitudes with the elements' signs.
+at::Tensor signed_codes(const at::Tensor& magnitudes, const TensorGroups& groups, unsigned bits);
+
+}  // namespace strait

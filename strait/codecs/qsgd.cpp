@@ -1,0 +1,54 @@
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "strait/base/text.h"
+#include "strait/codecs/elias.h"
+#include "strait/codecs/level_codec.h"
+#include "strait/codecs/moments.h"
+
+namespace strait {
+namespace {
+
+/// norm2 / s times a whole number, rounded at random, s = 2^(b - 1) - 1 (docs/operators.md, "qsgd").
+/// Source: Alistarh et al. 2017.
+class Qsgd : public LevelCodec {
+ public:
+  Qsgd(CodecIdentity identity, Scope scope, unsigned bits)
+      : LevelCodec(std::move(identity), scope, Header::scale, bits, signed_table(bits, [=](int level) {
+                     return static_cast<float>(level) / static_cast<float>(kernels::signed_levels(bits));
+                   })) {}
+
+ protected:
+  Line line_of(std::span<const float> x) const override { return {0, norm_about(x, 0)}; }
+
+  Lines lines_of(const TensorGroups& groups) const override {
+    return {{}, norms_about(groups, at::zeros_like(groups.sizes))};
+  }
+
+  void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& dither,
+                   std::span<std::byte> out) const override {
+    kernels::uniform_levels_stochastic(x, line.scale, bits(), dither, out);
+  }
+
+  at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {
+    const auto most = static_cast<double>(kernels::signed_levels(bits()));
+    const at::Tensor t = over_scale(groups.values.abs(), lines.scale).mul(most).clamp_max(most);
+    return signed_codes(rounded_randomly(t, groups), groups, bits());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_qsgd(CodecIdentity identity, OperatorSpec spec) {
+  const auto bits =
+      static_cast<unsigned>(parse_integer(spec.argument("the bits a value"), "the bits of a value", 2, 8));
+  const Scope scope = Scope::from(spec, "block:512");
+  const std::string code = spec.option("code", "fixed");
+  if (code != "fixed" && code != "elias") spec.reject("code", code, "fixed or elias");
+  spec.finish();
+  auto fixed = std::make_unique<Qsgd>(identity, scope, bits);
+  if (code == "fixed") return fixed;
+  return make_elias(identity, scope, bits, std::move(fixed));
+}
+
+}  // namespace strait

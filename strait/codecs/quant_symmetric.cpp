@@ -1,0 +1,48 @@
+#include <ATen/core/ivalue.h>
+
+#include "strait/codecs/level_codec.h"
+#include "strait/codecs/moments.h"
+
+namespace strait {
+namespace {
+
+/// Steps of equal size from -s to s, the largest magnitude of the group (docs/operators.md, "quant").
+class Symmetric : public LevelCodec {
+ public:
+  Symmetric(CodecIdentity identity, Scope scope, unsigned bits, bool stochastic)
+      : LevelCodec(std::move(identity), scope, Header::scale, bits,
+                   signed_table(bits,
+                                [=](int level) {
+                                  return static_cast<float>(level) /
+                                         static_cast<float>(kernels::signed_levels(bits));
+                                })),
+        stochastic_(stochastic) {}
+
+ protected:
+  Line line_of(std::span<const float> x) const override { return {0, largest_magnitude_of(x)}; }
+  Lines lines_of(const TensorGroups& groups) const override { return {{}, largest_magnitudes(groups)}; }
+
+  void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& dither,
+                   std::span<std::byte> out) const override {
+    if (stochastic_) return kernels::uniform_levels_stochastic(x, line.scale, bits(), dither, out);
+    kernels::uniform_levels(x, line.scale, bits(), out);
+  }
+
+  at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {
+    const at::Tensor t =
+        over_scale(groups.values.abs(), lines.scale).mul(static_cast<double>(kernels::signed_levels(bits())));
+    return signed_codes(stochastic_ ? rounded_randomly(t, groups) : t.round(), groups, bits());
+  }
+
+ private:
+  bool stochastic_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_symmetric_quant(CodecIdentity identity, Scope scope, unsigned bits,
+                                            bool stochastic) {
+  return std::make_unique<Symmetric>(std::move(identity), scope, bits, stochastic);
+}
+
+}  // namespace strait

@@ -1,0 +1,146 @@
+// rotate=hadamard and spikes=1 around quant.
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "tests/codecs/inputs.h"
+
+namespace strait {
+namespace {
+
+double square_error(const std::string& spec, const at::Tensor& x) {
+  return received(spec, x).sub(x).square().sum().item<double>();
+}
+
+TEST(Rotated, AnOutlierIsSharedByItsBlock) {
+  // Beside one large value 4 bits leave the others nothing; a rotation spreads it.
+  at::Tensor x = normal_tensor({4, 256}, 1).mul_(0.1);
+  for (int64_t row = 0; row < 4; ++row) x.data_ptr<float>()[row * 256 + 70 * row] = 10;
+  EXPECT_LT(square_error("quant:4,scope=block:64,rotate=hadamard", x),
+            square_error("quant:4,scope=block:64", x) / 2);
+}
+
+TEST(Rotated, TheRestOfARowIsQuantisedAsItStands) {
+  const at::Tensor x = normal_tensor({2, 100}, 2);
+  const at::Tensor rest = received("quant:3,scope=block:64,rotate=hadamard", x).narrow(1, 64, 36);
+  EXPECT_TRUE(at::equal(rest, received("quant:3,scope=block:64", x).narrow(1, 64, 36)));
+  const at::Tensor small = normal_tensor({3, 50}, 3);
+  EXPECT_TRUE(at::equal(received("quant:3,rotate=hadamard", small), received("quant:3", small)));
+}
+
+TEST(Rotated, SignsComeFromTheMessagesPlaceInTheRun) {
+  const at::Tensor x = normal_tensor({2, 128}, 4);
+  const auto codec = make_codec("quant:4,rotate=hadamard");
+  const auto payload = encoded(*codec, x, {.seed = 1, .step = 1});
+  EXPECT_EQ(encoded(*codec, x, {.seed = 1, .step = 1, .micro_batch = 2, .first_row = 4}), payload);
+  EXPECT_NE(encoded(*codec, x, {.seed = 2, .step = 1}), payload);
+  EXPECT_NE(encoded(*codec, x, {.seed = 1, .step = 2}), payload);
+  EXPECT_NE(encoded(*codec, x, {.seed = 1, .boundary = 1, .step = 1}), payload);
+  EXPECT_NE(encoded(*codec, x, {.seed = 1, .direction = Direction::gradient, .step = 1}), payload);
+}
+
+TEST(Rotated, WhatMayOverflowOnTheWayIsRefused) {
+  const auto codec = make_codec("quant:4,rotate=hadamard");
+  EXPECT_NO_THROW(received("quant:4,rotate=hadamard", at::full({1, 64}, 0x1.fp120F)));
+  EXPECT_THROW(encoded(*codec, at::full({1, 64}, 0x1p121F)), NumericError);
+  auto payload = encoded(*codec, normal_tensor({1, 64}, 5));
+  const float range[] = {-3e38F, 1e37F};  // what comes back of 64 such numbers is past float32
+  std::memcpy(payload.data(), range, sizeof range);
+  EXPECT_THROW(decoded(*codec, payload, {{1, 64}}), WireError);
+}
+
+TEST(Spiked, TheEndsOfEachGroupArriveExactlyAndTheRestIsFiner) {
+  at::Tensor x = normal_tensor({3, 80}, 6);
+  for (int64_t i = 0; i < 240; i += 17) x.data_ptr<float>()[i] *= 50;
+  const auto values = values_of(x);
+  for (const char* options : {",scope=block:32", ",scope=sample", "", ",scope=sample,levels=symmetric",
+                              ",scope=block:64,rotate=hadamard"}) {
+    const std::string spec = std::string("quant:4") + options;
+    const size_t group = spec.find("block:32") != std::string::npos   ? 32
+                         : spec.find("block:64") != std::string::npos ? 64
+                         : spec.find("sample") != std::string::npos   ? 80
+                                                                      : 240;
+    const size_t row = group == 240 ? 240 : 80;
+    const auto got = values_of(received(spec + ",spikes=1", x));
+    for (size_t begin = 0; begin < 240; begin += row) {
+      for (size_t at = begin; at < begin + row; at += group) {
+        const auto end = std::min(at + group, begin + row);
+        const auto [least, greatest] = std::minmax_element(values.begin() + static_cast<ptrdiff_t>(at),
+                                                           values.begin() + static_cast<ptrdiff_t>(end));
+        for (const auto spike : {least, greatest}) {
+          const auto place = static_cast<size_t>(spike - values.begin());
+          EXPECT_EQ(got[place], values[place]) << spec << " " << place;
+        }
+      }
+    }
+    EXPECT_LT(square_error(spec + ",spikes=1", x), square_error(spec, x)) << spec;
+  }
+}
+
+TEST(Spiked, TheRestIsQuantisedOverItsOwnRange) {
+  const at::Tensor x = normal_tensor({1, 40}, 7);
+  const auto values = values_of(x);
+  const auto least = static_cast<size_t>(std::ranges::min_element(values) - values.begin());
+  const auto greatest = static_cast<size_t>(std::ranges::max_element(values) - values.begin());
+  std::vector<float> rest;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i != least && i != greatest) rest.push_back(values[i]);
+  }
+  const at::Tensor alone = at::full({1, 38}, 0.0F);
+  std::memcpy(alone.data_ptr(), rest.data(), rest.size() * sizeof(float));
+  const auto expected = values_of(received("quant:3", alone));
+  const auto got = values_of(received("quant:3,spikes=1", x));
+  size_t next = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i != least && i != greatest) {
+      EXPECT_EQ(got[i], expected[next++]) << i;
+    }
+  }
+}
+
+TEST(Spiked, GroupsOfOneAndTwoElementsAreAllSpikes) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{3, 1}, {3, 2}}) {
+    const at::Tensor x = normal_tensor(shape, 8);
+    EXPECT_TRUE(same_bits(received("quant:1,scope=sample,spikes=1", x), x));
+  }
+}
+
+TEST(Spiked, PlacesTakeTheBytesThatTheGroupNeeds) {
+  EXPECT_EQ(make_codec("quant:4,scope=block:32,spikes=1")->payload_size({{2, 64}}).bound, 4U * (10 + 8 + 16));
+  EXPECT_EQ(make_codec("quant:4,scope=sample,spikes=1")->payload_size({{2, 257}}).bound, 2U * (12 + 8 + 129));
+  EXPECT_EQ(make_codec("quant:4,spikes=1")->payload_size({{2, 40000}}).bound, 16U + 8 + 40000);
+}
+
+TEST(Spiked, DamagedSpikesAreRefused) {
+  const auto codec = make_codec("quant:4,spikes=1");
+  const at::Tensor x = normal_tensor({1, 9}, 9);
+  const auto good = encoded(*codec, x);  // least, its place, greatest, its place, then the rest
+  const auto expect_refused = [&](size_t at, auto value) {
+    auto payload = good;
+    std::memcpy(payload.data() + at, &value, sizeof value);
+    EXPECT_THROW(decoded(*codec, payload, meta_of(x)), WireError) << at;
+  };
+  expect_refused(0, INFINITY);
+  expect_refused(0, 100.0F);  // above the greatest
+  expect_refused(4, uint8_t{9});
+  expect_refused(5, std::nanf(""));
+  expect_refused(9, uint8_t{200});
+  expect_refused(9, std::to_integer<uint8_t>(good[4]));  // one place for both
+}
+
+TEST(QuantOptions, RefuseWhatTheyCannotBe) {
+  for (const char* spec :
+       {"quant:1,levels=symmetric", "quant:4,levels=other", "quant:4,rotate=yes", "quant:4,spikes=2",
+        "quant:4,scope=rows", "qsgd:1", "exponential:9", "fp8:e3m2", "mx:e9m9", "natural:2"}) {
+    EXPECT_THROW(make_codec(spec), InputError) << spec;
+  }
+}
+
+}  // namespace
+}  // namespace strait

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <random>
+#include <vector>
+
+namespace strait::kernels {
+
+/// Normal numbers of mean 0.2 and deviation 1, which depend on the seed alone.
+inline std::vector<float> numbers(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0.2F, 1);
+  std::vector<float> x(count);
+  for (float& value : x) value = normal(random);
+  return x;
+}
+
+/// Around the edges of blocks and vectors.
+inline const std::vector<size_t> kSizes = {1,   2,   15,   16,   17,   127,  128,  129,
+                                           255, 256, 1000, 1024, 4096, 5001, 65537};
+
+}  // namespace strait::kernels
