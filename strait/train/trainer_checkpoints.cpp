@@ -17,9 +17,7 @@ void TrainerCheckpoints::keep(CheckpointWriter writer, std::string config) {
 }
 
 StateVisit TrainerCheckpoints::optimizer_state() {
-  return [this](StateVisitor& visitor) {
-    update_.optimizer().visit_state(placement_.own().named_parameters(), visitor);
-  };
+  return [this](StateVisitor& visitor) { update_.visit_optimizer_state(visitor); };
 }
 
 StateVisit TrainerCheckpoints::replicas_state() {
@@ -43,7 +41,7 @@ void TrainerCheckpoints::resume(const Checkpoint& from) {
   Model own = placement_.own();
   const bool alone = placement_.is_alone();
   from.load_weights(own, alone);
-  from.load_optimizer(optimizer_state(), update_.optimizer().state_names(), alone);
+  from.load_optimizer(optimizer_state(), update_.optimizer_state_names(), alone);
   from.load_links(executor_.boundaries(), replicas_state(), alone);
   from.load_random();
   if (from.record().state.step > 0) update_.clear();
@@ -53,7 +51,7 @@ void TrainerCheckpoints::warm_start(const Checkpoint& from, bool with_optimizer)
   Model own = placement_.own();
   const bool alone = placement_.is_alone();
   from.load_weights(own, alone);
-  if (with_optimizer) from.load_optimizer(optimizer_state(), update_.optimizer().state_names(), alone);
+  if (with_optimizer) from.load_optimizer(optimizer_state(), update_.optimizer_state_names(), alone);
   if (from.record().seed == seed_) from.load_random();
   if (from.record().state.step > 0) update_.clear();
 }

@@ -27,7 +27,8 @@ struct TrainerOptions {
   std::vector<std::string> cuts;   ///< see cut_into_stages()
   Task task = classification();    ///< loss and metrics
 
-  /// Makes an optimizer of a program's own; where it is empty, `train` says which.
+  /// Makes an optimizer of a program's own, one for the parameters of each stage in this process; where it is
+  /// empty, `train` says which.
   std::function<std::unique_ptr<Optimizer>(const std::vector<at::Tensor>& parameters)> optimizer = {};
 
   /// Of a program's own, times train.optimizer.lr; likewise.

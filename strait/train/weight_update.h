@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "strait/pipeline/data_parallel.h"
@@ -20,7 +23,7 @@ class WeightUpdate {
   WeightUpdate(Placement& placement, const TrainerOptions& options);
 
   /// Before the step's first batch.
-  void begin() { optimizer_->zero_grad(); }
+  void begin();
 
   /// After its last. `step` counts the optimizer's steps before it, `at` is where the schedule stands. Throws
   /// NumericError for gradients that are not finite.
@@ -33,17 +36,30 @@ class WeightUpdate {
   /// zero, which makes +0 of -0, where none would be replaced.
   void clear();
 
-  /// The optimizer of these layers.
-  Optimizer& optimizer() { return *optimizer_; }
+  /// The optimizer of a stage of this process, for a program that steps stage by stage. Each has its own, which
+  /// makes no difference to LibTorch's: they treat every parameter by itself.
+  Optimizer& optimizer(int stage) { return *stages_.at(stage).optimizer; }
+
+  /// The names of what the optimizers keep of a parameter.
+  const std::vector<std::string>& optimizer_state_names() const;
+
+  /// Walks what the optimizers carry from step to step, as `PARAMETER.NAME`.
+  void visit_optimizer_state(StateVisitor& visitor);
 
   /// What ties the replicas together.
   DataParallel& data_parallel() { return data_parallel_; }
 
  private:
-  std::vector<at::Tensor> parameters_;
+  /// A stage of this process.
+  struct OwnStage {
+    std::vector<std::pair<std::string, at::Tensor>> parameters;  ///< by name
+    std::unique_ptr<Optimizer> optimizer;                        ///< of these
+  };
+  static std::map<int, OwnStage> make_stages(const Placement& placement, const TrainerOptions& options);
+
   DataParallel data_parallel_;
   Gradients gradients_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::map<int, OwnStage> stages_;  ///< by number
   RateSchedule schedule_;
   double base_rate_;
   double clip_norm_;

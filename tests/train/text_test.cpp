@@ -94,7 +94,7 @@ TEST(Trainer, TakesAnOptimizerAndAScheduleOfAProgramsOwn) {
     return make_optimizer(options.train.optimizer, parameters);
   };
   const Trained own = trained(options);
-  EXPECT_EQ(made, 1);
+  EXPECT_EQ(made, 3) << "one for each stage";
   expect_equal(own.state, expected.state);
   EXPECT_EQ(own.epochs.at(0).lr, 0.01);
 }
