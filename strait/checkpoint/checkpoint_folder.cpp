@@ -119,8 +119,9 @@ bool CheckpointFolder::is_due_before(int epoch) const {
   return keeps(epoch) || (options_.every_epochs > 0 && epoch % options_.every_epochs == 0);
 }
 
-bool CheckpointFolder::is_due_after(uint64_t step) const {
-  return options_.every_steps > 0 && step % static_cast<uint64_t>(options_.every_steps) == 0;
+bool CheckpointFolder::is_due_after(uint64_t step, uint64_t steps) const {
+  const auto every = static_cast<uint64_t>(options_.every_steps);
+  return every > 0 && step / every != (step - steps) / every;
 }
 
 bool CheckpointFolder::keeps(int epoch) const {

@@ -77,8 +77,8 @@ class CheckpointFolder {
   /// Whether the options ask for a checkpoint before this epoch, after so many optimizer steps.
   bool is_due_before(int epoch) const;
 
-  /// Whether the options ask for a checkpoint after so many optimizer steps.
-  bool is_due_after(uint64_t step) const;
+  /// Whether the options ask for a checkpoint after one of the last `steps` of so many optimizer steps.
+  bool is_due_after(uint64_t step, uint64_t steps = 1) const;
 
   /// Whether the checkpoint before this epoch stays for good.
   bool keeps(int epoch) const;

@@ -111,7 +111,7 @@ void visit_training_keys(C& config, Visitor& visit) {
   }
   visit("train.accumulate", train.accumulate, at_least(1), "batches per optimizer step");
   visit("train.clip_norm", train.clip_norm, not_negative(),
-        "largest 2-norm of the whole network's gradient; 0: any");
+        "largest 2-norm of the whole network's gradient, with pipedream and xpipe of a stage's; 0: any");
   visit("train.precision", train.precision, one_of({"fp32", "bf16"}),
         "of matrix products, where the device has it");
   visit("train.evaluate_every", train.evaluate_every, at_least(0),
@@ -150,7 +150,8 @@ void visit_keys(C& config, Visitor&& visit) {
 
   auto& pipeline = config.pipeline;
   visit("pipeline.schedule", pipeline.schedule, one_of(schedule_names()),
-        "order of the micro-batches' forward and backward passes");
+        "order of the micro-batches' forward and backward passes; pipedream and xpipe step the optimizer "
+        "after each micro-batch");
   visit("pipeline.micro_batches", pipeline.micro_batches, at_least(1), "parts into which a batch is cut");
   visit("pipeline.stages_per_rank", pipeline.stages_per_rank, at_least(1),
         "stages per process; above 1 only for interleaved");

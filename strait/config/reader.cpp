@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <concepts>
+#include <functional>
 #include <limits>
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/config/config_keys.h"
 #include "strait/config/kinds.h"
+#include "strait/train/step_plan.h"
 
 namespace strait {
 namespace {
@@ -218,10 +220,10 @@ std::string origin_of(const TomlTable& root, std::string_view key, std::string_v
   return origin_of(root, find(root, key) != nullptr ? key : other);
 }
 
-/// check() of the compression, with the place of the key that its complaint begins with.
-void check_compression(const Config& config, const TomlTable& root) {
+/// Runs a check; its complaint gets the place of the key that it begins with.
+void check_with_place(const TomlTable& root, const std::function<void()>& work) {
   try {
-    check(config.compression, config.model.cuts, config.pipeline.micro_batches);
+    work();
   } catch (const InputError& error) {
     const std::string complaint = error.what();
     throw InputError("{}: {}", origin_of(root, complaint.substr(0, complaint.find(':'))), complaint);
@@ -274,7 +276,8 @@ void check_kinds(const Config& config, const TomlTable& root) {
 
 /// Checks that no single key can fulfil alone.
 void check_together(const Config& config, const TomlTable& root) {
-  check_compression(config, root);
+  check_with_place(root, [&] { check(config.compression, config.model.cuts, config.pipeline.micro_batches); });
+  check_with_place(root, [&] { check_micro_batch_steps(config.train, config.pipeline); });
   check_kinds(config, root);
   check_stages(config, root);
   check_batch(config, root);

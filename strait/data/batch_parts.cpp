@@ -67,9 +67,4 @@ int64_t trained_samples(int64_t samples, int64_t batch_size, int parts) {
   return rest < parts ? samples - rest : samples;
 }
 
-int64_t steps_of_pass(int64_t samples, int64_t batch_size, int parts, int accumulate) {
-  const auto ceil_of = [](int64_t count, int64_t each) { return count / each + (count % each == 0 ? 0 : 1); };
-  return ceil_of(ceil_of(trained_samples(samples, batch_size, parts), batch_size), accumulate);
-}
-
 }  // namespace strait

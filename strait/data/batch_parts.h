@@ -29,7 +29,4 @@ std::vector<int64_t> order_with_parts_of(const std::vector<int64_t>& first, cons
 /// Samples of a pass of which every part gets some: a last batch with fewer samples than parts is left out.
 int64_t trained_samples(int64_t samples, int64_t batch_size, int parts);
 
-/// Optimizer steps of such a pass, with `accumulate` batches each; the last may have fewer.
-int64_t steps_of_pass(int64_t samples, int64_t batch_size, int parts, int accumulate);
-
 }  // namespace strait

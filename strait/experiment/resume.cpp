@@ -9,6 +9,7 @@
 #include "strait/checkpoint/checkpoint_copies.h"
 #include "strait/checkpoint/checkpoint_parts.h"
 #include "strait/experiment/run.h"
+#include "strait/pipeline/schedules.h"
 #include "strait/train/learning_rate.h"
 
 namespace strait {
@@ -20,9 +21,12 @@ constexpr RankTopology kOneProcess;  // a start from another run takes the whole
 constexpr const char* kFinished = "the run has finished all its epochs already";
 
 /// Keys that a run may change on its way. Other cuts are for the feedback state to refuse; with some schedules
-/// every step depends on where the training ends.
-bool may_change(const std::string& key, const Config& config) {
-  if (key == "train.epochs" && rate_schedule_kind(config.train.schedule.kind).depends_on_end) return false;
+/// every step depends on where the training ends, and what a step is may be up to the pipeline's schedule.
+bool may_change(const std::string& key, const Config& begun, const Config& now) {
+  if (key == "train.epochs" && rate_schedule_kind(now.train.schedule.kind).depends_on_end) return false;
+  const WeightVersions versions = weight_versions(begun.pipeline.schedule);
+  if (key == "pipeline.schedule") return versions == weight_versions(now.pipeline.schedule);
+  if (key == "pipeline.micro_batches") return !steps_per_micro_batch(versions);
   constexpr std::array kKeys = {
       "name",         "data.root",  "train.threads",           "train.device",
       "train.epochs", "model.cuts", "compression.store.place", "compression.store.folder"};
@@ -35,7 +39,7 @@ void check_same_run(const Config& begun, const Config& now, const fs::path& sour
   const auto after = key_values(now);
   for (size_t i = 0; i < before.size(); ++i) {
     const auto& [key, value] = before[i];
-    if (value == after[i].second || may_change(key, now)) continue;
+    if (value == after[i].second || may_change(key, begun, now)) continue;
     throw InputError("{}: the run has {} = {}, the configuration {}; --resume cannot change it",
                      source.string(), key, value, after[i].second);
   }

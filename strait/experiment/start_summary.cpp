@@ -16,6 +16,7 @@
 #include "strait/data/kinds.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/runtime.h"
+#include "strait/train/step_plan.h"
 
 namespace strait {
 namespace {
@@ -83,10 +84,9 @@ std::string data_line(const Config& config, const DataSplits& data) {
 
 std::string training_line(const Config& config, int64_t samples) {
   const auto& train = config.train;
-  const int64_t steps =
-      steps_of_pass(samples, config.data.batch_size, config.pipeline.replicas, train.accumulate);
+  const StepPlan plan(samples, config.data.batch_size, train, config.pipeline);
   return fmt::format("{} of {} with {}; {}, learning rate {}, {}", count_text(train.epochs, "epoch"),
-                     count_text(steps, "step"), count_text(config.data.batch_size * train.accumulate, "sample"),
+                     count_text(plan.steps(), "step"), count_text(plan.samples_of_step(), "sample"),
                      train.optimizer.kind, train.optimizer.lr, train.schedule.kind);
 }
 
@@ -122,7 +122,8 @@ Traffic expected_traffic(const Config& config, const std::vector<std::vector<int
   int64_t largest = 0;
   for (const auto& shape : shapes) largest = std::max(largest, rows * elements_of(shape));
   const at::Tensor noise = at::randn({largest}, at::detail::createCPUGenerator(config.seed), at::kFloat);
-  const auto samples = static_cast<double>(config.data.batch_size) * config.train.accumulate;
+  const StepPlan plan(config.data.batch_size, config.data.batch_size, config.train, config.pipeline);
+  const auto samples = static_cast<double>(plan.samples_of_step());
   Traffic all;
   for (size_t i = 0; i < shapes.size(); ++i) {
     std::vector<int64_t> shape = shapes[i];

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "strait/base/clock.h"
-#include "strait/base/random.h"
 #include "strait/base/rng_scope.h"
 #include "strait/base/text.h"
 #include "strait/pipeline/overlapped_exchange.h"
@@ -15,46 +14,16 @@
 
 namespace strait {
 
-/// One pass of a batch through the plan.
+/// What is between two actions of a plan.
 struct Executor::Run {
   using Key = std::pair<int, int>;  // stage, micro-batch
 
-  const StepInput& batch;
-  MessageMode mode;
-  int64_t micro_rows;
-  uint64_t seed;
+  WeightSteps* weights;                      ///< null where the weights stay as they are
   std::map<Key, TensorList> inputs = {};     ///< received, not consumed yet
   std::map<Key, TensorList> outputs = {};    ///< made, not sent yet
   std::map<Key, TensorList> gradients = {};  ///< of a stage's output: received, not consumed yet
   std::map<Key, TensorList> returned = {};   ///< of a stage's input: made, not sent yet
   StepResult result = {};
-
-  int64_t rows() const { return batch.rows; }
-  int64_t all_rows() const { return batch.all_rows > 0 ? batch.all_rows : batch.rows; }
-  int64_t first_row(int micro_batch) const { return micro_batch * micro_rows; }
-  int64_t rows_of(int micro_batch) const { return std::min(micro_rows, rows() - first_row(micro_batch)); }
-
-  at::Tensor part(const at::Tensor& whole, int micro_batch) const {
-    return whole.narrow(0, first_row(micro_batch), rows_of(micro_batch));
-  }
-  TensorList part(const TensorList& whole, int micro_batch) const {
-    TensorList parts;
-    for (const auto& tensor : whole) parts.push_back(part(tensor, micro_batch));
-    return parts;
-  }
-
-  MessageContext context(int micro_batch) const {
-    MessageContext context;
-    // Its rows count from the part's first, so the part has draws of its own through the seed.
-    context.seed = batch.first_row == 0 ? seed : make_key(seed, batch.first_row);
-    context.step = batch.step;
-    context.micro_batch = static_cast<uint32_t>(micro_batch);
-    context.first_row = static_cast<size_t>(first_row(micro_batch));
-    if (!batch.ids.empty()) {
-      context.ids = std::span(batch.ids).subspan(context.first_row, static_cast<size_t>(rows_of(micro_batch)));
-    }
-    return context;
-  }
 };
 
 namespace {
@@ -66,21 +35,25 @@ TensorList take(std::map<std::pair<int, int>, TensorList>& from, const Action& a
   return std::move(node.mapped());
 }
 
-void record(const Loss& loss, int64_t rows, uint64_t step, StepResult& result) {
+void record(const Loss& loss, const MicroBatch& part, StepResult& result) {
   const double mean = loss.mean.item<double>();
-  if (!std::isfinite(mean)) throw NumericError("the loss is not finite at step {}", step);
+  if (!std::isfinite(mean)) throw NumericError("the loss is not finite at step {}", part.context.step);
   result.loss_sum += mean * static_cast<double>(loss.count);
   result.correct += loss.correct;
   result.count += loss.count;
-  result.rows += rows;
+  result.rows += part.rows;
+}
+
+void prefetch(std::vector<BoundaryEndpoints>& boundaries, const std::vector<int64_t>& ids) {
+  for (BoundaryEndpoints& boundary : boundaries) boundary.prefetch(ids);
 }
 
 }  // namespace
 
 Executor::Executor(Setup setup, Transport& transport, Trace* trace)
     : setup_(std::move(setup)),
-      micro_rows_((setup_.batch_size + setup_.micro_batches - 1) / setup_.micro_batches),
-      trace_(trace) {
+      trace_(trace),
+      micro_batches_((setup_.batch_size + setup_.micro_batches - 1) / setup_.micro_batches, setup_.seed) {
   if (setup_.tensors_at_cut.empty()) setup_.tensors_at_cut.assign(setup_.boundaries.size(), 1);
   first_boundary_.push_back(0);
   for (const int tensors : setup_.tensors_at_cut) first_boundary_.push_back(first_boundary_.back() + tensors);
@@ -97,47 +70,84 @@ Executor::Executor(Setup setup, Transport& transport, Trace* trace)
 }
 
 StepResult Executor::train(const StepInput& batch, bool compressed) {
-  if (compressed) {
-    for (BoundaryEndpoints& boundary : setup_.boundaries) boundary.prefetch(batch.next_ids);
-  }
-  return execute(batch, {.training = true, .compressed = compressed});
+  STRAIT_CHECK(!steps_per_micro_batch(setup_.schedule.weight_versions()), "schedule {} steps by itself",
+               setup_.schedule.name());
+  if (compressed) prefetch(setup_.boundaries, batch.next_ids);
+  return run_batch(batch, {.training = true, .compressed = compressed});
 }
 
 StepResult Executor::evaluate(const StepInput& batch, EvaluationMode mode) {
-  return execute(batch, {.training = false, .compressed = mode != EvaluationMode::off, .evaluation = mode});
+  return run_batch(batch, {.training = false, .compressed = mode != EvaluationMode::off, .evaluation = mode});
 }
 
-const Executor::StepPlan& Executor::plan_for(uint32_t micro_batches, bool training) {
-  const auto [place, is_new] = plans_.try_emplace({micro_batches, training});
+StepResult Executor::run_batch(const StepInput& batch, MessageMode mode) {
+  STRAIT_CHECK(micro_batches_.count() == 0, "{} micro-batches are under way", micro_batches_.count());
+  const int added = micro_batches_.add(batch, mode);
+  const StepResult result = execute(mode.training ? Work::train : Work::evaluate, 0, added, nullptr);
+  micro_batches_.clear();
+  return result;
+}
+
+StepResult Executor::stream(const StepInput& batch, bool compressed, WeightSteps& weights) {
+  STRAIT_CHECK(steps_per_micro_batch(setup_.schedule.weight_versions()), "schedule {} steps after a batch",
+               setup_.schedule.name());
+  if (compressed) prefetch(setup_.boundaries, batch.next_ids);
+  const int under_way = micro_batches_.count();
+  const int added = micro_batches_.add_steps(batch, {.training = true, .compressed = compressed});
+  const StepResult result = execute(Work::stream, under_way, added, &weights);
+  micro_batches_.keep(setup_.stage_count - 1);
+  return result;
+}
+
+void Executor::drain(WeightSteps& weights) {
+  if (micro_batches_.count() == 0) return;
+  execute(Work::drain, micro_batches_.count(), 0, &weights);
+  micro_batches_.clear();
+}
+
+// Where nothing waits for the end of a batch, the plan is that of a longer stream: of the micro-batches under
+// way, those that are added, and one more. What each stage does until it takes in that one is the batch's part;
+// what it does from then on, without that one, is left when the stream ends.
+const Executor::StepPlan& Executor::plan_for(Work work, int under_way, int added) {
+  const auto [place, is_new] = plans_.try_emplace({work, under_way, added});
   if (!is_new) return place->second;
-  const int parts = static_cast<int>(micro_batches);
-  const ScheduleSize size{setup_.stage_count, parts, setup_.stages_per_rank};
-  const Plan compute =
-      training ? setup_.schedule.plan(size) : forward_only(size.stages, parts, size.stages_per_rank);
+  const bool streams = work == Work::stream || work == Work::drain;
+  const int all = under_way + added;
+  const ScheduleSize size{setup_.stage_count, streams ? all + 1 : all, setup_.stages_per_rank};
+  const Plan compute = work == Work::evaluate ? forward_only(size.stages, all, size.stages_per_rank)
+                                              : setup_.schedule.plan(size);
   const Plan whole = setup_.ranks == 1 ? one_process(lower(compute)) : lower(compute);
   simulate(whole);  // proves that it is in order and free of deadlock
   StepPlan& plan = place->second;
   plan.actions = whole.ranks[static_cast<size_t>(setup_.rank)];
+  if (work == Work::stream) plan.actions = window(plan.actions, under_way, all);
+  if (work == Work::drain) {
+    plan.actions = window(plan.actions, all, all + 1);
+    std::erase_if(plan.actions, [&](const Action& action) { return action.micro_batch == all; });
+  }
   std::ranges::copy_if(plan.actions, std::back_inserter(plan.expected),
                        [](const Action& action) { return is_receive(action.op); });
   return plan;
 }
 
-StepResult Executor::execute(const StepInput& batch, MessageMode mode) {
-  Run run{.batch = batch, .mode = mode, .micro_rows = micro_rows_, .seed = setup_.seed};
-  STRAIT_CHECK(run.rows() > 0, "an empty batch");
-  const auto parts = static_cast<uint32_t>((run.rows() + micro_rows_ - 1) / micro_rows_);
+StepResult Executor::execute(Work work, int under_way, int added, WeightSteps* weights) {
+  Run run{.weights = weights};
+  const auto numbered = [&](Action action) {
+    action.micro_batch = micro_batches_.number(action.micro_batch);
+    return action;
+  };
   try {
-    const StepPlan& plan = plan_for(parts, mode.training);
+    const StepPlan& plan = plan_for(work, under_way, added);
     std::vector<MessageSlot> expected;
     for (const Action& action : plan.expected)
-      std::ranges::move(slots_of(action, run), std::back_inserter(expected));
+      std::ranges::move(slots_of(numbered(action)), std::back_inserter(expected));
     exchange_->begin(std::move(expected));
-    for (const Action& action : plan.actions) perform(action, run);
+    for (const Action& action : plan.actions) perform(numbered(action), run);
     exchange_->finish();
   } catch (...) {
     exchange_->cancel();
     for (auto& [number, stage] : setup_.stages) stage.clear();
+    micro_batches_.clear();
     throw;
   }
   return run.result;
@@ -160,67 +170,68 @@ void Executor::perform(const Action& action, Run& run) {
 
 void Executor::forward(const Action& action, Run& run) {
   Stage& stage = setup_.stages.at(action.stage);
+  const MicroBatch& part = micro_batches_.at(action.micro_batch);
   const auto micro_batch = static_cast<uint32_t>(action.micro_batch);
-  const TensorList input =
-      action.stage == 0 ? run.part(run.batch.inputs, action.micro_batch) : take(run.inputs, action);
+  const TensorList input = action.stage == 0 ? part.inputs() : take(run.inputs, action);
   const TraceSpan span(trace_, Lane::forward, "stage", action.stage, action.micro_batch);
-  const auto row = static_cast<size_t>(run.batch.first_row + run.first_row(action.micro_batch));
-  const RngScope draws({run.seed, run.batch.step, row});
+  const RngScope draws(part.draws);
   const Stopwatch watch;
-  if (!stage.is_last()) {
-    TensorList outputs = run.mode.training ? stage.forward(micro_batch, input) : stage.infer(input);
-    check_outputs(action, outputs, run);
+  const auto pass = [&] {
+    const bool trains = part.mode.training;
+    if (stage.is_last()) {
+      record(trains ? stage.forward_loss(micro_batch, input, part.targets())
+                    : stage.infer_loss(input, part.targets()),
+             part, run.result);
+      return;
+    }
+    TensorList outputs = trains ? stage.forward(micro_batch, input) : stage.infer(input);
+    check_outputs(action, outputs);
     run.outputs[{action.stage, action.micro_batch}] = std::move(outputs);
-  } else {
-    const at::Tensor targets = run.part(run.batch.targets, action.micro_batch);
-    record(
-        run.mode.training ? stage.forward_loss(micro_batch, input, targets) : stage.infer_loss(input, targets),
-        run.rows_of(action.micro_batch), run.batch.step, run.result);
-  }
-  if (run.mode.training) times_[action.stage].forward_seconds += watch.seconds();
+  };
+  run.weights == nullptr ? pass() : run.weights->forward(action.stage, pass);
+  if (part.mode.training) times_[action.stage].forward_seconds += watch.seconds();
 }
 
 void Executor::backward(const Action& action, Run& run) {
   Stage& stage = setup_.stages.at(action.stage);
-  TensorList gradients;
-  if (stage.is_last()) {
-    const double weight =
-        static_cast<double>(run.rows_of(action.micro_batch)) / static_cast<double>(run.all_rows());
-    gradients = {at::full({}, weight, at::TensorOptions(at::kFloat).device(setup_.device))};
-  } else {
-    gradients = take(run.gradients, action);
-  }
+  const double weight = micro_batches_.at(action.micro_batch).weight;
+  const TensorList gradients =
+      stage.is_last() ? TensorList{at::full({}, weight, at::TensorOptions(at::kFloat).device(setup_.device))}
+                      : take(run.gradients, action);
   const TraceSpan span(trace_, Lane::backward, "stage", action.stage, action.micro_batch);
-  const Stopwatch watch;
-  TensorList returned = stage.backward(static_cast<uint32_t>(action.micro_batch), gradients);
-  if (action.stage > 0) run.returned[{action.stage, action.micro_batch}] = std::move(returned);
-  StageTimes& times = times_[action.stage];
-  times.backward_seconds += watch.seconds();
-  times.micro_batches += 1;
+  const auto pass = [&] {
+    const Stopwatch watch;
+    TensorList returned = stage.backward(static_cast<uint32_t>(action.micro_batch), gradients);
+    if (action.stage > 0) run.returned[{action.stage, action.micro_batch}] = std::move(returned);
+    StageTimes& times = times_[action.stage];
+    times.backward_seconds += watch.seconds();
+    times.micro_batches += 1;
+  };
+  run.weights == nullptr ? pass() : run.weights->backward(action.stage, pass);
 }
 
-std::vector<MessageSlot> Executor::slots_of(const Action& action, const Run& run) const {
+std::vector<MessageSlot> Executor::slots_of(const Action& action) const {
+  const MicroBatch& part = micro_batches_.at(action.micro_batch);
   const auto cut = static_cast<size_t>(boundary_of(action));
   std::vector<MessageSlot> slots;
   for (int boundary = first_boundary_[cut]; boundary < first_boundary_[cut + 1]; ++boundary) {
-    MessageMeta meta{{run.rows_of(action.micro_batch)}};
+    MessageMeta meta{{part.rows}};
     const auto& sample = setup_.sample_shapes[static_cast<size_t>(boundary)];
     meta.shape.insert(meta.shape.end(), sample.begin(), sample.end());
-    slots.push_back(
-        {boundary, direction_of(action.op), run.context(action.micro_batch), run.mode, std::move(meta)});
+    slots.push_back({boundary, direction_of(action.op), part.context, part.mode, std::move(meta)});
   }
   return slots;
 }
 
 // What the receiver takes for granted.
-void Executor::check_outputs(const Action& action, const TensorList& outputs, const Run& run) const {
+void Executor::check_outputs(const Action& action, const TensorList& outputs) const {
   const auto first = static_cast<size_t>(first_boundary_[static_cast<size_t>(action.stage)]);
   const auto count = static_cast<size_t>(setup_.tensors_at_cut[static_cast<size_t>(action.stage)]);
   if (outputs.size() != count) {
     throw InputError("stage {} gives {} tensors, expected {}", action.stage, outputs.size(), count);
   }
   for (size_t i = 0; i < count; ++i) {
-    std::vector<int64_t> expected = {run.rows_of(action.micro_batch)};
+    std::vector<int64_t> expected = {micro_batches_.at(action.micro_batch).rows};
     const auto& sample = setup_.sample_shapes[first + i];
     expected.insert(expected.end(), sample.begin(), sample.end());
     if (outputs[i].sizes() == at::IntArrayRef(expected) && outputs[i].scalar_type() == at::kFloat) continue;
@@ -233,14 +244,14 @@ void Executor::check_outputs(const Action& action, const TensorList& outputs, co
 void Executor::send(const Action& action, Run& run) {
   const bool forward = action.op == Op::send_activation;
   TensorList tensors = take(forward ? run.outputs : run.returned, action);
-  const auto slots = slots_of(action, run);
+  const auto slots = slots_of(action);
   for (size_t i = 0; i < slots.size(); ++i) exchange_->send(slots[i], std::move(tensors[i]));
 }
 
 void Executor::receive(const Action& action, Run& run) {
   const bool forward = action.op == Op::recv_activation;
   TensorList tensors;
-  for (const auto& slot : slots_of(action, run)) {
+  for (const auto& slot : slots_of(action)) {
     tensors.push_back(exchange_->receive(slot).to(setup_.device));
   }
   (forward ? run.inputs : run.gradients)[{action.stage, action.micro_batch}] = std::move(tensors);

@@ -6,14 +6,17 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "strait/boundary/boundary.h"
 #include "strait/pipeline/exchange.h"
+#include "strait/pipeline/micro_batch_queue.h"
 #include "strait/pipeline/plan.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/pipeline/stage.h"
+#include "strait/pipeline/weight_steps.h"
 #include "strait/transport/transport.h"
 
 namespace strait {
@@ -40,23 +43,6 @@ struct StageTimes {
   double forward_seconds = 0;   ///< of training, all together
   double backward_seconds = 0;  ///< likewise
   int64_t micro_batches = 0;    ///< of training
-};
-
-/// A batch on its way through the stages. `inputs` is read by the first stage, `targets` by the last; where
-/// these are in other processes, they need not be defined.
-struct StepInput {
-  TensorList inputs;   ///< [B, ...] each
-  at::Tensor targets;  ///< [B]
-  uint64_t step = 0;   ///< optimizer steps taken before this batch
-  int64_t rows = 0;    ///< B
-
-  /// In training, the samples' indices in the training set; for links that keep something per sample.
-  std::vector<int64_t> ids = {};
-  std::vector<int64_t> next_ids = {};  ///< of the batch after this one, where they are known
-
-  // Where these are part of a batch, of which other executors have the rest:
-  int64_t first_row = 0;  ///< row of the batch at which they begin
-  int64_t all_rows = 0;   ///< of the whole batch; 0: these are all
 };
 
 /// Runs this process's part of plans: every action in order, with boundaries and transport between the stages.
@@ -88,11 +74,21 @@ class Executor {
   /// Forward and backward over the batch: adds the gradients of the batch's mean loss to the parameters (of
   /// a part of a batch: its share in those of the whole batch's mean loss). The
   /// result's numbers are those that this process's stages know. Throws NumericError for a message or a loss
-  /// that is not finite, and what the transport throws.
+  /// that is not finite, and what the transport throws. Not for a schedule with steps_per_micro_batch().
   StepResult train(const StepInput& batch, bool compressed);
 
+  /// For a schedule with steps_per_micro_batch(): takes the batch into the pipeline. The last stage is done
+  /// with it then, and so the result is whole; the stages before it have backward passes of at most stages - 1
+  /// micro-batches left, which come with the next batches or with drain(). The gradient of each micro-batch is
+  /// that of its own mean loss. Throws what train() throws.
+  StepResult stream(const StepInput& batch, bool compressed, WeightSteps& weights);
+
+  /// Does what stream() has left over; then every stage has made as many steps as the others. Throws what
+  /// train() throws.
+  void drain(WeightSteps& weights);
+
   /// Forward only. EvaluationMode::live updates the state that a HeldState holds; the others update no link's
-  /// state.
+  /// state. Not between stream() and drain().
   StepResult evaluate(const StepInput& batch, EvaluationMode mode);
 
   /// The boundaries of the whole pipeline; not to be touched while a step runs.
@@ -102,26 +98,28 @@ class Executor {
   std::map<int, StageTimes> take_times() { return std::exchange(times_, {}); }
 
  private:
+  enum class Work { train, evaluate, stream, drain };
   struct Run;
   struct StepPlan {
     std::vector<Action> actions;   ///< of this rank
     std::vector<Action> expected;  ///< the receives among them
   };
-  const StepPlan& plan_for(uint32_t micro_batches, bool training);
-  StepResult execute(const StepInput& batch, MessageMode mode);
+  StepResult run_batch(const StepInput& batch, MessageMode mode);
+  StepResult execute(Work work, int under_way, int added, WeightSteps* weights);
+  const StepPlan& plan_for(Work work, int under_way, int added);
   void perform(const Action& action, Run& run);
   void forward(const Action& action, Run& run);
   void backward(const Action& action, Run& run);
   void send(const Action& action, Run& run);
   void receive(const Action& action, Run& run);
-  std::vector<MessageSlot> slots_of(const Action& action, const Run& run) const;
-  void check_outputs(const Action& action, const TensorList& outputs, const Run& run) const;
+  std::vector<MessageSlot> slots_of(const Action& action) const;
+  void check_outputs(const Action& action, const TensorList& outputs) const;
 
   Setup setup_;
   std::vector<int> first_boundary_;  ///< of each cut, and one past the last
-  int64_t micro_rows_;
   Trace* trace_;
-  std::map<std::pair<uint32_t, bool>, StepPlan> plans_;
+  std::map<std::tuple<Work, int, int>, StepPlan> plans_;
+  MicroBatchQueue micro_batches_;
   std::map<int, StageTimes> times_;
   std::unique_ptr<Exchange> exchange_;  // last: its threads use the boundaries
 };

@@ -6,7 +6,7 @@ namespace strait {
 
 /// The [pipeline] table of a configuration.
 struct PipelineOptions {
-  std::string schedule = "1f1b";  ///< gpipe | 1f1b | interleaved
+  std::string schedule = "1f1b";  ///< one of schedule_names()
   int micro_batches = 1;          ///< parts into which a batch is cut
   int stages_per_rank = 1;        ///< more than one for interleaved alone; divides the stages
   int replicas = 1;               ///< pipelines side by side, each with its part of every batch

@@ -72,6 +72,15 @@ void check_boundaries(const PipelineSetup& setup) {
   }
 }
 
+/// The optimizer is the user's, who steps it after a batch.
+void check_schedule(const Schedule& schedule) {
+  if (!steps_per_micro_batch(schedule.weight_versions())) return;
+  throw InputError(
+      "schedule \"{}\" steps the optimizer after every micro-batch, which only the trainer's loop does; "
+      "expected one that leaves the step to the pipeline's user, such as \"1f1b\"",
+      schedule.name());
+}
+
 /// What all processes must have alike.
 std::string description(const PipelineSetup& setup, int processes) {
   Handshake mine{.processes = processes};
@@ -140,6 +149,7 @@ Pipeline::Pipeline(PipelineSetup setup, std::shared_ptr<Group> group)
     : setup_(std::move(setup)), group_(std::move(group)) {
   check_handshakes(group_->rank(), group_->gather(description(setup_, group_->size())));
   run_collectively(*group_, [&] {
+    check_schedule(setup_.schedule);
     check_boundaries(setup_);
     pipeline_ = own_pipeline(group_, setup_.replicas);
     const int ranks = pipeline_->size();

@@ -29,7 +29,7 @@ struct PipelineSetup {
   std::vector<Boundary> boundaries;
 
   LossModule loss;             ///< the mean over the rows of a micro-batch
-  Schedule schedule = "1f1b";  ///< a name, or a schedule of the user's own
+  Schedule schedule = "1f1b";  ///< a name without steps_per_micro_batch(), or a schedule of the user's own
   int micro_batches = 1;       ///< parts into which a batch is cut
   int64_t batch_size = 0;      ///< rows of a full batch; 0: those of the first one
 

@@ -1,6 +1,7 @@
 #include "strait/pipeline/schedules.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "strait/base/error.h"
@@ -40,16 +41,24 @@ std::vector<Turn> forward_turns(int group, int chunks, int micro_batches) {
   return turns;
 }
 
+Plan gpipe_of(const ScheduleSize& size) { return gpipe(size.stages, size.micro_batches); }
+Plan one_f_one_b_of(const ScheduleSize& size) { return one_f_one_b(size.stages, size.micro_batches); }
+
 struct NamedSchedule {
   std::string_view name;
-  bool takes_several_stages;  ///< a rank
   Plan (*make)(const ScheduleSize& size);
+  bool takes_several_stages = false;  ///< a rank
+  WeightVersions versions = WeightVersions::one;
 };
 
+/// `pipedream`: Harlap et al. 2018. `xpipe`: Guan et al. 2019. Both run a stream of micro-batches as 1F1B does
+/// a batch.
 constexpr NamedSchedule kSchedules[] = {
-    {"gpipe", false, [](const ScheduleSize& size) { return gpipe(size.stages, size.micro_batches); }},
-    {"1f1b", false, [](const ScheduleSize& size) { return one_f_one_b(size.stages, size.micro_batches); }},
-    {"interleaved", true, interleaved}};
+    {.name = "gpipe", .make = gpipe_of},
+    {.name = "1f1b", .make = one_f_one_b_of},
+    {.name = "interleaved", .make = interleaved, .takes_several_stages = true},
+    {.name = "pipedream", .make = one_f_one_b_of, .versions = WeightVersions::stashed},
+    {.name = "xpipe", .make = one_f_one_b_of, .versions = WeightVersions::predicted}};
 
 const NamedSchedule& schedule_named(std::string_view name) {
   for (const auto& schedule : kSchedules) {
@@ -149,6 +158,12 @@ void check_stages_per_rank(std::string_view name, const ScheduleSize& size) {
   check_divides(size.stages_per_rank, size.stages);
 }
 
+WeightVersions weight_versions(std::string_view name) { return schedule_named(name).versions; }
+
+WeightVersions Schedule::weight_versions() const {
+  return make_ ? WeightVersions::one : strait::weight_versions(name_);
+}
+
 Plan make_schedule(std::string_view name, const ScheduleSize& size) {
   const NamedSchedule& schedule = schedule_named(name);
   check_stages_per_rank(name, size);
@@ -204,6 +219,18 @@ Plan lower(const Plan& plan) {
     actions = std::move(with_messages);
   }
   return lowered;
+}
+
+std::vector<Action> window(const std::vector<Action>& actions, int begin, int end) {
+  std::map<int, int> newest;  // of every stage, the micro-batch that it has taken in last
+  std::vector<Action> found;
+  for (const Action& action : actions) {
+    const bool takes_in = action.op == Op::recv_activation || (action.op == Op::forward && action.stage == 0);
+    if (takes_in) newest[action.stage] = action.micro_batch;
+    const int at = newest.at(action.stage);
+    if (begin <= at && at < end) found.push_back(action);
+  }
+  return found;
 }
 
 Plan one_process(const Plan& plan) {

@@ -18,6 +18,20 @@ struct ScheduleSize {
   int stages_per_rank = 1;  ///< more than one for `interleaved` alone; divides the stages
 };
 
+/// Which version of its weights a stage has in the passes of a micro-batch, and when the optimizer steps.
+enum class WeightVersions {
+  one,  ///< the optimizer steps when all micro-batches of a batch have been through: the plan is of one batch
+  stashed,  ///< a stage steps after every backward pass, which has the weights of its forward pass
+  /// A stage steps after every backward pass, which has the newest weights. A forward pass has weights that are
+  /// predicted for the time of its backward pass.
+  predicted,
+};
+
+/// Whether every stage steps after each of its backward passes. Nothing then waits for the end of a batch: the
+/// plan is of a stream of micro-batches, of which a stage does one backward pass before it takes in the next
+/// where it has as many under way as there are stages from it on.
+constexpr bool steps_per_micro_batch(WeightVersions versions) { return versions != WeightVersions::one; }
+
 /// What makes the plans of training: one of schedule_names(), or a function of the user's own.
 class Schedule {
  public:
@@ -36,6 +50,9 @@ class Schedule {
 
   /// The name, for messages.
   const std::string& name() const { return name_; }
+
+  /// Of a schedule of the user's own WeightVersions::one. Throws InputError where there is none of that name.
+  WeightVersions weight_versions() const;
 
   /// The compute-only plan. Throws what make_schedule() throws, and InputError where a plan of the user's own
   /// is not of that size or places a stage elsewhere.
@@ -70,12 +87,20 @@ Plan interleaved(const ScheduleSize& size);
 /// Forwards alone, for evaluation; stage `s` on rank `s mod R` as in interleaved().
 Plan forward_only(int stages, int micro_batches, int stages_per_rank = 1);
 
+/// Of what a rank does in a plan of a stream of micro-batches, in order: what its stages do from where they
+/// take in micro-batch `begin` to where they take in micro-batch `end`. A stage takes one in with the receive
+/// before its forward pass; the first stage, with that pass.
+std::vector<Action> window(const std::vector<Action>& actions, int begin, int end);
+
 /// The names that make_schedule() takes.
 const std::vector<std::string>& schedule_names();
 
 /// The compute-only training plan of that name. Throws InputError with the nearest right name for a misspelt
 /// one, and for several stages per rank where the schedule takes one.
 Plan make_schedule(std::string_view name, const ScheduleSize& size);
+
+/// Throws InputError where there is no schedule of that name.
+WeightVersions weight_versions(std::string_view name);
 
 /// Checks that the schedule can have that many stages per rank. Throws InputError otherwise.
 void check_stages_per_rank(std::string_view name, const ScheduleSize& size);

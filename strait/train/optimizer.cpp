@@ -4,6 +4,8 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
+#include <cmath>
+
 #include "strait/base/error.h"
 #include "strait/base/kinds.h"
 
@@ -11,6 +13,7 @@ namespace strait {
 namespace {
 
 using ParamState = torch::optim::OptimizerParamState;
+using Options = torch::optim::OptimizerOptions;
 using Tensors = std::vector<at::Tensor>;
 
 /// LibTorch 1.13 keys the state by the tensor's address as a stream writes it, later versions by the address.
@@ -38,11 +41,29 @@ OptimizerState state_of_sgd() {
             auto state = std::make_unique<torch::optim::SGDParamState>();
             state->momentum_buffer(like(tensors[0], parameter));
             return state;
-          }};
+          },
+          .direction =
+              [](const ParamState& state, const Options& /*options*/) {
+                return static_cast<const torch::optim::SGDParamState&>(state).momentum_buffer();
+              }};
 }
 
-/// The running means of gradients and of their squares; `State` is LibTorch's class for them.
-template <class State>
+/// Adam's direction without weight decay: the mean over the root of the mean of squares, both corrected for
+/// their beginning at zero (Kingma and Ba 2015, algorithm 1).
+template <class State, class Own>
+at::Tensor direction_of_means(const ParamState& state, const Options& options) {
+  const auto& means = static_cast<const State&>(state);
+  const auto& own = static_cast<const Own&>(options);
+  const auto steps = static_cast<double>(means.step());
+  const double missing = 1 - std::pow(std::get<0>(own.betas()), steps);
+  const double missing_sq = 1 - std::pow(std::get<1>(own.betas()), steps);
+  const at::Tensor root = (means.exp_avg_sq().sqrt() / std::sqrt(missing_sq)).add_(own.eps());
+  return means.exp_avg() / root / missing;
+}
+
+/// The running means of gradients and of their squares; `State` is LibTorch's class for them, `Own` that of the
+/// optimizer's options.
+template <class State, class Own>
 OptimizerState state_of_means() {
   return {.names = {"exp_avg", "exp_avg_sq", "step"},
           .take = [](const ParamState& state) -> Tensors {
@@ -57,7 +78,8 @@ OptimizerState state_of_means() {
                          "the optimizer's count of steps is missing");
             state->step(tensors[2].item<int64_t>());
             return state;
-          }};
+          },
+          .direction = direction_of_means<State, Own>};
 }
 
 std::unique_ptr<Optimizer> make_sgd(const OptimizerOptions& options, const Tensors& parameters) {
@@ -66,13 +88,14 @@ std::unique_ptr<Optimizer> make_sgd(const OptimizerOptions& options, const Tenso
 }
 
 /// Adam and AdamW differ in what weight_decay is: part of the gradient, or apart from it.
-template <class Algorithm, class Options, class State>
+template <class Algorithm, class Own, class State>
 std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& options, const Tensors& parameters) {
-  auto own = Options(options.lr)
+  auto own = Own(options.lr)
                  .betas({options.betas.at(0), options.betas.at(1)})
                  .eps(options.eps)
                  .weight_decay(options.weight_decay);
-  return std::make_unique<Optimizer>(std::make_unique<Algorithm>(parameters, own), state_of_means<State>());
+  return std::make_unique<Optimizer>(std::make_unique<Algorithm>(parameters, own),
+                                     state_of_means<State, Own>());
 }
 
 }  // namespace
@@ -112,6 +135,24 @@ void Optimizer::set_learning_rate(double rate) {
 }
 
 void Optimizer::step() { optimizer_->step(); }
+
+Tensors Optimizer::predict(double distance) const {
+  const at::NoGradGuard no_grad;
+  STRAIT_CHECK(can_predict(), "the optimizer's direction is not known");
+  const auto& all = optimizer_->state();
+  using Key = std::decay_t<decltype(all)>::key_type;
+  Tensors predicted;
+  for (const auto& group : optimizer_->param_groups()) {
+    for (const auto& parameter : group.params()) {
+      const auto found = all.find(key_of<Key>(parameter));
+      const at::Tensor direction =
+          found == all.end() ? at::Tensor() : form_.direction(*found->second, group.options());
+      predicted.push_back(direction.defined() ? parameter.detach().sub(direction, distance)
+                                              : parameter.detach().clone());
+    }
+  }
+  return predicted;
+}
 
 void Optimizer::visit_state(const std::vector<std::pair<std::string, at::Tensor>>& parameters,
                             StateVisitor& visitor) {

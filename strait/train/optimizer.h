@@ -14,6 +14,7 @@
 
 namespace torch::optim {
 class Optimizer;
+class OptimizerOptions;
 class OptimizerParamState;
 }  // namespace torch::optim
 
@@ -30,6 +31,11 @@ struct OptimizerState {
   std::function<std::unique_ptr<torch::optim::OptimizerParamState>(const std::vector<at::Tensor>&,
                                                                    const at::Tensor& parameter)>
       make;
+
+  /// Where a parameter is going: the last step changed it by about -rate times this, of its shape; not defined
+  /// where the state does not say. Needed only for a schedule that predicts weights.
+  std::function<at::Tensor(const torch::optim::OptimizerParamState&, const torch::optim::OptimizerOptions&)>
+      direction = {};
 };
 
 /// Any of LibTorch's optimizers, or one of a program's own that derives from their class, with the form of its
@@ -50,6 +56,13 @@ class Optimizer {
 
   /// Changes the parameters by their gradients.
   void step();
+
+  /// Whether predict() knows where the parameters are going.
+  bool can_predict() const { return static_cast<bool>(form_.direction); }
+
+  /// The parameters, in their order, as they would be after steps in the last one's direction whose rates add
+  /// up to `distance`. Those that have made no step are as they are.
+  std::vector<at::Tensor> predict(double distance) const;
 
   /// The names of what it keeps of a parameter.
   const std::vector<std::string>& state_names() const { return form_.names; }

@@ -33,7 +33,7 @@ struct TrainOptions {
   OptimizerOptions optimizer;      ///< [train.optimizer]
   ScheduleOptions schedule;        ///< [train.schedule]
   int accumulate = 1;              ///< batches per optimizer step
-  double clip_norm = 0;            ///< largest 2-norm of the whole network's gradient; 0 = any
+  double clip_norm = 0;            ///< largest 2-norm of the gradient of what steps together; 0 = any
   std::string precision = "fp32";  ///< fp32 | bf16: of matrix products, where the device has it
   int64_t evaluate_every = 0;      ///< steps of the optimizer from one evaluation within an epoch to the next
   std::string device = "auto";     ///< auto | cpu | cuda

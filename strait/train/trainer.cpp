@@ -50,10 +50,14 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
       update_(placement_, options_),
       evaluator_(placement_, executor_, update_.data_parallel(), options_),
       recorder_(placement_, *executor_, update_.data_parallel(), options_),
-      checkpoints_(placement_, *executor_, update_, options_.seed) {}
+      checkpoints_(placement_, *executor_, update_, options_.seed) {
+  check_micro_batch_steps(options_.train, options_.pipeline);
+  if (!steps_per_micro_batch(weight_versions(options_.pipeline.schedule))) return;
+  micro_batch_update_.emplace(placement_, update_, options_);
+}
 
 StepPlan Trainer::plan_for(const DataSplits& data) const {
-  return {data.train->size(), options_.batch_size, options_.pipeline.replicas, options_.train.accumulate};
+  return {data.train->size(), options_.batch_size, options_.train, options_.pipeline};
 }
 
 // Counted from the epoch, because a training may begin with another one's checkpoint and count of steps.
@@ -83,6 +87,7 @@ void Trainer::warm_start(const Checkpoint& from, bool with_optimizer) {
 }
 
 void Trainer::save_checkpoint() {
+  drain();
   if (checkpoints_.folder() == nullptr) return;
   recorder_.take_in(state_);
   checkpoints_.write(state_, metrics_);
@@ -116,7 +121,7 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   const StepPlan plan = plan_for(data);
   EpochMetrics metrics =
       recorder_.epoch_metrics(all, state_, plan.steps_of(state_.batches), update_.rate(point_at(plan, 0)));
-  if (is_evaluation_due()) metrics.evaluations.push_back({state_.step, metrics.test});
+  if (is_evaluation_due(plan)) metrics.evaluations.push_back({state_.step, metrics.test});
   metrics.evaluation_seconds = state_.evaluation_seconds + watch.seconds();
   metrics_.push_back(to_line(metrics));
   observer.on_epoch(metrics);
@@ -156,49 +161,69 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   const int64_t samples = data.train->size();
   const StepPlan plan = plan_for(data);
   Loader loader = load_rest(data);
+  if (micro_batch_update_) micro_batch_update_->start(point_at(plan, plan.steps_of(state_.batches)));
   const double waited_before = state_.data_wait_seconds;
   while (auto batch = loader.next()) {
     const StepPlan::Part part = plan.part(state_.batches, placement_.replica());
-    const bool compressed = state_.epoch >= options_.compression.start_epoch;
-    if (part.begins) update_.begin();
     stop_->begin_step(observer.should_stop());
-    train_batch(*batch, part, loader.next_ids());
-    if (part.ends) {
-      update_.finish(state_.step, point_at(plan, plan.steps_of(state_.batches) - 1), compressed);
-      ++state_.step;
-    }
+    train_batch(*batch, plan, loader.next_ids());
     state_.data_wait_seconds = waited_before + loader.waited_seconds();
     state_.seconds += watch.seconds();
     observer.on_batch(state_.epoch, "train", std::min(state_.batches * options_.batch_size, samples), samples,
                       mean_loss(state_.sums));
     if (part.ends && stop_->is_last_step()) return false;
     const CheckpointFolder* kept = checkpoints_.folder();
-    if (part.ends && kept != nullptr && kept->is_due_after(state_.step)) save_checkpoint();
+    const auto steps = static_cast<uint64_t>(part.steps);
+    if (part.ends && kept != nullptr && kept->is_due_after(state_.step, steps)) save_checkpoint();
     if (part.ends && !evaluate_if_due(data, observer)) return false;
     watch = Stopwatch();
   }
+  drain();
   return true;
 }
 
-/// Adds the batch to the gradients and to the sums of the epoch.
-void Trainer::train_batch(Batch& batch, const StepPlan::Part& part, std::vector<int64_t> next_ids) {
+/// Adds the batch to the sums of the epoch, and makes the steps that end with it.
+void Trainer::train_batch(Batch& batch, const StepPlan& plan, std::vector<int64_t> next_ids) {
+  const StepPlan::Part part = plan.part(state_.batches, placement_.replica());
+  const bool compressed = state_.epoch >= options_.compression.start_epoch;
   StepInput input = executor_.input_of(batch, state_.step);
   input.next_ids = std::move(next_ids);
-  input.all_rows = part.all_rows;
-  input.first_row = part.first_row;
-  state_.sums += executor_->train(input, state_.epoch >= options_.compression.start_epoch);
+  if (micro_batch_update_) {
+    state_.sums += executor_->stream(input, compressed, *micro_batch_update_);
+  } else {
+    input.all_rows = part.all_rows;
+    input.first_row = part.first_row;
+    if (part.begins) update_.begin();
+    state_.sums += executor_->train(input, compressed);
+    if (part.ends)
+      update_.finish(state_.step, point_at(plan, plan.steps_of(state_.batches + 1) - 1), compressed);
+  }
   ++state_.batches;
+  state_.step += static_cast<uint64_t>(part.steps);
 }
 
-bool Trainer::is_evaluation_due() const {
+/// Brings all stages to the same step, where a schedule lets them be at different ones.
+void Trainer::drain() {
+  if (!micro_batch_update_) return;
+  const Stopwatch watch;
+  executor_->drain(*micro_batch_update_);
+  state_.seconds += watch.seconds();
+}
+
+/// Whether the last batch has ended a step after which an evaluation is due.
+bool Trainer::is_evaluation_due(const StepPlan& plan) const {
   const auto every = static_cast<uint64_t>(options_.train.evaluate_every);
-  if (every == 0 || state_.batches == 0 || state_.step % every != 0) return false;
+  if (every == 0 || state_.batches == 0) return false;
+  const auto steps = static_cast<uint64_t>(plan.part(state_.batches - 1, 0).steps);
+  if (state_.step / every == (state_.step - steps) / every) return false;
   return state_.evaluations.empty() || state_.evaluations.back().step != state_.step;
 }
 
 // Between two steps, and not behind the epoch's last, which the epoch's own evaluation follows.
 bool Trainer::evaluate_if_due(const DataSplits& data, TrainObserver& observer) {
-  if (!is_evaluation_due() || plan_for(data).is_done(state_.batches)) return true;
+  const StepPlan plan = plan_for(data);
+  if (!is_evaluation_due(plan) || plan.is_done(state_.batches)) return true;
+  drain();
   const Stopwatch watch;
   RankStatistics mine;
   auto [sums, stopped] = evaluator_.score(data.test, observer, *stop_, state_.epoch);

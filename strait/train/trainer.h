@@ -10,6 +10,7 @@
 #include "strait/checkpoint/model_file.h"
 #include "strait/data/loader.h"
 #include "strait/train/evaluator.h"
+#include "strait/train/micro_batch_update.h"
 #include "strait/train/observer.h"
 #include "strait/train/placed_executor.h"
 #include "strait/train/placement.h"
@@ -27,8 +28,12 @@ namespace strait {
 /// number of threads give the same bits, however many processes there are. Several replicas of the pipeline
 /// share every batch; the first alone evaluates.
 ///
+/// With a schedule that steps_per_micro_batch() the pipeline is drained before what needs all stages to have
+/// made the same steps: an evaluation, a checkpoint, the end of an epoch and a stop. So a checkpoint has one
+/// version of every weight, and a training that is resumed equals one that was drained there.
+///
 /// It is the loop over its parts, each of which a program with a loop of its own can use without it: Placement,
-/// PlacedExecutor, WeightUpdate, Evaluator, Recorder, TrainerCheckpoints.
+/// PlacedExecutor, WeightUpdate, MicroBatchUpdate, Evaluator, Recorder, TrainerCheckpoints.
 class Trainer {
  public:
   /// `model` is the whole network, in every process with the same weights. Throws InputError when the group is
@@ -92,8 +97,9 @@ class Trainer {
   Loader load_rest(const DataSplits& data) const;
   bool run_epoch(const DataSplits& data, TrainObserver& observer);
   bool train_epoch(const DataSplits& data, TrainObserver& observer);
-  void train_batch(Batch& batch, const StepPlan::Part& part, std::vector<int64_t> next_ids);
-  bool is_evaluation_due() const;
+  void train_batch(Batch& batch, const StepPlan& plan, std::vector<int64_t> next_ids);
+  void drain();
+  bool is_evaluation_due(const StepPlan& plan) const;
   bool evaluate_if_due(const DataSplits& data, TrainObserver& observer);
   void save_checkpoint();
 
@@ -101,6 +107,7 @@ class Trainer {
   Placement placement_;
   PlacedExecutor executor_;
   WeightUpdate update_;
+  std::optional<MicroBatchUpdate> micro_batch_update_;  ///< where every micro-batch is a step
   Evaluator evaluator_;
   Recorder recorder_;
   TrainerCheckpoints checkpoints_;

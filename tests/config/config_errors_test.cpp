@@ -125,6 +125,16 @@ INSTANTIATE_TEST_SUITE_P(
             "pipeline.stages_per_rank = 2",
             "a.toml:1: pipeline.stages_per_rank: expected 1 with schedule \"1f1b\", which has one stage per "
             "rank, found 2; several are for schedule \"interleaved\""},
+        BadText{"[pipeline]\nschedule = \"pipedream\"\nreplicas = 2",
+                "a.toml:3: pipeline.replicas: expected 1 with schedule \"pipedream\", which steps after every "
+                "micro-batch, found 2"},
+        BadText{"train.accumulate = 3\npipeline.schedule = \"xpipe\"",
+                "a.toml:1: train.accumulate: expected 1 with schedule \"xpipe\", which steps after every "
+                "micro-batch, found 3"},
+        BadText{
+            "pipeline.schedule = \"xpipe\"\ntrain.precision = \"bf16\"",
+            "a.toml:2: train.precision: expected \"fp32\" with schedule \"xpipe\", whose backward pass reads "
+            "other weights than its forward pass, found \"bf16\""},
         BadText{"[pipeline]\nschedule = \"interleaved\"\nstages_per_rank = 3",
                 "a.toml:3: pipeline.stages_per_rank: expected a number that divides the 4 stages, found 3"},
         BadText{"pipeline.replicas = 0", "a.toml:1: pipeline.replicas: expected an integer >= 1, found 0"},
@@ -138,7 +148,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:1: compression.replicas.feedback: expected one of: none, ef, ef21, diana; found "
                 "\"aq-sgd\""},
         BadText{"pipeline.schedule = \"1F1B\"",
-                "a.toml:1: pipeline.schedule: expected one of: gpipe, 1f1b, interleaved; found \"1F1B\" (did "
+                "a.toml:1: pipeline.schedule: expected one of: gpipe, 1f1b, interleaved, pipedream, xpipe; "
+                "found \"1F1B\" (did "
                 "you mean "
                 "\"1f1b\"?)"},
         BadText{"compression.boundaries = 3",

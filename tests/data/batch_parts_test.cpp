@@ -64,14 +64,5 @@ TEST(BatchParts, ALastBatchThatIsTooShortIsLeftOut) {
   EXPECT_TRUE(part_of_order(order, 9, 0, 9).empty());
 }
 
-TEST(BatchParts, StepsOfAPassAreThoseOfTheBatchesThatEveryPartIsIn) {
-  EXPECT_EQ(steps_of_pass(100, 20, 1, 1), 5);
-  EXPECT_EQ(steps_of_pass(101, 20, 1, 1), 6) << "a last batch with a single sample";
-  EXPECT_EQ(steps_of_pass(101, 20, 2, 1), 5) << "which is too few for two parts";
-  EXPECT_EQ(steps_of_pass(102, 20, 2, 1), 6);
-  EXPECT_EQ(steps_of_pass(101, 20, 1, 4), 2);
-  EXPECT_EQ(steps_of_pass(101, INT64_MAX, 1, 3), 1) << "without an overflow";
-}
-
 }  // namespace
 }  // namespace strait

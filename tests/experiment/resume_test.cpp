@@ -229,6 +229,41 @@ TEST_F(Resume, TheConfigurationMustBeTheRuns) {
             RunStatus::done);
 }
 
+/// A pipeline that is drained for a checkpoint has one version of every weight, of which a resume makes the
+/// bits of the run that went on. An epoch has four batches of two steps, of which the last has one.
+TEST_F(Resume, AStreamEqualsTheRunThatWasDrainedAtTheSamePlaces) {
+  for (const std::string schedule : {"pipedream", "xpipe"}) {
+    const Config config =
+        config_with({"pipeline.schedule=" + schedule, "pipeline.micro_batches=2", "checkpoint.every_steps=4",
+                     "train.optimizer.kind=adamw",
+                     R"(compression.gradients={codec="topk:0.2,scope=sample", feedback="ef"})"});
+    const std::string whole = schedule + "-whole";
+    const std::string parts = schedule + "-parts";
+    EXPECT_EQ(run(config, whole).status, RunStatus::done);
+    EXPECT_EQ(run(config, parts, Start::fresh, 1).status, RunStatus::stopped);
+    EXPECT_EQ(checkpoints(parts), std::vector<std::string>{"epoch-0000-batch-00002"});
+    EXPECT_EQ(run(config, parts, Start::resume).status, RunStatus::done);
+    expect_equal_runs(whole, parts);
+
+    // Within an epoch a drain is a part of what is computed; at its end there is one in any case.
+    Config seldom = config;
+    seldom.checkpoint.every_steps = 0;
+    EXPECT_EQ(run(seldom, schedule).status, RunStatus::done);
+    EXPECT_NE(test::read_file(dir_ / schedule / "model.safetensors"),
+              test::read_file(dir_ / whole / "model.safetensors"));
+  }
+}
+
+TEST_F(Resume, WhatAStepIsStaysTheSame) {
+  run(config_with({}), "flushed", Start::fresh, 1);
+  EXPECT_THAT(error_of(config_with({"pipeline.schedule=pipedream"}), "flushed", Start::resume),
+              HasSubstr("the run has pipeline.schedule = \"1f1b\", the configuration \"pipedream\""));
+  run(config_with({"pipeline.schedule=pipedream"}), "stream", Start::fresh, 1);
+  EXPECT_THAT(error_of(config_with({"pipeline.schedule=pipedream", "pipeline.micro_batches=2"}), "stream",
+                       Start::resume),
+              HasSubstr("the run has pipeline.micro_batches = 1, the configuration 2"));
+}
+
 TEST_F(Resume, ThereIsNoOtherEndForALinearSchedule) {
   const auto linear = [](const std::string& epochs, const std::string& kind) {
     return config_with(

@@ -169,6 +169,8 @@ TEST(Pipeline, RefusesASetupThatCannotBe) {
               setup.stages[3] = {[](const at::Tensor& x) { return x; }, {torch::zeros({2}, at::kMeta)}};
             }),
             "stage 3: parameter 0 is on meta, expected cpu");
+  EXPECT_THAT(refusal([](auto& setup) { setup.schedule = "pipedream"; }),
+              HasSubstr("schedule \"pipedream\" steps the optimizer after every micro-batch"));
   EXPECT_THAT(refusal([](auto& setup) { setup.schedule = "1f2b"; }), HasSubstr("1f2b"));
   EXPECT_THAT(refusal([](auto& setup) { setup.stages[2] = torch::nn::Linear(13, 8); }),
               testing::AllOf(HasSubstr("stage 2 cannot run on what stage 1 gives, [1, 12]: "),

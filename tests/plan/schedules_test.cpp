@@ -153,6 +153,64 @@ TEST(Interleaved, OneProcessKeepsTheOrderOfEveryStage) {
   for (int stage = 0; stage < 6; ++stage) EXPECT_EQ(of_stage(merged, stage), of_stage(plan, stage));
 }
 
+/// What the ranks do from taking in one micro-batch to taking in another.
+Plan window_of(const Plan& plan, int begin, int end) {
+  Plan part = plan;
+  for (auto& actions : part.ranks) actions = window(actions, begin, end);
+  return part;
+}
+
+/// A stream in batches of two: what stages do with the third of them, and what is left after it.
+TEST(Window, EqualsTheGoldenFiles) {
+  const std::string folder = "tests/golden/schedules/";
+  for (const char* name : {"pipedream", "xpipe"}) {
+    const Plan stream = lower(make_schedule(name, {4, 7}));
+    EXPECT_EQ(to_text(window_of(stream, 4, 6)),
+              test::read_file(fmt::format("{}{}_4x2_third.txt", folder, name)));
+    EXPECT_EQ(to_text(window_of(stream, 6, 7)), test::read_file(fmt::format("{}{}_4x2_end.txt", folder, name)));
+  }
+}
+
+TEST(Window, PartsOfAStreamAreTheWholeInItsOrder) {
+  for (const auto& [stages, each] : small_sizes()) {
+    const int batches = 4;
+    const Plan stream = lower(make_schedule("pipedream", {stages, batches * each}));
+    for (const Plan& plan : {stream, one_process(stream)}) {
+      for (int stage = 0; stage < stages; ++stage) {
+        std::vector<Action> joined;
+        for (int begin = 0; begin < batches * each; begin += each) {
+          const auto part = of_stage(window_of(plan, begin, begin + each), stage);
+          EXPECT_EQ(std::ranges::count(part, Op::forward, &Action::op), each);
+          joined.insert(joined.end(), part.begin(), part.end());
+        }
+        EXPECT_EQ(joined, of_stage(plan, stage)) << stages << " " << each;
+      }
+    }
+  }
+}
+
+/// Whatever a rank receives in a part has been sent in it or before.
+TEST(Window, NothingIsReceivedBeforeThePartInWhichItIsSent) {
+  for (const auto& [stages, each] : small_sizes()) {
+    const Plan stream = lower(make_schedule("pipedream", {stages, 5 * each}));
+    std::vector<Action> sent;
+    for (int begin = 0; begin < 5 * each; begin += each) {
+      const Plan part = window_of(stream, begin, begin + each);
+      for (const auto& actions : part.ranks)
+        std::ranges::copy_if(actions, std::back_inserter(sent), is_send, &Action::op);
+      for (const auto& actions : part.ranks) {
+        for (const Action& action : actions) {
+          if (!is_receive(action.op)) continue;
+          const bool forward = action.op == Op::recv_activation;
+          const Action send = {forward ? Op::send_activation : Op::send_gradient,
+                               action.stage + (forward ? -1 : 1), action.micro_batch};
+          EXPECT_NE(std::ranges::find(sent, send), sent.end()) << to_text(action);
+        }
+      }
+    }
+  }
+}
+
 std::string refusal(std::string_view name, const ScheduleSize& size) {
   try {
     make_schedule(name, size);
@@ -171,7 +229,7 @@ TEST(Interleaved, SizesThatDoNotFitAreRefused) {
 }
 
 TEST(Schedules, WrongNamesAndSizesAreRefused) {
-  EXPECT_THAT(schedule_names(), ElementsAre("gpipe", "1f1b", "interleaved"));
+  EXPECT_THAT(schedule_names(), ElementsAre("gpipe", "1f1b", "interleaved", "pipedream", "xpipe"));
   EXPECT_THROW(gpipe(0, 1), InputError);
   EXPECT_THROW(one_f_one_b(1, 0), InputError);
   EXPECT_THROW(forward_only(-1, 1), InputError);

@@ -70,6 +70,8 @@ TEST_F(CheckpointFolderTest, SaysWhenACheckpointIsDue) {
   }
   EXPECT_EQ(epochs, (std::vector<int>{3, 5, 6, 9}));
   EXPECT_EQ(steps, (std::vector<uint64_t>{4, 8}));
+  EXPECT_TRUE(folder.is_due_after(9, 2)) << "the eighth was one of the last two";
+  EXPECT_FALSE(folder.is_due_after(7, 3));
   const CheckpointFolder never(path_, {.every_epochs = 0});
   EXPECT_FALSE(never.is_due_before(1));
   EXPECT_FALSE(never.is_due_after(1));
