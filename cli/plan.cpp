@@ -83,6 +83,7 @@ int run_plan(const PlanFlags& flags) {
   const Predictor predictor(report.config, stages,
                             flags.inline_codec ? CodecPlace::compute_thread : CodecPlace::own_threads);
   report.ranks = predictor.plan().ranks.size();
+  report.weight_versions = predictor.weight_versions();
   measure_into(report, flags.measured);
   if (report.assumed_stages) {
     report.measurement = stretched(report.measurement, stages);

@@ -67,14 +67,27 @@ std::string table_of(const PlanReport& report, const LinkPrediction& prediction)
   return table + verdict(report, prediction) + "\n";
 }
 
+/// Whether the schedule holds old or predicted weights beside the newest.
+bool has_versions(const PlanReport& report) { return std::ranges::max(report.weight_versions) > 1; }
+
+/// `3 x 1.2 MB`.
+std::string weights_of(const PlanReport& report, size_t stage) {
+  return fmt::format("{} x {:.1f} MB", report.weight_versions[stage],
+                     report.measurement.weight_bytes[stage] / 1e6);
+}
+
 std::string stages_table(const PlanReport& report) {
   size_t width = std::string_view("stage").size();
   for (const auto& stage : report.measurement.stages) width = std::max(width, stage.name.size());
-  std::string table = fmt::format("  {:<{}}  {:>9} {:>9}\n", "stage", width, "forward", "backward");
-  for (const auto& stage : report.measurement.stages) {
-    table += fmt::format("  {:<{}}  {:>9} {:>9}\n", stage.name, width, duration_text(stage.forward),
-                         duration_text(stage.backward));
-    if (report.assumed_stages) break;  // they are all the same
+  const bool versions = has_versions(report);
+  std::string table = fmt::format("  {:<{}}  {:>9} {:>9}{}\n", "stage", width, "forward", "backward",
+                                  versions ? fmt::format(" {:>14}", "weights") : "");
+  for (size_t i = 0; i < report.measurement.stages.size(); ++i) {
+    const StageSeconds& stage = report.measurement.stages[i];
+    table += fmt::format("  {:<{}}  {:>9} {:>9}{}\n", stage.name, width, duration_text(stage.forward),
+                         duration_text(stage.backward),
+                         versions ? fmt::format(" {:>14}", weights_of(report, i)) : "");
+    if (report.assumed_stages && !versions) break;  // they are all the same
   }
   return table;
 }
@@ -116,11 +129,16 @@ Json messages_json(const std::vector<MessageCost>& messages) {
   return list;
 }
 
-Json measurement_json(const Measurement& measurement) {
+Json measurement_json(const PlanReport& report) {
+  const Measurement& measurement = report.measurement;
   Json stages = Json::array();
-  for (const auto& stage : measurement.stages) {
-    stages.push_back(
-        {{"name", stage.name}, {"forward_seconds", stage.forward}, {"backward_seconds", stage.backward}});
+  for (size_t i = 0; i < measurement.stages.size(); ++i) {
+    const StageSeconds& stage = measurement.stages[i];
+    stages.push_back({{"name", stage.name},
+                      {"forward_seconds", stage.forward},
+                      {"backward_seconds", stage.backward},
+                      {"weight_versions", report.weight_versions[i]},
+                      {"weight_bytes", measurement.weight_bytes[i]}});
   }
   Json candidates = Json::array();
   for (const auto& costs : measurement.candidates) {
@@ -188,7 +206,7 @@ std::string plan_json(const PlanReport& report) {
                {"stages", report.measurement.stages.size()},
                {"processes", report.ranks},
                {"equal_stages_assumed", report.assumed_stages.has_value()},
-               {"measurement", measurement_json(report.measurement)},
+               {"measurement", measurement_json(report)},
                {"links", Json::array()}};
   for (size_t i = 0; i < report.links.size(); ++i) json["links"].push_back(link_json(report, i));
   if (report.run) {

@@ -19,6 +19,7 @@ struct PlanReport {
   Config config;
   Measurement measurement;  ///< as simulated
   size_t ranks = 1;
+  std::vector<int> weight_versions;   ///< of every stage, at once
   std::optional<int> assumed_stages;  ///< of --stages
   std::vector<LinkPrediction> links;
   std::vector<double> ideal_seconds;  ///< of the configuration's own codec, for each link

@@ -25,6 +25,12 @@ void wait_for(at::Device device) {
   if (device.is_cuda()) torch::cuda::synchronize(device.index());
 }
 
+double bytes_of(const std::vector<at::Tensor>& parameters) {
+  double bytes = 0;
+  for (const auto& parameter : parameters) bytes += static_cast<double>(parameter.nbytes());
+  return bytes;
+}
+
 /// One micro-batch on its way through the stages and back.
 class Pass {
  public:
@@ -40,7 +46,8 @@ class Pass {
       Stage stage(forward_of(model_, range, config.train.precision, device_.type()),
                   last ? task_of(config.data).loss : LossFunction(), stages_.empty());
       stages_.push_back({.name = model_.layers[range.begin].name + ".." + model_.layers[range.end - 1].name,
-                         .stage = std::move(stage)});
+                         .stage = std::move(stage),
+                         .weight_bytes = bytes_of(model_.part(range).parameters())});
     }
   }
   Pass(const Pass&) = delete;  // the stages refer to the model in place
@@ -65,6 +72,12 @@ class Pass {
     return stages;
   }
 
+  std::vector<double> weight_bytes() const {
+    std::vector<double> bytes;
+    for (const auto& each : stages_) bytes.push_back(each.weight_bytes);
+    return bytes;
+  }
+
   /// What crosses the boundary behind stage `i`.
   const at::Tensor& activation(size_t i) const { return activations_[i + 1]; }
   const at::Tensor& gradient(size_t i) const { return gradients_[i]; }
@@ -75,6 +88,7 @@ class Pass {
   struct MeasuredStage {
     std::string name;
     Stage stage;
+    double weight_bytes = 0;
     Times forward = Times();
     Times backward = Times();
   };
@@ -248,7 +262,7 @@ Measurement measure(const Config& config, std::span<const Candidate> candidates)
   constexpr double kSeconds = 2;
   Pass pass(config);
   repeat({.seconds = kSeconds}, [&] { pass.run(); });
-  Measurement measurement{.stages = pass.stages(), .candidates = {}};
+  Measurement measurement{.stages = pass.stages(), .candidates = {}, .weight_bytes = pass.weight_bytes()};
   for (const auto& candidate : candidates) {
     measurement.candidates.push_back(measure_candidate(pass, candidate, config.model.cuts));
   }
@@ -266,7 +280,10 @@ Measurement stretched(const Measurement& measurement, int stages) {
     mean.backward += stage.backward / stages;
   }
   Measurement result{.stages = std::vector<StageSeconds>(static_cast<size_t>(stages), mean),
-                     .candidates = measurement.candidates};
+                     .candidates = measurement.candidates,
+                     .weight_bytes = {}};
+  const double bytes = std::accumulate(measurement.weight_bytes.begin(), measurement.weight_bytes.end(), 0.0);
+  result.weight_bytes.assign(static_cast<size_t>(stages), bytes / stages);
   for (auto& costs : result.candidates) {
     costs.activation = mean_for(costs.activation, boundaries);
     costs.gradient = mean_for(costs.gradient, boundaries);

@@ -30,6 +30,7 @@ struct CandidateCosts {
 struct Measurement {
   std::vector<StageSeconds> stages;        ///< in order
   std::vector<CandidateCosts> candidates;  ///< the first without compression
+  std::vector<double> weight_bytes = {};   ///< of every stage: its parameters, one version of them
 
   /// Of the configuration's own candidate, which has to be there.
   CandidateCosts& own();

@@ -7,15 +7,16 @@
 namespace strait {
 namespace {
 
-/// Forwards of one step; a simulation of so many takes a few seconds and a gigabyte.
+/// Forwards of a plan; a simulation of so many takes a few seconds and a gigabyte.
 constexpr int64_t kMostForwards = int64_t{1} << 21;
 
-Plan plan_for(const Config& config, int stages) {
-  const int micro_batches = micro_batches_of(config).count;
-  if (int64_t{stages} * micro_batches > kMostForwards) {
-    throw InputError("--stages: expected at most {} stages with {} micro-batches, found {}",
-                     kMostForwards / micro_batches, micro_batches, stages);
-  }
+/// Micro-batches of a stream until the pipeline is full and goes on evenly.
+int beginning_of_stream(int stages) { return 2 * stages; }
+
+/// As many batches as there are stages: the time of one batch then hardly depends on where the stream is cut.
+int batches_of_stream(int stages) { return stages; }
+
+Plan plan_for(const Config& config, int stages, int micro_batches) {
   try {
     return lower(
         make_schedule(config.pipeline.schedule, {stages, micro_batches, config.pipeline.stages_per_rank}));
@@ -24,12 +25,67 @@ Plan plan_for(const Config& config, int stages) {
   }
 }
 
+void check_forwards(const Config& config, int stages) {
+  const int64_t micro_batches = micro_batches_of(config).count;
+  const auto forwards = [&](int64_t count) {
+    if (!steps_per_micro_batch(weight_versions(config.pipeline.schedule))) return count * micro_batches;
+    return count * (2 * count + count * micro_batches);
+  };
+  if (forwards(stages) <= kMostForwards) return;
+  int most = 1;
+  while (forwards(most + 1) <= kMostForwards) ++most;
+  throw InputError("--stages: expected at most {} stages with {} micro-batches, found {}", most, micro_batches,
+                   stages);
+}
+
 }  // namespace
 
 bool LinkPrediction::compression_pays() const { return none().seconds > kWorthwhile * fastest().seconds; }
 
 Predictor::Predictor(const Config& config, int stages, CodecPlace codec_place)
-    : plan_(plan_for(config, stages)), codec_place_(codec_place) {}
+    : versions_(strait::weight_versions(config.pipeline.schedule)), codec_place_(codec_place) {
+  check_forwards(config, stages);
+  const int micro_batches = micro_batches_of(config).count;
+  if (!steps_per_micro_batch(versions_)) {
+    plan_ = plan_for(config, stages, micro_batches);
+    return;
+  }
+  const int before = beginning_of_stream(stages);
+  batches_ = batches_of_stream(stages);
+  beginning_ = plan_for(config, stages, before);
+  plan_ = plan_for(config, stages, before + batches_ * micro_batches);
+}
+
+Predictor::Prediction Predictor::step(const CostModel& costs) const {
+  const Simulation all = simulate(plan_, costs);
+  if (!beginning_) return {all.makespan, all.shares};
+  const Simulation before = simulate(*beginning_, costs);
+  const auto mean = [&](double TimeShares::*part) {
+    return std::max(0.0, all.shares.*part - before.shares.*part) / batches_;
+  };
+  Prediction step{.seconds = (all.makespan - before.makespan) / batches_,
+                  .shares = {.compute = mean(&TimeShares::compute),
+                             .bubble = mean(&TimeShares::bubble),
+                             .codec = mean(&TimeShares::codec),
+                             .wire = mean(&TimeShares::wire),
+                             .latency = mean(&TimeShares::latency)}};
+  // The two critical paths may differ at their ends.
+  const double scale = step.shares.total() > 0 ? step.seconds / step.shares.total() : 0;
+  for (double* part : {&step.shares.compute, &step.shares.bubble, &step.shares.codec, &step.shares.wire,
+                       &step.shares.latency}) {
+    *part *= scale;
+  }
+  return step;
+}
+
+std::vector<int> Predictor::weight_versions() const {
+  std::vector<int> versions = simulate(plan_).peak_live;
+  const int most = versions_ == WeightVersions::one         ? 1
+                   : versions_ == WeightVersions::predicted ? 2
+                                                            : plan_.stages;
+  for (int& count : versions) count = std::min(count, most);
+  return versions;
+}
 
 CostModel Predictor::costs_of(std::span<const StageSeconds> stages, const CandidateCosts& candidate,
                               const LinkRate& link) const {
@@ -49,12 +105,12 @@ CostModel Predictor::costs_of(std::span<const StageSeconds> stages, const Candid
 LinkPrediction Predictor::predict(const Measurement& measurement, const LinkRate& link) const {
   LinkPrediction prediction{.link = link, .steps = {}};
   for (const auto& candidate : measurement.candidates) {
-    const Simulation step = simulate(plan_, costs_of(measurement.stages, candidate, link));
+    const Prediction found = step(costs_of(measurement.stages, candidate, link));
     prediction.steps.push_back({.candidate = candidate.candidate.name,
                                 .own = candidate.candidate.own,
                                 .ratio = candidate.ratio,
-                                .seconds = step.makespan,
-                                .shares = step.shares});
+                                .seconds = found.seconds,
+                                .shares = found.shares});
   }
   const auto fastest = std::ranges::min_element(prediction.steps, {}, &CandidateStep::seconds);
   prediction.best = static_cast<size_t>(fastest - prediction.steps.begin());
@@ -67,7 +123,7 @@ double Predictor::ideal_seconds(std::span<const StageSeconds> stages, const Cand
   for (auto* messages : {&costs.activation, &costs.gradient}) {
     for (auto& message : *messages) message.encode_seconds = message.decode_seconds = 0;
   }
-  return simulate(plan_, costs).makespan;
+  return step(costs).seconds;
 }
 
 }  // namespace strait

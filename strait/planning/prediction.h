@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,7 +38,8 @@ struct LinkPrediction {
   static constexpr double kWorthwhile = 1.02;
 };
 
-/// Predicts training steps by simulating their plan.
+/// Predicts training steps by simulating their plan. Where the schedule steps_per_micro_batch(), a step is the
+/// time that a batch adds to a long stream of micro-batches: the pipeline then neither fills nor drains.
 class Predictor {
  public:
   /// The plan of the configuration's schedule for that number of stages. Throws InputError that names --stages
@@ -47,18 +49,30 @@ class Predictor {
   /// `measurement` is of as many stages, and its first candidate sends without compression.
   LinkPrediction predict(const Measurement& measurement, const LinkRate& link) const;
 
+  /// Of every stage, how many versions of its weights it holds at once.
+  std::vector<int> weight_versions() const;
+
   /// Seconds of a step that loses no time on its codec: stage times, message sizes and the link alone.
   double ideal_seconds(std::span<const StageSeconds> stages, const CandidateCosts& candidate,
                        const LinkRate& link) const;
 
-  /// The lowered plan that is simulated.
+  /// The lowered plan that is simulated: of a batch, or of a stream.
   const Plan& plan() const { return plan_; }
 
  private:
+  /// A step, or the time of one in a stream.
+  struct Prediction {
+    double seconds = 0;
+    TimeShares shares;
+  };
+  Prediction step(const CostModel& costs) const;
   CostModel costs_of(std::span<const StageSeconds> stages, const CandidateCosts& candidate,
                      const LinkRate& link) const;
 
+  WeightVersions versions_;
   Plan plan_;
+  std::optional<Plan> beginning_;  ///< of a stream: the plan of its beginning, which is not counted
+  int batches_ = 1;                ///< that the plan has, without the beginning
   CodecPlace codec_place_;
 };
 

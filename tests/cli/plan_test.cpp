@@ -131,6 +131,17 @@ TEST_F(PlanVerb, StagesCanBeAssumed) {
               AllOf(HasSubstr("8 stages in 4 processes"), HasSubstr("assumed: stages of equal cost")));
 }
 
+TEST_F(PlanVerb, ShowsTheVersionsOfWeightsThatAStreamKeeps) {
+  const auto text = plan({config_, "--set", "pipeline.schedule=pipedream"});
+  EXPECT_THAT(text.out, AllOf(HasSubstr("weights\n"), HasSubstr(" 4 x 0.0 MB\n"), HasSubstr(" 1 x 0.0 MB\n")));
+  const json stages =
+      plan_json({config_, "--set", "pipeline.schedule=pipedream"}).at("measurement").at("stages");
+  EXPECT_EQ(stages.at(0).at("weight_versions"), 4);
+  EXPECT_EQ(stages.at(3).at("weight_versions"), 1);
+  EXPECT_GT(stages.at(3).at("weight_bytes"), stages.at(0).at("weight_bytes"));
+  EXPECT_THAT(plan({config_}).out, testing::Not(HasSubstr("weights\n")));
+}
+
 TEST_F(PlanVerb, AMeasuredRunStandsBesideItsPrediction) {
   const std::string run = run_with_stages();
   const json found = plan_json({"--measured", run});

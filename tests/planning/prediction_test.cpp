@@ -84,6 +84,41 @@ TEST(Predictor, FindsTheFastestCandidateOfALink) {
   EXPECT_FALSE(fast.compression_pays());
 }
 
+TEST(Predictor, AStreamHasNoBubble) {
+  for (const char* schedule : {"pipedream", "xpipe"}) {
+    const auto config = config_with(
+        {fmt::format("pipeline.schedule={}", schedule), "pipeline.micro_batches=3", "data.batch_size=3"});
+    const Predictor predictor(config, 4, CodecPlace::own_threads);
+    auto measurement = invented(4);
+    const auto even = predictor.predict(measurement, {});
+    EXPECT_DOUBLE_EQ(even.none().seconds, 3 * 3) << "three micro-batches of 3 s";
+    EXPECT_DOUBLE_EQ(even.none().shares.compute, 3 * 3);
+    EXPECT_EQ(even.none().shares.bubble, 0);
+    measurement.stages[1] = {"slow", 2, 3};
+    EXPECT_DOUBLE_EQ(predictor.predict(measurement, {}).none().seconds, 3 * 5) << "the slowest stage's";
+  }
+  // Two stages, and 10 s for a message: the first stage has two micro-batches under way, and each is back after
+  // 1 + 10 + 1 + 2 + 10 + 2 s.
+  const auto config =
+      config_with({"pipeline.schedule=pipedream", "pipeline.micro_batches=3", "data.batch_size=3"});
+  const auto slow =
+      Predictor(config, 2, CodecPlace::own_threads).predict(invented(2), {.bytes_per_second = 10}).none();
+  EXPECT_DOUBLE_EQ(slow.seconds, 3 * 26.0 / 2);
+  EXPECT_EQ(slow.shares.largest(), "wire");
+  EXPECT_NEAR(slow.shares.total(), slow.seconds, 1e-9);
+}
+
+TEST(Predictor, CountsTheVersionsOfWeights) {
+  const auto versions = [](const std::string& schedule) {
+    return Predictor(config_with({"pipeline.schedule=" + schedule, "pipeline.micro_batches=8"}), 4,
+                     CodecPlace::own_threads)
+        .weight_versions();
+  };
+  EXPECT_THAT(versions("1f1b"), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(versions("pipedream"), ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(versions("xpipe"), ElementsAre(2, 2, 2, 1));
+}
+
 TEST(Predictor, TwoPercentAreNotWorthIt) {
   LinkPrediction prediction;
   prediction.steps.resize(2);
@@ -113,6 +148,10 @@ TEST(Predictor, SizesThatDoNotFitAreRefused) {
   const auto many = config_with({"data.batch_size=100000", "pipeline.micro_batches=100000"});
   EXPECT_THAT(complaint([&] { Predictor(many, 400, CodecPlace::own_threads); }),
               HasSubstr("--stages: expected at most 20 stages with 100000 micro-batches, found 400"));
+  const auto stream =
+      config_with({"pipeline.schedule=pipedream", "data.batch_size=8", "pipeline.micro_batches=6"});
+  EXPECT_THAT(complaint([&] { Predictor(stream, 600, CodecPlace::own_threads); }),
+              HasSubstr("--stages: expected at most 591 stages with 4 micro-batches, found 600"));
 }
 
 TEST(Stretched, KeepsTheWorkAndTheMeanMessage) {
