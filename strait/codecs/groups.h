@@ -23,13 +23,17 @@ struct Grid {
     size_t size = 0;   ///< elements, at least one
   };
 
-  size_t rows = 0;
-  size_t row_size = 0;
-  size_t group_size = 0;
+  size_t rows = 0;        ///< in the message
+  size_t row_size = 0;    ///< elements
+  size_t group_size = 0;  ///< elements of a group that is not short
 
+  /// Groups of a row.
   size_t groups_a_row() const { return (row_size + group_size - 1) / group_size; }
+
+  /// Groups of the message.
   size_t groups() const { return rows * groups_a_row(); }
 
+  /// Where a group stands; number < groups().
   Group group(size_t number) const {
     const size_t begin = number % groups_a_row() * group_size;
     return {number / groups_a_row() * row_size + begin, std::min(group_size, row_size - begin)};

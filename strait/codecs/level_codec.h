@@ -12,14 +12,14 @@ class LevelCodec : public GroupCodec {
  protected:
   /// What the header says.
   struct Line {
-    float offset = 0;
-    float scale = 0;  ///< 0 or more
+    float offset = 0;  ///< what the code of 0 stands for
+    float scale = 0;   ///< 0 or more
   };
 
   /// The same of several groups, float32 [G, 1].
   struct Lines {
     at::Tensor offset;  ///< undefined: 0
-    at::Tensor scale;
+    at::Tensor scale;   ///< 0 or more
   };
 
   /// What a group's header is: float32 numbers, or a byte e for the scale 2^(e - 127).

@@ -15,22 +15,32 @@ namespace strait {
 
 /// The largest magnitude.
 float largest_magnitude_of(std::span<const float> x);
+
+/// The same of several groups.
 at::Tensor largest_magnitudes(const TensorGroups& groups);
 
 /// The mean.
 float mean_of(std::span<const float> x);
+
+/// The same of several groups.
 at::Tensor means(const TensorGroups& groups);
 
 /// sqrt(sum of (x - center)^2); 0 where all elements are 0.
 float norm_about(std::span<const float> x, float center);
+
+/// The same of several groups.
 at::Tensor norms_about(const TensorGroups& groups, const at::Tensor& center);
 
 /// The mean of |x - center|.
 float mean_deviation_of(std::span<const float> x, float center);
+
+/// The same of several groups.
 at::Tensor mean_deviations(const TensorGroups& groups, const at::Tensor& center);
 
 /// The root of the mean of (x - center)^2.
 float deviation_of(std::span<const float> x, float center);
+
+/// The same of several groups.
 at::Tensor deviations(const TensorGroups& groups, const at::Tensor& center);
 
 }  // namespace strait

@@ -33,10 +33,10 @@ void exponential_levels(std::span<const float> x, float scale, unsigned bits, Di
 /// A floating-point format of up to 8 bits: the sign, then the exponent, then the mantissa; numbers with the
 /// exponent 0 are subnormal. What is above `largest` is no number.
 struct SmallFloat {
-  unsigned mantissa_bits = 0;
-  float least_normal = 0;  ///< a power of two
-  float largest = 0;       ///< finite number
-  unsigned bits = 0;       ///< sign, exponent and mantissa
+  unsigned mantissa_bits = 0;  ///< those that are written
+  float least_normal = 0;      ///< a power of two
+  float largest = 0;           ///< finite number
+  unsigned bits = 0;           ///< sign, exponent and mantissa
 };
 
 /// The exponent of a float32 number, 127 added; 0 of a subnormal one.

@@ -56,6 +56,8 @@ class SampleStore {
 
 /// What a store keeps of values [rows, ...], in plain tensor operations; for Link::reference().
 using Rounding = std::function<at::Tensor(const at::Tensor& values)>;
+
+/// The rounding of a store's format.
 Rounding store_rounding(const StoreOptions& options);
 
 /// Bytes of one sample's buffer of `elements` values.

@@ -61,8 +61,8 @@ class RowState : public SlotState {
 
 /// The states of the two ends of a link.
 struct SlotEnds {
-  std::unique_ptr<SlotState> sender;
-  std::unique_ptr<SlotState> receiver;
+  std::unique_ptr<SlotState> sender;    ///< the sender's
+  std::unique_ptr<SlotState> receiver;  ///< the receiver's
 };
 
 /// A state as the options say: a RowState, or one in a SampleStore.
