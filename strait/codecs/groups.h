@@ -61,7 +61,7 @@ struct Grid {
   /// The group's part of them.
   template <class Byte>
   std::span<Byte> codes(std::span<Byte> all, Group of, unsigned bits) const {
-    const size_t begin = row_size * bits % 8 == 0 ? of.begin / 8 * bits  // no row is padded
+    const size_t begin = row_size * bits % 8 == 0 ? of.begin * bits / 8  // no row is padded
                                                   : of.begin / row_size * kernels::packed_size(row_size, bits) +
                                                         of.begin % row_size / 8 * bits;
     return all.subspan(begin, kernels::packed_size(of.size, bits));
