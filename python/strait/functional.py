@@ -27,8 +27,8 @@ def compress(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, bound
             dimension counts samples.
         codec: a spec, such as ``"topk:0.1"``; see :func:`codecs`.
         seed, step, boundary, direction, first_row: where the message stands in a run. They key the draws of codecs that
-            round at random, such as ``"quant:4,rounding=stochastic"``: equal numbers give equal bytes, and the rows from
-            ``first_row`` on draw what they draw as part of a whole batch. ``direction`` is ``"activation"`` or
+            round or select at random, such as ``"quant:4,rounding=stochastic"``: equal numbers give equal bytes, and the
+            rows from ``first_row`` on draw what they draw as part of a whole batch. ``direction`` is ``"activation"`` or
             ``"gradient"``. Other codecs do not look at them.
 
     Returns:

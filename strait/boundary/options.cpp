@@ -138,7 +138,8 @@ void check_index_reuse(const std::string& table, const BoundaryScheme& scheme) {
   expect(forward->sparsifier() != nullptr, "activations.codec", "a codec that selects", activations.codec);
   expect(backward->sparsifier() != nullptr &&
              backward->sparsifier()->selection() == forward->sparsifier()->selection(),
-         "gradients.codec", "a codec that selects the same share and scope as the activations'",
+         "gradients.codec",
+         "a codec that selects the same share and scope as the activations', by the same operator",
          gradients.codec);
   expect(link_of(activations)->sends_codec_messages(), "activations.feedback",
          "one of: " + list_of(with_codec_messages(forward)), activations.feedback);

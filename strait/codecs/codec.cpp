@@ -46,7 +46,7 @@ IndexSet Codec::write(const at::Tensor& x, const MessageContext& context, ByteWr
   STRAIT_CHECK(x.scalar_type() == at::kFloat, "codec {} takes float32 tensors", spec());
   if (x.numel() == 0) return {};
   const at::Tensor dense = x.to(at::kCPU).contiguous();
-  if (context.wants_indices && sparsifier() != nullptr) return sparsifier()->write_indexed(dense, out);
+  if (context.wants_indices && sparsifier() != nullptr) return sparsifier()->write_indexed(dense, context, out);
   do_encode(elements_of(dense), meta_of(x), context, out);
   return {};
 }
@@ -56,7 +56,7 @@ Decoded Codec::read(ByteReader& in, const MessageMeta& meta, const MessageContex
   if (meta.elements() == 0) {
     message.tensor = at::empty(meta.shape, at::kFloat);
   } else if (context.wants_indices && sparsifier() != nullptr) {
-    message = sparsifier()->read_indexed(in, meta);
+    message = sparsifier()->read_indexed(in, meta, context);
   } else {
     message.tensor = do_decode_tensor(in, meta, context);
   }

@@ -34,7 +34,7 @@ struct IndexSet {
   /// Room for the indices of such a payload, in the memory that is there.
   void reset(const SparseShape& new_shape);
 
-  /// The group's mask, mask_words() words; only where k < n.
+  /// The group's mask, mask_words() words; none where k == n.
   std::span<uint64_t> mask(size_t group);
 
   /// The same, to read.

@@ -81,17 +81,21 @@ kernels::Dither advanced(kernels::Dither dither, size_t elements) {
   return dither;
 }
 
-at::Tensor dither_of(const MessageContext& context, const MessageMeta& meta, const at::Tensor& like) {
+at::Tensor draws_of(kernels::Dither dither, size_t count, const at::Tensor& like) {
   constexpr int64_t kMask = 0xffffffff;
-  const kernels::Dither dither = make_dither(context, meta);
   const auto first = static_cast<int64_t>(dither.first_index);
   const at::Tensor position =
-      at::arange(first, first + static_cast<int64_t>(meta.elements()), like.options().dtype(at::kLong));
+      at::arange(first, first + static_cast<int64_t>(count), like.options().dtype(at::kLong));
   const at::Tensor low = position.bitwise_and(kMask).bitwise_xor(static_cast<int64_t>(dither.key0));
   const at::Tensor high =
       position.bitwise_right_shift(32).mul(static_cast<int64_t>(kernels::kDitherHighFactor));
   const at::Tensor second = lowbias32(low).add(high).add(static_cast<int64_t>(dither.key1)).bitwise_and(kMask);
-  return lowbias32(second).bitwise_right_shift(8).to(at::kFloat).mul(0x1p-24);
+  return lowbias32(second);
+}
+
+at::Tensor dither_of(const MessageContext& context, const MessageMeta& meta, const at::Tensor& like) {
+  const at::Tensor draws = draws_of(make_dither(context, meta), meta.elements(), like);
+  return draws.bitwise_right_shift(8).to(at::kFloat).mul(0x1p-24);
 }
 
 at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits,

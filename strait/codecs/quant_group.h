@@ -44,6 +44,9 @@ kernels::Dither advanced(kernels::Dither dither, size_t elements);
 /// The numbers of a message's elements, float32 [elements], on the device of `like`.
 at::Tensor dither_of(const MessageContext& context, const MessageMeta& meta, const at::Tensor& like);
 
+/// kernels::draw_at() of `count` elements from the first on, as int64 [count], on the device of `like`.
+at::Tensor draws_of(kernels::Dither dither, size_t count, const at::Tensor& like);
+
 /// What the receiver sees of `groups` [G, n], n >= 1, each row one group, on the tensor's device. Rounds to
 /// nearest, or with `dither` [G, n] stochastically. Throws NumericError as sendable_range() does.
 at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits, const std::optional<at::Tensor>& dither);

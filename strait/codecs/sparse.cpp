@@ -1,6 +1,6 @@
 #include "strait/codecs/sparse.h"
 
-#include <ATen/Parallel.h>
+#include <ATen/core/ivalue.h>
 
 #include <algorithm>
 #include <cstring>
@@ -18,16 +18,6 @@ constexpr size_t kIndexHeaderSize = sizeof(uint8_t) + sizeof(uint32_t);
 constexpr uint8_t kBitmapCode = 0;
 constexpr uint8_t kRiceCode = 1;  // with the parameter 0
 constexpr uint8_t kInterlacedCode = 32;
-constexpr size_t kGroupGrain = 1 << 15;  // elements that a thread handles at least
-
-/// Calls work(group) for every group, several at once where LibTorch has threads.
-template <class Work>
-void for_each_group(const SparseShape& shape, const Work& work) {
-  const auto grain = static_cast<int64_t>(std::max<size_t>(1, kGroupGrain / shape.n));
-  at::parallel_for(0, static_cast<int64_t>(shape.groups), grain, [&](int64_t begin, int64_t end) {
-    for (int64_t group = begin; group < end; ++group) work(static_cast<size_t>(group));
-  });
-}
 
 /// Space of the thread's own, that stays; what is in it is undefined. `Use` tells several such spaces apart.
 template <class Use, class Item>
@@ -90,15 +80,64 @@ void IndexSet::reset(const SparseShape& new_shape) {
 }
 
 std::span<uint64_t> IndexSet::mask(size_t group) {
+  if (shape.k == shape.n) return {};
   return std::span(masks).subspan(group * shape.mask_words(), shape.mask_words());
 }
 
 std::span<const uint64_t> IndexSet::mask(size_t group) const {
+  if (shape.k == shape.n) return {};
   return std::span(masks).subspan(group * shape.mask_words(), shape.mask_words());
 }
 
+float ValueLists::factor(const SparseShape& shape) const {
+  if (scale_ == ValueScale::none) return 1;
+  return static_cast<float>(static_cast<double>(shape.n) / static_cast<double>(shape.k));
+}
+
+void ValueLists::write_list(std::span<const float> x, std::span<const uint64_t> mask, const SparseShape& shape,
+                            std::span<std::byte> out) const {
+  if (shape.k == shape.n) return values_->write(x, out);
+  const auto list = own_values(shape.k);
+  kernels::gather_masked(x, mask, list);
+  if (const float by = factor(shape); by != 1) {
+    for (float& value : list) value *= by;
+  }
+  values_->write(list, out);
+}
+
+void ValueLists::read_list(std::span<const std::byte> in, std::span<const uint64_t> mask,
+                           const SparseShape& shape, std::span<float> out) const {
+  if (shape.k == shape.n) return values_->read(in, out);
+  const auto list = own_values(shape.k);
+  values_->read(in, list);
+  kernels::scatter_masked(list, mask, out);
+}
+
+void ValueLists::write_values(std::span<const float> x, const IndexSet& indices, ByteWriter& out) const {
+  const SparseShape& shape = indices.shape;
+  const size_t size = values_->size(shape.k);
+  const auto lists = out.claim(values_size(shape));
+  for_each_group(shape, [&](size_t group) {
+    write_list(shape.part(x, group), indices.mask(group), shape, lists.subspan(group * size, size));
+  });
+}
+
+void ValueLists::read_values(ByteReader& in, const IndexSet& indices, std::span<float> out) const {
+  const SparseShape& shape = indices.shape;
+  const size_t size = values_->size(shape.k);
+  const auto lists = in.take(values_size(shape));
+  for_each_group(shape, [&](size_t group) {
+    read_list(lists.subspan(group * size, size), indices.mask(group), shape, shape.part(out, group));
+  });
+}
+
+at::Tensor ValueLists::reconstruct(const at::Tensor& lists, const SparseShape& shape) const {
+  const float by = factor(shape);
+  return values_->reconstruct(by == 1 ? lists : lists.mul(by));
+}
+
 SparseFormat::SparseFormat(IndexCode index, std::unique_ptr<const ValueFormat> values)
-    : index_(index), values_(std::move(values)) {}
+    : ValueLists(std::move(values)), index_(index) {}
 
 size_t SparseFormat::index_bound(const SparseShape& shape) const {
   const size_t bitmap = kernels::bitmap_size(shape.n);
@@ -147,7 +186,8 @@ void SparseFormat::write(const SparseShape& shape, const SparseSource& source, B
   ByteWriter codes(out.claim(groups));
   ByteWriter lengths(out.claim(groups * sizeof(uint32_t)));
   const size_t bound = index_bound(shape);
-  const size_t list = values_->size(k);
+  const ValueFormat& format = values();
+  const size_t list = format.size(k);
   ByteWriter space(out.rest());
   const auto sets = space.claim(groups * bound);
   const auto lists = space.claim(groups * list);
@@ -156,11 +196,11 @@ void SparseFormat::write(const SparseShape& shape, const SparseSource& source, B
     const auto mask = mask_for(group, shape, indices);
     const auto values = source.select(group, mask);
     const auto bytes = lists.subspan(group * list, list);
-    values_->write(values, bytes);
+    format.write(values, bytes);
     coded[group] = write_set(mask, shape, sets.subspan(group * bound, bound));
     if (!source.asks_what_is_sent()) return;
     const auto received = own_values(k);
-    values_->read(bytes, received);
+    format.read(bytes, received);
     source.sent(group, mask, values, received);
   });
   for (const auto& [code, bytes] : coded) {
@@ -208,7 +248,8 @@ void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSi
                         IndexSet* indices) const {
   if (indices != nullptr) indices->reset(shape);
   const auto sets = read_sets(in, shape);
-  const size_t list = values_->size(shape.k);
+  const ValueFormat& format = values();
+  const size_t list = format.size(shape.k);
   const auto lists = in.take(shape.groups * list);
   for_each_group(shape, [&](size_t group) {
     const auto& [code, bytes] = sets[group];
@@ -220,34 +261,8 @@ void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSi
             : kernels::read_rice(bytes, shape.n, shape.k, code - kRiceCode, mask);
     if (!valid) throw WireError("group {} has no valid set of {} of {} positions", group, shape.k, shape.n);
     const auto values = own_values(shape.k);
-    values_->read(lists.subspan(group * list, list), values);
+    format.read(lists.subspan(group * list, list), values);
     sink.receive(group, mask, values);
-  });
-}
-
-void SparseFormat::write_values(std::span<const float> x, const IndexSet& indices, ByteWriter& out) const {
-  const size_t n = indices.shape.n;
-  const size_t k = indices.shape.k;
-  const size_t list = values_->size(k);
-  const auto lists = out.claim(indices.shape.groups * list);
-  for_each_group(indices.shape, [&](size_t group) {
-    const auto part = x.subspan(group * n, n);
-    const auto values = k < n ? own_values(k) : std::span<float>();
-    if (k < n) kernels::gather_masked(part, indices.mask(group), values);
-    values_->write(k < n ? std::span<const float>(values) : part, lists.subspan(group * list, list));
-  });
-}
-
-void SparseFormat::read_values(ByteReader& in, const IndexSet& indices, std::span<float> out) const {
-  const size_t n = indices.shape.n;
-  const size_t k = indices.shape.k;
-  const size_t list = values_->size(k);
-  const auto lists = in.take(indices.shape.groups * list);
-  for_each_group(indices.shape, [&](size_t group) {
-    const auto part = out.subspan(group * n, n);
-    const auto values = k < n ? own_values(k) : part;
-    values_->read(lists.subspan(group * list, list), values);
-    if (k < n) kernels::scatter_masked(values, indices.mask(group), part);
   });
 }
 

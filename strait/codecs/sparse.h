@@ -1,11 +1,13 @@
 #pragma once
 
+#include <ATen/Parallel.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
-#include <vector>
+#include <utility>
 
 #include "strait/base/bytes.h"
 #include "strait/codecs/codec.h"
@@ -51,9 +53,61 @@ struct CodedSet {
   std::span<const std::byte> bytes;  ///< the coded set
 };
 
+/// Calls work(group) for every group, several at once where LibTorch has threads.
+template <class Work>
+void for_each_group(const SparseShape& shape, const Work& work) {
+  constexpr size_t kGrain = 1 << 15;  // elements that a thread handles at least
+  const auto grain = static_cast<int64_t>(std::max<size_t>(1, kGrain / shape.n));
+  at::parallel_for(0, static_cast<int64_t>(shape.groups), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t group = begin; group < end; ++group) work(static_cast<size_t>(group));
+  });
+}
+
+/// What a kept value is multiplied with before it is sent: 1, or n / k, which is right on average where all
+/// positions are as likely to be kept.
+enum class ValueScale { none, unbiased };
+
+/// Writes and reads the kept values of each group in the order of their index, one list a group, for a receiver
+/// that knows the indices, or where k == n. Stateless.
+class ValueLists {
+ public:
+  explicit ValueLists(std::unique_ptr<const ValueFormat> values, ValueScale scale = ValueScale::none)
+      : values_(std::move(values)), scale_(scale) {}
+
+  /// Bytes of the values.
+  size_t values_size(const SparseShape& shape) const { return shape.groups * values_->size(shape.k); }
+
+  /// Writes one group's elements `x` at the masked positions to `out`, of values_->size(k) bytes; all of them
+  /// where k == n, and then the mask is not looked at. Throws NumericError when one cannot be sent.
+  void write_list(std::span<const float> x, std::span<const uint64_t> mask, const SparseShape& shape,
+                  std::span<std::byte> out) const;
+
+  /// Reads one group's values to their places in `out`, and +0 to the others. Throws WireError.
+  void read_list(std::span<const std::byte> in, std::span<const uint64_t> mask, const SparseShape& shape,
+                 std::span<float> out) const;
+
+  /// write_list() for every group; `out` gets values_size().
+  void write_values(std::span<const float> x, const IndexSet& indices, ByteWriter& out) const;
+
+  /// read_list() for every group.
+  void read_values(ByteReader& in, const IndexSet& indices, std::span<float> out) const;
+
+  /// What the receiver sees of lists [G, k] of kept values, of groups of this shape, on their device.
+  at::Tensor reconstruct(const at::Tensor& lists, const SparseShape& shape) const;
+
+  /// How a value is written.
+  const ValueFormat& values() const { return *values_; }
+
+ private:
+  float factor(const SparseShape& shape) const;
+
+  std::unique_ptr<const ValueFormat> values_;
+  ValueScale scale_;
+};
+
 /// Writes and reads sparse payloads (docs/wire_format.md, "topk"): index sets, then values in the order of
 /// their index. Stateless.
-class SparseFormat {
+class SparseFormat : public ValueLists {
  public:
   /// A format that codes index sets and values so.
   SparseFormat(IndexCode index, std::unique_ptr<const ValueFormat> values);
@@ -69,21 +123,6 @@ class SparseFormat {
   /// when it may have handed over some.
   void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, IndexSet* indices) const;
 
-  // The values alone, for a receiver that knows the indices, or where k == n. Those not sent become +0.
-
-  /// Bytes of the values.
-  size_t values_size(const SparseShape& shape) const { return shape.groups * values_->size(shape.k); }
-
-  /// Writes the elements of `x` at the indices; `out` gets values_size(). Throws NumericError when one cannot
-  /// be sent.
-  void write_values(std::span<const float> x, const IndexSet& indices, ByteWriter& out) const;
-
-  /// Reads the values to their places in `out`, and +0 to the others. Throws WireError.
-  void read_values(ByteReader& in, const IndexSet& indices, std::span<float> out) const;
-
-  /// How the values are written.
-  const ValueFormat& values() const { return *values_; }
-
  private:
   size_t index_bound(const SparseShape& shape) const;
   bool allows(IndexCode index) const { return index_ == IndexCode::automatic || index_ == index; }
@@ -93,7 +132,6 @@ class SparseFormat {
   std::span<const CodedSet> read_sets(ByteReader& in, const SparseShape& shape) const;
 
   IndexCode index_;
-  std::unique_ptr<const ValueFormat> values_;
 };
 
 }  // namespace strait

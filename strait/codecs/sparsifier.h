@@ -8,44 +8,13 @@
 
 namespace strait {
 
-/// What a codec can do besides that keeps, of every group of n elements, k and gives the others as 0.
-class Sparsifier {
+/// The arithmetic of error feedback around an operator, in the passes that the operator makes anyway; for
+/// messages of which something is kept and something not (Sparsifier::is_partial). `x` is float32 on the CPU
+/// and contiguous, and so is the state, of the same shape. All give the indices that the message keeps where
+/// the context wants them.
+class FusedFeedback {
  public:
-  /// Which elements are kept; codecs of equal selections keep the same ones.
-  struct Selection {
-    Fraction share;          ///< k = ceil(share * n)
-    bool per_sample = true;  ///< a sample is a group; otherwise the whole message is one
-
-    bool operator==(const Selection&) const = default;
-  };
-
-  /// Which part of k: ceil(k / 2) or floor(k / 2).
-  enum class Half { larger, smaller };
-
-  virtual ~Sparsifier() = default;
-
-  /// What the operator keeps.
-  virtual Selection selection() const = 0;
-
-  /// The same operator with ceil(k / 2) or floor(k / 2) for k; the latter may keep nothing.
-  virtual std::shared_ptr<const Codec> half(Half half) const = 0;
-
-  /// The shape of a message's index set.
-  virtual SparseShape shape_of(const MessageMeta& meta) const = 0;
-
-  /// How the kept values are written.
-  virtual const SparseFormat& format() const = 0;
-
-  /// Codec::write() and Codec::read() of a message that is not empty, with the indices that it keeps. `x` is
-  /// float32 on the CPU and contiguous.
-  virtual IndexSet write_indexed(const at::Tensor& x, ByteWriter& out) const = 0;
-
-  /// Reads what write_indexed() writes; the other positions are +0. Throws WireError.
-  virtual Decoded read_indexed(ByteReader& in, const MessageMeta& meta) const = 0;
-
-  // For error feedback, the arithmetic around the operator in the passes that it makes anyway. `x` is float32
-  // on the CPU and contiguous, and so is the state, of the same shape. All give the indices that the message
-  // keeps where the context wants them.
+  virtual ~FusedFeedback() = default;
 
   /// Codec::write() of x + residual; `left`, of other memory, becomes what of it the receiver does not see.
   virtual IndexSet write_sum(const at::Tensor& x, const at::Tensor& residual, at::Tensor& left,
@@ -59,11 +28,57 @@ class Sparsifier {
   /// Codec::read(), by which the estimate moves. When it throws, the estimate is undefined.
   virtual IndexSet read_difference(ByteReader& in, at::Tensor& estimate,
                                    const MessageContext& context) const = 0;
+};
 
-  /// Whether these are there for messages of this shape, of which something is kept and something not.
+/// What a codec can do besides that keeps, of every group of n elements, k and gives the others as 0.
+class Sparsifier {
+ public:
+  /// Which elements are kept; codecs of equal selections keep the same ones of the same message.
+  struct Selection {
+    uint16_t codec = 0;      ///< Codec::id(), the rule
+    Fraction share;          ///< k = ceil(share * n), or so for what the rule counts
+    bool per_sample = true;  ///< a sample is a group; otherwise the whole message is one
+
+    bool operator==(const Selection&) const = default;
+  };
+
+  /// Which part of k: ceil(k / 2) or floor(k / 2).
+  enum class Half { larger, smaller };
+
+  virtual ~Sparsifier() = default;
+
+  /// What the operator keeps.
+  virtual Selection selection() const = 0;
+
+  /// The same operator with ceil(k / 2) or floor(k / 2) for k; the latter may keep nothing. Null for one that
+  /// does not keep the elements of largest magnitude.
+  virtual std::shared_ptr<const Codec> half(Half /*half*/) const { return nullptr; }
+
+  /// The shape of a message's index set. Throws InputError for a message that the operator does not take.
+  virtual SparseShape shape_of(const MessageMeta& meta) const = 0;
+
+  /// How the kept values are written.
+  virtual const ValueLists& values() const = 0;
+
+  /// Whether a message that keeps k < n says so by index sets (SparseFormat).
+  virtual bool sends_index_sets() const = 0;
+
+  /// Codec::write() and Codec::read() of a message that is not empty, with the indices that it keeps. `x` is
+  /// float32 on the CPU and contiguous.
+  virtual IndexSet write_indexed(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const = 0;
+
+  /// Reads what write_indexed() writes; the other positions are +0. Throws WireError.
+  virtual Decoded read_indexed(ByteReader& in, const MessageMeta& meta,
+                               const MessageContext& context) const = 0;
+
+  /// The arithmetic of feedback in the operator's own passes; null where it has none.
+  virtual const FusedFeedback* fused_feedback() const { return nullptr; }
+
+  /// Whether of messages of this shape something is kept and something not.
   bool is_partial(const MessageMeta& meta) const {
+    if (meta.elements() == 0) return false;
     const SparseShape shape = shape_of(meta);
-    return meta.elements() > 0 && shape.k > 0 && shape.k < shape.n;
+    return shape.k > 0 && shape.k < shape.n;
   }
 };
 

@@ -4,13 +4,12 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "strait/base/error.h"
-#include "strait/codecs/sparsifier.h"
+#include "strait/codecs/selecting_codec.h"
 #include "strait/kernels/masked.h"
 #include "strait/kernels/select.h"
 
@@ -20,14 +19,6 @@ namespace {
 kernels::SelectScratch& own_scratch() {
   thread_local kernels::SelectScratch scratch;
   return scratch;
-}
-
-std::span<const float> elements_of(const at::Tensor& x) {
-  return {x.data_ptr<float>(), static_cast<size_t>(x.numel())};
-}
-
-std::span<float> own_elements_of(at::Tensor& x) {
-  return {x.data_ptr<float>(), static_cast<size_t>(x.numel())};
 }
 
 /// The largest elements of each group of n.
@@ -49,7 +40,7 @@ class Largest : public SparseSource {
 class LargestSums : public SparseSource {
  public:
   LargestSums(const at::Tensor& x, const at::Tensor& residual, at::Tensor& left, const SparseShape& shape)
-      : x_(elements_of(x)), residual_(elements_of(residual)), left_(own_elements_of(left)), shape_(shape) {}
+      : x_(span_of(x)), residual_(span_of(residual)), left_(span_of(left)), shape_(shape) {}
 
   std::span<const float> select(size_t group, std::span<uint64_t> mask) const override {
     return kernels::select_largest_of_sums(shape_.part(x_, group), shape_.part(residual_, group),
@@ -74,7 +65,7 @@ class LargestSums : public SparseSource {
 class LargestDifferences : public SparseSource {
  public:
   LargestDifferences(const at::Tensor& x, at::Tensor& estimate, const SparseShape& shape)
-      : x_(elements_of(x)), estimate_(own_elements_of(estimate)), shape_(shape), log_(own_log()) {
+      : x_(span_of(x)), estimate_(span_of(estimate)), shape_(shape), log_(own_log()) {
     log_.before.resize(std::max(log_.before.size(), shape.groups * shape.k));
     log_.moved.assign(shape.groups, 0);
   }
@@ -148,7 +139,7 @@ class Added : public SparseSink {
 
 /// The k = ceil(p * n) elements of largest magnitude of each sample, or of the tensor; the others become 0
 /// (docs/operators.md, "topk").
-class TopK : public Codec, public Sparsifier {
+class TopK : public Codec, public Sparsifier, public FusedFeedback {
  public:
   TopK(CodecIdentity identity, Selection selection, std::shared_ptr<const SparseFormat> format,
        std::optional<Half> half = {})
@@ -184,18 +175,22 @@ class TopK : public Codec, public Sparsifier {
 
   const Sparsifier* sparsifier() const override { return this; }
   Selection selection() const override { return selection_; }
-  const SparseFormat& format() const override { return *format_; }
+  const ValueLists& values() const override { return *format_; }
+  bool sends_index_sets() const override { return true; }
+  const FusedFeedback* fused_feedback() const override { return this; }
   std::shared_ptr<const Codec> half(Half half) const override {
     return std::make_shared<TopK>(CodecIdentity{id(), spec()}, selection_, format_, half);
   }
-  IndexSet write_indexed(const at::Tensor& x, ByteWriter& out) const override {
+  IndexSet write_indexed(const at::Tensor& x, const MessageContext& /*context*/,
+                         ByteWriter& out) const override {
     IndexSet indices;
-    write_groups(elements_of(x), shape_of(meta_of(x)), out, &indices);
+    write_groups(span_of(x), shape_of(meta_of(x)), out, &indices);
     return indices;
   }
-  Decoded read_indexed(ByteReader& in, const MessageMeta& meta) const override {
+  Decoded read_indexed(ByteReader& in, const MessageMeta& meta,
+                       const MessageContext& /*context*/) const override {
     Decoded message{at::empty(meta.shape, at::kFloat), {}};
-    read_groups(in, shape_of(meta), own_elements_of(message.tensor), &message.indices);
+    read_groups(in, shape_of(meta), span_of(message.tensor), &message.indices);
     return message;
   }
   IndexSet write_sum(const at::Tensor& x, const at::Tensor& residual, at::Tensor& left,
@@ -224,15 +219,14 @@ class TopK : public Codec, public Sparsifier {
   IndexSet read_difference(ByteReader& in, at::Tensor& estimate, const MessageContext& context) const override {
     const SparseShape shape = shape_of(meta_of(estimate));
     IndexSet indices;
-    format_->read(in, shape, Added(own_elements_of(estimate), shape.n),
-                  context.wants_indices ? &indices : nullptr);
+    format_->read(in, shape, Added(span_of(estimate), shape.n), context.wants_indices ? &indices : nullptr);
     expect_end(in);
     return indices;
   }
   SparseShape shape_of(const MessageMeta& meta) const override {
     const size_t groups = selection_.per_sample ? meta.rows() : 1;
     const size_t n = selection_.per_sample ? meta.row_size() : meta.elements();
-    STRAIT_CHECK(n <= std::numeric_limits<uint32_t>::max(), "topk cannot select among {} elements", n);
+    check_group_size("topk", n);
     const size_t k = selection_.share.of(n);
     const size_t width = meta.shape.size() > 1 ? static_cast<size_t>(meta.shape.back()) : n;
     return {groups, n, half_ ? (k + (*half_ == Half::larger ? 1 : 0)) / 2 : k, std::max<size_t>(1, width)};
@@ -293,17 +287,11 @@ IndexCode parse_index(OperatorSpec& spec) {
 }  // namespace
 
 std::unique_ptr<Codec> make_topk(CodecIdentity identity, OperatorSpec spec) {
-  const std::string& argument = spec.argument("the share of elements to keep");
-  const auto share = Fraction::parse(argument);
-  if (!share) spec.reject("the share", argument, "a decimal above 0, at most 1, of at most 9 places");
-  const std::string scope = spec.option("scope", "sample");
-  if (scope != "sample" && scope != "tensor") spec.reject("scope", scope, "sample or tensor");
-  const std::string name = spec.option("values", "fp32");
-  auto values = make_value_format(name);
-  if (!values) spec.reject("values", name, "fp32, fp16, bf16 or quant:b with b from 1 to 8");
+  const Sparsifier::Selection selection = selection_from(identity, spec, "elements", "sample");
+  auto values = kept_values_from(spec);
   const IndexCode index = parse_index(spec);
   spec.finish();
-  return std::make_unique<TopK>(std::move(identity), Sparsifier::Selection{*share, scope == "sample"},
+  return std::make_unique<TopK>(std::move(identity), selection,
                                 std::make_shared<SparseFormat>(index, std::move(values)));
 }
 

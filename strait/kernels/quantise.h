@@ -42,12 +42,16 @@ constexpr uint32_t lowbias32(uint32_t x) {
   return x ^ (x >> 16);
 }
 
-/// Uniform in [0, 1) with 24 bits.
-constexpr float dither_at(Dither dither, uint64_t index) {
+/// 32 uniform bits for an index of the batch.
+constexpr uint32_t draw_at(Dither dither, uint64_t index) {
   const auto high = static_cast<uint32_t>(index >> 32);
   const uint32_t first = lowbias32(static_cast<uint32_t>(index) ^ dither.key0);
-  const uint32_t hash = lowbias32(first + dither.key1 + high * kDitherHighFactor);
-  return static_cast<float>(static_cast<int32_t>(hash >> 8)) * 0x1p-24F;
+  return lowbias32(first + dither.key1 + high * kDitherHighFactor);
+}
+
+/// Uniform in [0, 1) with 24 bits, from those of draw_at().
+constexpr float dither_at(Dither dither, uint64_t index) {
+  return static_cast<float>(static_cast<int32_t>(draw_at(dither, index) >> 8)) * 0x1p-24F;
 }
 
 /// Uniform quantisation with min-max scaling (paper, section 2.2): writes

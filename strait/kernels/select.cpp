@@ -81,6 +81,41 @@ struct Differences {
   Differences again() const { return *this; }
 };
 
+using Unsigned = hn::RebindToUnsigned<Floats>;
+
+HWY_INLINE hn::Vec<Unsigned> mixed(hn::Vec<Unsigned> x) {  // lowbias32()
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(Unsigned(), 0x7feb352d));
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(Unsigned(), 0x846ca68b));
+  return hn::Xor(x, hn::ShiftRight<16>(x));
+}
+
+/// Draws of 31 bits as magnitudes, the least draw as the largest; as floats they mean nothing.
+struct Draws {
+  static constexpr size_t kStreams = 1;
+
+  Dither dither;
+
+  HWY_INLINE hn::Vec<Floats> at(size_t i) const {
+    const uint64_t first = dither.first_index + i;
+    const auto low = static_cast<uint32_t>(first);
+    if (low > std::numeric_limits<uint32_t>::max() - kLanes) {  // the lower half of the index wraps
+      alignas(64) std::array<float, kLanes> lanes;
+      at_end(i, kLanes, lanes.data());
+      return hn::Load(Floats(), lanes.data());
+    }
+    const uint32_t key1 = dither.key1 + static_cast<uint32_t>(first >> 32) * kDitherHighFactor;
+    const auto index = hn::Xor(hn::Iota(Unsigned(), low), hn::Set(Unsigned(), dither.key0));
+    const auto draw = mixed(hn::Add(mixed(index), hn::Set(Unsigned(), key1)));
+    return hn::BitCast(Floats(), hn::ShiftRight<1>(hn::Not(draw)));
+  }
+  void at_end(size_t i, size_t count, float* out) const {
+    for (size_t j = 0; j < count; ++j) out[j] = one(i + j);
+  }
+  float one(size_t i) const { return std::bit_cast<float>(~draw_at(dither, dither.first_index + i) >> 1); }
+  HWY_INLINE void prefetch_at(size_t /*i*/) const {}
+  Draws again() const { return *this; }
+};
+
 template <class V>
 HWY_INLINE auto magnitude(V values) {
   return hn::And(hn::BitCast(Integers(), values), hn::Set(Integers(), 0x7fffffff));
@@ -208,6 +243,17 @@ Guess guess(const Source& source, size_t n, size_t k) {
   const double expected = share * kSample;
   const auto rank = static_cast<size_t>(expected + 4 * std::sqrt(expected * (1 - share)) + 1);
   return {reached_by(rank), reached_by(static_cast<size_t>(expected) + 1)};
+}
+
+/// Draws are uniform, so that nobody need look at any.
+Guess guess(const Draws& /*source*/, size_t n, size_t k) {
+  const auto all = static_cast<double>(n);
+  const auto reached_by = [&](double count) {
+    return static_cast<int32_t>(std::max(1.0, 0x7fffffff * (1 - count / all)));
+  };
+  const auto wanted = static_cast<double>(k);
+  // Five standard deviations of the number of draws in the share k / n.
+  return {reached_by(wanted + 5 * std::sqrt(wanted * (1 - wanted / all)) + 1), reached_by(wanted)};
 }
 
 /// Takes words of 64 elements: gives the marks of those that reach a bound, and appends these.
@@ -360,7 +406,7 @@ std::span<float> select(const Source& source, size_t n, size_t k, SelectScratch&
     found = collect<1>(source.again(), n, 1, space, mask);
   }
   if (found.count > k) {
-    if (scratch.kept.size() < found.words() + 2) scratch.kept.resize(found.words() + 2);
+    if (scratch.kept.size() < mask.size() + 2) scratch.kept.resize(mask.size() + 2);
     const auto threshold = find_threshold(found, k, {low, found.count}, hint, space + found.words() * 64);
     narrow(found, threshold, scratch.kept.data());
     narrow_mask(scratch.kept.data(), mask);
@@ -389,6 +435,10 @@ std::span<float> select_differences(const float* x, const float* y, size_t n, si
   return select(Differences{x, y}, n, k, scratch, mask);
 }
 
+void select_draws(Dither draws, size_t n, size_t k, SelectScratch& scratch, std::span<uint64_t> mask) {
+  select(Draws{draws}, n, k, scratch, mask);
+}
+
 }  // namespace strait::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -398,6 +448,7 @@ namespace strait::kernels {
 HWY_EXPORT(select_plain);
 HWY_EXPORT(select_sums);
 HWY_EXPORT(select_differences);
+HWY_EXPORT(select_draws);
 
 std::span<float> select_largest(std::span<const float> x, size_t k, SelectScratch& scratch,
                                 std::span<uint64_t> mask) {
@@ -413,6 +464,10 @@ std::span<float> select_largest_of_sums(std::span<const float> x, std::span<cons
 std::span<float> select_largest_of_differences(std::span<const float> x, std::span<const float> y, size_t k,
                                                SelectScratch& scratch, std::span<uint64_t> mask) {
   return STRAIT_KERNEL(select_differences)(x.data(), y.data(), x.size(), k, scratch, mask);
+}
+
+void select_least_draws(Dither draws, size_t n, size_t k, SelectScratch& scratch, std::span<uint64_t> mask) {
+  STRAIT_KERNEL(select_draws)(draws, n, k, scratch, mask);
 }
 
 }  // namespace strait::kernels

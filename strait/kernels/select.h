@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "strait/kernels/quantise.h"
+
 namespace strait::kernels {
 
 /// What selection works in; it grows to the size of the largest input and stays so.
@@ -28,5 +30,9 @@ std::span<float> select_largest_of_sums(std::span<const float> x, std::span<cons
 /// The same among the differences x - y.
 std::span<float> select_largest_of_differences(std::span<const float> x, std::span<const float> y, size_t k,
                                                SelectScratch& scratch, std::span<uint64_t> mask);
+
+/// Marks the k of n positions with the least draws; of equal draws the lower position wins. The draw of
+/// position i is draw_at(draws, draws.first_index + i) without its last bit. The same requirements.
+void select_least_draws(Dither draws, size_t n, size_t k, SelectScratch& scratch, std::span<uint64_t> mask);
 
 }  // namespace strait::kernels

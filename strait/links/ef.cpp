@@ -20,9 +20,9 @@ class EfEncoder : public Encoder {
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     const at::Tensor residual = residual_->rows(meta_of(x), context);
-    if (const Sparsifier* sparsifier = fused(codec_.get(), meta_of(x), context)) {
+    if (const FusedFeedback* operation = fused(codec_.get(), meta_of(x), context)) {
       at::Tensor left = residual_->room(meta_of(x));
-      IndexSet indices = sparsifier->write_sum(x.to(at::kCPU).contiguous(), residual, left, context, out);
+      IndexSet indices = operation->write_sum(x.to(at::kCPU).contiguous(), residual, left, context, out);
       keep(residual, left, context);
       return {std::move(indices), {}, {}};
     }

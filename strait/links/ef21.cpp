@@ -33,8 +33,8 @@ class EstimateEncoder : public Encoder {
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     at::Tensor estimate = estimate_->rows(meta_of(x), context);
-    if (const Sparsifier* sparsifier = fused(codec_.get(), meta_of(x), context)) {
-      IndexSet indices = sparsifier->write_difference(x.to(at::kCPU).contiguous(), estimate, context, out);
+    if (const FusedFeedback* operation = fused(codec_.get(), meta_of(x), context)) {
+      IndexSet indices = operation->write_difference(x.to(at::kCPU).contiguous(), estimate, context, out);
       estimate_->set_rows(estimate, context);
       return {std::move(indices), {}, {}};
     }
@@ -80,8 +80,8 @@ class EstimateDecoder : public Decoder {
 
   Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
     at::Tensor estimate = estimate_->rows(meta, context);
-    if (const Sparsifier* sparsifier = fused(codec_.get(), meta, context)) {
-      IndexSet indices = sparsifier->read_difference(in, estimate, context);
+    if (const FusedFeedback* operation = fused(codec_.get(), meta, context)) {
+      IndexSet indices = operation->read_difference(in, estimate, context);
       estimate_->set_rows(estimate, context);
       return {estimate.clone(), std::move(indices)};
     }
@@ -161,7 +161,7 @@ class EstimateFeedback : public CompressorFeedback {
                                       std::unique_ptr<SlotState> estimate) const {
     return std::make_unique<EstimateDecoder>(std::move(compressor), fused_codec(), rule_, std::move(estimate));
   }
-  /// Sparsifier moves the estimate by all of a message.
+  /// FusedFeedback moves the estimate by all of a message.
   std::shared_ptr<const Codec> fused_codec() const { return rule_.alpha == 1 ? fusable() : nullptr; }
 
   EstimateRule rule_;

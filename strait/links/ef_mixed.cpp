@@ -121,9 +121,10 @@ std::unique_ptr<Link> make_ef_mixed(uint16_t id, std::shared_ptr<const Codec> co
   SlotOptions slots = read_slot_options(spec, /*has_fill=*/false);
   spec.finish();
   const Sparsifier* sparsifier = codec->sparsifier();
-  if (sparsifier == nullptr) {
-    throw InputError("feedback \"ef-mixed\" needs a codec that selects, such as topk:0.1, not \"{}\"",
-                     codec->spec());
+  if (sparsifier == nullptr || sparsifier->half(Sparsifier::Half::larger) == nullptr) {
+    throw InputError(
+        "feedback \"ef-mixed\" needs a codec that selects the largest elements, such as topk:0.1, not \"{}\"",
+        codec->spec());
   }
   return std::make_unique<EfMixed>(id, std::move(codec), std::move(slots), *sparsifier);
 }

@@ -6,7 +6,7 @@ namespace strait {
 
 std::vector<SparseShape> Link::index_sets(const MessageMeta& meta) const {
   const Sparsifier* sparsifier = codec_->sparsifier();
-  if (sparsifier == nullptr) return {};
+  if (sparsifier == nullptr || !sparsifier->sends_index_sets()) return {};
   return {sparsifier->shape_of(meta)};
 }
 

@@ -147,7 +147,7 @@ class Link {
   /// Whether a gradient is sent at the indices of its activations (MessageContext::indices).
   virtual bool reuses_indices() const { return false; }
 
-  /// The shapes of the sets of positions in a message; none where the codec does not select. Where the link
+  /// The shapes of the index sets in a message; none where the codec sends none. Where the link
   /// keeps something per sample, in one of samples that it knows.
   virtual std::vector<SparseShape> index_sets(const MessageMeta& meta) const;
 

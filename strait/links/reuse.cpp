@@ -14,18 +14,18 @@ class ReuseFormat {
       : codec_(std::move(codec)), sparsifier_(codec_->sparsifier()) {}
 
   PayloadSize payload_size(const MessageMeta& meta) const {
-    return {meta.elements() == 0 ? 0 : sparsifier_->format().values_size(sparsifier_->shape_of(meta)), true};
+    return {meta.elements() == 0 ? 0 : sparsifier_->values().values_size(sparsifier_->shape_of(meta)), true};
   }
   void write(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const {
     const at::Tensor dense = x.to(at::kCPU).contiguous();
     if (x.numel() == 0) return;
-    sparsifier_->format().write_values({dense.data_ptr<float>(), static_cast<size_t>(x.numel())},
+    sparsifier_->values().write_values({dense.data_ptr<float>(), static_cast<size_t>(x.numel())},
                                        indices_of(meta_of(x), context), out);
   }
   at::Tensor read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
     at::Tensor out = at::empty(meta.shape, at::kFloat);
     if (out.numel() > 0) {
-      sparsifier_->format().read_values(in, indices_of(meta, context),
+      sparsifier_->values().read_values(in, indices_of(meta, context),
                                         {out.data_ptr<float>(), meta.elements()});
     }
     if (in.left() != 0) throw WireError("{} bytes follow the values", in.left());

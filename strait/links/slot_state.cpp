@@ -80,10 +80,11 @@ void RowState::visit(std::string_view name, StateVisitor& visitor) {
   if (all.defined()) pieces_.push_back(all);
 }
 
-const Sparsifier* fused(const Codec* codec, const MessageMeta& meta, const MessageContext& context) {
+const FusedFeedback* fused(const Codec* codec, const MessageMeta& meta, const MessageContext& context) {
   const Sparsifier* sparsifier = codec == nullptr ? nullptr : codec->sparsifier();
-  return !context.wants_received && sparsifier != nullptr && sparsifier->is_partial(meta) ? sparsifier
-                                                                                          : nullptr;
+  if (context.wants_received || sparsifier == nullptr) return nullptr;
+  const FusedFeedback* operation = sparsifier->fused_feedback();
+  return operation != nullptr && sparsifier->is_partial(meta) ? operation : nullptr;
 }
 
 Decoded write_and_read(const Codec& codec, const at::Tensor& x, const MessageContext& context,

@@ -74,7 +74,7 @@ SlotEnds make_slot_ends(const SlotOptions& options);
 
 /// The codec as one that does the arithmetic around it itself, where it can for this message and nobody wants
 /// to see more of it than its bytes; else null. `codec` may be null.
-const Sparsifier* fused(const Codec* codec, const MessageMeta& meta, const MessageContext& context);
+const FusedFeedback* fused(const Codec* codec, const MessageMeta& meta, const MessageContext& context);
 
 /// Codec::write() followed by Codec::read() of the bytes just written: what the receiver will see, with the
 /// positions where the context wants them.

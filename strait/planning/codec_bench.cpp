@@ -169,12 +169,13 @@ at::Tensor BenchInput::next() { return copies_[turn_++ % copies_.size(0)]; }
 MessageBits message_bits(const Link& link, const MessageMeta& meta, size_t payload_bytes) {
   const auto elements = static_cast<double>(meta.elements());
   MessageBits bits{.all = 8 * static_cast<double>(payload_bytes) / elements, .index = {}, .index_bound = {}};
-  const Sparsifier* sparsifier = link.codec().sparsifier();
-  if (sparsifier == nullptr) return bits;
+  const auto sets = link.index_sets(meta);
+  if (sets.empty()) return bits;
+  const ValueLists& values = link.codec().sparsifier()->values();
   size_t value_bytes = 0;
   double bound = 0;
-  for (const auto& set : link.index_sets(meta)) {
-    if (set.k > 0) value_bytes += sparsifier->format().values_size(set);
+  for (const auto& set : sets) {
+    if (set.k > 0) value_bytes += values.values_size(set);
     bound += choice_bits(set);
   }
   bits.index = 8 * static_cast<double>(payload_bytes - value_bytes) / elements;

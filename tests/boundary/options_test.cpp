@@ -32,6 +32,7 @@ TEST(CompressionOptions, WhatFitsTogetherIsTaken) {
   EXPECT_EQ(complaint({"topk:0.1", "ef21"}, {"topk:0.10,values=fp16", "none"}, 4, true), "");
   EXPECT_EQ(complaint({"topk:0.1", "ef21,slots=sample"}, {"topk:0.1", "none"}, 4, true), "");
   EXPECT_EQ(complaint({"quant:4", "diana:0.5,slots=sample"}, {"quant:4", "ef,slots=sample"}, 4), "");
+  EXPECT_EQ(complaint({"random:0.1", "ef"}, {"random:0.1,values=fp16", "none"}, 4, true), "");
 }
 
 TEST(CompressionOptions, EveryContradictionIsNamed) {
@@ -39,7 +40,8 @@ TEST(CompressionOptions, EveryContradictionIsNamed) {
             "compression.gradients.feedback: expected a scheme for gradients, found \"aq-sgd\", which keeps "
             "activations");
   EXPECT_EQ(complaint({"fp16", "ef-mixed"}, {}),
-            "compression.activations: feedback \"ef-mixed\" needs a codec that selects, such as topk:0.1, not "
+            "compression.activations: feedback \"ef-mixed\" needs a codec that selects the largest elements, "
+            "such as topk:0.1, not "
             "\"fp16\"");
   EXPECT_EQ(
       complaint({}, {"quant:4", "ef"}, 2),
@@ -48,12 +50,12 @@ TEST(CompressionOptions, EveryContradictionIsNamed) {
   EXPECT_EQ(
       complaint({"quant:4", "none"}, {"topk:0.1", "none"}, 1, true),
       "compression.activations.codec: with reuse_indices expected a codec that selects, found \"quant:4\"");
-  for (const char* other : {"topk:0.2", "topk:0.1,scope=tensor", "fp16"}) {
+  for (const char* other : {"topk:0.2", "topk:0.1,scope=tensor", "random:0.1", "fp16"}) {
     EXPECT_EQ(
         complaint({"topk:0.1", "none"}, {other, "none"}, 1, true),
         std::string(
             "compression.gradients.codec: with reuse_indices expected a codec that selects the same share "
-            "and scope as the activations', found \"") +
+            "and scope as the activations', by the same operator, found \"") +
             other + "\"");
   }
   EXPECT_EQ(complaint({"topk:0.1", "aq-sgd"}, {"topk:0.1", "none"}, 1, true),
@@ -204,7 +206,8 @@ TEST(CompressionOptions, EveryContradictionOfABoundaryNamesItsKey) {
   EXPECT_EQ(complaint_about({{"layer2", {}, {}}}),
             "compression.boundaries[0]: expected a codec or feedback of activations or gradients, found none");
   EXPECT_EQ(complaint_about({{"layer2", {"fp16", "ef-mixed"}, {}}}),
-            "compression.boundaries[0].activations: feedback \"ef-mixed\" needs a codec that selects, such as "
+            "compression.boundaries[0].activations: feedback \"ef-mixed\" needs a codec that selects the "
+            "largest elements, such as "
             "topk:0.1, not \"fp16\"");
   EXPECT_EQ(
       complaint_about({{"layer2", {.codec = "quant:4", .feedback = {}}, {}}}, 2),
@@ -218,7 +221,7 @@ TEST(CompressionOptions, EveryContradictionOfABoundaryNamesItsKey) {
   EXPECT_EQ(
       complaint_about({{"layer2", {"topk:0.2", {}}, {}}}, 1, true),
       "compression.boundaries[0].gradients.codec: with reuse_indices expected a codec that selects the same "
-      "share and scope as the activations', found \"topk:0.1\"");
+      "share and scope as the activations', by the same operator, found \"topk:0.1\"");
   EXPECT_EQ(complaint_about({{"layer2", {}, {.codec = {}, .feedback = "ef"}}}, 1, true),
             "compression.boundaries[0].gradients.feedback: with reuse_indices expected none, found \"ef\"");
 }

@@ -152,11 +152,11 @@ TEST_P(Conformance, FarRowsOfABatchDecodeAsPredicted) {
 
 TEST(RowWise, IsEverythingButTheScopeTensor) {
   for (const char* spec : {"none", "fp16", "bf16", "quant:4,scope=sample", "quant:4,scope=block:8", "topk:0.1",
-                           "sign", "onebit"}) {
+                           "sign", "onebit", "random:0.1"}) {
     EXPECT_TRUE(make_codec(spec)->is_row_wise()) << spec;
   }
-  for (const char* spec :
-       {"quant:4", "quant:4,rounding=stochastic", "topk:0.1,scope=tensor", "sign,scope=tensor"}) {
+  for (const char* spec : {"quant:4", "quant:4,rounding=stochastic", "topk:0.1,scope=tensor",
+                           "sign,scope=tensor", "random:0.1,scope=tensor"}) {
     EXPECT_FALSE(make_codec(spec)->is_row_wise()) << spec;
   }
 }

@@ -79,6 +79,11 @@ std::vector<Example> examples() {
            {2, 3},
            {0.0F, 1.0F, 3.0F, 2.0F, 2.0F, 2.0F},
            {0.0F, 1.0F, 3.0F, 2.0F, 2.0F, 2.0F}},
+          {"random",
+           "random:0.25,values=fp16",
+           {2, 8},
+           {1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8},
+           {0, 0, 0, 0, 5, 0, 7, 0, 0, 0, -3, 0, 0, -6, 0, 0}},
           {"topk_interlaced", "topk:0.25,values=fp16,index=interlaced", {1, 4, 8}, spot, of_spot}};
 }
 

@@ -180,11 +180,12 @@ INSTANTIATE_TEST_SUITE_P(
             "activations.codec = \"quant:4\"\nactivations.feedback = \"ef\"",
             "a.toml:4: compression.boundaries[0].activations: feedback \"ef\" with 2 micro-batches expects a "
             "codec of scope sample, found \"quant:4\""},
-        BadText{"[compression]\nreuse_indices = true\nactivations.codec = \"topk:0.1\"\n"
-                "gradients.codec = \"topk:0.1\"\n[[compression.boundaries]]\nname = \"layer1\"\n"
-                "activations.codec = \"topk:0.2\"",
-                "a.toml:5: compression.boundaries[0].gradients.codec: with reuse_indices expected a codec that "
-                "selects the same share and scope as the activations', found \"topk:0.1\""},
+        BadText{
+            "[compression]\nreuse_indices = true\nactivations.codec = \"topk:0.1\"\n"
+            "gradients.codec = \"topk:0.1\"\n[[compression.boundaries]]\nname = \"layer1\"\n"
+            "activations.codec = \"topk:0.2\"",
+            "a.toml:5: compression.boundaries[0].gradients.codec: with reuse_indices expected a codec that "
+            "selects the same share and scope as the activations', by the same operator, found \"topk:0.1\""},
         BadText{"compression.evaluation = \"\"",
                 "a.toml:1: compression.evaluation: expected one of: plain, frozen, live; found \"\""},
         BadText{"model.cuts = [\"layer1\", \"\"]",

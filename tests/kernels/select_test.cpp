@@ -130,5 +130,25 @@ TEST(Select, ANonFiniteElementIsAmongTheLargest) {
   }
 }
 
+TEST(Select, OfDrawsAgreesWithAStableSort) {
+  SelectScratch scratch;
+  for (const uint64_t first : {uint64_t{0}, uint64_t{12345}, (uint64_t{1} << 32) - 70, uint64_t{1} << 40}) {
+    const Dither draws{0x12345678, 0x9abcdef0, first};
+    for (const size_t n : {1U, 2U, 63U, 64U, 65U, 200U, 4099U, 40000U}) {
+      std::vector<size_t> order(n);
+      std::iota(order.begin(), order.end(), 0);
+      std::ranges::stable_sort(order, {}, [&](size_t i) { return draw_at(draws, first + i) >> 1; });
+      for (const size_t k : {size_t{1}, n / 100 + 1, n / 10 + 1, n / 2 + 1, n - 1, n}) {
+        if (k < 1 || k > n) continue;
+        std::vector<uint64_t> mask(mask_words(n), ~uint64_t{0});
+        select_least_draws(draws, n, k, scratch, mask);
+        std::vector<size_t> expected(order.begin(), order.begin() + static_cast<ptrdiff_t>(k));
+        std::ranges::sort(expected);
+        ASSERT_EQ(positions_of(mask), expected) << first << ", " << k << " of " << n;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace strait::kernels

@@ -18,6 +18,7 @@ const std::vector<std::string> kCodecs = {"topk:0.1",
                                           "topk:0.25,values=fp16",
                                           "quant:2,scope=sample",
                                           "quant:4,scope=sample,rounding=stochastic",
+                                          "random:0.25",
                                           "fp16",
                                           "none"};
 
@@ -75,13 +76,17 @@ TEST(EfMixed, SendsTheLargestOfTheMessageAndOfTheResidual) {
   }
 }
 
-TEST(EfMixed, NeedsACodecThatSelects) {
-  try {
-    make_link("quant:4", "ef-mixed");
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "feedback \"ef-mixed\" needs a codec that selects, such as topk:0.1, not \"quant:4\"");
+TEST(EfMixed, NeedsACodecThatSelectsByMagnitude) {
+  for (const std::string codec : {"quant:4", "random:0.1"}) {
+    try {
+      make_link(codec, "ef-mixed");
+      FAIL() << codec;
+    } catch (const InputError& error) {
+      EXPECT_EQ(
+          error.what(),
+          "feedback \"ef-mixed\" needs a codec that selects the largest elements, such as topk:0.1, not \"" +
+              codec + "\"");
+    }
   }
 }
 

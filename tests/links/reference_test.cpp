@@ -79,6 +79,7 @@ TEST(Link, KnowsTheIndexSetsOfAMessage) {
   EXPECT_THAT(kept("ef21", "topk:0.5"), testing::ElementsAre(3));
   EXPECT_THAT(kept("ef-mixed", "topk:0.5"), testing::ElementsAre(2, 1));
   EXPECT_THAT(kept("none", "fp16"), testing::IsEmpty());
+  EXPECT_THAT(kept("ef", "random:0.5"), testing::IsEmpty()) << "both ends draw them";
 }
 
 }  // namespace

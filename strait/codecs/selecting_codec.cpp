@@ -1,0 +1,125 @@
+#include "strait/codecs/selecting_codec.h"
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <limits>
+
+#include "strait/base/error.h"
+
+namespace strait {
+namespace {
+
+/// Space for the indices of a message that nobody wants to keep.
+IndexSet& own_index_set() {
+  thread_local IndexSet indices;
+  return indices;
+}
+
+}  // namespace
+
+std::span<float> span_of(const at::Tensor& x) { return {x.data_ptr<float>(), static_cast<size_t>(x.numel())}; }
+
+void check_group_size(std::string_view codec, size_t n) {
+  STRAIT_CHECK(n <= std::numeric_limits<uint32_t>::max(), "{} cannot select among {} elements", codec, n);
+}
+
+size_t SelectingCodec::all_heads_size(const SparseShape& shape, const MessageMeta& meta) const {
+  return shape.k < shape.n ? shape.groups * head_size(meta) : 0;
+}
+
+PayloadSize SelectingCodec::do_payload_size(const MessageMeta& meta) const {
+  const SparseShape shape = shape_of(meta);
+  return {all_heads_size(shape, meta) + values_.values_size(shape), true};
+}
+
+void SelectingCodec::write_groups(std::span<const float> x, const MessageMeta& meta,
+                                  const MessageContext& context, ByteWriter& out, IndexSet& indices) const {
+  const SparseShape shape = shape_of(meta);
+  indices.reset(shape);
+  const auto heads = out.claim(all_heads_size(shape, meta));
+  const auto lists = out.claim(values_.values_size(shape));
+  const size_t head = heads.size() / shape.groups;
+  const size_t list = lists.size() / shape.groups;
+  for_each_group(shape, [&](size_t group) {
+    const auto part = shape.part(x, group);
+    const auto mask = indices.mask(group);
+    if (shape.k < shape.n) {
+      choose(part, {group, shape, meta, context}, heads.subspan(group * head, head), mask);
+    }
+    values_.write_list(part, mask, shape, lists.subspan(group * list, list));
+  });
+}
+
+void SelectingCodec::read_groups(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
+                                 std::span<float> out, IndexSet& indices) const {
+  const SparseShape shape = shape_of(meta);
+  indices.reset(shape);
+  const auto heads = in.take(all_heads_size(shape, meta));
+  const auto lists = in.take(values_.values_size(shape));
+  const size_t head = heads.size() / shape.groups;
+  const size_t list = lists.size() / shape.groups;
+  for_each_group(shape, [&](size_t group) {
+    const auto mask = indices.mask(group);
+    if (shape.k < shape.n) {
+      read_choice(heads.subspan(group * head, head), {group, shape, meta, context}, mask);
+    }
+    values_.read_list(lists.subspan(group * list, list), mask, shape, shape.part(out, group));
+  });
+}
+
+IndexSet SelectingCodec::write_indexed(const at::Tensor& x, const MessageContext& context,
+                                       ByteWriter& out) const {
+  IndexSet indices;
+  write_groups(span_of(x), meta_of(x), context, out, indices);
+  return indices;
+}
+
+Decoded SelectingCodec::read_indexed(ByteReader& in, const MessageMeta& meta,
+                                     const MessageContext& context) const {
+  Decoded message{at::empty(meta.shape, at::kFloat), {}};
+  read_groups(in, meta, context, span_of(message.tensor), message.indices);
+  return message;
+}
+
+void SelectingCodec::do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
+                               ByteWriter& out) const {
+  write_groups(x, meta, context, out, own_index_set());
+}
+
+void SelectingCodec::do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
+                               std::span<float> out) const {
+  read_groups(in, meta, context, out, own_index_set());
+}
+
+at::Tensor SelectingCodec::reconstruct(const at::Tensor& x, const MessageContext& context) const {
+  if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
+  const MessageMeta meta = meta_of(x);
+  const SparseShape shape = shape_of(meta);
+  const at::Tensor groups =
+      x.contiguous().view({static_cast<int64_t>(shape.groups), static_cast<int64_t>(shape.n)});
+  if (shape.k == shape.n) return values_.reconstruct(groups, shape).view(x.sizes());
+  const at::Tensor kept = kept_of(groups, meta, context);
+  const at::Tensor values = values_.reconstruct(groups.gather(1, kept), shape);
+  return at::zeros_like(groups).scatter(1, kept, values).view(x.sizes());
+}
+
+Sparsifier::Selection selection_from(const CodecIdentity& identity, OperatorSpec& spec, std::string_view what,
+                                     const char* scope) {
+  const std::string& argument = spec.argument(fmt::format("the share of {} to keep", what));
+  const auto share = Fraction::parse(argument);
+  if (!share) spec.reject("the share", argument, "a decimal above 0, at most 1, of at most 9 places");
+  const std::string found = spec.option("scope", scope);
+  if (found != "sample" && found != "tensor") spec.reject("scope", found, "sample or tensor");
+  return {identity.id, *share, found == "sample"};
+}
+
+std::unique_ptr<const ValueFormat> kept_values_from(OperatorSpec& spec) {
+  const std::string name = spec.option("values", "fp32");
+  auto values = make_value_format(name);
+  if (!values) spec.reject("values", name, "fp32, fp16, bf16 or quant:b with b from 1 to 8");
+  return values;
+}
+
+}  // namespace strait
