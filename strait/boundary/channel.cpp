@@ -13,6 +13,16 @@ std::string describe(const ChannelSpec& spec, const MessageContext& context) {
                      context.micro_batch, context.step);
 }
 
+/// Bytes of a message of this shape. Throws InputError that names the boundary where the codec does not take
+/// it.
+PayloadSize payload_size(const ChannelSpec& spec, const Link& link, const MessageMeta& meta) {
+  try {
+    return link.payload_size(meta);
+  } catch (const InputError& error) {
+    throw InputError("boundary {}, {}: {}", spec.boundary_name, to_string(spec.direction), error.what());
+  }
+}
+
 /// Whether a message that is compressed goes through the trained link, not through the bare operator.
 bool uses_link(MessageMode mode) { return mode.training || mode.evaluation != EvaluationMode::plain; }
 
@@ -87,7 +97,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   context.wants_received = mode.training && diagnostics_.measures(context);
   MessageReport report;
   const Link& link = link_for(spec_, others_, mode);
-  Buffer frame(kFrameHeaderSize + link.payload_size(meta_of(x)).bound);
+  Buffer frame(kFrameHeaderSize + payload_size(spec_, link, meta_of(x)).bound);
   frame.resize(frame.capacity());
   ByteWriter out(frame.bytes().subspan(kFrameHeaderSize));
   try {
@@ -126,11 +136,11 @@ Receiver::Receiver(ChannelSpec spec, std::unique_ptr<Decoder> decoder)
 
 size_t Receiver::frame_bound(const MessageMeta& meta) const {
   return kFrameHeaderSize +
-         std::max(others_.uncompressed->payload_size(meta).bound, spec_.link->payload_size(meta).bound);
+         std::max(others_.uncompressed->payload_size(meta).bound, payload_size(spec_, *spec_.link, meta).bound);
 }
 
 PayloadSize Receiver::frame_size(const MessageMeta& meta, MessageMode mode) const {
-  PayloadSize size = link_for(spec_, others_, mode).payload_size(meta);
+  PayloadSize size = payload_size(spec_, link_for(spec_, others_, mode), meta);
   size.bound += kFrameHeaderSize;
   return size;
 }

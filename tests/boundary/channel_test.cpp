@@ -189,5 +189,24 @@ TEST(Channel, ABadValueNamesBoundaryDirectionMicroBatchAndStep) {
   }
 }
 
+TEST(Channel, AShapeThatTheCodecDoesNotTakeNamesTheBoundary) {
+  const std::string complaint =
+      "boundary layer2, gradient: codec columns:0.5 keeps channels and takes messages of two dimensions or "
+      "more, "
+      "found shape [9]";
+  try {
+    Sender(spec("columns:0.5")).encode(at::ones({9}), context(0), kTraining);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.what(), complaint);
+  }
+  try {
+    Receiver(spec("columns:0.5")).frame_bound({{9}});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.what(), complaint);
+  }
+}
+
 }  // namespace
 }  // namespace strait

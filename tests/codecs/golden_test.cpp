@@ -84,6 +84,11 @@ std::vector<Example> examples() {
            {2, 8},
            {1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8},
            {0, 0, 0, 0, 5, 0, 7, 0, 0, 0, -3, 0, 0, -6, 0, 0}},
+          {"columns",
+           "columns:0.5,values=fp16",
+           {2, 4},
+           {1, -2, 0.5F, 3, 0, 2, 0.5F, -1},
+           {0, -2, 0, 3, 0, 2, 0, -1}},
           {"topk_interlaced", "topk:0.25,values=fp16,index=interlaced", {1, 4, 8}, spot, of_spot}};
 }
 

@@ -19,6 +19,7 @@ const std::vector<std::string> kCodecs = {"topk:0.1",
                                           "quant:2,scope=sample",
                                           "quant:4,scope=sample,rounding=stochastic",
                                           "random:0.25",
+                                          "columns:0.25,scope=sample",
                                           "fp16",
                                           "none"};
 
@@ -77,7 +78,7 @@ TEST(EfMixed, SendsTheLargestOfTheMessageAndOfTheResidual) {
 }
 
 TEST(EfMixed, NeedsACodecThatSelectsByMagnitude) {
-  for (const std::string codec : {"quant:4", "random:0.1"}) {
+  for (const std::string codec : {"quant:4", "random:0.1", "columns:0.1"}) {
     try {
       make_link(codec, "ef-mixed");
       FAIL() << codec;

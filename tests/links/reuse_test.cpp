@@ -53,7 +53,8 @@ TEST_P(Reuse, TheGradientKeepsThePositionsOfTheActivations) {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, Reuse,
                          testing::Values("topk:0.1", "topk:0.5,scope=tensor", "topk:1", "topk:0.3,index=bitmap",
-                                         "random:0.3", "random:0.2,scope=tensor"));
+                                         "random:0.3", "random:0.2,scope=tensor", "columns:0.3",
+                                         "columns:0.1,scope=sample"));
 
 TEST(Reuse, AMessageWithoutPositionsIsABrokenInvariant) {
   const auto link = make_reuse_link(make_codec("topk:0.5"));

@@ -58,6 +58,13 @@ def test_quant_sends_a_nearest_level(x, bits):
 
 @hypothesis.given(x=tensors(), spec=st.sampled_from(SAMPLES))
 def test_bytes_lead_to_what_reconstruct_gives(x, spec):
+    try:
+        strait.wire_bytes(spec, x.shape)
+    except ValueError:  # a codec that does not take this shape
+        for operator in (strait.compress, strait.reconstruct):
+            with pytest.raises(ValueError):
+                operator(x, spec)
+        return
     payload = strait.compress(x, spec, seed=3, step=5, boundary=2, direction="gradient", first_row=9)
     y = strait.decompress(payload, spec, x.shape, seed=3, step=5, boundary=2, direction="gradient", first_row=9)
     same = strait.reconstruct(x, spec, seed=3, step=5, boundary=2, direction="gradient", first_row=9)

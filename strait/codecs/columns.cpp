@@ -1,0 +1,135 @@
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/constant_pad_nd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "strait/base/text.h"
+#include "strait/codecs/groups.h"
+#include "strait/codecs/selecting_codec.h"
+#include "strait/kernels/channels.h"
+#include "strait/kernels/index_code.h"
+#include "strait/kernels/masked.h"
+#include "strait/kernels/select.h"
+
+namespace strait {
+namespace {
+
+[[noreturn]] void refuse_squares() {
+  throw NumericError("a value is not finite, or the squares of a channel sum to more than float32 can hold");
+}
+
+/// The sums of rows [G, rows, C] over the rows, [G, C], neighbour to neighbour.
+at::Tensor sum_of_rows(at::Tensor sum) {
+  const auto rows = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sum.size(1))));
+  if (rows != sum.size(1)) sum = at::constant_pad_nd(sum, {0, 0, 0, rows - sum.size(1)}, 0);
+  while (sum.size(1) > 1) {
+    const at::Tensor pairs = sum.view({sum.size(0), sum.size(1) / 2, 2, sum.size(2)});
+    sum = pairs.select(2, 0).add(pairs.select(2, 1));
+  }
+  return sum.select(1, 0);
+}
+
+/// The ceil(p * C) channels of largest norm of the tensor, or of each sample; the others become 0
+/// (docs/operators.md, "columns").
+class Columns : public SelectingCodec {
+ public:
+  using SelectingCodec::SelectingCodec;
+
+  SparseShape shape_of(const MessageMeta& meta) const override {
+    const kernels::ChannelView view = view_of(meta);
+    check_group_size("columns", view.elements());
+    return {selection().per_sample ? meta.rows() : 1, view.elements(),
+            kept_channels(view) * view.outer * view.inner, static_cast<size_t>(meta.shape.back())};
+  }
+
+ protected:
+  size_t head_size(const MessageMeta& meta) const override {
+    return kernels::bitmap_size(view_of(meta).channels);
+  }
+
+  void choose(std::span<const float> x, const Group& group, std::span<std::byte> head,
+              std::span<uint64_t> mask) const override {
+    thread_local std::vector<float> space;
+    thread_local kernels::SelectScratch scratch;
+    const kernels::ChannelView view = view_of(group.meta);
+    const auto [sums, channels] = own_channels(view.channels);
+    kernels::sums_of_channel_squares(x, view, space, sums);
+    if (!std::ranges::all_of(sums, [](float sum) { return std::isfinite(sum); })) refuse_squares();
+    kernels::select_largest(sums, kept_channels(view), scratch, channels);
+    kernels::write_bitmap(channels, head);
+    kernels::mark_channels(channels, view, mask);
+  }
+
+  void read_choice(std::span<const std::byte> head, const Group& group,
+                   std::span<uint64_t> mask) const override {
+    const kernels::ChannelView view = view_of(group.meta);
+    const auto channels = own_channels(view.channels).second;
+    if (!kernels::read_bitmap(head, view.channels, kept_channels(view), channels)) {
+      throw WireError("group {} has no valid set of {} of {} channels", group.number, kept_channels(view),
+                      view.channels);
+    }
+    kernels::mark_channels(channels, view, mask);
+  }
+
+  at::Tensor kept_of(const at::Tensor& groups, const MessageMeta& meta,
+                     const MessageContext& /*context*/) const override {
+    const kernels::ChannelView view = view_of(meta);
+    const auto outer = static_cast<int64_t>(view.outer);
+    const auto channels = static_cast<int64_t>(view.channels);
+    const auto inner = static_cast<int64_t>(view.inner);
+    const at::Tensor squares = groups.mul(groups);
+    const at::Tensor parts = inner == 1 ? squares : ordered_sum(squares.view({-1, inner}));
+    const at::Tensor sums = sum_of_rows(parts.view({groups.size(0), outer, channels})).contiguous();
+    if (!sums.isfinite().all().item<bool>()) refuse_squares();
+    const auto numbers = [&](int64_t count) { return at::arange(count, groups.options().dtype(at::kLong)); };
+    // Keys are distinct: the sum first, then the lower channel.
+    const at::Tensor keys = sums.view(at::kInt).to(at::kLong).bitwise_left_shift(32).bitwise_or(
+        numbers(channels).neg().add(channels - 1));
+    const at::Tensor kept = std::get<1>(
+        keys.topk(static_cast<int64_t>(kept_channels(view)), 1, /*largest=*/true, /*sorted=*/false));
+    const at::Tensor part = numbers(outer).mul(channels * inner).view({1, -1, 1, 1});
+    const at::Tensor element = numbers(inner).view({1, 1, 1, -1});
+    return kept.mul(inner).view({groups.size(0), 1, -1, 1}).add(part).add(element).view({groups.size(0), -1});
+  }
+
+ private:
+  size_t kept_channels(const kernels::ChannelView& view) const { return selection().share.of(view.channels); }
+
+  /// A group: the channels are dimension 1 of messages of four dimensions, the last of others.
+  kernels::ChannelView view_of(const MessageMeta& meta) const {
+    if (meta.shape.size() < 2) {
+      throw InputError("codec {} keeps channels and takes messages of two dimensions or more, found shape {}",
+                       spec(), shape_text(meta.shape));
+    }
+    const size_t elements = selection().per_sample ? meta.row_size() : meta.elements();
+    const bool has_pictures = meta.shape.size() == 4;
+    const auto channels = static_cast<size_t>(has_pictures ? meta.shape[1] : meta.shape.back());
+    const size_t inner = has_pictures ? meta.row_size() / channels : 1;
+    return {elements / channels / inner, channels, inner};
+  }
+
+  /// Space of the thread's own: a sum, and a mask, for each channel.
+  static std::pair<std::span<float>, std::span<uint64_t>> own_channels(size_t channels) {
+    thread_local std::vector<float> sums;
+    thread_local std::vector<uint64_t> mask;
+    const size_t words = kernels::mask_words(channels);
+    if (sums.size() < channels) sums.resize(channels);
+    if (mask.size() < words) mask.resize(words);
+    return {std::span(sums).first(channels), std::span(mask).first(words)};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_columns(CodecIdentity identity, OperatorSpec spec) {
+  const auto selection = selection_from(identity, spec, "channels", "tensor");
+  auto values = kept_values_from(spec);
+  spec.finish();
+  return std::make_unique<Columns>(std::move(identity), selection, ValueLists(std::move(values)));
+}
+
+}  // namespace strait
