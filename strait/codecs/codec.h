@@ -42,6 +42,19 @@ struct Decoded {
   IndexSet indices;   ///< the indices of the elements that were kept, where the context wants them
 };
 
+/// What a codec can do besides whose messages come nearer to the tensor where they start from what the last one
+/// came to. The receiver needs no more than the message.
+class WarmStart {
+ public:
+  virtual ~WarmStart() = default;
+
+  /// Codec::write() of a message that starts from `start`, and leaves there what the next one may start from:
+  /// float32 on the CPU. Where it is undefined or of another shape the message is Codec::write()'s. Nothing has
+  /// changed when it throws.
+  virtual void write_from(at::Tensor& start, const at::Tensor& x, const MessageContext& context,
+                          ByteWriter& out) const = 0;
+};
+
 /// A stateless compression operator: a pure function of its parameters, the tensor and, where it draws
 /// random numbers, the message's context. Immutable, so that both endpoints and all threads may share one.
 ///
@@ -94,6 +107,9 @@ class Codec {
 
   /// Not null for a codec that keeps k of n elements.
   virtual const Sparsifier* sparsifier() const { return nullptr; }
+
+  /// Not null for a codec whose links are to carry a start from message to message.
+  virtual const WarmStart* warm_start() const { return nullptr; }
 
  protected:
   /// Gives the codec its name.

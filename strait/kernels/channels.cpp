@@ -96,7 +96,8 @@ void sum_squares_of_parts(const float* x, const ChannelView& view, std::vector<f
   WideTree tree(view.channels, view.outer, space);
   for (size_t part = 0; part < view.outer; ++part) {
     for (size_t channel = 0; channel < view.channels; ++channel) {
-      tree.next()[channel] = sum_of_squared_deviations({x + (part * view.channels + channel) * view.inner, view.inner}, 0, 1);
+      tree.next()[channel] =
+          sum_of_squared_deviations({x + (part * view.channels + channel) * view.inner, view.inner}, 0, 1);
     }
     tree.add();
   }

@@ -20,6 +20,28 @@ class PlainEncoder : public Encoder {
   std::shared_ptr<const Codec> codec_;
 };
 
+/// Carries what the next message of a codec with a warm start begins with.
+class WarmEncoder : public Encoder {
+ public:
+  explicit WarmEncoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
+
+  MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
+    ByteWriter part(out.rest());
+    codec_->warm_start()->write_from(start_, x, context, part);
+    ByteReader in(out.claim(part.used()));
+    return {{}, context.wants_received ? codec_->read(in, meta_of(x), context).tensor : at::Tensor(), {}};
+  }
+  void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
+    at::Tensor start = start_.defined() ? start_.clone() : start_;
+    codec_->warm_start()->write_from(start, x, context, out);
+  }
+  void visit_state(StateVisitor& visitor) override { visitor.tensor("start", start_); }
+
+ private:
+  std::shared_ptr<const Codec> codec_;
+  at::Tensor start_;
+};
+
 class PlainDecoder : public Decoder {
  public:
   explicit PlainDecoder(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
@@ -36,15 +58,30 @@ class PlainDecoder : public Decoder {
   std::shared_ptr<const Codec> codec_;
 };
 
-/// The bare operator, no state: sends C(x), the receiver sees C(x).
+/// What the receiver sees of messages that a warm encoder writes.
+MessageOperator warm_operator(const std::shared_ptr<const Codec>& codec) {
+  return [codec, start = at::Tensor()](const at::Tensor& x, const MessageContext& context) mutable {
+    std::vector<std::byte> space(codec->payload_size(meta_of(x)).bound);
+    ByteWriter out(space);
+    start = start.defined() ? start.clone() : start;  // a copy of the operator goes on by itself
+    codec->warm_start()->write_from(start, x, context, out);
+    ByteReader in(std::span<const std::byte>(space).first(out.used()));
+    return codec->read(in, meta_of(x), context).tensor;
+  };
+}
+
+/// The bare operator: sends C(x), the receiver sees C(x). No state but the start of a codec that has a warm
+/// one, which is the sender's.
 class Plain : public Link {
  public:
   using Link::Link;
   std::unique_ptr<Encoder> make_encoder() const override {
+    if (codec().warm_start() != nullptr) return std::make_unique<WarmEncoder>(shared_codec());
     return std::make_unique<PlainEncoder>(shared_codec());
   }
   std::unique_ptr<Decoder> make_decoder() const override { return make_plain_decoder(shared_codec()); }
   MessageOperator reference(ApplyCodec apply) const override {
+    if (codec().warm_start() != nullptr) return warm_operator(shared_codec());
     return [codec = shared_codec(), apply = std::move(apply)](
                const at::Tensor& x, const MessageContext& context) { return apply(*codec, x, context); };
   }

@@ -20,7 +20,8 @@ std::vector<float> sums_of(const std::vector<float>& x, const ChannelView& view)
   for (size_t part = 0; part < view.outer; ++part) {
     for (size_t channel = 0; channel < view.channels; ++channel) {
       const float* from = x.data() + (part * view.channels + channel) * view.inner;
-      rows[part][channel] = view.inner == 1 ? *from * *from : sum_of_squared_deviations({from, view.inner}, 0, 1);
+      rows[part][channel] =
+          view.inner == 1 ? *from * *from : sum_of_squared_deviations({from, view.inner}, 0, 1);
     }
   }
   while (rows.size() > 1) {
