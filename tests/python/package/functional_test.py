@@ -56,6 +56,18 @@ def test_quant_sends_a_nearest_level(x, bits):
     assert ((y.double() - x.double()).abs() <= span / (2**bits - 1) / 2 + slack).all()
 
 
+@hypothesis.given(x=tensors())
+@pytest.mark.parametrize("name, dtype", [("e4m3", torch.float8_e4m3fn), ("e5m2", torch.float8_e5m2)])
+def test_fp8_is_torchs_cast_over_the_scale_of_128_elements(name, dtype, x):
+    blocks = x.reshape(len(x), -1).split(128, 1) if x.numel() else []
+    seen = []
+    for block in blocks:
+        scale = block.abs().amax(1, keepdim=True) / torch.tensor(torch.finfo(dtype).max)
+        seen.append((block / scale.where(scale != 0, 1)).to(dtype).float() * scale)
+    expected = torch.cat(seen, 1).reshape(x.shape) if seen else x
+    assert torch.equal(strait.reconstruct(x, f"fp8:{name}"), expected)
+
+
 @hypothesis.given(x=tensors(), spec=st.sampled_from(SAMPLES))
 def test_bytes_lead_to_what_reconstruct_gives(x, spec):
     try:
