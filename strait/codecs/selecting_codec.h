@@ -28,10 +28,10 @@ class SelectingCodec : public Codec, public Sparsifier {
  protected:
   /// A group of a message, with what both ends know of it.
   struct Group {
-    size_t number = 0;  ///< in the message
-    const SparseShape& shape;
-    const MessageMeta& meta;
-    const MessageContext& context;
+    size_t number = 0;              ///< in the message
+    const SparseShape& shape;       ///< of the message's index set
+    const MessageMeta& meta;        ///< of the message
+    const MessageContext& context;  ///< of the message
   };
 
   /// Bytes of a group's head, where k < n.

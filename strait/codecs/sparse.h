@@ -71,6 +71,7 @@ enum class ValueScale { none, unbiased };
 /// that knows the indices, or where k == n. Stateless.
 class ValueLists {
  public:
+  /// Values in this format, multiplied by this.
   explicit ValueLists(std::unique_ptr<const ValueFormat> values, ValueScale scale = ValueScale::none)
       : values_(std::move(values)), scale_(scale) {}
 

@@ -9,10 +9,11 @@ namespace strait::kernels {
 
 /// How a group falls into channels: [outer, channels, inner], row-major.
 struct ChannelView {
-  size_t outer = 0;
-  size_t channels = 0;
-  size_t inner = 0;
+  size_t outer = 0;     ///< parts that each have all channels
+  size_t channels = 0;  ///< of the group
+  size_t inner = 0;     ///< elements of a channel that lie together
 
+  /// Elements of the group.
   size_t elements() const { return outer * channels * inner; }
 };
 

@@ -8,8 +8,9 @@ namespace strait::kernels {
 /// Rows of a matrix, one behind the other.
 struct MatrixRows {
   std::span<const float> elements;  ///< row-major
-  size_t columns = 0;
+  size_t columns = 0;               ///< elements of a row
 
+  /// Rows of the matrix.
   size_t rows() const { return elements.size() / columns; }
 };
 
