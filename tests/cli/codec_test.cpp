@@ -90,7 +90,7 @@ class CodecApply : public testing::TestWithParam<std::string> {
 
 TEST_P(CodecApply, ReportsWhatTheReceiverSees) {
   at::manual_seed(1);
-  const std::vector<at::Tensor> messages = {at::randn({4, 30}), at::zeros({2, 5}),
+  const std::vector<at::Tensor> messages = {at::randn({4, 30}), at::zeros({8, 10}),
                                             at::randn({3, 2, 2, 7}).relu()};
   const auto report = apply(messages);
   const auto file = received();
