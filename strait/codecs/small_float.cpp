@@ -35,8 +35,8 @@ kernels::CodeTable table_of(const kernels::SmallFloat& format) {
 
 at::Tensor codes_of(const at::Tensor& values, const kernels::SmallFloat& format) {
   const auto cut = static_cast<int64_t>(23 - format.mantissa_bits);
-  const auto rebias =
-      static_cast<int64_t>((kernels::biased_exponent(format.least_normal) - 1) << format.mantissa_bits);
+  const int64_t exponent = kernels::biased_exponent(format.least_normal);
+  const int64_t rebias = (exponent - 1) << format.mantissa_bits;
   const at::Tensor value = values.abs().clamp_max(static_cast<double>(format.largest));
   const at::Tensor bits = value.view(at::kInt).to(at::kLong);
   const at::Tensor is_odd = bits.bitwise_right_shift(cut).bitwise_and(1);
