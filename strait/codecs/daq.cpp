@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "strait/base/text.h"
 #include "strait/codecs/level_codec.h"
 #include "strait/codecs/moments.h"
 
@@ -59,8 +58,7 @@ class Daq : public LevelCodec {
 }  // namespace
 
 std::unique_ptr<Codec> make_daq(CodecIdentity identity, OperatorSpec spec) {
-  const auto bits =
-      static_cast<unsigned>(parse_integer(spec.argument("the bits a value"), "the bits of a value", 1, 8));
+  const unsigned bits = bits_from(spec, 1);
   const Scope scope = Scope::from(spec, "channel");
   spec.finish();
   return std::make_unique<Daq>(std::move(identity), scope, bits);

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "strait/base/text.h"
 #include "strait/codecs/level_codec.h"
 #include "strait/codecs/moments.h"
 
@@ -46,8 +45,7 @@ class Exponential : public LevelCodec {
 }  // namespace
 
 std::unique_ptr<Codec> make_exponential(CodecIdentity identity, OperatorSpec spec) {
-  const auto bits =
-      static_cast<unsigned>(parse_integer(spec.argument("the bits a value"), "the bits of a value", 2, 8));
+  const unsigned bits = bits_from(spec, 2);
   const Scope scope = Scope::from(spec, "sample");
   spec.finish();
   return std::make_unique<Exponential>(std::move(identity), scope, bits);

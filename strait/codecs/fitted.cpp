@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "strait/base/text.h"
 #include "strait/codecs/laws.h"
 #include "strait/codecs/level_codec.h"
 #include "strait/codecs/moments.h"
@@ -79,8 +78,7 @@ class Fitted : public LevelCodec {
 }  // namespace
 
 std::unique_ptr<Codec> make_fitted(CodecIdentity identity, OperatorSpec spec) {
-  const auto bits =
-      static_cast<unsigned>(parse_integer(spec.argument("the bits a value"), "the bits of a value", 1, 8));
+  const unsigned bits = bits_from(spec, 1);
   const std::string law = spec.option("law", "normal");
   if (law != "normal" && law != "laplace") spec.reject("law", law, "normal or laplace");
   const Scope scope = Scope::from(spec, "sample");

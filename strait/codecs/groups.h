@@ -2,6 +2,8 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -121,9 +123,9 @@ class Scope {
   template <class Work>
   void fill_ordered(std::span<float> out, const MessageMeta& meta, const Work& work) const {
     if (kind_ != Kind::channel) return work(out);
-    at::Tensor target = tensor_over(out, meta);
-    const at::Tensor ordered = in_order(target);
+    const at::Tensor ordered = at::empty({static_cast<int64_t>(out.size())}, at::kFloat);
     work(std::span<float>(ordered.data_ptr<float>(), out.size()));
+    const at::Tensor target = tensor_over(out, meta);
     target.copy_(from_order(ordered, target));
   }
 

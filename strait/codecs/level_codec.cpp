@@ -10,6 +10,8 @@
 #include <bit>
 #include <cmath>
 
+#include "strait/base/text.h"
+
 namespace strait {
 namespace {
 
@@ -87,6 +89,11 @@ LevelCodec::Line LevelCodec::read_line(ByteReader& in) const {
 
 void LevelCodec::reject() {
   throw NumericError("a value is not finite, or what the receiver would see is past float32");
+}
+
+unsigned bits_from(OperatorSpec& spec, unsigned least) {
+  return static_cast<unsigned>(
+      parse_integer(spec.argument("the bits a value"), "the bits of a value", int64_t{least}, 8));
 }
 
 float power_of_two(uint32_t exponent) {

@@ -58,6 +58,9 @@ class LevelCodec : public GroupCodec {
   float greatest_ = 0;  ///< in the table
 };
 
+/// The argument of a spec: bits of a code, from `least` to 8. Throws InputError.
+unsigned bits_from(OperatorSpec& spec, unsigned least);
+
 /// 2^(exponent - 127), 0 <= exponent <= 254; infinite for 255.
 float power_of_two(uint32_t exponent);
 

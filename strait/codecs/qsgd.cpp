@@ -1,7 +1,6 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "strait/base/text.h"
 #include "strait/codecs/elias.h"
 #include "strait/codecs/level_codec.h"
 #include "strait/codecs/moments.h"
@@ -40,8 +39,7 @@ class Qsgd : public LevelCodec {
 }  // namespace
 
 std::unique_ptr<Codec> make_qsgd(CodecIdentity identity, OperatorSpec spec) {
-  const auto bits =
-      static_cast<unsigned>(parse_integer(spec.argument("the bits a value"), "the bits of a value", 2, 8));
+  const unsigned bits = bits_from(spec, 2);
   const Scope scope = Scope::from(spec, "block:512");
   const std::string code = spec.option("code", "fixed");
   if (code != "fixed" && code != "elias") spec.reject("code", code, "fixed or elias");

@@ -17,6 +17,23 @@ IndexSet& own_index_set() {
   return indices;
 }
 
+/// The heads and the lists of values of a payload, as long for one group as for another.
+template <class Byte>
+class Parts {
+ public:
+  Parts(std::span<Byte> heads, std::span<Byte> lists, size_t groups)
+      : heads_(heads), lists_(lists), head_(heads.size() / groups), list_(lists.size() / groups) {}
+
+  std::span<Byte> head(size_t group) const { return heads_.subspan(group * head_, head_); }
+  std::span<Byte> list(size_t group) const { return lists_.subspan(group * list_, list_); }
+
+ private:
+  std::span<Byte> heads_;
+  std::span<Byte> lists_;
+  size_t head_;  ///< bytes of a group
+  size_t list_;  ///< bytes of a group
+};
+
 }  // namespace
 
 std::span<float> span_of(const at::Tensor& x) { return {x.data_ptr<float>(), static_cast<size_t>(x.numel())}; }
@@ -39,16 +56,14 @@ void SelectingCodec::write_groups(std::span<const float> x, const MessageMeta& m
   const SparseShape shape = shape_of(meta);
   indices.reset(shape);
   const auto heads = out.claim(all_heads_size(shape, meta));
-  const auto lists = out.claim(values_.values_size(shape));
-  const size_t head = heads.size() / shape.groups;
-  const size_t list = lists.size() / shape.groups;
+  const Parts<std::byte> parts(heads, out.claim(values_.values_size(shape)), shape.groups);
   for_each_group(shape, [&](size_t group) {
     const auto part = shape.part(x, group);
     const auto mask = indices.mask(group);
     if (shape.k < shape.n) {
-      choose(part, {group, shape, meta, context}, heads.subspan(group * head, head), mask);
+      choose(part, {group, shape, meta, context}, parts.head(group), mask);
     }
-    values_.write_list(part, mask, shape, lists.subspan(group * list, list));
+    values_.write_list(part, mask, shape, parts.list(group));
   });
 }
 
@@ -57,15 +72,13 @@ void SelectingCodec::read_groups(ByteReader& in, const MessageMeta& meta, const 
   const SparseShape shape = shape_of(meta);
   indices.reset(shape);
   const auto heads = in.take(all_heads_size(shape, meta));
-  const auto lists = in.take(values_.values_size(shape));
-  const size_t head = heads.size() / shape.groups;
-  const size_t list = lists.size() / shape.groups;
+  const Parts<const std::byte> parts(heads, in.take(values_.values_size(shape)), shape.groups);
   for_each_group(shape, [&](size_t group) {
     const auto mask = indices.mask(group);
     if (shape.k < shape.n) {
-      read_choice(heads.subspan(group * head, head), {group, shape, meta, context}, mask);
+      read_choice(parts.head(group), {group, shape, meta, context}, mask);
     }
-    values_.read_list(lists.subspan(group * list, list), mask, shape, shape.part(out, group));
+    values_.read_list(parts.list(group), mask, shape, shape.part(out, group));
   });
 }
 

@@ -1,5 +1,5 @@
 // One worked frame a codec. The bytes stand in tests/golden/wire/NAME.hex and, explained, in
-// docs/wire_format.md; a change of any of the three without the others fails here.
+// docs/wire_format.md or wire_format_field.md; a change of any of the three without the others fails here.
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
@@ -140,8 +140,9 @@ TEST_P(Golden, FrameFileAndDocumentationAgree) {
   const auto frame = frame_of(*codec, x);
   const std::string hex = hex_of(frame);
   EXPECT_EQ(read_text("tests/golden/wire/" + example.name + ".hex"), hex);
-  EXPECT_NE(read_text("docs/wire_format.md").find("```hex\n" + hex + "```\n"), std::string::npos)
-      << "docs/wire_format.md does not contain\n"
+  const std::string pages = read_text("docs/wire_format.md") + read_text("docs/wire_format_field.md");
+  EXPECT_NE(pages.find("```hex\n" + hex + "```\n"), std::string::npos)
+      << "no page of the wire format contains\n"
       << hex;
   const Frame parsed = parse_frame(frame);
   EXPECT_EQ(parsed.header.codec, codec->id());
