@@ -19,7 +19,7 @@ constexpr std::array<float, 8> kSteps = {1.59576913F,  0.995686682F, 0.586019428
 class Daq : public LevelCodec {
  public:
   Daq(CodecIdentity identity, Scope scope, unsigned bits)
-      : LevelCodec(std::move(identity), scope, Header::offset_and_scale, bits, table_of(bits)) {}
+      : LevelCodec(std::move(identity), scope, Header::offset_and_scale, bits, {table_of(bits)}) {}
 
  protected:
   Line line_of(std::span<const float> x) const override {

@@ -14,11 +14,11 @@ namespace {
 class Exponential : public LevelCodec {
  public:
   Exponential(CodecIdentity identity, Scope scope, unsigned bits)
-      : LevelCodec(std::move(identity), scope, Header::scale, bits, signed_table(bits, [=](int level) {
+      : LevelCodec(std::move(identity), scope, Header::scale, bits, {signed_table(bits, [=](int level) {
                      const float magnitude =
                          std::ldexp(1.0F, std::abs(level) - static_cast<int>(kernels::signed_levels(bits)));
                      return level == 0 ? 0 : std::copysign(magnitude, static_cast<float>(level));
-                   })) {}
+                   })}) {}
 
  protected:
   Line line_of(std::span<const float> x) const override { return {0, largest_magnitude_of(x)}; }

@@ -1,8 +1,12 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/bucketize.h>
+#include <ATen/ops/searchsorted.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
 
 #include "strait/codecs/laws.h"
 #include "strait/codecs/level_codec.h"
@@ -11,68 +15,130 @@
 namespace strait {
 namespace {
 
-enum class Law { normal, laplace };
+using kernels::CodeTable;
 
-/// 2^b points that lie close where the law's density is high, in a group's mean and spread, rounded at random
-/// to one of the two neighbours (docs/operators.md, "fitted"). Source: Fu et al. 2020 (TinyScript).
+/// A point in the middle of each of 2^b equal shares of a distribution.
+template <class Quantile>
+CodeTable middles(unsigned bits, const Quantile& quantile) {
+  CodeTable points{};
+  const unsigned count = 1U << bits;
+  for (unsigned i = 0; i < count; ++i) points[i] = static_cast<float>(quantile((i + 0.5) / count));
+  return points;
+}
+
+/// 2^b points that lie close where a law's density is high, in a group's mean and spread, rounded at random to
+/// one of the two neighbours (docs/operators.md, "fitted"). They are the quantiles of the density's cube root
+/// at the middles of 2^b equal shares, which leaves about the least square error of rounding to nearest (Panter
+/// and Dite 1951). Source: Fu et al. 2020 (TinyScript).
 class Fitted : public LevelCodec {
  public:
-  Fitted(CodecIdentity identity, Scope scope, unsigned bits, Law law)
-      : LevelCodec(std::move(identity), scope, Header::offset_and_scale, bits, points_of(law, bits)),
-        points_(points_of(law, bits)),
-        law_(law) {}
+  Fitted(CodecIdentity identity, Scope scope, Header header, unsigned bits,
+         const std::vector<CodeTable>& points)
+      : LevelCodec(std::move(identity), scope, header, bits, points) {}
 
  protected:
   Line line_of(std::span<const float> x) const override {
     const float mean = mean_of(x);
-    return {mean, law_ == Law::normal ? deviation_of(x, mean) : mean_deviation_of(x, mean)};
+    return {mean, deviation_of(x, mean)};
   }
 
   Lines lines_of(const TensorGroups& groups) const override {
     const at::Tensor mean = means(groups);
-    return {mean, law_ == Law::normal ? deviations(groups, mean) : mean_deviations(groups, mean)};
+    return {mean, deviations(groups, mean)};
   }
 
   void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& dither,
-                   std::span<std::byte> out) const override {
-    kernels::between_points(x, line.offset, line.scale, points(), bits(), dither, out);
+                   std::span<std::byte> out) const final {
+    kernels::between_points(x, line.offset, line.scale, units(line.table), bits(), dither, out);
   }
 
-  at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {
-    const at::Tensor all =
-        at::tensor(at::ArrayRef<float>(points().data(), points().size()), groups.values.options());
-    const at::Tensor t =
-        over_scale(groups.values.sub(lines.offset), lines.scale)
-            .clamp(static_cast<double>(points().front()), static_cast<double>(points().back()));
-    const at::Tensor lower =
-        at::bucketize(t, all.narrow(0, 1, all.size(0) - 2), /*out_int32=*/false, /*right=*/true);
-    const auto point = [&](const at::Tensor& index) {
-      return all.index_select(0, index.view(-1)).view(t.sizes());
-    };
-    const at::Tensor below = point(lower);
-    const at::Tensor rest = t.sub(below).div(point(lower.add(1)).sub(below));
+  at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const final {
+    const at::Tensor points = units_of(lines);
+    const int64_t last = points.size(1) - 1;
+    const at::Tensor t = over_scale(groups.values.sub(lines.offset), lines.scale)
+                             .clamp(points.narrow(1, 0, 1), points.narrow(1, last, 1));
+    const at::Tensor lower = at::searchsorted(points.narrow(1, 1, last - 1).contiguous(), t.contiguous(),
+                                              /*out_int32=*/false, /*right=*/true);
+    const at::Tensor below = points.gather(1, lower);
+    const at::Tensor rest = t.sub(below).div(points.gather(1, lower.add(1)).sub(below));
     return lower.add(groups.dither().lt(rest).to(at::kLong));
+  }
+};
+
+/// The normal law, in units of the deviation: the cube root of its density is a normal one, sqrt(3) as wide.
+class FittedNormal : public Fitted {
+ public:
+  FittedNormal(CodecIdentity identity, Scope scope, unsigned bits)
+      : Fitted(std::move(identity), scope, Header::offset_and_scale, bits,
+               {middles(bits, [](double share) { return std::sqrt(3.0) * normal_quantile(share); })}) {}
+};
+
+/// Laplace's law, in units of the mean magnitude: the cube root of its density is one of it, 3 times as wide.
+class FittedLaplace : public Fitted {
+ public:
+  FittedLaplace(CodecIdentity identity, Scope scope, unsigned bits)
+      : Fitted(std::move(identity), scope, Header::offset_and_scale, bits,
+               {middles(bits, [](double share) { return 3 * laplace_quantile(share); })}) {}
+
+ protected:
+  Line line_of(std::span<const float> x) const override {
+    const float mean = mean_of(x);
+    return {mean, mean_deviation_of(x, mean)};
+  }
+
+  Lines lines_of(const TensorGroups& groups) const override {
+    const at::Tensor mean = means(groups);
+    return {mean, mean_deviations(groups, mean)};
+  }
+};
+
+/// A family of Weibull's laws of the magnitude, with either sign, in units of the deviation. A group has the
+/// law whose share of the squared mean magnitude in the mean square is nearest to its own.
+class FittedWeibull : public Fitted {
+ public:
+  FittedWeibull(CodecIdentity identity, Scope scope, unsigned bits)
+      : Fitted(std::move(identity), scope, Header::offset_scale_and_table, bits, tables(bits)) {
+    const auto share = [](size_t table) {
+      const double mean = weibull_mean(shape(table));
+      return mean * mean / weibull_mean_square(shape(table));
+    };
+    for (size_t i = 0; i < ends_.size(); ++i) ends_[i] = static_cast<float>((share(i) + share(i + 1)) / 2);
+  }
+
+ protected:
+  Line line_of(std::span<const float> x) const override {
+    Line line = Fitted::line_of(x);
+    const float ratio = mean_deviation_of(x, line.offset) / (line.scale == 0 ? 1 : line.scale);
+    line.table =
+        static_cast<uint8_t>(std::ranges::count_if(ends_, [=](float end) { return ratio * ratio >= end; }));
+    return line;
+  }
+
+  Lines lines_of(const TensorGroups& groups) const override {
+    Lines lines = Fitted::lines_of(groups);
+    const at::Tensor ratio = over_scale(mean_deviations(groups, lines.offset), lines.scale);
+    const at::Tensor ends = at::tensor(at::ArrayRef<float>(ends_.data(), ends_.size()), ratio.options());
+    lines.table = ratio.mul(ratio).ge(ends).sum(1, /*keepdim=*/true);
+    return lines;
   }
 
  private:
-  /// The quantiles of the density's cube root at the middles of 2^b equal shares, which leaves about the least
-  /// square error (Panter and Dite 1951). The cube root of a normal density is one of sqrt(3) times the
-  /// deviation, that of Laplace's one of 3 times the mean magnitude.
-  static kernels::CodeTable points_of(Law law, unsigned bits) {
-    kernels::CodeTable points{};
-    const unsigned count = 1U << bits;
-    for (unsigned i = 0; i < count; ++i) {
-      const double share = (i + 0.5) / count;
-      points[i] = static_cast<float>(law == Law::normal ? std::sqrt(3.0) * normal_quantile(share)
-                                                        : 3 * laplace_quantile(share));
+  static constexpr size_t kShapes = 16;
+
+  /// 0.5, 0.6 .. 2: 1 is Laplace's law, 2 Rayleigh's; a normal law is nearest to 1.3.
+  static double shape(size_t table) { return static_cast<double>(table + 5) / 10; }
+
+  static std::vector<CodeTable> tables(unsigned bits) {
+    std::vector<CodeTable> all;
+    for (size_t table = 0; table < kShapes; ++table) {
+      const double deviation = std::sqrt(weibull_mean_square(shape(table)));
+      all.push_back(
+          middles(bits, [=](double share) { return weibull_root_quantile(shape(table), share) / deviation; }));
     }
-    return points;
+    return all;
   }
 
-  std::span<const float> points() const { return std::span(points_).first(size_t{1} << bits()); }
-
-  kernels::CodeTable points_;
-  Law law_;
+  std::array<float, kShapes - 1> ends_{};  ///< where one table's shares end and the next one's begin
 };
 
 }  // namespace
@@ -80,11 +146,14 @@ class Fitted : public LevelCodec {
 std::unique_ptr<Codec> make_fitted(CodecIdentity identity, OperatorSpec spec) {
   const unsigned bits = bits_from(spec, 1);
   const std::string law = spec.option("law", "normal");
-  if (law != "normal" && law != "laplace") spec.reject("law", law, "normal or laplace");
   const Scope scope = Scope::from(spec, "sample");
+  if (law != "normal" && law != "laplace" && law != "weibull") {
+    spec.reject("law", law, "normal, laplace or weibull");
+  }
   spec.finish();
-  return std::make_unique<Fitted>(std::move(identity), scope, bits,
-                                  law == "normal" ? Law::normal : Law::laplace);
+  if (law == "laplace") return std::make_unique<FittedLaplace>(std::move(identity), scope, bits);
+  if (law == "weibull") return std::make_unique<FittedWeibull>(std::move(identity), scope, bits);
+  return std::make_unique<FittedNormal>(std::move(identity), scope, bits);
 }
 
 }  // namespace strait

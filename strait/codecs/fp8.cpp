@@ -15,7 +15,7 @@ constexpr size_t kBlock = 128;  // elements that share a scale
 class Fp8 : public LevelCodec {
  public:
   Fp8(CodecIdentity identity, const kernels::SmallFloat& format)
-      : LevelCodec(std::move(identity), Scope::blocks(kBlock), Header::scale, format.bits, table_of(format)),
+      : LevelCodec(std::move(identity), Scope::blocks(kBlock), Header::scale, format.bits, {table_of(format)}),
         format_(format) {}
 
  protected:

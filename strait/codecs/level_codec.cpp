@@ -2,6 +2,8 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
@@ -17,21 +19,33 @@ namespace {
 
 constexpr uint32_t kLeastPower = 1U << 22;  // 2^-127, which is subnormal
 
-size_t header_size(bool has_offset) { return (has_offset ? 2 : 1) * sizeof(float); }
-
 }  // namespace
 
 LevelCodec::LevelCodec(CodecIdentity identity, Scope scope, Header header, unsigned bits,
-                       const kernels::CodeTable& table)
-    : GroupCodec(std::move(identity), scope,
-                 header == Header::exponent ? 1 : header_size(header == Header::offset_and_scale), bits),
-      header_(header),
-      table_(table) {
-  for (size_t code = 0; code < size_t{1} << bits; ++code) {
-    if (std::isnan(table_[code])) continue;
-    least_ = std::min(least_, table_[code]);
-    greatest_ = std::max(greatest_, table_[code]);
+                       const std::vector<kernels::CodeTable>& tables)
+    : GroupCodec(std::move(identity), scope, header_size(header), bits), header_(header) {
+  for (const kernels::CodeTable& units : tables) {
+    Table& table = tables_.emplace_back(Table{units});
+    for (size_t code = 0; code < size_t{1} << bits; ++code) {
+      if (std::isnan(units[code])) continue;
+      table.least = std::min(table.least, units[code]);
+      table.greatest = std::max(table.greatest, units[code]);
+    }
   }
+}
+
+size_t LevelCodec::header_size(Header header) {
+  switch (header) {
+    case Header::exponent:
+      return 1;
+    case Header::scale:
+      return sizeof(float);
+    case Header::offset_and_scale:
+      return 2 * sizeof(float);
+    case Header::offset_scale_and_table:
+      return 2 * sizeof(float) + 1;
+  }
+  return 0;
 }
 
 void LevelCodec::encode_group(std::span<const float> x, const kernels::Dither& dither, ByteWriter& header,
@@ -41,8 +55,9 @@ void LevelCodec::encode_group(std::span<const float> x, const kernels::Dither& d
   if (header_ == Header::exponent) {
     header.put(static_cast<uint8_t>(kernels::biased_exponent(line.scale)));
   } else {
-    if (header_ == Header::offset_and_scale) header.put(line.offset);
+    if (header_ != Header::scale) header.put(line.offset);
     header.put(line.scale);
+    if (header_ == Header::offset_scale_and_table) header.put(line.table);
   }
   write_codes(x, line, dither, codes);
 }
@@ -50,27 +65,37 @@ void LevelCodec::encode_group(std::span<const float> x, const kernels::Dither& d
 void LevelCodec::decode_group(ByteReader& header, std::span<const std::byte> codes,
                               std::span<float> out) const {
   const Line line = read_line(header);
-  if (!kernels::look_up(codes, bits(), table_, line.offset, line.scale, out)) {
+  if (!kernels::look_up(codes, bits(), tables_[line.table].units, line.offset, line.scale, out)) {
     throw WireError("a code of {} bits stands for nothing", bits());
   }
+}
+
+at::Tensor LevelCodec::units_of(const Lines& lines) const {
+  const auto options = lines.scale.options();
+  std::vector<at::Tensor> tables;
+  for (size_t table = 0; table < tables_.size(); ++table) {
+    const auto all = units(static_cast<uint8_t>(table));
+    tables.push_back(at::tensor(at::ArrayRef<float>(all.data(), all.size()), options));
+  }
+  if (!lines.table.defined()) return tables.front().expand({lines.scale.size(0), -1});
+  return at::stack(tables).index_select(0, lines.table.view(-1));
 }
 
 at::Tensor LevelCodec::reconstruct_groups(const TensorGroups& groups) const {
   Lines lines = lines_of(groups);
   if (!lines.offset.defined()) lines.offset = at::zeros_like(lines.scale);
-  const auto ends = {lines.offset.add(lines.scale.mul(least_)), lines.offset.add(lines.scale.mul(greatest_))};
-  for (const at::Tensor& end : ends) {
-    if (!end.isfinite().all().item<bool>()) reject();
+  const at::Tensor units = units_of(lines);
+  const at::Tensor known = at::nan_to_num(units);  // 0 is between the ends
+  for (const at::Tensor& end : {known.amin(1, true).clamp_max(0), known.amax(1, true).clamp_min(0)}) {
+    if (!lines.offset.add(lines.scale.mul(end)).isfinite().all().item<bool>()) reject();
   }
-  const at::Tensor table =
-      at::tensor(at::ArrayRef<float>(table_.data(), size_t{1} << bits()), groups.values.options());
-  const at::Tensor units = table.index_select(0, codes_of(groups, lines).view(-1)).view(groups.values.sizes());
-  return lines.offset.add(lines.scale.mul(units));
+  return lines.offset.add(lines.scale.mul(units.gather(1, codes_of(groups, lines))));
 }
 
 bool LevelCodec::is_sendable(const Line& line) const {
-  return std::isfinite(line.offset + line.scale * least_) &&
-         std::isfinite(line.offset + line.scale * greatest_);
+  const Table& table = tables_[line.table];
+  return std::isfinite(line.offset + line.scale * table.least) &&
+         std::isfinite(line.offset + line.scale * table.greatest);
 }
 
 LevelCodec::Line LevelCodec::read_line(ByteReader& in) const {
@@ -78,9 +103,11 @@ LevelCodec::Line LevelCodec::read_line(ByteReader& in) const {
   if (header_ == Header::exponent) {
     line.scale = power_of_two(in.get<uint8_t>());
   } else {
-    if (header_ == Header::offset_and_scale) line.offset = in.get<float>();
+    if (header_ != Header::scale) line.offset = in.get<float>();
     line.scale = in.get<float>();
+    if (header_ == Header::offset_scale_and_table) line.table = in.get<uint8_t>();
   }
+  if (line.table >= tables_.size()) throw WireError("no table {} among {}", line.table, tables_.size());
   if (std::signbit(line.scale) || !is_sendable(line)) {
     throw WireError("{} and {} are not the offset and the scale of finite values", line.offset, line.scale);
   }

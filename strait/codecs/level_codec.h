@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "strait/codecs/group_codec.h"
 #include "strait/kernels/levels.h"
 
@@ -12,22 +16,33 @@ class LevelCodec : public GroupCodec {
  protected:
   /// What the header says.
   struct Line {
-    float offset = 0;  ///< what the code of 0 stands for
-    float scale = 0;   ///< 0 or more
+    float offset = 0;   ///< what the code of 0 stands for
+    float scale = 0;    ///< 0 or more
+    uint8_t table = 0;  ///< which of the codec's tables the codes are of
   };
 
   /// The same of several groups, float32 [G, 1].
   struct Lines {
-    at::Tensor offset;  ///< undefined: 0
-    at::Tensor scale;   ///< 0 or more
+    at::Tensor offset;      ///< undefined: 0
+    at::Tensor scale;       ///< 0 or more
+    at::Tensor table = {};  ///< int64 [G, 1]; undefined: the first
   };
 
-  /// What a group's header is: float32 numbers, or a byte e for the scale 2^(e - 127).
-  enum class Header { scale, offset_and_scale, exponent };
+  /// What a group's header is: float32 numbers, a byte that says which table behind them, or a byte e for the
+  /// scale 2^(e - 127).
+  enum class Header { scale, offset_and_scale, offset_scale_and_table, exponent };
 
-  /// Of `table` the first 2^bits entries count; NaN for codes that stand for nothing.
+  /// Of each of up to 256 tables the first 2^bits entries count; NaN for codes that stand for nothing.
   LevelCodec(CodecIdentity identity, Scope scope, Header header, unsigned bits,
-             const kernels::CodeTable& table);
+             const std::vector<kernels::CodeTable>& tables);
+
+  /// What the codes of a table stand for.
+  std::span<const float> units(uint8_t table = 0) const {
+    return std::span(tables_[table].units).first(size_t{1} << bits());
+  }
+
+  /// The same of several groups, float32 [G, 2^bits].
+  at::Tensor units_of(const Lines& lines) const;
 
   /// The line of a group of at least one element; it is not finite where an element is not.
   virtual Line line_of(std::span<const float> x) const = 0;
@@ -48,14 +63,20 @@ class LevelCodec : public GroupCodec {
   at::Tensor reconstruct_groups(const TensorGroups& groups) const final;
 
  private:
+  /// A table with its ends.
+  struct Table {
+    kernels::CodeTable units;  ///< what the codes stand for
+    float least = 0;           ///< 0 or below
+    float greatest = 0;        ///< 0 or above
+  };
+
+  static size_t header_size(Header header);
   bool is_sendable(const Line& line) const;
   Line read_line(ByteReader& in) const;
   [[noreturn]] static void reject();
 
   Header header_;
-  kernels::CodeTable table_;
-  float least_ = 0;     ///< in the table
-  float greatest_ = 0;  ///< in the table
+  std::vector<Table> tables_;
 };
 
 /// The argument of a spec: bits of a code, from `least` to 8. Throws InputError.

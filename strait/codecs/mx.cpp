@@ -21,7 +21,8 @@ class Microscaling : public LevelCodec {
  protected:
   /// `largest_exponent`: that of the format's largest number.
   Microscaling(CodecIdentity identity, unsigned bits, const kernels::CodeTable& table, int largest_exponent)
-      : LevelCodec(std::move(identity), Scope::blocks_of_last_dimension(kBlock), Header::exponent, bits, table),
+      : LevelCodec(std::move(identity), Scope::blocks_of_last_dimension(kBlock), Header::exponent, bits,
+                   {table}),
         largest_exponent_(largest_exponent) {}
 
   Line line_of(std::span<const float> x) const override {

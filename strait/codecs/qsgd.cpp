@@ -13,9 +13,9 @@ namespace {
 class Qsgd : public LevelCodec {
  public:
   Qsgd(CodecIdentity identity, Scope scope, unsigned bits)
-      : LevelCodec(std::move(identity), scope, Header::scale, bits, signed_table(bits, [=](int level) {
+      : LevelCodec(std::move(identity), scope, Header::scale, bits, {signed_table(bits, [=](int level) {
                      return static_cast<float>(level) / static_cast<float>(kernels::signed_levels(bits));
-                   })) {}
+                   })}) {}
 
  protected:
   Line line_of(std::span<const float> x) const override { return {0, norm_about(x, 0)}; }

@@ -11,11 +11,11 @@ class Symmetric : public LevelCodec {
  public:
   Symmetric(CodecIdentity identity, Scope scope, unsigned bits, bool stochastic)
       : LevelCodec(std::move(identity), scope, Header::scale, bits,
-                   signed_table(bits,
-                                [=](int level) {
-                                  return static_cast<float>(level) /
-                                         static_cast<float>(kernels::signed_levels(bits));
-                                })),
+                   {signed_table(bits,
+                                 [=](int level) {
+                                   return static_cast<float>(level) /
+                                          static_cast<float>(kernels::signed_levels(bits));
+                                 })}),
         stochastic_(stochastic) {}
 
  protected:

@@ -70,6 +70,58 @@ TEST(Fitted, ErrorIsBelowThatOfUniformStepsOnItsLaw) {
   }
 }
 
+/// Numbers whose magnitudes have Weibull's law of this shape, with either sign.
+at::Tensor weibull_tensor(double shape, int64_t count) {
+  std::mt19937 random(2);
+  std::weibull_distribution<float> magnitude(static_cast<float>(shape), 1);
+  at::Tensor x = at::full({1, count}, 0.0F);
+  for (int64_t i = 0; i < count; ++i)
+    x.data_ptr<float>()[i] = (random() % 2 == 0 ? 1.0F : -1.0F) * magnitude(random);
+  return x;
+}
+
+TEST(Laws, MomentsAndRootsOfWeibullsLawAreThoseOfTheLibrarysGamma) {
+  for (const double shape : {0.5, 1.0, 1.3, 2.0}) {
+    EXPECT_NEAR(weibull_mean(shape) / std::tgamma(1 + 1 / shape), 1, 1e-12);
+    EXPECT_NEAR(weibull_mean_square(shape) / std::tgamma(1 + 2 / shape), 1, 1e-12);
+    // The share below a quantile, by the trapezoid rule in the cube root of x, where the density has no pole.
+    const auto root_density = [shape](double x) {
+      return std::pow(x, (shape - 1) / 3) * std::exp(-std::pow(x, shape) / 3);
+    };
+    const auto integral = [&](double end) {
+      const int steps = 200000;
+      double sum = 0;
+      for (int i = 0; i < steps; ++i) {
+        const double y = std::cbrt(end) * (i + 0.5) / steps;
+        sum += root_density(y * y * y) * 3 * y * y * std::cbrt(end) / steps;
+      }
+      return sum;
+    };
+    const double whole = integral(std::pow(3 * 40.0, 1 / shape));
+    for (const double share : {0.5625, 0.75, 0.96875}) {
+      EXPECT_NEAR(0.5 + integral(weibull_root_quantile(shape, share)) / whole / 2, share, 1e-5) << shape;
+      EXPECT_EQ(weibull_root_quantile(shape, 1 - share), -weibull_root_quantile(shape, share));
+    }
+  }
+}
+
+TEST(Fitted, EachGroupGetsTheLawOfItsOwnShape) {
+  for (const double shape : {0.5, 0.8, 1.0, 1.4, 2.0}) {
+    const at::Tensor x = weibull_tensor(shape, 100000);
+    for (const int bits : {2, 3, 4, 5}) {
+      EXPECT_LT(mean_square_error(fmt::format("fitted:{},law=weibull", bits), x),
+                mean_square_error(fmt::format("quant:{},scope=sample,rounding=stochastic", bits), x))
+          << shape << ", " << bits;
+    }
+    // The header of a group ends with its table.
+    const auto payload = encoded(*make_codec("fitted:4,law=weibull"), x);
+    EXPECT_EQ(std::to_integer<int>(payload[8]), std::lround(shape * 10) - 5) << shape;
+  }
+  auto damaged = encoded(*make_codec("fitted:4,law=weibull"), weibull_tensor(1, 100));
+  damaged[8] = std::byte{16};
+  EXPECT_THROW(decoded(*make_codec("fitted:4,law=weibull"), damaged, {{1, 100}}), WireError);
+}
+
 double euclidean_norm(const at::Tensor& x) { return x.to(at::kDouble).norm().item<double>(); }
 
 TEST(Bounded, KeepsTheBoundWithTheFewestBits) {

@@ -79,23 +79,22 @@ std::function<double(double n)> qsgd_bound(double levels) {
   return [=](double n) { return std::min(n / (levels * levels), std::sqrt(n) / levels); };
 }
 
-INSTANTIATE_TEST_SUITE_P(Codecs, Unbiased,
-                         testing::Values(Case{"qsgd:2,scope=sample", qsgd_bound(1)},
-                                         Case{"qsgd:4", qsgd_bound(7)},
-                                         Case{"qsgd:6,scope=sample", qsgd_bound(31)}, Case{"fitted:4", {}},
-                                         Case{"fitted:3,law=laplace,scope=tensor", {}},
-                                         Case{"natural", [](double) { return 1.0 / 8; }},
-                                         Case{"exponential:2", {}}, Case{"exponential:4", {}},
-                                         Case{"exponential:8,scope=tensor", {}},
-                                         Case{"quant:2,rounding=stochastic", {}},
-                                         Case{"quant:3,levels=symmetric,rounding=stochastic", {}},
-                                         Case{"quant:3,scope=sample,rounding=stochastic,rotate=hadamard", {}}),
-                         [](const testing::TestParamInfo<Case>& info) {
-                           std::string name = info.param.spec;
-                           std::ranges::replace_if(
-                               name, [](char c) { return std::isalnum(c) == 0; }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Codecs, Unbiased,
+    testing::Values(Case{"qsgd:2,scope=sample", qsgd_bound(1)}, Case{"qsgd:4", qsgd_bound(7)},
+                    Case{"qsgd:6,scope=sample", qsgd_bound(31)}, Case{"fitted:4", {}},
+                    Case{"fitted:3,law=laplace,scope=tensor", {}}, Case{"fitted:4,law=weibull", {}},
+                    Case{"natural", [](double) { return 1.0 / 8; }}, Case{"exponential:2", {}},
+                    Case{"exponential:4", {}}, Case{"exponential:8,scope=tensor", {}},
+                    Case{"quant:2,rounding=stochastic", {}},
+                    Case{"quant:3,levels=symmetric,rounding=stochastic", {}},
+                    Case{"quant:3,scope=sample,rounding=stochastic,rotate=hadamard", {}}),
+    [](const testing::TestParamInfo<Case>& info) {
+      std::string name = info.param.spec;
+      std::ranges::replace_if(
+          name, [](char c) { return std::isalnum(c) == 0; }, '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace strait
