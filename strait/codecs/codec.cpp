@@ -64,6 +64,12 @@ Decoded Codec::read(ByteReader& in, const MessageMeta& meta, const MessageContex
   return message;
 }
 
+void Codec::read_elements(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
+                          std::span<float> out) const {
+  do_decode(in, meta, context, out);
+  expect_end(in);
+}
+
 void Codec::expect_end(const ByteReader& in) const {
   if (in.left() != 0) throw WireError("{} bytes follow the payload of codec {}", in.left(), spec());
 }

@@ -91,6 +91,16 @@ class Codec {
   /// Consumes all of `in`. The tensor is on the CPU; it may keep the reader's owner and use its bytes in place.
   Decoded read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const;
 
+  /// write() of a message that is not empty and lies in plain memory.
+  void write_elements(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
+                      ByteWriter& out) const {
+    do_encode(x, meta, context, out);
+  }
+
+  /// read() of one into plain memory.
+  void read_elements(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
+                     std::span<float> out) const;
+
   /// decode(encode(x)) without the bytes, bit for bit, on x's device. For measurements and for feedback
   /// on a device; the default really encodes and decodes.
   virtual at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const;

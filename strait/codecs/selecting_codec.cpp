@@ -2,7 +2,6 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <limits>
 
@@ -63,7 +62,7 @@ void SelectingCodec::write_groups(std::span<const float> x, const MessageMeta& m
     if (shape.k < shape.n) {
       choose(part, {group, shape, meta, context}, parts.head(group), mask);
     }
-    values_.write_list(part, mask, shape, parts.list(group));
+    values_.write_list(part, mask, shape, context_of_list(context, group), parts.list(group));
   });
 }
 
@@ -78,7 +77,7 @@ void SelectingCodec::read_groups(ByteReader& in, const MessageMeta& meta, const 
     if (shape.k < shape.n) {
       read_choice(parts.head(group), {group, shape, meta, context}, mask);
     }
-    values_.read_list(parts.list(group), mask, shape, shape.part(out, group));
+    values_.read_list(parts.list(group), mask, shape, context_of_list(context, group), shape.part(out, group));
   });
 }
 
@@ -112,10 +111,8 @@ at::Tensor SelectingCodec::reconstruct(const at::Tensor& x, const MessageContext
   const SparseShape shape = shape_of(meta);
   const at::Tensor groups =
       x.contiguous().view({static_cast<int64_t>(shape.groups), static_cast<int64_t>(shape.n)});
-  if (shape.k == shape.n) return values_.reconstruct(groups, shape).view(x.sizes());
-  const at::Tensor kept = kept_of(groups, meta, context);
-  const at::Tensor values = values_.reconstruct(groups.gather(1, kept), shape);
-  return at::zeros_like(groups).scatter(1, kept, values).view(x.sizes());
+  const at::Tensor kept = shape.k == shape.n ? at::Tensor() : kept_of(groups, meta, context);
+  return values_.reconstruct(groups, kept, shape, context).view(x.sizes());
 }
 
 Sparsifier::Selection selection_from(const CodecIdentity& identity, OperatorSpec& spec, std::string_view what,
@@ -130,9 +127,11 @@ Sparsifier::Selection selection_from(const CodecIdentity& identity, OperatorSpec
 
 std::unique_ptr<const ValueFormat> kept_values_from(OperatorSpec& spec) {
   const std::string name = spec.option("values", "fp32");
-  auto values = make_value_format(name);
-  if (!values) spec.reject("values", name, "fp32, fp16, bf16 or quant:b with b from 1 to 8");
-  return values;
+  try {
+    return make_list_format(name);
+  } catch (const InputError& error) {
+    throw InputError("option values of {}: {}", spec.name(), error.what());
+  }
 }
 
 }  // namespace strait

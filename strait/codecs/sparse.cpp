@@ -1,6 +1,7 @@
 #include "strait/codecs/sparse.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cstring>
@@ -95,45 +96,55 @@ float ValueLists::factor(const SparseShape& shape) const {
 }
 
 void ValueLists::write_list(std::span<const float> x, std::span<const uint64_t> mask, const SparseShape& shape,
-                            std::span<std::byte> out) const {
-  if (shape.k == shape.n) return values_->write(x, out);
+                            const MessageContext& context, std::span<std::byte> out) const {
+  if (shape.k == shape.n) return values_->write(x, context, out);
   const auto list = own_values(shape.k);
   kernels::gather_masked(x, mask, list);
   if (const float by = factor(shape); by != 1) {
     for (float& value : list) value *= by;
   }
-  values_->write(list, out);
+  values_->write(list, context, out);
 }
 
 void ValueLists::read_list(std::span<const std::byte> in, std::span<const uint64_t> mask,
-                           const SparseShape& shape, std::span<float> out) const {
-  if (shape.k == shape.n) return values_->read(in, out);
+                           const SparseShape& shape, const MessageContext& context,
+                           std::span<float> out) const {
+  if (shape.k == shape.n) return values_->read(in, context, out);
   const auto list = own_values(shape.k);
-  values_->read(in, list);
+  values_->read(in, context, list);
   kernels::scatter_masked(list, mask, out);
 }
 
-void ValueLists::write_values(std::span<const float> x, const IndexSet& indices, ByteWriter& out) const {
+void ValueLists::write_values(std::span<const float> x, const IndexSet& indices, const MessageContext& context,
+                              ByteWriter& out) const {
   const SparseShape& shape = indices.shape;
   const size_t size = values_->size(shape.k);
   const auto lists = out.claim(values_size(shape));
   for_each_group(shape, [&](size_t group) {
-    write_list(shape.part(x, group), indices.mask(group), shape, lists.subspan(group * size, size));
+    write_list(shape.part(x, group), indices.mask(group), shape, context_of_list(context, group),
+               lists.subspan(group * size, size));
   });
 }
 
-void ValueLists::read_values(ByteReader& in, const IndexSet& indices, std::span<float> out) const {
+void ValueLists::read_values(ByteReader& in, const IndexSet& indices, const MessageContext& context,
+                             std::span<float> out) const {
   const SparseShape& shape = indices.shape;
   const size_t size = values_->size(shape.k);
   const auto lists = in.take(values_size(shape));
   for_each_group(shape, [&](size_t group) {
-    read_list(lists.subspan(group * size, size), indices.mask(group), shape, shape.part(out, group));
+    read_list(lists.subspan(group * size, size), indices.mask(group), shape, context_of_list(context, group),
+              shape.part(out, group));
   });
 }
 
-at::Tensor ValueLists::reconstruct(const at::Tensor& lists, const SparseShape& shape) const {
+at::Tensor ValueLists::reconstruct(const at::Tensor& groups, const at::Tensor& kept, const SparseShape& shape,
+                                   const MessageContext& context) const {
+  if (shape.k == shape.n) return values_->reconstruct(groups, context);
+  const at::Tensor places = values_->depends_on_order() ? std::get<0>(kept.sort(1)) : kept;
+  const at::Tensor lists = groups.gather(1, places);
   const float by = factor(shape);
-  return values_->reconstruct(by == 1 ? lists : lists.mul(by));
+  return at::zeros_like(groups).scatter(1, places,
+                                        values_->reconstruct(by == 1 ? lists : lists.mul(by), context));
 }
 
 SparseFormat::SparseFormat(IndexCode index, std::unique_ptr<const ValueFormat> values)
@@ -178,8 +189,8 @@ CodedSet SparseFormat::write_set(std::span<const uint64_t> mask, const SparseSha
 
 // Every group is written where it stands when all index sets are as long as they can be; then what is shorter
 // moves together. So groups do not wait for each other.
-void SparseFormat::write(const SparseShape& shape, const SparseSource& source, ByteWriter& out,
-                         IndexSet* indices) const {
+void SparseFormat::write(const SparseShape& shape, const SparseSource& source, const MessageContext& context,
+                         ByteWriter& out, IndexSet* indices) const {
   const size_t groups = shape.groups;
   const size_t k = shape.k;
   if (indices != nullptr) indices->reset(shape);
@@ -196,11 +207,12 @@ void SparseFormat::write(const SparseShape& shape, const SparseSource& source, B
     const auto mask = mask_for(group, shape, indices);
     const auto values = source.select(group, mask);
     const auto bytes = lists.subspan(group * list, list);
-    format.write(values, bytes);
+    const MessageContext own = context_of_list(context, group);
+    format.write(values, own, bytes);
     coded[group] = write_set(mask, shape, sets.subspan(group * bound, bound));
     if (!source.asks_what_is_sent()) return;
     const auto received = own_values(k);
-    format.read(bytes, received);
+    format.read(bytes, own, received);
     source.sent(group, mask, values, received);
   });
   for (const auto& [code, bytes] : coded) {
@@ -245,7 +257,7 @@ std::span<const CodedSet> SparseFormat::read_sets(ByteReader& in, const SparseSh
 }
 
 void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSink& sink,
-                        IndexSet* indices) const {
+                        const MessageContext& context, IndexSet* indices) const {
   if (indices != nullptr) indices->reset(shape);
   const auto sets = read_sets(in, shape);
   const ValueFormat& format = values();
@@ -261,7 +273,7 @@ void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSi
             : kernels::read_rice(bytes, shape.n, shape.k, code - kRiceCode, mask);
     if (!valid) throw WireError("group {} has no valid set of {} of {} positions", group, shape.k, shape.n);
     const auto values = own_values(shape.k);
-    format.read(lists.subspan(group * list, list), values);
+    format.read(lists.subspan(group * list, list), context_of_list(context, group), values);
     sink.receive(group, mask, values);
   });
 }

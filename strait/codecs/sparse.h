@@ -63,6 +63,13 @@ void for_each_group(const SparseShape& shape, const Work& work) {
   });
 }
 
+/// The context of a message's list of this number.
+inline MessageContext context_of_list(const MessageContext& message, size_t list) {
+  MessageContext own = message;
+  own.first_row += list;
+  return own;
+}
+
 /// What a kept value is multiplied with before it is sent: 1, or n / k, which is right on average where all
 /// positions are as likely to be kept.
 enum class ValueScale { none, unbiased };
@@ -78,23 +85,29 @@ class ValueLists {
   /// Bytes of the values.
   size_t values_size(const SparseShape& shape) const { return shape.groups * values_->size(shape.k); }
 
+  // Contexts are those of ValueFormat: a list's own (context_of_list()) or, for all groups, the message's.
+
   /// Writes one group's elements `x` at the masked positions to `out`, of values_->size(k) bytes; all of them
   /// where k == n, and then the mask is not looked at. Throws NumericError when one cannot be sent.
   void write_list(std::span<const float> x, std::span<const uint64_t> mask, const SparseShape& shape,
-                  std::span<std::byte> out) const;
+                  const MessageContext& context, std::span<std::byte> out) const;
 
   /// Reads one group's values to their places in `out`, and +0 to the others. Throws WireError.
   void read_list(std::span<const std::byte> in, std::span<const uint64_t> mask, const SparseShape& shape,
-                 std::span<float> out) const;
+                 const MessageContext& context, std::span<float> out) const;
 
   /// write_list() for every group; `out` gets values_size().
-  void write_values(std::span<const float> x, const IndexSet& indices, ByteWriter& out) const;
+  void write_values(std::span<const float> x, const IndexSet& indices, const MessageContext& context,
+                    ByteWriter& out) const;
 
   /// read_list() for every group.
-  void read_values(ByteReader& in, const IndexSet& indices, std::span<float> out) const;
+  void read_values(ByteReader& in, const IndexSet& indices, const MessageContext& context,
+                   std::span<float> out) const;
 
-  /// What the receiver sees of lists [G, k] of kept values, of groups of this shape, on their device.
-  at::Tensor reconstruct(const at::Tensor& lists, const SparseShape& shape) const;
+  /// What the receiver sees of groups [G, n] of this shape that keep the positions `kept`, int64 [G, k] in any
+  /// order (undefined where k == n, 0 < k), on their device.
+  at::Tensor reconstruct(const at::Tensor& groups, const at::Tensor& kept, const SparseShape& shape,
+                         const MessageContext& context) const;
 
   /// How a value is written.
   const ValueFormat& values() const { return *values_; }
@@ -118,11 +131,13 @@ class SparseFormat : public ValueLists {
 
   /// Writes what the source selects of each group, k < n; the index sets go to `indices`, which may be null.
   /// Throws NumericError when a value cannot be sent.
-  void write(const SparseShape& shape, const SparseSource& source, ByteWriter& out, IndexSet* indices) const;
+  void write(const SparseShape& shape, const SparseSource& source, const MessageContext& context,
+             ByteWriter& out, IndexSet* indices) const;
 
   /// Hands each group to the sink, k < n; the index sets go to `indices`, which may be null. Throws WireError,
   /// when it may have handed over some.
-  void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, IndexSet* indices) const;
+  void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, const MessageContext& context,
+            IndexSet* indices) const;
 
  private:
   size_t index_bound(const SparseShape& shape) const;

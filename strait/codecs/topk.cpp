@@ -145,7 +145,7 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
        std::optional<Half> half = {})
       : Codec(std::move(identity)), selection_(selection), format_(std::move(format)), half_(half) {}
 
-  at::Tensor reconstruct(const at::Tensor& x, const MessageContext& /*context*/) const override {
+  at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
     const SparseShape shape = shape_of(meta_of(x));
     if (shape.k == 0) return at::zeros_like(x, at::MemoryFormat::Contiguous);
@@ -156,8 +156,7 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
     const at::Tensor from_last = at::arange(n - 1, -1, -1, x.options().dtype(at::kLong));
     const at::Tensor keys = magnitude.bitwise_left_shift(32).bitwise_or(from_last);
     const at::Tensor kept = std::get<1>(keys.topk(static_cast<int64_t>(shape.k), 1, true, /*sorted=*/false));
-    const at::Tensor values = format_->values().reconstruct(groups.gather(1, kept));
-    return at::zeros_like(groups).scatter(1, kept, values).view(x.sizes());
+    return format_->reconstruct(groups, kept, shape, context).view(x.sizes());
   }
 
   /// topk, unsorted, of the magnitudes, with gather and scatter: quicker than kthvalue and a mask.
@@ -168,6 +167,7 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
     const auto k = static_cast<int64_t>(shape.k);
     const at::Tensor kept = std::get<1>(groups.abs().topk(k, 1, /*largest=*/true, /*sorted=*/false));
     const at::Tensor values = format_->values().reference(groups.gather(1, kept));
+    if (!values.defined()) return {};
     return at::zeros_like(groups).scatter_(1, kept, values).view(x.sizes());
   }
 
@@ -181,23 +181,21 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
   std::shared_ptr<const Codec> half(Half half) const override {
     return std::make_shared<TopK>(CodecIdentity{id(), spec()}, selection_, format_, half);
   }
-  IndexSet write_indexed(const at::Tensor& x, const MessageContext& /*context*/,
-                         ByteWriter& out) const override {
+  IndexSet write_indexed(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
     IndexSet indices;
-    write_groups(span_of(x), shape_of(meta_of(x)), out, &indices);
+    write_groups(span_of(x), shape_of(meta_of(x)), context, out, &indices);
     return indices;
   }
-  Decoded read_indexed(ByteReader& in, const MessageMeta& meta,
-                       const MessageContext& /*context*/) const override {
+  Decoded read_indexed(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const override {
     Decoded message{at::empty(meta.shape, at::kFloat), {}};
-    read_groups(in, shape_of(meta), span_of(message.tensor), &message.indices);
+    read_groups(in, shape_of(meta), context, span_of(message.tensor), &message.indices);
     return message;
   }
   IndexSet write_sum(const at::Tensor& x, const at::Tensor& residual, at::Tensor& left,
                      const MessageContext& context, ByteWriter& out) const override {
     const SparseShape shape = shape_of(meta_of(x));
     IndexSet indices;
-    format_->write(shape, LargestSums(x, residual, left, shape), out,
+    format_->write(shape, LargestSums(x, residual, left, shape), context, out,
                    context.wants_indices ? &indices : nullptr);
     return indices;
   }
@@ -209,7 +207,7 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
     const SparseShape shape = shape_of(meta_of(x));
     const LargestDifferences source(x, estimate, shape);
     try {
-      format_->write(shape, source, out, &indices);
+      format_->write(shape, source, context, out, &indices);
     } catch (...) {
       source.undo(indices);
       throw;
@@ -219,7 +217,8 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
   IndexSet read_difference(ByteReader& in, at::Tensor& estimate, const MessageContext& context) const override {
     const SparseShape shape = shape_of(meta_of(estimate));
     IndexSet indices;
-    format_->read(in, shape, Added(span_of(estimate), shape.n), context.wants_indices ? &indices : nullptr);
+    format_->read(in, shape, Added(span_of(estimate), shape.n), context,
+                  context.wants_indices ? &indices : nullptr);
     expect_end(in);
     return indices;
   }
@@ -238,35 +237,36 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
     return shape.k == 0 ? PayloadSize{0, true} : format_->size(shape);
   }
 
-  void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& /*context*/,
+  void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
                  ByteWriter& out) const override {
-    write_groups(x, shape_of(meta), out, nullptr);
+    write_groups(x, shape_of(meta), context, out, nullptr);
   }
 
-  void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& /*context*/,
+  void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
                  std::span<float> out) const override {
-    read_groups(in, shape_of(meta), out, nullptr);
+    read_groups(in, shape_of(meta), context, out, nullptr);
   }
 
  private:
-  void write_groups(std::span<const float> x, const SparseShape& shape, ByteWriter& out,
-                    IndexSet* indices) const {
+  void write_groups(std::span<const float> x, const SparseShape& shape, const MessageContext& context,
+                    ByteWriter& out, IndexSet* indices) const {
     // A value that is not finite is among the largest, so the kept values tell for all.
     if (shape.k == 0) return;
-    if (shape.k < shape.n) return format_->write(shape, Largest(x, shape), out, indices);
+    if (shape.k < shape.n) return format_->write(shape, Largest(x, shape), context, out, indices);
     IndexSet all{shape, {}};
-    format_->write_values(x, all, out);
+    format_->write_values(x, all, context, out);
     if (indices != nullptr) *indices = std::move(all);
   }
 
-  void read_groups(ByteReader& in, const SparseShape& shape, std::span<float> out, IndexSet* indices) const {
+  void read_groups(ByteReader& in, const SparseShape& shape, const MessageContext& context,
+                   std::span<float> out, IndexSet* indices) const {
     if (shape.k == 0) {
       std::ranges::fill(out, 0.0F);
       return;
     }
-    if (shape.k < shape.n) return format_->read(in, shape, Scattered(out, shape.n), indices);
+    if (shape.k < shape.n) return format_->read(in, shape, Scattered(out, shape.n), context, indices);
     IndexSet all{shape, {}};
-    format_->read_values(in, all, out);
+    format_->read_values(in, all, context, out);
     if (indices != nullptr) *indices = std::move(all);
   }
 

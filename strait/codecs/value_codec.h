@@ -18,9 +18,9 @@ class ValueCodec : public Codec {
   ValueCodec(CodecIdentity identity, std::unique_ptr<const ValueFormat> values)
       : Codec(std::move(identity)), values_(std::move(values)) {}
 
-  at::Tensor reconstruct(const at::Tensor& x, const MessageContext& /*context*/) const override {
+  at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
-    return values_->reconstruct(x);
+    return values_->reconstruct(x, context);
   }
 
   at::Tensor reference(const at::Tensor& x) const override { return values_->reference(x); }
@@ -34,19 +34,21 @@ class ValueCodec : public Codec {
     return {values_->size(meta.elements()), true};
   }
 
-  void do_encode(std::span<const float> x, const MessageMeta& /*meta*/, const MessageContext& /*context*/,
+  void do_encode(std::span<const float> x, const MessageMeta& /*meta*/, const MessageContext& context,
                  ByteWriter& out) const override {
     const auto bytes = out.claim(values_->size(x.size()));
     in_parts(x.size(), [&](size_t begin, size_t count) {
-      values_->write(x.subspan(begin, count), bytes.subspan(values_->size(begin), values_->size(count)));
+      values_->write(x.subspan(begin, count), context,
+                     bytes.subspan(values_->size(begin), values_->size(count)));
     });
   }
 
-  void do_decode(ByteReader& in, const MessageMeta& /*meta*/, const MessageContext& /*context*/,
+  void do_decode(ByteReader& in, const MessageMeta& /*meta*/, const MessageContext& context,
                  std::span<float> out) const override {
     const auto bytes = in.take(values_->size(out.size()));
     in_parts(out.size(), [&](size_t begin, size_t count) {
-      values_->read(bytes.subspan(values_->size(begin), values_->size(count)), out.subspan(begin, count));
+      values_->read(bytes.subspan(values_->size(begin), values_->size(count)), context,
+                    out.subspan(begin, count));
     });
   }
 

@@ -1,6 +1,11 @@
 #include "strait/codecs/value_format.h"
 
+#include <ATen/core/ivalue.h>
+
+#include <utility>
+
 #include "strait/base/error.h"
+#include "strait/codecs/codec.h"
 #include "strait/codecs/finite.h"
 #include "strait/codecs/quant_group.h"
 #include "strait/kernels/copy.h"
@@ -13,15 +18,17 @@ class Fp32Values : public ValueFormat {
  public:
   size_t size(size_t count) const override { return count * sizeof(float); }
 
-  void write(std::span<const float> x, std::span<std::byte> out) const override {
+  void write(std::span<const float> x, const MessageContext& /*context*/,
+             std::span<std::byte> out) const override {
     if (!kernels::copy_finite(x, out)) throw NumericError("a value is not finite");
   }
 
-  void read(std::span<const std::byte> in, std::span<float> out) const override {
+  void read(std::span<const std::byte> in, const MessageContext& /*context*/,
+            std::span<float> out) const override {
     if (!kernels::copy_finite(in, out)) throw WireError("a float32 value is not finite");
   }
 
-  at::Tensor reconstruct(const at::Tensor& lists) const override {
+  at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& /*context*/) const override {
     check_largest(largest_magnitude(lists), kernels::kInfinityBits, "float32");
     return lists.clone(at::MemoryFormat::Contiguous);
   }
@@ -33,15 +40,17 @@ class Fp16Values : public ValueFormat {
  public:
   size_t size(size_t count) const override { return count * 2; }
 
-  void write(std::span<const float> x, std::span<std::byte> out) const override {
+  void write(std::span<const float> x, const MessageContext& /*context*/,
+             std::span<std::byte> out) const override {
     check_largest(kernels::to_fp16(x, out), kernels::kFp16OverflowBits, "fp16");
   }
 
-  void read(std::span<const std::byte> in, std::span<float> out) const override {
+  void read(std::span<const std::byte> in, const MessageContext& /*context*/,
+            std::span<float> out) const override {
     if (!kernels::from_fp16(in, out)) throw WireError("an fp16 value is not finite");
   }
 
-  at::Tensor reconstruct(const at::Tensor& lists) const override {
+  at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& /*context*/) const override {
     check_largest(largest_magnitude(lists), kernels::kFp16OverflowBits, "fp16");
     return lists.contiguous().to(at::kHalf).to(at::kFloat);
   }
@@ -53,15 +62,17 @@ class Bf16Values : public ValueFormat {
  public:
   size_t size(size_t count) const override { return count * 2; }
 
-  void write(std::span<const float> x, std::span<std::byte> out) const override {
+  void write(std::span<const float> x, const MessageContext& /*context*/,
+             std::span<std::byte> out) const override {
     check_largest(kernels::to_bf16(x, out), kernels::kBf16OverflowBits, "bf16");
   }
 
-  void read(std::span<const std::byte> in, std::span<float> out) const override {
+  void read(std::span<const std::byte> in, const MessageContext& /*context*/,
+            std::span<float> out) const override {
     if (!kernels::from_bf16(in, out)) throw WireError("a bf16 value is not finite");
   }
 
-  at::Tensor reconstruct(const at::Tensor& lists) const override {
+  at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& /*context*/) const override {
     check_largest(largest_magnitude(lists), kernels::kBf16OverflowBits, "bf16");
     return lists.contiguous().to(at::kBFloat16).to(at::kFloat);
   }
@@ -77,14 +88,16 @@ class QuantValues : public ValueFormat {
 
   size_t size(size_t count) const override { return kRangeSize + kernels::packed_size(count, bits_); }
 
-  void write(std::span<const float> x, std::span<std::byte> out) const override {
+  void write(std::span<const float> x, const MessageContext& /*context*/,
+             std::span<std::byte> out) const override {
     const auto range = sendable_range(x);
     ByteWriter writer(out);
     write_range(range, writer);
     kernels::quantise(x, range, bits_, writer.claim(kernels::packed_size(x.size(), bits_)));
   }
 
-  void read(std::span<const std::byte> in, std::span<float> out) const override {
+  void read(std::span<const std::byte> in, const MessageContext& /*context*/,
+            std::span<float> out) const override {
     ByteReader reader(in);
     const auto range = read_range(reader);
     const auto codes = reader.take(kernels::packed_size(out.size(), bits_));
@@ -92,7 +105,7 @@ class QuantValues : public ValueFormat {
     kernels::dequantise(codes, range, bits_, out);
   }
 
-  at::Tensor reconstruct(const at::Tensor& lists) const override {
+  at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& /*context*/) const override {
     return reconstruct_groups(lists, bits_, std::nullopt);
   }
 
@@ -102,6 +115,45 @@ class QuantValues : public ValueFormat {
 
  private:
   unsigned bits_;
+};
+
+/// Each list as a message of one row.
+class CodecValues : public ValueFormat {
+ public:
+  explicit CodecValues(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
+
+  size_t size(size_t count) const override { return codec_->payload_size(row_of(count)).bound; }
+
+  void write(std::span<const float> x, const MessageContext& context, std::span<std::byte> out) const override {
+    ByteWriter writer(out);
+    codec_->write_elements(x, row_of(x.size()), of_values(context), writer);
+  }
+
+  void read(std::span<const std::byte> in, const MessageContext& context, std::span<float> out) const override {
+    ByteReader reader(in);
+    codec_->read_elements(reader, row_of(out.size()), of_values(context), out);
+  }
+
+  at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& context) const override {
+    return codec_->reconstruct(lists, of_values(context));
+  }
+
+  at::Tensor reference(const at::Tensor& lists) const override { return codec_->reference(lists); }
+
+  bool depends_on_order() const override { return true; }
+
+ private:
+  static MessageMeta row_of(size_t count) { return {{1, static_cast<int64_t>(count)}}; }
+
+  /// Draws of their own: those of the message may have decided what is in the list.
+  static MessageContext of_values(const MessageContext& context) {
+    MessageContext own = context;
+    own.seed ^= 0x76616c756573;  // "values"
+    own.wants_indices = false;
+    return own;
+  }
+
+  std::shared_ptr<const Codec> codec_;
 };
 
 }  // namespace
@@ -116,6 +168,20 @@ std::unique_ptr<const ValueFormat> make_value_format(std::string_view name) {
     return std::make_unique<QuantValues>(static_cast<unsigned>(name.back() - '0'));
   }
   return nullptr;
+}
+
+std::unique_ptr<const ValueFormat> make_list_format(std::string_view name) {
+  if (auto format = make_value_format(name)) return format;
+  auto codec = make_codec(name);
+  if (codec->sparsifier() != nullptr || codec->warm_start() != nullptr || !codec->is_row_wise() ||
+      !codec->payload_size({{1, 64}}).exact) {
+    throw InputError(
+        "\"{}\" cannot write values that another codec keeps: expected fp32, fp16, bf16, quant:b or another "
+        "codec that "
+        "writes rows one by one, all of their elements, in bytes that do not depend on them",
+        name);
+  }
+  return std::make_unique<CodecValues>(std::move(codec));
 }
 
 }  // namespace strait

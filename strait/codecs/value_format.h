@@ -7,10 +7,13 @@
 #include <span>
 #include <string_view>
 
+#include "strait/codecs/message.h"
+
 namespace strait {
 
-/// How a list of values is written when both endpoints know how many there are: 32 or 16 bits each, or
-/// quantised as one group. Stateless.
+/// How a list of values is written when both endpoints know how many there are: 32 or 16 bits each, quantised
+/// as one group, or as a codec writes a row. Stateless. The context is that of the list's message, with the
+/// list's place in the batch for its first row.
 class ValueFormat {
  public:
   virtual ~ValueFormat() = default;
@@ -20,21 +23,30 @@ class ValueFormat {
 
   /// Writes at least one value; out.size() == size(x.size()). Throws NumericError for a value that is not
   /// finite or past the format's range.
-  virtual void write(std::span<const float> x, std::span<std::byte> out) const = 0;
+  virtual void write(std::span<const float> x, const MessageContext& context,
+                     std::span<std::byte> out) const = 0;
 
   /// Reads at least one value; in.size() == size(out.size()). Throws WireError for what write() does not
   /// write.
-  virtual void read(std::span<const std::byte> in, std::span<float> out) const = 0;
+  virtual void read(std::span<const std::byte> in, const MessageContext& context,
+                    std::span<float> out) const = 0;
 
-  /// read(write(row)) of every row of `lists` [G, n], n >= 1, on the tensor's device, bit for bit. Throws
-  /// NumericError as write() does.
-  virtual at::Tensor reconstruct(const at::Tensor& lists) const = 0;
+  /// read(write(row)) of every row of `lists` [G, n], n >= 1, whose places follow that of the context, on the
+  /// tensor's device, bit for bit. Throws NumericError as write() does.
+  virtual at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& context) const = 0;
 
-  /// reconstruct() in a few LibTorch calls and without checks (Codec::reference).
+  /// reconstruct() in a few LibTorch calls and without checks (Codec::reference), or undefined.
   virtual at::Tensor reference(const at::Tensor& lists) const = 0;
+
+  /// Whether what is seen of a value depends on where in its list it stands.
+  virtual bool depends_on_order() const { return false; }
 };
 
 /// `fp32`, `fp16`, `bf16` or `quant:b`, b = 1..8 (rounded to nearest). Null for any other name.
 std::unique_ptr<const ValueFormat> make_value_format(std::string_view name);
+
+/// The same, or the spec of a codec that writes a row by itself, in a number of bytes that its length gives,
+/// and keeps all of its elements. Throws InputError for any other.
+std::unique_ptr<const ValueFormat> make_list_format(std::string_view name);
 
 }  // namespace strait

@@ -20,12 +20,12 @@ class ReuseFormat {
     const at::Tensor dense = x.to(at::kCPU).contiguous();
     if (x.numel() == 0) return;
     sparsifier_->values().write_values({dense.data_ptr<float>(), static_cast<size_t>(x.numel())},
-                                       indices_of(meta_of(x), context), out);
+                                       indices_of(meta_of(x), context), context, out);
   }
   at::Tensor read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
     at::Tensor out = at::empty(meta.shape, at::kFloat);
     if (out.numel() > 0) {
-      sparsifier_->values().read_values(in, indices_of(meta, context),
+      sparsifier_->values().read_values(in, indices_of(meta, context), context,
                                         {out.data_ptr<float>(), meta.elements()});
     }
     if (in.left() != 0) throw WireError("{} bytes follow the values", in.left());

@@ -54,7 +54,7 @@ Rounding store_rounding(const StoreOptions& options) {
   if (options.format == StoreOptions().format) return [](const at::Tensor& values) { return values; };
   return [format =
               std::shared_ptr<const ValueFormat>(make_value_format(options.format))](const at::Tensor& values) {
-    return format->reconstruct(values.reshape({values.size(0), -1})).view_as(values);
+    return format->reconstruct(values.reshape({values.size(0), -1}), {}).view_as(values);
   };
 }
 
@@ -80,7 +80,7 @@ at::Tensor SampleStore::read(std::span<const int64_t> ids, const MessageMeta& me
       continue;
     }
     STRAIT_CHECK(format_->size(elements) == row_bytes_, "the samples of a link changed their shape");
-    format_->read(memory_.bytes().subspan(place->second * row_bytes_, row_bytes_), row);
+    format_->read(memory_.bytes().subspan(place->second * row_bytes_, row_bytes_), {}, row);
   }
   return out;
 }
@@ -93,7 +93,7 @@ void SampleStore::write(std::span<const int64_t> ids, const at::Tensor& values) 
   const at::Tensor dense = values.contiguous();
   rounded_.resize(ids.size() * size);
   for (size_t i = 0; i < ids.size(); ++i) {
-    format_->write({dense.data_ptr<float>() + i * elements, elements},
+    format_->write({dense.data_ptr<float>() + i * elements, elements}, {},
                    std::span(rounded_).subspan(i * size, size));
   }
   row_bytes_ = size;

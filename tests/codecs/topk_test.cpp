@@ -90,6 +90,43 @@ TEST(TopK, KeptValuesGoThroughTheirFormat) {
   }
 }
 
+TEST(TopK, ValuesAreWrittenAsAnotherCodecWritesARow) {
+  const at::Tensor x = normal_tensor({3, 200}, 46);
+  const MessageContext context{.seed = 3, .step = 9, .first_row = 20};
+  const auto topk = make_codec("topk:0.2,values=exponential:3");
+  const auto kept = values_of(received("topk:0.2", x, context));
+  const auto payload = encoded(*topk, x, context);
+  const auto got = values_of(decoded(*topk, payload, meta_of(x), context));
+  // Three lists of a scale and 40 codes of three bits end the payload; each is a message of one row.
+  const auto seen_alone = make_codec("exponential:3");
+  for (size_t row = 0; row < 3; ++row) {
+    at::Tensor list = at::empty({1, 40}, at::kFloat);
+    std::vector<float> arrived;
+    for (size_t i = row * 200; i < (row + 1) * 200; ++i) {
+      if (kept[i] == 0) {
+        EXPECT_EQ(got[i], 0.0F);
+        continue;
+      }
+      list.data_ptr<float>()[arrived.size()] = kept[i];
+      arrived.push_back(got[i]);
+    }
+    MessageContext own = context;
+    own.seed ^= 0x76616c756573;
+    own.first_row += row;
+    const auto bytes = encoded(*seen_alone, list, own);
+    const auto begin = payload.end() - static_cast<ptrdiff_t>((3 - row) * bytes.size());
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), begin)) << row;
+    EXPECT_EQ(arrived, values_of(decoded(*seen_alone, bytes, {{1, 40}}, own))) << row;
+  }
+}
+
+TEST(TopK, ValuesNeedACodecThatWritesRowsAlone) {
+  for (const char* values :
+       {"topk:0.5", "daq:4", "bounded:0.1", "lowrank:2", "exponential:9"}) {
+    EXPECT_THROW(make_codec(std::string("topk:0.1,values=") + values), InputError) << values;
+  }
+}
+
 TEST(TopK, QuantisedValuesUseTheRangeOfTheirOwnGroup) {
   const at::Tensor x = normal_tensor({3, 50}, 41);
   const auto kept = values_of(make_codec("topk:0.2")->reconstruct(x, {}));

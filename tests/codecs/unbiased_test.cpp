@@ -87,6 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"natural", [](double) { return 1.0 / 8; }}, Case{"exponential:2", {}},
                     Case{"exponential:4", {}}, Case{"exponential:8,scope=tensor", {}},
                     Case{"quant:2,rounding=stochastic", {}},
+                    Case{"random:0.5,scale=unbiased,values=exponential:3", {}},
                     Case{"quant:3,levels=symmetric,rounding=stochastic", {}},
                     Case{"quant:3,scope=sample,rounding=stochastic,rotate=hadamard", {}}),
     [](const testing::TestParamInfo<Case>& info) {
