@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
+#include <utility>
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
@@ -27,8 +29,10 @@ using ReadTensor = std::function<at::Tensor(const TensorEntry&)>;
 /// Finds a model's tensors among those of a file, by their names, types and shapes alone.
 class Matcher {
  public:
-  Matcher(const std::filesystem::path& path, const std::vector<TensorEntry>& entries, const Model& model)
-      : path_(path.string()), model_(model), state_(model.state()) {
+  /// `may_lack`: names of tensors of the model that the file need not have.
+  Matcher(const std::filesystem::path& path, const std::vector<TensorEntry>& entries, const Model& model,
+          std::set<std::string> may_lack = {})
+      : path_(path.string()), model_(model), state_(model.state()), may_lack_(std::move(may_lack)) {
     for (const auto& entry : entries) add(entry);
   }
 
@@ -37,6 +41,7 @@ class Matcher {
     std::vector<Match> matches;
     for (const auto& [name, value] : state_) {
       const TensorEntry* entry = find_or_first_of_tie(name);
+      if (entry == nullptr && may_lack_.contains(name)) continue;
       if (entry == nullptr) {
         throw InputError("{}: tensor {} is missing{}", path_, in_quotes(name), suggestion(name, unknown));
       }
@@ -101,6 +106,7 @@ class Matcher {
   std::string path_;
   const Model& model_;
   std::vector<std::pair<std::string, at::Tensor>> state_;
+  std::set<std::string> may_lack_;
   std::map<std::string, const TensorEntry*> found_;  ///< by the model's names
 };
 
@@ -133,6 +139,19 @@ bool is_second_of_tie(const Model& model, const std::string& name) {
   return std::ranges::any_of(model.ties, [&](const auto& tie) { return tie.second == name; });
 }
 
+void load(const std::filesystem::path& path, Model& model, std::set<std::string> may_lack) {
+  const SafetensorsReader reader(path);
+  const ReadTensor read = [&](const TensorEntry& entry) {
+    at::Tensor tensor;
+    reader.read(entry, tensor);
+    return tensor;
+  };
+  const auto matches = Matcher(path, reader.header().entries, model, std::move(may_lack)).matches();
+  check_finite(path, matches, read);
+  check_ties(path, matches, model, read);
+  copy(matches, read);
+}
+
 }  // namespace
 
 TensorFile weights_of(const Model& model) { return {model.state(), {{"format", "pt"}}}; }
@@ -152,17 +171,15 @@ void set_weights(const std::filesystem::path& path, const TensorFile& file, Mode
        [&](const TensorEntry& entry) { return *file.find(entry.name); });
 }
 
-void load_model(const std::filesystem::path& path, Model& model) {
-  const SafetensorsReader reader(path);
-  const ReadTensor read = [&](const TensorEntry& entry) {
-    at::Tensor tensor;
-    reader.read(entry, tensor);
-    return tensor;
-  };
-  const auto matches = Matcher(path, reader.header().entries, model).matches();
-  check_finite(path, matches, read);
-  check_ties(path, matches, model, read);
-  copy(matches, read);
+void load_model(const std::filesystem::path& path, Model& model) { load(path, model, {}); }
+
+void load_initial(const std::filesystem::path& path, Model& model) {
+  std::set<std::string> added;
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    if (!model.layers[i].added) continue;
+    for (const auto& [name, value] : model.part({i, i + 1}).state()) added.insert(name);
+  }
+  load(path, model, std::move(added));
 }
 
 }  // namespace strait

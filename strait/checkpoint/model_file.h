@@ -24,4 +24,8 @@ void set_weights(const std::filesystem::path& path, const TensorFile& file, Mode
 /// both of a tie equal. Holds one tensor of the file at a time, or two to compare them.
 void load_model(const std::filesystem::path& path, Model& model);
 
+/// The same for a file to start training from, which may lack tensors of layers that are NamedLayer::added;
+/// these stay as they are.
+void load_initial(const std::filesystem::path& path, Model& model);
+
 }  // namespace strait

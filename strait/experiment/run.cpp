@@ -69,7 +69,7 @@ void take_over(const Config& config, const Beginning& beginning, Trainer& traine
   } else if (beginning.another) {
     trainer.warm_start(*beginning.another, config.compression.start_from_optimizer);
   } else if (!initial_file(config.model).empty()) {
-    trainer.load(initial_weights(config));
+    trainer.load_initial(initial_weights(config));
   }
 }
 
@@ -246,7 +246,7 @@ std::vector<std::string> describe_experiment(const Config& config, const std::fi
   if (place.rank == 0) {
     if (start == Start::fresh) check_is_free(folder);
     find_start(config);
-    if (!initial_file(config.model).empty()) load_model(initial_weights(config), model);
+    if (!initial_file(config.model).empty()) load_initial(initial_weights(config), model);
     lines = start_summary(config, folder, model, load_splits(config), place.ranks, processes_here);
   }
   if (place.ranks > 1) lines.push_back(summary_of_rank(config, model, place));

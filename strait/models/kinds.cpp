@@ -2,6 +2,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/kinds.h"
+#include "strait/models/bottleneck.h"
 
 namespace strait {
 
@@ -10,11 +11,15 @@ namespace strait {
 #undef STRAIT_MODEL
 
 const std::vector<ModelKind>& model_kinds() {
-  static const std::vector<ModelKind> kKinds = {
+  static const std::vector<ModelKind> kKinds = [] {
+    std::vector<ModelKind> kinds = {
 #define STRAIT_MODEL(name) name##_kind(),
 #include "strait/models/model_list.def"
 #undef STRAIT_MODEL
-  };
+    };
+    for (ModelKind& kind : kinds) kind.keys.push_back(bottleneck_key());
+    return kinds;
+  }();
   return kKinds;
 }
 
@@ -36,7 +41,10 @@ Model make_model(const ModelOptions& options, const SampleForm& samples) {
   if (const auto complaint = kind.complaint(options.settings, samples)) {
     throw InputError("model.{}: {}", complaint->key, complaint->text);
   }
-  return kind.make(options.settings, samples);
+  Model model = kind.make(options.settings, samples);
+  const int64_t channels = options.settings.integer("bottleneck");
+  if (channels > 0) add_bottlenecks(model, options.cuts, channels);
+  return model;
 }
 
 }  // namespace strait

@@ -26,12 +26,15 @@ struct ModelKind {
   bool reads_tokens = false;
 
   std::vector<std::string> cuts;  ///< where nothing sets them
-  std::vector<SettingKey> keys;   ///< besides `kind` and `cuts`
+
+  /// Besides `kind` and `cuts`. model_kinds() adds those that every kind has (bottleneck_key()).
+  std::vector<SettingKey> keys;
 
   /// What no single key can know: how settings go together, and with the samples as far as they are known.
   std::optional<SettingComplaint> (*complaint)(const Settings&, const SampleForm&) = nullptr;
 
-  /// Builds the network, about whose settings and samples there is no complaint.
+  /// Builds the network, about whose settings and samples there is no complaint. What the keys of every kind
+  /// ask for, make_model() adds.
   Model (*make)(const Settings&, const SampleForm&) = nullptr;
 };
 

@@ -48,16 +48,16 @@ std::vector<int64_t> Layer::output_shape(const std::vector<int64_t>& sample) {
 
 std::vector<std::pair<std::string, at::Tensor>> Model::state() const {
   NamedTensors tensors;
-  for (const auto& [name, prefix, layer] : layers) {
-    append(tensors, prefix, layer->named_parameters());
-    append(tensors, prefix, layer->named_buffers());
+  for (const NamedLayer& named : layers) {
+    append(tensors, named.prefix, named.layer->named_parameters());
+    append(tensors, named.prefix, named.layer->named_buffers());
   }
   return tensors;
 }
 
 std::vector<std::pair<std::string, at::Tensor>> Model::named_parameters() const {
   NamedTensors tensors;
-  for (const auto& [name, prefix, layer] : layers) append(tensors, prefix, layer->named_parameters());
+  for (const NamedLayer& named : layers) append(tensors, named.prefix, named.layer->named_parameters());
   return tensors;
 }
 

@@ -20,6 +20,7 @@ struct NamedLayer {
   std::string name;              ///< such as `layer1.0`
   std::string prefix;            ///< before its parameters' names, without a dot; empty: they stand at the top
   std::shared_ptr<Layer> layer;  ///< may be shared by models
+  bool added = false;            ///< no part of the network that others know: a file to start from may lack it
 };
 
 /// Layers [begin, end) of the network.
@@ -71,8 +72,9 @@ std::vector<LayerRange> cut_into_stages(const Model& model, const std::vector<st
 /// The shape of one sample at the end of each stage but the last.
 std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vector<LayerRange>& stages);
 
-/// Builds the network that the options describe, for such samples. Throws InputError for options that do not go
-/// together with one another or with the samples.
+/// Builds the network that the options describe, for such samples; it may have layers at the cuts of the
+/// options (add_bottlenecks()). Throws InputError for options that do not go together with one another or with
+/// the samples.
 Model make_model(const ModelOptions& options, const SampleForm& samples);
 
 }  // namespace strait

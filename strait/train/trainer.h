@@ -86,6 +86,9 @@ class Trainer {
   /// Replaces the weights by a file's; see load_model().
   void load(const std::filesystem::path& weights) { load_model(weights, placement_.model()); }
 
+  /// Replaces the weights by those of a file to start from; see strait::load_initial().
+  void load_initial(const std::filesystem::path& weights) { strait::load_initial(weights, placement_.model()); }
+
   /// The whole network on the first process, with the weights of all stages as they are now; on the other
   /// ranks of its pipeline only their own stage's are right.
   const Model& collect_model() { return placement_.collect_model(); }

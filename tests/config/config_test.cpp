@@ -19,6 +19,7 @@ seed = 3
 [model]
 kind = "resnet18"                 # resnet18 | gpt2
 width = 32
+bottleneck = 8
 cuts = ["layer1", "layer3"]
 
 [data]
@@ -71,7 +72,7 @@ Config manual() {
   Config config;
   config.name = "fw4-bw8";
   config.seed = 3;
-  config.model = ModelOptions("resnet18", {{"width", 32}});
+  config.model = ModelOptions("resnet18", {{"width", 32}, {"bottleneck", 8}});
   config.model.cuts = {"layer1", "layer3"};
   config.data = DataOptions("shapes");
   config.data.root = "elsewhere";
@@ -210,6 +211,7 @@ seed = 3
 [model]
 kind = "resnet18"
 width = 32
+bottleneck = 8
 cuts = ["layer1", "layer3"]
 
 [data]

@@ -68,6 +68,17 @@ TEST(ExpectedTraffic, IsExactWhereSizesDoNotDependOnValues) {
   expect_bytes_of_training({"compression.gradients={codec=\"fp16\"}", "train.accumulate=2"}, 0);
 }
 
+TEST(ExpectedTraffic, OfABottleneckIsThatOfItsChannels) {
+  const std::vector<std::string> none = {"compression.activations={codec=\"none\", feedback=\"none\"}",
+                                         "compression.gradients={codec=\"none\", feedback=\"none\"}"};
+  auto narrow = none;
+  narrow.push_back("model.bottleneck=2");
+  expect_bytes_of_training(narrow, 0);
+  // 2 channels in place of 4 of 32x32, 8 of 16x16 and 16 of 8x8 numbers.
+  EXPECT_EQ(expected_of(config_with(none)).raw_bytes * (2 * (1024 + 256 + 64)),
+            expected_of(config_with(narrow)).raw_bytes * (4 * 1024 + 8 * 256 + 16 * 64));
+}
+
 TEST(ExpectedTraffic, IsThatOfEachBoundarysOwnLinks) {
   expect_bytes_of_training(
       {"compression.gradients={codec=\"quant:8,scope=sample\"}",
@@ -109,6 +120,14 @@ TEST(StartSummary, SaysWhatTheRunWillDo) {
   EXPECT_THAT(text, HasSubstr("activations quant:4,scope=sample with ef21, gradients topk:0.2 with ef"));
   EXPECT_THAT(text, HasSubstr(" bytes without compression: ratio "));
   EXPECT_THAT(text, HasSubstr("cpu, 1 thread in each process"));
+}
+
+TEST(StartSummary, CountsTheParametersOfABottleneck) {
+  const Config config = config_with({"model.bottleneck=3"});
+  Model model = make_network(config);
+  // 2 * 3 * (4 + 8 + 16) more, at cuts with 4, 8 and 16 channels.
+  EXPECT_THAT(testing::PrintToString(start_summary(config, "runs/tiny", model, load_splits(config), 1, 1)),
+              HasSubstr("44,790 parameters"));  // 44,622 without
 }
 
 TEST(StartSummary, NamesTheBoundariesThatDiffer) {

@@ -6,6 +6,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/models/bottleneck.h"
 #include "tests/models/tiny_gpt2.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/tied_network.h"
@@ -140,6 +141,26 @@ TEST_F(ModelFile, AMissingTensorIsNamedWithTheNearest) {
   rename("h.1.ln_2.wieght", "h.1.ln_2.weight");
   rename("ln_f.bias", "something.else.of.the.network");
   EXPECT_THAT(error_of_load(), testing::EndsWith("tensor \"ln_f.bias\" is missing"));
+}
+
+TEST_F(ModelFile, OnlyAFileToStartFromMayLackABottleneck) {
+  add_bottlenecks(other_, {"h.0"}, 5);
+  const State before = copy_of(other_);
+  EXPECT_THAT(error(), testing::EndsWith("tensor \"h.0.encoder.weight\" is missing"));
+  load_initial(path_, other_);
+  const State after = copy_of(other_);
+  for (size_t i = 0; i < before.size(); ++i) {
+    const auto& [name, value] = after[i];
+    const bool is_added = name.starts_with("h.0.encoder.") || name.starts_with("h.0.decoder.");
+    const std::string first = name == "lm_head.weight" ? "wte.weight" : name;
+    EXPECT_TRUE(at::equal(value, is_added ? before[i].second : tensor(first))) << name;
+  }
+  // A file that has it is read whole.
+  save_model(path_, other_);
+  const State expected = copy_of(other_);
+  for (const auto& [name, value] : other_.state()) value.detach().zero_();
+  load_initial(path_, other_);
+  expect_equal(copy_of(other_), expected);
 }
 
 TEST_F(ModelFile, AnotherHeadIsRefused) {
