@@ -17,6 +17,7 @@
 #include "strait/pipeline/schedules.h"
 #include "strait/train/runtime.h"
 #include "strait/train/step_plan.h"
+#include "strait/wire/frame.h"
 
 namespace strait {
 namespace {
@@ -32,6 +33,19 @@ int64_t rows_of_message(const Config& config) {
   return (rows + pipeline.micro_batches - 1) / pipeline.micro_batches;
 }
 
+/// Throws InputError where a message costs more than it saves.
+void expect_savings(const BoundaryEndpoints& boundary, const ChannelEndpoints& channel,
+                    const Traffic& traffic) {
+  const uint64_t payloads = traffic.wire_bytes - traffic.messages * kFrameHeaderSize;
+  if (payloads <= traffic.raw_bytes) return;
+  throw InputError(
+      "boundary {}, {}: codec \"{}\" makes {} bytes of a message of {}; expected no more than there are "
+      "without "
+      "compression",
+      boundary.name, &channel == &boundary.activations ? "activations" : "gradients",
+      channel.link->codec().spec(), payloads, traffic.raw_bytes);
+}
+
 /// The second message of each direction, which is not the first one again: a scheme may send differences.
 Traffic message_traffic(BoundaryEndpoints& boundary, const at::Tensor& x) {
   std::vector<int64_t> ids(static_cast<size_t>(x.size(0)));
@@ -41,7 +55,9 @@ Traffic message_traffic(BoundaryEndpoints& boundary, const at::Tensor& x) {
     traffic = {};
     for (ChannelEndpoints* channel : {&boundary.activations, &boundary.gradients}) {
       channel->cross(message, {.step = step, .ids = ids});
-      traffic += channel->take_traffic();
+      const Traffic of_channel = channel->take_traffic();
+      if (step > 0) expect_savings(boundary, *channel, of_channel);
+      traffic += of_channel;
     }
   }
   return traffic;

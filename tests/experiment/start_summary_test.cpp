@@ -99,6 +99,29 @@ TEST(ExpectedTraffic, OfDifferencesIsThatOfTheSecondVisit) {
       {"compression.activations.feedback=aq-sgd", "compression.gradients.codec=\"quant:8,scope=sample\""}, 0);
 }
 
+TEST(ExpectedTraffic, MessagesThatTheirCodecMakesLongerAreRefused) {
+  const auto refusal = [](const std::vector<std::string>& overrides) {
+    try {
+      expected_of(config_with(overrides));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  // 10 samples with 4 channels of 32 x 32: of each value 31.999 bits and more than a 500th of one for the
+  // index.
+  EXPECT_EQ(refusal({R"(compression.gradients={codec="topk:0.99,index=bitmap"})"}),
+            "boundary layer1, gradients: codec \"topk:0.99,index=bitmap\" makes 167410 bytes of a message of "
+            "163840; "
+            "expected no more than there are without compression");
+  EXPECT_THAT(
+      refusal({R"(compression.activations={codec="bounded:0.000000001,scope=block:8", feedback="ef"})"}),
+      HasSubstr(
+          "boundary layer1, activations: codec \"bounded:0.000000001,scope=block:8\" makes 168960 bytes"));
+  EXPECT_EQ(refusal({R"(compression.gradients={codec="none"})", R"(compression.activations={codec="topk:1"})"}),
+            "");
+}
+
 TEST(ExpectedTraffic, CountsAllReplicas) {
   const Traffic one = expected_of(config_with({"pipeline.micro_batches=1"}));
   const Traffic two = expected_of(config_with({"pipeline.micro_batches=1", "pipeline.replicas=2"}));
