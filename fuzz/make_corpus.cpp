@@ -52,6 +52,15 @@ at::Tensor example(const CodecInput& input) {
   return x;
 }
 
+bool takes(std::string_view spec, const strait::MessageMeta& meta) {
+  try {
+    strait::make_codec(spec)->payload_size(meta);
+    return true;
+  } catch (const strait::InputError&) {
+    return false;
+  }
+}
+
 void write_codec_seed(const std::filesystem::path& folder, const CodecInput& input, std::string_view spec) {
   const auto codec = strait::make_codec(spec);
   std::vector<std::byte> seed(sizeof(input) + codec->payload_size(input.meta()).bound);
@@ -69,11 +78,12 @@ void write_codec_seed(const std::filesystem::path& folder, const CodecInput& inp
 void write_codecs(const std::filesystem::path& folder) {
   for (const auto& info : strait::codec_list()) {
     for (size_t sample = 0; sample < info.samples.size(); ++sample) {
-      const CodecInput input{.codec = static_cast<uint8_t>(info.id),
-                             .sample = static_cast<uint8_t>(sample),
-                             .dimensions = {2, 3, 4, 5},
-                             .direction = 0,
-                             .seed = 1};
+      CodecInput input{.codec = static_cast<uint8_t>(info.id),
+                       .sample = static_cast<uint8_t>(sample),
+                       .dimensions = {2, 3, 4, 5},
+                       .direction = 0,
+                       .seed = 1};
+      if (!takes(info.samples[sample], input.meta())) input.dimensions[3] = CodecInput::kMaxWidth;
       write_codec_seed(folder, input, info.samples[sample]);
     }
   }

@@ -1,6 +1,8 @@
 #include "strait/codecs/fraction.h"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 
 namespace strait {
 
@@ -25,6 +27,15 @@ std::optional<Fraction> Fraction::parse(std::string_view text) {
   }
   if (numerator == 0 || numerator > denominator) return std::nullopt;
   return Fraction(numerator, denominator);
+}
+
+std::optional<double> parse_decimal(std::string_view text) {
+  if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front())) == 0) return std::nullopt;
+  const char* end = text.data() + text.size();
+  double value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return value;
 }
 
 }  // namespace strait

@@ -17,6 +17,9 @@ class Fraction {
   /// ceil(p * n) in integer arithmetic; 1..n for 1 <= n < 2^32.
   size_t of(size_t n) const { return (numerator_ * n + denominator_ - 1) / denominator_; }
 
+  /// floor(p * n) in integer arithmetic, for n < 2^32.
+  size_t floor_of(size_t n) const { return numerator_ * n / denominator_; }
+
   /// The nearest float64.
   double value() const { return static_cast<double>(numerator_) / static_cast<double>(denominator_); }
 
@@ -31,5 +34,9 @@ class Fraction {
   uint64_t numerator_;
   uint64_t denominator_;
 };
+
+/// A decimal of digits and at most one point, without sign and exponent, as the nearest float64. Nothing for
+/// any other text, nor for one past float64.
+std::optional<double> parse_decimal(std::string_view text);
 
 }  // namespace strait

@@ -5,6 +5,7 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
 
 #include <bit>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
+#include "strait/kernels/hadamard.h"
 #include "strait/kernels/sums.h"
 
 namespace strait {
@@ -121,6 +123,18 @@ at::Tensor ordered_sum(const at::Tensor& terms) {
     sum = pairs.select(2, 0).add(pairs.select(2, 1));
   }
   return sum;
+}
+
+at::Tensor rotated_blocks(at::Tensor blocks) {
+  constexpr auto kBlock = static_cast<int64_t>(kernels::kRotated);
+  blocks = blocks.mul(0.125);
+  for (int64_t h = 1; h < kBlock; h *= 2) {
+    const at::Tensor pairs = blocks.view({-1, kBlock / (2 * h), 2, h});
+    const at::Tensor a = pairs.select(2, 0);
+    const at::Tensor b = pairs.select(2, 1);
+    blocks = at::stack({a.add(b), a.sub(b)}, 2).view({-1, kBlock});
+  }
+  return blocks;
 }
 
 }  // namespace strait

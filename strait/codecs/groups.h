@@ -165,4 +165,7 @@ void in_parts(size_t size, const Work& work) {
 /// The sum of each row of `terms` [G, n], n >= 1, as [G, 1], in the order of kernels/sums.h.
 at::Tensor ordered_sum(const at::Tensor& terms);
 
+/// The blocks [N, 64] rotated as by kernels/hadamard.h without signs, which is also the way back.
+at::Tensor rotated_blocks(at::Tensor blocks);
+
 }  // namespace strait

@@ -3,7 +3,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <atomic>
@@ -37,18 +36,6 @@ at::Tensor sign_tensor(uint64_t signs, const at::Tensor& like) {
   return factors.to(like.device());
 }
 
-/// The steps of kernels/hadamard.h for blocks [N, 64].
-at::Tensor transformed(at::Tensor blocks) {
-  blocks = blocks.mul(0.125);
-  for (int64_t h = 1; h < kBlock; h *= 2) {
-    const at::Tensor pairs = blocks.view({-1, kBlock / (2 * h), 2, h});
-    const at::Tensor a = pairs.select(2, 0);
-    const at::Tensor b = pairs.select(2, 1);
-    blocks = at::stack({a.add(b), a.sub(b)}, 2).view({-1, kBlock});
-  }
-  return blocks;
-}
-
 /// Blocks of 64 elements of a row, rotated before the inner codec and back behind it (docs/operators.md,
 /// "quant").
 class Rotated : public Codec {
@@ -68,9 +55,9 @@ class Rotated : public Codec {
           .view(x.sizes());
     };
     const at::Tensor rotated =
-        in_blocks(x, [&](const at::Tensor& blocks) { return transformed(blocks.mul(signs)); });
+        in_blocks(x, [&](const at::Tensor& blocks) { return rotated_blocks(blocks.mul(signs)); });
     return in_blocks(inner_->reconstruct(rotated, context),
-                     [&](const at::Tensor& blocks) { return transformed(blocks).mul(signs); });
+                     [&](const at::Tensor& blocks) { return rotated_blocks(blocks).mul(signs); });
   }
 
   bool is_row_wise() const override { return inner_->is_row_wise(); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -96,6 +97,16 @@ HWY_INLINE float sum_about(std::span<const float> x, float mean, const Term& ter
   return sums.total();
 }
 
+HWY_INLINE float log2_of(float p) {
+  const auto bits = std::bit_cast<int32_t>(p);
+  const int32_t exponent = (bits - kLog2Split) >> 23;
+  const float rest = std::bit_cast<float>(bits - exponent * (1 << 23)) - 1;
+  const auto [c7, c6, c5, c4, c3, c2, c1, c0] = kLog2Terms;
+  const float quotient =
+      ((((((c7 * rest + c6) * rest + c5) * rest + c4) * rest + c3) * rest + c2) * rest + c1) * rest + c0;
+  return static_cast<float>(exponent) + rest * quotient;
+}
+
 }  // namespace
 
 float sum(std::span<const float> x) {
@@ -115,6 +126,17 @@ float sum_of_squared_deviations(std::span<const float> x, float mean, float fact
 
 float sum_of_deviations(std::span<const float> x, float mean) {
   return sum_about(x, mean, [](float v) { return std::fabs(v); });
+}
+
+float entropy(std::span<const float> x) {
+  const float total = sum_of_magnitudes(x);
+  const float divisor = total == 0 ? 1.0F : total;
+  return sum_of(x, [=](float v) {
+    constexpr int32_t kLeastNormal = 1 << 23;
+    const float p = std::fabs(v) / divisor;
+    const int32_t mask = std::bit_cast<int32_t>(p) < kLeastNormal ? 0 : -1;  // not a branch: zeros are frequent
+    return std::bit_cast<float>(std::bit_cast<int32_t>(p * -log2_of(p)) & mask);
+  });
 }
 
 Sides sums_by_sign(std::span<const float> x) {
@@ -141,6 +163,7 @@ HWY_EXPORT(sum);
 HWY_EXPORT(sum_of_magnitudes);
 HWY_EXPORT(sum_of_squared_deviations);
 HWY_EXPORT(sum_of_deviations);
+HWY_EXPORT(entropy);
 HWY_EXPORT(sums_by_sign);
 
 float sum(std::span<const float> x) { return STRAIT_KERNEL(sum)(x); }
@@ -151,6 +174,7 @@ float sum_of_squared_deviations(std::span<const float> x, float mean, float fact
 float sum_of_deviations(std::span<const float> x, float mean) {
   return STRAIT_KERNEL(sum_of_deviations)(x, mean);
 }
+float entropy(std::span<const float> x) { return STRAIT_KERNEL(entropy)(x); }
 Sides sums_by_sign(std::span<const float> x) { return STRAIT_KERNEL(sums_by_sign)(x); }
 
 }  // namespace strait::kernels

@@ -90,8 +90,8 @@ class CodecApply : public testing::TestWithParam<std::string> {
 
 TEST_P(CodecApply, ReportsWhatTheReceiverSees) {
   at::manual_seed(1);
-  const std::vector<at::Tensor> messages = {at::randn({4, 30}), at::zeros({8, 10}),
-                                            at::randn({3, 2, 2, 7}).relu()};
+  const std::vector<at::Tensor> messages = {at::randn({4, 64}), at::zeros({8, 64}),
+                                            at::randn({3, 2, 2, 64}).relu()};
   const auto report = apply(messages);
   const auto file = received();
   const auto codec = make_codec(GetParam());

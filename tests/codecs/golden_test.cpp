@@ -33,6 +33,9 @@ std::vector<Example> examples() {
   std::vector<float> of_spot(32, 0.0F);
   for (const size_t position : {2U, 9U, 10U, 11U, 17U, 18U, 19U, 26U})
     spot[position] = of_spot[position] = 1.0F;
+  std::vector<float> tokens(128, 0.0F);  // 0 to 7 in turn, and a single 8
+  for (size_t i = 0; i < 64; ++i) tokens[i] = static_cast<float>(i % 8);
+  tokens[64 + 5] = 8;
   const float third = 1.0F / 3.0F;  // the mean of 0.5, 0.5 and 0
   const std::vector<float> signs = {2.0F, -2.0F, 2.0F, -third, -third, third};
   return {{"none", "none", {1, 2}, {1.0F, -2.5F}, {1.0F, -2.5F}},
@@ -79,6 +82,7 @@ std::vector<Example> examples() {
            {2, 3},
            {0.0F, 1.0F, 3.0F, 2.0F, 2.0F, 2.0F},
            {0.0F, 1.0F, 3.0F, 2.0F, 2.0F, 2.0F}},
+          {"tah", "tah:3,share=0.5", {1, 2, 64}, tokens, tokens},
           {"random",
            "random:0.25,values=fp16",
            {2, 8},

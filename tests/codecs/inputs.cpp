@@ -45,6 +45,10 @@ void add_values(std::vector<NamedTensor>& inputs) {
   inputs.push_back({"up to fp16's range", mapped({3, 30}, [](int64_t i) { return 65519.99F / (i % 7 + 1); })});
   inputs.push_back(
       {"past fp16's range", mapped({3, 30}, [](int64_t i) { return i == 44 ? -65520.0F : 1.0F; })});
+  inputs.push_back({"spikes", mapped({2, 5, 128}, [](int64_t i) {
+                      return i % 61 == 0 ? 40.0F
+                                         : std::sin(static_cast<float>(i)) / static_cast<float>(i / 128 + 1);
+                    })});
   inputs.push_back({"huge", normal.mul(kMost / 8)});
   inputs.push_back({"range close to overflow", mapped({2, 40}, [](int64_t i) {
                       return std::cos(static_cast<float>(i)) * (kMost / 2.0F);

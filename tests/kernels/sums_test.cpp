@@ -56,6 +56,47 @@ TEST(Sums, HaveTheDocumentedOrder) {
   }
 }
 
+TEST(Entropy, IsThatOfTheMagnitudesInBits) {
+  for (const size_t size : kSizes) {
+    for (const float scale : {1.0F, 1e-36F, 1e30F}) {
+      auto x = numbers(size, static_cast<unsigned>(size));
+      for (float& value : x) value *= scale;
+      double total = 0;
+      for (const float value : x) total += std::abs(value);
+      double expected = 0;
+      for (const float value : x) {
+        const double p = std::abs(value) / total;
+        if (p > 0) expected -= p * std::log2(p);
+      }
+      EXPECT_NEAR(entropy(x), expected, 2e-6 * (1 + expected)) << size;
+    }
+  }
+}
+
+TEST(Entropy, IsExactForPowersOfTwo) {
+  EXPECT_EQ(entropy(std::vector<float>(70, 0.0F)), 0);
+  EXPECT_EQ(entropy(std::vector<float>{0, 0, -3, 0}), 0);
+  EXPECT_EQ(entropy(std::vector<float>(64, -1.5F)), 6);
+  EXPECT_EQ(entropy(std::vector<float>{2, 1, -1}), 1.5F);
+}
+
+TEST(Entropy, ItsLogarithmIsTheDocumentedPolynomial) {
+  // Two elements: p and 1 - p, which is below 1/2, so that both have exact differences.
+  const float p = 0.6875F;
+  const auto log2_by_terms = [](float f, float e) {
+    float quotient = kLog2Terms[0];
+    for (size_t i = 1; i < kLog2Terms.size(); ++i) {
+      quotient = quotient * f;
+      quotient = quotient + kLog2Terms[i];
+    }
+    const float product = f * quotient;
+    return e + product;
+  };
+  const float first = p * -log2_by_terms(2 * p - 1, -1);               // 1 + f = 1.375, below the root of 2
+  const float second = (1 - p) * -log2_by_terms(4 * (1 - p) - 1, -2);  // 1 + f = 1.25
+  EXPECT_EQ(entropy(std::vector<float>{p, 1 - p}), first + second);
+}
+
 TEST(Sums, WhatIsNotFiniteIsSeenWhereverItStands) {
   for (const size_t size : {1U, 100U, 128U, 1000U}) {
     for (const size_t at : {size_t{0}, size / 2, size - 1}) {

@@ -16,6 +16,7 @@ using test::Pair;
 using test::State;
 
 constexpr int64_t kRows = 5;
+constexpr int64_t kWidth = 64;  // which every codec takes
 constexpr float kLargest = std::numeric_limits<float>::max();
 
 struct Case {
@@ -96,17 +97,17 @@ TEST_P(Refusal, OfWhatIsNotFiniteLeavesTheState) {
     Pair tried = pair();
     Pair twin = pair();
     for (uint64_t step = 0; step < sent; ++step) {
-      const at::Tensor x = at::randn({kRows, 3, 24});
+      const at::Tensor x = at::randn({kRows, 3, kWidth});
       EXPECT_EQ(encoded(tried, x, context(step)), encoded(twin, x, context(step)));
     }
     for (const float bad : {std::nanf(""), kInfinity, -kInfinity}) {
       for (const int64_t row : {int64_t{0}, kRows / 2, kRows - 1}) {
-        const int64_t element = at::randint(72, {1}).item<int64_t>();
+        const int64_t element = at::randint(3 * kWidth, {1}).item<int64_t>();
         SCOPED_TRACE(fmt::format("{} at row {}, element {}, after {} messages", bad, row, element, sent));
-        expect_refused(tried, twin, with(at::randn({kRows, 3, 24}), row, element, bad), context(7));
+        expect_refused(tried, twin, with(at::randn({kRows, 3, kWidth}), row, element, bad), context(7));
       }
     }
-    const at::Tensor good = at::randn({kRows, 3, 24});
+    const at::Tensor good = at::randn({kRows, 3, kWidth});
     EXPECT_EQ(encoded(tried, good, context(8)), encoded(twin, good, context(8)));
     EXPECT_TRUE(same_bits(tried.encoder_state(), twin.encoder_state()));
   }
@@ -116,7 +117,7 @@ TEST_P(Refusal, OfWhatIsNotFiniteLeavesTheState) {
 float large_for(const std::string& codec) {
   for (const float large : {kLargest / 2, 1e35F}) {  // a sum over the message is finite with the second
     try {
-      Pair("none", codec).send(at::full({kRows, 72}, large));
+      Pair("none", codec).send(at::full({kRows, kWidth}, large));
       return large;
     } catch (const NumericError&) {
       continue;
@@ -138,7 +139,7 @@ TEST_P(Refusal, OfAnOverflowWithTheStateLeavesTheState) {
   if (feedback == "none") return;
   at::manual_seed(2);
   const float large = large_for(codec);
-  const at::Tensor x = at::rand({kRows, 72}) * large;
+  const at::Tensor x = at::rand({kRows, kWidth}) * large;
   Pair tried = pair();
   Pair twin = pair();
   tried.send(x, context(0));
@@ -155,13 +156,13 @@ TEST_P(Refusal, OfAnOverflowWithTheStateLeavesTheState) {
     if (std::abs(value) < large / 4000) continue;
     ++overflows;
     const float bad = std::copysign(kLargest, differs ? -value : value);
-    expect_refused(tried, twin, with(at::rand({kRows, 72}), row, element, bad), context(1));
+    expect_refused(tried, twin, with(at::rand({kRows, kWidth}), row, element, bad), context(1));
   }
   // Of a codec that loses next to nothing there is nothing to add.
   if (differs || kept.abs().max().item<float>() > large / 1000) {
     EXPECT_GT(overflows, 0);
   }
-  const at::Tensor good = at::rand({kRows, 72});
+  const at::Tensor good = at::rand({kRows, kWidth});
   EXPECT_EQ(encoded(tried, good, context(2)), encoded(twin, good, context(2)));
 }
 

@@ -13,10 +13,10 @@
 namespace strait {
 namespace {
 
-constexpr size_t kNear = 4000;  // bytes: three turns of 4 x 120 elements
+constexpr size_t kNear = 4000;  // bytes: two turns of 4 x 128 elements
 constexpr Repetitions kOnce{.warm_up = 1, .least = 1, .most = 1, .seconds = 0};
 
-BenchInput small_input(bool relu = false) { return BenchInput::drawn({4, 120}, relu, kNear); }
+BenchInput small_input(bool relu = false) { return BenchInput::drawn({4, 128}, relu, kNear); }
 
 TEST(Times, TheMedianLeavesTheWarmUpOut) {
   Times times(2);
@@ -40,13 +40,13 @@ TEST(ColdDistance, IsNeverBelowItsLeast) { EXPECT_GE(cold_distance(), 75'000'000
 
 TEST(BenchInput, TakesTurnsAtTheDistance) {
   BenchInput input = small_input();
-  EXPECT_EQ(input.bytes(), 4 * 120 * 4);
-  EXPECT_EQ(input.copies(), 4);  // three others of 1920 bytes lie between two turns
+  EXPECT_EQ(input.bytes(), 4 * 128 * 4);
+  EXPECT_EQ(input.copies(), 3);  // two others of 2048 bytes lie between two turns
   EXPECT_EQ(input.data(), "normal");
-  EXPECT_EQ(input.meta().shape, (std::vector<int64_t>{4, 120}));
+  EXPECT_EQ(input.meta().shape, (std::vector<int64_t>{4, 128}));
   const at::Tensor first = input.next();
   std::vector<const void*> seen = {first.data_ptr()};
-  for (int i = 1; i < 4; ++i) {
+  for (int i = 1; i < 3; ++i) {
     const at::Tensor x = input.next();
     EXPECT_EQ(x.sizes(), first.sizes());
     EXPECT_FALSE(at::equal(x, first)) << "another draw";
@@ -213,9 +213,9 @@ TEST(BenchCodec, MeasuresEveryLink) {
 TEST(BenchCodec, CountsTheBitsOfTheFormat) {
   BenchInput input = small_input();
   EXPECT_EQ(bench_codec({"bf16", "none"}, input, kOnce).bits.all, 16);
-  EXPECT_DOUBLE_EQ(bench_codec({"quant:4,scope=sample", "none"}, input, kOnce).bits.all, 4 + 64.0 / 120);
+  EXPECT_DOUBLE_EQ(bench_codec({"quant:4,scope=sample", "none"}, input, kOnce).bits.all, 4 + 64.0 / 128);
   EXPECT_DOUBLE_EQ(bench_codec({"topk:0.1,index=bitmap", "ef21"}, input, kOnce).bits.index.value(),
-                   1 + 8 * 5 / 120.0);
+                   1 + 8 * 5 / 128.0);
   EXPECT_EQ(bench_codec({"none", "aq-sgd"}, input, kOnce).bits.all, 32);
 }
 
