@@ -101,15 +101,9 @@ class Columns : public SelectingCodec {
 
   /// A group: the channels are dimension 1 of messages of four dimensions, the last of others.
   kernels::ChannelView view_of(const MessageMeta& meta) const {
-    if (meta.shape.size() < 2) {
-      throw InputError("codec {} keeps channels and takes messages of two dimensions or more, found shape {}",
-                       spec(), shape_text(meta.shape));
-    }
-    const size_t elements = selection().per_sample ? meta.row_size() : meta.elements();
-    const bool has_pictures = meta.shape.size() == 4;
-    const auto channels = static_cast<size_t>(has_pictures ? meta.shape[1] : meta.shape.back());
-    const size_t inner = has_pictures ? meta.row_size() / channels : 1;
-    return {elements / channels / inner, channels, inner};
+    kernels::ChannelView view = channels_of(meta, spec());
+    if (selection().per_sample) view.outer /= meta.rows();
+    return view;
   }
 
   /// Space of the thread's own: a sum, and a mask, for each channel.

@@ -108,6 +108,18 @@ at::Tensor Scope::tensor_over(std::span<const float> x, const MessageMeta& meta)
   return at::from_blob(const_cast<float*>(x.data()), meta.shape, at::kFloat);  // NOLINT(*-const-cast)
 }
 
+kernels::ChannelView channels_of(const MessageMeta& meta, const std::string& spec) {
+  const auto& shape = meta.shape;
+  if (shape.size() < 2) {
+    throw InputError("codec {} keeps channels and takes messages of two dimensions or more, found shape {}",
+                     spec, shape_text(shape));
+  }
+  const bool has_pictures = shape.size() == 4;
+  const auto channels = static_cast<size_t>(has_pictures ? shape[1] : shape.back());
+  const size_t inner = has_pictures ? meta.row_size() / channels : 1;
+  return {meta.elements() / channels / inner, channels, inner};
+}
+
 at::Tensor ordered_sum(const at::Tensor& terms) {
   const auto lanes = static_cast<int64_t>(kernels::kSumLanes);
   const auto rows =

@@ -9,9 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "strait/codecs/message.h"
 #include "strait/codecs/spec.h"
+#include "strait/kernels/channels.h"
 #include "strait/kernels/quantise.h"
 
 namespace strait {
@@ -139,6 +141,10 @@ class Scope {
   Kind kind_;
   size_t block_;  ///< elements; of a block alone
 };
+
+/// A message of two dimensions or more by its channels, dimension 1 of four dimensions and the last of others.
+/// Throws InputError for one of fewer; `spec` names the codec.
+kernels::ChannelView channels_of(const MessageMeta& meta, const std::string& spec);
 
 /// Elements that a thread handles at least.
 inline constexpr int64_t kGroupGrain = 1 << 15;

@@ -104,6 +104,28 @@ void sum_squares_of_parts(const float* x, const ChannelView& view, std::vector<f
   tree.total(sums);
 }
 
+void largest_of_channels(std::span<const float> x, const ChannelView& view, std::span<uint32_t> largest) {
+  constexpr uint32_t kMagnitude = 0x7fffffff;
+  std::ranges::fill(largest, 0);
+  for (size_t part = 0; part < view.outer; ++part) {
+    const float* const from = x.data() + part * view.channels * view.inner;
+    for (size_t i = 0; i < view.channels * view.inner; i += 16) prefetch(from + i + kAhead);
+    if (view.inner == 1) {
+      for (size_t i = 0; i < view.channels; ++i) {
+        largest[i] = std::max(largest[i], std::bit_cast<uint32_t>(from[i]) & kMagnitude);
+      }
+      continue;
+    }
+    for (size_t channel = 0; channel < view.channels; ++channel) {
+      const float* const elements = from + channel * view.inner;
+      uint32_t most = largest[channel];
+      for (size_t i = 0; i < view.inner; ++i)
+        most = std::max(most, std::bit_cast<uint32_t>(elements[i]) & kMagnitude);
+      largest[channel] = most;
+    }
+  }
+}
+
 }  // namespace strait::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -112,11 +134,16 @@ namespace strait::kernels {
 
 HWY_EXPORT(sum_squares_of_rows);
 HWY_EXPORT(sum_squares_of_parts);
+HWY_EXPORT(largest_of_channels);
 
 void sums_of_channel_squares(std::span<const float> x, const ChannelView& view, std::vector<float>& space,
                              std::span<float> sums) {
   if (view.inner > 1) return STRAIT_KERNEL(sum_squares_of_parts)(x.data(), view, space, sums.data());
   STRAIT_KERNEL(sum_squares_of_rows)(x.data(), view.outer, view.channels, space, sums.data());
+}
+
+void largest_of_channels(std::span<const float> x, const ChannelView& view, std::span<uint32_t> largest) {
+  STRAIT_KERNEL(largest_of_channels)(x, view, largest);
 }
 
 namespace {

@@ -24,6 +24,10 @@ struct ChannelView {
 void sums_of_channel_squares(std::span<const float> x, const ChannelView& view, std::vector<float>& space,
                              std::span<float> sums);
 
+/// The largest magnitude of each channel, as float32 bits; above infinity where one is NaN. x.size() ==
+/// view.elements(), largest.size() == view.channels.
+void largest_of_channels(std::span<const float> x, const ChannelView& view, std::span<uint32_t> largest);
+
 /// Marks all elements of the marked channels. `channels` is a mask of view.channels positions and `elements`
 /// one of view.elements() (masked.h).
 void mark_channels(std::span<const uint64_t> channels, const ChannelView& view, std::span<uint64_t> elements);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <random>
 #include <vector>
 
@@ -45,6 +48,26 @@ TEST(Channels, SumsOfSquaresHaveTheDocumentedOrder) {
     std::vector<float> sums(view.channels, -1);
     sums_of_channel_squares(x, view, space, sums);
     EXPECT_EQ(sums, sums_of(x, view)) << view.outer << " " << view.channels << " " << view.inner;
+  }
+}
+
+TEST(Channels, LargestMagnitudesAreBits) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (const ChannelView& view : kViews) {
+    std::vector<float> x(view.elements());
+    for (float& value : x) value = normal(random);
+    std::vector<uint32_t> expected(view.channels);
+    for (size_t i = 0; i < x.size(); ++i) {
+      uint32_t& most = expected[i / view.inner % view.channels];
+      most = std::max(most, std::bit_cast<uint32_t>(std::abs(x[i])));
+    }
+    std::vector<uint32_t> largest(view.channels, 0xffffffff);
+    largest_of_channels(x, view, largest);
+    EXPECT_EQ(largest, expected);
+    x.back() = -std::nanf("");
+    largest_of_channels(x, view, largest);
+    EXPECT_GT(largest.back(), 0x7f800000U);
   }
 }
 
