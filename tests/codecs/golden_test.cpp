@@ -36,6 +36,8 @@ std::vector<Example> examples() {
   std::vector<float> tokens(128, 0.0F);  // 0 to 7 in turn, and a single 8
   for (size_t i = 0; i < 64; ++i) tokens[i] = static_cast<float>(i % 8);
   tokens[64 + 5] = 8;
+  std::vector<float> first_alone(12, 0.0F);
+  first_alone[0] = 2;
   const float third = 1.0F / 3.0F;  // the mean of 0.5, 0.5 and 0
   const std::vector<float> signs = {2.0F, -2.0F, 2.0F, -third, -third, third};
   return {{"none", "none", {1, 2}, {1.0F, -2.5F}, {1.0F, -2.5F}},
@@ -88,6 +90,7 @@ std::vector<Example> examples() {
            {2, 4},
            {1.0F, -8.0F, 0.5F, -0.25F, 0.0F, 2.0F, -4.0F, 4.0F},
            {0.875F, -8.0F, 0.625F, -0.125F, 0.5F, 2.0F, -3.5F, 3.5F}},
+          {"atomo", "atomo:1", {3, 4}, first_alone, first_alone},
           {"random",
            "random:0.25,values=fp16",
            {2, 8},
