@@ -1,5 +1,7 @@
 #include "strait/boundary/boundary.h"
 
+#include "strait/links/integers.h"
+
 namespace strait {
 
 Boundary::Boundary(std::string boundary_name)
@@ -20,6 +22,11 @@ BoundaryLinks links_of(const CompressionOptions& options, std::string_view bound
   };
   return {link_of(activations),
           options.reuse_indices ? make_reuse_link(make_codec(gradients.codec)) : link_of(gradients)};
+}
+
+BoundaryLinks integer_links(int64_t limit) {
+  const auto link = make_integer_link(limit);
+  return {link, link};
 }
 
 BoundaryEndpoints::Indices::Indices(const Link& gradients) {

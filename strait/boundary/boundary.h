@@ -33,6 +33,9 @@ struct Boundary {
 /// The links of a boundary. Throws InputError when a codec or feedback name is wrong.
 BoundaryLinks links_of(const CompressionOptions& options, std::string_view boundary);
 
+/// The links of integers from 0 to below `limit`, which cross forward alone; see make_integer_link().
+BoundaryLinks integer_links(int64_t limit);
+
 /// One cut of the network as one process sees it: of its two channels, the endpoints that are local. With both
 /// stages in the process these are all four.
 struct BoundaryEndpoints {

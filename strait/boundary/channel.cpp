@@ -81,7 +81,8 @@ void pass_indices(const ChannelSpec& spec, MessageMode mode, const MessageContex
 }  // namespace
 
 OtherLinks::OtherLinks(const ChannelSpec& spec)
-    : uncompressed(make_link(kUncompressed)), bare(make_link(spec.link->shared_codec())) {}
+    : uncompressed(spec.link->carries_integers() ? spec.link : make_link(kUncompressed)),
+      bare(spec.link->carries_integers() ? spec.link : make_link(spec.link->shared_codec())) {}
 
 Sender::Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder)
     : spec_(std::move(spec)),
@@ -117,7 +118,8 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   seal_frame(frame.bytes(), header_for(spec_, link, context, sequence_++), check);
   if (mode.training) {
     traffic_.messages += 1;
-    traffic_.raw_bytes += static_cast<uint64_t>(x.numel()) * sizeof(float);
+    traffic_.raw_bytes +=
+        link.carries_integers() ? out.used() : static_cast<uint64_t>(x.numel()) * sizeof(float);
     traffic_.wire_bytes += frame.size();
     traffic_.encode_seconds += watch.seconds();
     diagnostics_.add(x, context, report);

@@ -59,7 +59,8 @@ struct ChannelSpec {
   std::shared_ptr<IndexMemory> indices = nullptr;  ///< of this endpoint's side, where gradients reuse indices
 };
 
-/// The links that a channel uses besides the trained one, the same at both endpoints.
+/// The links that a channel uses besides the trained one, the same at both endpoints. Integers always cross by
+/// that one.
 struct OtherLinks {
   /// Makes both for a channel.
   explicit OtherLinks(const ChannelSpec& spec);

@@ -11,7 +11,7 @@ namespace strait {
 /// What crossed one direction of one boundary in training.
 struct Traffic {
   uint64_t messages = 0;      ///< of training
-  uint64_t raw_bytes = 0;     ///< float32 bytes of the tensors
+  uint64_t raw_bytes = 0;     ///< float32 bytes of the tensors; of integers those of their payload
   uint64_t wire_bytes = 0;    ///< everything that crosses: header, scales, indices, values
   double encode_seconds = 0;  ///< of the sender
   double decode_seconds = 0;  ///< of the receiver

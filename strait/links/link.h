@@ -130,6 +130,9 @@ class Link {
   /// The store in which it keeps a buffer per sample; null where it has none.
   virtual const StoreOptions* store() const { return nullptr; }
 
+  /// Whether messages are integers, int64, which have no gradient, and not float32.
+  virtual bool carries_integers() const { return false; }
+
   /// Whether it serves gradients too, not activations alone.
   virtual bool serves_gradients() const { return true; }
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "strait/base/text.h"
-#include "strait/links/link.h"
+#include "strait/links/integers.h"
 
 namespace strait {
 
@@ -48,6 +48,14 @@ const LinkInfo& info_of(const std::string& name) {
   const auto names = link_names();
   throw InputError("unknown feedback \"{}\"{}; expected one of: {}", name, suggestion(name, names),
                    list_of(names));
+}
+
+/// A link that is no feedback scheme of its own.
+std::shared_ptr<const Link> make_unnamed(std::shared_ptr<const Codec> codec, std::string_view text) {
+  const OperatorSpec spec = OperatorSpec::parse("link", text);
+  const auto info = std::ranges::find(all_rows(), spec.name(), &LinkInfo::name);
+  STRAIT_CHECK(info != all_rows().end(), "link_list.def has no row {}", spec.name());
+  return make(*info, std::move(codec), spec);
 }
 
 void set_defaults(OperatorSpec& spec, const StoreOptions& store) {
@@ -119,10 +127,11 @@ void check_feedback(std::string_view feedback) {
 }
 
 std::shared_ptr<const Link> make_reuse_link(std::shared_ptr<const Codec> codec) {
-  constexpr std::string_view kReuse = "reuse";
-  const auto info = std::ranges::find(all_rows(), kReuse, &LinkInfo::name);
-  STRAIT_CHECK(info != all_rows().end(), "link_list.def has no row {}", kReuse);
-  return make(*info, std::move(codec), OperatorSpec::parse("feedback", kReuse));
+  return make_unnamed(std::move(codec), "reuse");
+}
+
+std::shared_ptr<const Link> make_integer_link(int64_t limit) {
+  return make_unnamed(make_codec(kUncompressed), fmt::format("integers:{}", limit));
 }
 
 }  // namespace strait

@@ -214,13 +214,19 @@ std::vector<MessageSlot> Executor::slots_of(const Action& action) const {
   const MicroBatch& part = micro_batches_.at(action.micro_batch);
   const auto cut = static_cast<size_t>(boundary_of(action));
   std::vector<MessageSlot> slots;
+  const Direction direction = direction_of(action.op);
   for (int boundary = first_boundary_[cut]; boundary < first_boundary_[cut + 1]; ++boundary) {
+    if (direction == Direction::gradient && carries_integers(boundary)) continue;
     MessageMeta meta{{part.rows}};
     const auto& sample = setup_.sample_shapes[static_cast<size_t>(boundary)];
     meta.shape.insert(meta.shape.end(), sample.begin(), sample.end());
-    slots.push_back({boundary, direction_of(action.op), part.context, part.mode, std::move(meta)});
+    slots.push_back({boundary, direction, part.context, part.mode, std::move(meta)});
   }
   return slots;
+}
+
+bool Executor::carries_integers(int boundary) const {
+  return setup_.boundaries[static_cast<size_t>(boundary)].activations.link->carries_integers();
 }
 
 // What the receiver takes for granted.
@@ -234,10 +240,12 @@ void Executor::check_outputs(const Action& action, const TensorList& outputs) co
     std::vector<int64_t> expected = {micro_batches_.at(action.micro_batch).rows};
     const auto& sample = setup_.sample_shapes[first + i];
     expected.insert(expected.end(), sample.begin(), sample.end());
-    if (outputs[i].sizes() == at::IntArrayRef(expected) && outputs[i].scalar_type() == at::kFloat) continue;
-    throw InputError("boundary {}: stage {} gives {} {}, expected float32 {}",
-                     setup_.boundaries[first + i].name, action.stage, c10::toString(outputs[i].scalar_type()),
-                     shape_text(outputs[i].sizes()), shape_text(expected));
+    const bool integers = carries_integers(static_cast<int>(first + i));
+    const auto type = integers ? at::kLong : at::kFloat;
+    if (outputs[i].sizes() == at::IntArrayRef(expected) && outputs[i].scalar_type() == type) continue;
+    throw InputError("boundary {}: stage {} gives {} {}, expected {} {}", setup_.boundaries[first + i].name,
+                     action.stage, c10::toString(outputs[i].scalar_type()), shape_text(outputs[i].sizes()),
+                     integers ? "int64" : "float32", shape_text(expected));
   }
 }
 

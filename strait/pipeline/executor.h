@@ -58,7 +58,8 @@ class Executor {
     std::vector<BoundaryEndpoints> boundaries;  ///< of the whole pipeline, with the endpoints that are here
     /// Shape of one sample at each boundary, without the batch dimension.
     std::vector<std::vector<int64_t>> sample_shapes;
-    /// How many tensors cross each cut, each over a boundary of its own, in order; empty: one each.
+    /// How many tensors cross each cut, each over a boundary of its own, in order; empty: one each. They are
+    /// float32, or int64 where the boundary's link carries integers, which cross forward alone.
     std::vector<int> tensors_at_cut;
     Schedule schedule = "1f1b";    ///< of training; evaluation runs forward_only()
     int micro_batches = 1;         ///< parts into which a batch is cut
@@ -114,6 +115,7 @@ class Executor {
   void receive(const Action& action, Run& run);
   std::vector<MessageSlot> slots_of(const Action& action) const;
   void check_outputs(const Action& action, const TensorList& outputs) const;
+  bool carries_integers(int boundary) const;
 
   Setup setup_;
   std::vector<int> first_boundary_;  ///< of each cut, and one past the last

@@ -31,6 +31,15 @@ TensorList detached(const TensorList& tensors) {
   return all;
 }
 
+/// Those that have a gradient.
+TensorList without_integers(const TensorList& tensors) {
+  TensorList all;
+  for (const auto& tensor : tensors) {
+    if (tensor.is_floating_point()) all.push_back(tensor);
+  }
+  return all;
+}
+
 Loss checked(Loss loss) {
   if (!loss.mean.defined() || loss.mean.numel() != 1) {
     throw InputError("the loss is a tensor of shape {}, expected a scalar",
@@ -45,13 +54,16 @@ Loss checked(Loss loss) {
 Stage::Stage(StageForward forward, StageLoss loss, bool first)
     : forward_(std::move(forward)), loss_(std::move(loss)), first_(first) {}
 
+Stage::Stage(StageForward forward, LossFunction loss, bool first)
+    : Stage(std::move(forward), of_lists(std::move(loss)), first) {}
+
 Stage::Stage(Forward forward, LossFunction loss, bool first)
     : Stage(of_lists(std::move(forward)), of_lists(std::move(loss)), first) {}
 
 TensorList Stage::make_leaves(const TensorList& input) const {
   if (first_) return input;
   TensorList leaves;
-  for (const auto& tensor : input) leaves.push_back(tensor.detach().requires_grad_(true));
+  for (const auto& tensor : input) leaves.push_back(tensor.detach().requires_grad_(tensor.is_floating_point()));
   return leaves;
 }
 
@@ -64,14 +76,14 @@ TensorList Stage::forward(uint32_t micro_batch, const TensorList& input) {
   TensorList leaves = make_leaves(input);
   TensorList outputs = forward_(leaves);
   TensorList without_graph = detached(outputs);
-  keep(micro_batch, std::move(leaves), std::move(outputs));
+  keep(micro_batch, without_integers(leaves), without_integers(outputs));
   return without_graph;
 }
 
 Loss Stage::forward_loss(uint32_t micro_batch, const TensorList& input, const at::Tensor& targets) {
   TensorList leaves = make_leaves(input);
   Loss loss = checked(loss_(forward_(leaves), targets));
-  keep(micro_batch, std::move(leaves), {loss.mean});
+  keep(micro_batch, without_integers(leaves), {loss.mean});
   loss.mean = loss.mean.detach();
   return loss;
 }

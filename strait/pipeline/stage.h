@@ -20,7 +20,7 @@ struct Loss {
 using LossFunction = std::function<Loss(const at::Tensor& output, const at::Tensor& targets)>;
 
 /// What enters or leaves a stage: mostly one tensor. The first dimension of each is the rows of the
-/// micro-batch.
+/// micro-batch. Integers among them are data, which have no gradient.
 using TensorList = std::vector<at::Tensor>;
 
 /// The stage's part of the network.
@@ -38,6 +38,9 @@ class Stage {
 
   /// `first`: the input is data and needs no gradient. `loss` is set for the last stage only.
   Stage(StageForward forward, StageLoss loss, bool first);
+
+  /// With a loss of one tensor.
+  Stage(StageForward forward, LossFunction loss, bool first);
 
   /// One tensor in, one tensor out.
   Stage(Forward forward, LossFunction loss, bool first);
@@ -59,8 +62,9 @@ class Stage {
   Loss infer_loss(const TensorList& input, const at::Tensor& targets) const;
 
   /// Adds to the parameters' gradients and returns the gradients of the stage's inputs (none for the first
-  /// stage; zeros for an input that the output does not depend on). `gradients` are those of the outputs; for
-  /// the last stage the weight of the micro-batch's mean loss in the batch's. Releases the micro-batch's graph.
+  /// stage and for integers; zeros for an input that the output does not depend on). `gradients` are those of
+  /// the outputs but for integers; for the last stage the weight of the micro-batch's mean loss in the batch's.
+  /// Releases the micro-batch's graph.
   TensorList backward(uint32_t micro_batch, const TensorList& gradients);
 
   /// Micro-batches whose graph is held.
@@ -70,7 +74,7 @@ class Stage {
   void clear() { alive_.clear(); }
 
  private:
-  struct Graph {
+  struct Graph {  // without integers
     TensorList inputs;
     TensorList outputs;
   };
