@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <numeric>
@@ -61,6 +62,15 @@ Traffic message_traffic(BoundaryEndpoints& boundary, const at::Tensor& x) {
     }
   }
   return traffic;
+}
+
+/// A message of the network's input, which crosses forward.
+Traffic input_traffic(const Model& model, int64_t rows) {
+  std::vector<int64_t> shape = model.sample_shape;
+  shape.insert(shape.begin(), rows);
+  ChannelEndpoints channel({.boundary_name = "input", .link = integer_links(model.passed_below).activations});
+  channel.cross(at::zeros(shape, at::kLong), {});
+  return channel.take_traffic();
 }
 
 std::string scheme_text(const LinkOptions& link) {
@@ -131,7 +141,8 @@ std::string bytes_line(const Traffic& traffic) {
 
 }  // namespace
 
-Traffic expected_traffic(const Config& config, const std::vector<std::vector<int64_t>>& shapes) {
+Traffic expected_traffic(const Config& config, Model& model) {
+  const auto shapes = boundary_shapes(model, cut_into_stages(model, config.model.cuts));
   CompressionOptions compression = config.compression;
   compression.store.place = "memory";
   const int64_t rows = rows_of_message(config);
@@ -146,7 +157,8 @@ Traffic expected_traffic(const Config& config, const std::vector<std::vector<int
     shape.insert(shape.begin(), rows);
     BoundaryEndpoints boundary(config.model.cuts[i], static_cast<uint16_t>(i),
                                links_of(compression, config.model.cuts[i]), 0, BoundaryEndpoints::Local{});
-    const Traffic message = message_traffic(boundary, noise.narrow(0, 0, elements_of(shape)).view(shape));
+    Traffic message = message_traffic(boundary, noise.narrow(0, 0, elements_of(shape)).view(shape));
+    if (model.passed_below > 0) message += input_traffic(model, rows);
     const double messages = samples / static_cast<double>(rows);
     all.raw_bytes += static_cast<uint64_t>(messages * static_cast<double>(message.raw_bytes));
     all.wire_bytes += static_cast<uint64_t>(messages * static_cast<double>(message.wire_bytes));
@@ -156,7 +168,7 @@ Traffic expected_traffic(const Config& config, const std::vector<std::vector<int
 
 std::vector<std::string> start_summary(const Config& config, const std::filesystem::path& folder, Model& model,
                                        const DataSplits& data, int processes, int processes_here) {
-  const auto shapes = boundary_shapes(model, cut_into_stages(model, config.model.cuts));
+  cut_into_stages(model, config.model.cuts);
   std::vector<std::string> lines;
   const auto add = [&](std::string_view what, const std::string& line) {
     lines.push_back(fmt::format("{:<12} {}", what, line));
@@ -170,9 +182,9 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
   add("stages", stages_line(config, processes));
   add("data", data_line(config, data));
   add("training", training_line(config, data.train->size()));
-  if (!shapes.empty()) {
+  if (!config.model.cuts.empty()) {
     add("compression", compression_line(config.compression, config.pipeline.replicas));
-    add("messages", bytes_line(expected_traffic(config, shapes)));
+    add("messages", bytes_line(expected_traffic(config, model)));
   }
   const int threads = at::get_num_threads();
   const bool on_processor = device_of(config.train.device).is_cpu();

@@ -14,15 +14,16 @@ class DecoderBlock : public Layer {
   /// `recompute`: the key of that name.
   explicit DecoderBlock(bool recompute) : recompute_(recompute) {}
 
-  at::Tensor forward(const at::Tensor& x) final {
-    if (!recompute_) return run(x);
-    return recomputed(x, [this](const at::Tensor& again) { return run(again); });
+  at::Tensor forward(const at::Tensor& x) final { return forward_with(x, {}); }
+  at::Tensor forward_with(const at::Tensor& x, const at::Tensor& input) final {
+    if (!recompute_) return run(x, input);
+    return recomputed(x, [this, input](const at::Tensor& again) { return run(again, input); });
   }
 
   std::vector<int64_t> output_shape(const std::vector<int64_t>& sample) final { return sample; }
 
  private:
-  virtual at::Tensor run(const at::Tensor& x) = 0;
+  virtual at::Tensor run(const at::Tensor& x, const at::Tensor& input) = 0;
 
   bool recompute_;
 };

@@ -1,5 +1,7 @@
 #include "strait/models/gpt2.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "strait/base/error.h"
@@ -9,6 +11,7 @@
 #include "strait/models/dropout.h"
 #include "strait/models/layer.h"
 #include "strait/models/matrix.h"
+#include "strait/models/subspace.h"
 
 namespace strait {
 namespace {
@@ -44,6 +47,32 @@ class Projection : public nn::Module {
   at::Tensor bias_;
 };
 
+/// Numbers of a token that layers hand on: the residual stream, or its coordinates in a subspace.
+int64_t stream_width(const Gpt2Options& options) {
+  return options.subspace > 0 ? options.subspace : options.width;
+}
+
+/// Where layers find the residual stream in what is handed on.
+class Stream {
+ public:
+  /// All of it is handed on.
+  Stream() = default;
+
+  /// Its coordinates in a subspace are, which needs the options' tables.
+  explicit Stream(const Gpt2Options& options)
+      : tables_(std::make_shared<SubspaceTables>(options.width, options.subspace, options.vocab, kDeviation)),
+        seed_(torch::randint(int64_t{1} << 48, {1}, at::kLong).item<int64_t>()) {}
+
+  /// What a layer needs to read it; null where it needs nothing.
+  std::shared_ptr<Subspace> reader() const {
+    return tables_ ? std::make_shared<Subspace>(tables_, seed_) : nullptr;
+  }
+
+ private:
+  std::shared_ptr<SubspaceTables> tables_;
+  int64_t seed_ = 0;
+};
+
 /// What leads back to the residual stream begins smaller, for there are two of it in every block.
 double residual_deviation(const Gpt2Options& options) {
   return kDeviation / std::sqrt(2.0 * static_cast<double>(options.layers));
@@ -53,8 +82,8 @@ class Attention : public nn::Module {
  public:
   Attention(const Gpt2Options& options, uint64_t place)
       : input_(register_module("c_attn", std::make_shared<Projection>(options.width, 3 * options.width))),
-        output_(register_module(
-            "c_proj", std::make_shared<Projection>(options.width, options.width, residual_deviation(options)))),
+        output_(register_module("c_proj", std::make_shared<Projection>(options.width, stream_width(options),
+                                                                       residual_deviation(options)))),
         heads_(options.heads),
         dropout_(options.dropout),
         place_(place) {}
@@ -81,7 +110,7 @@ class Perceptron : public nn::Module {
  public:
   explicit Perceptron(const Gpt2Options& options)
       : input_(register_module("c_fc", std::make_shared<Projection>(options.width, 4 * options.width))),
-        output_(register_module("c_proj", std::make_shared<Projection>(4 * options.width, options.width,
+        output_(register_module("c_proj", std::make_shared<Projection>(4 * options.width, stream_width(options),
                                                                        residual_deviation(options)))) {}
 
   at::Tensor forward(const at::Tensor& x) const {
@@ -96,8 +125,10 @@ class Perceptron : public nn::Module {
 class Embed : public Layer {
  public:
   explicit Embed(const Gpt2Options& options)
-      : tokens_(register_module("wte", std::make_shared<Matrix>(drawn({options.vocab, options.width})))),
-        positions_(register_module("wpe", std::make_shared<Matrix>(drawn({options.context, options.width})))),
+      : tokens_(
+            register_module("wte", std::make_shared<Matrix>(drawn({options.vocab, stream_width(options)})))),
+        positions_(
+            register_module("wpe", std::make_shared<Matrix>(drawn({options.context, stream_width(options)})))),
         dropout_(options.dropout) {}
 
   at::Tensor forward(const at::Tensor& x) override {
@@ -121,59 +152,88 @@ class Embed : public Layer {
 
 class Block : public DecoderBlock {
  public:
-  Block(const Gpt2Options& options, uint64_t first_place)
+  Block(const Gpt2Options& options, uint64_t first_place, const Stream& stream)
       : DecoderBlock(options.recompute),
         norm1_(register_module("ln_1", layer_norm(options.width))),
         attention_(register_module("attn", std::make_shared<Attention>(options, first_place))),
         norm2_(register_module("ln_2", layer_norm(options.width))),
         perceptron_(register_module("mlp", std::make_shared<Perceptron>(options))),
+        subspace_(stream.reader()),
         first_place_(first_place),
-        dropout_(options.dropout) {}
+        dropout_(options.dropout) {
+    if (subspace_) register_module("subspace", subspace_);
+  }
 
  private:
-  at::Tensor run(const at::Tensor& x) override {
+  at::Tensor run(const at::Tensor& x, const at::Tensor& tokens) override {
+    const auto stream = [&](const at::Tensor& z) { return subspace_ ? subspace_->stream(z, tokens) : z; };
     const double probability = is_training() ? dropout_ : 0;  // the first place is of the attention weights
-    const at::Tensor y = x + dropout(attention_->forward(norm1_(x)), probability, first_place_ + 1);
-    return y + dropout(perceptron_->forward(norm2_(y)), probability, first_place_ + 2);
+    const at::Tensor y = x + dropout(attention_->forward(norm1_(stream(x))), probability, first_place_ + 1);
+    return y + dropout(perceptron_->forward(norm2_(stream(y))), probability, first_place_ + 2);
   }
 
   nn::LayerNorm norm1_;
   std::shared_ptr<Attention> attention_;
   nn::LayerNorm norm2_;
   std::shared_ptr<Perceptron> perceptron_;
+  std::shared_ptr<Subspace> subspace_;  ///< null where the whole stream is handed on
   uint64_t first_place_;
   double dropout_;
 };
 
 class TokenHead : public Layer {
  public:
-  explicit TokenHead(const at::Tensor& matrix)
+  TokenHead(const at::Tensor& matrix, const Stream& stream)
       : norm_(register_module("ln_f", layer_norm(matrix.size(1)))),
-        matrix_(register_module("lm_head", std::make_shared<Matrix>(matrix.detach().clone()))) {}
+        matrix_(register_module("lm_head", std::make_shared<Matrix>(matrix))),
+        subspace_(stream.reader()) {
+    if (subspace_) register_module("subspace", subspace_);
+  }
 
   at::Tensor forward(const at::Tensor& x) override { return at::linear(norm_(x), matrix_->weight()); }
+  at::Tensor forward_with(const at::Tensor& z, const at::Tensor& tokens) override {
+    return forward(subspace_->stream(z, tokens));
+  }
 
  private:
   nn::LayerNorm norm_;
   std::shared_ptr<Matrix> matrix_;
+  std::shared_ptr<Subspace> subspace_;  ///< null where the whole stream is handed on
 };
+
+std::optional<SettingComplaint> gpt2_complaint(const Settings& settings, const SampleForm& samples) {
+  const int64_t subspace = settings.integer("subspace");
+  const int64_t width = settings.integer("width");
+  if (subspace < width) return decoder_complaint(settings, samples);
+  return SettingComplaint{
+      "subspace", fmt::format("expected less than model.width, which is {}, found {}", width, subspace)};
+}
 
 }  // namespace
 
 Model make_gpt2(const Gpt2Options& options, int64_t block) {
   STRAIT_CHECK(options.width % options.heads == 0, "{} heads of a width of {}", options.heads, options.width);
+  STRAIT_CHECK(options.subspace >= 0 && options.subspace < options.width, "{} of {} dimensions",
+               options.subspace, options.width);
   STRAIT_CHECK(block >= 1 && block <= options.context, "{} tokens, {} positions", block, options.context);
   Model model;
   model.sample_shape = {block};
+  const bool narrow = options.subspace > 0;
+  const Stream stream = narrow ? Stream(options) : Stream();
   const auto embed = std::make_shared<Embed>(options);
   model.layers.push_back({"embed", "", embed});
   for (int64_t i = 0; i < options.layers; ++i) {
     const std::string name = "h." + std::to_string(i);
     const uint64_t first_place = first_place_of(static_cast<uint64_t>(i));
-    model.layers.push_back({name, name, std::make_shared<Block>(options, first_place)});
+    model.layers.push_back({name, name, std::make_shared<Block>(options, first_place, stream)});
   }
-  model.layers.push_back({"head", "", std::make_shared<TokenHead>(embed->matrix())});
-  model.ties = {{"wte.weight", "lm_head.weight"}};
+  const at::Tensor matrix = narrow ? drawn({options.vocab, options.width}) : embed->matrix().detach().clone();
+  model.layers.push_back({"head", "", std::make_shared<TokenHead>(matrix, stream)});
+  if (narrow) {
+    model.passed_below = options.vocab;
+  } else {
+    model.ties = {{"wte.weight", "lm_head.weight"}};
+  }
   model.file_prefix = "transformer.";
   model.file_extras = {".attn.bias", ".attn.masked_bias"};  // the causal mask
   return model;
@@ -195,8 +255,10 @@ ModelKind gpt2_kind() {
        "share of embeddings, attention weights and residual branches that is dropped"},
       init_key(),
       recompute_key(),
+      {"subspace", initial.subspace, at_least(0),
+       "dimensions of the subspace in which the residual stream lies, and of what crosses a cut; 0: all"},
   };
-  kind.complaint = decoder_complaint;
+  kind.complaint = gpt2_complaint;
   kind.make = [](const Settings& settings, const SampleForm& samples) {
     return make_gpt2({.width = settings.integer("width"),
                       .layers = settings.integer("layers"),
@@ -204,7 +266,8 @@ ModelKind gpt2_kind() {
                       .context = settings.integer("context"),
                       .vocab = settings.integer("vocab"),
                       .dropout = settings.number("dropout"),
-                      .recompute = settings.flag("recompute")},
+                      .recompute = settings.flag("recompute"),
+                      .subspace = settings.integer("subspace")},
                      samples.shape[0]);
   };
   return kind;

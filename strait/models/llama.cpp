@@ -142,7 +142,7 @@ class LlamaBlock : public DecoderBlock {
         perceptron_(register_module("mlp", std::make_shared<GatedPerceptron>(options))) {}
 
  private:
-  at::Tensor run(const at::Tensor& x) override {
+  at::Tensor run(const at::Tensor& x, const at::Tensor& /*input*/) override {
     const at::Tensor y = x + attention_->forward(norm1_->forward(x));
     return y + perceptron_->forward(norm2_->forward(y));
   }

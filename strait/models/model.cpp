@@ -69,6 +69,7 @@ std::vector<at::Tensor> Model::parameters() const {
 
 Model Model::part(const LayerRange& range) const {
   Model some{{}, sample_shape};
+  some.passed_below = passed_below;
   some.layers.assign(layers.begin() + static_cast<ptrdiff_t>(range.begin),
                      layers.begin() + static_cast<ptrdiff_t>(range.end));
   return some;
@@ -82,9 +83,19 @@ void Model::to(const at::Device& device) {
   for (const auto& layer : layers) layer.layer->to(device);
 }
 
-at::Tensor Model::forward(at::Tensor x, size_t begin, size_t end) const {
-  for (size_t i = begin; i < end; ++i) x = layers[i].layer->forward(x);
-  return x;
+std::vector<at::Tensor> Model::run(std::vector<at::Tensor> x, size_t begin, size_t end) const {
+  const bool passes = passed_below > 0;
+  STRAIT_CHECK(x.size() == (passes && begin > 0 ? 2U : 1U), "{} tensors for the layers from {} on", x.size(),
+               begin);
+  const at::Tensor input = passes ? x.back() : at::Tensor();
+  at::Tensor y = std::move(x.front());
+  x.clear();
+  for (size_t i = begin; i < end; ++i) {
+    Layer& layer = *layers[i].layer;
+    y = passes && i > 0 ? layer.forward_with(y, input) : layer.forward(y);
+  }
+  if (!passes || end == layers.size()) return {y};
+  return {y, input};
 }
 
 std::vector<LayerRange> cut_into_stages(const Model& model, const std::vector<std::string>& cuts) {

@@ -38,6 +38,10 @@ struct Model {
   /// A file has the first one, and may have the second.
   std::vector<std::pair<std::string, std::string>> ties = {};
 
+  /// Above 0 for a network that passes its input on, integers from 0 to below this number: every layer but the
+  /// first gets it too (Layer::forward_with()), so that it crosses every cut beside what the layers give.
+  int64_t passed_below = 0;
+
   // What other programs' files of such a network may have besides.
   std::string file_prefix = {};               ///< before names
   std::vector<std::string> file_extras = {};  ///< tensors that are no weights, by the ends of their names
@@ -60,8 +64,14 @@ struct Model {
   /// Moves all parameters and buffers.
   void to(const at::Device& device);
 
-  /// Runs the layers [begin, end).
-  at::Tensor forward(at::Tensor x, size_t begin, size_t end) const;
+  /// Runs the layers [begin, end), which form a stage, on what crosses to it, and gives what crosses from it: a
+  /// tensor, and the network's input besides where it is passed on.
+  std::vector<at::Tensor> run(std::vector<at::Tensor> x, size_t begin, size_t end) const;
+
+  /// Runs the layers [begin, end); from the first one on in a network that passes its input on.
+  at::Tensor forward(const at::Tensor& x, size_t begin, size_t end) const {
+    return run({x}, begin, end).front();
+  }
 };
 
 /// The stages between the cuts. A cut is the name of a layer, or of a group (`layer1` for `layer1.0` and
@@ -69,7 +79,7 @@ struct Model {
 /// for a cut after the last layer.
 std::vector<LayerRange> cut_into_stages(const Model& model, const std::vector<std::string>& cuts);
 
-/// The shape of one sample at the end of each stage but the last.
+/// The shape of one sample at the end of each stage but the last, without the network's input.
 std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vector<LayerRange>& stages);
 
 /// Builds the network that the options describe, for such samples; it may have layers at the cuts of the

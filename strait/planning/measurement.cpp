@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "strait/base/error.h"
@@ -54,7 +55,7 @@ class Pass {
   Pass& operator=(const Pass&) = delete;
 
   void run() {
-    activations_.assign(1, batch_.inputs);
+    crossing_.assign(1, {batch_.inputs});
     gradients_.assign(stages_.size(), at::full({}, 1.0, batch_.inputs.options().dtype(at::kFloat)));
     for (size_t i = 0; i < stages_.size(); ++i) {
       stages_[i].forward.add(timed([&] { forward(i); }));
@@ -79,8 +80,17 @@ class Pass {
   }
 
   /// What crosses the boundary behind stage `i`.
-  const at::Tensor& activation(size_t i) const { return activations_[i + 1]; }
+  const at::Tensor& activation(size_t i) const { return crossing_[i + 1].front(); }
   const at::Tensor& gradient(size_t i) const { return gradients_[i]; }
+
+  /// The channel over which the network's input crosses a cut too, where it does.
+  std::optional<ChannelEndpoints> input_channel(const std::string& cut) const {
+    if (model_.passed_below == 0) return std::nullopt;
+    return std::optional<ChannelEndpoints>(
+        std::in_place,
+        ChannelSpec{.boundary_name = cut, .link = integer_links(model_.passed_below).activations});
+  }
+  const at::Tensor& input() const { return batch_.inputs; }
 
   MessageContext context(uint64_t step) const { return {.seed = seed_, .step = step, .ids = batch_.ids}; }
 
@@ -119,9 +129,9 @@ class Pass {
   void forward(size_t i) {
     Stage& stage = stages_[i].stage;
     if (stage.is_last()) {
-      stage.forward_loss(0, {activations_[i]}, batch_.targets);
+      stage.forward_loss(0, crossing_[i], batch_.targets);
     } else {
-      activations_.push_back(stage.forward(0, {activations_[i]}).front());
+      crossing_.push_back(stage.forward(0, crossing_[i]));
     }
   }
 
@@ -135,8 +145,8 @@ class Pass {
   Model model_;
   std::vector<MeasuredStage> stages_;
   Batch batch_;
-  std::vector<at::Tensor> activations_;  ///< the input of each stage
-  std::vector<at::Tensor> gradients_;    ///< of the output of each stage
+  std::vector<TensorList> crossing_;   ///< the inputs of each stage
+  std::vector<at::Tensor> gradients_;  ///< of the output of each stage
 };
 
 /// Costs of equal messages, which are measured one by one.
@@ -167,6 +177,7 @@ CandidateCosts measure_candidate(const Pass& pass, const Candidate& candidate,
   for (size_t i = 0; i < cuts.size(); ++i) {
     BoundaryEndpoints boundary(cuts[i], static_cast<uint16_t>(i), links_of(candidate.compression, cuts[i]),
                                candidate.compression.diagnostics, BoundaryEndpoints::Local{});
+    std::optional<ChannelEndpoints> input = pass.input_channel(cuts[i]);
     MessageCosts forward;
     MessageCosts backward;
     uint64_t step = 0;
@@ -174,7 +185,12 @@ CandidateCosts measure_candidate(const Pass& pass, const Candidate& candidate,
       const MessageContext context = pass.context(step++);
       boundary.activations.cross(pass.activation(i), context);
       boundary.gradients.cross(pass.gradient(i), context);
-      forward.add(boundary.activations.take_traffic());
+      Traffic message = boundary.activations.take_traffic();
+      if (input) {
+        input->cross(pass.input(), context);
+        message += input->take_traffic();
+      }
+      forward.add(message);
       backward.add(boundary.gradients.take_traffic());
     });
     costs.activation.push_back(forward.median());

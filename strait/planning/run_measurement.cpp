@@ -3,6 +3,7 @@
 #include "strait/base/error.h"
 #include "strait/planning/measurement.h"
 #include "strait/run/reader.h"
+#include "strait/train/placement.h"
 
 namespace strait {
 namespace {
@@ -16,9 +17,18 @@ MessageCost mean_cost(const Traffic& traffic) {
 CandidateCosts costs_of(Candidate own, const std::vector<BoundaryTraffic>& boundaries) {
   CandidateCosts costs{.candidate = std::move(own), .activation = {}, .gradient = {}};
   Traffic all;
+  std::string cut;
   for (const auto& boundary : boundaries) {
-    costs.activation.push_back(mean_cost(boundary.activations));
-    costs.gradient.push_back(mean_cost(boundary.gradients));
+    const MessageCost activation = mean_cost(boundary.activations);
+    if (!cut.empty() && boundary.name == input_boundary(cut)) {
+      costs.activation.back().bytes += activation.bytes;
+      costs.activation.back().encode_seconds += activation.encode_seconds;
+      costs.activation.back().decode_seconds += activation.decode_seconds;
+    } else {
+      cut = boundary.name;
+      costs.activation.push_back(activation);
+      costs.gradient.push_back(mean_cost(boundary.gradients));
+    }
     all += boundary.activations;
     all += boundary.gradients;
   }

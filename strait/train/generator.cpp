@@ -66,12 +66,12 @@ at::Tensor Generator::next_logits(const std::vector<int64_t>& text, bool compres
   const auto length = std::min(static_cast<int64_t>(text.size()), context_);
   const at::Device device = model_.parameters().front().device();
   const at::IntArrayRef end = at::IntArrayRef(text).slice(text.size() - static_cast<size_t>(length));
-  at::Tensor x = at::tensor(end, at::kLong).unsqueeze(0).to(device);
+  std::vector<at::Tensor> x = {at::tensor(end, at::kLong).unsqueeze(0).to(device)};
   for (size_t i = 0; i < stages_.size(); ++i) {
-    x = model_.forward(x, stages_[i].begin, stages_[i].end);
-    if (i < boundaries_.size()) x = cross(boundaries_[i], x, compressed).to(device);
+    x = model_.run(std::move(x), stages_[i].begin, stages_[i].end);
+    if (i < boundaries_.size()) x.front() = cross(boundaries_[i], x.front(), compressed).to(device);
   }
-  return x[0][length - 1];
+  return x.front()[0][length - 1];
 }
 
 at::Tensor Generator::cross(BoundaryEndpoints& boundary, const at::Tensor& x, bool compressed) const {

@@ -29,8 +29,8 @@ Executor::Setup setup_of(Placement& placement, const TrainerOptions& options, at
   setup.stages_per_rank = options.pipeline.stages_per_rank;
   setup.batch_size = part_of_batch(options.batch_size, placement.replica(), options.pipeline.replicas).rows;
   setup.seed = options.seed;
-  setup.sample_shapes = placement.boundary_shapes();
   setup.device = device;
+  const auto shapes = placement.boundary_shapes();
   for (size_t i = 0; i < stages.size(); ++i) {
     const bool last = i + 1 == stages.size();
     if (placement.is_here(i)) {
@@ -39,10 +39,20 @@ Executor::Setup setup_of(Placement& placement, const TrainerOptions& options, at
                                last ? options.task.loss : LossFunction(), i == 0);
     }
     if (last) break;
-    setup.boundaries.emplace_back(
-        placement.cuts()[i], static_cast<uint16_t>(i), links_of(options.compression, placement.cuts()[i]),
-        options.compression.diagnostics,
-        BoundaryEndpoints::Local{.upstream = placement.is_here(i), .downstream = placement.is_here(i + 1)});
+    const std::string& cut = placement.cuts()[i];
+    const auto add = [&](const std::string& name, const BoundaryLinks& links, int diagnostics,
+                         const std::vector<int64_t>& shape) {
+      setup.boundaries.emplace_back(
+          name, static_cast<uint16_t>(setup.boundaries.size()), links, diagnostics,
+          BoundaryEndpoints::Local{.upstream = placement.is_here(i), .downstream = placement.is_here(i + 1)});
+      setup.sample_shapes.push_back(shape);
+    };
+    add(cut, links_of(options.compression, cut), options.compression.diagnostics, shapes[i]);
+    if (placement.passes_input()) {
+      add(input_boundary(cut), integer_links(placement.model().passed_below), 0,
+          placement.model().sample_shape);
+    }
+    setup.tensors_at_cut.push_back(placement.passes_input() ? 2 : 1);
   }
   return setup;
 }

@@ -53,10 +53,17 @@ std::string Placement::stage_name(size_t stage) const {
 
 std::unique_ptr<Transport> Placement::make_transport() {
   std::vector<int> peers;
-  for (size_t i = 0; i + 1 < stages_.size(); ++i) {
-    peers.push_back(is_here(i) ? ranks_[i + 1] : is_here(i + 1) ? ranks_[i] : -1);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < cuts_.size(); ++i) {
+    const int peer = is_here(i) ? ranks_[i + 1] : is_here(i + 1) ? ranks_[i] : -1;
+    const auto add = [&](const std::string& name) {
+      peers.push_back(peer);
+      names.push_back(name);
+    };
+    add(cuts_[i]);
+    if (passes_input()) add(input_boundary(cuts_[i]));
   }
-  return pipeline_->make_transport(std::move(peers), cuts_);
+  return pipeline_->make_transport(std::move(peers), std::move(names));
 }
 
 const Model& Placement::collect_model() {

@@ -11,6 +11,9 @@
 
 namespace strait {
 
+/// The name of the boundary over which the network's input crosses a cut, where it does.
+inline std::string input_boundary(const std::string& cut) { return cut + ".input"; }
+
 /// Where the stages of a network are: the ranks of a pipeline have them one after another, and round again, the
 /// same in every replica. Knows which of them this process has.
 class Placement {
@@ -46,10 +49,14 @@ class Placement {
   /// The first and the last layer of a stage, as `stem..layer1.1`.
   std::string stage_name(size_t stage) const;
 
-  /// The names of the boundaries: the layers before them.
+  /// The names of the cuts: the layers before them.
   const std::vector<std::string>& cuts() const { return cuts_; }
 
-  /// The shape of one sample at each boundary.
+  /// Whether the network's input crosses every cut too, over a boundary of its own behind that of what the
+  /// layers give.
+  bool passes_input() const { return model_.passed_below > 0; }
+
+  /// The shape of one sample of what the layers give at each cut.
   std::vector<std::vector<int64_t>> boundary_shapes() { return strait::boundary_shapes(model_, stages_); }
 
   /// All processes.

@@ -12,15 +12,15 @@ void check_precision(const std::string& precision, c10::Device device) {
       device.str(), precision);
 }
 
-Stage::Forward forward_of(const Model& model, const LayerRange& range, const std::string& precision,
-                          c10::DeviceType device) {
-  if (precision == "fp32") {
-    return [&model, range](const at::Tensor& x) { return model.forward(x, range.begin, range.end); };
-  }
-  return [&model, range, device](const at::Tensor& x) {
+StageForward forward_of(const Model& model, const LayerRange& range, const std::string& precision,
+                        c10::DeviceType device) {
+  const auto run = [&model, range](const TensorList& x) { return model.run(x, range.begin, range.end); };
+  if (precision == "fp32") return run;
+  return [&model, range, device, run](const TensorList& x) {
     const Bfloat16Scope scope(device);
-    const at::Tensor output = model.forward(x, range.begin, range.end);
-    return range.end < model.layers.size() ? output.to(at::kFloat) : output;
+    TensorList output = run(x);
+    if (range.end < model.layers.size()) output.front() = output.front().to(at::kFloat);
+    return output;
   };
 }
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/text_runs.h"
@@ -37,6 +38,61 @@ TEST_F(TextRuns, TrainingEvaluationAndGenerationAgree) {
   const auto plain = generate({"--prompt", "the cat", "--tokens", "20", "--seed", "3", "--compression", "off"});
   EXPECT_THAT(plain.out, HasSubstr("compression off:\nthe cat"));
   EXPECT_THAT(plain.out, testing::Not(HasSubstr("compression on")));
+}
+
+TEST_F(TextRuns, ASubspaceIsTrainedScoredPlannedAndContinued) {
+  std::vector<std::string> keys;
+  for (const char* key : {"model.subspace=3", "model.bottleneck=2", "compression.reuse_indices=false",
+                          "compression.activations.codec=none", "compression.gradients.codec=none"}) {
+    keys.insert(keys.end(), {"--set", key});
+  }
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), keys.begin(), keys.end());
+    return run(arguments);
+  };
+  const std::string weights = dir_ / "run" / "model.safetensors";
+  const auto trained = train("run", keys);
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const std::string metrics = test::read_file(dir_ / "run" / "metrics.jsonl");
+  const auto last = json::parse(metrics.substr(metrics.find('\n') + 1));
+  std::map<std::string, json> boundaries;
+  for (const auto& boundary : last["boundaries"]) boundaries[boundary["name"]] = boundary;
+  ASSERT_EQ(boundaries.size(), 6U);
+  const auto tokens = 16 * last["steps"].get<uint64_t>() * 4;  // of blocks of 16, batches of 4
+  const auto payload = [&](const std::string& name, const char* direction) {
+    const json& traffic = boundaries[name][direction];
+    return traffic["wire_bytes"].get<uint64_t>() - 64 * traffic["messages"].get<uint64_t>();
+  };
+  for (const std::string cut : {"embed", "h.0", "h.1"}) {
+    EXPECT_LE(payload(cut + ".input", "activations"), tokens * 2);
+    EXPECT_EQ(payload(cut, "activations"), payload(cut + ".input", "activations") / 2 * 4 * 2)
+        << "two channels";
+    EXPECT_EQ(payload(cut, "gradients"), payload(cut, "activations"));
+    EXPECT_EQ(payload(cut + ".input", "gradients"), 0U);
+  }
+  const auto scored = with({"eval", config_, "--weights", weights, "--json"});
+  ASSERT_EQ(scored.status, 0) << scored.err;
+  EXPECT_EQ(json::parse(scored.out)["off"]["loss"], last["test"]["off"]["loss"]);
+  EXPECT_EQ(with({"eval", config_, "--weights", weights, "--json", "--set", "seed=9"}).out, scored.out)
+      << "the subspace comes with the weights";
+  const auto told =
+      with({"generate", config_, "--weights", weights, "--prompt", "the cat", "--tokens", "5", "--json"});
+  ASSERT_EQ(told.status, 0) << told.err;
+  EXPECT_EQ(json::parse(told.out)["off"], json::parse(told.out)["on"]) << "nothing is lost on the wire";
+  // The messages of a plan count the tokens, 2 bytes of each beside 8 of coordinates, in a frame of their own.
+  for (const auto& flags : std::vector<std::vector<std::string>>{{}, {"--measured", dir_ / "run"}}) {
+    std::vector<std::string> arguments = {"plan", config_, "--json"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const auto planned = with(arguments);
+    ASSERT_EQ(planned.status, 0) << planned.err;
+    const json costs = json::parse(planned.out)["measurement"]["codecs"][0];
+    ASSERT_EQ(costs["activations"].size(), 3U);
+    for (size_t i = 0; i < 3; ++i) {
+      const auto gradient = costs["gradients"][i]["bytes"].get<double>();
+      EXPECT_GT(gradient, 64);
+      EXPECT_NEAR(costs["activations"][i]["bytes"].get<double>(), gradient + 64 + (gradient - 64) / 4, 1e-6);
+    }
+  }
 }
 
 TEST_F(TextRuns, GenerateRefusesWhatItCannotUse) {

@@ -117,6 +117,7 @@ vocab = 300
 dropout = 0
 init = "model.safetensors"
 recompute = true
+subspace = 6
 cuts = ["h.0"]
 
 [data]
@@ -143,7 +144,8 @@ Config text() {
                                        {"vocab", 300},
                                        {"dropout", 0},
                                        {"init", "model.safetensors"},
-                                       {"recompute", true}});
+                                       {"recompute", true},
+                                       {"subspace", 6}});
   config.model.cuts = {"h.0"};
   config.data = DataOptions("text", {{"block", 16},
                                      {"tokenizer", "gpt2"},

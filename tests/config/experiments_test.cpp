@@ -182,6 +182,25 @@ train = { epochs = 4, optimizer.kind = "adamw", schedule = { kind = "linear" }, 
   EXPECT_EQ(first.compression, small.compression);
 }
 
+TEST(Experiments, SubspacesAndBottlenecksDifferInNothingElse) {
+  const auto sweep = load_sweep("experiments/small/subspace.toml");
+  std::map<std::string, std::pair<int64_t, int64_t>> keys;
+  for (const auto& run : sweep.runs) {
+    Config config = run.config;
+    const Settings& settings = config.model.settings;
+    keys[run.variant] = {settings.integer("bottleneck"), settings.integer("subspace")};
+    config.model.settings.set("bottleneck", 0);
+    config.model.settings.set("subspace", 0);
+    config.name = sweep.runs.front().config.name;
+    EXPECT_EQ(config, sweep.runs.front().config) << run.variant;
+    EXPECT_FALSE(compresses_activations(config.compression, config.model.cuts)) << run.variant;
+  }
+  const std::map<std::string, std::pair<int64_t, int64_t>> expected = {
+      {"none", {0, 0}},         {"bottleneck-32", {32, 0}}, {"bottleneck-8", {8, 0}},
+      {"subspace-32", {0, 32}}, {"subspace-16", {0, 16}},   {"subspace-8", {0, 8}}};
+  EXPECT_EQ(keys, expected);
+}
+
 TEST(Experiments, TheDemoComparesFourSchemesOnDrawnPictures) {
   const auto sweep = load_sweep("experiments/demo.toml");
   std::set<std::string> names;

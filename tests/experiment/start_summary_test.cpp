@@ -40,7 +40,7 @@ Config config_with(const std::vector<std::string>& overrides = {}) {
 
 Traffic expected_of(const Config& config) {
   Model model = make_network(config);
-  return expected_traffic(config, boundary_shapes(model, cut_into_stages(model, config.model.cuts)));
+  return expected_traffic(config, model);
 }
 
 /// What crossed all boundaries in the last epoch of a training of one process.

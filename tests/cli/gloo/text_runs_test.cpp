@@ -13,5 +13,16 @@ TEST_F(TextRuns, FourProcessesGiveTheBitsOfOne) {
             test::read_file(dir_ / "four" / "model.safetensors"));
 }
 
+TEST_F(TextRuns, FourProcessesGiveTheBitsOfOneInASubspaceWithABottleneck) {
+  const std::vector<std::string> flags = {"--set", "model.subspace=4", "--set", "model.bottleneck=3"};
+  ASSERT_EQ(train("one", flags).status, 0);
+  std::vector<std::string> all = {"launch", "-n", "4", "--", "train", config_, "--out", dir_ / "four"};
+  all.insert(all.end(), flags.begin(), flags.end());
+  const auto four = run(all);
+  ASSERT_EQ(four.status, 0) << four.err;
+  EXPECT_EQ(test::read_file(dir_ / "one" / "model.safetensors"),
+            test::read_file(dir_ / "four" / "model.safetensors"));
+}
+
 }  // namespace
 }  // namespace strait

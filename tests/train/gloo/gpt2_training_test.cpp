@@ -1,9 +1,11 @@
-// Training GPT-2: the same bits in one process, in several, and with recomputed blocks.
+// Training GPT-2: the same bits in one process, in several, and with recomputed blocks; in a subspace and with
+// a bottleneck too.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "strait/models/bottleneck.h"
 #include "strait/train/trainer.h"
 #include "tests/models/tiny_gpt2.h"
 #include "tests/train/tied_network.h"
@@ -24,13 +26,23 @@ class LastPosition : public Layer {
   at::Tensor forward(const at::Tensor& x) override { return x.select(1, x.size(1) - 1); }
 };
 
-Model network(bool recompute) {
+/// What is special of a network; 0: nothing.
+struct Narrow {
+  int64_t subspace = 0;
+  int64_t bottleneck = 0;
+};
+
+const std::vector<std::string> kCuts = {"embed", "h.0", "h.1"};
+
+Model network(bool recompute, Narrow narrow = {}) {
   Gpt2Options options = test::tiny_gpt2();
   options.layers = 3;
   options.dropout = 0.2;
   options.recompute = recompute;
+  options.subspace = narrow.subspace;
   torch::manual_seed(11);
   Model model = make_gpt2(options, kBlock);
+  if (narrow.bottleneck > 0) add_bottlenecks(model, kCuts, narrow.bottleneck);
   model.layers.push_back({"last", "", std::make_shared<LastPosition>()});
   return model;
 }
@@ -56,21 +68,21 @@ TrainerOptions options() {
   options.pipeline.micro_batches = 2;
   options.compression.activations = {"quant:8", "none"};
   options.compression.gradients = {"topk:0.5", "ef21"};
-  options.cuts = {"embed", "h.0", "h.1"};
+  options.cuts = kCuts;
   return options;
 }
 
-State trained(bool recompute) {
-  Trainer trainer(network(recompute), options());
+State trained(bool recompute, Narrow narrow = {}) {
+  Trainer trainer(network(recompute, narrow), options());
   TrainObserver observer;
   trainer.train(data(), observer);
   EXPECT_EQ(trainer.state().step, 3U);
   return copy_of(trainer.collect_model());
 }
 
-State trained_by_ranks(bool recompute) {
+State trained_by_ranks(bool recompute, Narrow narrow = {}) {
   std::vector<Model> models;  // drawn here: ranks are threads, and share a generator
-  for (int rank = 0; rank < 4; ++rank) models.push_back(network(recompute));
+  for (int rank = 0; rank < 4; ++rank) models.push_back(network(recompute, narrow));
   const DataSplits splits = data();
   State got;
   const auto errors = test::Ranks(4).run([&](Group& group) {
@@ -96,6 +108,18 @@ TEST(Gpt2Training, RanksAndRecomputingGiveTheBitsOfOneProcess) {
   expect_equal(trained(true), expected);
   expect_equal(trained_by_ranks(false), expected);
   expect_equal(trained_by_ranks(true), expected);
+}
+
+TEST(Gpt2Training, RanksGiveTheBitsOfOneProcessInASubspaceAndWithABottleneck) {
+  for (const Narrow narrow : {Narrow{.subspace = 5}, {.bottleneck = 5}, {.subspace = 5, .bottleneck = 3}}) {
+    const State before = copy_of(network(true, narrow));
+    const State expected = trained(true, narrow);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const auto& [name, value] = expected[i];
+      EXPECT_EQ(at::equal(before[i].second, value), name.ends_with("subspace.seed")) << name;
+    }
+    expect_equal(trained_by_ranks(true, narrow), expected);
+  }
 }
 
 }  // namespace
