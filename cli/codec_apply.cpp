@@ -127,6 +127,10 @@ int run_codec_apply(const CodecApplyOptions& options) {
   ChannelEndpoints channel(
       {.boundary_name = "of codec apply", .link = make_link(options.codec, options.feedback)});
   const bool needs_ids = channel.link->slots() == Link::Slots::samples;
+  if (channel.link->slots() == Link::Slots::classes) {
+    throw InputError("--feedback \"{}\": expected state of rows or samples; a file of messages has no classes",
+                     options.feedback);
+  }
   const auto messages = messages_of(read_safetensors(options.in), options.in, needs_ids);
   TensorFile received;
   std::vector<Cost> costs;

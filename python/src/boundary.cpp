@@ -86,11 +86,12 @@ std::unique_ptr<LocalBoundary> unpickled(const py::tuple& all) {
 }
 
 void begin_batch(LocalBoundary& boundary, std::optional<int64_t> step, int64_t first_row,
-                 std::vector<int64_t> ids, const std::vector<int64_t>& next_ids) {
+                 std::vector<int64_t> ids, std::vector<int64_t> classes, const std::vector<int64_t>& next_ids) {
   BatchPlace place;
   if (step) place.step = static_cast<uint64_t>(in_range("step", *step, 0, INT64_MAX));
   place.first_row = static_cast<uint64_t>(in_range("first_row", first_row, 0, INT64_MAX));
   place.ids = std::move(ids);
+  place.classes = std::move(classes);
   boundary.begin_batch(std::move(place), next_ids);
 }
 
@@ -107,7 +108,7 @@ void bind_boundary(py::module_& module) {
       .def("forward", &LocalBoundary::forward, py::arg("x"), py::arg("training"), ReleaseGil())
       .def("backward", &LocalBoundary::backward, py::arg("crossing"), py::arg("gradient"), ReleaseGil())
       .def("begin_batch", &begin_batch, py::arg("step"), py::arg("first_row"), py::arg("ids"),
-           py::arg("next_ids"), ReleaseGil())
+           py::arg("classes"), py::arg("next_ids"), ReleaseGil())
       .def("end_batch", &LocalBoundary::end_batch, ReleaseGil())
       .def("set_place", &LocalBoundary::set_place, py::arg("index"), py::arg("name"), ReleaseGil())
       .def("state", &LocalBoundary::state, ReleaseGil())

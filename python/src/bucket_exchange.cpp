@@ -65,8 +65,9 @@ struct BucketExchange::Channels {
 BucketExchange::BucketExchange(const std::string& codec, const std::string& feedback, int rank, int ranks,
                                uint64_t seed)
     : link_(make_link(codec, feedback)), rank_(rank), ranks_(ranks), seed_(seed) {
-  if (link_->slots() == Slots::samples) {
-    throw InputError("feedback \"{}\" keeps something per sample and serves no gradients of weights", feedback);
+  if (!link_->serves_weights()) {
+    throw InputError("feedback \"{}\" keeps something per sample or class and serves no gradients of weights",
+                     feedback);
   }
   if (rank < 0 || rank >= ranks || ranks > UINT16_MAX) {
     throw InputError("rank: expected one of {} ranks, found {}", ranks, rank);

@@ -36,6 +36,8 @@ const char* name_of(Slots slots) {
       return "rows";
     case Slots::samples:
       return "samples";
+    case Slots::classes:
+      return "classes";
   }
   throw InternalError("slots");
 }

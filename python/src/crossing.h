@@ -38,12 +38,17 @@ class MicroBatches {
 /// graph that is never run backward.
 class Crossing {
  public:
-  /// The ids of the context are `sample_ids`.
+  /// The ids and classes of the context are these of the samples.
   Crossing(std::shared_ptr<MicroBatches> numbers, MessageContext of, MessageMode how,
-           std::vector<int64_t> sample_ids)
-      : context(of), mode(how), numbers_(std::move(numbers)), ids_(std::move(sample_ids)) {
+           std::vector<int64_t> sample_ids, std::vector<int64_t> sample_classes)
+      : context(of),
+        mode(how),
+        numbers_(std::move(numbers)),
+        ids_(std::move(sample_ids)),
+        classes_(std::move(sample_classes)) {
     context.micro_batch = numbers_->take();
     context.ids = ids_;
+    context.classes = classes_;
   }
   ~Crossing() { finish(); }
   Crossing(const Crossing&) = delete;
@@ -63,6 +68,7 @@ class Crossing {
  private:
   std::shared_ptr<MicroBatches> numbers_;
   std::vector<int64_t> ids_;
+  std::vector<int64_t> classes_;
 };
 
 }  // namespace strait::python

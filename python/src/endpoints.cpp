@@ -41,9 +41,10 @@ ChannelSpec spec_of(const std::string& name, uint16_t boundary, bool forward, co
                    .boundary = boundary,
                    .direction = forward ? Direction::activation : Direction::gradient,
                    .link = make_link(codec, codec == kUncompressed ? kNoFeedback : feedback)};
-  if (spec.link->slots() == Slots::samples) {
-    throw InputError("feedback \"{}\" keeps something per sample, which torch's schedules do not tell apart",
-                     feedback);
+  if (!spec.link->serves_weights()) {
+    throw InputError(
+        "feedback \"{}\" keeps something per sample or class, which torch's schedules do not tell apart",
+        feedback);
   }
   return spec;
 }

@@ -17,6 +17,10 @@ bool keeps_state(const BoundaryEndpoints& endpoints) {
   return endpoints.activations.link->slots() != Slots::none || endpoints.gradients.link->slots() != Slots::none;
 }
 
+bool has_slots(const BoundaryEndpoints& endpoints, Slots slots) {
+  return endpoints.activations.link->slots() == slots || endpoints.gradients.link->slots() == slots;
+}
+
 BoundaryEndpoints endpoints_of(const BoundaryForm& form) {
   return {form.name, form.index, links_with(form.name, form.scheme, form.reuse_indices), 0, {}};
 }
@@ -74,8 +78,7 @@ void LocalBoundary::check_batch(const at::Tensor& x) const {
     throw InputError("boundary {}: expected a batch of at most slots = {} rows, found {}", form_.name,
                      *form_.slots, first + rows);
   }
-  if (endpoints_.activations.link->slots() == Slots::samples ||
-      endpoints_.gradients.link->slots() == Slots::samples) {
+  if (has_slots(endpoints_, Slots::samples)) {
     std::vector<int64_t> ids = batch_ ? batch_->ids : std::vector<int64_t>();
     if (ids.size() != rows) {
       throw InputError(
@@ -87,6 +90,15 @@ void LocalBoundary::check_batch(const at::Tensor& x) const {
     if (std::ranges::adjacent_find(ids) != ids.end()) {
       throw InputError("boundary {}: expected each sample once in a batch, found id {} twice", form_.name,
                        *std::ranges::adjacent_find(ids));
+    }
+  }
+  if (has_slots(endpoints_, Slots::classes)) {
+    const size_t classes = batch_ ? batch_->classes.size() : 0;
+    if (classes != rows) {
+      throw InputError(
+          "boundary {}: its feedback keeps classes: expected those of {} samples, found {}; "
+          "strait.batch(model, classes=...) gives them",
+          form_.name, rows, classes);
     }
   }
   if (!sample_shape_.empty() && sample_shape_ != without_rows(x.sizes())) {
@@ -108,8 +120,10 @@ std::pair<at::Tensor, std::shared_ptr<Crossing>> LocalBoundary::forward(const at
   place.seed = form_.seed;
   place.step = batch_ && batch_->step ? *batch_->step : step_;
   place.first_row = batch_ ? batch_->first_row : 0;
-  auto crossing = std::make_shared<Crossing>(under_way_, place, mode,
-                                             batch_ && training ? batch_->ids : std::vector<int64_t>());
+  const bool knows_samples = batch_ && training;
+  auto crossing =
+      std::make_shared<Crossing>(under_way_, place, mode, knows_samples ? batch_->ids : std::vector<int64_t>(),
+                                 knows_samples ? batch_->classes : std::vector<int64_t>());
   at::Tensor received = endpoints_.activations.cross(message, crossing->context, mode, FrameCheck::trust);
   received = received.to(x.device(), x.scalar_type());
   if (!training) return {received, nullptr};

@@ -43,6 +43,7 @@ struct BatchPlace {
   std::optional<uint64_t> step;  ///< optimizer steps taken before it; nothing: as counted
   uint64_t first_row = 0;        ///< row of the whole batch at which it begins
   std::vector<int64_t> ids;      ///< of the samples, where they are known
+  std::vector<int64_t> classes;  ///< likewise
 };
 
 /// What has crossed in both directions.

@@ -42,6 +42,7 @@ struct Batch {
   TensorList inputs;   ///< empty where the first stage is elsewhere
   at::Tensor targets;  ///< undefined where the last stage is elsewhere
   std::vector<int64_t> ids;
+  std::vector<int64_t> classes;
 
   int64_t rows() const {
     const at::Tensor& rows = inputs.empty() ? targets : inputs.front();
@@ -63,12 +64,13 @@ class PythonPipeline {
   PythonPipeline(const PythonPipeline&) = delete;
   PythonPipeline& operator=(const PythonPipeline&) = delete;
 
-  StepReport train(TensorList inputs, std::optional<at::Tensor> targets, std::vector<int64_t> ids) {
-    const Batch batch{std::move(inputs), targets.value_or(at::Tensor()), std::move(ids)};
-    return run(batch, [&] { return pipeline_->train(batch.inputs, batch.targets, batch.ids); });
+  StepReport train(TensorList inputs, std::optional<at::Tensor> targets, std::vector<int64_t> ids,
+                   std::vector<int64_t> classes) {
+    const Batch batch{std::move(inputs), targets.value_or(at::Tensor()), std::move(ids), std::move(classes)};
+    return run(batch, [&] { return pipeline_->train(batch.inputs, batch.targets, batch.ids, batch.classes); });
   }
   StepReport evaluate(TensorList inputs, std::optional<at::Tensor> targets, const std::string& mode) {
-    const Batch batch{std::move(inputs), targets.value_or(at::Tensor()), {}};
+    const Batch batch{std::move(inputs), targets.value_or(at::Tensor()), {}, {}};
     return run(batch, [&] { return pipeline_->evaluate(batch.inputs, batch.targets, mode_of(mode)); });
   }
   StepReport gather(const StepReport& mine) {

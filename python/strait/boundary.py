@@ -178,19 +178,19 @@ def number_boundaries(model: nn.Module) -> list[Boundary]:
     return [module for _, module in found]
 
 
-def int_list(ids: Optional[Ids]) -> list[int]:
-    """Numbers of samples as a list, empty where there are none."""
+def int_list(ids: Optional[Ids], name: str = "ids") -> list[int]:
+    """Numbers of samples, or their classes, as a list, empty where there are none."""
     if ids is None:
         return []
     if isinstance(ids, torch.Tensor):
         if ids.is_floating_point() or ids.dim() != 1:
-            raise TypeError(f"ids: expected integers of one dimension, found {ids.dtype} of {ids.dim()}")
+            raise TypeError(f"{name}: expected integers of one dimension, found {ids.dtype} of {ids.dim()}")
         return ids.tolist()
     return [int(i) for i in ids]
 
 
 @contextlib.contextmanager
-def batch(model: nn.Module, *, ids: Optional[Ids] = None, step: Optional[int] = None, first_row: int = 0,
+def batch(model: nn.Module, *, ids: Optional[Ids] = None, classes: Optional[Ids] = None, step: Optional[int] = None, first_row: int = 0,
           next_ids: Optional[Ids] = None) -> Iterator[None]:
     """Says of which batch the forward passes in its body are, for all boundaries of a model::
 
@@ -202,19 +202,20 @@ def batch(model: nn.Module, *, ids: Optional[Ids] = None, step: Optional[int] = 
     Args:
         ids: the samples' numbers in the training set, one a row of ``x``; feedback that keeps something per sample
             (``aq-sgd``, ``slots=sample``) needs them, and gradients are those of the same.
+        classes: the samples' labels, one a row; feedback that keeps something per class (``slots=class``) needs them.
         step: optimizer steps taken before; else each boundary counts the batches.
         first_row: row of the batch at which ``x`` begins, where a batch is cut into several forward passes: they then use
             the state's rows, and draw, as the parts of the whole. Give all of them the same ``step``.
         next_ids: the samples of the batch after this one, for a store in a file, which reads ahead.
 
     Raises:
-        ValueError: a number that cannot be. Later, ids that are not as many as rows, or the same twice.
+        ValueError: a number that cannot be. Later, ids or classes that are not as many as rows, or the same id twice.
     """
     inside = []
-    ids, next_ids = int_list(ids), int_list(next_ids)
+    ids, classes, next_ids = int_list(ids), int_list(classes, "classes"), int_list(next_ids)
     try:
         for boundary in boundaries(model):
-            boundary._ends.begin_batch(step, first_row, ids, next_ids)
+            boundary._ends.begin_batch(step, first_row, ids, classes, next_ids)
             inside.append(boundary)
         yield
     finally:

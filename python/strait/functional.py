@@ -114,7 +114,7 @@ class FeedbackInfo(NamedTuple):
 
     name: str
     state: str  #: what each piece of its state serves: ``"none"``, ``"rows"`` of the batch (with the option
-    #: ``slots=sample`` samples, where it has it), or ``"samples"``, by their ids
+    #: ``slots=sample`` samples and with ``slots=class`` classes, where it has it), or ``"samples"``, by their ids
     any_codec: bool  #: False: a codec that selects
     gradients: bool  #: serves gradients too, not activations alone
 

@@ -140,7 +140,7 @@ class Pipeline:
                                      group_of(group, timeout))
 
     def train(self, inputs: Inputs, targets: Optional[Tensor] = None,
-              ids: Optional[Ids] = None) -> StepResult:
+              ids: Optional[Ids] = None, classes: Optional[Ids] = None) -> StepResult:
         """Forward and backward over a batch: adds the gradients of its mean loss to the parameters' `grad`.
 
         Arguments:
@@ -148,13 +148,14 @@ class Pipeline:
             targets: tensor [B, ...], read in the process of the last stage. Elsewhere both may be None, but one of the
                 three arguments must say how many rows there are.
             ids: numbers of the samples in the training set, for feedback that keeps something per sample.
+            classes: the samples' labels, in every process, for feedback that keeps something per class.
 
         Raises:
             ValueError: a batch, or what a stage gives, does not fit.
             strait.NumericError: a message or the loss is not finite.
             RuntimeError: another process failed. What a module or the loss raises is raised as it is.
         """
-        return self._pipeline.train(_inputs(inputs), targets, int_list(ids))
+        return self._pipeline.train(_inputs(inputs), targets, int_list(ids), int_list(classes, "classes"))
 
     def evaluate(self, inputs: Inputs, targets: Optional[Tensor] = None, mode: str = "plain") -> StepResult:
         """Forward alone, without gradients, and without a change to the feedback's state.

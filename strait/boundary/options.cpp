@@ -28,6 +28,11 @@ void check_link(const std::string& key, const LinkOptions& link, int micro_batch
     throw InputError("{}: {}", key, error.what());
   }
   if (fits) return;
+  if (slots_of(link) == Slots::classes) {
+    throw InputError(
+        "{}: feedback \"{}\" changes with every message and expects pipeline.micro_batches = 1, found {}", key,
+        link.feedback, micro_batches);
+  }
   throw InputError("{}: feedback \"{}\" with {} micro-batches expects a codec of scope sample, found \"{}\"",
                    key, link.feedback, micro_batches, link.codec);
 }
@@ -74,7 +79,7 @@ void check_replicas(const LinkOptions& link) {
     throw InputError("compression.replicas.feedback: expected one of: {}; found \"{}\"",
                      list_of(with_codec_messages(make_codec(link.codec))), link.feedback);
   }
-  if (slots_of(link) == Slots::samples) {
+  if (!link_of(link)->serves_weights()) {
     throw InputError(
         "compression.replicas.feedback: expected slots=rows, found \"{}\"; a gradient of weights is no "
         "sample's",
@@ -116,6 +121,13 @@ void check_entry(const std::string& key, std::span<const OwnBoundaryOptions> bou
 template <class Holds>
 bool any_activations(const CompressionOptions& options, std::span<const std::string> cuts, const Holds& holds) {
   return std::ranges::any_of(cuts, [&](const auto& cut) { return holds(options.at(cut).activations); });
+}
+
+bool any_link_has(const CompressionOptions& options, std::span<const std::string> cuts, Slots slots) {
+  return std::ranges::any_of(cuts, [&](const auto& cut) {
+    const auto [activations, gradients] = options.at(cut);
+    return slots_of(activations) == slots || slots_of(gradients) == slots;
+  });
 }
 
 }  // namespace
@@ -170,10 +182,11 @@ bool keeps_rows(const CompressionOptions& options, std::span<const std::string> 
 }
 
 bool keeps_samples(const CompressionOptions& options, std::span<const std::string> cuts) {
-  return std::ranges::any_of(cuts, [&](const auto& cut) {
-    const auto [activations, gradients] = options.at(cut);
-    return slots_of(activations) == Slots::samples || slots_of(gradients) == Slots::samples;
-  });
+  return any_link_has(options, cuts, Slots::samples);
+}
+
+bool keeps_classes(const CompressionOptions& options, std::span<const std::string> cuts) {
+  return any_link_has(options, cuts, Slots::classes);
 }
 
 }  // namespace strait

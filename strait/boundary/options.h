@@ -90,4 +90,7 @@ bool keeps_rows(const CompressionOptions& options, std::span<const std::string> 
 /// Whether a link of either direction at any of the boundaries keeps something per sample of the training set.
 bool keeps_samples(const CompressionOptions& options, std::span<const std::string> cuts);
 
+/// The same for something per class of samples.
+bool keeps_classes(const CompressionOptions& options, std::span<const std::string> cuts);
+
 }  // namespace strait

@@ -42,6 +42,9 @@ struct MessageContext {
   /// The samples' indices in the training set, one per row, where they are known: in training.
   std::span<const int64_t> ids = {};
 
+  /// The samples' classes, one per row, where they are known: in training.
+  std::span<const int64_t> classes = {};
+
   /// The indices that both endpoints know already, for a message that reuses those of another; else null.
   const IndexSet* indices = nullptr;
 

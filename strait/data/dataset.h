@@ -35,9 +35,10 @@ struct DataOptions {
 
 /// The samples of one batch, B of them.
 struct Batch {
-  at::Tensor inputs;         ///< [B, 3, 32, 32] float32, normalised; of text [B, block] int64, tokens
-  at::Tensor targets;        ///< [B] int64, class labels; of text the inputs
-  std::vector<int64_t> ids;  ///< B indices into the data set
+  at::Tensor inputs;                  ///< [B, 3, 32, 32] float32, normalised; of text [B, block] int64, tokens
+  at::Tensor targets;                 ///< [B] int64, class labels; of text the inputs
+  std::vector<int64_t> ids;           ///< B indices into the data set
+  std::vector<int64_t> classes = {};  ///< Dataset::classes() of them, of a Loader
 };
 
 /// Samples that are known by their index from 0. Immutable, so that threads may share one.
@@ -51,6 +52,9 @@ class Dataset {
   /// The samples `ids`, in that order. With a key, each is augmented by draws that depend on the key and
   /// the sample's id only; without one they come as they are.
   virtual Batch batch(std::span<const int64_t> ids, std::optional<uint64_t> augmentation_key) const = 0;
+
+  /// The labels of the samples' classes; none for a data set whose samples have no class.
+  virtual std::vector<int64_t> classes(std::span<const int64_t> /*ids*/) const { return {}; }
 };
 
 /// What a run trains and is tested with.
@@ -63,6 +67,9 @@ struct DataSplits {
 /// Loads or draws the training and test set.
 /// Throws InputError that names the file, what was expected and what was found.
 DataSplits load_data(const DataOptions& options);
+
+/// Throws InputError for a data set whose samples have no class, which feedback with slots=class needs.
+void expect_classes(const Dataset& data);
 
 /// The order in which an epoch visits `size` samples: a permutation that depends on seed and epoch only.
 std::vector<int64_t> epoch_order(uint64_t seed, int64_t epoch, int64_t size);

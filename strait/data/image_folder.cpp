@@ -167,6 +167,12 @@ at::Tensor ImageFolder::sample(int64_t id, std::optional<uint64_t> augmentation_
   return x.div(255).sub(mean_).div(deviation_);
 }
 
+std::vector<int64_t> ImageFolder::classes(std::span<const int64_t> ids) const {
+  std::vector<int64_t> labels;
+  for (const int64_t id : ids) labels.push_back(files_.at(static_cast<size_t>(id)).label);
+  return labels;
+}
+
 Batch ImageFolder::batch(std::span<const int64_t> ids, std::optional<uint64_t> augmentation_key) const {
   const auto count = static_cast<int64_t>(ids.size());
   Batch batch;

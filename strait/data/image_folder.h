@@ -55,6 +55,7 @@ class ImageFolder final : public Dataset {
 
   /// Throws InputError that names a file which cannot be used.
   Batch batch(std::span<const int64_t> ids, std::optional<uint64_t> augmentation_key) const override;
+  std::vector<int64_t> classes(std::span<const int64_t> ids) const override;
 
  private:
   at::Tensor sample(int64_t id, std::optional<uint64_t> augmentation_key) const;

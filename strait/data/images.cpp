@@ -62,6 +62,12 @@ void ImageDataset::copy_image(int64_t id, const Augmentation& augmentation, floa
   }
 }
 
+std::vector<int64_t> ImageDataset::classes(std::span<const int64_t> ids) const {
+  std::vector<int64_t> labels;
+  for (const int64_t id : ids) labels.push_back(records_.labels.at(static_cast<size_t>(id)));
+  return labels;
+}
+
 Batch ImageDataset::batch(std::span<const int64_t> ids, std::optional<uint64_t> augmentation_key) const {
   const auto count = static_cast<int64_t>(ids.size());
   Batch batch;

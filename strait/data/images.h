@@ -61,6 +61,7 @@ class ImageDataset final : public Dataset {
   /// How many pictures there are.
   int64_t size() const override { return static_cast<int64_t>(records_.labels.size()); }
   Batch batch(std::span<const int64_t> ids, std::optional<uint64_t> augmentation_key) const override;
+  std::vector<int64_t> classes(std::span<const int64_t> ids) const override;
 
   /// The pictures as bytes, neither augmented nor normalised.
   const ImageRecords& records() const { return records_; }

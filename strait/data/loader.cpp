@@ -37,6 +37,7 @@ void Loader::begin_batch() {
   worker_.post(0, [this, ids, &batch = begun_.emplace_back()] {
     batch =
         pass_.ids_only ? Batch{{}, {}, {ids.begin(), ids.end()}} : data_->batch(ids, pass_.augmentation_key);
+    batch.classes = data_->classes(ids);
   });
 }
 

@@ -98,6 +98,12 @@ TensorDataset::TensorDataset(at::Tensor inputs, at::Tensor targets)
   STRAIT_CHECK(inputs_.size(0) == targets_.size(0), "{} inputs, {} targets", inputs_.size(0), targets_.size(0));
 }
 
+std::vector<int64_t> TensorDataset::classes(std::span<const int64_t> ids) const {
+  std::vector<int64_t> labels;
+  for (const int64_t id : ids) labels.push_back(targets_[id].item<int64_t>());
+  return labels;
+}
+
 Batch TensorDataset::batch(std::span<const int64_t> ids, std::optional<uint64_t> /*augmentation_key*/) const {
   Batch batch;
   batch.ids.assign(ids.begin(), ids.end());

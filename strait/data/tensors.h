@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <vector>
 
 #include "strait/data/dataset.h"
 
@@ -17,6 +18,7 @@ class TensorDataset final : public Dataset {
 
   int64_t size() const override { return targets_.size(0); }
   Batch batch(std::span<const int64_t> ids, std::optional<uint64_t> augmentation_key) const override;
+  std::vector<int64_t> classes(std::span<const int64_t> ids) const override;
 
  private:
   at::Tensor inputs_;

@@ -55,7 +55,7 @@ Traffic message_traffic(BoundaryEndpoints& boundary, const at::Tensor& x) {
   for (const auto& [step, message] : {std::pair(uint64_t{0}, x), {1, x.neg()}}) {
     traffic = {};
     for (ChannelEndpoints* channel : {&boundary.activations, &boundary.gradients}) {
-      channel->cross(message, {.step = step, .ids = ids});
+      channel->cross(message, {.step = step, .ids = ids, .classes = ids});
       const Traffic of_channel = channel->take_traffic();
       if (step > 0) expect_savings(boundary, *channel, of_channel);
       traffic += of_channel;

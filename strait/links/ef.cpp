@@ -87,13 +87,13 @@ class Ef : public CompressorFeedback {
   MessageOperator reference(ApplyCodec apply) const override {
     auto compress = compressor().reference(std::move(apply));
     if (!compress) return {};
-    return [compress = std::move(compress), rounded = rounding(), beta = beta_, residual = at::Tensor()](
+    return [compress = std::move(compress), kept = keeping(), beta = beta_, residual = at::Tensor()](
                const at::Tensor& x, const MessageContext& context) mutable {
       if (!residual.defined()) residual = at::zeros_like(x);
       const at::Tensor sum = x.add(residual);
       at::Tensor received = compress(sum, context);
       const at::Tensor lost = sum.sub(received);
-      residual = rounded(beta == 1 ? lost : residual.mul(1 - beta).add(lost.mul(beta)));
+      residual = kept(beta == 1 ? lost : residual.mul(1 - beta).add(lost.mul(beta)), context);
       return received;
     };
   }

@@ -142,12 +142,12 @@ class EstimateFeedback : public CompressorFeedback {
   MessageOperator reference(ApplyCodec apply) const override {
     auto compress = compressor().reference(std::move(apply));
     if (!compress) return {};
-    return [compress = std::move(compress), rounded = rounding(), alpha = rule_.alpha, estimate = at::Tensor()](
+    return [compress = std::move(compress), kept = keeping(), alpha = rule_.alpha, estimate = at::Tensor()](
                const at::Tensor& x, const MessageContext& context) mutable {
       if (!estimate.defined()) estimate = at::zeros_like(x);
       const at::Tensor received = compress(x.sub(estimate), context);
       at::Tensor seen = estimate.add(received);
-      estimate = rounded(estimate.add(received.mul(alpha)));
+      estimate = kept(estimate.add(received.mul(alpha)), context);
       return seen;
     };
   }

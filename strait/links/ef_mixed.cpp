@@ -101,12 +101,12 @@ class EfMixed : public SlotFeedback {
   }
   std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<EfMixedDecoder>(halves_); }
   MessageOperator reference(ApplyCodec apply) const override {
-    return [halves = halves_, apply = std::move(apply), rounded = rounding(), residual = at::Tensor()](
+    return [halves = halves_, apply = std::move(apply), kept = keeping(), residual = at::Tensor()](
                const at::Tensor& x, const MessageContext& context) mutable {
       if (!residual.defined()) residual = at::zeros_like(x);
       at::Tensor received =
           apply(halves->of_x(), x, context).add(apply(halves->of_residual(), residual, context));
-      residual = rounded(x.add(residual).sub_(received));
+      residual = kept(x.add(residual).sub_(received), context);
       return received;
     };
   }

@@ -136,12 +136,17 @@ class Link {
   /// Whether it serves gradients too, not activations alone.
   virtual bool serves_gradients() const { return true; }
 
+  /// Whether it serves gradients of weights, which are of no sample and no class.
+  bool serves_weights() const { return slots() == Slots::none || slots() == Slots::rows; }
+
   /// The same feedback around a compressor that has state of its own; null where it cannot go around that one.
   virtual std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const;
 
   /// Whether a batch may be cut into several messages: state of rows then goes with a codec that treats every
-  /// row by itself.
-  bool allows_micro_batches() const { return slots() != Slots::rows || codec_->is_row_wise(); }
+  /// row by itself. That of classes changes with every message.
+  bool allows_micro_batches() const {
+    return slots() != Slots::classes && (slots() != Slots::rows || codec_->is_row_wise());
+  }
 
   /// Whether a message is one message of the codec and nothing else: what it keeps is then what the codec
   /// keeps.

@@ -30,18 +30,18 @@ std::vector<std::string> store_formats();
 /// what the receiver sees and so can take it from a message that is not compressed. Throws InputError.
 StoreOptions read_store_options(OperatorSpec& spec, bool has_fill);
 
-/// What a piece of a link's state serves: a row of the batch, whatever sample stands there, or a sample of the
-/// training set, which must then always come to the same endpoints.
-enum class Slots { none, rows, samples };
+/// What a piece of a link's state serves: a row of the batch, whatever sample stands there; a sample of the
+/// training set, which must then always come to the same endpoints; or a class of samples.
+enum class Slots { none, rows, samples, classes };
 
 /// What the state of a feedback scheme belongs to, and where that of samples lies.
 struct SlotOptions {
-  Slots slots = Slots::rows;  ///< rows or samples
+  Slots slots = Slots::rows;  ///< rows, samples or classes
   StoreOptions store;         ///< of samples
 };
 
-/// The option `slots` of a spec, rows (default) or sample, and with the latter those of read_store_options().
-/// Throws InputError.
+/// The option `slots` of a spec, rows (default), class or sample, and with the last those of
+/// read_store_options(). Throws InputError.
 SlotOptions read_slot_options(OperatorSpec& spec, bool has_fill);
 
 }  // namespace strait

@@ -111,8 +111,9 @@ std::shared_ptr<const Link> make_link(std::string_view codec, std::string_view f
 
 std::shared_ptr<const Link> make_link(const std::shared_ptr<const Link>& compressor,
                                       std::string_view feedback) {
-  if (compressor->slots() == Link::Slots::samples || compressor->reuses_indices()) {
-    throw InputError("feedback \"{}\" goes around no link that keeps samples or reuses indices", feedback);
+  if (!compressor->serves_weights() || compressor->reuses_indices()) {
+    throw InputError("feedback \"{}\" goes around no link that keeps samples or classes or reuses indices",
+                     feedback);
   }
   auto link = make_link(compressor->shared_codec(), feedback)->around(compressor);
   if (link == nullptr) {

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <cstring>
@@ -22,6 +23,19 @@ MappedMemory make_memory(const StoreOptions& options) {
 /// Of what a loading visitor gave.
 void expect_state(bool holds, std::string_view name) {
   if (!holds) throw InputError("tensor \"{}\" is not the state of a store of buffers", name);
+}
+
+/// Each row becomes the mean of those of its class.
+at::Tensor mean_of_classes(const at::Tensor& values, const MessageContext& context) {
+  at::Tensor means = values.clone();
+  for (size_t row = 0; row < context.classes.size(); ++row) {
+    std::vector<int64_t> alike;
+    for (size_t other = 0; other < context.classes.size(); ++other) {
+      if (context.classes[other] == context.classes[row]) alike.push_back(static_cast<int64_t>(other));
+    }
+    means[static_cast<int64_t>(row)].copy_(values.index_select(0, at::tensor(alike)).to(at::kDouble).mean(0));
+  }
+  return means;
 }
 
 }  // namespace
@@ -46,14 +60,18 @@ StoreOptions read_store_options(OperatorSpec& spec, bool has_fill) {
 SlotOptions read_slot_options(OperatorSpec& spec, bool has_fill) {
   const std::string slots = spec.option("slots", "rows");
   if (slots == "rows") return {};
-  if (slots != "sample") spec.reject("slots", slots, "one of: rows, sample");
+  if (slots == "class") return {Slots::classes, {}};
+  if (slots != "sample") spec.reject("slots", slots, "one of: rows, sample, class");
   return {Slots::samples, read_store_options(spec, has_fill)};
 }
 
-Rounding store_rounding(const StoreOptions& options) {
-  if (options.format == StoreOptions().format) return [](const at::Tensor& values) { return values; };
-  return [format =
-              std::shared_ptr<const ValueFormat>(make_value_format(options.format))](const at::Tensor& values) {
+Keeping keeping_of(const SlotOptions& options) {
+  if (options.slots == Slots::classes) return mean_of_classes;
+  if (options.store.format == StoreOptions().format) {
+    return [](const at::Tensor& values, const MessageContext& /*context*/) { return values; };
+  }
+  return [format = std::shared_ptr<const ValueFormat>(make_value_format(options.store.format))](
+             const at::Tensor& values, const MessageContext& /*context*/) {
     return format->reconstruct(values.reshape({values.size(0), -1}), {}).view_as(values);
   };
 }

@@ -16,7 +16,8 @@
 namespace strait {
 
 /// One buffer per sample, of equal lengths, found by the sample's id: the state of aq-sgd (paper, section 2.5;
-/// Wang et al. 2022) and of schemes with slots=sample. A buffer is rounded to the store's format when it is
+/// Wang et al. 2022) and of schemes with slots=sample; of schemes with slots=class one per class, found by its
+/// label. A buffer is rounded to the store's format when it is
 /// written. In a file, reading ahead and writing behind happen in a thread of their own.
 class SampleStore {
  public:
@@ -54,11 +55,11 @@ class SampleStore {
   std::optional<Workers> advisor_;  ///< one thread, for a store in a file
 };
 
-/// What a store keeps of values [rows, ...], in plain tensor operations; for Link::reference().
-using Rounding = std::function<at::Tensor(const at::Tensor& values)>;
+/// What a state keeps of values [rows, ...] of a message, in plain tensor operations; for Link::reference().
+using Keeping = std::function<at::Tensor(const at::Tensor& values, const MessageContext& context)>;
 
-/// The rounding of a store's format.
-Rounding store_rounding(const StoreOptions& options);
+/// That of a state as the options say.
+Keeping keeping_of(const SlotOptions& options);
 
 /// Bytes of one sample's buffer of `elements` values.
 size_t store_row_bytes(const StoreOptions& options, size_t elements);

@@ -10,7 +10,7 @@
 
 namespace strait {
 
-/// Feedback that keeps something for the rows of a message: for rows of the batch, or for samples.
+/// Feedback that keeps something for the rows of a message: for rows of the batch, for samples or for classes.
 class SlotFeedback : public Link {
  public:
   Slots slots() const override { return slots_.slots; }
@@ -26,8 +26,8 @@ class SlotFeedback : public Link {
   /// What the spec says of its state.
   const SlotOptions& slot_options() const { return slots_; }
 
-  /// What a slot keeps of what it is set to, for reference(); all of it where slots are rows.
-  Rounding rounding() const { return store_rounding(slots_.store); }
+  /// What slots keep of what they are set to, for reference(); all of it where they are rows.
+  Keeping keeping() const { return keeping_of(slots_); }
 
  private:
   SlotOptions slots_;

@@ -26,10 +26,13 @@ MicroBatch MicroBatchQueue::cut(const StepInput& batch, int64_t first_row, Messa
   part.batch_targets = batch.targets;
   part.first_row = first_row;
   part.rows = std::min(rows_, batch.rows - first_row);
-  if (!batch.ids.empty()) {
-    const auto begin = batch.ids.begin() + first_row;
-    part.ids.assign(begin, begin + part.rows);
-  }
+  const auto own = [&](const std::vector<int64_t>& of_batch) {
+    if (of_batch.empty()) return std::vector<int64_t>();
+    const auto begin = of_batch.begin() + first_row;
+    return std::vector<int64_t>(begin, begin + part.rows);
+  };
+  part.ids = own(batch.ids);
+  part.classes = own(batch.classes);
   // Its rows count from the batch's first, so a part of a larger batch has draws of its own through the seed.
   part.context.seed = batch.first_row == 0 ? seed_ : make_key(seed_, batch.first_row);
   part.context.step = batch.step;
@@ -48,6 +51,7 @@ int MicroBatchQueue::add(const StepInput& batch, MessageMode mode) {
   for (int64_t row = 0; row < batch.rows; row += rows_) {
     MicroBatch& part = under_way_.emplace_back(cut(batch, row, mode));
     part.context.ids = part.ids;
+    part.context.classes = part.classes;
   }
   STRAIT_CHECK(count() <= kNumbers, "{} micro-batches under way, at most {} have a number", count(), kNumbers);
   return count() - before;

@@ -22,6 +22,7 @@ struct StepInput {
 
   /// In training, the samples' indices in the training set; for links that keep something per sample.
   std::vector<int64_t> ids = {};
+  std::vector<int64_t> classes = {};   ///< of the samples; for links that keep something per class
   std::vector<int64_t> next_ids = {};  ///< of the batch after this one, where they are known
 
   // Where these are part of a batch, of which other executors have the rest:
@@ -31,15 +32,16 @@ struct StepInput {
 
 /// A micro-batch on its way, as every stage knows it.
 struct MicroBatch {
-  TensorList batch_inputs;   ///< of the whole batch, where the first stage is here
-  at::Tensor batch_targets;  ///< of the whole batch, where the last stage is here
-  int64_t first_row = 0;     ///< of the batch
-  int64_t rows = 0;          ///< how many
-  std::vector<int64_t> ids;  ///< its own
-  MessageContext context;    ///< of its messages, without a boundary
-  MessageMode mode;          ///< of its messages
-  RngKey draws;              ///< of its forward passes
-  double weight = 1;         ///< of its mean loss in the loss whose gradient is wanted
+  TensorList batch_inputs;       ///< of the whole batch, where the first stage is here
+  at::Tensor batch_targets;      ///< of the whole batch, where the last stage is here
+  int64_t first_row = 0;         ///< of the batch
+  int64_t rows = 0;              ///< how many
+  std::vector<int64_t> ids;      ///< its own
+  std::vector<int64_t> classes;  ///< of its own samples
+  MessageContext context;        ///< of its messages, without a boundary
+  MessageMode mode;              ///< of its messages
+  RngKey draws;                  ///< of its forward passes
+  double weight = 1;             ///< of its mean loss in the loss whose gradient is wanted
 
   /// Its rows of the inputs.
   TensorList inputs() const;

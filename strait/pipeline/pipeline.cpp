@@ -162,6 +162,12 @@ Pipeline::Pipeline(PipelineSetup setup, std::shared_ptr<Group> group)
   });
 }
 
+bool Pipeline::has_slots(Link::Slots slots) const {
+  return std::ranges::any_of(setup_.boundaries, [=](const Boundary& boundary) {
+    return boundary.links.activations->slots() == slots || boundary.links.gradients->slots() == slots;
+  });
+}
+
 void Pipeline::check() const {
   for (size_t stage = 0; stage < setup_.stages.size(); ++stage) {
     if (runs(static_cast<int>(stage)) && !setup_.stages[stage]) {
@@ -169,9 +175,10 @@ void Pipeline::check() const {
     }
   }
   if (is_last_here() && !setup_.loss) throw InputError("a pipeline expects a loss");
-  if (setup_.replica_link && setup_.replica_link->slots() == Slots::samples) {
+  if (setup_.replica_link && !setup_.replica_link->serves_weights()) {
     throw InputError(
-        "replica_link: expected one that keeps nothing per sample; a gradient of weights is no sample's");
+        "replica_link: expected one that keeps nothing per sample or class; a gradient of weights is no "
+        "sample's");
   }
   if (setup_.batch_size < 0) throw InputError("batch_size: expected 0 or more, found {}", setup_.batch_size);
   check_parameters(setup_);
@@ -238,7 +245,7 @@ void Pipeline::make_data_parallel() {
 }
 
 StepInput Pipeline::input_of(const TensorList& inputs, const at::Tensor& targets,
-                             const std::vector<int64_t>& ids) const {
+                             const std::vector<int64_t>& ids, const std::vector<int64_t>& classes) const {
   const int64_t rows = rows_of(inputs, targets, ids);
   if (rows <= 0) throw InputError("a batch: expected inputs, targets or ids that say how many rows it has");
   if (setup_.batch_size > 0 && rows > setup_.batch_size) {
@@ -252,16 +259,21 @@ StepInput Pipeline::input_of(const TensorList& inputs, const at::Tensor& targets
   if (!ids.empty() && static_cast<int64_t>(ids.size()) != rows) {
     throw InputError("a batch of {} rows: expected an id for each, found {}", rows, ids.size());
   }
+  if (!classes.empty() && static_cast<int64_t>(classes.size()) != rows) {
+    throw InputError("a batch of {} rows: expected a class for each, found {}", rows, classes.size());
+  }
   StepInput input{.inputs = inputs, .targets = targets, .step = step_, .rows = rows};
   input.ids = ids;
+  input.classes = classes;
   return input;
 }
 
 StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
+                         const std::vector<int64_t>& classes,
                          const std::function<StepResult(Executor&, const StepInput&)>& work) {
   const Stopwatch watch;
   try {
-    const StepInput input = input_of(inputs, targets, ids);
+    const StepInput input = input_of(inputs, targets, ids, classes);
     prepare(inputs, input.rows);
     const StepResult result = work(*executor_, input);
     StepReport report;
@@ -279,15 +291,17 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
   }
 }
 
-StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets,
-                           const std::vector<int64_t>& ids) {
-  return run(inputs, targets, ids, [&](Executor& executor, StepInput input) {
-    if (ids.empty() && std::ranges::any_of(setup_.boundaries, [](const Boundary& boundary) {
-          return boundary.links.activations->slots() == Link::Slots::samples ||
-                 boundary.links.gradients->slots() == Link::Slots::samples;
-        })) {
+StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
+                           const std::vector<int64_t>& classes) {
+  return run(inputs, targets, ids, classes, [&](Executor& executor, StepInput input) {
+    if (ids.empty() && has_slots(Link::Slots::samples)) {
       throw InputError(
           "a boundary keeps something per sample, so that a batch is expected to come with the ids of its "
+          "rows");
+    }
+    if (classes.empty() && has_slots(Link::Slots::classes)) {
+      throw InputError(
+          "a boundary keeps something per class, so that a batch is expected to come with the classes of its "
           "rows");
     }
     input.next_ids = std::exchange(next_ids_, {});
@@ -301,7 +315,7 @@ StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets,
 }
 
 StepReport Pipeline::evaluate(const TensorList& inputs, const at::Tensor& targets, EvaluationMode mode) {
-  return run(inputs, targets, {},
+  return run(inputs, targets, {}, {},
              [&](Executor& executor, const StepInput& input) { return executor.evaluate(input, mode); });
 }
 

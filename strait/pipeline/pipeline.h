@@ -76,16 +76,18 @@ class Pipeline {
   /// `inputs`, [B, ...] each, are read in the process of the first stage, `targets`, [B, ...], in that of the
   /// last; elsewhere they may be undefined, but of the two and the `ids` one must say how many rows there are.
   /// `ids` are the samples' numbers in the training set, for links that keep something per sample
-  /// (Link::Slots::samples).
+  /// (Link::Slots::samples), `classes` their labels, for those that keep something per class.
   ///
   /// The first call runs a row of zeros through the stages, in evaluation mode and with the random state put
   /// back, to find what crosses each cut; of a stage that is a function and not a module, buffers may notice.
   /// Throws InputError for a stage that cannot run on what the one before gives and for a loss that is no
   /// scalar, NumericError for a message or a loss that is not finite, and what modules, loss and codecs throw.
-  StepReport train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids = {});
+  StepReport train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids = {},
+                   const std::vector<int64_t>& classes = {});
   /// The same for a network of one input.
-  StepReport train(const at::Tensor& input, const at::Tensor& targets, const std::vector<int64_t>& ids = {}) {
-    return train(TensorList{input}, targets, ids);
+  StepReport train(const at::Tensor& input, const at::Tensor& targets, const std::vector<int64_t>& ids = {},
+                   const std::vector<int64_t>& classes = {}) {
+    return train(TensorList{input}, targets, ids, classes);
   }
 
   /// Forward alone, with compression as the mode says (EvaluationMode::off: without). The modules stay in the
@@ -140,10 +142,12 @@ class Pipeline {
  private:
   bool is_last_here() const { return runs(static_cast<int>(setup_.stages.size()) - 1); }
   void check() const;
+  bool has_slots(Link::Slots slots) const;
   StepReport run(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
+                 const std::vector<int64_t>& classes,
                  const std::function<StepResult(Executor& executor, const StepInput& input)>& work);
-  StepInput input_of(const TensorList& inputs, const at::Tensor& targets,
-                     const std::vector<int64_t>& ids) const;
+  StepInput input_of(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
+                     const std::vector<int64_t>& classes) const;
   RankTopology topology() const { return {group_->rank(), group_->size(), setup_.replicas}; }
   void make_executor(const TensorList& inputs);
   void make_data_parallel();

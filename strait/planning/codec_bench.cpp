@@ -53,7 +53,7 @@ class Stream {
 
   const Buffer& next_to_decode() const { return messages_[decoded_ % messages_.size()]; }
 
-  MessageContext context(uint64_t step) const { return {.step = step, .ids = ids_}; }
+  MessageContext context(uint64_t step) const { return {.step = step, .ids = ids_, .classes = ids_}; }
 
  private:
   MessageMeta meta_;

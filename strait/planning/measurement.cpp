@@ -92,7 +92,9 @@ class Pass {
   }
   const at::Tensor& input() const { return batch_.inputs; }
 
-  MessageContext context(uint64_t step) const { return {.seed = seed_, .step = step, .ids = batch_.ids}; }
+  MessageContext context(uint64_t step) const {
+    return {.seed = seed_, .step = step, .ids = batch_.ids, .classes = batch_.classes};
+  }
 
  private:
   struct MeasuredStage {
@@ -113,6 +115,8 @@ class Pass {
     auto ids = epoch_order(config.seed, 0, data->size());
     ids.resize(static_cast<size_t>(rows));
     batch_ = data->batch(ids, augmentation_key(config.seed, 0));
+    batch_.classes = data->classes(ids);
+    if (keeps_classes(config.compression, config.model.cuts)) expect_classes(*data);
     batch_.inputs = batch_.inputs.to(device_);
     batch_.targets = batch_.targets.to(device_);
   }

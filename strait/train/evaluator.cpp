@@ -51,6 +51,7 @@ StepResult Evaluator::pass(const std::shared_ptr<const Dataset>& data, Evaluatio
   while (auto batch = loader.next()) {
     StepInput input = executor_.input_of(*batch, step++);
     input.ids.clear();  // of the test set
+    input.classes.clear();
     stop.begin_step(observer.should_stop());
     if (scores) sums += executor_->evaluate(input, mode);
     done += input.rows;

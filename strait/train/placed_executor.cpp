@@ -68,6 +68,7 @@ StepInput PlacedExecutor::input_of(Batch& batch, uint64_t step) const {
   const auto there = [&](const at::Tensor& x) { return x.defined() ? x.to(device_) : x; };
   StepInput input{{there(batch.inputs)}, there(batch.targets), step, static_cast<int64_t>(batch.ids.size())};
   input.ids = std::move(batch.ids);
+  input.classes = std::move(batch.classes);
   return input;
 }
 

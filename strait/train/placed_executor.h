@@ -28,7 +28,7 @@ class PlacedExecutor {
   /// Of the stages.
   at::Device device() const { return device_; }
 
-  /// A batch on the device, without what only training knows of it. Takes the ids out of it.
+  /// A batch on the device, without what only training knows of it. Takes the ids and classes out of it.
   StepInput input_of(Batch& batch, uint64_t step) const;
 
  private:

@@ -70,6 +70,7 @@ SchedulePoint Trainer::point_at(const StepPlan& plan, int64_t step_of_epoch) con
 void Trainer::check(const DataSplits& data) {
   const int64_t samples = data.train->size();
   check_samples(samples, options_.pipeline.replicas);
+  if (keeps_classes(options_.compression, options_.cuts)) expect_classes(*data.train);
   check_warmup(options_.train, options_.train.epochs * plan_for(data).steps());
   const StoreBudget budget = store_budget(placement_, options_.compression, samples);
   if (budget.bytes() > 0) budget.check_fits(budget.free_bytes());

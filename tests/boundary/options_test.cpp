@@ -243,13 +243,25 @@ TEST(CompressionOptions, PropertiesAreThoseOfAnyBoundary) {
   EXPECT_EQ(properties(one), (std::vector<bool>{false, false, false}));
 }
 
+TEST(CompressionOptions, StateOfClassesTakesOneMicroBatch) {
+  CompressionOptions options;
+  options.gradients = {"topk:0.1", "ef,slots=class"};
+  EXPECT_TRUE(keeps_classes(options, kCuts));
+  EXPECT_FALSE(keeps_samples(options, kCuts));
+  EXPECT_FALSE(keeps_classes(CompressionOptions(), kCuts));
+  EXPECT_EQ(complaint({"topk:0.1", "none"}, {"topk:0.1", "ef,slots=class"}, 1), "");
+  EXPECT_EQ(complaint({"topk:0.1", "none"}, {"topk:0.1", "ef,slots=class"}, 2),
+            "compression.gradients: feedback \"ef,slots=class\" changes with every message and expects "
+            "pipeline.micro_batches = 1, found 2");
+}
+
 TEST(CompressionOptions, ReplicasTakeFeedbackForOneMessageAStep) {
   CompressionOptions options;
   for (const char* feedback : {"none", "ef", "ef21", "diana:0.5"}) {
     options.replicas = {"topk:0.1", feedback};
     EXPECT_NO_THROW(check(options, {}, 4)) << feedback;
   }
-  for (const char* feedback : {"ef-mixed", "aq-sgd", "ef21,slots=sample"}) {
+  for (const char* feedback : {"ef-mixed", "aq-sgd", "ef21,slots=sample", "ef21,slots=class"}) {
     options.replicas = {"topk:0.1", feedback};
     EXPECT_THROW(check(options, {}, 4), InputError) << feedback;
   }

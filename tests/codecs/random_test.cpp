@@ -1,4 +1,5 @@
-// random against its definition (docs/wire_format_field.md, "random"), written out once more, and its statistics.
+// random against its definition (docs/wire_format_field.md, "random"), written out once more, and its
+// statistics.
 
 #include <gtest/gtest.h>
 

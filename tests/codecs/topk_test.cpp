@@ -121,8 +121,7 @@ TEST(TopK, ValuesAreWrittenAsAnotherCodecWritesARow) {
 }
 
 TEST(TopK, ValuesNeedACodecThatWritesRowsAlone) {
-  for (const char* values :
-       {"topk:0.5", "daq:4", "bounded:0.1", "lowrank:2", "exponential:9"}) {
+  for (const char* values : {"topk:0.5", "daq:4", "bounded:0.1", "lowrank:2", "exponential:9"}) {
     EXPECT_THROW(make_codec(std::string("topk:0.1,values=") + values), InputError) << values;
   }
 }

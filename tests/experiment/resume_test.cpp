@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
         Scheme{"topk:0.2", "none", 1, kAqSgd}, Scheme{"topk:0.2", "ef", 2, aq_sgd_in("file", "quant:8")},
         Scheme{"quant:4", "none", 2, aq_sgd_in("file", "bf16")},
         Scheme{"topk:0.2", "ef21,slots=sample", 2, {"compression.store.format=quant:4"}},
-        Scheme{"none", "none", 2, {"model.bottleneck=1"}}),
+        Scheme{"topk:0.2", "ef21,slots=class", 1}, Scheme{"none", "none", 2, {"model.bottleneck=1"}}),
     [](const auto& info) { return "case" + std::to_string(info.index); });
 
 TEST_F(Resume, InitialWeightsAreReadAtTheBeginningOnly) {

@@ -220,7 +220,7 @@ TEST(SampleSlots, SpecsThatCannotBeAreRefused) {
     return std::string();
   };
   EXPECT_EQ(complaint("ef21,slots=columns"),
-            "feedback \"ef21,slots=columns\": slots must be one of: rows, sample, not \"columns\"");
+            "feedback \"ef21,slots=columns\": slots must be one of: rows, sample, class, not \"columns\"");
   EXPECT_EQ(complaint("ef21,format=bf16"),
             "feedback \"ef21,format=bf16\": ef21 has no option \"format\"; it has: slots");
   EXPECT_EQ(complaint("ef,slots=sample,fill=warmup"),

@@ -66,6 +66,12 @@ TEST_F(Distributed, SoTheyDoWithStateOfSamples) {
                                        "compression.gradients.feedback=\"ef21,slots=sample\""});
 }
 
+TEST_F(Distributed, SoTheyDoWithStateOfClasses) {
+  expect_the_same_with_changing_ranks({"--set", "pipeline.micro_batches=1", "--set",
+                                       "compression.activations.feedback=\"ef21,slots=class\"", "--set",
+                                       "compression.gradients.feedback=\"ef,slots=class\""});
+}
+
 TEST_F(Distributed, SoTheyDoWithABoundaryOfItsOwnKind) {
   expect_the_same_with_changing_ranks(
       {"--set",

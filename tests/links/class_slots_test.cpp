@@ -1,0 +1,119 @@
+// Feedback whose state belongs to classes (slots=class), against the schemes' definitions with a map of states.
+
+#include <map>
+
+#include "tests/links/pair.h"
+
+namespace strait {
+namespace {
+
+using test::expect_equal;
+using test::Pair;
+
+using Labels = std::vector<int64_t>;
+
+/// Classes met before and new ones, once and several times in a batch.
+const std::vector<Labels> kBatches = {{0, 1, 1, 0}, {7, 1}, {2, 2, 2, 0, 7}, {1}, {0, 7, 7, 1}};
+
+at::Tensor batch_of(const Labels& labels) { return at::randn({static_cast<int64_t>(labels.size()), 2, 10}); }
+
+at::Tensor send(Pair& pair, const at::Tensor& x, const Labels& classes) {
+  return pair.send(x, MessageContext{.seed = 3, .classes = classes});
+}
+
+/// ef:beta and diana:alpha, row by row, with one state a class: the mean over the rows of its class.
+class Plain {
+ public:
+  Plain(bool is_residual, float step) : is_residual_(is_residual), step_(step) {}
+
+  at::Tensor send(const at::Tensor& x, const Labels& classes) {
+    std::map<int64_t, std::vector<at::Tensor>> next;
+    at::Tensor seen = at::empty_like(x);
+    for (size_t i = 0; i < classes.size(); ++i) {
+      const at::Tensor row = x.narrow(0, static_cast<int64_t>(i), 1);
+      const at::Tensor state = states_.try_emplace(classes[i], at::zeros_like(row)).first->second;
+      const at::Tensor sum = is_residual_ ? row.add(state) : row.sub(state);
+      const at::Tensor received = make_codec("topk:0.25")->reconstruct(sum, {});
+      const at::Tensor lost = sum.sub(received);
+      next[classes[i]].push_back(is_residual_ ? (step_ == 1 ? lost : state.mul(1 - step_).add(lost.mul(step_)))
+                                              : state.add(received.mul(step_)));
+      seen.narrow(0, static_cast<int64_t>(i), 1).copy_(is_residual_ ? received : state.add(received));
+    }
+    for (const auto& [label, rows] : next)
+      states_[label] = at::stack(rows).to(at::kDouble).mean(0).to(at::kFloat);
+    return seen;
+  }
+
+ private:
+  bool is_residual_;
+  float step_;
+  std::map<int64_t, at::Tensor> states_;
+};
+
+struct Scheme {
+  const char* feedback;
+  bool is_residual;
+  float step;
+};
+
+class ClassSlots : public testing::TestWithParam<Scheme> {
+ protected:
+  static std::string by_class() { return std::string(GetParam().feedback) + ",slots=class"; }
+};
+
+TEST_P(ClassSlots, KeepTheMeanOfEachClass) {
+  at::manual_seed(1);
+  Pair apart(by_class(), "topk:0.25");
+  Pair together(make_link("topk:0.25", by_class()));
+  Plain plain(GetParam().is_residual, GetParam().step);
+  for (int round = 0; round < 3; ++round) {
+    for (const Labels& classes : kBatches) {
+      const at::Tensor x = batch_of(classes);
+      const at::Tensor expected = plain.send(x, classes);
+      EXPECT_TRUE(at::equal(send(apart, x, classes), expected)) << round;
+      EXPECT_TRUE(at::equal(send(together, x, classes), expected)) << round;
+      EXPECT_EQ(apart.bytes(), together.bytes());
+    }
+  }
+}
+
+TEST_P(ClassSlots, GoOnFromASavedState) {
+  at::manual_seed(2);
+  Pair first(by_class(), "topk:0.25");
+  send(first, batch_of({4, 5, 5}), {4, 5, 5});
+  Pair second(by_class(), "topk:0.25");
+  test::load_state(second.encoder(), first.encoder_state());
+  test::load_state(second.decoder(), first.decoder_state());
+  const at::Tensor x = batch_of({5, 4, 6});
+  EXPECT_TRUE(at::equal(send(first, x, {5, 4, 6}), send(second, x, {5, 4, 6})));
+  expect_equal(first.encoder_state(), second.encoder_state());
+  expect_equal(first.decoder_state(), second.decoder_state());
+}
+
+TEST_P(ClassSlots, EvaluationMeetsNoState) {
+  at::manual_seed(3);
+  const Labels classes = {0, 1};
+  Pair trained(by_class(), "topk:0.25");
+  send(trained, batch_of(classes), classes);
+  Pair fresh(GetParam().feedback, "topk:0.25");
+  const at::Tensor x = batch_of(classes);
+  EXPECT_TRUE(at::equal(trained.send(x, MessageContext{.classes = classes}, true), fresh.send(x, 0, true)));
+}
+
+TEST_P(ClassSlots, TellWhatTheyAre) {
+  const auto link = make_link("topk:0.25", by_class());
+  EXPECT_EQ(link->slots(), Slots::classes);
+  EXPECT_EQ(link->store(), nullptr);
+  EXPECT_FALSE(link->allows_micro_batches());
+  EXPECT_FALSE(link->serves_weights());
+  EXPECT_THROW(make_link("topk:0.25", by_class() + ",format=bf16"), InputError);
+  Pair pair(by_class(), "topk:0.25");
+  EXPECT_THROW(pair.send(batch_of({1, 2}), MessageContext{}), InternalError) << "without classes";
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, ClassSlots,
+                         testing::Values(Scheme{"ef", true, 1}, Scheme{"ef:0.5", true, 0.5F},
+                                         Scheme{"ef21", false, 1}, Scheme{"diana:0.5", false, 0.5F}));
+
+}  // namespace
+}  // namespace strait
