@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""The tables of collected runs (scripts/sweep_table) against their numbers, computed once more."""
+
+import json
+import math
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs" / "results"
+PAGES = [page for page in RESULTS.glob("*.md") if "<!-- sweep_table " in page.read_text()]
+
+
+def sweep_table(*arguments):
+    return subprocess.run([sys.executable, ROOT / "scripts" / "sweep_table", *arguments], capture_output=True, text=True)
+
+
+def run(variant, seed, loss, on, wire, status="done"):
+    messages = {"activations": {"raw": 640, "wire": wire, "error": 0.25}, "gradients": {"raw": 640, "wire": 640, "error": 0}}
+    epoch = {"train_loss": loss, "test": {"on": {"accuracy": on}, "off": {"accuracy": on - 1}},
+             "boundaries": {"a": messages, "b": messages}}
+    return {"variant": variant, "seed": seed, "status": status, "config": {}, "epochs": [epoch]}
+
+
+class SweepTable(unittest.TestCase):
+    def test_there_are_pages_and_their_tables_are_those_of_the_runs(self):
+        self.assertTrue(PAGES)
+        checked = sweep_table("--check", *PAGES)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+
+    def test_a_changed_figure_is_noticed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (PAGES[0], *RESULTS.glob("*.jsonl")):
+                shutil.copy(file, folder)
+            page = pathlib.Path(folder) / PAGES[0].name
+            text = page.read_text()
+            place = text.index("| none |") + text[text.index("| none |"):].index(".") + 1
+            page.write_text(text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1:])
+            self.assertIn("is not that of its runs", sweep_table("--check", page).stderr)
+
+    def test_rows_are_means_with_standard_errors_best_first(self):
+        losses, accuracies = [1.5, 1.25, 1.125], [50.5, 52.25, 49.0]
+        runs = [run("three", seed, *of, 160) for seed, of in enumerate(zip(losses, accuracies))]
+        runs += [run("one", 0, 1.0, 60.0, 640), run("part", 0, 2.0, 40.0, 320), run("part", 1, 9.0, 1.0, 320, "diverged")]
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "runs.jsonl"
+            file.write_text("".join(json.dumps(line) + "\n" for line in [{"config": {}}, *runs]))
+            rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in sweep_table(file).stdout.splitlines()[2:]]
+        self.assertEqual(rows[0], ["one", "1", "1.0", "1.0", "0.25", "0", "1.000", "60.00", "59.00"])
+
+        def shown(values, digits):
+            mean = sum(values) / 3
+            error = math.sqrt(sum((value - mean)**2 for value in values) / 2 / 3)
+            return f"{mean:.{digits}f} ± {error:.{digits}f}"
+
+        self.assertEqual(rows[1], ["three", "3", "4.0", "1.0", "0.25", "0", shown(losses, 3), shown(accuracies, 2),
+                                   shown([on - 1 for on in accuracies], 2)])
+        self.assertEqual(rows[2], ["part", "2, 1 diverged", "2.0", "1.0", "0.25", "0", "2.000", "40.00", "39.00"])
+
+
+if __name__ == "__main__":
+    unittest.main()
