@@ -165,18 +165,15 @@ def test_each_class_has_the_mean_of_its_rows_for_state():
     def forward(labels):
         def apply(x):
             states = [kept.setdefault(label, torch.zeros_like(x[0])) for label in labels]
-            seen = torch.stack([state + formulas.topk((row - state)[None], "0.25", 1)[0] for state, row in zip(states, x)])
+            seen = torch.stack(states) + top("0.25")(x - torch.stack(states))
             for label in set(labels):
                 alike = torch.tensor([other == label for other in labels])
                 kept[label] = seen[alike].double().mean(0).float()
             return seen
         return apply
 
-    def backward(g):
-        return formulas.topk(g, "0.5", 1)
-
     for step, labels in enumerate([[1, 0, 1, 1, 0, 2, 2, 1], [0, 0, 0, 0, 3, 3, 1, 2], [2, 3, 1, 0, 1, 0, 3, 2]]):
-        expected = plain_step(model, x + step, y, forward(labels), backward)
+        expected = plain_step(model, x + step, y, forward(labels), top("0.5"))
         assert equal(boundary_step(model, x + step, y, classes=torch.tensor(labels)), expected), f"step {step}"
     with pytest.raises(ValueError, match=r"classes: expected those of 8 samples, found 0; strait.batch\(model, classes="):
         strait.Boundary("none", "topk:0.5", feedback=("none", "ef,slots=class"))(x)
