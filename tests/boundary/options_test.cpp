@@ -58,9 +58,10 @@ TEST(CompressionOptions, EveryContradictionIsNamed) {
             "and scope as the activations', by the same operator, found \"") +
             other + "\"");
   }
-  EXPECT_EQ(complaint({"topk:0.1", "aq-sgd"}, {"topk:0.1", "none"}, 1, true),
-            "compression.activations.feedback: with reuse_indices expected one of: none, ef, ef21, diana, "
-            "found \"aq-sgd\"");
+  EXPECT_EQ(
+      complaint({"topk:0.1", "aq-sgd"}, {"topk:0.1", "none"}, 1, true),
+      "compression.activations.feedback: with reuse_indices expected one of: none, ef, ef21, diana, ef21-sgdm, "
+      "found \"aq-sgd\"");
   EXPECT_EQ(complaint({"topk:0.1", "none"}, {"topk:0.1", "ef"}, 1, true),
             "compression.gradients.feedback: with reuse_indices expected none, found \"ef\"");
 }
@@ -257,7 +258,7 @@ TEST(CompressionOptions, StateOfClassesTakesOneMicroBatch) {
 
 TEST(CompressionOptions, ReplicasTakeFeedbackForOneMessageAStep) {
   CompressionOptions options;
-  for (const char* feedback : {"none", "ef", "ef21", "diana:0.5"}) {
+  for (const char* feedback : {"none", "ef", "ef21", "diana:0.5", "ef21-sgdm:0.1"}) {
     options.replicas = {"topk:0.1", feedback};
     EXPECT_NO_THROW(check(options, {}, 4)) << feedback;
   }

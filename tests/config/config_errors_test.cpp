@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "is 2, "
                 "found 3"},
         BadText{"compression.replicas.feedback = \"aq-sgd\"",
-                "a.toml:1: compression.replicas.feedback: expected one of: none, ef, ef21, diana; found "
+                "a.toml:1: compression.replicas.feedback: expected one of: none, ef, ef21, diana, ef21-sgdm; found "
                 "\"aq-sgd\""},
         BadText{"pipeline.schedule = \"1F1B\"",
                 "a.toml:1: pipeline.schedule: expected one of: gpipe, 1f1b, interleaved, pipedream, xpipe; "
@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"[compression]\ngradients = { feedback = \"non\" }",
                 "a.toml:2: compression.gradients.feedback: unknown feedback \"non\" (did you mean \"none\"?); "
                 "expected "
-                "one of: none, ef, ef21, ef-mixed, aq-sgd, diana"},
+                "one of: none, ef, ef21, ef-mixed, aq-sgd, diana, ef21-sgdm"},
         BadText{"[compression]\nreuse_indices = 1",
                 "a.toml:2: compression.reuse_indices: expected true or false, found 1"},
         BadText{

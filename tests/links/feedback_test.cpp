@@ -228,6 +228,35 @@ TEST(Diana, ShowsTheEstimateMovedByTheMessageAndMovesItByAShare) {
   }
 }
 
+TEST(Ef21Sgdm, SendsTheDifferenceOfAMovingAverage) {
+  for (const auto& spec : kCodecs) {
+    for (const float eta : {0.25F, 0.9F}) {
+      SCOPED_TRACE(fmt::format("{}, eta {}", spec, eta));
+      at::manual_seed(14);
+      const auto codec = make_codec(spec);
+      Pair pair(fmt::format("ef21-sgdm:{}", eta), spec);
+      at::Tensor average = at::zeros({3, 20});
+      at::Tensor estimate = at::zeros({3, 20});
+      for (uint64_t step = 0; step < 6; ++step) {
+        const at::Tensor x = at::randn({3, 20});
+        average = average * (1 - eta) + x * eta;
+        estimate = estimate + codec->reconstruct(average - estimate, {.seed = 3, .step = step});
+        EXPECT_TRUE(at::equal(pair.send(x, 0, false, step), estimate)) << step;
+        EXPECT_TRUE(at::equal(pair.encoder_state().at("average"), average)) << step;
+        EXPECT_TRUE(at::equal(pair.encoder_state().at("estimate"), estimate)) << step;
+        EXPECT_TRUE(at::equal(pair.decoder_state().at("estimate"), estimate)) << step;
+      }
+    }
+  }
+}
+
+TEST(Ef21Sgdm, AnEtaThatIsNoneIsRefused) {
+  for (const char* feedback :
+       {"ef21-sgdm", "ef21-sgdm:0", "ef21-sgdm:1.5", "ef21-sgdm:x", "ef21-sgdm:0.5,slots=sample"}) {
+    EXPECT_THROW(make_link("topk:0.5", feedback), InputError) << feedback;
+  }
+}
+
 /// The scheme of a step size that reduces to another one, and that one.
 class DianaReduces : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
@@ -254,7 +283,8 @@ TEST_P(DianaReduces, GivesTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, DianaReduces,
-                         testing::Values(std::pair("diana:1", "ef21"), std::pair("diana:0", "none")));
+                         testing::Values(std::pair("diana:1", "ef21"), std::pair("diana:0", "none"),
+                                         std::pair("ef21-sgdm:1", "ef21")));
 
 TEST(Diana, ConvergesOnAConstantMessage) {
   at::manual_seed(13);

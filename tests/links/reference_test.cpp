@@ -33,7 +33,8 @@ TEST(LinkReference, FollowsTheDefinitionOfEachScheme) {
   EXPECT_THAT(received("diana:0.5"), testing::ElementsAre(4, 9, 18.75));  // g: 2, 5.5
   EXPECT_THAT(received("diana:1"), testing::ElementsAre(4, 10, 21));
   EXPECT_THAT(received("diana:0"), testing::ElementsAre(4, 8, 16));
-  EXPECT_THAT(received("ef-mixed"), testing::ElementsAre(2, 4.75, 10.15625));  // e: 6, 17.25
+  EXPECT_THAT(received("ef21-sgdm:0.25"), testing::ElementsAre(1, 3.25, 7.6875));  // v: 2, 5.5, 12.125
+  EXPECT_THAT(received("ef-mixed"), testing::ElementsAre(2, 4.75, 10.15625));      // e: 6, 17.25
   EXPECT_THAT(received("aq-sgd"), testing::ElementsAre(8, 12, 22));
 }
 

@@ -161,7 +161,8 @@ def test_lists_tell_what_there_is():
     assert strait.codec("quant:4") == ("quant:4", True, False, False)
     assert strait.codec("quant:4,scope=sample").row_wise
     schemes = {info.name: info for info in strait.feedbacks()}
-    assert schemes["none"].state == "none" and schemes["ef21"].state == schemes["diana"].state == "rows"
+    assert schemes["none"].state == "none"
+    assert schemes["ef21"].state == schemes["diana"].state == schemes["ef21-sgdm"].state == "rows"
     assert schemes["aq-sgd"].state == "samples" and not schemes["aq-sgd"].gradients
     assert not schemes["ef-mixed"].any_codec and schemes["ef"].any_codec
     assert strait.wire_bytes("quant:4", (8, 64)) == 8 + 8 * 64 // 2
