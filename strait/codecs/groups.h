@@ -101,6 +101,9 @@ class Scope {
   /// The same of the last dimension, where a row has several.
   static Scope blocks_of_last_dimension(size_t block) { return {Kind::last, block}; }
 
+  /// N of `block:N`, else 0.
+  size_t block() const { return kind_ == Kind::block ? block_ : 0; }
+
   /// The groups of a message that is not empty, whose elements are in the groups' order.
   Grid grid(const MessageMeta& meta) const;
 

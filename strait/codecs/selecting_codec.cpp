@@ -115,14 +115,19 @@ at::Tensor SelectingCodec::reconstruct(const at::Tensor& x, const MessageContext
   return values_.reconstruct(groups, kept, shape, context).view(x.sizes());
 }
 
-Sparsifier::Selection selection_from(const CodecIdentity& identity, OperatorSpec& spec, std::string_view what,
-                                     const char* scope) {
+Fraction share_from(OperatorSpec& spec, std::string_view what) {
   const std::string& argument = spec.argument(fmt::format("the share of {} to keep", what));
   const auto share = Fraction::parse(argument);
   if (!share) spec.reject("the share", argument, "a decimal above 0, at most 1, of at most 9 places");
+  return *share;
+}
+
+Sparsifier::Selection selection_from(const CodecIdentity& identity, OperatorSpec& spec, std::string_view what,
+                                     const char* scope) {
+  const Fraction share = share_from(spec, what);
   const std::string found = spec.option("scope", scope);
   if (found != "sample" && found != "tensor") spec.reject("scope", found, "sample or tensor");
-  return {identity.id, *share, found == "sample"};
+  return {identity.id, share, found == "sample"};
 }
 
 std::unique_ptr<const ValueFormat> kept_values_from(OperatorSpec& spec) {

@@ -73,8 +73,10 @@ class SelectingCodec : public Codec, public Sparsifier {
 /// The elements of a tensor on the CPU that is float32 and contiguous.
 std::span<float> span_of(const at::Tensor& x);
 
-/// The argument of a codec that selects, and its option `scope`: `sample` or `tensor`. `what` it keeps a share
-/// of is in the plural. Throws InputError.
+/// The argument of a codec that selects. `what` it keeps a share of is in the plural. Throws InputError.
+Fraction share_from(OperatorSpec& spec, std::string_view what);
+
+/// The same and its option `scope`: `sample` or `tensor`. Throws InputError.
 Sparsifier::Selection selection_from(const CodecIdentity& identity, OperatorSpec& spec, std::string_view what,
                                      const char* scope);
 

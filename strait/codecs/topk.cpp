@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "strait/base/error.h"
+#include "strait/codecs/groups.h"
+#include "strait/codecs/in_blocks.h"
 #include "strait/codecs/selecting_codec.h"
 #include "strait/kernels/masked.h"
 #include "strait/kernels/select.h"
@@ -287,12 +289,20 @@ IndexCode parse_index(OperatorSpec& spec) {
 }  // namespace
 
 std::unique_ptr<Codec> make_topk(CodecIdentity identity, OperatorSpec spec) {
-  const Sparsifier::Selection selection = selection_from(identity, spec, "elements", "sample");
+  const Fraction share = share_from(spec, "elements");
+  const std::string scope = spec.option("scope", "sample");
+  const size_t block = scope.starts_with("block:") ? Scope::from(spec, "sample").block() : 0;
+  if (block == 0 && scope != "sample" && scope != "tensor") {
+    spec.reject("scope", scope, "sample, tensor or block:N");
+  }
   auto values = kept_values_from(spec);
   const IndexCode index = parse_index(spec);
   spec.finish();
-  return std::make_unique<TopK>(std::move(identity), selection,
-                                std::make_shared<SparseFormat>(index, std::move(values)));
+  const Sparsifier::Selection selection{identity.id, share, scope != "tensor"};
+  auto topk =
+      std::make_unique<TopK>(identity, selection, std::make_shared<SparseFormat>(index, std::move(values)));
+  if (block == 0) return topk;
+  return std::make_unique<InBlocks>(std::move(identity), std::move(topk), block);
 }
 
 }  // namespace strait

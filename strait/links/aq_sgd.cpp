@@ -206,8 +206,8 @@ class AqSgd : public Link {
   MessageOperator reference(ApplyCodec apply) const override {
     auto compress = format_.compressor->reference(std::move(apply));
     if (!compress) return {};
-    return [compress = std::move(compress), kept = keeping_of({Slots::samples, options_}), buffer = at::Tensor()](
-               const at::Tensor& x, const MessageContext& context) mutable {
+    return [compress = std::move(compress), kept = keeping_of({Slots::samples, options_}),
+            buffer = at::Tensor()](const at::Tensor& x, const MessageContext& context) mutable {
       at::Tensor received = buffer.defined() ? buffer.add(compress(x.sub(buffer), context)) : x;
       buffer = kept(received, context);
       return received;

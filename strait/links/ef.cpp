@@ -7,19 +7,26 @@
 namespace strait {
 namespace {
 
-/// Sends m = C(x + e) and keeps of what was lost: e = (1 - beta) e + beta (x + e - D(m)).
+/// How much of the residual a message takes up, and how the residual moves.
+struct ResidualRule {
+  float beta = 1;
+  float decay = 1;
+};
+
+/// Sends m = C(x + e) and keeps of what was lost: e = (1 - beta) e + beta (x + e - D(m)), where e is first
+/// multiplied by the decay.
 class EfEncoder : public Encoder {
  public:
   /// C is `compressor`; `codec` where it is that codec and nothing else, or null.
-  EfEncoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> codec, float beta,
+  EfEncoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> codec, ResidualRule rule,
             std::unique_ptr<SlotState> residual)
       : compressor_(std::move(compressor)),
         codec_(std::move(codec)),
-        beta_(beta),
+        rule_(rule),
         residual_(std::move(residual)) {}
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    const at::Tensor residual = residual_->rows(meta_of(x), context);
+    const at::Tensor residual = decayed(residual_->rows(meta_of(x), context));
     if (const FusedFeedback* operation = fused(codec_.get(), meta_of(x), context)) {
       at::Tensor left = residual_->room(meta_of(x));
       IndexSet indices = operation->write_sum(x.to(at::kCPU).contiguous(), residual, left, context, out);
@@ -34,8 +41,8 @@ class EfEncoder : public Encoder {
     return report;
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    compressor_->encode_frozen(x.to(at::kCPU).add(residual_->evaluation_rows(meta_of(x), context)), context,
-                               out);
+    compressor_->encode_frozen(x.to(at::kCPU).add(decayed(residual_->evaluation_rows(meta_of(x), context))),
+                               context, out);
   }
   void observe(const at::Tensor& x, const MessageContext& context) override {
     compressor_->observe(x, context);
@@ -47,12 +54,16 @@ class EfEncoder : public Encoder {
   }
 
  private:
+  at::Tensor decayed(const at::Tensor& residual) const {
+    return rule_.decay == 1 ? residual : residual.mul(rule_.decay);
+  }
+
   /// Moves the state on by what a message lost, and gives what it is then. 1 - beta, the products and their sum
   /// are rounded to float32 one by one.
   at::Tensor keep(const at::Tensor& residual, const at::Tensor& lost, const MessageContext& context) {
     at::Tensor next = lost;
-    if (beta_ != 1) {
-      next = residual.mul(1 - beta_).add_(lost.mul(beta_));
+    if (rule_.beta != 1) {
+      next = residual.mul(1 - rule_.beta).add_(lost.mul(rule_.beta));
       expect_finite(next);
     }
     residual_->set_rows(next, context);
@@ -61,7 +72,7 @@ class EfEncoder : public Encoder {
 
   std::unique_ptr<Encoder> compressor_;
   std::shared_ptr<const Codec> codec_;
-  float beta_;
+  ResidualRule rule_;
   std::unique_ptr<SlotState> residual_;
 };
 
@@ -72,11 +83,11 @@ class Ef : public CompressorFeedback {
  public:
   /// Around a codec, or around a compressor with state.
   template <class Compressor>
-  Ef(uint16_t id, const std::shared_ptr<const Compressor>& compressor, SlotOptions slots, float beta)
-      : CompressorFeedback(id, compressor, std::move(slots)), beta_(beta) {}
+  Ef(uint16_t id, const std::shared_ptr<const Compressor>& compressor, SlotOptions slots, ResidualRule rule)
+      : CompressorFeedback(id, compressor, std::move(slots)), rule_(rule) {}
   std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
     if (!fits(*compressor)) return nullptr;
-    return std::make_shared<Ef>(id(), compressor, slot_options(), beta_);
+    return std::make_shared<Ef>(id(), compressor, slot_options(), rule_);
   }
   std::unique_ptr<Encoder> make_encoder() const override { return encoder_of(compressor().make_encoder()); }
   std::unique_ptr<Decoder> make_decoder() const override { return compressor().make_decoder(); }
@@ -87,24 +98,24 @@ class Ef : public CompressorFeedback {
   MessageOperator reference(ApplyCodec apply) const override {
     auto compress = compressor().reference(std::move(apply));
     if (!compress) return {};
-    return [compress = std::move(compress), kept = keeping(), beta = beta_, residual = at::Tensor()](
+    return [compress = std::move(compress), kept = keeping(), rule = rule_, residual = at::Tensor()](
                const at::Tensor& x, const MessageContext& context) mutable {
-      if (!residual.defined()) residual = at::zeros_like(x);
+      residual = residual.defined() ? residual.mul(rule.decay) : at::zeros_like(x);
       const at::Tensor sum = x.add(residual);
       at::Tensor received = compress(sum, context);
       const at::Tensor lost = sum.sub(received);
-      residual = kept(beta == 1 ? lost : residual.mul(1 - beta).add(lost.mul(beta)), context);
+      residual = kept(rule.beta == 1 ? lost : residual.mul(1 - rule.beta).add(lost.mul(rule.beta)), context);
       return received;
     };
   }
 
  private:
   std::unique_ptr<Encoder> encoder_of(std::unique_ptr<Encoder> compressor) const {
-    return std::make_unique<EfEncoder>(std::move(compressor), fusable(), beta_,
+    return std::make_unique<EfEncoder>(std::move(compressor), fusable(), rule_,
                                        make_slot_state(slot_options()));
   }
 
-  float beta_;
+  ResidualRule rule_;
 };
 
 float beta_of(OperatorSpec& spec) {
@@ -115,13 +126,20 @@ float beta_of(OperatorSpec& spec) {
   return *beta;
 }
 
+float decay_of(OperatorSpec& spec) {
+  const std::string text = spec.option("decay", "1");
+  const std::optional<float> decay = parse_step_size(text);
+  if (!decay || *decay == 0) spec.reject("decay", text, "a decimal above 0 and at most 1");
+  return *decay;
+}
+
 }  // namespace
 
 std::unique_ptr<Link> make_ef(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
-  const float beta = beta_of(spec);
+  const ResidualRule rule{beta_of(spec), decay_of(spec)};
   SlotOptions slots = read_slot_options(spec, /*has_fill=*/false);
   spec.finish();
-  return std::make_unique<Ef>(id, codec, std::move(slots), beta);
+  return std::make_unique<Ef>(id, codec, std::move(slots), rule);
 }
 
 }  // namespace strait

@@ -130,7 +130,8 @@ TEST(CompressionOptions, OptionsOfFeedbackAreChecked) {
       complaint("ef:2"),
       "compression.activations: feedback \"ef:2\": beta must be a decimal above 0 and at most 1, not \"2\"");
   EXPECT_EQ(complaint("ef,format=fp32"),
-            "compression.activations: feedback \"ef,format=fp32\": ef has no option \"format\"; it has: slots");
+            "compression.activations: feedback \"ef,format=fp32\": ef has no option \"format\"; it has: decay, "
+            "slots");
 }
 
 TEST(CompressionOptions, TheStoreOfGradientsIsCheckedToo) {
@@ -262,6 +263,8 @@ TEST(CompressionOptions, ReplicasTakeFeedbackForOneMessageAStep) {
     options.replicas = {"topk:0.1", feedback};
     EXPECT_NO_THROW(check(options, {}, 4)) << feedback;
   }
+  options.replicas = {"topk:0.05,scope=block:4096,values=quant:2", "ef,decay=0.95"};
+  EXPECT_NO_THROW(check(options, {}, 4));
   for (const char* feedback : {"ef-mixed", "aq-sgd", "ef21,slots=sample", "ef21,slots=class"}) {
     options.replicas = {"topk:0.1", feedback};
     EXPECT_THROW(check(options, {}, 4), InputError) << feedback;

@@ -120,6 +120,36 @@ TEST(TopK, ValuesAreWrittenAsAnotherCodecWritesARow) {
   }
 }
 
+TEST(TopK, BlocksAreRowsWithZerosBehindTheLast) {
+  const auto rows = [](const at::Tensor& x, int64_t block) {
+    const int64_t d = x.numel() / x.size(0);
+    const int64_t size = std::min(block, d);
+    const int64_t blocks = (d + size - 1) / size;
+    at::Tensor padded = at::zeros({x.size(0), blocks * size});
+    padded.narrow(1, 0, d).copy_(x.reshape({x.size(0), d}));
+    return padded.reshape({x.size(0) * blocks, size});
+  };
+  const MessageContext context{.seed = 3, .first_row = 5};
+  for (const auto& shape : std::vector<std::vector<int64_t>>{{3, 128}, {2, 7, 11}, {1, 5}, {4, 64}}) {
+    const at::Tensor x = normal_tensor(shape, 47);
+    for (const std::string options : {"", ",values=quant:2", ",values=exponential:3"}) {
+      const auto blocked = make_codec("topk:0.1,scope=block:64" + options);
+      const auto plain = make_codec("topk:0.1" + options);
+      const at::Tensor blocks = rows(x, 64);
+      MessageContext own = context;
+      own.first_row *= static_cast<size_t>(blocks.size(0) / x.size(0));
+      EXPECT_EQ(encoded(*blocked, x, context), encoded(*plain, blocks, own)) << x.sizes() << options;
+      const at::Tensor seen = decoded(*blocked, encoded(*blocked, x, context), meta_of(x), context);
+      const at::Tensor expected = plain->reconstruct(blocks, own).reshape({x.size(0), -1});
+      EXPECT_TRUE(at::equal(seen, expected.narrow(1, 0, x.numel() / x.size(0)).reshape(shape)))
+          << x.sizes() << options;
+    }
+  }
+  for (const char* scope : {"block:0", "block:12", "block:x", "channel"}) {
+    EXPECT_THROW(make_codec(std::string("topk:0.1,scope=") + scope), InputError) << scope;
+  }
+}
+
 TEST(TopK, ValuesNeedACodecThatWritesRowsAlone) {
   for (const char* values : {"topk:0.5", "daq:4", "bounded:0.1", "lowrank:2", "exponential:9"}) {
     EXPECT_THROW(make_codec(std::string("topk:0.1,values=") + values), InputError) << values;
@@ -246,9 +276,9 @@ TEST_F(DamagedTopK, ValuesAreChecked) {
 }
 
 TEST(TopK, SpecsThatMeanNothingAreRefused) {
-  for (const char* spec : {"topk", "topk:", "topk:0", "topk:1.5", "topk:10%", "topk:0.1,scope=block:8",
-                           "topk:0.1,index=raw", "topk:0.1,values=quant", "topk:0.1,values=quant:9",
-                           "topk:0.1,values=quant:12", "topk:0.1,values=fp64", "topk:0.1,indx=rice"}) {
+  for (const char* spec :
+       {"topk", "topk:", "topk:0", "topk:1.5", "topk:10%", "topk:0.1,index=raw", "topk:0.1,values=quant",
+        "topk:0.1,values=quant:9", "topk:0.1,values=quant:12", "topk:0.1,values=fp64", "topk:0.1,indx=rice"}) {
     EXPECT_THROW(make_codec(spec), InputError) << spec;
   }
 }

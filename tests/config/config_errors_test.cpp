@@ -144,9 +144,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:2: pipeline.micro_batches: expected at most data.batch_size / pipeline.replicas, which "
                 "is 2, "
                 "found 3"},
-        BadText{"compression.replicas.feedback = \"aq-sgd\"",
-                "a.toml:1: compression.replicas.feedback: expected one of: none, ef, ef21, diana, ef21-sgdm; found "
-                "\"aq-sgd\""},
+        BadText{
+            "compression.replicas.feedback = \"aq-sgd\"",
+            "a.toml:1: compression.replicas.feedback: expected one of: none, ef, ef21, diana, ef21-sgdm; found "
+            "\"aq-sgd\""},
         BadText{"pipeline.schedule = \"1F1B\"",
                 "a.toml:1: pipeline.schedule: expected one of: gpipe, 1f1b, interleaved, pipedream, xpipe; "
                 "found \"1F1B\" (did "

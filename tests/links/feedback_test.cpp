@@ -228,6 +228,30 @@ TEST(Diana, ShowsTheEstimateMovedByTheMessageAndMovesItByAShare) {
   }
 }
 
+TEST(Ef, ADecayedResidualIsTakenUpInPart) {
+  for (const auto& spec : kCodecs) {
+    for (const auto& [feedback, beta] : {std::pair("ef,decay=0.75", 1.0F), {"ef:0.5,decay=0.75", 0.5F}}) {
+      SCOPED_TRACE(spec + ", " + feedback);
+      at::manual_seed(15);
+      const auto codec = make_codec(spec);
+      Pair pair(feedback, spec);
+      at::Tensor residual = at::zeros({3, 20});
+      for (uint64_t step = 0; step < 6; ++step) {
+        const at::Tensor x = at::randn({3, 20});
+        const at::Tensor part = residual * 0.75F;
+        const at::Tensor received = codec->reconstruct(x + part, {.seed = 3, .step = step});
+        EXPECT_TRUE(at::equal(pair.send(x, 0, false, step), received)) << step;
+        const at::Tensor lost = x + part - received;
+        residual = beta == 1 ? lost : part * (1 - beta) + lost * beta;
+        EXPECT_TRUE(at::equal(pair.encoder_state().at("residual"), residual)) << step;
+      }
+    }
+  }
+  for (const char* feedback : {"ef,decay=0", "ef,decay=1.5", "ef,decay=x"}) {
+    EXPECT_THROW(make_link("topk:0.5", feedback), InputError) << feedback;
+  }
+}
+
 TEST(Ef21Sgdm, SendsTheDifferenceOfAMovingAverage) {
   for (const auto& spec : kCodecs) {
     for (const float eta : {0.25F, 0.9F}) {

@@ -224,7 +224,7 @@ TEST(SampleSlots, SpecsThatCannotBeAreRefused) {
   EXPECT_EQ(complaint("ef21,format=bf16"),
             "feedback \"ef21,format=bf16\": ef21 has no option \"format\"; it has: slots");
   EXPECT_EQ(complaint("ef,slots=sample,fill=warmup"),
-            "feedback \"ef,slots=sample,fill=warmup\": ef has no option \"fill\"; it has: slots, place, "
+            "feedback \"ef,slots=sample,fill=warmup\": ef has no option \"fill\"; it has: decay, slots, place, "
             "format, folder");
   EXPECT_EQ(
       complaint("ef21,slots=sample,format=quant:3"),
