@@ -49,7 +49,7 @@ at::Tensor InBlocks::in_blocks(const at::Tensor& x, const Apply& apply) const {
   const auto padded = static_cast<int64_t>(blocks.elements()) / rows;
   const at::Tensor groups = at::constant_pad_nd(x.reshape({rows, row}), {0, padded - row}).view(blocks.shape);
   const at::Tensor seen = apply(groups, blocks);
-  if (!seen.defined()) return seen;
+  if (!seen.defined()) return {};
   return seen.reshape({rows, padded}).narrow(1, 0, row).reshape(x.sizes()).contiguous();
 }
 
