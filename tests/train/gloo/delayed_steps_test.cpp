@@ -49,11 +49,11 @@ struct DelayedTraining {
   std::vector<EpochMetrics> epochs;
 };
 
-DelayedTraining train_as_one_of(const TrainerOptions& options, Model model,
+DelayedTraining train_as_one_of(const TrainerOptions& options, Model model, const DataSplits& splits,
                                 std::shared_ptr<Group> group = std::make_shared<SingleProcessGroup>()) {
   Trainer trainer(std::move(model), options, std::move(group));
   test::Observer observer;
-  EXPECT_TRUE(trainer.train(test::tied_data(), observer));
+  EXPECT_TRUE(trainer.train(splits, observer));
   return {test::copy_of(trainer.collect_model()), observer.epochs};
 }
 
@@ -64,7 +64,8 @@ TEST(StepsPerMicroBatch, FourProcessesGiveTheBitsOfOne) {
       for (const int micro_batches : {1, 3}) all.push_back(delayed_options(schedule, micro_batches, scheme));
     }
   }
-  std::vector<std::vector<Model>> models;  // made here: their weights come from one generator
+  const DataSplits splits = test::tied_data();
+  std::vector<std::vector<Model>> models;  // drawn here, as the data: ranks are threads, and share a generator
   for (size_t i = 0; i < all.size(); ++i) {
     models.push_back({untied_model(), untied_model(), untied_model(), untied_model()});
   }
@@ -72,13 +73,14 @@ TEST(StepsPerMicroBatch, FourProcessesGiveTheBitsOfOne) {
   const auto errors = test::Ranks(4).run([&](Group& group) {
     const std::shared_ptr<Group> shared(&group, [](Group*) {});
     for (size_t i = 0; i < all.size(); ++i) {
-      DelayedTraining mine = train_as_one_of(all[i], models[i][static_cast<size_t>(group.rank())], shared);
+      DelayedTraining mine =
+          train_as_one_of(all[i], models[i][static_cast<size_t>(group.rank())], splits, shared);
       if (group.rank() == 0) found[i] = std::move(mine);
     }
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
   for (size_t i = 0; i < all.size(); ++i) {
-    const DelayedTraining expected = train_as_one_of(all[i], untied_model());
+    const DelayedTraining expected = train_as_one_of(all[i], untied_model(), splits);
     test::expect_equal(found[i].state, expected.state);
     ASSERT_EQ(found[i].epochs.size(), 2U) << i;
     for (size_t epoch = 0; epoch < 2; ++epoch) {
