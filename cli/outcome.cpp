@@ -13,9 +13,10 @@ namespace {
 /// The last epoch's scores; empty where this process has trained none.
 std::string result_of(const RunOutcome& outcome) {
   if (outcome.epochs.empty()) return "";
-  const Evaluation& test = outcome.epochs.back().test;
-  return fmt::format(" after {}: test off {}, on {}", count_text(std::ssize(outcome.epochs), "epoch"),
-                     score_text(test.off), score_text(test.on));
+  const std::string epochs = count_text(std::ssize(outcome.epochs), "epoch");
+  const auto& test = outcome.epochs.back().test;
+  if (!test) return fmt::format(" after {}", epochs);
+  return fmt::format(" after {}: test off {}, on {}", epochs, score_text(test->off), score_text(test->on));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,5 +36,8 @@ std::string score_text(const Score& score);
 
 /// `off 93.10%  on (plain) 92.95%` and, in the same way, the other modes that were scored.
 std::string scores_text(const Evaluation& test);
+
+/// The same of an epoch, behind `  test `; empty where it was not scored.
+std::string tested(const std::optional<Evaluation>& test);
 
 }  // namespace strait::cli

@@ -104,9 +104,9 @@ void Progress::on_epoch(const EpochMetrics& metrics) {
   const std::string tokens =
       metrics.tokens_per_second ? fmt::format("  {:.0f} tokens/s", *metrics.tokens_per_second) : "";
   print(
-      fmt::format("{}epoch {}/{}  train loss {:.4f}{}  test {}  ratio {:.1f}x forward "
+      fmt::format("{}epoch {}/{}  train loss {:.4f}{}{}  ratio {:.1f}x forward "
                   "{:.1f}x backward  {} samples/s{}  {}\n",
-                  label_, metrics.epoch + 1, epochs_, metrics.train.loss, train, scores_text(metrics.test),
+                  label_, metrics.epoch + 1, epochs_, metrics.train.loss, train, tested(metrics.test),
                   activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second), tokens,
                   clock_time(metrics.seconds + metrics.evaluation_seconds)));
   if (verbose_) print(details_of(metrics, label_));

@@ -44,8 +44,8 @@ void SweepProgress::on_epoch(size_t run, const EpochProgress& epoch) {
   view.pace.epochs_timed += 1;
   view.pace.seconds = view.since_start.seconds();
   if (line_.on_terminal() || quiet_) return;
-  print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}  test {}\n", view.name, name_width_, epoch.done,
-                    view.epochs, epoch.train_loss, scores_text(epoch.test)));
+  print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}{}\n", view.name, name_width_, epoch.done,
+                    view.epochs, epoch.train_loss, tested(epoch.test)));
   flush_output();
 }
 
@@ -77,7 +77,8 @@ std::string SweepProgress::live_line() const {
     if (!view.running) continue;
     line += fmt::format("  {} {}/{}", view.name, view.last ? view.last->done : 0, view.epochs);
     if (!view.last) continue;
-    line += fmt::format(" {} {}", score_text(view.last->test.off), score_text(view.last->test.on));
+    const auto& test = view.last->test;
+    if (test) line += fmt::format(" {} {}", score_text(test->off), score_text(test->on));
   }
   return line;
 }

@@ -115,7 +115,9 @@ void visit_training_keys(C& config, Visitor& visit) {
   visit("train.precision", train.precision, one_of({"fp32", "bf16"}),
         "of matrix products, where the device has it");
   visit("train.evaluate_every", train.evaluate_every, at_least(0),
-        "also score the test set after every N optimizer steps; 0: only after each epoch");
+        "also score the test set after every N optimizer steps; 0: only after epochs");
+  visit("train.evaluate_epochs", train.evaluate_epochs, at_least(1),
+        "score the test set after every N epochs, and after the last");
   visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}, {{"gpu", "cuda"}}),
         "auto: a GPU where there is one");
   visit("train.threads", train.threads, at_least(0),

@@ -42,22 +42,26 @@ Traffic traffic_of(const strait::Traffic& traffic, const std::optional<Diagnosti
           diagnostics ? numbers_of(*diagnostics) : std::map<std::string, double>()};
 }
 
+void take_scores(const Evaluation& test, Epoch& epoch) {
+  epoch.off = scores_of(test.off);
+  epoch.on = scores_of(test.on);
+  epoch.evaluation = to_string(test.named);
+  const auto in_mode = [&](EvaluationMode mode) {
+    const auto found = test.modes.find(mode);
+    return found == test.modes.end() ? Scores() : scores_of(found->second);
+  };
+  epoch.plain = in_mode(EvaluationMode::plain);
+  epoch.frozen = in_mode(EvaluationMode::frozen);
+  epoch.live = in_mode(EvaluationMode::live);
+}
+
 Epoch epoch_of(const EpochMetrics& metrics) {
   Epoch epoch;
   epoch.number = metrics.epoch;
   epoch.steps = static_cast<double>(metrics.steps);
   epoch.seconds = metrics.seconds + metrics.evaluation_seconds;
   if (std::isfinite(metrics.train.loss)) epoch.train_loss = metrics.train.loss;
-  epoch.off = scores_of(metrics.test.off);
-  epoch.on = scores_of(metrics.test.on);
-  epoch.evaluation = to_string(metrics.test.named);
-  const auto in_mode = [&](EvaluationMode mode) {
-    const auto found = metrics.test.modes.find(mode);
-    return found == metrics.test.modes.end() ? Scores() : scores_of(found->second);
-  };
-  epoch.plain = in_mode(EvaluationMode::plain);
-  epoch.frozen = in_mode(EvaluationMode::frozen);
-  epoch.live = in_mode(EvaluationMode::live);
+  if (metrics.test) take_scores(*metrics.test, epoch);
   for (const auto& [step, test] : metrics.evaluations) {
     epoch.evaluations.push_back({static_cast<int>(step), scores_of(test.off), scores_of(test.on)});
   }

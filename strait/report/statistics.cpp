@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 #include <span>
@@ -25,20 +26,19 @@ Value best(const Variant& variant, const Metric& metric, ScoresOf scores) {
   return found;
 }
 
-/// The number of the last epoch that every run has finished; -1 when one has none.
-int common_epoch(const std::vector<const Run*>& runs) {
-  int common = runs.empty() ? -1 : runs.front()->epochs.empty() ? -1 : runs.front()->epochs.back().number;
-  for (const auto* run : runs) common = std::min(common, run->epochs.empty() ? -1 : run->epochs.back().number);
-  return common;
-}
-
+/// The scores of the last epoch that every run has finished and scored; none where there is no such epoch.
 Estimate last(const std::vector<const Run*>& runs, const Metric& metric, ScoresOf scores) {
-  const int number = common_epoch(runs);
-  std::vector<double> values;
+  std::map<int, std::vector<const Scores*>> by_epoch;
   for (const auto* run : runs) {
-    const auto epoch = std::ranges::find(run->epochs, number, &Epoch::number);
-    if (epoch == run->epochs.end()) continue;
-    if (const Value value = find((*epoch).*scores, metric.name)) values.push_back(*value);
+    for (const auto& epoch : run->epochs) {
+      if (!(epoch.*scores).empty()) by_epoch[epoch.number].push_back(&(epoch.*scores));
+    }
+  }
+  std::erase_if(by_epoch, [&](const auto& epoch) { return epoch.second.size() < runs.size(); });
+  std::vector<double> values;
+  if (by_epoch.empty()) return estimate(values);
+  for (const auto* found : by_epoch.rbegin()->second) {
+    if (const Value value = find(*found, metric.name)) values.push_back(*value);
   }
   return estimate(values);
 }
@@ -75,7 +75,9 @@ std::string list_of_evaluations(std::span<const Variant> variants) {
   std::set<std::string> names;
   for (const auto& variant : variants) {
     for (const auto& run : variant.runs) {
-      for (const auto& epoch : run.epochs) names.insert(epoch.evaluation);
+      for (const auto& epoch : run.epochs) {
+        if (!epoch.on.empty()) names.insert(epoch.evaluation);
+      }
     }
   }
   return names.empty() ? "plain" : fmt::format("{}", fmt::join(names, " or "));

@@ -71,7 +71,7 @@ struct EpochMetrics {
   int epoch = 0;                                 ///< from 0
   int64_t steps = 0;                             ///< of the optimizer
   Score train;                                   ///< over the epoch, in training mode
-  Evaluation test;                               ///< of the test set after the epoch
+  std::optional<Evaluation> test;                ///< of the test set after the epoch, where one was due
   double lr = 0;                                 ///< of the epoch's first step
   double seconds = 0;                            ///< training only, without evaluation
   double samples_per_second = 0;                 ///< in training

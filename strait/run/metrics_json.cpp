@@ -145,7 +145,6 @@ json to_json(const EpochMetrics& metrics) {
   }
   json all = {{"epoch", metrics.epoch},
               {"steps", metrics.steps},
-              {"test", to_json(metrics.test)},
               {"lr", metrics.lr},
               {"seconds", metrics.seconds},
               {"samples_per_second", metrics.samples_per_second},
@@ -155,6 +154,7 @@ json to_json(const EpochMetrics& metrics) {
               {"boundaries", to_json(metrics.boundaries)},
               {"stages", std::move(stages)}};
   put_training_score(metrics.train, all);
+  if (metrics.test) all["test"] = to_json(*metrics.test);
   if (metrics.tokens_per_second) all["tokens_per_second"] = *metrics.tokens_per_second;
   if (!metrics.evaluations.empty()) all["evaluations"] = to_json(metrics.evaluations);
   return all;
@@ -202,7 +202,7 @@ EpochMetrics epoch_in(const JsonReader& line) {
   EpochMetrics epoch{.epoch = static_cast<int>(line.count("epoch", kEpochMost)),
                      .steps = static_cast<int64_t>(line.whole("steps")),
                      .train = score_in(line, std::string(kOfTraining)),
-                     .test = evaluation_in(line.at("test")),
+                     .test = {},
                      .lr = number_if_any("lr"),
                      .seconds = line.number("seconds"),
                      .samples_per_second = number_if_any("samples_per_second"),
@@ -212,6 +212,7 @@ EpochMetrics epoch_in(const JsonReader& line) {
                      .bubble_share = number_if_any("bubble_share"),
                      .boundaries = boundary_traffic_in(line.at("boundaries")),
                      .stages = {}};
+  if (line.has("test")) epoch.test = evaluation_in(line.at("test"));
   if (line.has("stages")) epoch.stages = stages_in(line.at("stages"));
   if (line.has("evaluations")) epoch.evaluations = step_evaluations_in(line.at("evaluations"));
   return epoch;

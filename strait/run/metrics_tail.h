@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "strait/run/metrics.h"
@@ -10,9 +11,9 @@ namespace strait {
 
 /// What a line of metrics.jsonl says of an epoch, as far as its progress goes.
 struct EpochProgress {
-  int done = 0;           ///< epochs, with this one
-  double train_loss = 0;  ///< mean over the epoch
-  Evaluation test;        ///< of the test set
+  int done = 0;                    ///< epochs, with this one
+  double train_loss = 0;           ///< mean over the epoch
+  std::optional<Evaluation> test;  ///< of the test set, where it was scored
 };
 
 /// Follows the metrics.jsonl that another process writes.

@@ -39,8 +39,10 @@ RunSummary summarise(const std::filesystem::path& folder) {
   read_whole(folder / "status.json", kJsonBytesMost);  // a run has one
   summary.status = status_of(folder);
   const auto path = folder / "metrics.jsonl";
+  bool scored = false;
   for (const auto& epoch : parse_epochs(read_whole(path, kMetricsBytesMost), path, /*is_done=*/false)) {
-    summary.test = epoch.test;
+    scored = epoch.test.has_value();
+    if (scored) summary.test = *epoch.test;
     summary.train_loss = epoch.train.loss;
     summary.seconds += epoch.seconds + epoch.evaluation_seconds;
     Traffic all = epoch.total(Direction::activation);
@@ -48,6 +50,8 @@ RunSummary summarise(const std::filesystem::path& folder) {
     summary.wire_bytes_per_step = static_cast<double>(all.wire_bytes) / static_cast<double>(epoch.steps);
     summary.ratio = all.ratio();
   }
+  if (!scored)
+    throw InputError("{}: expected the test set's scores in the last epoch, found none", path.string());
   return summary;
 }
 

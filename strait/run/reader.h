@@ -32,7 +32,8 @@ struct RunSummary {
   double seconds = 0;                     ///< of training and evaluation, all epochs
 };
 
-/// Reads a run's status.json and metrics.jsonl. Throws InputError that names the file that is wrong.
+/// Reads status.json and metrics.jsonl of a run whose last epoch was scored. Throws InputError that names the
+/// file that is wrong.
 RunSummary summarise(const std::filesystem::path& folder);
 
 }  // namespace strait

@@ -46,8 +46,10 @@ void RunWriter::take_in(const EpochMetrics& metrics) {
   const auto improve = [&](std::optional<Best>& best, const Score& score) {
     if (!best || is_better(score, best->score)) best = Best{metrics.epoch, score};
   };
-  improve(best_off_, metrics.test.off);
-  improve(best_on_, metrics.test.on);
+  if (!metrics.test) return;
+  improve(best_off_, metrics.test->off);
+  improve(best_on_, metrics.test->on);
+  named_ = metrics.test->named;
 }
 
 void RunWriter::set_status(RunStatus status, const std::string& error) {
@@ -68,13 +70,12 @@ void RunWriter::set_status(RunStatus status, const std::string& error) {
     return all;
   };
   if (best_off_) {
-    out["best"] = {{"off", best(*best_off_)},
-                   {"on", best(*best_on_)},
-                   {"evaluation", to_string(epochs_.back().test.named)}};
+    out["best"] = {{"off", best(*best_off_)}, {"on", best(*best_on_)}, {"evaluation", to_string(named_)}};
   }
   if (!epochs_.empty()) {
     const EpochMetrics& last = epochs_.back();
-    out["last"] = {{"epoch", last.epoch}, {"train_loss", last.train.loss}, {"test", to_json(last.test)}};
+    out["last"] = {{"epoch", last.epoch}, {"train_loss", last.train.loss}};
+    if (last.test) out["last"]["test"] = to_json(*last.test);
   }
   replace_file(path_ / "status.json", out.dump(2) + "\n");
 }

@@ -56,6 +56,7 @@ class RunWriter {
   std::ofstream metrics_;
   std::optional<Best> best_off_;
   std::optional<Best> best_on_;
+  EvaluationMode named_ = EvaluationMode::plain;  ///< what best_on_ was scored as
   std::vector<EpochMetrics> epochs_;
 };
 

@@ -66,7 +66,7 @@ EpochMetrics Recorder::epoch_metrics(const RankStatistics& all, const TrainingSt
   EpochMetrics metrics{.epoch = state.epoch,
                        .steps = steps,
                        .train = score_of(all.train, options_.task),
-                       .test = evaluation_of(all),
+                       .test = {},
                        .lr = lr,
                        .seconds = all.seconds,
                        .samples_per_second = static_cast<double>(all.train.rows) / all.seconds,
@@ -77,6 +77,7 @@ EpochMetrics Recorder::epoch_metrics(const RankStatistics& all, const TrainingSt
                        .boundaries = all.boundaries,
                        .stages = seconds_per_micro_batch(all.stages),
                        .evaluations = state.evaluations};
+  if (!all.test.empty()) metrics.test = evaluation_of(all);
   if (options_.task.throughput == Throughput::tokens) {
     metrics.tokens_per_second = static_cast<double>(all.train.count) / all.seconds;
   }

@@ -35,7 +35,7 @@ void add_scalars(TensorboardWriter& events, const EpochMetrics& metrics) {
     const Metric* metric = find_metric(name);
     if (metric == nullptr || !metric->rises_with_loss) add("train/" + name, value);
   }
-  add_scores(events, "test", metrics.epoch, metrics.test);
+  if (metrics.test) add_scores(events, "test", metrics.epoch, *metrics.test);
   for (const auto& [step, test] : metrics.evaluations) {
     add_scores(events, "test_by_step", static_cast<int64_t>(step), test);
   }

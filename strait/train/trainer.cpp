@@ -114,15 +114,17 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   if (!train_epoch(data, observer)) return false;
   RankStatistics mine = recorder_.statistics(state_);
   const Stopwatch watch;
-  auto [sums, stopped] = evaluator_.score(data.test, observer, *stop_, state_.epoch);
-  if (stopped) return false;
-  mine.test = std::move(sums);
+  const StepPlan plan = plan_for(data);
+  if (is_evaluation_due_after_epoch(plan)) {
+    auto [sums, stopped] = evaluator_.score(data.test, observer, *stop_, state_.epoch);
+    if (stopped) return false;
+    mine.test = std::move(sums);
+  }
   const RankStatistics all = gather(placement_.group(), mine);
   check_ends_agree(all.feedback_state);
-  const StepPlan plan = plan_for(data);
   EpochMetrics metrics =
       recorder_.epoch_metrics(all, state_, plan.steps_of(state_.batches), update_.rate(point_at(plan, 0)));
-  if (is_evaluation_due(plan)) metrics.evaluations.push_back({state_.step, metrics.test});
+  if (is_evaluation_due(plan)) metrics.evaluations.push_back({state_.step, metrics.test.value()});
   metrics.evaluation_seconds = state_.evaluation_seconds + watch.seconds();
   metrics_.push_back(to_line(metrics));
   observer.on_epoch(metrics);
@@ -218,6 +220,12 @@ bool Trainer::is_evaluation_due(const StepPlan& plan) const {
   const auto steps = static_cast<uint64_t>(plan.part(state_.batches - 1, 0).steps);
   if (state_.step / every == (state_.step - steps) / every) return false;
   return state_.evaluations.empty() || state_.evaluations.back().step != state_.step;
+}
+
+bool Trainer::is_evaluation_due_after_epoch(const StepPlan& plan) const {
+  const int done = state_.epoch + 1;
+  const auto& train = options_.train;
+  return done == train.epochs || done % train.evaluate_epochs == 0 || is_evaluation_due(plan);
 }
 
 // Between two steps, and not behind the epoch's last, which the epoch's own evaluation follows.

@@ -103,6 +103,7 @@ class Trainer {
   void train_batch(Batch& batch, const StepPlan& plan, std::vector<int64_t> next_ids);
   void drain();
   bool is_evaluation_due(const StepPlan& plan) const;
+  bool is_evaluation_due_after_epoch(const StepPlan& plan) const;
   bool evaluate_if_due(const DataSplits& data, TrainObserver& observer);
   void save_checkpoint();
 

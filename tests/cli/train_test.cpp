@@ -105,6 +105,15 @@ TEST_F(Train, EvaluatesWithinEpochsAndSaysWhatOnIs) {
   }
 }
 
+TEST_F(Train, AnEpochThatIsNotDueIsNotScored) {
+  const auto run = train(config_, "run", {"--set", "train.evaluate_epochs=5"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, testing::ContainsRegex("\nepoch 1/2  train loss [0-9.]+  accuracy [0-9.]+%  ratio "));
+  EXPECT_THAT(run.out, testing::ContainsRegex("\nepoch 2/2 .*test off [0-9.]+%  on "));
+  EXPECT_FALSE(metrics("run").at(0).contains("test"));
+  EXPECT_TRUE(metrics("run").at(1).contains("test"));
+}
+
 TEST_F(Train, TheResolvedConfigurationRepeatsTheRunBitForBit) {
   ASSERT_EQ(train(config_, "a", {"--set", "train.optimizer.lr=0.02"}).status, 0);
   ASSERT_EQ(train(dir_ / "a/config.toml", "b").status, 0);

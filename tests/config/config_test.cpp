@@ -37,6 +37,7 @@ accumulate = 2
 clip_norm = 0.5
 precision = "bf16"
 evaluate_every = 40
+evaluate_epochs = 3
 device = "cpu"
 threads = 2
 
@@ -86,6 +87,7 @@ Config manual() {
                   .clip_norm = 0.5,
                   .precision = "bf16",
                   .evaluate_every = 40,
+                  .evaluate_epochs = 3,
                   .device = "cpu",
                   .threads = 2};
   config.pipeline = {
@@ -231,6 +233,7 @@ accumulate = 2
 clip_norm = 0.5
 precision = "bf16"
 evaluate_every = 40
+evaluate_epochs = 3
 device = "cpu"
 threads = 2
 

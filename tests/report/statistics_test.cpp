@@ -67,6 +67,22 @@ TEST(Estimate, OneSeedHasNoStandardErrorAndNoSeedNoMean) {
   EXPECT_THAT(estimate({3, 3}).error, Optional(0.0));
 }
 
+TEST(Summary, LastIsTheLastEpochThatAllSeedsHaveScored) {
+  Epoch unscored = epoch(2, 0, 0);
+  unscored.off.clear();
+  unscored.on.clear();
+  unscored.evaluation = "live";
+  const Variant variant{"v",
+                        {},
+                        {run(Status::running, {epoch(0, 50, 60), epoch(1, 40, 70), unscored}),
+                         run(Status::running, {epoch(0, 45, 80), epoch(1, 44, 72), epoch(2, 90, 90)})}};
+  const Summary summary = summarise(variant, accuracy());
+  EXPECT_THAT(summary.off.last.mean, Optional(42.0));
+  EXPECT_THAT(summary.on.last.mean, Optional(71.0));
+  EXPECT_EQ(summary.on.last.count, 2);
+  EXPECT_EQ(evaluation_of(variant), "plain");
+}
+
 TEST(Summary, BestIsOverEpochsAndSeedsOffAndOnEachForItself) {
   const Variant variant{"v",
                         {},

@@ -34,8 +34,8 @@ TEST_F(Metrics, AreReportedOnceEach) {
   ASSERT_EQ(epochs.size(), 2U);
   EXPECT_EQ(epochs[0].done, 1);
   EXPECT_EQ(epochs[0].train_loss, 2.5);
-  EXPECT_EQ(epochs[0].test.off.at(kAccuracy), 10.5);
-  EXPECT_EQ(epochs[0].test.on.at(kAccuracy), 11.5);
+  EXPECT_EQ(epochs[0].test->off.at(kAccuracy), 10.5);
+  EXPECT_EQ(epochs[0].test->on.at(kAccuracy), 11.5);
   EXPECT_EQ(epochs[1].done, 2);
   EXPECT_TRUE(tail.read_new().empty());
 }

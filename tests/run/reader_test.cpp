@@ -28,7 +28,7 @@ EpochMetrics epoch(int number, double off, double on) {
   metrics.steps = 4;
   metrics.train = scored(1.0 / 3, 40);
   metrics.test = {.off = scored(0.5, off), .on = scored(0.25, on), .samples = 10};
-  metrics.test.modes[EvaluationMode::plain] = metrics.test.on;
+  metrics.test->modes[EvaluationMode::plain] = metrics.test->on;
   metrics.seconds = 2;
   metrics.evaluation_seconds = 1;
   metrics.boundaries = {{"layer1",
@@ -110,13 +110,28 @@ TEST_F(RunFiles, SayWhetherTheRunIsOfAConfiguration) {
   EXPECT_EQ(status()["error"], "no number") << "the run had said so itself";
 }
 
+TEST_F(RunFiles, AnEpochWithoutScoresLeavesTheBest) {
+  EpochMetrics unscored = epoch(1, 0, 0);
+  unscored.test.reset();
+  RunWriter run = writer();
+  run.add_epoch(epoch(0, 30, 20));
+  run.add_epoch(unscored);
+  EXPECT_EQ(status()["best"]["on"]["epoch"], 0);
+  EXPECT_EQ(status()["last"]["epoch"], 1);
+  EXPECT_FALSE(status()["last"].contains("test"));
+  EXPECT_EQ(to_json(read_last_epoch(dir_.path())), to_json(unscored));
+  EXPECT_THAT(message_of<InputError>([&] { summarise(dir_.path()); }), HasSubstr("scores in the last epoch"));
+  run.add_epoch(epoch(2, 25, 21));
+  EXPECT_EQ(summarise(dir_.path()).test.on.at(kAccuracy), 21);
+}
+
 TEST_F(RunFiles, HoldWhatJsonHasNot) {
   EpochMetrics metrics = epoch(0, 30, 20);
   metrics.train.loss = std::nan("");
-  metrics.test.on = {1000, {{"accuracy", 1}, {"perplexity", std::exp(1000.0)}}};
+  metrics.test->on = {1000, {{"accuracy", 1}, {"perplexity", std::exp(1000.0)}}};
   const EpochMetrics read = parse_epoch(to_line(metrics), "line");
   EXPECT_TRUE(std::isnan(read.train.loss));
-  EXPECT_TRUE(std::isinf(read.test.on.at(kPerplexity)));
+  EXPECT_TRUE(std::isinf(read.test->on.at(kPerplexity)));
   EXPECT_EQ(to_line(read), to_line(metrics));
 }
 

@@ -113,7 +113,7 @@ TEST(EpochMetrics, ReadBackFromJson) {
                   .modes = {{EvaluationMode::plain, scored(0.75, 10)},
                             {EvaluationMode::frozen, scored(0.5, 20)},
                             {EvaluationMode::live, scored(0.25, 25)}}};
-  metrics.evaluations = {{.step = 3, .test = metrics.test}, {.step = 6, .test = metrics.test}};
+  metrics.evaluations = {{.step = 3, .test = *metrics.test}, {.step = 6, .test = *metrics.test}};
   metrics.lr = 0.01;
   metrics.seconds = 2.5;
   metrics.boundaries = sample_record().state.traffic;
@@ -124,15 +124,19 @@ TEST(EpochMetrics, ReadBackFromJson) {
                                                   .cosine = {},
                                                   .residual_norm = 0.25};
   EXPECT_EQ(to_json(parse_epoch(to_line(metrics), "line")), to_json(metrics));
-  EXPECT_EQ(to_json(metrics.test), nlohmann::json::parse(R"({
+  EXPECT_EQ(to_json(*metrics.test), nlohmann::json::parse(R"({
       "off": {"loss": 0.5, "accuracy": 50.0}, "on": {"loss": 0.25, "accuracy": 25.0}, "evaluation": "live",
       "plain": {"loss": 0.75, "accuracy": 10.0}, "frozen": {"loss": 0.5, "accuracy": 20.0},
       "live": {"loss": 0.25, "accuracy": 25.0}, "samples": 30})"));
   EXPECT_EQ(to_json(metrics)["evaluations"][1]["step"], 6);
   EXPECT_THROW(parse_epoch("{}", "line"), InputError);
+  EpochMetrics unscored = metrics;
+  unscored.test.reset();
+  EXPECT_FALSE(to_json(unscored).contains("test"));
+  EXPECT_FALSE(parse_epoch(to_line(unscored), "line").test);
   EXPECT_EQ(to_json(metrics).dump().find("perplexity"), std::string::npos) << "that is for text";
-  metrics.test.off.metrics["perplexity"] = std::exp(0.5);
-  metrics.test.on = {1000, {{"accuracy", 0}, {"perplexity", std::exp(1000.0)}}};
+  metrics.test->off.metrics["perplexity"] = std::exp(0.5);
+  metrics.test->on = {1000, {{"accuracy", 0}, {"perplexity", std::exp(1000.0)}}};
   metrics.train.metrics["perplexity"] = 7;
   metrics.tokens_per_second = 123.5;
   const auto line = to_json(metrics);
@@ -141,7 +145,7 @@ TEST(EpochMetrics, ReadBackFromJson) {
   const EpochMetrics read = parse_epoch(line.dump(), "line");
   EXPECT_FALSE(line.contains("train_perplexity")) << "the loss says it";
   EXPECT_EQ(to_json(read), line);
-  EXPECT_EQ(read.test.on.at(kPerplexity), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(read.test->on.at(kPerplexity), std::numeric_limits<double>::infinity());
   EXPECT_EQ(read.tokens_per_second, 123.5);
 }
 

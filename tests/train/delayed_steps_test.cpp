@@ -255,7 +255,7 @@ TEST(StepsPerMicroBatch, OneStageIsPlainTrainingBitForBit) {
       for (size_t epoch = 0; epoch < 2; ++epoch) {
         EXPECT_EQ(parts.epochs[epoch].steps, 11);
         EXPECT_EQ(parts.epochs[epoch].train.loss, plain.epochs[epoch].train.loss);
-        EXPECT_EQ(parts.epochs[epoch].test.off.loss, plain.epochs[epoch].test.off.loss);
+        EXPECT_EQ(parts.epochs[epoch].test->off.loss, plain.epochs[epoch].test->off.loss);
       }
     }
   }

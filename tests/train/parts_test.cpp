@@ -48,7 +48,7 @@ TEST(TrainerParts, ALoopOfAProgramsOwnGivesTheTrainersBits) {
   StopAgreement stop(placement.group());
   const auto scores =
       Evaluator(placement, executor, update.data_parallel(), options).score(data.test, observer, stop, 0);
-  const Evaluation& test = expected.epochs.at(1).test;
+  const Evaluation& test = expected.epochs.at(1).test.value();
   EXPECT_EQ(mean_loss(scores.by_mode.at(EvaluationMode::off)), test.off.loss);
   EXPECT_EQ(mean_loss(scores.by_mode.at(EvaluationMode::plain)), test.on.loss);
   EXPECT_NE(test.on.loss, test.off.loss);

@@ -35,11 +35,11 @@ TEST(Text, SamplesAreBlocksAndScoresAreOfTokens) {
   ASSERT_EQ(epochs.size(), 2U);
   for (const auto& epoch : epochs) {
     EXPECT_EQ(epoch.steps, 5);
-    EXPECT_EQ(epoch.test.samples, 7);
-    EXPECT_DOUBLE_EQ(epoch.test.off.at(kPerplexity), std::exp(epoch.test.off.loss));
+    EXPECT_EQ(epoch.test->samples, 7);
+    EXPECT_DOUBLE_EQ(epoch.test->off.at(kPerplexity), std::exp(epoch.test->off.loss));
     EXPECT_NEAR(epoch.samples_per_second * epoch.seconds, 22, 1e-6);
     EXPECT_NEAR(epoch.tokens_per_second.value() * epoch.seconds, 22 * (test::kBlock - 1), 1e-6);
-    const double right = epoch.test.on.at(kAccuracy) / 100 * 7 * (test::kBlock - 1);
+    const double right = epoch.test->on.at(kAccuracy) / 100 * 7 * (test::kBlock - 1);
     EXPECT_NEAR(right, std::round(right), 1e-6) << "predictions are whole";
   }
   EXPECT_LT(epochs[1].train.loss, epochs[0].train.loss);
@@ -54,7 +54,7 @@ TEST(Text, PicturesHaveNoPerplexity) {
   }());
   Observer observer;
   ASSERT_TRUE(trainer.train(test::tied_data(), observer));
-  EXPECT_THAT(observer.epochs[0].test.off.metrics, testing::ElementsAre(testing::Key("accuracy")));
+  EXPECT_THAT(observer.epochs[0].test->off.metrics, testing::ElementsAre(testing::Key("accuracy")));
   EXPECT_EQ(observer.epochs[0].tokens_per_second, std::nullopt);
 }
 
@@ -75,10 +75,10 @@ TEST(Task, AProgramMayHandInItsOwn) {
   Trainer(test::tied_model(), options).train(test::tied_data(), observer);
   const auto& [usual, own] = std::tie(observer.epochs.at(0), observer.epochs.at(1));
   EXPECT_EQ(own.train.loss, 2 * usual.train.loss);
-  EXPECT_EQ(own.test.off.loss, 2 * usual.test.off.loss);
-  const auto right = usual.test.off.at(kAccuracy) / 100 * static_cast<double>(usual.test.samples);
-  EXPECT_NEAR(own.test.off.metrics.at("right"), right, 1e-9);
-  EXPECT_EQ(judge_of(own.test.off), nullptr);
+  EXPECT_EQ(own.test->off.loss, 2 * usual.test->off.loss);
+  const auto right = usual.test->off.at(kAccuracy) / 100 * static_cast<double>(usual.test->samples);
+  EXPECT_NEAR(own.test->off.metrics.at("right"), right, 1e-9);
+  EXPECT_EQ(judge_of(own.test->off), nullptr);
 }
 
 TEST(Trainer, TakesAnOptimizerAndAScheduleOfAProgramsOwn) {
@@ -186,8 +186,8 @@ TEST(Bfloat16, IsNearFloat32AndCrossesBoundariesAsFloat32) {
   const Trained half = trained(options);
   EXPECT_EQ(half.epochs[1].boundaries[0].activations.raw_bytes,
             full.epochs[1].boundaries[0].activations.raw_bytes);
-  EXPECT_NE(half.epochs[1].test.off.loss, full.epochs[1].test.off.loss);
-  EXPECT_NEAR(half.epochs[1].test.off.loss, full.epochs[1].test.off.loss, 0.05);
+  EXPECT_NE(half.epochs[1].test->off.loss, full.epochs[1].test->off.loss);
+  EXPECT_NEAR(half.epochs[1].test->off.loss, full.epochs[1].test->off.loss, 0.05);
   for (const auto& [name, value] : half.state) EXPECT_EQ(value.scalar_type(), at::kFloat) << name;
   expect_equal(trained(token_options()).state, full.state);  // nothing of it stays on
 }
@@ -209,8 +209,8 @@ TEST(Bfloat16, RecomputedBlocksOfGpt2GiveTheSameBits) {
   const Trained full = trained_gpt2("fp32", false);
   const Trained half = trained_gpt2("bf16", false);
   expect_equal(trained_gpt2("bf16", true).state, half.state);
-  EXPECT_NE(half.epochs[1].test.off.loss, full.epochs[1].test.off.loss);
-  EXPECT_NEAR(half.epochs[1].test.off.loss, full.epochs[1].test.off.loss, 0.05);
+  EXPECT_NE(half.epochs[1].test->off.loss, full.epochs[1].test->off.loss);
+  EXPECT_NEAR(half.epochs[1].test->off.loss, full.epochs[1].test->off.loss, 0.05);
 }
 
 TEST(Bfloat16, AScopeNestsAndEnds) {

@@ -37,11 +37,15 @@ Trainer trainer_of(const TrainerOptions& options, uint64_t seed = 1) {
   return {make_resnet18(2, 10), options};
 }
 
-std::vector<std::pair<std::string, at::Tensor>> trained(TrainerOptions options) {
+std::vector<std::pair<std::string, at::Tensor>> trained(TrainerOptions options, TrainObserver& observer) {
   Trainer trainer = trainer_of(options);
-  TrainObserver observer;
   trainer.train({random_data(20), random_data(10)}, observer);
   return trainer.collect_model().state();
+}
+
+std::vector<std::pair<std::string, at::Tensor>> trained(const TrainerOptions& options) {
+  TrainObserver observer;
+  return trained(options, observer);
 }
 
 void expect_equal(const std::vector<std::pair<std::string, at::Tensor>>& a,
@@ -108,7 +112,7 @@ TEST(Trainer, ScoresEveryModeWhereActivationsHaveFeedback) {
     Recorder recorder;
     Trainer trainer = trainer_of(scheme);
     trainer.train({random_data(20), random_data(20)}, recorder);
-    return recorder.epochs.at(1).test;
+    return recorder.epochs.at(1).test.value();
   };
   TrainerOptions scheme = with_feedback("none");
   scheme.compression.evaluation = "live";
@@ -146,8 +150,8 @@ TEST(Trainer, EvaluationWithinEpochsLeavesTrainingAlone) {
     expect_equal(trainer.collect_model().state(), undisturbed.collect_model().state());
     for (size_t epoch = 0; epoch < 2; ++epoch) {
       EXPECT_EQ(got.epochs[epoch].train.loss, expected.epochs[epoch].train.loss);
-      for (const auto& [mode, score] : expected.epochs[epoch].test.modes) {
-        EXPECT_EQ(got.epochs[epoch].test.modes.at(mode).loss, score.loss) << to_string(mode);
+      for (const auto& [mode, score] : expected.epochs[epoch].test->modes) {
+        EXPECT_EQ(got.epochs[epoch].test->modes.at(mode).loss, score.loss) << to_string(mode);
       }
       EXPECT_EQ(got.epochs[epoch].total(Direction::activation).messages,
                 expected.epochs[epoch].total(Direction::activation).messages);
@@ -171,7 +175,7 @@ TEST(Trainer, EvaluatesWithinEpochsAtTheirSteps) {
   EXPECT_EQ(steps(got.epochs[0].evaluations), std::vector<uint64_t>{2});
   EXPECT_EQ(steps(got.epochs[1].evaluations), (std::vector<uint64_t>{4, 6}));
   EXPECT_EQ(steps(got.evaluations), (std::vector<uint64_t>{2, 4})) << "the sixth is the epoch's own";
-  EXPECT_EQ(to_json(got.epochs[1].evaluations[1].test), to_json(got.epochs[1].test));
+  EXPECT_EQ(to_json(got.epochs[1].evaluations[1].test), to_json(*got.epochs[1].test));
 
   struct Stopper : TrainObserver {
     bool should_stop() override { return ++asked == 2; }
@@ -184,6 +188,29 @@ TEST(Trainer, EvaluatesWithinEpochsAtTheirSteps) {
   EXPECT_EQ(to_json(stopped.evaluate(data.test, quiet)), to_json(got.epochs[0].evaluations[0].test));
 }
 
+TEST(Trainer, EvaluatesAfterTheEpochsThatAreDue) {
+  TrainerOptions scheme = with_feedback();
+  scheme.train.epochs = 5;  // of three steps each
+  Recorder all;
+  const auto expected = trained(scheme, all);
+  for (const auto& [epochs, every, scored] :
+       std::vector<std::tuple<int, int64_t, std::vector<bool>>>{{2, 0, {false, true, false, true, true}},
+                                                                {7, 0, {false, false, false, false, true}},
+                                                                {7, 9, {false, false, true, false, true}}}) {
+    scheme.train.evaluate_epochs = epochs;
+    scheme.train.evaluate_every = every;
+    Recorder got;
+    expect_equal(trained(scheme, got), expected);
+    ASSERT_EQ(got.epochs.size(), 5U);
+    for (size_t epoch = 0; epoch < 5; ++epoch) {
+      EXPECT_EQ(got.epochs[epoch].test.has_value(), scored[epoch]) << epochs << ", epoch " << epoch;
+      if (got.epochs[epoch].test) {
+        EXPECT_EQ(to_json(*got.epochs[epoch].test), to_json(*all.epochs[epoch].test));
+      }
+    }
+  }
+}
+
 TEST(Trainer, EpochMetricsAddUp) {
   Recorder recorder;
   TrainerOptions scheme = options("topk:0.1", "quant:8");
@@ -193,8 +220,8 @@ TEST(Trainer, EpochMetricsAddUp) {
   ASSERT_EQ(recorder.epochs.size(), 2U);
   for (const auto& epoch : recorder.epochs) {
     EXPECT_EQ(epoch.steps, 3);  // 8 + 8 + 4 samples
-    EXPECT_EQ(epoch.test.samples, 10);
-    EXPECT_NE(epoch.test.off.loss, epoch.test.on.loss);
+    EXPECT_EQ(epoch.test->samples, 10);
+    EXPECT_NE(epoch.test->off.loss, epoch.test->on.loss);
     ASSERT_EQ(epoch.boundaries.size(), 3U);
     EXPECT_EQ(epoch.boundaries[0].name, "layer1");
     EXPECT_EQ(epoch.boundaries[0].activations.raw_bytes, 20U * 2 * 32 * 32 * 4);

@@ -119,8 +119,8 @@ TEST(DataParallel, TrainWhatOneProcessTrainsWithTheWholeBatch) {
       EXPECT_EQ(got.epochs[i].steps, 3);
       EXPECT_NEAR(got.epochs[i].train.loss, expected.epochs[i].train.loss, 1e-5);
       EXPECT_EQ(got.epochs[i].train.metrics, expected.epochs[i].train.metrics);
-      EXPECT_NEAR(got.epochs[i].test.on.loss, expected.epochs[i].test.on.loss, 1e-5);
-      EXPECT_EQ(got.epochs[i].test.samples, 20);
+      EXPECT_NEAR(got.epochs[i].test->on.loss, expected.epochs[i].test->on.loss, 1e-5);
+      EXPECT_EQ(got.epochs[i].test->samples, 20);
       EXPECT_EQ(got.epochs[i].boundaries[0].activations.raw_bytes,
                 expected.epochs[i].boundaries[0].activations.raw_bytes);
     }
