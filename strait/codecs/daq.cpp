@@ -22,19 +22,15 @@ class Daq : public LevelCodec {
       : LevelCodec(std::move(identity), scope, Header::offset_and_scale, bits, {table_of(bits)}) {}
 
  protected:
-  Line line_of(std::span<const float> x) const override {
-    const float mean = mean_of(x);
-    return {mean, deviation_of(x, mean)};
+  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
+    find_each(x, size, lines, mean_and_deviation);
   }
 
-  Lines lines_of(const TensorGroups& groups) const override {
-    const at::Tensor mean = means(groups);
-    return {mean, deviations(groups, mean)};
-  }
+  Lines lines_of(const TensorGroups& groups) const override { return means_and_deviations(groups); }
 
-  void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& /*dither*/,
-                   std::span<std::byte> out) const override {
-    kernels::clipped_steps(x, line.offset, line.scale, kSteps[bits() - 1], bits(), out);
+  void write_codes(std::span<const float> x, const kernels::LineGroups& groups,
+                   const kernels::Dither& /*dither*/, std::span<std::byte> out) const override {
+    kernels::clipped_steps(x, groups, kSteps[bits() - 1], bits(), out);
   }
 
   at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {

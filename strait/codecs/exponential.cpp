@@ -21,12 +21,15 @@ class Exponential : public LevelCodec {
                    })}) {}
 
  protected:
-  Line line_of(std::span<const float> x) const override { return {0, largest_magnitude_of(x)}; }
+  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
+    kernels::largest_magnitudes(x, size, lines);
+  }
+
   Lines lines_of(const TensorGroups& groups) const override { return {{}, largest_magnitudes(groups)}; }
 
-  void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& dither,
+  void write_codes(std::span<const float> x, const kernels::LineGroups& groups, const kernels::Dither& dither,
                    std::span<std::byte> out) const override {
-    kernels::exponential_levels(x, line.scale, bits(), dither, out);
+    kernels::exponential_levels(x, groups, bits(), dither, out);
   }
 
   at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {

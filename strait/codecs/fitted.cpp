@@ -37,19 +37,9 @@ class Fitted : public LevelCodec {
       : LevelCodec(std::move(identity), scope, header, bits, points) {}
 
  protected:
-  Line line_of(std::span<const float> x) const override {
-    const float mean = mean_of(x);
-    return {mean, deviation_of(x, mean)};
-  }
-
-  Lines lines_of(const TensorGroups& groups) const override {
-    const at::Tensor mean = means(groups);
-    return {mean, deviations(groups, mean)};
-  }
-
-  void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& dither,
+  void write_codes(std::span<const float> x, const kernels::LineGroups& groups, const kernels::Dither& dither,
                    std::span<std::byte> out) const final {
-    kernels::between_points(x, line.offset, line.scale, units(line.table), bits(), dither, out);
+    kernels::between_points(x, groups, tables(), bits(), dither, out);
   }
 
   at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const final {
@@ -71,6 +61,13 @@ class FittedNormal : public Fitted {
   FittedNormal(CodecIdentity identity, Scope scope, unsigned bits)
       : Fitted(std::move(identity), scope, Header::offset_and_scale, bits,
                {middles(bits, [](double share) { return std::sqrt(3.0) * normal_quantile(share); })}) {}
+
+ protected:
+  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
+    find_each(x, size, lines, mean_and_deviation);
+  }
+
+  Lines lines_of(const TensorGroups& groups) const override { return means_and_deviations(groups); }
 };
 
 /// Laplace's law, in units of the mean magnitude: the cube root of its density is one of it, 3 times as wide.
@@ -81,9 +78,11 @@ class FittedLaplace : public Fitted {
                {middles(bits, [](double share) { return 3 * laplace_quantile(share); })}) {}
 
  protected:
-  Line line_of(std::span<const float> x) const override {
-    const float mean = mean_of(x);
-    return {mean, mean_deviation_of(x, mean)};
+  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
+    find_each(x, size, lines, [](std::span<const float> group) {
+      const float mean = mean_of(group);
+      return Line{mean, mean_deviation_of(group, mean)};
+    });
   }
 
   Lines lines_of(const TensorGroups& groups) const override {
@@ -106,16 +105,18 @@ class FittedWeibull : public Fitted {
   }
 
  protected:
-  Line line_of(std::span<const float> x) const override {
-    Line line = Fitted::line_of(x);
-    const float ratio = mean_deviation_of(x, line.offset) / (line.scale == 0 ? 1 : line.scale);
-    line.table =
-        static_cast<uint8_t>(std::ranges::count_if(ends_, [=](float end) { return ratio * ratio >= end; }));
-    return line;
+  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
+    find_each(x, size, lines, [&](std::span<const float> group) {
+      Line line = mean_and_deviation(group);
+      const float ratio = mean_deviation_of(group, line.offset) / (line.scale == 0 ? 1 : line.scale);
+      line.table =
+          static_cast<uint8_t>(std::ranges::count_if(ends_, [=](float end) { return ratio * ratio >= end; }));
+      return line;
+    });
   }
 
   Lines lines_of(const TensorGroups& groups) const override {
-    Lines lines = Fitted::lines_of(groups);
+    Lines lines = means_and_deviations(groups);
     const at::Tensor ratio = over_scale(mean_deviations(groups, lines.offset), lines.scale);
     const at::Tensor ends = at::tensor(at::ArrayRef<float>(ends_.data(), ends_.size()), ratio.options());
     lines.table = ratio.mul(ratio).ge(ends).sum(1, /*keepdim=*/true);

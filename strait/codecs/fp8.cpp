@@ -19,8 +19,9 @@ class Fp8 : public LevelCodec {
         format_(format) {}
 
  protected:
-  Line line_of(std::span<const float> x) const override {
-    return {0, largest_magnitude_of(x) / format_.largest};
+  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
+    kernels::largest_magnitudes(x, size, lines);
+    for (Line& line : lines) line.scale /= format_.largest;
   }
 
   Lines lines_of(const TensorGroups& groups) const override {
@@ -28,9 +29,9 @@ class Fp8 : public LevelCodec {
     return {{}, over_scale(largest, at::full_like(largest, format_.largest))};
   }
 
-  void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& /*dither*/,
-                   std::span<std::byte> out) const override {
-    kernels::small_floats(x, line.scale, format_, out);
+  void write_codes(std::span<const float> x, const kernels::LineGroups& groups,
+                   const kernels::Dither& /*dither*/, std::span<std::byte> out) const override {
+    kernels::small_floats(x, groups, format_, out);
   }
 
   at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {

@@ -29,10 +29,10 @@ void GroupCodec::do_encode(std::span<const float> x, const MessageMeta& meta, co
   const kernels::Dither dither = make_dither(context, meta);
   scope_.with_ordered(x, meta, [&](std::span<const float> ordered) {
     in_runs(grid, [&](size_t first, size_t last) {
-      grid.for_each(first, last, [&](size_t i, const Grid::Group& group) {
-        ByteWriter header(headers.subspan(i * header_size_, header_size_));
-        encode_group(ordered.subspan(group.begin, group.size), advanced(dither, group.begin), header,
-                     grid.codes(codes, group, bits_));
+      grid.for_each_run(first, last, [&](size_t number, const Grid::Group& run) {
+        ByteWriter own_headers(headers.subspan(number * header_size_));
+        encode_groups(ordered.subspan(run.begin, run.size), std::min(grid.group_size, run.size),
+                      advanced(dither, run.begin), own_headers, grid.codes(codes, run, bits_));
       });
     });
   });
@@ -45,11 +45,12 @@ void GroupCodec::do_decode(ByteReader& in, const MessageMeta& meta, const Messag
   const auto codes = in.take(grid.code_bytes(bits_));
   scope_.fill_ordered(out, meta, [&](std::span<float> ordered) {
     in_runs(grid, [&](size_t first, size_t last) {
-      grid.for_each(first, last, [&](size_t i, const Grid::Group& group) {
-        const auto packed = grid.codes(codes, group, bits_);
-        check_padding(packed, group.size, bits_);
-        ByteReader header(headers.subspan(i * header_size_, header_size_));
-        decode_group(header, packed, ordered.subspan(group.begin, group.size));
+      grid.for_each_run(first, last, [&](size_t number, const Grid::Group& run) {
+        const auto packed = grid.codes(codes, run, bits_);
+        check_padding(packed, run.size, bits_);
+        ByteReader own_headers(headers.subspan(number * header_size_));
+        decode_groups(own_headers, packed, std::min(grid.group_size, run.size),
+                      ordered.subspan(run.begin, run.size));
       });
     });
   });

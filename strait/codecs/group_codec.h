@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 
 #include "strait/codecs/codec.h"
@@ -17,8 +18,8 @@ struct TensorGroups {
 };
 
 /// A codec that sends of each group a header of fixed size, and a code of fixed size for each of its elements.
-/// Payload: all headers, then all codes (Grid::codes()). A codec of this kind implements what it does with one
-/// group.
+/// Payload: all headers, then all codes (Grid::codes()). A codec of this kind implements what it does with
+/// groups.
 class GroupCodec : public Codec {
  public:
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override;
@@ -32,18 +33,28 @@ class GroupCodec : public Codec {
   /// Bits of an element's code.
   unsigned bits() const { return bits_; }
 
-  /// Writes a group of at least one element, the first of which draws the number at dither.first_index. Throws
-  /// NumericError for a value that cannot be sent.
-  virtual void encode_group(std::span<const float> x, const kernels::Dither& dither, ByteWriter& header,
-                            std::span<std::byte> codes) const = 0;
+  /// Writes groups of `size` elements that follow each other, Grid::kRunGroups at most, or one of at least one
+  /// element. The first element draws the number at dither.first_index. Throws NumericError for a value that
+  /// cannot be sent.
+  virtual void encode_groups(std::span<const float> x, size_t size, const kernels::Dither& dither,
+                             ByteWriter& headers, std::span<std::byte> codes) const = 0;
 
-  /// Reads a group. Throws WireError for what encode_group() cannot have written, but for the padding of the
-  /// codes, which is zero.
-  virtual void decode_group(ByteReader& header, std::span<const std::byte> codes,
-                            std::span<float> out) const = 0;
+  /// Reads such groups. Throws WireError for what encode_groups() cannot have written, but for the padding of
+  /// the codes, which is zero.
+  virtual void decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
+                             std::span<float> out) const = 0;
+
+  /// Calls work(group, its codes) for each group of such a run.
+  template <class Element, class Byte, class Work>
+  void for_each_group(std::span<Element> x, size_t size, std::span<Byte> codes, const Work& work) const {
+    for (size_t begin = 0; begin < x.size(); begin += size) {
+      const size_t count = std::min(size, x.size() - begin);
+      work(x.subspan(begin, count), codes.subspan(begin / 8 * bits_, kernels::packed_size(count, bits_)));
+    }
+  }
 
   /// What the receiver sees of the groups; what stands behind their elements is not looked at. Throws
-  /// NumericError as encode_group() does.
+  /// NumericError as encode_groups() does.
   virtual at::Tensor reconstruct_groups(const TensorGroups& groups) const = 0;
 
   PayloadSize do_payload_size(const MessageMeta& meta) const final;

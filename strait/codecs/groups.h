@@ -21,7 +21,7 @@ namespace strait {
 /// How a message falls into groups: `rows` rows of `row_size` elements, and each row into groups of
 /// `group_size`, the last of which may be short. Row-major.
 struct Grid {
-  /// Elements that follow each other.
+  /// Elements that follow each other: a group, or several.
   struct Group {
     size_t begin = 0;  ///< among all elements
     size_t size = 0;   ///< elements, at least one
@@ -43,16 +43,28 @@ struct Grid {
     return {number / groups_a_row() * row_size + begin, std::min(group_size, row_size - begin)};
   }
 
-  /// Calls work(number, group) for the groups from `first` to `last`, which is not one of them, in their order.
+  /// Groups of a run at most.
+  static constexpr size_t kRunGroups = 64;
+
+  /// Calls work(number, elements) for the groups from `first` to `last`, which is not one of them, in their
+  /// order and in runs, whose first one is `number`: several that are small, all of them of group_size elements
+  /// with codes that begin on a byte, or one. `elements` are those of the run.
   template <class Work>
-  void for_each(size_t first, size_t last, const Work& work) const {
+  void for_each_run(size_t first, size_t last, const Work& work) const {
+    constexpr size_t kRunElements = 2048;
+    const size_t most = std::clamp<size_t>(kRunElements / group_size, 1, kRunGroups);
+    const bool are_all_whole = row_size % group_size == 0 && row_size % 8 == 0;
+    const size_t part = are_all_whole ? rows * row_size : row_size;  // what runs stay within
     Group at = group(first);
-    size_t end_of_row = (at.begin / row_size + 1) * row_size;
-    for (size_t number = first; number < last; ++number) {
+    size_t end = (at.begin / part + 1) * part;
+    for (size_t number = first; number < last;) {
+      const size_t whole = (end - at.begin) / group_size;
+      const size_t count = std::clamp<size_t>(std::min(last - number, whole), 1, most);
+      at.size = std::min(count * group_size, end - at.begin);
       work(number, at);
+      number += count;
       at.begin += at.size;
-      if (at.begin == end_of_row) end_of_row += row_size;
-      at.size = std::min(group_size, end_of_row - at.begin);
+      if (at.begin == end) end += part;
     }
   }
 

@@ -9,10 +9,12 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
 #include "strait/base/text.h"
+#include "strait/codecs/moments.h"
 
 namespace strait {
 namespace {
@@ -23,13 +25,13 @@ constexpr uint32_t kLeastPower = 1U << 22;  // 2^-127, which is subnormal
 
 LevelCodec::LevelCodec(CodecIdentity identity, Scope scope, Header header, unsigned bits,
                        const std::vector<kernels::CodeTable>& tables)
-    : GroupCodec(std::move(identity), scope, header_size(header), bits), header_(header) {
-  for (const kernels::CodeTable& units : tables) {
-    Table& table = tables_.emplace_back(Table{units});
+    : GroupCodec(std::move(identity), scope, header_size(header), bits), header_(header), tables_(tables) {
+  for (const kernels::CodeTable& units : tables_) {
+    Ends& ends = ends_.emplace_back();
     for (size_t code = 0; code < size_t{1} << bits; ++code) {
       if (std::isnan(units[code])) continue;
-      table.least = std::min(table.least, units[code]);
-      table.greatest = std::max(table.greatest, units[code]);
+      ends.least = std::min(ends.least, units[code]);
+      ends.greatest = std::max(ends.greatest, units[code]);
     }
   }
 }
@@ -48,24 +50,21 @@ size_t LevelCodec::header_size(Header header) {
   return 0;
 }
 
-void LevelCodec::encode_group(std::span<const float> x, const kernels::Dither& dither, ByteWriter& header,
-                              std::span<std::byte> codes) const {
-  const Line line = line_of(x);
-  if (!is_sendable(line)) reject();
-  if (header_ == Header::exponent) {
-    header.put(static_cast<uint8_t>(kernels::biased_exponent(line.scale)));
-  } else {
-    if (header_ != Header::scale) header.put(line.offset);
-    header.put(line.scale);
-    if (header_ == Header::offset_scale_and_table) header.put(line.table);
-  }
-  write_codes(x, line, dither, codes);
+void LevelCodec::encode_groups(std::span<const float> x, size_t size, const kernels::Dither& dither,
+                               ByteWriter& headers, std::span<std::byte> codes) const {
+  std::array<Line, Grid::kRunGroups> own;
+  const auto lines = std::span(own).first((x.size() + size - 1) / size);
+  find_lines(x, size, lines);
+  for (const Line& line : lines) put_line(line, headers);
+  write_codes(x, {lines, size}, dither, codes);
 }
 
-void LevelCodec::decode_group(ByteReader& header, std::span<const std::byte> codes,
-                              std::span<float> out) const {
-  const Line line = read_line(header);
-  if (!kernels::look_up(codes, bits(), tables_[line.table].units, line.offset, line.scale, out)) {
+void LevelCodec::decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
+                               std::span<float> out) const {
+  std::array<Line, Grid::kRunGroups> own;
+  const auto lines = std::span(own).first((out.size() + size - 1) / size);
+  for (Line& line : lines) line = read_line(headers);
+  if (!kernels::look_up(codes, bits(), tables_, {lines, size}, out)) {
     throw WireError("a code of {} bits stands for nothing", bits());
   }
 }
@@ -73,9 +72,8 @@ void LevelCodec::decode_group(ByteReader& header, std::span<const std::byte> cod
 at::Tensor LevelCodec::units_of(const Lines& lines) const {
   const auto options = lines.scale.options();
   std::vector<at::Tensor> tables;
-  for (size_t table = 0; table < tables_.size(); ++table) {
-    const auto all = units(static_cast<uint8_t>(table));
-    tables.push_back(at::tensor(at::ArrayRef<float>(all.data(), all.size()), options));
+  for (const auto& table : tables_) {
+    tables.push_back(at::tensor(at::ArrayRef<float>(table.data(), size_t{1} << bits()), options));
   }
   if (!lines.table.defined()) return tables.front().expand({lines.scale.size(0), -1});
   return at::stack(tables).index_select(0, lines.table.view(-1));
@@ -92,10 +90,31 @@ at::Tensor LevelCodec::reconstruct_groups(const TensorGroups& groups) const {
   return lines.offset.add(lines.scale.mul(units.gather(1, codes_of(groups, lines))));
 }
 
+LevelCodec::Line LevelCodec::mean_and_deviation(std::span<const float> x) {
+  const float mean = mean_of(x);
+  return {mean, deviation_of(x, mean)};
+}
+
+LevelCodec::Lines LevelCodec::means_and_deviations(const TensorGroups& groups) {
+  const at::Tensor mean = means(groups);
+  return {mean, deviations(groups, mean)};
+}
+
 bool LevelCodec::is_sendable(const Line& line) const {
-  const Table& table = tables_[line.table];
-  return std::isfinite(line.offset + line.scale * table.least) &&
-         std::isfinite(line.offset + line.scale * table.greatest);
+  const Ends& ends = ends_[line.table];
+  return std::isfinite(line.offset + line.scale * ends.least) &&
+         std::isfinite(line.offset + line.scale * ends.greatest);
+}
+
+void LevelCodec::put_line(const Line& line, ByteWriter& out) const {
+  if (!is_sendable(line)) reject();
+  if (header_ == Header::exponent) {
+    out.put(static_cast<uint8_t>(kernels::biased_exponent(line.scale)));
+  } else {
+    if (header_ != Header::scale) out.put(line.offset);
+    out.put(line.scale);
+    if (header_ == Header::offset_scale_and_table) out.put(line.table);
+  }
 }
 
 LevelCodec::Line LevelCodec::read_line(ByteReader& in) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,12 +15,8 @@ namespace strait {
 /// offset and the scale. float32, one rounding after the other.
 class LevelCodec : public GroupCodec {
  protected:
-  /// What the header says.
-  struct Line {
-    float offset = 0;   ///< what the code of 0 stands for
-    float scale = 0;    ///< 0 or more
-    uint8_t table = 0;  ///< which of the codec's tables the codes are of
-  };
+  /// What a group's header says.
+  using Line = kernels::Line;
 
   /// The same of several groups, float32 [G, 1].
   struct Lines {
@@ -36,47 +33,62 @@ class LevelCodec : public GroupCodec {
   LevelCodec(CodecIdentity identity, Scope scope, Header header, unsigned bits,
              const std::vector<kernels::CodeTable>& tables);
 
-  /// What the codes of a table stand for.
-  std::span<const float> units(uint8_t table = 0) const {
-    return std::span(tables_[table].units).first(size_t{1} << bits());
-  }
+  /// What the codes stand for, a list a table.
+  std::span<const kernels::CodeTable> tables() const { return tables_; }
 
-  /// The same of several groups, float32 [G, 2^bits].
+  /// The same of each of several groups, float32 [G, 2^bits].
   at::Tensor units_of(const Lines& lines) const;
 
-  /// The line of a group of at least one element; it is not finite where an element is not.
-  virtual Line line_of(std::span<const float> x) const = 0;
+  /// Finds the lines of groups of `size` elements that follow each other, or of one of at least one element.
+  /// One is not finite where an element is not.
+  virtual void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const = 0;
 
   /// The same of several groups.
   virtual Lines lines_of(const TensorGroups& groups) const = 0;
 
+  /// Calls line_of(group) for the line of each of such groups.
+  template <class LineOf>
+  static void find_each(std::span<const float> x, size_t size, std::span<Line> lines, const LineOf& line_of) {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      lines[i] = line_of(x.subspan(i * size, std::min(size, x.size() - i * size)));
+    }
+  }
+
+  /// Lines from the mean on in units of the root of the mean square about it.
+  static Line mean_and_deviation(std::span<const float> x);
+
+  /// The same of several groups.
+  static Lines means_and_deviations(const TensorGroups& groups);
+
   /// Writes the codes of elements that are finite.
-  virtual void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& dither,
-                           std::span<std::byte> out) const = 0;
+  virtual void write_codes(std::span<const float> x, const kernels::LineGroups& groups,
+                           const kernels::Dither& dither, std::span<std::byte> out) const = 0;
 
   /// The same codes, int64 [G, n].
   virtual at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const = 0;
 
-  void encode_group(std::span<const float> x, const kernels::Dither& dither, ByteWriter& header,
-                    std::span<std::byte> codes) const final;
-  void decode_group(ByteReader& header, std::span<const std::byte> codes, std::span<float> out) const final;
+  void encode_groups(std::span<const float> x, size_t size, const kernels::Dither& dither, ByteWriter& headers,
+                     std::span<std::byte> codes) const final;
+  void decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
+                     std::span<float> out) const final;
   at::Tensor reconstruct_groups(const TensorGroups& groups) const final;
 
  private:
-  /// A table with its ends.
-  struct Table {
-    kernels::CodeTable units;  ///< what the codes stand for
-    float least = 0;           ///< 0 or below
-    float greatest = 0;        ///< 0 or above
+  /// The ends of a table.
+  struct Ends {
+    float least = 0;     ///< 0 or below
+    float greatest = 0;  ///< 0 or above
   };
 
   static size_t header_size(Header header);
   bool is_sendable(const Line& line) const;
+  void put_line(const Line& line, ByteWriter& out) const;
   Line read_line(ByteReader& in) const;
   [[noreturn]] static void reject();
 
   Header header_;
-  std::vector<Table> tables_;
+  std::vector<kernels::CodeTable> tables_;
+  std::vector<Ends> ends_;  ///< of each
 };
 
 /// The argument of a spec: bits of a code, from `least` to 8. Throws InputError.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "strait/kernels/levels.h"
 #include "strait/kernels/sums.h"
 
 namespace strait {
@@ -27,9 +28,9 @@ at::Tensor root(const at::Tensor& x) { return x.to(at::kDouble).sqrt().to(at::kF
 }  // namespace
 
 float largest_magnitude_of(std::span<const float> x) {
-  const kernels::Range range = kernels::range_of(x);
-  if (!std::isfinite(range.hi)) return range.hi;  // std::max() would lose a NaN
-  return std::isfinite(range.lo) ? std::max(std::abs(range.lo), range.hi) : range.lo;
+  kernels::Line line;
+  kernels::largest_magnitudes(x, x.size(), {&line, 1});
+  return line.scale;
 }
 
 at::Tensor largest_magnitudes(const TensorGroups& groups) {

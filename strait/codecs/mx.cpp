@@ -25,12 +25,14 @@ class Microscaling : public LevelCodec {
                    {table}),
         largest_exponent_(largest_exponent) {}
 
-  Line line_of(std::span<const float> x) const override {
-    const float largest = largest_magnitude_of(x);
-    if (!std::isfinite(largest)) return {0, largest};
-    // Of a subnormal number the exponent reads as -127, as small as a scale's can be.
-    const auto exponent = static_cast<int>(kernels::biased_exponent(largest));
-    return {0, power_of_two(static_cast<uint32_t>(std::max(exponent - largest_exponent_, 0)))};
+  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
+    kernels::largest_magnitudes(x, size, lines);
+    for (Line& line : lines) {
+      if (!std::isfinite(line.scale)) continue;
+      // Of a subnormal number the exponent reads as -127, as small as a scale's can be.
+      const auto exponent = static_cast<int>(kernels::biased_exponent(line.scale));
+      line.scale = power_of_two(static_cast<uint32_t>(std::max(exponent - largest_exponent_, 0)));
+    }
   }
 
   Lines lines_of(const TensorGroups& groups) const override {
@@ -54,9 +56,9 @@ class MicroscalingFloat : public Microscaling {
         format_(format) {}
 
  protected:
-  void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& /*dither*/,
-                   std::span<std::byte> out) const override {
-    kernels::small_floats(x, line.scale, format_, out);
+  void write_codes(std::span<const float> x, const kernels::LineGroups& groups,
+                   const kernels::Dither& /*dither*/, std::span<std::byte> out) const override {
+    kernels::small_floats(x, groups, format_, out);
   }
 
   at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {
@@ -73,9 +75,9 @@ class MicroscalingInteger : public Microscaling {
   explicit MicroscalingInteger(CodecIdentity identity) : Microscaling(std::move(identity), 8, table(), 0) {}
 
  protected:
-  void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& /*dither*/,
-                   std::span<std::byte> out) const override {
-    kernels::fixed_points(x, line.scale, out);
+  void write_codes(std::span<const float> x, const kernels::LineGroups& groups,
+                   const kernels::Dither& /*dither*/, std::span<std::byte> out) const override {
+    kernels::fixed_points(x, groups, out);
   }
 
   at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {

@@ -98,10 +98,12 @@ class Outliers : public Codec {
       kernels::to_fp16(outliers, values.subspan(row * sizes.outliers, sizes.outliers));
       const auto others = own_row_part(width - outliers.size());
       kernels::gather_masked(elements, masks.others, others);
-      const float scale = others.empty() ? 0.0F : largest_magnitude_of(others);
-      ByteWriter(scales.subspan(row * sizeof(float))).put(scale);
+      kernels::Line line;
+      kernels::largest_magnitudes(others, others.size(), {&line, 1});
+      ByteWriter(scales.subspan(row * sizeof(float))).put(line.scale);
       const float step = 1 / static_cast<float>(1U << (bits_ - 1));
-      kernels::clipped_steps(others, 0, scale, step, bits_, codes.subspan(row * sizes.codes, sizes.codes));
+      kernels::clipped_steps(others, {{&line, 1}, others.size()}, step, bits_,
+                             codes.subspan(row * sizes.codes, sizes.codes));
     });
   }
 
@@ -130,10 +132,10 @@ class Outliers : public Codec {
       }
       kernels::scatter_masked(outliers, masks.outliers, elements);
       const auto others = own_row_part(width - outliers.size());
-      const float scale = read_scale(scales.subspan(row * sizeof(float)), others.empty());
+      const kernels::Line line{0, read_scale(scales.subspan(row * sizeof(float)), others.empty())};
       const auto packed = codes.subspan(row * sizes.codes, sizes.codes);
       check_padding(packed, others.size(), bits_);
-      kernels::look_up(packed, bits_, table_, 0, scale, others);
+      kernels::look_up(packed, bits_, {&table_, 1}, {{&line, 1}, others.size()}, others);
       kernels::put_masked(others, masks.others, elements);
     });
     check_outliers(out, view, masks);

@@ -18,15 +18,17 @@ class Qsgd : public LevelCodec {
                    })}) {}
 
  protected:
-  Line line_of(std::span<const float> x) const override { return {0, norm_about(x, 0)}; }
+  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
+    find_each(x, size, lines, [](std::span<const float> group) { return Line{0, norm_about(group, 0)}; });
+  }
 
   Lines lines_of(const TensorGroups& groups) const override {
     return {{}, norms_about(groups, at::zeros_like(groups.sizes))};
   }
 
-  void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& dither,
+  void write_codes(std::span<const float> x, const kernels::LineGroups& groups, const kernels::Dither& dither,
                    std::span<std::byte> out) const override {
-    kernels::uniform_levels_stochastic(x, line.scale, bits(), dither, out);
+    kernels::uniform_levels_stochastic(x, groups, bits(), dither, out);
   }
 
   at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {

@@ -19,13 +19,16 @@ class Symmetric : public LevelCodec {
         stochastic_(stochastic) {}
 
  protected:
-  Line line_of(std::span<const float> x) const override { return {0, largest_magnitude_of(x)}; }
+  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
+    kernels::largest_magnitudes(x, size, lines);
+  }
+
   Lines lines_of(const TensorGroups& groups) const override { return {{}, largest_magnitudes(groups)}; }
 
-  void write_codes(std::span<const float> x, const Line& line, const kernels::Dither& dither,
+  void write_codes(std::span<const float> x, const kernels::LineGroups& groups, const kernels::Dither& dither,
                    std::span<std::byte> out) const override {
-    if (stochastic_) return kernels::uniform_levels_stochastic(x, line.scale, bits(), dither, out);
-    kernels::uniform_levels(x, line.scale, bits(), out);
+    if (stochastic_) return kernels::uniform_levels_stochastic(x, groups, bits(), dither, out);
+    kernels::uniform_levels(x, groups, bits(), out);
   }
 
   at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {

@@ -10,6 +10,24 @@
 
 namespace strait::kernels {
 
+/// What turns the units that codes stand for into the values of a group: offset + scale * unit.
+struct Line {
+  float offset = 0;   ///< of unit 0
+  float scale = 0;    ///< 0 or more
+  uint8_t table = 0;  ///< which table the units are of, where there are several
+};
+
+/// Elements in groups of `size` that follow each other, the last of which may be shorter, each with its line.
+/// `size` is a multiple of 8 where there are several, so that the codes of a group begin on a byte.
+struct LineGroups {
+  std::span<const Line> lines;
+  size_t size = 0;
+};
+
+/// The scale of each group's line becomes the largest magnitude of the group, which is not finite where an
+/// element is not.
+void largest_magnitudes(std::span<const float> x, size_t size, std::span<Line> lines);
+
 // Signed levels: element x becomes a level l = -S .. S, S = signed_levels(bits), and is written as the code l +
 // S of `bits` bits, 2 <= bits <= 8. The code 2 S + 1 stands for nothing. Requires |x| <= scale, and a scale
 // that is finite; 0 stands for 1. float32 in the order written; out.size() == packed_size(x.size(), bits).
@@ -18,16 +36,17 @@ namespace strait::kernels {
 constexpr unsigned signed_levels(unsigned bits) { return (1U << (bits - 1)) - 1; }
 
 /// l = round_half_even(x / scale * S).
-void uniform_levels(std::span<const float> x, float scale, unsigned bits, std::span<std::byte> out);
+void uniform_levels(std::span<const float> x, const LineGroups& groups, unsigned bits,
+                    std::span<std::byte> out);
 
 /// |l| = t rounded up where dither < t - floor(t), else down, t = min(|x| / scale * S, S); |x| <= scale is not
 /// required.
-void uniform_levels_stochastic(std::span<const float> x, float scale, unsigned bits, Dither dither,
+void uniform_levels_stochastic(std::span<const float> x, const LineGroups& groups, unsigned bits, Dither dither,
                                std::span<std::byte> out);
 
 /// Level l stands for 2^(|l| - S) with the sign of l, and 0 for 0. Of the two neighbours of t = |x| / scale the
 /// upper one is taken where dither < (t - lower) / (upper - lower).
-void exponential_levels(std::span<const float> x, float scale, unsigned bits, Dither dither,
+void exponential_levels(std::span<const float> x, const LineGroups& groups, unsigned bits, Dither dither,
                         std::span<std::byte> out);
 
 /// A floating-point format of up to 8 bits: the sign, then the exponent, then the mantissa; numbers with the
@@ -44,28 +63,29 @@ constexpr uint32_t biased_exponent(float x) { return std::bit_cast<uint32_t>(x) 
 
 /// x / scale rounded to the nearest number of the format, of two to the even one; what is past the largest
 /// becomes the largest. The same requirements.
-void small_floats(std::span<const float> x, float scale, const SmallFloat& format, std::span<std::byte> out);
+void small_floats(std::span<const float> x, const LineGroups& groups, const SmallFloat& format,
+                  std::span<std::byte> out);
 
 /// round_half_even(x / scale * 64), from -127 to 127, in two's complement. The same requirements.
-void fixed_points(std::span<const float> x, float scale, std::span<std::byte> out);
+void fixed_points(std::span<const float> x, const LineGroups& groups, std::span<std::byte> out);
 
 /// floor((x - offset) / scale / step), from -2^(bits - 1) to 2^(bits - 1) - 1, and 2^(bits - 1) added. |x -
 /// offset| may be larger than the scale. The same requirements otherwise, 1 <= bits.
-void clipped_steps(std::span<const float> x, float offset, float scale, float step, unsigned bits,
+void clipped_steps(std::span<const float> x, const LineGroups& groups, float step, unsigned bits,
                    std::span<std::byte> out);
-
-/// The index of one of 2^bits ascending points, 1 <= bits: with t = (x - offset) / scale, kept between the
-/// first and the last point, the upper neighbour of t where dither < (t - lower) / (upper - lower), else the
-/// lower one.
-void between_points(std::span<const float> x, float offset, float scale, std::span<const float> points,
-                    unsigned bits, Dither dither, std::span<std::byte> out);
 
 /// What each code of up to 8 bits stands for; NaN for one that stands for nothing.
 using CodeTable = std::array<float, 256>;
 
-/// Writes offset + scale * table[code], float32 in the order written; the padding bits are ignored. False where
-/// a code stands for nothing. in.size() == packed_size(out.size(), bits).
-bool look_up(std::span<const std::byte> in, unsigned bits, const CodeTable& table, float offset, float scale,
-             std::span<float> out);
+/// The index of one of the 2^bits ascending points of the line's table, 1 <= bits: with t = (x - offset) /
+/// scale, kept between the first and the last point, the upper neighbour of t where dither < (t - lower) /
+/// (upper - lower), else the lower one.
+void between_points(std::span<const float> x, const LineGroups& groups, std::span<const CodeTable> tables,
+                    unsigned bits, Dither dither, std::span<std::byte> out);
+
+/// Writes offset + scale * table[code], float32 in the order written, of the table that the line names; the
+/// padding bits are ignored. False where a code stands for nothing. in.size() == packed_size(out.size(), bits).
+bool look_up(std::span<const std::byte> in, unsigned bits, std::span<const CodeTable> tables,
+             const LineGroups& groups, std::span<float> out);
 
 }  // namespace strait::kernels

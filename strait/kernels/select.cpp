@@ -104,7 +104,8 @@ struct Draws {
       return hn::Load(Floats(), lanes.data());
     }
     const uint32_t key1 = dither.key1 + static_cast<uint32_t>(first >> 32) * kDitherHighFactor;
-    const auto index = hn::Xor(hn::Iota(Unsigned(), low), hn::Set(Unsigned(), dither.key0));
+    const auto index =
+        hn::Xor(hn::Add(hn::Iota(Unsigned(), 0), hn::Set(Unsigned(), low)), hn::Set(Unsigned(), dither.key0));
     const auto draw = mixed(hn::Add(mixed(index), hn::Set(Unsigned(), key1)));
     return hn::BitCast(Floats(), hn::ShiftRight<1>(hn::Not(draw)));
   }
