@@ -79,21 +79,15 @@ class EfEncoder : public Encoder {
 /// Error feedback (Seide et al. 2014), with beta below 1 that of LoCo (Xie et al. 2024), a moving average of
 /// what was lost; docs/operators.md, "Feedback". The receiver sees D(m), as without feedback; the state is the
 /// sender's, and the compressor's where C is one that has state.
-class Ef : public CompressorFeedback {
+class Ef : public SenderFeedback {
  public:
   /// Around a codec, or around a compressor with state.
   template <class Compressor>
   Ef(uint16_t id, const std::shared_ptr<const Compressor>& compressor, SlotOptions slots, ResidualRule rule)
-      : CompressorFeedback(id, compressor, std::move(slots)), rule_(rule) {}
+      : SenderFeedback(id, compressor, std::move(slots)), rule_(rule) {}
   std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
     if (!fits(*compressor)) return nullptr;
     return std::make_shared<Ef>(id(), compressor, slot_options(), rule_);
-  }
-  std::unique_ptr<Encoder> make_encoder() const override { return encoder_of(compressor().make_encoder()); }
-  std::unique_ptr<Decoder> make_decoder() const override { return compressor().make_decoder(); }
-  LinkEnds make_ends() const override {
-    LinkEnds ends = compressor().make_ends();
-    return {encoder_of(std::move(ends.encoder)), std::move(ends.decoder)};
   }
   MessageOperator reference(ApplyCodec apply) const override {
     auto compress = compressor().reference(std::move(apply));
@@ -109,12 +103,13 @@ class Ef : public CompressorFeedback {
     };
   }
 
- private:
-  std::unique_ptr<Encoder> encoder_of(std::unique_ptr<Encoder> compressor) const {
+ protected:
+  std::unique_ptr<Encoder> encoder_around(std::unique_ptr<Encoder> compressor) const override {
     return std::make_unique<EfEncoder>(std::move(compressor), fusable(), rule_,
                                        make_slot_state(slot_options()));
   }
 
+ private:
   ResidualRule rule_;
 };
 

@@ -46,20 +46,14 @@ class AveragingEncoder : public Encoder {
 
 /// EF21-SGDM (Fatkhullin et al. 2023; docs/operators.md, "Feedback"): ef21 of a moving average that the sender
 /// keeps. With eta = 1 it is ef21.
-class AveragedFeedback : public CompressorFeedback {
+class AveragedFeedback : public SenderFeedback {
  public:
   /// `ef21` is the link that sends the average.
   AveragedFeedback(uint16_t id, const std::shared_ptr<const Link>& ef21, SlotOptions slots, float eta)
-      : CompressorFeedback(id, ef21, std::move(slots)), eta_(eta) {}
+      : SenderFeedback(id, ef21, std::move(slots)), eta_(eta) {}
   std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
     auto inner = this->compressor().around(std::move(compressor));
     return inner == nullptr ? nullptr : std::make_shared<AveragedFeedback>(id(), inner, slot_options(), eta_);
-  }
-  std::unique_ptr<Encoder> make_encoder() const override { return encoder_of(compressor().make_encoder()); }
-  std::unique_ptr<Decoder> make_decoder() const override { return compressor().make_decoder(); }
-  LinkEnds make_ends() const override {
-    LinkEnds ends = compressor().make_ends();
-    return {encoder_of(std::move(ends.encoder)), std::move(ends.decoder)};
   }
   MessageOperator reference(ApplyCodec apply) const override {
     auto inner = compressor().reference(std::move(apply));
@@ -74,11 +68,12 @@ class AveragedFeedback : public CompressorFeedback {
     };
   }
 
- private:
-  std::unique_ptr<Encoder> encoder_of(std::unique_ptr<Encoder> inner) const {
+ protected:
+  std::unique_ptr<Encoder> encoder_around(std::unique_ptr<Encoder> inner) const override {
     return std::make_unique<AveragingEncoder>(std::move(inner), eta_, make_slot_state(slot_options()));
   }
 
+ private:
   float eta_;
 };
 

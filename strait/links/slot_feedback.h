@@ -68,4 +68,21 @@ class CompressorFeedback : public SlotFeedback {
   std::shared_ptr<const Codec> fusable_;
 };
 
+/// The same whose state is the sender's alone: the receiver sees what the compressor's does.
+class SenderFeedback : public CompressorFeedback {
+ public:
+  std::unique_ptr<Encoder> make_encoder() const override { return encoder_around(compressor().make_encoder()); }
+  std::unique_ptr<Decoder> make_decoder() const override { return compressor().make_decoder(); }
+  LinkEnds make_ends() const override {
+    LinkEnds ends = compressor().make_ends();
+    return {encoder_around(std::move(ends.encoder)), std::move(ends.decoder)};
+  }
+
+ protected:
+  using CompressorFeedback::CompressorFeedback;
+
+  /// The feedback's encoder around the compressor's.
+  virtual std::unique_ptr<Encoder> encoder_around(std::unique_ptr<Encoder> compressor) const = 0;
+};
+
 }  // namespace strait

@@ -10,6 +10,7 @@
 
 #include "strait/base/text.h"
 #include "tests/codecs/inputs.h"
+#include "tests/kernels/numbers.h"
 
 namespace strait {
 namespace {
@@ -22,22 +23,12 @@ struct TahCase {
   std::string spec() const { return fmt::format("tah:{},share={},factor={}", bits, share, factor); }
 };
 
-double entropy_of(std::span<const float> token) {
-  double total = 0;
-  for (const float x : token) total += std::abs(x);
-  double entropy = 0;
-  for (const float x : token) {
-    const double p = std::abs(x) / total;
-    if (p > 0) entropy -= p * std::log(p);
-  }
-  return entropy;
-}
-
 /// Which of a sample's tokens take a bit less.
 std::vector<bool> narrow_tokens(std::span<const float> sample, size_t width, double share) {
   const size_t tokens = sample.size() / width;
   std::vector<std::pair<double, size_t>> order;
-  for (size_t i = 0; i < tokens; ++i) order.emplace_back(entropy_of(sample.subspan(i * width, width)), i);
+  for (size_t i = 0; i < tokens; ++i)
+    order.emplace_back(kernels::entropy_of(sample.subspan(i * width, width)), i);
   std::ranges::sort(order);
   std::vector<bool> narrow(tokens);
   const auto count = static_cast<size_t>(std::floor(share * static_cast<double>(tokens) + 1e-9));

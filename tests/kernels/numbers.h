@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <random>
+#include <span>
 #include <vector>
 
 namespace strait::kernels {
@@ -13,6 +15,18 @@ inline std::vector<float> numbers(size_t count, unsigned seed) {
   std::vector<float> x(count);
   for (float& value : x) value = normal(random);
   return x;
+}
+
+/// The entropy of the magnitudes' shares of their sum in bits.
+inline double entropy_of(std::span<const float> x) {
+  double total = 0;
+  for (const float value : x) total += std::abs(value);
+  double entropy = 0;
+  for (const float value : x) {
+    const double p = std::abs(value) / total;
+    if (p > 0) entropy -= p * std::log2(p);
+  }
+  return entropy;
 }
 
 /// Around the edges of blocks and vectors.
