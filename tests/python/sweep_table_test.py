@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The tables of collected runs (scripts/sweep_table) against their numbers, computed once more."""
 
+import importlib.machinery
+import importlib.util
 import json
 import math
 import pathlib
@@ -10,6 +12,7 @@ import sys
 import tempfile
 import unittest
 
+sys.dont_write_bytecode = True  # none beside the script
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 PAGES = [page for page in RESULTS.glob("*.md") if "<!-- sweep_table " in page.read_text()]
@@ -19,11 +22,24 @@ def sweep_table(*arguments):
     return subprocess.run([sys.executable, ROOT / "scripts" / "sweep_table", *arguments], capture_output=True, text=True)
 
 
+def script_as_module():
+    loader = importlib.machinery.SourceFileLoader("sweep_table", str(ROOT / "scripts" / "sweep_table"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("sweep_table", loader))
+    loader.exec_module(module)
+    return module
+
+
 def run(variant, seed, loss, on, wire, status="done"):
     messages = {"activations": {"raw": 640, "wire": wire, "error": 0.25}, "gradients": {"raw": 640, "wire": 640, "error": 0}}
     epoch = {"train_loss": loss, "test": {"on": {"accuracy": on}, "off": {"accuracy": on - 1}},
              "boundaries": {"a": messages, "b": messages}}
     return {"variant": variant, "seed": seed, "status": status, "config": {}, "epochs": [epoch]}
+
+
+def file_of(runs, folder):
+    file = pathlib.Path(folder) / "runs.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in [{"config": {}}, *runs]))
+    return file
 
 
 class SweepTable(unittest.TestCase):
@@ -47,8 +63,7 @@ class SweepTable(unittest.TestCase):
         runs = [run("three", seed, *of, 160) for seed, of in enumerate(zip(losses, accuracies))]
         runs += [run("one", 0, 1.0, 60.0, 640), run("part", 0, 2.0, 40.0, 320), run("part", 1, 9.0, 1.0, 320, "diverged")]
         with tempfile.TemporaryDirectory() as folder:
-            file = pathlib.Path(folder) / "runs.jsonl"
-            file.write_text("".join(json.dumps(line) + "\n" for line in [{"config": {}}, *runs]))
+            file = file_of(runs, folder)
             rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in sweep_table(file).stdout.splitlines()[2:]]
         self.assertEqual(rows[0], ["one", "1", "1.0", "1.0", "0.25", "0", "1.000", "60.00", "59.00"])
 
@@ -60,6 +75,32 @@ class SweepTable(unittest.TestCase):
         self.assertEqual(rows[1], ["three", "3", "4.0", "1.0", "0.25", "0", shown(losses, 3), shown(accuracies, 2),
                                    shown([on - 1 for on in accuracies], 2)])
         self.assertEqual(rows[2], ["part", "2, 1 diverged", "2.0", "1.0", "0.25", "0", "2.000", "40.00", "39.00"])
+
+    def test_text_is_judged_by_its_perplexity(self):
+        runs = [run("high", 0, 1.0, 60.0, 640), run("low", 0, 1.0, 50.0, 640)]
+        for one, perplexity in zip(runs, (300.0, 200.0)):
+            for mode in one["epochs"][0]["test"].values():
+                mode["perplexity"] = perplexity
+        with tempfile.TemporaryDirectory() as folder:
+            file = file_of(runs, folder)
+            head, _, *rows = sweep_table(file).stdout.splitlines()
+        self.assertIn("| perplexity on | off |", head)
+        self.assertEqual([row.split("|")[1].strip() for row in rows], ["low", "high"])
+        self.assertIn("| 200.00 | 200.00 |", rows[0])
+
+    def test_the_line_of_the_picture_has_those_that_nothing_beats(self):
+        script = script_as_module()
+        runs = [run("none", 0, 1.0, 60.0, 640), run("fewest", 0, 1.0, 30.0, 10), run("good", 0, 1.0, 50.0, 64),
+                run("good", 1, 1.0, 54.0, 64), run("worse", 0, 1.0, 51.0, 64), run("beaten", 0, 1.0, 29.0, 320)]
+        with tempfile.TemporaryDirectory() as folder:
+            file = file_of(runs, folder)
+            points = script.points(script.Sweep(file))
+        self.assertEqual([point["name"] for point in script.unbeaten(points)], ["none", "good", "fewest"])
+        self.assertEqual(script.estimate([3.0]), (3.0, 0.0))
+        good = next(point for point in points if point["name"] == "good")
+        self.assertEqual(good["score"], (52.0, 2.0))
+        self.assertEqual(good["compressed"], ["activations"])
+        self.assertAlmostEqual(good["ratio"], 1280 / 704)
 
 
 if __name__ == "__main__":
