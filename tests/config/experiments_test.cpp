@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <utility>
 
+#include "strait/codecs/codec.h"
 #include "strait/config/config.h"
 #include "strait/experiment/sweep.h"
 #include "strait/models/kinds.h"
@@ -199,6 +201,29 @@ TEST(Experiments, SubspacesAndBottlenecksDifferInNothingElse) {
       {"none", {0, 0}},         {"bottleneck-32", {32, 0}}, {"bottleneck-8", {8, 0}},
       {"subspace-32", {0, 32}}, {"subspace-16", {0, 16}},   {"subspace-8", {0, 8}}};
   EXPECT_EQ(keys, expected);
+}
+
+TEST(Experiments, EveryCodecIsComparedAndNothingElseDiffers) {
+  std::set<std::string> compared;
+  for (const char* file : {"experiments/small/operators.toml", "experiments/small/operators_text.toml"}) {
+    const auto sweep = load_sweep(file);
+    std::set<uint64_t> seeds;
+    for (const auto& run : sweep.runs) {
+      Config config = run.config;
+      for (LinkOptions* link : {&config.compression.activations, &config.compression.gradients}) {
+        compared.insert(link->codec.substr(0, link->codec.find_first_of(":,")));
+        *link = {};
+      }
+      config.name = sweep.runs.front().config.name;
+      seeds.insert(std::exchange(config.seed, 0));
+      EXPECT_EQ(config, sweep.runs.front().config) << run.variant;
+    }
+    EXPECT_EQ(seeds, (std::set<uint64_t>{0, 1, 2}));
+  }
+  for (const auto& codec : codec_list()) {
+    const bool is_plain_cast = codec.name == "fp16" || codec.name == "bf16";
+    EXPECT_EQ(compared.contains(std::string(codec.name)), !is_plain_cast) << codec.name;
+  }
 }
 
 TEST(Experiments, TheDemoComparesFourSchemesOnDrawnPictures) {
