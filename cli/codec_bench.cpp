@@ -123,6 +123,7 @@ Json json_of(const Row& row, const std::string& feedback) {
           {"encode_memcpy_ratio", rates.encode_memcpy_ratio},
           {"decode_memcpy_ratio", rates.decode_memcpy_ratio},
           {"reference_gb_s", json_of(rates.reference_gb_s)},
+          {"relative_error", rates.relative_error},
           {"bits_per_element", rates.bits.all},
           {"index_bits", json_of(rates.bits.index)},
           {"index_bound_bits", json_of(rates.bits.index_bound)}};
@@ -137,18 +138,19 @@ class Table {
 
   void print_heading(const BenchInput& input, const std::string& shape) const {
     print(fmt::format(
-        "{}, {}: {:.1f} MB, {} copies\n{:<{}} {:>11} {:>7} {:>11} {:>7} {:>14} {:>9} {:>8} {:>8}\n", shape,
-        one_line(input.data()), static_cast<double>(input.bytes()) / 1e6, input.copies(), "codec", width_,
-        "encode GB/s", "/memcpy", "decode GB/s", "/memcpy", "reference GB/s", "bits", "index", "bound"));
+        "{}, {}: {:.1f} MB, {} copies\n{:<{}} {:>11} {:>7} {:>11} {:>7} {:>14} {:>9} {:>9} {:>8} {:>8}\n",
+        shape, one_line(input.data()), static_cast<double>(input.bytes()) / 1e6, input.copies(), "codec",
+        width_, "encode GB/s", "/memcpy", "decode GB/s", "/memcpy", "reference GB/s", "error", "bits", "index",
+        "bound"));
     flush_output();
   }
 
   void print_row(const Row& row) const {
     const CodecRates& rates = row.rates;
-    print(fmt::format("{:<{}} {:>11.3f} {:>7.3f} {:>11.3f} {:>7.3f} {:>14} {:>9.4f} {:>8} {:>8}\n", row.codec,
-                      width_, rates.encode_gb_s, rates.encode_memcpy_ratio, rates.decode_gb_s,
-                      rates.decode_memcpy_ratio, number(rates.reference_gb_s), rates.bits.all,
-                      number(rates.bits.index), number(rates.bits.index_bound)));
+    print(fmt::format("{:<{}} {:>11.3f} {:>7.3f} {:>11.3f} {:>7.3f} {:>14} {:>9.4f} {:>9.4f} {:>8} {:>8}\n",
+                      row.codec, width_, rates.encode_gb_s, rates.encode_memcpy_ratio, rates.decode_gb_s,
+                      rates.decode_memcpy_ratio, number(rates.reference_gb_s), rates.relative_error,
+                      rates.bits.all, number(rates.bits.index), number(rates.bits.index_bound)));
     flush_output();
   }
 

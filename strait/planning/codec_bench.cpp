@@ -139,6 +139,8 @@ double choice_bits(const SparseShape& shape) {
   return static_cast<double>(shape.groups) * nats / std::log(2.0);
 }
 
+double norm_of(const at::Tensor& x) { return x.to(at::kDouble).norm().item<double>(); }
+
 }  // namespace
 
 size_t cold_distance() {
@@ -183,7 +185,8 @@ MessageBits message_bits(const Link& link, const MessageMeta& meta, size_t paylo
   return bits;
 }
 
-size_t verify_link(const std::string& feedback, const std::shared_ptr<const Codec>& codec, BenchInput& input) {
+VerifiedMessage verify_link(const std::string& feedback, const std::shared_ptr<const Codec>& codec,
+                            BenchInput& input) {
   // The second message is the first with state, or with a buffer; the third meets what the second left.
   constexpr uint64_t kMessages = 3;
   const auto link = make_link(codec, feedback);
@@ -193,11 +196,11 @@ size_t verify_link(const std::string& feedback, const std::shared_ptr<const Code
         return part.reconstruct(x, context);
       });
   if (!expected) throw Error("feedback {} has no reference in plain tensor operations", feedback);
-  size_t bytes = 0;
+  VerifiedMessage verified;
   for (uint64_t message = 0; message < kMessages; ++message) {
     const at::Tensor x = input.next();
     stream.encode(x);
-    bytes = stream.next_to_decode().size();
+    verified.payload_bytes = stream.next_to_decode().size();
     const at::Tensor received = stream.decode();
     const at::Tensor wanted = expected(x, stream.context(message)).contiguous();
     if (std::memcmp(received.data_ptr(), wanted.data_ptr(), input.bytes()) != 0) {
@@ -205,14 +208,16 @@ size_t verify_link(const std::string& feedback, const std::shared_ptr<const Code
           "codec {}, feedback {}, data {}, message {}: what is decoded differs from what reconstruct() gives",
           codec->spec(), feedback, input.data(), message);
     }
+    const double norm = norm_of(x);
+    verified.relative_error = norm == 0 ? 0 : norm_of(x.sub(received)) / norm;
   }
-  return bytes;
+  return verified;
 }
 
 CodecRates bench_codec(const LinkOptions& options, BenchInput& input, const Repetitions& repetitions) {
   const auto codec = make_codec(options.codec);
   const auto link = make_link(codec, options.feedback);
-  const size_t payload_bytes = verify_link(options.feedback, codec, input);
+  const VerifiedMessage verified = verify_link(options.feedback, codec, input);
   const LinkTimes times = time_link(*link, input, repetitions);
   const auto rate = [&](double seconds) { return static_cast<double>(input.bytes()) / 1e9 / seconds; };
   CodecRates rates;
@@ -226,7 +231,8 @@ CodecRates bench_codec(const LinkOptions& options, BenchInput& input, const Repe
                                               const MessageContext& /*context*/) { return part.reference(x); });
     rates.reference_gb_s = rate(time_reference(reference, input, repetitions));
   }
-  rates.bits = message_bits(*link, input.meta(), payload_bytes);
+  rates.bits = message_bits(*link, input.meta(), verified.payload_bytes);
+  rates.relative_error = verified.relative_error;
   return rates;
 }
 

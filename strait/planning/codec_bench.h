@@ -67,10 +67,17 @@ struct MessageBits {
 /// something per sample.
 MessageBits message_bits(const Link& link, const MessageMeta& meta, size_t payload_bytes);
 
+/// A message that was verified.
+struct VerifiedMessage {
+  size_t payload_bytes = 0;
+  double relative_error = 0;  ///< |x - what is decoded| / |x|, 2-norms; 0 where x is 0
+};
+
 /// Sends three messages over new endpoints of the link around the codec and compares bit for bit what is
-/// decoded with Link::reference() over Codec::reconstruct(). Gives the payload bytes of the last message.
-/// Throws Error where they differ.
-size_t verify_link(const std::string& feedback, const std::shared_ptr<const Codec>& codec, BenchInput& input);
+/// decoded with Link::reference() over Codec::reconstruct(). Gives the last message. Throws Error where they
+/// differ.
+VerifiedMessage verify_link(const std::string& feedback, const std::shared_ptr<const Codec>& codec,
+                            BenchInput& input);
 
 /// Rates are 10^9 bytes of float32 tensor per second, of the median time.
 struct CodecRates {
@@ -81,6 +88,7 @@ struct CodecRates {
   double decode_memcpy_ratio = 0;        ///< likewise
   std::optional<double> reference_gb_s;  ///< of Link::reference() over Codec::reference(), encoded and decoded
   MessageBits bits;                      ///< of the message that was timed
+  double relative_error = 0;             ///< of a message that was verified before
 };
 
 /// Verifies and times a codec with its feedback. Encoding and decoding take turns with memcpy. Every call reads

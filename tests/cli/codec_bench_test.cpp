@@ -27,7 +27,7 @@ void expect_row(const json& row, const std::string& codec, const std::string& fe
   EXPECT_EQ(row.at("shape"), shape);
   EXPECT_EQ(row.at("data"), data);
   for (const char* key : {"encode_gb_s", "decode_gb_s", "encode_memcpy_ratio", "decode_memcpy_ratio",
-                          "reference_gb_s", "bits_per_element"}) {
+                          "reference_gb_s", "relative_error", "bits_per_element"}) {
     EXPECT_GT(row.at(key).get<double>(), 0) << key;
   }
 }

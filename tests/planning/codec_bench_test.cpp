@@ -146,10 +146,20 @@ TEST(VerifyLink, FindsEveryLinkRight) {
     SCOPED_TRACE(link.codec + " " + link.feedback);
     BenchInput input = small_input();
     const auto codec = make_codec(link.codec);
-    const size_t bytes = verify_link(link.feedback, codec, input);
+    const size_t bytes = verify_link(link.feedback, codec, input).payload_bytes;
     EXPECT_GT(bytes, 0);
     EXPECT_LE(bytes, make_link(codec, link.feedback)->payload_size(input.meta()).bound);
   }
+}
+
+TEST(VerifyLink, GivesTheErrorOfTheLastMessage) {
+  BenchInput input = small_input();
+  const double found = verify_link("none", make_codec("sign,scope=tensor"), input).relative_error;
+  BenchInput again = small_input();
+  for (int before = 0; before < 2; ++before) again.next();
+  const at::Tensor x = again.next().to(at::kDouble);
+  const at::Tensor seen = x.abs().mean() * x.ge(0).to(at::kDouble).mul(2).sub(1);
+  EXPECT_NEAR(found, (x - seen).norm().item<double>() / x.norm().item<double>(), 1e-6);
 }
 
 /// Sends the tensor as it is, but says that it gives something else from the given call on.
@@ -182,7 +192,9 @@ class Liar : public Codec {
 
 TEST(VerifyLink, FindsOneElementOfTheLastMessage) {
   BenchInput input = small_input();
-  EXPECT_EQ(verify_link("none", std::make_shared<Liar>(3), input), input.bytes());
+  const VerifiedMessage honest = verify_link("none", std::make_shared<Liar>(3), input);
+  EXPECT_EQ(honest.payload_bytes, input.bytes());
+  EXPECT_EQ(honest.relative_error, 0);
   for (const std::string feedback : {"none", "ef", "ef21", "aq-sgd"}) {
     try {
       verify_link(feedback, std::make_shared<Liar>(2), input);
