@@ -126,6 +126,7 @@ std::string report(const std::vector<Cost>& costs, const Cost& total, bool json)
 int run_codec_apply(const CodecApplyOptions& options) {
   ChannelEndpoints channel(
       {.boundary_name = "of codec apply", .link = make_link(options.codec, options.feedback)});
+  expect_no_previous(fmt::format("--feedback \"{}\"", options.feedback), *channel.link);
   const bool needs_ids = channel.link->slots() == Link::Slots::samples;
   if (channel.link->slots() == Link::Slots::classes) {
     throw InputError("--feedback \"{}\": expected state of rows or samples; a file of messages has no classes",

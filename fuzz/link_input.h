@@ -13,8 +13,9 @@
 
 namespace strait::fuzz {
 
-/// A link whose state has met the first half of the rows that a message has, ready for that message. An
-/// input of link_fuzz begins with a CodecInput of which `codec` chooses the link and `sample` its codec.
+/// A link whose state has met the first half of the rows that a message has, ready for that message; all of
+/// them where every message has the same. An input of link_fuzz begins with a CodecInput of which `codec`
+/// chooses the link and `sample` its codec.
 class LinkUnderTest {
  public:
   explicit LinkUnderTest(const CodecInput& input)
@@ -26,6 +27,7 @@ class LinkUnderTest {
     std::iota(ids_.begin(), ids_.end(), 0);
     context_ = input.context();
     context_.ids = ids_;
+    previous_ = wave(meta_).mul_(0.5);
     meet_half();
   }
 
@@ -37,6 +39,7 @@ class LinkUnderTest {
   /// For the message; fresh positions each time, for a link that reuses them.
   MessageContext context() {
     give_positions(meta_);
+    context_.previous = &previous_;
     return context_;
   }
 
@@ -65,7 +68,7 @@ class LinkUnderTest {
  private:
   void meet_half() {
     MessageMeta half = meta_;
-    half.shape.front() /= 2;
+    if (!link_->needs_previous()) half.shape.front() /= 2;
     context_.ids = std::span(ids_).first(half.rows());
     give_positions(half);
     std::vector<std::byte> space(link_->payload_size(half).bound);
@@ -95,6 +98,7 @@ class LinkUnderTest {
   std::unique_ptr<Encoder> encoder_;
   std::unique_ptr<Decoder> decoder_;
   std::vector<int64_t> ids_;
+  at::Tensor previous_;
   IndexSet indices_;
   MessageContext context_;
 };

@@ -65,6 +65,7 @@ struct BucketExchange::Channels {
 BucketExchange::BucketExchange(const std::string& codec, const std::string& feedback, int rank, int ranks,
                                uint64_t seed)
     : link_(make_link(codec, feedback)), rank_(rank), ranks_(ranks), seed_(seed) {
+  expect_no_previous(fmt::format("feedback \"{}\"", feedback), *link_);
   if (!link_->serves_weights()) {
     throw InputError("feedback \"{}\" keeps something per sample or class and serves no gradients of weights",
                      feedback);

@@ -57,7 +57,7 @@ py::list feedback_rows() {
     const std::string sample(info.samples.front());
     const auto link = make_link("topk:1", sample);  // which every link can serve, as check_feedback() says
     rows.append(py::make_tuple(std::string(info.name), name_of(link->slots()), serves_any_codec(sample),
-                               link->serves_gradients()));
+                               link->serves_gradients(), !link->needs_previous()));
   }
   return rows;
 }

@@ -41,6 +41,7 @@ ChannelSpec spec_of(const std::string& name, uint16_t boundary, bool forward, co
                    .boundary = boundary,
                    .direction = forward ? Direction::activation : Direction::gradient,
                    .link = make_link(codec, codec == kUncompressed ? kNoFeedback : feedback)};
+  expect_no_previous(fmt::format("feedback \"{}\"", feedback), *spec.link);
   if (!spec.link->serves_weights()) {
     throw InputError(
         "feedback \"{}\" keeps something per sample or class, which torch's schedules do not tell apart",

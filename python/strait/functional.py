@@ -117,6 +117,7 @@ class FeedbackInfo(NamedTuple):
     #: ``slots=sample`` samples and with ``slots=class`` classes, where it has it), or ``"samples"``, by their ids
     any_codec: bool  #: False: a codec that selects
     gradients: bool  #: serves gradients too, not activations alone
+    boundaries: bool  #: serves boundaries; False: only what replicas of a ``strait train`` exchange
 
 
 def codec(spec: str) -> CodecSpec:

@@ -105,7 +105,8 @@ class Pipeline:
         correct: called as the loss is, counts predictions that were right, for :attr:`StepResult.correct`.
         batch_size: rows of a full batch; those of the first one where it is None. A batch may be shorter.
         replicas: pipelines side by side, each with batches of its own, that average their gradients; divides the
-            processes. `replica_codec` and `replica_feedback` compress those gradients.
+            processes. `replica_codec` and `replica_feedback` compress those gradients; not by `marina`, which needs a
+            loop that runs every batch twice.
         seed: of codecs that draw random numbers.
         names: of the boundaries, for messages and state; "boundary0" and so on where it is None.
         group: the processes; all of torch.distributed where it is None. It has to have Gloo for tensors on the CPU.

@@ -3,6 +3,14 @@
 #include "strait/links/integers.h"
 
 namespace strait {
+namespace {
+
+void expect_for_boundary(std::string_view boundary, const BoundaryLinks& links) {
+  for (const auto& link : {links.activations, links.gradients})
+    expect_no_previous(fmt::format("boundary {}", boundary), *link);
+}
+
+}  // namespace
 
 Boundary::Boundary(std::string boundary_name)
     : Boundary(std::move(boundary_name), make_link(kUncompressed), make_link(kUncompressed)) {}
@@ -13,6 +21,7 @@ Boundary::Boundary(std::string boundary_name, std::shared_ptr<const Link> activa
   if (!links.activations || !links.gradients) {
     throw InputError("boundary {}: expected a link for activations and one for gradients", name);
   }
+  expect_for_boundary(name, links);
 }
 
 BoundaryLinks links_of(const CompressionOptions& options, std::string_view boundary) {
@@ -20,8 +29,10 @@ BoundaryLinks links_of(const CompressionOptions& options, std::string_view bound
   const auto link_of = [&](const LinkOptions& link) {
     return make_link(link.codec, link.feedback, options.store);
   };
-  return {link_of(activations),
-          options.reuse_indices ? make_reuse_link(make_codec(gradients.codec)) : link_of(gradients)};
+  BoundaryLinks links{link_of(activations), options.reuse_indices ? make_reuse_link(make_codec(gradients.codec))
+                                                                  : link_of(gradients)};
+  expect_for_boundary(boundary, links);
+  return links;
 }
 
 BoundaryLinks integer_links(int64_t limit) {

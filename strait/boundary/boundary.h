@@ -22,7 +22,7 @@ struct Boundary {
   /// Nothing is compressed.
   explicit Boundary(std::string name);
 
-  /// Throws InputError where one of the links is missing.
+  /// Throws InputError where one of the links is missing, and for one with Link::needs_previous().
   Boundary(std::string name, std::shared_ptr<const Link> activations, std::shared_ptr<const Link> gradients);
 
   std::string name;     ///< unique among the boundaries of a pipeline
@@ -30,7 +30,7 @@ struct Boundary {
   int diagnostics = 0;  ///< the messages of every `diagnostics`-th step are measured; 0 measures none
 };
 
-/// The links of a boundary. Throws InputError when a codec or feedback name is wrong.
+/// The links of a boundary. Throws InputError when a codec or feedback name is wrong, and as Boundary().
 BoundaryLinks links_of(const CompressionOptions& options, std::string_view boundary);
 
 /// The links of integers from 0 to below `limit`, which cross forward alone; see make_integer_link().

@@ -95,7 +95,7 @@ Sender::Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder)
 Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode mode, FrameCheck check) {
   const Stopwatch watch;
   context = complete(context, spec_, mode);
-  context.wants_received = mode.training && diagnostics_.measures(context);
+  context.wants_received = mode.training && mode.diagnosed && diagnostics_.measures(context);
   MessageReport report;
   const Link& link = link_for(spec_, others_, mode);
   Buffer frame(kFrameHeaderSize + payload_size(spec_, link, meta_of(x)).bound);
@@ -122,9 +122,13 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
         link.carries_integers() ? out.used() : static_cast<uint64_t>(x.numel()) * sizeof(float);
     traffic_.wire_bytes += frame.size();
     traffic_.encode_seconds += watch.seconds();
-    diagnostics_.add(x, context, report);
+    if (mode.diagnosed) diagnostics_.add(x, context, report);
   }
   return frame;
+}
+
+bool Sender::needs_previous(MessageContext context, MessageMode mode) const {
+  return mode.compressed && uses_link(mode) && encoder_->needs_previous(complete(context, spec_, mode));
 }
 
 Traffic Sender::take_traffic() { return std::exchange(traffic_, {}); }

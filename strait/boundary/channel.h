@@ -19,6 +19,7 @@ struct MessageMode {
   bool training = true;                               ///< counted, and updates the state of the link
   bool compressed = true;                             ///< through the link; otherwise as they are
   EvaluationMode evaluation = EvaluationMode::plain;  ///< of a compressed message that is none of training
+  bool diagnosed = true;                              ///< among the messages that diagnostics measure
 };
 
 /// On one side of a boundary: the indices of the activations of each micro-batch, for the gradients that reuse
@@ -81,6 +82,9 @@ class Sender {
   /// boundary, direction, micro-batch and step; no state has changed then.
   Buffer encode(const at::Tensor& x, MessageContext context, MessageMode mode,
                 FrameCheck check = FrameCheck::verify);
+
+  /// Whether the next message, of this context and mode, needs MessageContext::previous.
+  bool needs_previous(MessageContext context, MessageMode mode) const;
 
   /// Says which samples the batch after the next one has.
   void prefetch(std::span<const int64_t> ids) { encoder_->prefetch(ids); }

@@ -61,23 +61,27 @@ void check_store(const std::string& key, const LinkOptions& link, const Compress
   throw InputError("{}: expected place and folder in compression.store, found \"{}\"", key, link.feedback);
 }
 
-/// The feedback whose messages are those of the codec alone.
-std::vector<std::string> with_codec_messages(const std::shared_ptr<const Codec>& codec) {
+/// The feedback of which this holds, around the codec.
+template <class Holds>
+std::vector<std::string> feedback_with(const std::shared_ptr<const Codec>& codec, const Holds& holds) {
   std::vector<std::string> names;
   for (const LinkInfo& info : link_list()) {
     try {
-      if (make_link(codec, info.samples.front())->sends_codec_messages()) names.emplace_back(info.name);
+      if (holds(*make_link(codec, info.samples.front()))) names.emplace_back(info.name);
     } catch (const InputError&) {  // a link that cannot serve the codec
     }
   }
   return names;
 }
 
+/// Whether a message is the codec's or goes in full, and nothing else.
+bool serves_replicas(const Link& link) { return link.sends_codec_messages() || link.needs_previous(); }
+
 void check_replicas(const LinkOptions& link) {
   check_link("compression.replicas", link, 1);  // one message per step, all of a stage
-  if (!link_of(link)->sends_codec_messages()) {
+  if (!serves_replicas(*link_of(link))) {
     throw InputError("compression.replicas.feedback: expected one of: {}; found \"{}\"",
-                     list_of(with_codec_messages(make_codec(link.codec))), link.feedback);
+                     list_of(feedback_with(make_codec(link.codec), serves_replicas)), link.feedback);
   }
   if (!link_of(link)->serves_weights()) {
     throw InputError(
@@ -96,6 +100,8 @@ void check_scheme(const std::string& table, const BoundaryScheme& scheme, const 
         "{}.gradients.feedback: expected a scheme for gradients, found \"{}\", which keeps activations", table,
         scheme.gradients.feedback);
   }
+  expect_no_previous(table + ".activations.feedback", *link_of(scheme.activations));
+  expect_no_previous(table + ".gradients.feedback", *link_of(scheme.gradients));
   check_store(table + ".activations.feedback", scheme.activations, options);
   check_store(table + ".gradients.feedback", scheme.gradients, options);
   if (options.reuse_indices) check_index_reuse(table, scheme);
@@ -154,7 +160,9 @@ void check_index_reuse(const std::string& table, const BoundaryScheme& scheme) {
          "a codec that selects the same share and scope as the activations', by the same operator",
          gradients.codec);
   expect(link_of(activations)->sends_codec_messages(), "activations.feedback",
-         "one of: " + list_of(with_codec_messages(forward)), activations.feedback);
+         "one of: " +
+             list_of(feedback_with(forward, [](const Link& link) { return link.sends_codec_messages(); })),
+         activations.feedback);
   expect(slots_of(gradients) == Slots::none, "gradients.feedback", kNoFeedback, gradients.feedback);
 }
 
@@ -167,6 +175,26 @@ void check(const CompressionOptions& options, std::span<const std::string> cuts,
   }
   check_fill("compression.store.fill", options.store.fill, options);
   check_replicas(options.replicas);
+  check_previous(options, cuts);
+}
+
+void check_previous(const CompressionOptions& options, std::span<const std::string> cuts) {
+  if (!link_of(options.replicas)->needs_previous()) return;
+  const auto expect_none = [&](const std::string& boundary, std::string_view direction,
+                               const LinkOptions& link) {
+    if (!link_of(link)->keeps_state()) return;
+    throw InputError(
+        "compression.replicas.feedback: \"{}\" takes every batch over the boundaries twice, so that their "
+        "links "
+        "are expected to keep nothing from message to message; compression.{} of boundary {} is codec \"{}\", "
+        "feedback \"{}\"",
+        options.replicas.feedback, direction, boundary, link.codec, link.feedback);
+  };
+  for (const auto& cut : cuts) {
+    const auto [activations, gradients] = options.at(cut);
+    expect_none(cut, "activations", activations);
+    expect_none(cut, "gradients", gradients);
+  }
 }
 
 bool compresses_activations(const CompressionOptions& options, std::span<const std::string> cuts) {

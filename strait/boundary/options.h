@@ -72,6 +72,10 @@ struct CompressionOptions {
 /// compression.boundaries[0].activations.codec.
 void check(const CompressionOptions& options, std::span<const std::string> cuts, int micro_batches);
 
+/// Checks what replicas' feedback with Link::needs_previous() asks of the links of boundaries: every batch
+/// crosses them twice, so they keep nothing. check() does so too. Throws InputError.
+void check_previous(const CompressionOptions& options, std::span<const std::string> cuts);
+
 /// Checks what reused indices ask of the links of a boundary. Throws InputError `TABLE.KEY: ...`, such as
 /// compression.gradients.codec.
 void check_index_reuse(const std::string& table, const BoundaryScheme& scheme);

@@ -7,6 +7,10 @@
 
 #include "strait/wire/frame.h"
 
+namespace at {
+class Tensor;
+}
+
 namespace strait {
 
 struct IndexSet;
@@ -47,6 +51,10 @@ struct MessageContext {
 
   /// The indices that both endpoints know already, for a message that reuses those of another; else null.
   const IndexSet* indices = nullptr;
+
+  /// Of the encoder, for a message that needs it (Encoder::needs_previous()): the message that the same samples
+  /// and draws give at the weights that the step before began with, of the same shape; else null.
+  const at::Tensor* previous = nullptr;
 
   // What the ends are to report of the message besides what it is there for.
   bool wants_indices = false;   ///< the indices of the elements that it keeps

@@ -34,6 +34,12 @@ int64_t rows_of_message(const Config& config) {
   return (rows + pipeline.micro_batches - 1) / pipeline.micro_batches;
 }
 
+/// How often a batch crosses the boundaries, in the steps where it does so most often.
+int64_t passes_of(const Config& config) {
+  const LinkOptions& replicas = config.compression.replicas;
+  return config.pipeline.replicas > 1 && make_link(replicas.codec, replicas.feedback)->needs_previous() ? 2 : 1;
+}
+
 /// Throws InputError where a message costs more than it saves.
 void expect_savings(const BoundaryEndpoints& boundary, const ChannelEndpoints& channel,
                     const Traffic& traffic) {
@@ -150,7 +156,7 @@ Traffic expected_traffic(const Config& config, Model& model) {
   for (const auto& shape : shapes) largest = std::max(largest, rows * elements_of(shape));
   const at::Tensor noise = at::randn({largest}, at::detail::createCPUGenerator(config.seed), at::kFloat);
   const StepPlan plan(config.data.batch_size, config.data.batch_size, config.train, config.pipeline);
-  const auto samples = static_cast<double>(plan.samples_of_step());
+  const auto samples = static_cast<double>(plan.samples_of_step() * passes_of(config));
   Traffic all;
   for (size_t i = 0; i < shapes.size(); ++i) {
     std::vector<int64_t> shape = shapes[i];

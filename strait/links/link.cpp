@@ -10,6 +10,14 @@ std::vector<SparseShape> Link::index_sets(const MessageMeta& meta) const {
   return {sparsifier->shape_of(meta)};
 }
 
+void expect_no_previous(std::string_view place, const Link& link) {
+  if (!link.needs_previous()) return;
+  throw InputError(
+      "{}: expected feedback that needs its message alone; this one needs gradients at the weights of the step "
+      "before, which are there for compression.replicas of a training",
+      place);
+}
+
 std::shared_ptr<const Link> Link::around(std::shared_ptr<const Link> /*compressor*/) const { return nullptr; }
 
 MessageOperator Link::reference(ApplyCodec /*apply*/) const { return {}; }

@@ -58,6 +58,9 @@ class Encoder {
   /// training set.
   virtual void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const = 0;
 
+  /// Whether the next message, of this context, needs MessageContext::previous; of evaluation too.
+  virtual bool needs_previous(const MessageContext& /*context*/) const { return false; }
+
   /// Hears of a message of training that crosses without compression, before this endpoint's first message.
   /// Throws as encode().
   virtual void observe(const at::Tensor& /*x*/, const MessageContext& /*context*/) {}
@@ -138,6 +141,13 @@ class Link {
 
   /// Whether it serves gradients of weights, which are of no sample and no class.
   bool serves_weights() const { return slots() == Slots::none || slots() == Slots::rows; }
+
+  /// Whether its messages need MessageContext::previous (Encoder::needs_previous() says which). Only a training
+  /// has that, of the gradients that its replicas exchange.
+  virtual bool needs_previous() const { return false; }
+
+  /// Whether an endpoint carries something from message to message.
+  bool keeps_state() const { return slots() != Slots::none || codec_->warm_start() != nullptr; }
 
   /// The same feedback around a compressor that has state of its own; null where it cannot go around that one.
   virtual std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const;
@@ -226,6 +236,10 @@ std::shared_ptr<const Link> make_link(std::string_view codec, std::string_view f
 /// NumericError. Throws InputError besides for feedback that cannot go around it: `ef-mixed` cuts a codec in
 /// two, `aq-sgd` has other rows every time; and for a compressor that keeps samples or reuses indices.
 std::shared_ptr<const Link> make_link(const std::shared_ptr<const Link>& compressor, std::string_view feedback);
+
+/// Throws InputError `PLACE: ...` for a link with needs_previous(), where there are no weights of a step
+/// before.
+void expect_no_previous(std::string_view place, const Link& link);
 
 /// Throws InputError for a text that is no feedback spec, whatever the codec.
 void check_feedback(std::string_view feedback);

@@ -23,15 +23,22 @@ Buffer copy_of(const Buffer& frame) {
   return copy;
 }
 
+at::Tensor joined(std::span<const at::Tensor> gradients) {
+  std::vector<at::Tensor> flat;
+  flat.reserve(gradients.size());
+  for (const auto& gradient : gradients) flat.push_back(gradient.reshape({1, -1}));
+  return at::cat(flat, 1).to(at::kCPU);
+}
+
 /// A parameter that this replica's batch did not touch has a gradient of zeros.
 at::Tensor joined_gradients(const std::vector<at::Tensor>& parameters) {
-  std::vector<at::Tensor> flat;
-  flat.reserve(parameters.size());
+  std::vector<at::Tensor> gradients;
+  gradients.reserve(parameters.size());
   for (const auto& parameter : parameters) {
     if (!parameter.grad().defined()) parameter.mutable_grad() = at::zeros_like(parameter);
-    flat.push_back(parameter.grad().reshape({1, -1}));
+    gradients.push_back(parameter.grad());
   }
-  return at::cat(flat, 1).to(at::kCPU);
+  return joined(gradients);
 }
 
 void set_gradients(const std::vector<at::Tensor>& parameters, const at::Tensor& joined) {
@@ -82,7 +89,13 @@ class DataParallel::Replicas {
     transport_ = group.make_transport(std::move(peers), names);
   }
 
-  void sum_gradients(uint64_t step, MessageMode mode) {
+  bool needs_previous(uint64_t step, MessageMode mode) {
+    return std::ranges::any_of(channels_, [&](StageChannels& channels) {
+      return channels.peers.sender().needs_previous(context(channels, step), mode);
+    });
+  }
+
+  void sum_gradients(uint64_t step, MessageMode mode, std::span<const at::Tensor> previous) {
     const at::NoGradGuard no_grad;
     try {
       for (auto& channels : channels_) {
@@ -91,7 +104,11 @@ class DataParallel::Replicas {
         }
       }
       std::vector<Buffer> own;
-      for (auto& channels : channels_) own.push_back(send(channels, step, mode));
+      for (auto& channels : channels_) {
+        const size_t count = previous.empty() ? 0 : channels.stage.parameters.size();
+        own.push_back(send(channels, step, mode, previous.first(count)));
+        previous = previous.subspan(count);
+      }
       for (size_t i = 0; i < channels_.size(); ++i) receive(channels_[i], std::move(own[i]), step, mode);
     } catch (...) {
       transport_->cancel();
@@ -160,9 +177,16 @@ class DataParallel::Replicas {
     return {.seed = seed_, .step = step, .micro_batch = static_cast<uint32_t>(channels.stage.number)};
   }
 
-  Buffer send(StageChannels& channels, uint64_t step, MessageMode mode) {
-    Buffer frame = channels.peers.sender().encode(joined_gradients(channels.stage.parameters),
-                                                  context(channels, step), mode);
+  Buffer send(StageChannels& channels, uint64_t step, MessageMode mode, std::span<const at::Tensor> previous) {
+    Sender& sender = channels.peers.sender();
+    MessageContext place = context(channels, step);
+    at::Tensor before;
+    if (sender.needs_previous(place, mode)) {
+      STRAIT_CHECK(!previous.empty(), "stage {} has no gradients at the weights before", channels.stage.name);
+      before = joined(previous);
+      place.previous = &before;
+    }
+    Buffer frame = sender.encode(joined_gradients(channels.stage.parameters), place, mode);
     for (const int other : others()) transport_->send(tag(other, channels), copy_of(frame));
     return frame;
   }
@@ -193,8 +217,12 @@ DataParallel::DataParallel(Group& group, const RankTopology& place, int stage_co
 
 DataParallel::~DataParallel() = default;
 
-void DataParallel::sum_gradients(uint64_t step, MessageMode mode) {
-  if (replicas_) replicas_->sum_gradients(step, mode);
+bool DataParallel::needs_previous(uint64_t step, MessageMode mode) const {
+  return replicas_ && replicas_->needs_previous(step, mode);
+}
+
+void DataParallel::sum_gradients(uint64_t step, MessageMode mode, std::span<const at::Tensor> previous) {
+  if (replicas_) replicas_->sum_gradients(step, mode, previous);
 }
 
 void DataParallel::wait_for_first() {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,14 @@ class DataParallel {
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
 
-  /// Replaces the gradients of the stages' parameters by their sums over all replicas. Throws NumericError for
+  /// Whether sum_gradients() of such a step needs the gradients that the same batches have at the weights that
+  /// the step before began with. The same in all processes.
+  bool needs_previous(uint64_t step, MessageMode mode) const;
+
+  /// Replaces the gradients of the stages' parameters by their sums over all replicas. `previous` are those at
+  /// the weights before, of all stages' parameters in order, where needs_previous(). Throws NumericError for
   /// gradients that are not finite, and what the transport throws.
-  void sum_gradients(uint64_t step, MessageMode mode);
+  void sum_gradients(uint64_t step, MessageMode mode, std::span<const at::Tensor> previous = {});
 
   /// Lets no replica pass before the first one has come here: those that do not evaluate keep pace with it so,
   /// and have a sign of its life.

@@ -69,11 +69,11 @@ Executor::Executor(Setup setup, Transport& transport, Trace* trace)
   }
 }
 
-StepResult Executor::train(const StepInput& batch, bool compressed) {
+StepResult Executor::train(const StepInput& batch, bool compressed, bool diagnosed) {
   STRAIT_CHECK(!steps_per_micro_batch(setup_.schedule.weight_versions()), "schedule {} steps by itself",
                setup_.schedule.name());
   if (compressed) prefetch(setup_.boundaries, batch.next_ids);
-  return run_batch(batch, {.training = true, .compressed = compressed});
+  return run_batch(batch, {.training = true, .compressed = compressed, .diagnosed = diagnosed});
 }
 
 StepResult Executor::evaluate(const StepInput& batch, EvaluationMode mode) {

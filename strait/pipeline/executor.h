@@ -75,8 +75,9 @@ class Executor {
   /// Forward and backward over the batch: adds the gradients of the batch's mean loss to the parameters (of
   /// a part of a batch: its share in those of the whole batch's mean loss). The
   /// result's numbers are those that this process's stages know. Throws NumericError for a message or a loss
-  /// that is not finite, and what the transport throws. Not for a schedule with steps_per_micro_batch().
-  StepResult train(const StepInput& batch, bool compressed);
+  /// that is not finite, and what the transport throws. Not for a schedule with steps_per_micro_batch(). No
+  /// diagnostics measure the messages of a pass that is not `diagnosed`.
+  StepResult train(const StepInput& batch, bool compressed, bool diagnosed = true);
 
   /// For a schedule with steps_per_micro_batch(): takes the batch into the pipeline. The last stage is done
   /// with it then, and so the result is whole; the stages before it have backward passes of at most stages - 1

@@ -180,6 +180,7 @@ void Pipeline::check() const {
         "replica_link: expected one that keeps nothing per sample or class; a gradient of weights is no "
         "sample's");
   }
+  if (setup_.replica_link) expect_no_previous("replica_link", *setup_.replica_link);
   if (setup_.batch_size < 0) throw InputError("batch_size: expected 0 or more, found {}", setup_.batch_size);
   check_parameters(setup_);
 }

@@ -74,8 +74,8 @@ struct VerifiedMessage {
 };
 
 /// Sends three messages over new endpoints of the link around the codec and compares bit for bit what is
-/// decoded with Link::reference() over Codec::reconstruct(). Gives the last message. Throws Error where they
-/// differ.
+/// decoded with Link::reference() over Codec::reconstruct(). Gives the last message that does not go in full,
+/// or else the first. Throws Error where they differ.
 VerifiedMessage verify_link(const std::string& feedback, const std::shared_ptr<const Codec>& codec,
                             BenchInput& input);
 

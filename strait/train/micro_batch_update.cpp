@@ -1,44 +1,17 @@
 #include "strait/train/micro_batch_update.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/train/exchanged_values.h"
 
 namespace strait {
 namespace {
 
 using Weights = std::vector<at::Tensor>;
-
-/// Exchanges the values of tensors with others for its lifetime. Autograd does not count it as a change: graphs
-/// that have saved the tensors read, in a backward pass, the values that are in them then.
-class ExchangedValues {
- public:
-  ExchangedValues(const Weights& tensors, const Weights& others) : tensors_(tensors), others_(others) {
-    swap();
-  }
-  ~ExchangedValues() { swap(); }
-  ExchangedValues(const ExchangedValues&) = delete;
-  ExchangedValues& operator=(const ExchangedValues&) = delete;
-
- private:
-  void swap() const {
-    const at::NoGradGuard no_grad;
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      const at::Tensor values =
-          tensors_[i].variable_data();  // the same memory, with a version count of its own
-      const at::Tensor before = values.clone();
-      values.copy_(others_[i]);
-      others_[i].copy_(before);
-    }
-  }
-
-  const Weights& tensors_;
-  const Weights& others_;
-};
 
 /// Hides changes of tensors from the graphs that have saved them, which would refuse their backward pass. That
 /// pass has the values that it is to have: MicroBatchUpdate sees to it.

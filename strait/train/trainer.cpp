@@ -52,6 +52,7 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
       recorder_(placement_, *executor_, update_.data_parallel(), options_),
       checkpoints_(placement_, *executor_, update_, options_.seed) {
   check_micro_batch_steps(options_.train, options_.pipeline);
+  check_previous(options_.compression, options_.cuts);
   if (!steps_per_micro_batch(weight_versions(options_.pipeline.schedule))) return;
   micro_batch_update_.emplace(placement_, update_, options_);
 }
@@ -197,6 +198,8 @@ void Trainer::train_batch(Batch& batch, const StepPlan& plan, std::vector<int64_
     input.all_rows = part.all_rows;
     input.first_row = part.first_row;
     if (part.begins) update_.begin();
+    update_.run_previous(state_.step, compressed,
+                         [&] { executor_->train(input, compressed, /*diagnosed=*/false); });
     state_.sums += executor_->train(input, compressed);
     if (part.ends)
       update_.finish(state_.step, point_at(plan, plan.steps_of(state_.batches + 1) - 1), compressed);

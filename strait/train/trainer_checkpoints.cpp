@@ -21,7 +21,7 @@ StateVisit TrainerCheckpoints::optimizer_state() {
 }
 
 StateVisit TrainerCheckpoints::replicas_state() {
-  return [this](StateVisitor& visitor) { update_.data_parallel().visit_state(visitor); };
+  return [this](StateVisitor& visitor) { update_.visit_replicas_state(visitor); };
 }
 
 void TrainerCheckpoints::write(const TrainingState& state, const std::vector<std::string>& metrics) {

@@ -20,15 +20,20 @@ std::vector<DataParallel::Stage> own_stages(const Placement& placement) {
 }  // namespace
 
 WeightUpdate::WeightUpdate(Placement& placement, const TrainerOptions& options)
+    : WeightUpdate(placement, options,
+                   make_link(options.compression.replicas.codec, options.compression.replicas.feedback)) {}
+
+WeightUpdate::WeightUpdate(Placement& placement, const TrainerOptions& options,
+                           const std::shared_ptr<const Link>& replicas)
     : data_parallel_(placement.group(), placement.topology(), static_cast<int>(placement.stages().size()),
-                     own_stages(placement),
-                     make_link(options.compression.replicas.codec, options.compression.replicas.feedback),
-                     options.seed),
+                     own_stages(placement), replicas, options.seed),
       gradients_(placement.model(), placement.stages(), placement.ranks(), placement.pipeline()),
       stages_(make_stages(placement, options)),
       schedule_(options.schedule ? options.schedule : make_rate_schedule(options.train.schedule)),
       base_rate_(options.train.optimizer.lr),
-      clip_norm_(options.train.clip_norm) {}
+      clip_norm_(options.train.clip_norm) {
+  if (placement.topology().replicas > 1 && replicas->needs_previous()) previous_.emplace(placement.own());
+}
 
 std::map<int, WeightUpdate::OwnStage> WeightUpdate::make_stages(const Placement& placement,
                                                                 const TrainerOptions& options) {
@@ -46,10 +51,17 @@ std::map<int, WeightUpdate::OwnStage> WeightUpdate::make_stages(const Placement&
 
 void WeightUpdate::begin() {
   for (auto& [number, stage] : stages_) stage.optimizer->zero_grad();
+  if (previous_) previous_->begin();
+}
+
+void WeightUpdate::run_previous(uint64_t step, bool compressed, const std::function<void()>& pass) {
+  if (data_parallel_.needs_previous(step, {.training = true, .compressed = compressed})) previous_->run(pass);
 }
 
 void WeightUpdate::finish(uint64_t step, const SchedulePoint& at, bool compressed) {
-  data_parallel_.sum_gradients(step, {.training = true, .compressed = compressed});
+  const MessageMode mode{.training = true, .compressed = compressed};
+  data_parallel_.sum_gradients(step, mode, previous_ ? previous_->gradients() : std::span<const at::Tensor>());
+  if (previous_) compressed ? previous_->keep() : previous_->drop();
   gradients_.sum_ties();
   if (clip_norm_ > 0) gradients_.clip(clip_norm_);
   for (auto& [number, stage] : stages_) {
@@ -66,6 +78,12 @@ void WeightUpdate::clear() {
 
 const std::vector<std::string>& WeightUpdate::optimizer_state_names() const {
   return stages_.begin()->second.optimizer->state_names();
+}
+
+void WeightUpdate::visit_replicas_state(StateVisitor& visitor) {
+  data_parallel_.visit_state(visitor);
+  PrefixedVisitor prefixed(fmt::format("{}.previous", DataParallel::kName), visitor);
+  if (previous_) previous_->visit_state(prefixed);
 }
 
 void WeightUpdate::visit_optimizer_state(StateVisitor& visitor) {

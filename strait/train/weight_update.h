@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "strait/pipeline/data_parallel.h"
 #include "strait/train/gradients.h"
 #include "strait/train/placement.h"
+#include "strait/train/previous_weights.h"
 #include "strait/train/trainer_options.h"
 
 namespace strait {
@@ -24,6 +27,11 @@ class WeightUpdate {
 
   /// Before the step's first batch.
   void begin();
+
+  /// Before a batch's own pass, where replicas need gradients at the weights that the step before began with:
+  /// runs `pass`, which adds those of the batch, at these weights. It leaves nothing behind but what finish()
+  /// takes. Does nothing elsewhere.
+  void run_previous(uint64_t step, bool compressed, const std::function<void()>& pass);
 
   /// After its last. `step` counts the optimizer's steps before it, `at` is where the schedule stands. Throws
   /// NumericError for gradients that are not finite.
@@ -49,15 +57,22 @@ class WeightUpdate {
   /// What ties the replicas together.
   DataParallel& data_parallel() { return data_parallel_; }
 
+  /// Walks what the exchange between replicas carries from step to step: DataParallel::visit_state(), and as
+  /// `replicas.previous.PARAMETER` the weights of the step before where they are needed.
+  void visit_replicas_state(StateVisitor& visitor);
+
  private:
   /// A stage of this process.
   struct OwnStage {
     std::vector<std::pair<std::string, at::Tensor>> parameters;  ///< by name
     std::unique_ptr<Optimizer> optimizer;                        ///< of these
   };
+  WeightUpdate(Placement& placement, const TrainerOptions& options,
+               const std::shared_ptr<const Link>& replicas);
   static std::map<int, OwnStage> make_stages(const Placement& placement, const TrainerOptions& options);
 
   DataParallel data_parallel_;
+  std::optional<PreviousWeights> previous_;  ///< where replicas may need them
   Gradients gradients_;
   std::map<int, OwnStage> stages_;  ///< by number
   RateSchedule schedule_;

@@ -48,7 +48,9 @@ class ChannelOfFeedback : public testing::TestWithParam<std::string> {
   ChannelSpec spec(const StoreOptions& store = {}) const {
     return {"layer2", 1, Direction::activation, make_link(kCodec, GetParam(), store), false};
   }
-  MessageContext context(uint64_t step) const { return {.seed = 1, .step = step, .ids = ids_}; }
+  MessageContext context(uint64_t step) const {
+    return {.seed = 1, .step = step, .ids = ids_, .previous = &previous_};
+  }
 
   /// What the channel makes of a context.
   static MessageContext whole(MessageContext context) {
@@ -58,6 +60,7 @@ class ChannelOfFeedback : public testing::TestWithParam<std::string> {
 
   static constexpr const char* kCodec = "topk:0.25,index=bitmap";
   std::vector<int64_t> ids_ = {3, 1, 4, 0};
+  at::Tensor previous_ = at::randn({4, 3, 8});
 };
 
 /// What is seen in training is what the link alone gives of the training messages: neither warm-up nor

@@ -80,8 +80,9 @@ Diagnostics measured(const std::string& feedback) {
   double error = 0;
   double norm = 0;
   const std::vector<int64_t> ids = {0, 1, 2};
+  const at::Tensor previous = at::randn({3, 40});
   for (uint64_t step = 0; step < 4; ++step) {
-    const MessageContext message{.step = step, .ids = ids};
+    const MessageContext message{.step = step, .ids = ids, .previous = &previous};
     const at::Tensor x = at::randn({3, 40});
     const at::Tensor seen = channel.cross(x, message).to(at::kDouble);
     error += (x.to(at::kDouble) - seen).square().sum().item<double>();

@@ -259,7 +259,7 @@ TEST(CompressionOptions, StateOfClassesTakesOneMicroBatch) {
 
 TEST(CompressionOptions, ReplicasTakeFeedbackForOneMessageAStep) {
   CompressionOptions options;
-  for (const char* feedback : {"none", "ef", "ef21", "diana:0.5", "ef21-sgdm:0.1"}) {
+  for (const char* feedback : {"none", "ef", "ef21", "diana:0.5", "ef21-sgdm:0.1", "marina:0.1"}) {
     options.replicas = {"topk:0.1", feedback};
     EXPECT_NO_THROW(check(options, {}, 4)) << feedback;
   }
@@ -269,6 +269,51 @@ TEST(CompressionOptions, ReplicasTakeFeedbackForOneMessageAStep) {
     options.replicas = {"topk:0.1", feedback};
     EXPECT_THROW(check(options, {}, 4), InputError) << feedback;
   }
+}
+
+TEST(CompressionOptions, ABatchThatCrossesTwiceMeetsNoState) {
+  const auto complaint_of = [](const LinkOptions& activations, const OwnLinkOptions& of_layer2) {
+    CompressionOptions options;
+    options.activations = activations;
+    if (of_layer2 != OwnLinkOptions()) options.boundaries = {{"layer2", {}, of_layer2}};
+    options.replicas = {"topk:0.1", "marina:0.1"};
+    try {
+      check(options, kCuts, 1);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string line =
+      "compression.replicas.feedback: \"marina:0.1\" takes every batch over the boundaries twice, so that "
+      "their "
+      "links are expected to keep nothing from message to message; ";
+  EXPECT_EQ(complaint_of({"quant:4,rounding=stochastic", "none"}, {"topk:0.1", {}}), "");
+  EXPECT_EQ(complaint_of({"lowrank:2", "none"}, {}), "");
+  EXPECT_EQ(complaint_of({"topk:0.1", "ef21"}, {}),
+            line + "compression.activations of boundary layer1 is codec \"topk:0.1\", feedback \"ef21\"");
+  EXPECT_EQ(complaint_of({}, {"topk:0.1", "ef"}),
+            line + "compression.gradients of boundary layer2 is codec \"topk:0.1\", feedback \"ef\"");
+  EXPECT_EQ(
+      complaint_of({"lowrank:2,warm=yes", "none"}, {}),
+      line + "compression.activations of boundary layer1 is codec \"lowrank:2,warm=yes\", feedback \"none\"");
+}
+
+TEST(CompressionOptions, OnlyReplicasHaveGradientsAtTheWeightsBefore) {
+  const std::string line =
+      "expected feedback that needs its message alone; this one needs gradients at the weights of the step "
+      "before, "
+      "which are there for compression.replicas of a training";
+  EXPECT_EQ(complaint({"topk:0.1", "marina:0.1"}, {"none", "none"}, 1),
+            "compression.activations.feedback: " + line);
+  EXPECT_EQ(complaint({"none", "none"}, {"topk:0.1", "marina:1"}, 1),
+            "compression.gradients.feedback: " + line);
+  CompressionOptions options;
+  options.gradients = {"topk:0.1", "marina:0.1"};
+  EXPECT_THROW(links_of(options, "layer1"), InputError);
+  const auto link = make_link("topk:0.1", "marina:0.1");
+  EXPECT_THROW(Boundary("layer1", link, make_link("none")), InputError);
+  EXPECT_THROW(Boundary("layer1", make_link("none"), link), InputError);
 }
 
 }  // namespace

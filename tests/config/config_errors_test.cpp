@@ -144,10 +144,20 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:2: pipeline.micro_batches: expected at most data.batch_size / pipeline.replicas, which "
                 "is 2, "
                 "found 3"},
+        BadText{"compression.replicas.feedback = \"aq-sgd\"",
+                "a.toml:1: compression.replicas.feedback: expected one of: none, ef, ef21, diana, ef21-sgdm, "
+                "marina; found "
+                "\"aq-sgd\""},
         BadText{
-            "compression.replicas.feedback = \"aq-sgd\"",
-            "a.toml:1: compression.replicas.feedback: expected one of: none, ef, ef21, diana, ef21-sgdm; found "
-            "\"aq-sgd\""},
+            "compression.gradients.feedback = \"marina:0.1\"",
+            "a.toml:1: compression.gradients.feedback: expected feedback that needs its message alone; this "
+            "one needs gradients at the weights of the step before, which are there for "
+            "compression.replicas of a training"},
+        BadText{"model.cuts = [\"layer1\", \"layer2\"]\ncompression.replicas.feedback = \"marina:0.1\"\n"
+                "compression.gradients = { codec = \"topk:0.1\", feedback = \"ef\" }",
+                "a.toml:2: compression.replicas.feedback: \"marina:0.1\" takes every batch over the boundaries "
+                "twice, so that their links are expected to keep nothing from message to message; "
+                "compression.gradients of boundary layer1 is codec \"topk:0.1\", feedback \"ef\""},
         BadText{"pipeline.schedule = \"1F1B\"",
                 "a.toml:1: pipeline.schedule: expected one of: gpipe, 1f1b, interleaved, pipedream, xpipe; "
                 "found \"1F1B\" (did "
@@ -210,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"[compression]\ngradients = { feedback = \"non\" }",
                 "a.toml:2: compression.gradients.feedback: unknown feedback \"non\" (did you mean \"none\"?); "
                 "expected "
-                "one of: none, ef, ef21, ef-mixed, aq-sgd, diana, ef21-sgdm"},
+                "one of: none, ef, ef21, ef-mixed, aq-sgd, diana, ef21-sgdm, marina"},
         BadText{"[compression]\nreuse_indices = 1",
                 "a.toml:2: compression.reuse_indices: expected true or false, found 1"},
         BadText{

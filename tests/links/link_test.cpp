@@ -41,7 +41,7 @@ TEST(Link, AnUnknownFeedbackIsNamed) {
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
                  "unknown feedback \"nonne\" (did you mean \"none\"?); expected one of: none, ef, ef21, "
-                 "ef-mixed, aq-sgd, diana, ef21-sgdm");
+                 "ef-mixed, aq-sgd, diana, ef21-sgdm, marina");
   }
 }
 

@@ -19,8 +19,12 @@ at::Tensor share_of(const Codec& part, const at::Tensor& x, const MessageContext
 std::vector<float> received(const std::string& feedback) {
   const MessageOperator reference = make_link("topk:0.5", feedback)->reference(share_of);
   std::vector<float> seen;
-  for (const float value : {8.0F, 16.0F, 32.0F})
-    seen.push_back(reference(at::full({1, 6}, value), {})[0][5].item<float>());
+  at::Tensor previous;
+  for (const float value : {8.0F, 16.0F, 32.0F}) {
+    const at::Tensor x = at::full({1, 6}, value);
+    seen.push_back(reference(x, {.previous = &previous})[0][5].item<float>());
+    previous = x;
+  }
   return seen;
 }
 
@@ -36,6 +40,8 @@ TEST(LinkReference, FollowsTheDefinitionOfEachScheme) {
   EXPECT_THAT(received("ef21-sgdm:0.25"), testing::ElementsAre(1, 3.25, 7.6875));  // v: 2, 5.5, 12.125
   EXPECT_THAT(received("ef-mixed"), testing::ElementsAre(2, 4.75, 10.15625));      // e: 6, 17.25
   EXPECT_THAT(received("aq-sgd"), testing::ElementsAre(8, 12, 22));
+  EXPECT_THAT(received("marina:0.01"), testing::ElementsAre(8, 12, 20));  // g + (x - x_before) / 2
+  EXPECT_THAT(received("marina:1"), testing::ElementsAre(8, 16, 32));
 }
 
 TEST(LinkReference, IsThereForEachScheme) {

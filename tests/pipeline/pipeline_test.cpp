@@ -193,6 +193,12 @@ TEST(Pipeline, RefusesASetupThatCannotBe) {
                 setup.boundaries[0] = Boundary("stem", make_link("quant:4", "aq-sgd"), make_link("none"));
               }),
               HasSubstr("the ids of its rows"));
+  EXPECT_THAT(refusal([](auto& setup) { setup.replica_link = make_link("topk:0.1", "marina:0.5"); }),
+              HasSubstr("replica_link: expected feedback that needs its message alone"));
+  EXPECT_THAT(refusal([](auto& setup) {
+                setup.boundaries[0] = Boundary("stem", make_link("none"), make_link("topk:0.1", "marina:0.5"));
+              }),
+              HasSubstr("boundary stem: expected feedback that needs its message alone"));
 }
 
 TEST(Pipeline, RefusesABatchThatDoesNotFit) {

@@ -459,6 +459,7 @@ X = torch.randn(4, 3)
     (lambda: strait.Boundary("quant"), ValueError, "bits"),
     (lambda: strait.Boundary("topk:0.1", feedback="ef22"), ValueError, 'did you mean "ef2'),
     (lambda: strait.Boundary("quant:4", feedback="ef-mixed"), ValueError, "quant:4"),
+    (lambda: strait.Boundary("quant:4", feedback="marina:0.5")(X), ValueError, "needs its message alone"),
     (lambda: strait.Boundary(feedback="aq"), ValueError, "unknown feedback"),
     (lambda: strait.Boundary("topk:0.1", "topk:0.1", feedback=("none", "aq-sgd")), ValueError, "serves no gradients"),
     (lambda: strait.Boundary("topk:0.1", "topk:0.2", reuse_indices=True), ValueError, "gradients.codec"),

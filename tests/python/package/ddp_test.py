@@ -265,6 +265,8 @@ def test_every_rank_hears_of_a_gradient_that_is_not_finite(results):
 @pytest.mark.parametrize("call, kind, text", [
     (lambda: strait.DDPState("qant:4"), ValueError, 'did you mean "quant"'),
     (lambda: strait.DDPState("quant:4", feedback="aq-sgd"), ValueError, "serves no gradients of weights"),
+    (lambda: strait.DDPState("quant:4", feedback="marina:0.5"), ValueError,
+     'feedback "marina:0.5": expected feedback that needs its message alone'),
     (lambda: strait.DDPState("quant:4", feedback="ef-mixed"), ValueError, "quant:4"),
     (lambda: strait.DDPState("quant:4", warmup_steps=-1), ValueError, "warmup_steps"),
     (lambda: strait.ddp_hook(None, None), TypeError, "expected a DDPState, found NoneType"),

@@ -163,6 +163,7 @@ def test_lists_tell_what_there_is():
     schemes = {info.name: info for info in strait.feedbacks()}
     assert schemes["none"].state == "none"
     assert schemes["ef21"].state == schemes["diana"].state == schemes["ef21-sgdm"].state == "rows"
+    assert [name for name, info in schemes.items() if not info.boundaries] == ["marina"]
     assert schemes["aq-sgd"].state == "samples" and not schemes["aq-sgd"].gradients
     assert not schemes["ef-mixed"].any_codec and schemes["ef"].any_codec
     assert strait.wire_bytes("quant:4", (8, 64)) == 8 + 8 * 64 // 2

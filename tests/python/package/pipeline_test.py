@@ -246,6 +246,10 @@ def test_bad_input_is_refused():
         strait.Pipeline(stages, F.cross_entropy).train(x, y[:5])
     with pytest.raises(ValueError, match="ids"):
         strait.Pipeline(stages, F.cross_entropy, **SCHEMES["aq-sgd"]).train(x, y)
+    marina = "marina:0.5"
+    for arguments in {"replica_codec": "quant:4", "replica_feedback": marina}, {"gradients": "quant:4", "feedback": marina}:
+        with pytest.raises(ValueError, match="expected feedback that needs its message alone"):
+            strait.Pipeline(stages, F.cross_entropy, **arguments)
     with pytest.raises(TypeError):
         strait.Pipeline(stages, F.cross_entropy).train(x, y.tolist())
     with pytest.raises(ValueError, match="mode: expected off, plain or frozen"):
