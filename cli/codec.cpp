@@ -28,9 +28,9 @@ int list_as_json() {
 }
 
 int list_as_table() {
-  std::string table = fmt::format("{:<8} {:>4}  {:<16} {}\n", "name", "id", "example", "spec");
+  std::string table = fmt::format("{:<11} {:>4}  {:<16} {}\n", "name", "id", "example", "spec");
   for (const auto& info : codec_list()) {
-    table += fmt::format("{:<8} {:>4}  {:<16} {}{}\n", info.name, info.id, info.samples.front(), info.name,
+    table += fmt::format("{:<11} {:>4}  {:<16} {}{}\n", info.name, info.id, info.samples.front(), info.name,
                          info.parameters);
   }
   print(table);

@@ -20,8 +20,8 @@ struct Line {
 /// Elements in groups of `size` that follow each other, the last of which may be shorter, each with its line.
 /// `size` is a multiple of 8 where there are several, so that the codes of a group begin on a byte.
 struct LineGroups {
-  std::span<const Line> lines;
-  size_t size = 0;
+  std::span<const Line> lines;  ///< in the groups' order
+  size_t size = 0;              ///< elements
 };
 
 /// The scale of each group's line becomes the largest magnitude of the group, which is not finite where an

@@ -61,7 +61,8 @@ void WeightUpdate::run_previous(uint64_t step, bool compressed, const std::funct
 void WeightUpdate::finish(uint64_t step, const SchedulePoint& at, bool compressed) {
   const MessageMode mode{.training = true, .compressed = compressed};
   data_parallel_.sum_gradients(step, mode, previous_ ? previous_->gradients() : std::span<const at::Tensor>());
-  if (previous_) compressed ? previous_->keep() : previous_->drop();
+  if (previous_ && compressed) previous_->keep();
+  if (previous_ && !compressed) previous_->drop();
   gradients_.sum_ties();
   if (clip_norm_ > 0) gradients_.clip(clip_norm_);
   for (auto& [number, stage] : stages_) {
