@@ -6,13 +6,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 
 #include "strait/base/random.h"
 #include "strait/codecs/finite.h"
 #include "strait/codecs/quant_options.h"
 #include "strait/kernels/hadamard.h"
-#include "strait/kernels/quantise.h"
 
 namespace strait {
 namespace {
@@ -67,27 +65,27 @@ class Rotated : public Codec {
 
   void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
                  ByteWriter& out) const override {
-    const kernels::Range range = kernels::range_of(x);
-    for (const float end : {range.lo, range.hi}) {
-      check_largest(std::bit_cast<uint32_t>(end) & 0x7fffffff, kOverflow, kWhat);
-    }
     const at::Tensor rotated = at::empty(meta.shape, at::kFloat);
     const uint64_t signs = signs_of(context);
+    std::atomic<uint32_t> largest = 0;
     in_rows(meta, [&](size_t begin, size_t count) {
-      kernels::rotate(x.subspan(begin, count), signs, {rotated.data_ptr<float>() + begin, count});
+      const uint32_t own =
+          kernels::rotate(x.subspan(begin, count), signs, {rotated.data_ptr<float>() + begin, count});
+      for (uint32_t known = largest; known < own && !largest.compare_exchange_weak(known, own);) {
+      }
     });
+    check_largest(largest, kOverflow, kWhat);
     inner_->write(rotated, context, out);
   }
 
   void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
                  std::span<float> out) const override {
-    const at::Tensor rotated = inner_->read(in, meta, context).tensor;
+    inner_->read_elements(in, meta, context, out);
     const uint64_t signs = signs_of(context);
     std::atomic<bool> is_finite = true;
     in_rows(meta, [&](size_t begin, size_t count) {
-      if (!kernels::rotate_back({rotated.data_ptr<float>() + begin, count}, signs, out.subspan(begin, count))) {
-        is_finite = false;
-      }
+      const auto row = out.subspan(begin, count);
+      if (!kernels::rotate_back(row, signs, row)) is_finite = false;
     });
     if (!is_finite) throw WireError("what a rotation gives is not finite");
   }

@@ -20,6 +20,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
+using Integers = hn::RebindToSigned<Floats>;
 using Vector = hn::Vec<Floats>;
 
 constexpr size_t kLanes = HWY_LANES(float);
@@ -92,30 +93,44 @@ HWY_INLINE void transform(std::array<Vector, kVectors>& block) {
   }
 }
 
-/// Calls work(x, out) for each whole block, and copies what is left.
+HWY_INLINE uint32_t largest_bits(std::span<const float> x) {
+  uint32_t largest = 0;
+  for (const float value : x) largest = std::max(largest, std::bit_cast<uint32_t>(value) & 0x7fffffff);
+  return largest;
+}
+
+/// Calls work(x, out) for each whole block, and copies what is left. Gives the elements of the whole blocks.
 template <class Work>
-HWY_INLINE void in_whole_blocks(std::span<const float> x, std::span<float> out, const Work& work) {
+HWY_INLINE size_t in_whole_blocks(std::span<const float> x, std::span<float> out, const Work& work) {
   size_t begin = 0;
   for (; begin + kRotated <= x.size(); begin += kRotated) {
     for (size_t i = 0; i < kRotated; i += 16) prefetch(x.data() + begin + i + kAhead);
     work(x.data() + begin, out.data() + begin);
   }
   if (x.data() != out.data()) std::ranges::copy(x.subspan(begin), out.subspan(begin).begin());
+  return begin;
 }
 
 }  // namespace
 
-void rotate(std::span<const float> x, uint64_t signs, std::span<float> out) {
+uint32_t rotate(std::span<const float> x, uint64_t signs, std::span<float> out) {
   const Factors factors = factors_of(signs);
-  in_whole_blocks(x, out, [&](const float* from, float* to) HWY_ATTR {
+  auto largest = hn::Zero(Integers());
+  const auto take_in = [&](Vector v) HWY_ATTR {
+    largest = hn::Max(largest, hn::BitCast(Integers(), hn::Abs(v)));
+    return v;
+  };
+  const size_t whole = in_whole_blocks(x, out, [&](const float* from, float* to) HWY_ATTR {
     std::array<Vector, kVectors> block;
     for (size_t i = 0; i < kVectors; ++i) {
-      block[i] =
-          hn::Mul(hn::LoadU(Floats(), from + i * kLanes), hn::LoadU(Floats(), factors.data() + i * kLanes));
+      block[i] = hn::Mul(take_in(hn::LoadU(Floats(), from + i * kLanes)),
+                         hn::LoadU(Floats(), factors.data() + i * kLanes));
     }
     transform(block);
     for (size_t i = 0; i < kVectors; ++i) hn::StoreU(block[i], Floats(), to + i * kLanes);
   });
+  return std::max(static_cast<uint32_t>(hn::GetLane(hn::MaxOfLanes(Integers(), largest))),
+                  largest_bits(x.subspan(whole)));
 }
 
 bool rotate_back(std::span<const float> x, uint64_t signs, std::span<float> out) {
@@ -132,9 +147,7 @@ bool rotate_back(std::span<const float> x, uint64_t signs, std::span<float> out)
                  to + i * kLanes);
     }
   });
-  uint32_t largest = 0;
-  for (const float value : out) largest = std::max(largest, std::bit_cast<uint32_t>(value) & 0x7fffffff);
-  return largest < kInfinity;
+  return largest_bits(out) < kInfinity;
 }
 
 }  // namespace strait::kernels::HWY_NAMESPACE
@@ -146,8 +159,8 @@ namespace strait::kernels {
 HWY_EXPORT(rotate);
 HWY_EXPORT(rotate_back);
 
-void rotate(std::span<const float> x, uint64_t signs, std::span<float> out) {
-  STRAIT_KERNEL(rotate)(x, signs, out);
+uint32_t rotate(std::span<const float> x, uint64_t signs, std::span<float> out) {
+  return STRAIT_KERNEL(rotate)(x, signs, out);
 }
 bool rotate_back(std::span<const float> x, uint64_t signs, std::span<float> out) {
   return STRAIT_KERNEL(rotate_back)(x, signs, out);

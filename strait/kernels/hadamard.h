@@ -14,8 +14,9 @@ inline constexpr size_t kRotated = 64;
 // ..., 32, elements a and b that stand h apart in pairs of runs of h become a + b and a - b. The inverse is D H
 // / 8. x.size() == out.size(); what is left behind whole blocks of kRotated is copied.
 
-/// Rotates each block. `x` may be `out`.
-void rotate(std::span<const float> x, uint64_t signs, std::span<float> out);
+/// Rotates each block. `x` may be `out`. Returns the bits of the largest magnitude in `x`: above those of
+/// infinity where an element is NaN.
+uint32_t rotate(std::span<const float> x, uint64_t signs, std::span<float> out);
 
 /// Undoes it. False where an element of `out` is not finite.
 bool rotate_back(std::span<const float> x, uint64_t signs, std::span<float> out);

@@ -69,7 +69,7 @@ MessageBits message_bits(const Link& link, const MessageMeta& meta, size_t paylo
 
 /// A message that was verified.
 struct VerifiedMessage {
-  size_t payload_bytes = 0;
+  size_t payload_bytes = 0;   ///< without the frame's header
   double relative_error = 0;  ///< |x - what is decoded| / |x|, 2-norms; 0 where x is 0
 };
 

@@ -51,6 +51,16 @@ TEST(Hadamard, AdditionsHaveTheDocumentedOrder) {
   EXPECT_EQ(got, expected);
 }
 
+TEST(Hadamard, GivesTheLargestMagnitudeOfBlocksAndOfWhatIsLeft) {
+  for (const size_t place : {size_t{0}, size_t{63}, size_t{64 + 17}, size_t{2 * 64 + 2}}) {
+    for (const float value : {-7.5F, std::numeric_limits<float>::infinity(), std::nanf("")}) {
+      auto x = std::vector<float>(2 * 64 + 3, 0.5F);
+      x[place] = value;
+      EXPECT_EQ(rotate(x, kRotationSigns, x), std::bit_cast<uint32_t>(value) & 0x7fffffff) << place;
+    }
+  }
+}
+
 TEST(Hadamard, BackIsTheWayBackAndKeepsTheNorm) {
   const auto x = numbers(5 * 64 + 3, 1);
   std::vector<float> there(x.size());
