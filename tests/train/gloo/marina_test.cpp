@@ -300,7 +300,7 @@ TEST(MarinaTraining, ThePassAtTheWeightsBeforeLeavesNothingBehind) {
   uint64_t step = 0;
   for (size_t epoch = 0; epoch < 2; ++epoch) {
     EXPECT_EQ(marina.epochs[epoch].train.loss, plain.epochs[epoch].train.loss);
-    EXPECT_EQ(marina.epochs[epoch].test.on.loss, plain.epochs[epoch].test.on.loss);
+    EXPECT_EQ(marina.epochs[epoch].test->on.loss, plain.epochs[epoch].test->on.loss);
     uint64_t twice = 0;
     for (int i = 0; i < 4; ++i, ++step) twice += step > 0 && !coin_says_full(step, kShare) ? 1 : 0;
     EXPECT_EQ(messages_at(plain.epochs[epoch], "b"), 8U);
