@@ -3,9 +3,23 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
 
+#include <algorithm>
+
 #include "strait/codecs/quant_group.h"
 
 namespace strait {
+namespace {
+
+/// Calls work(begin, group, its codes) for each group of `size` elements, the last of which may be shorter.
+template <class Element, class Byte, class Work>
+void for_each_group(std::span<Element> x, size_t size, unsigned bits, std::span<Byte> codes, const Work& work) {
+  for (size_t begin = 0; begin < x.size(); begin += size) {
+    const size_t count = std::min(size, x.size() - begin);
+    work(begin, x.subspan(begin, count), codes.subspan(begin / 8 * bits, kernels::packed_size(count, bits)));
+  }
+}
+
+}  // namespace
 
 at::Tensor GroupCodec::reconstruct(const at::Tensor& x, const MessageContext& context) const {
   if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
@@ -54,6 +68,19 @@ void GroupCodec::do_decode(ByteReader& in, const MessageMeta& meta, const Messag
       });
     });
   });
+}
+
+void OneByOneCodec::encode_groups(std::span<const float> x, size_t size, const kernels::Dither& dither,
+                                  ByteWriter& headers, std::span<std::byte> codes) const {
+  for_each_group(x, size, bits(), codes, [&](size_t begin, auto group, auto packed) {
+    encode_group(group, advanced(dither, begin), headers, packed);
+  });
+}
+
+void OneByOneCodec::decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
+                                  std::span<float> out) const {
+  for_each_group(out, size, bits(), codes,
+                 [&](size_t /*begin*/, auto group, auto packed) { decode_group(headers, packed, group); });
 }
 
 }  // namespace strait

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <functional>
 
 #include "strait/codecs/codec.h"
@@ -44,15 +43,6 @@ class GroupCodec : public Codec {
   virtual void decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
                              std::span<float> out) const = 0;
 
-  /// Calls work(group, its codes) for each group of such a run.
-  template <class Element, class Byte, class Work>
-  void for_each_group(std::span<Element> x, size_t size, std::span<Byte> codes, const Work& work) const {
-    for (size_t begin = 0; begin < x.size(); begin += size) {
-      const size_t count = std::min(size, x.size() - begin);
-      work(x.subspan(begin, count), codes.subspan(begin / 8 * bits_, kernels::packed_size(count, bits_)));
-    }
-  }
-
   /// What the receiver sees of the groups; what stands behind their elements is not looked at. Throws
   /// NumericError as encode_groups() does.
   virtual at::Tensor reconstruct_groups(const TensorGroups& groups) const = 0;
@@ -67,6 +57,25 @@ class GroupCodec : public Codec {
   Scope scope_;
   size_t header_size_;  ///< bytes a group
   unsigned bits_;       ///< an element
+};
+
+/// Such a codec that takes one group after the other.
+class OneByOneCodec : public GroupCodec {
+ protected:
+  using GroupCodec::GroupCodec;
+
+  /// encode_groups() of one group.
+  virtual void encode_group(std::span<const float> x, const kernels::Dither& dither, ByteWriter& header,
+                            std::span<std::byte> codes) const = 0;
+
+  /// decode_groups() of one group.
+  virtual void decode_group(ByteReader& header, std::span<const std::byte> codes,
+                            std::span<float> out) const = 0;
+
+  void encode_groups(std::span<const float> x, size_t size, const kernels::Dither& dither, ByteWriter& headers,
+                     std::span<std::byte> codes) const final;
+  void decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
+                     std::span<float> out) const final;
 };
 
 }  // namespace strait

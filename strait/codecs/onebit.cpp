@@ -13,19 +13,32 @@ namespace {
 
 /// One bit an element: those >= 0 become their mean, and those < 0 theirs, group by group (docs/operators.md,
 /// "onebit"). Source: Seide et al., Interspeech 2014.
-class OneBit : public GroupCodec {
+class OneBit : public OneByOneCodec {
  public:
-  OneBit(CodecIdentity identity, Scope scope) : GroupCodec(std::move(identity), scope, 2 * sizeof(float), 1) {}
+  OneBit(CodecIdentity identity, Scope scope)
+      : OneByOneCodec(std::move(identity), scope, 2 * sizeof(float), 1) {}
 
  protected:
-  void encode_groups(std::span<const float> x, size_t size, const kernels::Dither& /*dither*/,
-                     ByteWriter& headers, std::span<std::byte> codes) const override {
-    for_each_group(x, size, codes, [&](auto group, auto packed) { encode(group, headers, packed); });
+  void encode_group(std::span<const float> x, const kernels::Dither& /*dither*/, ByteWriter& header,
+                    std::span<std::byte> codes) const override {
+    const kernels::Sides sides = kernels::sums_by_sign(x);
+    if (!std::isfinite(sides.positive) || !std::isfinite(sides.negative)) reject();
+    header.put(mean(sides.negative, sides.negatives));
+    header.put(mean(sides.positive, x.size() - sides.negatives));
+    kernels::pack_signs(x, codes);
   }
 
-  void decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
-                     std::span<float> out) const override {
-    for_each_group(out, size, codes, [&](auto group, auto packed) { decode(headers, packed, group); });
+  void decode_group(ByteReader& header, std::span<const std::byte> codes, std::span<float> out) const override {
+    const auto below = header.get<float>();
+    const auto above = header.get<float>();
+    const bool is_zero_plain = !(below == 0 && std::signbit(below)) && !std::signbit(above);
+    if (!std::isfinite(below) || !std::isfinite(above) || below > 0 || !is_zero_plain) {
+      throw WireError("{} and {} are not the means below and above 0", below, above);
+    }
+    if (below != 0 && std::ranges::all_of(codes, [](std::byte b) { return b == std::byte{0}; })) {
+      throw WireError("no element is below 0, but their mean is {}", below);
+    }
+    kernels::unpack_signs(codes, above, below, out);
   }
 
   at::Tensor reconstruct_groups(const TensorGroups& groups) const override {
@@ -42,27 +55,6 @@ class OneBit : public GroupCodec {
   }
 
  private:
-  static void encode(std::span<const float> x, ByteWriter& header, std::span<std::byte> codes) {
-    const kernels::Sides sides = kernels::sums_by_sign(x);
-    if (!std::isfinite(sides.positive) || !std::isfinite(sides.negative)) reject();
-    header.put(mean(sides.negative, sides.negatives));
-    header.put(mean(sides.positive, x.size() - sides.negatives));
-    kernels::pack_signs(x, codes);
-  }
-
-  static void decode(ByteReader& header, std::span<const std::byte> codes, std::span<float> out) {
-    const auto below = header.get<float>();
-    const auto above = header.get<float>();
-    const bool is_zero_plain = !(below == 0 && std::signbit(below)) && !std::signbit(above);
-    if (!std::isfinite(below) || !std::isfinite(above) || below > 0 || !is_zero_plain) {
-      throw WireError("{} and {} are not the means below and above 0", below, above);
-    }
-    if (below != 0 && std::ranges::all_of(codes, [](std::byte b) { return b == std::byte{0}; })) {
-      throw WireError("no element is below 0, but their mean is {}", below);
-    }
-    kernels::unpack_signs(codes, above, below, out);
-  }
-
   /// Of no element: 0. Adding +0 turns -0 into +0.
   static float mean(float sum, size_t count) {
     return sum / static_cast<float>(std::max<size_t>(count, 1)) + 0.0F;

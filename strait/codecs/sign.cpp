@@ -13,19 +13,23 @@ namespace {
 /// The sign of every element, times the mean magnitude of its group, which is the scale that leaves the least
 /// square error (docs/operators.md, "sign"). -0 counts as positive. Source: Karimireddy et al. 2019, arXiv
 /// 1901.09847.
-class Sign : public GroupCodec {
+class Sign : public OneByOneCodec {
  public:
-  Sign(CodecIdentity identity, Scope scope) : GroupCodec(std::move(identity), scope, sizeof(float), 1) {}
+  Sign(CodecIdentity identity, Scope scope) : OneByOneCodec(std::move(identity), scope, sizeof(float), 1) {}
 
  protected:
-  void encode_groups(std::span<const float> x, size_t size, const kernels::Dither& /*dither*/,
-                     ByteWriter& headers, std::span<std::byte> codes) const override {
-    for_each_group(x, size, codes, [&](auto group, auto packed) { encode(group, headers, packed); });
+  void encode_group(std::span<const float> x, const kernels::Dither& /*dither*/, ByteWriter& header,
+                    std::span<std::byte> codes) const override {
+    const float sum = kernels::sum_of_magnitudes(x);
+    if (!std::isfinite(sum)) reject();
+    header.put(sum / static_cast<float>(x.size()));
+    kernels::pack_signs(x, codes);
   }
 
-  void decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
-                     std::span<float> out) const override {
-    for_each_group(out, size, codes, [&](auto group, auto packed) { decode(headers, packed, group); });
+  void decode_group(ByteReader& header, std::span<const std::byte> codes, std::span<float> out) const override {
+    const auto scale = header.get<float>();
+    if (!std::isfinite(scale) || std::signbit(scale)) throw WireError("{} is not a mean magnitude", scale);
+    kernels::unpack_signs(codes, scale, -scale, out);
   }
 
   at::Tensor reconstruct_groups(const TensorGroups& groups) const override {
@@ -36,19 +40,6 @@ class Sign : public GroupCodec {
   }
 
  private:
-  static void encode(std::span<const float> x, ByteWriter& header, std::span<std::byte> codes) {
-    const float sum = kernels::sum_of_magnitudes(x);
-    if (!std::isfinite(sum)) reject();
-    header.put(sum / static_cast<float>(x.size()));
-    kernels::pack_signs(x, codes);
-  }
-
-  static void decode(ByteReader& header, std::span<const std::byte> codes, std::span<float> out) {
-    const auto scale = header.get<float>();
-    if (!std::isfinite(scale) || std::signbit(scale)) throw WireError("{} is not a mean magnitude", scale);
-    kernels::unpack_signs(codes, scale, -scale, out);
-  }
-
   [[noreturn]] static void reject() {
     throw NumericError("a value is not finite, or the sum of the magnitudes of a group is past float32");
   }

@@ -80,12 +80,9 @@ class AveragedFeedback : public SenderFeedback {
 }  // namespace
 
 std::unique_ptr<Link> make_ef21_sgdm(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
-  constexpr std::string_view kExpected = "a decimal above 0, at most 1";
-  const std::string& text = spec.argument(kExpected);
-  const std::optional<float> eta = parse_step_size(text);
-  if (!eta || *eta == 0) spec.reject("eta", text, kExpected);
+  const float eta = step_size_argument(spec, "eta");
   spec.finish();
-  return std::make_unique<AveragedFeedback>(id, make_link(std::move(codec), "ef21"), SlotOptions{}, *eta);
+  return std::make_unique<AveragedFeedback>(id, make_link(std::move(codec), "ef21"), SlotOptions{}, eta);
 }
 
 }  // namespace strait

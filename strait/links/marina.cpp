@@ -172,12 +172,9 @@ class Marina : public CompressorFeedback {
 }  // namespace
 
 std::unique_ptr<Link> make_marina(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
-  constexpr std::string_view kExpected = "a decimal above 0, at most 1";
-  const std::string& text = spec.argument(kExpected);
-  const std::optional<float> share = parse_step_size(text);
-  if (!share || *share == 0) spec.reject("p", text, kExpected);
+  const float share = step_size_argument(spec, "p");
   spec.finish();
-  return std::make_unique<Marina>(id, codec, Coin{*share});
+  return std::make_unique<Marina>(id, codec, Coin{share});
 }
 
 }  // namespace strait
