@@ -75,6 +75,8 @@ std::string scores_text(const Evaluation& test) {
   return text;
 }
 
-std::string tested(const std::optional<Evaluation>& test) { return test ? "  test " + scores_text(*test) : ""; }
+std::string test_text(const std::optional<Evaluation>& test) {
+  return test ? "  test " + scores_text(*test) : "";
+}
 
 }  // namespace strait::cli

@@ -38,6 +38,6 @@ std::string score_text(const Score& score);
 std::string scores_text(const Evaluation& test);
 
 /// The same of an epoch, behind `  test `; empty where it was not scored.
-std::string tested(const std::optional<Evaluation>& test);
+std::string test_text(const std::optional<Evaluation>& test);
 
 }  // namespace strait::cli

@@ -106,7 +106,7 @@ void Progress::on_epoch(const EpochMetrics& metrics) {
   print(
       fmt::format("{}epoch {}/{}  train loss {:.4f}{}{}  ratio {:.1f}x forward "
                   "{:.1f}x backward  {} samples/s{}  {}\n",
-                  label_, metrics.epoch + 1, epochs_, metrics.train.loss, train, tested(metrics.test),
+                  label_, metrics.epoch + 1, epochs_, metrics.train.loss, train, test_text(metrics.test),
                   activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second), tokens,
                   clock_time(metrics.seconds + metrics.evaluation_seconds)));
   if (verbose_) print(details_of(metrics, label_));

@@ -45,7 +45,7 @@ void SweepProgress::on_epoch(size_t run, const EpochProgress& epoch) {
   view.pace.seconds = view.since_start.seconds();
   if (line_.on_terminal() || quiet_) return;
   print(fmt::format("{:<{}}  epoch {}/{}  train loss {:.4f}{}\n", view.name, name_width_, epoch.done,
-                    view.epochs, epoch.train_loss, tested(epoch.test)));
+                    view.epochs, epoch.train_loss, test_text(epoch.test)));
   flush_output();
 }
 

@@ -36,15 +36,41 @@ void expect_shape(const at::Tensor& estimate, const MessageMeta& meta) {
   STRAIT_CHECK(estimate.sizes() == at::IntArrayRef(meta.shape), "the messages of a link changed their shape");
 }
 
-/// Sends x and sets g = x, or C(x - x_before) and adds to g what comes of it.
-class MarinaEncoder : public Encoder {
+/// What the two ends share: the estimate g, and how a message crosses in full. `End` is Encoder or Decoder.
+template <class End>
+class MarinaEnd : public End {
  public:
-  /// C is `compressor`; `full` carries tensors as they are.
-  MarinaEncoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> full, Coin coin)
+  /// The compressor is that of the differences; `full` carries tensors as they are.
+  MarinaEnd(std::unique_ptr<End> compressor, std::shared_ptr<const Codec> full, Coin coin)
       : compressor_(std::move(compressor)), full_(std::move(full)), coin_(coin) {}
 
+  /// What follows a message without compression begins anew.
+  void observe(const at::Tensor& x, const MessageContext& context) override {
+    compressor_->observe(x, context);
+    estimate_.reset();
+  }
+  void visit_state(StateVisitor& visitor) override {
+    visitor.tensor("estimate", estimate_);
+    compressor_->visit_state(visitor);
+  }
+
+ protected:
+  /// Whether the next message is a difference.
+  bool is_difference(const MessageContext& context) const { return coin_.sends_difference(estimate_, context); }
+
+  std::unique_ptr<End> compressor_;
+  std::shared_ptr<const Codec> full_;
+  Coin coin_;
+  at::Tensor estimate_;  ///< never changed in place, so that a report may have it
+};
+
+/// Sends x and sets g = x, or C(x - x_before) and adds to g what comes of it.
+class MarinaEncoder : public MarinaEnd<Encoder> {
+ public:
+  using MarinaEnd::MarinaEnd;
+
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    if (!needs_previous(context)) {
+    if (!is_difference(context)) {
       full_->write(x, context, out);
       estimate_ = x.to(at::kCPU).clone(at::MemoryFormat::Contiguous);
       return {{}, estimate_, {}};
@@ -59,36 +85,18 @@ class MarinaEncoder : public Encoder {
     return {{}, seen, {}};
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    if (needs_previous(context)) return compressor_->encode_frozen(difference_of(x, context), context, out);
+    if (is_difference(context)) return compressor_->encode_frozen(difference_of(x, context), context, out);
     full_->write(x, context, out);
   }
-  bool needs_previous(const MessageContext& context) const override {
-    return coin_.sends_difference(estimate_, context);
-  }
-  /// What follows a message without compression begins anew.
-  void observe(const at::Tensor& x, const MessageContext& context) override {
-    compressor_->observe(x, context);
-    estimate_.reset();
-  }
-  void visit_state(StateVisitor& visitor) override {
-    visitor.tensor("estimate", estimate_);
-    compressor_->visit_state(visitor);
-  }
-
- private:
-  std::unique_ptr<Encoder> compressor_;
-  std::shared_ptr<const Codec> full_;
-  Coin coin_;
-  at::Tensor estimate_;  ///< never changed in place, so that a report may have it
+  bool needs_previous(const MessageContext& context) const override { return is_difference(context); }
 };
 
-class MarinaDecoder : public Decoder {
+class MarinaDecoder : public MarinaEnd<Decoder> {
  public:
-  MarinaDecoder(std::unique_ptr<Decoder> compressor, std::shared_ptr<const Codec> full, Coin coin)
-      : compressor_(std::move(compressor)), full_(std::move(full)), coin_(coin) {}
+  using MarinaEnd::MarinaEnd;
 
   Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
-    if (coin_.sends_difference(estimate_, context)) {
+    if (is_difference(context)) {
       expect_shape(estimate_, meta);
       estimate_ = estimate_.add(compressor_->decode(in, meta, context).tensor);
       return {estimate_.clone(), {}};
@@ -99,23 +107,9 @@ class MarinaDecoder : public Decoder {
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                            const MessageContext& context) const override {
-    if (!coin_.sends_difference(estimate_, context)) return full_->read(in, meta, context).tensor;
+    if (!is_difference(context)) return full_->read(in, meta, context).tensor;
     return estimate_.add(compressor_->decode_frozen(in, meta, context));
   }
-  void observe(const at::Tensor& x, const MessageContext& context) override {
-    compressor_->observe(x, context);
-    estimate_.reset();
-  }
-  void visit_state(StateVisitor& visitor) override {
-    visitor.tensor("estimate", estimate_);
-    compressor_->visit_state(visitor);
-  }
-
- private:
-  std::unique_ptr<Decoder> compressor_;
-  std::shared_ptr<const Codec> full_;
-  Coin coin_;
-  at::Tensor estimate_;
 };
 
 /// MARINA (Gorbunov et al. 2021; docs/operators.md, "Feedback"): both ends hold an estimate g with the same

@@ -16,6 +16,10 @@ std::vector<EpochMetrics> parse_epochs(std::string_view text, const std::filesys
   if (is_done && !lines.back().empty()) {
     throw InputError("{}:{}: ends inside a line", file.string(), lines.size());
   }
+  if (is_done && !epochs.empty() && !epochs.back().test) {
+    throw InputError("{}:{}: expected the test set's scores in the last epoch, found none", file.string(),
+                     epochs.size());
+  }
   return epochs;
 }
 
@@ -36,13 +40,11 @@ bool has_metrics(const std::filesystem::path& folder, const std::vector<std::str
 
 RunSummary summarise(const std::filesystem::path& folder) {
   RunSummary summary;
-  read_whole(folder / "status.json", kJsonBytesMost);  // a run has one
-  summary.status = status_of(folder);
   const auto path = folder / "metrics.jsonl";
-  bool scored = false;
-  for (const auto& epoch : parse_epochs(read_whole(path, kMetricsBytesMost), path, /*is_done=*/false)) {
-    scored = epoch.test.has_value();
-    if (scored) summary.test = *epoch.test;
+  const auto epochs = parse_epochs(read_whole(path, kMetricsBytesMost), path, /*is_done=*/true);
+  if (epochs.empty()) throw InputError("{}: expected at least one epoch, found none", path.string());
+  summary.test = *epochs.back().test;
+  for (const auto& epoch : epochs) {
     summary.train_loss = epoch.train.loss;
     summary.seconds += epoch.seconds + epoch.evaluation_seconds;
     Traffic all = epoch.total(Direction::activation);
@@ -50,8 +52,6 @@ RunSummary summarise(const std::filesystem::path& folder) {
     summary.wire_bytes_per_step = static_cast<double>(all.wire_bytes) / static_cast<double>(epoch.steps);
     summary.ratio = all.ratio();
   }
-  if (!scored)
-    throw InputError("{}: expected the test set's scores in the last epoch, found none", path.string());
   return summary;
 }
 

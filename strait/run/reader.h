@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "strait/run/metrics.h"
-#include "strait/run/status.h"
 
 namespace strait {
 
 /// The epochs of the text of a metrics.jsonl, whose path is for messages: of the lines that are complete. What
 /// follows the last end of line is one that is being written, or that a killed run left; a run that `is_done`
-/// has none. Throws InputError that names the line, the key and what was expected.
+/// has none, and its last epoch was scored. Throws InputError that names the line, the key and what was
+/// expected.
 std::vector<EpochMetrics> parse_epochs(std::string_view text, const std::filesystem::path& file, bool is_done);
 
 /// The last epoch of a run's metrics.jsonl. Throws InputError likewise, and when there is none.
@@ -24,16 +24,14 @@ bool has_metrics(const std::filesystem::path& folder, const std::vector<std::str
 
 /// The last epoch of a run in a few numbers.
 struct RunSummary {
-  RunStatus status = RunStatus::running;  ///< of status.json
-  Evaluation test;                        ///< of the last epoch
-  double train_loss = 0;                  ///< of the last epoch
-  double wire_bytes_per_step = 0;         ///< over all boundaries, both directions
-  double ratio = 1;                       ///< uncompressed over wire bytes, likewise
-  double seconds = 0;                     ///< of training and evaluation, all epochs
+  Evaluation test;                 ///< of the last epoch
+  double train_loss = 0;           ///< of the last epoch
+  double wire_bytes_per_step = 0;  ///< over all boundaries, both directions
+  double ratio = 1;                ///< uncompressed over wire bytes, likewise
+  double seconds = 0;              ///< of training and evaluation, all epochs
 };
 
-/// Reads status.json and metrics.jsonl of a run whose last epoch was scored. Throws InputError that names the
-/// file that is wrong.
+/// Reads metrics.jsonl of a run that is done. Throws InputError that names the line that is wrong.
 RunSummary summarise(const std::filesystem::path& folder);
 
 }  // namespace strait
