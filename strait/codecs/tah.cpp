@@ -57,8 +57,8 @@ struct Tokens {
 /// The entropy of each token [N, W] in bits, [N, 1], as kernels::entropy() gives it.
 at::Tensor entropies_of(const at::Tensor& tokens) {
   const at::Tensor magnitudes = tokens.abs();
-  const at::Tensor total = ordered_sum(magnitudes);
-  const at::Tensor p = magnitudes.div(at::where(total.eq(0), at::ones_like(total), total));
+  constexpr double kLeast = std::numeric_limits<float>::min();
+  const at::Tensor p = magnitudes.mul(ordered_sum(magnitudes).clamp_min(kLeast).reciprocal());
   const at::Tensor bits = p.view(at::kInt);
   const at::Tensor exponent = bits.sub(kernels::kLog2Split).bitwise_right_shift(23);
   const at::Tensor rest = bits.sub(exponent.mul(1 << 23)).view(at::kFloat).sub(1);
@@ -67,7 +67,6 @@ at::Tensor entropies_of(const at::Tensor& tokens) {
     quotient = quotient.mul(rest).add(static_cast<double>(kernels::kLog2Terms[i]));
   }
   const at::Tensor terms = p.mul(exponent.to(at::kFloat).add(rest.mul(quotient)).neg());
-  constexpr double kLeast = std::numeric_limits<float>::min();
   return ordered_sum(terms.masked_fill(p.lt(kLeast), 0));
 }
 

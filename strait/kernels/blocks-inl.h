@@ -19,7 +19,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace strait::kernels::HWY_NAMESPACE {
 
-constexpr size_t kSmallBlock = 128;  // elements
+constexpr size_t kSmallBlock = 64;  // elements
 
 /// Calls work(block, count) for each block of kSmallBlock elements; the last, of `count`, is filled up with
 /// zeros.

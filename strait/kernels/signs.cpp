@@ -23,18 +23,21 @@ namespace strait::kernels::HWY_NAMESPACE {
 void pack_signs(std::span<const float> x, std::span<std::byte> out) {
   constexpr uint64_t kGather = 0x0102040810204080;  // moves the low bits of eight bytes into the highest byte
   std::span<std::byte> left = out;
-  in_small_blocks(x, [&](const float* block, size_t /*count*/) {
+  in_small_blocks(x, [&](const float* block, size_t count) {
     alignas(64) std::array<uint8_t, kSmallBlock> signs;
     for (size_t i = 0; i < kSmallBlock; ++i) signs[i] = block[i] < 0 ? 1 : 0;
-    std::array<uint8_t, kSmallBlock / 8> packed;
+    std::array<std::byte, kSmallBlock / 8> packed;
     for (size_t i = 0; i < packed.size(); ++i) {
       uint64_t eight = 0;
       std::memcpy(&eight, signs.data() + 8 * i, sizeof eight);
-      packed[i] = static_cast<uint8_t>(eight * kGather >> 56);
+      packed[i] = static_cast<std::byte>(eight * kGather >> 56);
     }
-    const size_t bytes = std::min(left.size(), packed.size());
-    std::memcpy(left.data(), packed.data(), bytes);
-    left = left.subspan(bytes);
+    if (count == kSmallBlock) {
+      std::memcpy(left.data(), packed.data(), packed.size());
+      left = left.subspan(packed.size());
+    } else {
+      std::copy_n(packed.begin(), left.size(), left.begin());
+    }
   });
 }
 

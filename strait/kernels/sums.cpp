@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "strait/kernels/sums.cpp"
@@ -14,19 +15,37 @@
 #include "strait/kernels/blocks-inl.h"
 #include "strait/kernels/dispatch.h"
 
-// Plain loops, which the compiler turns into the target's vector instructions.
+// Mostly plain loops, which the compiler turns into the target's vector instructions.
 HWY_BEFORE_NAMESPACE();
 namespace strait::kernels::HWY_NAMESPACE {
 namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr size_t kRows = kSmallBlock / kSumLanes;  // that are added up at once
 
 using Row = std::array<float, kSumLanes>;
 
-inline Row operator+(const Row& a, const Row& b) {
+/// By intrinsics, because a compiler that unrolls the loop takes the elements one by one.
+HWY_INLINE Row operator+(const Row& a, const Row& b) {
+  constexpr hn::CappedTag<float, kSumLanes> kTag;
   Row sum;
-  for (size_t i = 0; i < kSumLanes; ++i) sum[i] = a[i] + b[i];
+  for (size_t i = 0; i < kSumLanes; i += hn::MaxLanes(kTag)) {
+    hn::StoreU(hn::Add(hn::LoadU(kTag, a.data() + i), hn::LoadU(kTag, b.data() + i)), kTag, sum.data() + i);
+  }
   return sum;
+}
+
+/// The sum of kCount elements, neighbour to neighbour.
+template <size_t kCount>
+HWY_INLINE float sum_of_neighbours(const float* x) {
+  if constexpr (kCount == 1) {
+    return x[0];
+  } else {
+    std::array<float, kCount / 2> sums;
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] = x[2 * i] + x[2 * i + 1];
+    return sum_of_neighbours<kCount / 2>(sums.data());
+  }
 }
 
 /// The sums of rows that wait for a neighbour: sums_[l] is of 2^l blocks.
@@ -43,16 +62,12 @@ class RowTree {
   /// The sum of all. What has no neighbour is added to the next sum that waits.
   float total() const {
     Row sum{};
-    bool is_first = true;
-    for (size_t level = 0; level < sums_.size(); ++level) {
-      if ((blocks_ >> level & 1) == 0) continue;
-      sum = is_first ? sums_[level] : sums_[level] + sum;
-      is_first = false;
+    uint64_t left = blocks_;
+    if (left != 0) sum = sums_[static_cast<size_t>(std::countr_zero(left))];
+    for (left &= left - 1; left != 0; left &= left - 1) {
+      sum = sums_[static_cast<size_t>(std::countr_zero(left))] + sum;
     }
-    for (size_t step = 1; step < kSumLanes; step *= 2) {
-      for (size_t i = 0; i + step < kSumLanes; i += 2 * step) sum[i] = sum[i] + sum[i + step];
-    }
-    return sum[0];
+    return sum_of_neighbours<kSumLanes>(sum.data());
   }
 
  private:
@@ -130,10 +145,10 @@ float sum_of_deviations(std::span<const float> x, float mean) {
 
 float entropy(std::span<const float> x) {
   const float total = sum_of_magnitudes(x);
-  const float divisor = total == 0 ? 1.0F : total;
+  const float scale = 1 / std::max(total, std::numeric_limits<float>::min());
   return sum_of(x, [=](float v) {
     constexpr int32_t kLeastNormal = 1 << 23;
-    const float p = std::fabs(v) / divisor;
+    const float p = std::fabs(v) * scale;
     const int32_t mask = std::bit_cast<int32_t>(p) < kLeastNormal ? 0 : -1;  // not a branch: zeros are frequent
     return std::bit_cast<float>(std::bit_cast<int32_t>(p * -log2_of(p)) & mask);
   });

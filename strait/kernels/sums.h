@@ -28,8 +28,8 @@ float sum_of_squared_deviations(std::span<const float> x, float mean, float fact
 /// The sum of |x - mean|.
 float sum_of_deviations(std::span<const float> x, float mean);
 
-/// The entropy of x in bits: the sum of -p log2 p, p = |x| / sum_of_magnitudes(x), where a p below the least
-/// normal number counts as 0. 0 where all elements are 0. Where an element is not finite, it is any number.
+/// The entropy of x in bits: the sum of -p log2 p, p = |x| * (1 / max(sum_of_magnitudes(x), 2^-126)), where a p
+/// below 2^-126 counts as 0. 0 where all elements are 0. Where an element is not finite, it is any number.
 float entropy(std::span<const float> x);
 
 // log2 p is e + f * P(f), where p = 2^e (1 + f), 1 + f next to 1, and P is a polynomial in Horner's scheme,
