@@ -15,13 +15,20 @@ nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride) 
   return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
 }
 
+/// With the channels last, as convolutions on a CPU want them: otherwise LibTorch reorders what goes into each
+/// one and what comes out of it, which takes a third of the time of a step. A tensor that has them last stays
+/// as it is.
+at::Tensor channels_last(const at::Tensor& x) {
+  return x.contiguous(x.device().is_cpu() ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
+}
+
 class Stem : public Layer {
  public:
   Stem(int64_t channels, int64_t width)
       : conv_(register_module("conv1", convolution(channels, width, 3, 1))),
         norm_(register_module("bn1", nn::BatchNorm2d(width))) {}
 
-  at::Tensor forward(const at::Tensor& x) override { return norm_(conv_(x)).relu_(); }
+  at::Tensor forward(const at::Tensor& x) override { return norm_(conv_(channels_last(x))).relu_(); }
 
  private:
   nn::Conv2d conv_;
@@ -42,7 +49,8 @@ class BasicBlock : public Layer {
     }
   }
 
-  at::Tensor forward(const at::Tensor& x) override {
+  at::Tensor forward(const at::Tensor& input) override {
+    const at::Tensor x = channels_last(input);
     at::Tensor y = norm2_(conv2_(norm1_(conv1_(x)).relu_()));
     return y.add_(shortcut_->is_empty() ? x : shortcut_->forward(x)).relu_();
   }

@@ -27,7 +27,7 @@ StageLoss of_lists(LossFunction loss) {
 
 TensorList detached(const TensorList& tensors) {
   TensorList all;
-  for (const auto& tensor : tensors) all.push_back(tensor.detach());
+  for (const auto& tensor : tensors) all.push_back(tensor.detach().contiguous());
   return all;
 }
 
@@ -90,7 +90,7 @@ Loss Stage::forward_loss(uint32_t micro_batch, const TensorList& input, const at
 
 TensorList Stage::infer(const TensorList& input) const {
   const at::NoGradGuard no_grad;
-  return forward_(input);
+  return detached(forward_(input));
 }
 
 Loss Stage::infer_loss(const TensorList& input, const at::Tensor& targets) const {
@@ -110,13 +110,14 @@ TensorList Stage::backward(uint32_t micro_batch, const TensorList& gradients) {
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     if (!graph.outputs[i].requires_grad()) continue;
     outputs.push_back(graph.outputs[i]);
-    theirs.push_back(gradients[i]);
+    // In the output's memory format, for which the network chose its operations.
+    theirs.push_back(gradients[i].contiguous(graph.outputs[i].suggest_memory_format()));
   }
   if (!outputs.empty()) torch::autograd::backward(outputs, theirs);
   TensorList of_inputs;
   if (first_) return of_inputs;
   for (const auto& input : graph.inputs) {
-    of_inputs.push_back(input.grad().defined() ? input.grad() : at::zeros_like(input));
+    of_inputs.push_back(input.grad().defined() ? input.grad().contiguous() : at::zeros_like(input));
   }
   return of_inputs;
 }

@@ -20,7 +20,7 @@ struct Loss {
 using LossFunction = std::function<Loss(const at::Tensor& output, const at::Tensor& targets)>;
 
 /// What enters or leaves a stage: mostly one tensor. The first dimension of each is the rows of the
-/// micro-batch. Integers among them are data, which have no gradient.
+/// micro-batch. Integers among them are data, which have no gradient. What a Stage returns is contiguous.
 using TensorList = std::vector<at::Tensor>;
 
 /// The stage's part of the network.

@@ -17,6 +17,11 @@ from torch import nn
 import safetensors_file
 
 
+def channels_last(x):
+    """As strait's ResNet has tensors: the order of a sum depends on it."""
+    return x.contiguous(memory_format=torch.channels_last)
+
+
 class Block(nn.Module):
     def __init__(self, inputs, outputs, stride):
         super().__init__()
@@ -50,9 +55,9 @@ class ResNet18(nn.Module):
 
     def forward(self, x, cross):
         """`cross(boundary, x)` is what comes of x behind a boundary."""
-        x = F.relu(self.bn1(self.conv1(x)))
+        x = F.relu(self.bn1(self.conv1(channels_last(x))))
         for boundary, layer in zip(self.boundaries, (self.layer1, self.layer2, self.layer3)):
-            x = cross(boundary, layer(x))
+            x = channels_last(cross(boundary, layer(x)))
         return self.linear(F.avg_pool2d(self.layer4(x), 4).flatten(1))
 
 
@@ -151,8 +156,8 @@ class Boundary:
             @staticmethod
             def backward(context, gradient):
                 if boundary.reuse:
-                    return torch.where(context.kept, gradient, torch.zeros_like(gradient))
-                return boundary.gradients.send(gradient, boundary.ids)
+                    return channels_last(torch.where(context.kept, gradient, torch.zeros_like(gradient)))
+                return channels_last(boundary.gradients.send(gradient, boundary.ids))
 
         return Cross.apply(x)
 
