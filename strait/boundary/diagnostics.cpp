@@ -17,7 +17,12 @@ void DiagnosticsRecorder::add(const at::Tensor& x, const MessageContext& context
   if (measures(context)) {
     ++sums_.messages;
     sums_.message += squared_norm(here);
-    sums_.error += squared_norm(here.sub(report.received));
+    const at::Tensor received = report.received.to(at::kDouble);
+    const at::Tensor error = here.to(at::kDouble).sub(received);
+    const double error_sum = error.sum().item<double>();
+    sums_.error += squared_norm(error);
+    sums_.common_error += error_sum * error_sum / static_cast<double>(here.numel());
+    sums_.product += here.to(at::kDouble).mul(received).sum().item<double>();
     if (report.residual.defined()) {
       sums_.residual += squared_norm(report.residual);
       sums_.has_residual = true;
@@ -70,6 +75,8 @@ std::optional<Diagnostics> DiagnosticsRecorder::measured() const {
     return sums_.message == 0 ? 0.0 : std::sqrt(squares / sums_.message);
   };
   all.relative_error = relative(sums_.error);
+  all.mean_error = relative(sums_.common_error);
+  if (sums_.message > 0) all.gain = sums_.product / sums_.message;
   if (sums_.cosine_rows > 0) all.cosine = sums_.cosines / static_cast<double>(sums_.cosine_rows);
   if (sums_.has_residual) all.residual_norm = relative(sums_.residual);
   return all;

@@ -35,6 +35,8 @@ class DiagnosticsRecorder {
     uint64_t zeros = 0;
     double message = 0;  ///< squared norms
     double error = 0;
+    double common_error = 0;  ///< of messages in which each element has the mean error
+    double product = 0;       ///< of what was sent and what was received
     double residual = 0;
     bool has_residual = false;
     double cosines = 0;

@@ -173,6 +173,10 @@ void check(const CompressionOptions& options, std::span<const std::string> cuts,
     check_entry(key, options.boundaries, i, cuts);
     check_scheme(key, options.at(options.boundaries[i].name), options, micro_batches);
   }
+  if (options.end_epoch != 0 && options.end_epoch <= options.start_epoch) {
+    throw InputError("compression.end_epoch: expected 0, or more than compression.start_epoch = {}, found {}",
+                     options.start_epoch, options.end_epoch);
+  }
   check_fill("compression.store.fill", options.store.fill, options);
   check_replicas(options.replicas);
   check_previous(options, cuts);

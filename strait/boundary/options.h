@@ -53,6 +53,7 @@ struct CompressionOptions {
   bool reuse_indices = false;                  ///< gradients are sent at the indices of their activations
   StoreOptions store;                          ///< of links that keep something per sample
   int start_epoch = 0;                         ///< epochs before this one train without compression
+  int end_epoch = 0;                           ///< likewise those from this one on; 0 = none
   std::string evaluation = "plain";  ///< plain | frozen | live: the EvaluationMode that tables call "on"
   int diagnostics = 0;               ///< measure the messages of every n-th step; 0 = none
 
@@ -60,6 +61,9 @@ struct CompressionOptions {
   /// folder, its checkpoint folder or one checkpoint. Empty: start at epoch 0 from initial weights.
   std::string start_from;
   bool start_from_optimizer = true;  ///< also with the optimizer's state of that run
+
+  /// Whether this epoch trains with compression.
+  bool is_on_in(int epoch) const { return epoch >= start_epoch && (end_epoch == 0 || epoch < end_epoch); }
 
   /// What holds at a boundary, by its name.
   BoundaryScheme at(std::string_view boundary) const;

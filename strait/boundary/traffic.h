@@ -42,6 +42,15 @@ struct Diagnostics {
   std::array<double, 4> quantiles{};  ///< of the magnitude, at kShares; within 3%, the last exact
   double relative_error = 0;          ///< |x - what the receiver sees| / |x|, 2-norms
 
+  // Of the error, what is not noise: a sent message that is scaled, and one that is shifted.
+
+  /// <x, what the receiver sees> / |x|^2: 1 where nothing is lost, less where magnitudes shrink.
+  double gain = 1;
+
+  /// |sum of a message's errors| / sqrt(its elements) / |x|: the relative error that would be left, were every
+  /// element of a message off by the mean error.
+  double mean_error = 0;
+
   /// Between consecutive messages of a slot: mean over the rows of the cosine of the angle between a row and
   /// the row of the message before that stood at the same place of its batch. Nothing where there was none.
   std::optional<double> cosine;

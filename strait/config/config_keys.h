@@ -185,6 +185,8 @@ void visit_keys(C& config, Visitor&& visit) {
         "when buffers are filled: at a sample's first compressed visit, or by the epochs before start_epoch");
   visit("compression.start_epoch", compression.start_epoch, at_least(0),
         "warm-up: epochs before this one are not compressed");
+  visit("compression.end_epoch", compression.end_epoch, at_least(0),
+        "epochs from this one on are not compressed; 0: all are");
   visit("compression.start_from", compression.start_from, path_text(),
         "run or checkpoint of another run to start from at start_epoch; empty: initial weights");
   visit("compression.start_from_optimizer", compression.start_from_optimizer, yes_or_no(),

@@ -40,13 +40,13 @@ void check_file_size(const fs::path& path) {
   }
 }
 
-std::shared_ptr<const Dataset> load_train(const fs::path& folder, int64_t count) {
+std::shared_ptr<const Dataset> load_train(const fs::path& folder, int64_t count, bool augment) {
   ImageRecords images;
   for (int64_t file = 0; file * kCifarFileRecords < count; ++file) {
     const int64_t wanted = std::min(count - file * kCifarFileRecords, kCifarFileRecords);
     append_cifar10_file(folder / fmt::format("data_batch_{}.bin", file + 1), wanted, images);
   }
-  return std::make_shared<ImageDataset>(std::move(images), kNormalisation);
+  return std::make_shared<ImageDataset>(std::move(images), kNormalisation, augment);
 }
 
 std::shared_ptr<const Dataset> load_test(const fs::path& folder, int64_t count) {
@@ -100,13 +100,14 @@ DataSplits load_cifar10(const DataOptions& options) {
   const auto folder = folder_of(options);
   const int64_t train = limited("data.train_limit", options.train_limit, kCifarTrainFiles * kCifarFileRecords);
   const int64_t test = limited("data.test_limit", options.test_limit, kCifarFileRecords);
-  return {load_train(folder, train), load_test(folder, test)};
+  return {load_train(folder, train, options.settings.flag("augment")), load_test(folder, test)};
 }
 
 DataKind cifar10_kind() {
   DataKind kind;
   kind.name = "cifar10";
   kind.task = "classification";
+  kind.keys = {augment_key()};
   kind.form = [](const DataOptions&) -> SampleForm {
     return {{kImageChannels, kImageSide, kImageSide}, kCifarClasses};
   };

@@ -7,6 +7,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/random.h"
+#include "strait/base/rule.h"
 
 namespace strait {
 namespace {
@@ -33,8 +34,13 @@ Augmentation draw_augmentation(uint64_t key, int64_t id, int64_t border) {
   return drawn;
 }
 
-ImageDataset::ImageDataset(ImageRecords records, const Normalisation& normalisation)
-    : records_(std::move(records)) {
+SettingKey augment_key() {
+  return {"augment", true, yes_or_no(),
+          "cut training pictures out of a border of 4 pixels and mirror half of them"};
+}
+
+ImageDataset::ImageDataset(ImageRecords records, const Normalisation& normalisation, bool augment)
+    : records_(std::move(records)), augment_(augment) {
   STRAIT_CHECK(records_.pixels.size() == records_.labels.size() * kImageBytes,
                "{} labels do not go with {} bytes of pixels", records_.labels.size(), records_.pixels.size());
   for (size_t channel = 0; channel < kImageChannels; ++channel) {
@@ -78,7 +84,8 @@ Batch ImageDataset::batch(std::span<const int64_t> ids, std::optional<uint64_t> 
   auto* target = batch.targets.data_ptr<int64_t>();
   for (const int64_t id : ids) {
     STRAIT_CHECK(id >= 0 && id < size(), "sample {} is asked of a data set of {}", id, size());
-    const auto augmentation = augmentation_key ? draw_augmentation(*augmentation_key, id) : Augmentation{};
+    const auto augmentation =
+        augmentation_key && augment_ ? draw_augmentation(*augmentation_key, id) : Augmentation{};
     copy_image(id, augmentation, out);
     out += kImageBytes;
     *target++ = records_.labels[static_cast<size_t>(id)];

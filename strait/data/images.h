@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "strait/base/settings.h"
 #include "strait/data/dataset.h"
 
 namespace strait {
@@ -51,12 +52,16 @@ struct Augmentation {
 /// it; they depend on nothing else.
 Augmentation draw_augmentation(uint64_t key, int64_t id, int64_t border = kCropPadding);
 
+/// The key of a kind of data whether training pictures are augmented, `augment`.
+SettingKey augment_key();
+
 /// Pictures of 32x32 pixels held as bytes; batches are made on demand. The border of the augmentation is
 /// black before the normalisation, as in torchvision, so it is not zero after it.
 class ImageDataset final : public Dataset {
  public:
-  /// Takes over the pictures, whose labels and pixels fit each other.
-  ImageDataset(ImageRecords records, const Normalisation& normalisation);
+  /// Takes over the pictures, whose labels and pixels fit each other. Without `augment` training has them as
+  /// they are.
+  ImageDataset(ImageRecords records, const Normalisation& normalisation, bool augment = true);
 
   /// How many pictures there are.
   int64_t size() const override { return static_cast<int64_t>(records_.labels.size()); }
@@ -70,6 +75,7 @@ class ImageDataset final : public Dataset {
   void copy_image(int64_t id, const Augmentation& augmentation, float* out) const;
 
   ImageRecords records_;
+  bool augment_;
   std::array<std::array<float, 256>, kImageChannels> normalised_;
 };
 

@@ -201,8 +201,8 @@ void draw_picture(CounterRandom random, ShapeKind kind, uint8_t* out) {
   finish(canvas, random, deviation, out);
 }
 
-std::shared_ptr<const Dataset> make_split(ShapesSplit split, int64_t count) {
-  return std::make_shared<ImageDataset>(draw_shapes(split, count), kShapesNormalisation);
+std::shared_ptr<const Dataset> make_split(ShapesSplit split, int64_t count, bool augment) {
+  return std::make_shared<ImageDataset>(draw_shapes(split, count), kShapesNormalisation, augment);
 }
 
 }  // namespace
@@ -223,14 +223,16 @@ ImageRecords draw_shapes(ShapesSplit split, int64_t count) {
 DataSplits load_shapes(const DataOptions& options) {
   const int64_t train = limited("data.train_limit", options.train_limit, kShapesTrainMost);
   const int64_t test = limited("data.test_limit", options.test_limit, kShapesTestMost);
-  return {make_split(ShapesSplit::train, options.train_limit == 0 ? kShapesTrainDefault : train),
-          make_split(ShapesSplit::test, options.test_limit == 0 ? kShapesTestDefault : test)};
+  return {make_split(ShapesSplit::train, options.train_limit == 0 ? kShapesTrainDefault : train,
+                     options.settings.flag("augment")),
+          make_split(ShapesSplit::test, options.test_limit == 0 ? kShapesTestDefault : test, false)};
 }
 
 DataKind shapes_kind() {
   DataKind kind;
   kind.name = "shapes";
   kind.task = "classification";
+  kind.keys = {augment_key()};
   kind.is_in_files = false;
   kind.form = [](const DataOptions&) -> SampleForm {
     return {{kImageChannels, kImageSide, kImageSide}, std::ssize(kShapeNames)};

@@ -136,6 +136,7 @@ std::string compression_line(const CompressionOptions& compression, int replicas
   }
   if (replicas > 1) line += ", between replicas " + scheme_text(compression.replicas);
   if (compression.start_epoch > 0) line += fmt::format("; from epoch {}", compression.start_epoch + 1);
+  if (compression.end_epoch > 0) line += fmt::format("; to epoch {}", compression.end_epoch);
   return line;
 }
 

@@ -29,6 +29,8 @@ std::map<std::string, double> numbers_of(const Diagnostics& diagnostics) {
   std::map<std::string, double> numbers;
   add_number("zeros", diagnostics.zeros, numbers);
   add_number("relative_error", diagnostics.relative_error, numbers);
+  add_number("gain", diagnostics.gain, numbers);
+  add_number("mean_error", diagnostics.mean_error, numbers);
   if (diagnostics.cosine) add_number("cosine", *diagnostics.cosine, numbers);
   if (diagnostics.residual_norm) add_number("residual_norm", *diagnostics.residual_norm, numbers);
   for (size_t i = 0; i < Diagnostics::kShares.size(); ++i) {

@@ -24,6 +24,8 @@ json diagnostics_json(const Diagnostics& diagnostics) {
           {"zeros", diagnostics.zeros},
           {"quantiles", std::move(quantiles)},
           {"relative_error", diagnostics.relative_error},
+          {"gain", diagnostics.gain},
+          {"mean_error", diagnostics.mean_error},
           {"cosine", number_or_null(diagnostics.cosine)},
           {"residual_norm", number_or_null(diagnostics.residual_norm)}};
 }
@@ -70,6 +72,8 @@ std::optional<Diagnostics> diagnostics_in(const JsonReader& traffic) {
                           .zeros = from.optional_number("zeros").value_or(kNotMeasured),
                           .quantiles = {},
                           .relative_error = from.optional_number("relative_error").value_or(kNotMeasured),
+                          .gain = from.optional_number("gain").value_or(kNotMeasured),
+                          .mean_error = from.optional_number("mean_error").value_or(kNotMeasured),
                           .cosine = from.optional_number("cosine"),
                           .residual_norm = from.optional_number("residual_norm")};
   for (size_t i = 0; i < Diagnostics::kShares.size(); ++i) {

@@ -189,7 +189,7 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
 /// Adds the batch to the sums of the epoch, and makes the steps that end with it.
 void Trainer::train_batch(Batch& batch, const StepPlan& plan, std::vector<int64_t> next_ids) {
   const StepPlan::Part part = plan.part(state_.batches, placement_.replica());
-  const bool compressed = state_.epoch >= options_.compression.start_epoch;
+  const bool compressed = options_.compression.is_on_in(state_.epoch);
   StepInput input = executor_.input_of(batch, state_.step);
   input.next_ids = std::move(next_ids);
   if (micro_batch_update_) {

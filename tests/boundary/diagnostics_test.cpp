@@ -23,6 +23,9 @@ TEST(Diagnostics, MeasuresWhatTheDefinitionsSay) {
   EXPECT_EQ(all.messages, 2U);
   EXPECT_DOUBLE_EQ(all.zeros, both.eq(0).sum().item<double>() / 400);
   EXPECT_NEAR(all.relative_error, 0.5 * a.norm().item<double>() / both.norm().item<double>(), 1e-6);
+  const double squares = both.square().sum().item<double>();
+  EXPECT_NEAR(all.gain, ((a * seen).sum() + (b * b).sum()).item<double>() / squares, 1e-6);
+  EXPECT_NEAR(all.mean_error, (a - seen).sum().item<double>() / std::sqrt(200 * squares), 1e-6);
   const at::Tensor sorted = std::get<0>(both.flatten().abs().sort());
   EXPECT_NEAR(all.quantiles[1], sorted[359].item<double>(), 0.031 * sorted[359].item<double>());
   EXPECT_NEAR(all.quantiles[2], sorted[395].item<double>(), 0.031 * sorted[395].item<double>());
@@ -43,6 +46,8 @@ TEST(Diagnostics, AMessageOfZerosHasNoErrorAndNoCosine) {
   EXPECT_EQ(all.zeros, 1);
   EXPECT_EQ(all.quantiles, (std::array<double, 4>{0, 0, 0, 0}));
   EXPECT_EQ(all.relative_error, 0);
+  EXPECT_EQ(all.gain, 1);
+  EXPECT_EQ(all.mean_error, 0);
   EXPECT_FALSE(all.cosine.has_value());
 }
 

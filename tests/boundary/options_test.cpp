@@ -87,6 +87,26 @@ TEST(CompressionOptions, AWarmUpThatFillsBuffersIsNeeded) {
             "compression.start_epoch itself, found compression.start_from \"runs/none\"");
 }
 
+TEST(CompressionOptions, CompressionEndsAfterItsStart) {
+  CompressionOptions options;
+  EXPECT_TRUE(options.is_on_in(0));
+  options.start_epoch = 1;
+  options.end_epoch = 3;
+  EXPECT_FALSE(options.is_on_in(0));
+  EXPECT_TRUE(options.is_on_in(1));
+  EXPECT_TRUE(options.is_on_in(2));
+  EXPECT_FALSE(options.is_on_in(3));
+  check(options, {}, 1);
+  options.end_epoch = 1;
+  try {
+    check(options, {}, 1);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "compression.end_epoch: expected 0, or more than compression.start_epoch = 1, found 1");
+  }
+}
+
 TEST(CompressionOptions, AStoreTakesWhatItsSpecLeavesOpenFromTheTable) {
   CompressionOptions options;
   options.store = {"file", "bf16", "/tmp", "warmup"};

@@ -28,6 +28,7 @@ root = "elsewhere"
 train_limit = 10000
 test_limit = 500
 batch_size = 50
+augment = true
 
 [train]
 epochs = 7
@@ -57,6 +58,7 @@ boundaries = [{ name = "layer3", activations = { codec = "quant:8" } },
 reuse_indices = false
 store = { place = "file", format = "bf16", folder = "/tmp" }
 start_epoch = 2
+end_epoch = 6
 start_from = "runs/warm-up"
 start_from_optimizer = false
 evaluation = "frozen"
@@ -99,6 +101,7 @@ Config manual() {
                                    {"layer1", {.codec = {}, .feedback = "aq-sgd"}, {"fp16", "ef21"}}};
   config.compression.store = {"file", "bf16", "/tmp"};
   config.compression.start_epoch = 2;
+  config.compression.end_epoch = 6;
   config.compression.start_from = "runs/warm-up";
   config.compression.start_from_optimizer = false;
   config.compression.evaluation = "frozen";
@@ -224,6 +227,7 @@ root = "elsewhere"
 train_limit = 10000
 test_limit = 500
 batch_size = 50
+augment = true
 
 [train]
 epochs = 7
@@ -252,6 +256,7 @@ boundaries = [{ name = "layer3", activations = { codec = "quant:8" } }, { name =
 reuse_indices = false
 store = { place = "file", format = "bf16", folder = "/tmp", fill = "first_visit" }
 start_epoch = 2
+end_epoch = 6
 start_from = "runs/warm-up"
 start_from_optimizer = false
 evaluation = "frozen"

@@ -104,6 +104,15 @@ TEST(Images, AnAugmentationDependsOnKeyAndIdOnly) {
   EXPECT_TRUE(std::equal(first + 3072, first + 2 * 3072, second));
 }
 
+TEST(Images, AreTrainedOnAsTheyAreWithoutAugmentation) {
+  const ImageRecords images = random_images(8);
+  const ImageDataset plain(images, kNormalisation, /*augment=*/false);
+  const ImageDataset augmented(images, kNormalisation);
+  const std::vector<int64_t> ids = {5, 6};
+  EXPECT_TRUE(plain.batch(ids, 9).inputs.equal(plain.batch(ids, std::nullopt).inputs));
+  EXPECT_FALSE(plain.batch(ids, 9).inputs.equal(augmented.batch(ids, 9).inputs));
+}
+
 TEST(Images, DrawsCoverEveryWindowAndBothFlips) {
   std::map<std::pair<int64_t, int64_t>, int> windows;
   int flips = 0;

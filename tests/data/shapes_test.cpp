@@ -78,7 +78,7 @@ TEST(Shapes, LimitsChooseTheSizes) {
 }
 
 TEST(Shapes, LimitsAreChecked) {
-  DataOptions options;
+  DataOptions options("shapes");
   options.train_limit = 50001;
   EXPECT_EQ(message_of<InputError>([&] { load_shapes(options); }),
             "data.train_limit is 50001, expected 0 (all) to 50000");

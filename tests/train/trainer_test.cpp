@@ -97,6 +97,22 @@ TEST(Trainer, CompressionStartsAtItsEpoch) {
   EXPECT_FALSE(at::equal(compressed[0].second, uncompressed[0].second)) << compressed[0].first;
 }
 
+TEST(Trainer, CompressionEndsAtItsEpoch) {
+  TrainerOptions early = options("quant:2", "quant:2");
+  early.compression.end_epoch = 1;
+  expect_equal(trained(early), trained(options("quant:2", "quant:2")));
+
+  early.train.epochs = 2;
+  Recorder recorder;
+  ASSERT_TRUE(trainer_of(early).train({random_data(20), random_data(10)}, recorder));
+  ASSERT_EQ(recorder.epochs.size(), 2U);
+  for (const Direction direction : {Direction::activation, Direction::gradient}) {
+    EXPECT_GT(recorder.epochs[0].total(direction).ratio(), 2);
+    const Traffic after = recorder.epochs[1].total(direction);
+    EXPECT_EQ(after.wire_bytes, after.raw_bytes + after.messages * kFrameHeaderSize);
+  }
+}
+
 /// With feedback on both ways.
 TrainerOptions with_feedback(const std::string& feedback = "ef21") {
   TrainerOptions scheme = options("topk:0.2", "topk:0.2");
