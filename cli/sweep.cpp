@@ -27,6 +27,7 @@ struct SweepFlags {
   std::string out;
   std::vector<std::string> only;
   int jobs = 1;
+  bool overwrite = false;
   Verbosity verbosity;
 };
 
@@ -113,6 +114,18 @@ void check_all_finished(const Selection& selection, const SweepRecord& record) {
               selection.chosen.size(), list_of(unfinished));
 }
 
+/// Throws InputError where results would be lost that nobody said are to be.
+void check_nothing_is_lost(const Selection& selection, const SweepRecord& record) {
+  const auto others = record.others_finished(selection.chosen);
+  if (others.empty()) return;
+  constexpr size_t kShown = 3;
+  const std::vector<std::string> shown(others.begin(), others.begin() + std::min(kShown, others.size()));
+  throw InputError(
+      "{}: finished runs have another configuration than the sweep: {}{}; --overwrite replaces them",
+      selection.folder.string(), list_of(shown),
+      others.size() > kShown ? fmt::format(" and {} more", others.size() - kShown) : "");
+}
+
 int run_sweep(const SweepFlags& flags) {
   check_jobs(flags.jobs);
   Selection selection{load_sweep(flags.file), flags.out, {}};
@@ -120,6 +133,7 @@ int run_sweep(const SweepFlags& flags) {
   if (selection.folder.empty()) selection.folder = "runs/" + selection.sweep.name;
   const FolderLock lock(selection.folder);  // each run's process has the one of its own folder
   SweepRecord record(selection.sweep, selection.folder);
+  if (!flags.overwrite) check_nothing_is_lost(selection, record);
   record.save();
   std::vector<size_t> unfinished;
   std::ranges::copy_if(selection.chosen, std::back_inserter(unfinished),
@@ -160,6 +174,8 @@ void add_sweep(CLI::App& app, Action& action) {
   sweep->add_option("--only", flags->only, "Train this variant and no other (may be repeated)")
       ->type_name("VARIANT")
       ->allow_extra_args(false);
+  sweep->add_flag("--overwrite", flags->overwrite,
+                  "Replace finished runs whose configuration is another than the sweep's");
   add_verbosity(*sweep, flags->verbosity);
   sweep->callback([&action, flags] { action = [flags] { return run_sweep(*flags); }; });
 }

@@ -11,6 +11,7 @@
 #include "strait/formats/toml.h"
 #include "strait/run/metrics_json.h"
 #include "strait/run/reader.h"
+#include "strait/run/status.h"
 
 namespace strait::python {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdlib>
+#include <map>
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
@@ -86,6 +87,20 @@ class TomlWriter {
   std::string inline_;
 };
 
+/// With nothing in the keys that do not change what a run computes.
+Config without_places(Config config) {
+  config.name.clear();
+  config.data.root.clear();
+  for (const auto& key : data_kind(config.data.kind).keys) {
+    if (key.is_place) config.data.settings.set(key.name, "");
+  }
+  config.compression.store.place.clear();
+  config.compression.store.folder.clear();
+  config.pipeline.timeout.clear();
+  config.checkpoint = {};
+  return config;
+}
+
 Config resolve(TomlTable root, std::span<const std::string> overrides) {
   for (const auto& assignment : overrides) apply_override(root, assignment);
   return read_config(root);
@@ -101,6 +116,17 @@ void set_defaults_of_kinds(Config& config) {
   const OptimizerOptions& optimizer = optimizer_kind(config.train.optimizer.kind).defaults;
   config.train.optimizer.lr = optimizer.lr;
   config.train.optimizer.weight_decay = optimizer.weight_decay;
+}
+
+Config defaults_for(const Config& kinds) {
+  Config config;
+  config.model.kind = kinds.model.kind;
+  config.data.kind = kinds.data.kind;
+  config.train.optimizer.kind = kinds.train.optimizer.kind;
+  config.train.schedule.kind = kinds.train.schedule.kind;
+  config.data.root = default_data_root();
+  set_defaults_of_kinds(config);
+  return config;
 }
 
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides) {
@@ -136,18 +162,19 @@ std::vector<std::pair<std::string, std::string>> key_values(const Config& config
   return values;
 }
 
+std::vector<std::pair<std::string, std::string>> deciding_keys(const Config& config) {
+  std::map<std::string, std::string> initial;
+  for (auto& [key, value] : key_values(without_places(defaults_for(config)))) initial.emplace(key, value);
+  auto values = key_values(without_places(config));
+  std::erase_if(values, [&](const auto& entry) {
+    return !entry.first.ends_with(".kind") && initial.at(entry.first) == entry.second;
+  });
+  return values;
+}
+
 std::string config_hash(const Config& config) {
-  Config rest = config;
-  rest.name.clear();
-  rest.data.root.clear();
-  for (const auto& key : data_kind(rest.data.kind).keys) {
-    if (key.is_place) rest.data.settings.set(key.name, "");
-  }
-  rest.compression.store.place.clear();
-  rest.compression.store.folder.clear();
-  rest.pipeline.timeout.clear();
-  rest.checkpoint = {};
-  const std::string text = to_toml(rest);
+  std::string text;
+  for (const auto& [key, value] : deciding_keys(config)) text += fmt::format("{} = {}\n", key, value);
   return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
 }
 

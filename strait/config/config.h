@@ -35,6 +35,9 @@ struct Config {
 /// that it has where nothing sets it.
 void set_defaults_of_kinds(Config& config);
 
+/// What nothing but the kinds, which are those of `kinds`, decides about.
+Config defaults_for(const Config& kinds);
+
 /// Reads a configuration file, the files under it (`base = "other.toml"`, relative to the file that says
 /// so) and, on top, the `key=value` of `--set` flags; the last one wins. Values are checked one by one and
 /// together, codec specs included; whether the layers and files named exist is for their users to say.
@@ -63,8 +66,12 @@ std::vector<KeyEntry> key_entries(const Config& config);
 /// The same keys with their values alone.
 std::vector<std::pair<std::string, std::string>> key_values(const Config& config);
 
-/// 16 hex digits that two configurations share when their runs compute the same: of the resolved text
-/// without the name, where data and stores lie, pipeline.timeout and [checkpoint].
+/// Those that make a run compute what it does: the kinds, and keys that differ from their defaults, without the
+/// name, where data and stores lie, pipeline.timeout and [checkpoint]. A later version that knows more keys
+/// gives the same list, as long as no default changes.
+std::vector<std::pair<std::string, std::string>> deciding_keys(const Config& config);
+
+/// 16 hex digits that two configurations share when their deciding_keys() are the same.
 std::string config_hash(const Config& config);
 
 /// The folder that holds the data sets where nothing says otherwise: STRAIT_DATA, or "data".

@@ -17,18 +17,6 @@ struct Line {
   std::vector<std::string> notes;  ///< at the comment's end
 };
 
-/// What nothing but the kinds decides about.
-Config defaults_for(const Config& kinds) {
-  Config config;
-  config.model.kind = kinds.model.kind;
-  config.data.kind = kinds.data.kind;
-  config.train.optimizer.kind = kinds.train.optimizer.kind;
-  config.train.schedule.kind = kinds.train.schedule.kind;
-  config.data.root = default_data_root();
-  set_defaults_of_kinds(config);
-  return config;
-}
-
 std::vector<Line> lines_of(const Config& config) {
   std::vector<Line> lines;
   for (auto& entry : key_entries(config)) lines.push_back({std::move(entry), "", {}, {}});

@@ -1,5 +1,6 @@
 #include "strait/experiment/sweep_record.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
@@ -20,6 +21,22 @@ nlohmann::json run_json(const SweepRun& run, const RunState& state) {
   return out;
 }
 
+bool is_end(const std::optional<RunStatus>& status) {
+  return status == RunStatus::done || status == RunStatus::diverged;
+}
+
+/// A key that two configurations do not have alike.
+std::string differing_key(const Config& one, const Config& other) {
+  const auto ours = deciding_keys(one);
+  const auto theirs = deciding_keys(other);
+  const auto lacks = [](const auto& keys) {
+    return [&](const auto& entry) { return std::ranges::find(keys, entry) == keys.end(); };
+  };
+  if (const auto found = std::ranges::find_if(ours, lacks(theirs)); found != ours.end()) return found->first;
+  if (const auto found = std::ranges::find_if(theirs, lacks(ours)); found != theirs.end()) return found->first;
+  return "in another version of strait";
+}
+
 }  // namespace
 
 SweepRecord::SweepRecord(const Sweep& sweep, std::filesystem::path folder)
@@ -29,9 +46,19 @@ SweepRecord::SweepRecord(const Sweep& sweep, std::filesystem::path folder)
   }
 }
 
-bool SweepRecord::is_finished(size_t run) const {
-  const auto& status = state(run).status;
-  return status == RunStatus::done || status == RunStatus::diverged;
+bool SweepRecord::is_finished(size_t run) const { return is_end(state(run).status); }
+
+std::vector<std::string> SweepRecord::others_finished(const std::vector<size_t>& runs) const {
+  std::vector<std::string> names;
+  for (const size_t run : runs) {
+    const Config& config = sweep_.runs[run].config;
+    const auto folder = folder_ / config.name;
+    if (state(run).status || !std::filesystem::exists(folder / "status.json") || !is_end(status_of(folder)))
+      continue;
+    names.push_back(
+        fmt::format("{} ({})", config.name, differing_key(config, load_config(folder / "config.toml"))));
+  }
+  return names;
 }
 
 void SweepRecord::set(size_t run, RunState state) {

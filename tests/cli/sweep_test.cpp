@@ -97,7 +97,12 @@ TEST_F(SweepCommand, TrainsWhatIsNotFinishedAndPrintsATable) {
   const auto written = std::filesystem::last_write_time(dir_ / "out/none/metrics.jsonl");
 
   write_sweep(variant("none") + variant("q", "compression.activations.codec = \"quant:2\"\n"));
-  const auto second = sweep("out");
+  const auto refused = sweep("out");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.err, "strait: " + (dir_ / "out").string() +
+                             ": finished runs have another configuration than the sweep: q "
+                             "(compression.activations.codec); --overwrite replaces them\n");
+  const auto second = sweep("out", {"--overwrite"});
   ASSERT_EQ(second.status, 0) << second.err;
   EXPECT_THAT(second.out, Not(HasSubstr("none  epoch")));
   EXPECT_THAT(second.out, HasSubstr("[2/2] q done after "));

@@ -358,5 +358,20 @@ TEST(Config, HashIsOfWhatDecidesTheResult) {
   EXPECT_NE(config_hash(config), hash);
 }
 
+TEST(Config, WhatDecidesLeavesOutDefaults) {
+  Config config;
+  using Keys = std::vector<std::pair<std::string, std::string>>;
+  const Keys kinds = {{"model.kind", "\"resnet18\""},
+                      {"data.kind", "\"cifar10\""},
+                      {"train.optimizer.kind", "\"sgd\""},
+                      {"train.schedule.kind", "\"cosine\""}};
+  EXPECT_EQ(deciding_keys(config), kinds);
+  config.data.root = "elsewhere";
+  config.compression.end_epoch = 3;
+  Keys expected = kinds;
+  expected.emplace_back("compression.end_epoch", "3");
+  EXPECT_EQ(deciding_keys(config), expected);
+}
+
 }  // namespace
 }  // namespace strait
