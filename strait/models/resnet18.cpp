@@ -16,8 +16,8 @@ nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride) 
 }
 
 /// With the channels last, as convolutions on a CPU want them: otherwise LibTorch reorders what goes into each
-/// one and what comes out of it, which takes a quarter of the time of a step. A tensor that has them last stays
-/// as it is.
+/// one and what comes out of it, which takes a fifth of the time of a step of a narrow network. A tensor that
+/// has them last stays as it is.
 at::Tensor channels_last(const at::Tensor& x) {
   return x.contiguous(x.device().is_cpu() ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
 }
