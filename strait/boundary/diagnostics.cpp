@@ -15,14 +15,14 @@ void DiagnosticsRecorder::add(const at::Tensor& x, const MessageContext& context
   if (every_ == 0 || x.numel() == 0) return;
   const at::Tensor here = x.to(at::kCPU).contiguous();
   if (measures(context)) {
-    ++sums_.messages;
-    sums_.message += squared_norm(here);
-    const at::Tensor received = report.received.to(at::kDouble);
-    const at::Tensor error = here.to(at::kDouble).sub(received);
+    const at::Tensor sent = here.to(at::kDouble);
+    const at::Tensor error = sent.sub(report.received);
     const double error_sum = error.sum().item<double>();
+    ++sums_.messages;
+    sums_.message += squared_norm(sent);
     sums_.error += squared_norm(error);
     sums_.common_error += error_sum * error_sum / static_cast<double>(here.numel());
-    sums_.product += here.to(at::kDouble).mul(received).sum().item<double>();
+    sums_.product += sent.mul(report.received).sum().item<double>();
     if (report.residual.defined()) {
       sums_.residual += squared_norm(report.residual);
       sums_.has_residual = true;
