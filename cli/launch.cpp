@@ -13,7 +13,6 @@
 #include "strait/base/exit_status.h"
 #include "strait/base/stop_signal.h"
 #include "strait/base/text.h"
-#include "strait/transport/join_group.h"
 #include "strait/transport/launched_ranks.h"
 
 namespace strait::cli {
@@ -66,7 +65,6 @@ int run_launch(const LaunchFlags& flags) {
     throw InputError("launch: only train runs in several processes; run {0} by itself: strait {0} ...",
                      flags.words.front());
   }
-  require_groups();
   catch_stop_signals();
   auto words = command_of(flags);
   for (int restart = 0;; ++restart) {

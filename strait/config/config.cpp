@@ -97,6 +97,7 @@ Config without_places(Config config) {
   config.compression.store.place.clear();
   config.compression.store.folder.clear();
   config.pipeline.timeout.clear();
+  config.pipeline.transport.clear();
   config.checkpoint = {};
   return config;
 }

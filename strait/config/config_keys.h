@@ -161,6 +161,8 @@ void visit_keys(C& config, Visitor&& visit) {
         "pipelines side by side, each with its part of every batch");
   visit("pipeline.timeout", pipeline.timeout, duration(),
         "how long a process waits for another before it gives up");
+  visit("pipeline.transport", pipeline.transport, one_of({"tcp", "c10d"}),
+        "what carries everything between processes: strait's own connections, or LibTorch's Gloo");
 
   auto& compression = config.compression;
   visit("compression.activations.codec", compression.activations.codec, codec_spec(),

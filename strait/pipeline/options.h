@@ -11,6 +11,7 @@ struct PipelineOptions {
   int stages_per_rank = 1;        ///< more than one for interleaved alone; divides the stages
   int replicas = 1;               ///< pipelines side by side, each with its part of every batch
   std::string timeout = "60s";    ///< how long a process waits for another before it gives up
+  std::string transport = "tcp";  ///< between processes: tcp or c10d
 
   bool operator==(const PipelineOptions&) const = default;
 };

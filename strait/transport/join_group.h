@@ -19,16 +19,20 @@ using CheckHandshakes = std::function<void(const std::vector<std::string>& hands
 /// Called now and then while ranks are missing, with these; at least one.
 using WaitingFor = std::function<void(const std::vector<int>& missing)>;
 
-/// Joins the group of the membership over LibTorch's process groups (Gloo): meets the others in a store at
-/// the master's address, lets them see `handshake`, checks theirs, and connects to them. The traffic is neither
-/// encrypted nor authenticated. Uses the network interface that GLOO_SOCKET_IFNAME names, or else the one that
-/// leads to the master. `timeout` bounds this and every later wait.
+/// What carries everything between processes.
+enum class Carrier {
+  tcp,   ///< strait's own connections: join_tcp_group()
+  c10d,  ///< LibTorch's Gloo, neither encrypted nor authenticated: join_c10d_group()
+};
+
+/// Joins the group of the membership: meets the others at the master's address, lets them see `handshake`, checks
+/// theirs, and connects to them. `timeout` bounds this and every later wait.
 ///
-/// Throws InputError when another process has taken this rank, Error that names the missing ranks or the
-/// address that does not answer, and what `check` throws.
-std::unique_ptr<Group> join_group(const Membership& membership, std::chrono::milliseconds timeout,
-                                  const std::string& handshake, const CheckHandshakes& check,
-                                  const WaitingFor& waiting);
+/// Throws InputError when another process has taken this rank, or this one has no secret where it needs one or
+/// another one, Error that names the missing ranks or the address that does not answer, and what `check` throws.
+std::unique_ptr<Group> join_group(Carrier carrier, const Membership& membership,
+                                  std::chrono::milliseconds timeout, const std::string& handshake,
+                                  const CheckHandshakes& check, const WaitingFor& waiting);
 
 /// How join_from_environment() joins.
 struct JoinOptions {
@@ -38,6 +42,7 @@ struct JoinOptions {
   /// is refused by name.
   std::vector<std::pair<std::string, std::string>> settings = {};
   WaitingFor waiting = {};  ///< may be empty
+  Carrier carrier = Carrier::tcp;
 };
 
 /// The processes that a launcher started together, as the environment says: torchrun's variables (RANK,
@@ -45,8 +50,5 @@ struct JoinOptions {
 /// set. The processes shake hands: they must have the same wire version, code version and settings. Throws
 /// InputError that names a variable that is wrong, and what join_group() throws.
 std::shared_ptr<Group> join_from_environment(const JoinOptions& options = {});
-
-/// Throws InputError where this program was built with a LibTorch that cannot join processes.
-void require_groups();
 
 }  // namespace strait

@@ -4,11 +4,14 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
 #include "strait/base/token.h"
 #include "strait/transport/membership.h"
+#include "strait/transport/port.h"
+#include "strait/transport/tcp/meeting.h"
 
 namespace strait {
 namespace {
@@ -20,21 +23,14 @@ bool is_past(const std::optional<Stopwatch>& watch, double seconds) {
   return watch && watch->seconds() > seconds;
 }
 
-std::unique_ptr<StoreServer> serve(uint16_t port, int ranks, const std::string& attempt) {
-  try {
-    return std::make_unique<StoreServer>(kAddress, port, ranks, attempt);
-  } catch (const Error& error) {
-    throw Error("launch: cannot listen at {}:{}: {}", kAddress, port, error.what());
-  }
-}
-
 }  // namespace
 
 LaunchedRanks::LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words,
                              OnRankLine on_line, Patience patience)
     : patience_(patience) {
   const std::string attempt = random_token();
-  store_ = serve(port, processes, attempt);
+  if (port == 0) port = free_port();
+  folder_ = tcp::folder_of(port, attempt);
   for (int rank = 0; rank < processes; ++rank) {
     const Child::Command command{
         .words = words,
@@ -42,9 +38,9 @@ LaunchedRanks::LaunchedRanks(int processes, uint16_t port, const std::vector<std
         .cores = available_cores(),
         .environment = {fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", processes),
                         fmt::format("LOCAL_RANK={}", rank), fmt::format("LOCAL_WORLD_SIZE={}", processes),
-                        fmt::format("MASTER_ADDR={}", kAddress), fmt::format("MASTER_PORT={}", store_->port()),
+                        fmt::format("MASTER_ADDR={}", kAddress), fmt::format("MASTER_PORT={}", port),
                         fmt::format("{}={}", kAttemptVariable, attempt),
-                        fmt::format("{}=1", kLaunchedVariable)}};
+                        "TORCHELASTIC_USE_AGENT_STORE=False"}};  // of a torchrun that started the launcher
     ranks_.push_back(std::make_unique<LaunchedRank>(rank, command, on_line));
   }
 }
@@ -62,6 +58,8 @@ int LaunchedRanks::wait(const std::function<bool()>& should_stop) {
     }
   }
   for (const auto& rank : ranks_) rank->output().finish();
+  std::error_code ignored;  // what ranks leave that were killed
+  std::filesystem::remove_all(folder_, ignored);
   return ends_.status();
 }
 

@@ -10,7 +10,6 @@
 #include "strait/base/stop_signal.h"
 #include "strait/transport/launched_rank.h"
 #include "strait/transport/rank_ends.h"
-#include "strait/transport/store_server.h"
 
 namespace strait {
 
@@ -21,12 +20,12 @@ struct Patience {
   double orderly_stop = 10;  ///< when all were asked to and another has done so
 };
 
-/// Processes of this machine that train together, and the store in which they meet.
+/// Processes of this machine that train together.
 class LaunchedRanks {
  public:
   /// Starts them with these words as the command line: the program's path, then its arguments. Each finds its
   /// place in the variables that membership_of_process() reads. `on_line` gets what they print, and a line that
-  /// begins with `strait: ` when one is killed. Port 0: any free one. Throws Error where the port is taken.
+  /// begins with `strait: ` when one is killed. Port 0: any free one.
   LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words, OnRankLine on_line,
                 Patience patience = Patience());
 
@@ -44,7 +43,7 @@ class LaunchedRanks {
   bool is_over() const;
 
   Patience patience_;
-  std::unique_ptr<StoreServer> store_;
+  std::string folder_;  ///< in which they meet
   std::vector<std::unique_ptr<LaunchedRank>> ranks_;
   RankEnds ends_;
   std::optional<Stopwatch> asked_;  ///< since they were asked to stop

@@ -94,11 +94,7 @@ std::optional<Membership> membership_of(const Environment& environment) {
   if (launcher == nullptr) return std::nullopt;
   Membership member = numbers_of(*launcher, environment);
   member.master_address = master_address(member, environment);
-  if (environment(kLaunchedVariable)) {
-    member.store_host = StoreHost::launcher;
-  } else if (environment("TORCHELASTIC_USE_AGENT_STORE") == "True") {
-    member.store_host = StoreHost::torchrun;
-  }
+  if (environment("TORCHELASTIC_USE_AGENT_STORE") == "True") member.store_host = StoreHost::torchrun;
   member.attempt = attempt_of(environment);
   return member;
 }

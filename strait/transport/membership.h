@@ -8,7 +8,7 @@
 namespace strait {
 
 /// Who serves the keys and values in which the ranks meet.
-enum class StoreHost { first_rank, launcher, torchrun };
+enum class StoreHost { first_rank, torchrun };
 
 /// A process's place among those that train together, as its launcher says.
 struct Membership {
@@ -31,12 +31,9 @@ struct Membership {
 /// Gives the value of an environment variable, or nothing.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
-/// What `strait launch` sets for its processes: the attempt's name, which nobody can guess, and that the
-/// launcher serves the store. A person who sets the variables by hand may name the attempt too.
+/// What `strait launch` sets for its processes besides: the attempt's name, which nobody can guess. A person who
+/// sets the variables by hand may name the attempt too.
 inline constexpr const char* kAttemptVariable = "STRAIT_ATTEMPT";
-
-/// Set where the launcher serves the store.
-inline constexpr const char* kLaunchedVariable = "STRAIT_LAUNCHED";
 
 /// Reads the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), else those of Open
 /// MPI, else those of a Slurm job step. Nothing where no launcher has set any. Throws InputError that names

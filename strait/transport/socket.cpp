@@ -34,11 +34,6 @@ Addresses addresses_of(const std::string& host, uint16_t port) {
   return {found, freeaddrinfo};
 }
 
-void switch_on(const Socket& socket, int level, int option) {
-  const int on = 1;
-  setsockopt(socket.descriptor(), level, option, &on, sizeof(on));
-}
-
 /// Whether the socket is ready by then.
 bool wait_for(const Socket& socket, short event, Deadline deadline) {
   while (true) {
@@ -52,7 +47,7 @@ bool wait_for(const Socket& socket, short event, Deadline deadline) {
 
 std::string listen_reason(int error) {
   if (error == EADDRINUSE) return "another program listens there";
-  if (error == EADDRNOTAVAIL) return "this machine does not have that address";
+  if (error == EADDRNOTAVAIL) return kNotOwnAddress;
   return std::strerror(error);
 }
 
@@ -65,6 +60,11 @@ bool may_go_on(ssize_t moved) {
 
 Socket::~Socket() {
   if (descriptor_ >= 0) close(descriptor_);
+}
+
+void switch_on(const Socket& socket, int level, int option) {
+  const int on = 1;
+  setsockopt(socket.descriptor(), level, option, &on, sizeof(on));
 }
 
 Socket listen_at(const std::string& host, uint16_t port) {

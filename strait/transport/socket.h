@@ -40,6 +40,9 @@ class Socket {
 /// When to give up.
 using Deadline = std::chrono::steady_clock::time_point;
 
+/// What listen_at() throws where the address is not this machine's.
+inline constexpr const char* kNotOwnAddress = "this machine does not have that address";
+
 /// Listens at that address of this machine and no other. `host` is a name or a number; port 0: any free one.
 /// Throws Error with the reason alone, for the caller to say what it was for.
 Socket listen_at(const std::string& host, uint16_t port);
@@ -49,6 +52,9 @@ uint16_t port_of(const Socket& listener);
 
 /// Somebody who has connected; none when nobody has. `errno` tells what else went wrong.
 std::optional<Socket> accept_from(const Socket& listener);
+
+/// Sets an option that is on or off.
+void switch_on(const Socket& socket, int level, int option);
 
 /// Tries every address of the host once; none when no connection comes about by the deadline.
 std::optional<Socket> connect_to(const std::string& host, uint16_t port, Deadline deadline);

@@ -48,6 +48,7 @@ micro_batches = 5
 stages_per_rank = 3
 replicas = 2
 timeout = "90s"
+transport = "c10d"
 
 [compression]
 activations = { codec = "quant:4", feedback = "none" }
@@ -93,7 +94,7 @@ Config manual() {
                   .device = "cpu",
                   .threads = 2};
   config.pipeline = {
-      .schedule = "interleaved", .micro_batches = 5, .stages_per_rank = 3, .replicas = 2, .timeout = "90s"};
+      .schedule = "interleaved", .micro_batches = 5, .stages_per_rank = 3, .replicas = 2, .timeout = "90s", .transport = "c10d"};
   config.compression.activations.codec = "quant:4";
   config.compression.gradients.codec = "quant:8";
   config.compression.replicas = {"topk:0.01", "ef21"};
@@ -247,6 +248,7 @@ micro_batches = 5
 stages_per_rank = 3
 replicas = 2
 timeout = "90s"
+transport = "c10d"
 
 [compression]
 activations = { codec = "quant:4", feedback = "none" }

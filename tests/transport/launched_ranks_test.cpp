@@ -97,16 +97,5 @@ TEST(LaunchedRanks, CtrlCEndsOneThatHangsAfterTheOthersAreDone) {
   EXPECT_EXIT(interrupted(), testing::ExitedWithCode(137), "0 strait: did not end and was killed");
 }
 
-TEST(LaunchedRanks, ATakenPortIsSaidToBe) {
-  const StoreServer other("127.0.0.1", 0, 1, "");
-  try {
-    const LaunchedRanks ranks(2, other.port(), shell("true"), [](int, const std::string&) {});
-    FAIL() << "started";
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()), "launch: cannot listen at 127.0.0.1:" + std::to_string(other.port()) +
-                                             ": another program listens there");
-  }
-}
-
 }  // namespace
 }  // namespace strait

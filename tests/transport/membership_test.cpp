@@ -64,14 +64,12 @@ TEST(Membership, ReadsWhatLaunchSets) {
   const Variables variables = {{"RANK", "0"},
                                {"WORLD_SIZE", "2"},
                                {"MASTER_ADDR", "127.0.0.1"},
-                               {"STRAIT_LAUNCHED", "1"},
                                {"STRAIT_ATTEMPT", "0123"},
-                               {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                               {"TORCHELASTIC_USE_AGENT_STORE", "False"},
                                {"TORCHELASTIC_RUN_ID", "job"}};
   const auto member = read(variables);
   ASSERT_TRUE(member);
-  EXPECT_EQ(member->store_host, StoreHost::launcher);
-  EXPECT_FALSE(member->serves_store());
+  EXPECT_EQ(member->store_host, StoreHost::first_rank);
   EXPECT_EQ(member->attempt, "0123");
   Variables long_name = variables;
   long_name["STRAIT_ATTEMPT"] = std::string(257, 'a');

@@ -8,14 +8,9 @@
 #include "strait/transport/c10d/backend.h"
 #include "strait/transport/c10d/failure_board.h"
 #include "strait/transport/c10d/waits.h"
+#include "strait/transport/failure.h"
 
 namespace strait {
-
-/// Why the waits of a rank end that has left word, or has heard another's.
-inline constexpr const char* kGivenUp = "this rank has given up";
-
-/// What comes after a wait, up to the process's end, is to be within the timeout too.
-inline std::chrono::milliseconds part_to_wait(std::chrono::milliseconds timeout) { return timeout * 2 / 3; }
 
 /// A rank's connections to all others through a c10d backend, which must be Gloo: a receive may be larger than
 /// its message, tags are matched in any order, and Work::abort() ends a wait. Threads may share it.

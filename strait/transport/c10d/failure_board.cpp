@@ -8,6 +8,7 @@
 #include "strait/base/clock.h"
 #include "strait/base/error.h"
 #include "strait/transport/c10d/store_call.h"
+#include "strait/transport/failure.h"
 #include "strait/transport/store_protocol.h"
 
 namespace strait {
@@ -31,8 +32,6 @@ std::string reason_in(const std::string& message) {
   }
   return message.substr(0, message.find('\n'));
 }
-
-std::string name_of(int peer) { return peer < 0 ? "another rank" : fmt::format("rank {}", peer); }
 
 bool has_word_in(c10d::Store& store) { return store.check({kFailureKey}) || store.check({kGoneKey}); }
 
@@ -96,20 +95,13 @@ bool FailureBoard::has_word() const { return has_word_in(*store_); }
 void FailureBoard::throw_word(const std::string& where, int peer) const {
   const auto failure = read();
   if (!failure || failure->rank == rank_) return;
-  if (failure->diverged) throw NumericError("rank {}: {}", failure->rank, failure->reason);
-  if (failure->rank == peer && failure->reason == kGoneReason)
-    throw Error("{}: {} is gone: {}", where, name_of(peer), kGoneReason);
-  const std::string first = fmt::format("rank {}", failure->rank);
-  throw Error("{}: {} is gone; the first to fail was {}", where, name_of(peer),
-              failure->reason.starts_with(first) ? failure->reason : first + ": " + failure->reason);
+  throw_failure(*failure, where, peer);
 }
 
 void FailureBoard::explain(const std::string& where, int peer, const std::string& message) const {
   throw_word(where, peer);
-  if (message.find("imed out") != std::string::npos) {
-    throw Error("{}: {} was silent for the timeout of {} s", where, name_of(peer), timeout_.count() / 1000);
-  }
-  throw Error("{}: {} is gone: {}", where, name_of(peer), reason_in(message));
+  if (message.find("imed out") != std::string::npos) throw_silence(where, peer, timeout_);
+  throw Error("{}: {} is gone: {}", where, name_of_rank(peer), reason_in(message));
 }
 
 }  // namespace strait

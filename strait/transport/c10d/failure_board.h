@@ -10,9 +10,6 @@
 
 namespace strait {
 
-/// What is known of a rank whose connection to the store broke before any rank had left word.
-inline constexpr const char* kGoneReason = "it ended without a word";
-
 /// Where the ranks of a group leave word when they end: keys in their store. Threads may share it once the
 /// tokens are known.
 class FailureBoard {

@@ -11,14 +11,13 @@
 #include <future>
 
 #include "strait/transport/stop_agreement.h"
-#include "tests/transport/gloo/ranks.h"
+#include "tests/transport/gloo/process_group_ranks.h"
 
 namespace strait {
 namespace {
 
 using namespace std::chrono_literals;
-using test::Meeting;
-using test::Ranks;
+using test::ProcessGroupRanks;
 using test::UsersProcessGroup;
 using testing::Each;
 using testing::EndsWith;
@@ -52,7 +51,7 @@ Buffer sealed_frame(uint32_t micro_batch) {
 
 // Between two of our messages, of which one is already awaited, the user sends one with tag 0 and sums up.
 TEST(ProcessGroup, ItsUsersMessagesAndOursDoNotMix) {
-  const auto errors = Ranks(2).run_over([](const UsersProcessGroup& users) {
+  const auto errors = ProcessGroupRanks(2).run_over([](const UsersProcessGroup& users) {
     const auto group = group_over(users.group, users.store);
     const auto transport = group->make_transport({1 - group->rank()}, {"cut"});
     const Tag first(0, Direction::activation, 0);
@@ -76,7 +75,7 @@ TEST(ProcessGroup, ItsUsersMessagesAndOursDoNotMix) {
 }
 
 TEST(ProcessGroup, GroupsFollowOneAnother) {
-  const auto errors = Ranks(3).run_over([](const UsersProcessGroup& users) {
+  const auto errors = ProcessGroupRanks(3).run_over([](const UsersProcessGroup& users) {
     for (uint64_t round = 1; round <= 3; ++round) {
       const auto group = group_over(users.group, users.store);
       StopAgreement stop(*group);
@@ -93,7 +92,7 @@ TEST(ProcessGroup, GroupsFollowOneAnother) {
 }
 
 TEST(ProcessGroup, ARankThatDiffersIsNamed) {
-  const auto errors = Ranks(3).run_over([](const UsersProcessGroup& users) {
+  const auto errors = ProcessGroupRanks(3).run_over([](const UsersProcessGroup& users) {
     const std::string seed = users.group->getRank() == 1 ? "8" : "7";
     group_over(users.group, users.store, {.settings = {{"seed", seed}}});
   });
@@ -104,7 +103,7 @@ TEST(ProcessGroup, ARankThatDiffersIsNamed) {
 
 // The first rank serves the store, which ends with it. Nobody waits for it but through others.
 TEST(ProcessGroup, AWordIsHeardThroughRanksThatDoNotFail) {
-  const auto errors = Ranks(4, 60s, Meeting::process_group).run([](Group& group) {
+  const auto errors = ProcessGroupRanks(4, 60s).run([](Group& group) {
     if (group.rank() == 0) throw Error("no space left");
     at::Tensor number = at::zeros({1}, at::kLong);
     group.receive(number, group.rank() % 3 + 1, "a number");
@@ -117,7 +116,7 @@ TEST(ProcessGroup, AWordIsHeardThroughRanksThatDoNotFail) {
 
 // The last one closes its connections, as the end of a process does, and only the rank before it notices.
 TEST(ProcessGroup, ARankThatVanishesEndsTheOthers) {
-  const auto errors = Ranks(3).run_over([](const UsersProcessGroup& users) {
+  const auto errors = ProcessGroupRanks(3).run_over([](const UsersProcessGroup& users) {
     const auto group = group_over(users.group, users.store, {.timeout = kNobodyComesNear});
     const int rank = group->rank();
     const auto transport = group->make_transport({rank == 0 ? 1 : 0, rank == 2 ? 1 : 2}, {"a", "b"});
@@ -134,94 +133,6 @@ TEST(ProcessGroup, ARankThatVanishesEndsTheOthers) {
   EXPECT_EQ(errors[1], first);
   EXPECT_EQ(errors[0],
             "rank 0, boundary a, gradient, micro-batch 0: rank 1 is gone; the first to fail was " + first);
-}
-
-// Without the look for words, each of these would wait for a minute and then say that a rank was silent.
-class Interrupted : public testing::TestWithParam<Meeting> {
- protected:
-  /// What two ranks hear when a thread of the first one lets it fail while both wait.
-  static std::vector<std::string> errors(const std::function<void(Group& group)>& wait) {
-    return Ranks(2, 60s, GetParam()).run([&](Group& group) {
-      std::promise<void> waits;
-      std::thread interrupting;
-      if (group.rank() == 0) {
-        interrupting = std::thread([&] {
-          waits.get_future().wait();
-          std::this_thread::sleep_for(50ms);
-          group.fail({.rank = 0, .diverged = false, .reason = "interrupted"});
-        });
-      }
-      waits.set_value();
-      std::string reason;
-      try {
-        wait(group);
-      } catch (const Error& error) {
-        reason = error.what();
-      }
-      if (interrupting.joinable()) interrupting.join();
-      if (!reason.empty()) throw Error("{}", reason);
-    });
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(Of, Interrupted, testing::Values(Meeting::join, Meeting::process_group),
-                         [](const auto& info) {
-                           return info.param == Meeting::join ? "Joined" : "ProcessGroup";
-                         });
-
-TEST_P(Interrupted, AReceiveEnds) {
-  const auto heard = errors([](Group& group) {
-    at::Tensor number = at::zeros({1}, at::kLong);
-    group.receive(number, 1 - group.rank(), "a number");
-  });
-  EXPECT_EQ(heard[0], "rank 0, a number: this rank has given up");
-  EXPECT_EQ(heard[1], "rank 1, a number: rank 0 is gone; the first to fail was rank 0: interrupted");
-}
-
-TEST_P(Interrupted, ASendEnds) {
-  const auto heard = errors([](Group& group) {
-    at::Tensor number = at::zeros({1}, at::kLong);
-    if (group.rank() == 0) return group.send(number, 1, "a number");
-    group.make_transport({0}, {"cut"})->receive({0, Direction::activation, 0}, 1000);
-  });
-  EXPECT_EQ(heard[0], "rank 0, a number: this rank has given up");
-  EXPECT_THAT(heard[1], EndsWith("the first to fail was rank 0: interrupted"));
-}
-
-TEST_P(Interrupted, AnExchangeEnds) {
-  const auto heard = errors([](Group& group) {
-    at::Tensor number = at::zeros({1}, at::kLong);
-    if (group.rank() == 0) group.gather("mine");
-    group.receive(number, 0, "a number");
-  });
-  EXPECT_EQ(heard[0], "rank 0, exchange between the ranks: this rank has given up");
-  EXPECT_THAT(heard[1], EndsWith("the first to fail was rank 0: interrupted"));
-}
-
-TEST_P(Interrupted, WhatIsUnderWayEnds) {
-  const auto heard = errors([](Group& group) {
-    const auto transport = group.make_transport({1 - group.rank()}, {"cut"});
-    if (group.rank() == 1) transport->receive({0, Direction::activation, 1}, 1000);
-    transport->send({0, Direction::activation, 0}, sealed_frame(0));
-    transport->drain();
-  });
-  EXPECT_EQ(heard[0], "rank 0, boundary cut, activation, micro-batch 0: this rank has given up");
-  EXPECT_THAT(heard[1], EndsWith("the first to fail was rank 0: interrupted"));
-}
-
-TEST_P(Interrupted, NothingIsWaitedForAfterwards) {
-  std::string later;
-  errors([&](Group& group) {
-    at::Tensor number = at::zeros({1}, at::kLong);
-    if (group.rank() == 1) return group.receive(number, 0, "a number");
-    EXPECT_THROW(group.receive(number, 1, "a number"), Error);
-    try {
-      group.receive(number, 1, "another number");
-    } catch (const Error& error) {
-      later = error.what();
-    }
-  });
-  EXPECT_EQ(later, "rank 0, another number: this rank has given up");
 }
 
 }  // namespace

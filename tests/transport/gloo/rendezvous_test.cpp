@@ -6,8 +6,9 @@
 #include <array>
 #include <thread>
 
+#include "strait/transport/socket.h"
 #include "strait/transport/store_protocol.h"
-#include "tests/transport/gloo/ranks.h"
+#include "tests/transport/ranks.h"
 
 namespace strait {
 namespace {

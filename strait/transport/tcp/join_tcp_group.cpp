@@ -1,0 +1,124 @@
+#include "strait/transport/tcp/join_tcp_group.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "strait/base/json.h"
+#include "strait/base/text.h"
+#include "strait/transport/tcp/secret.h"
+#include "strait/transport/tcp/tcp_group.h"
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kLook(250);       // between two words to the person that waits
+constexpr milliseconds kReserve(1000);  // of the patience with those who have not come, to say so
+
+std::string endpoint_of(const Membership& membership) { return membership.rendezvous_endpoint(); }
+
+/// Why rank 0 does not let this rank in.
+[[noreturn]] void throw_refusal(const Membership& membership, const std::string& why) {
+  if (why == tcp::kTaken) {
+    throw InputError("rank {}: another process has taken this rank of the group at {}", membership.rank,
+                     endpoint_of(membership));
+  }
+  if (why == tcp::kOtherAttempt) {
+    throw Error("rank {}: another training meets at {}; use another port, or wait for its end", membership.rank,
+                endpoint_of(membership));
+  }
+  throw Error("rank {}: the group at {} has another number of processes (WORLD_SIZE)", membership.rank,
+              endpoint_of(membership));
+}
+
+/// Why rank 0 was not found.
+[[noreturn]] void throw_obstacle(const Membership& membership, tcp::Obstacle obstacle, milliseconds timeout) {
+  if (obstacle == tcp::Obstacle::secret) {
+    throw InputError("rank {}: rank 0 at {} has another secret; {} must be the same for every rank",
+                     membership.rank, endpoint_of(membership), kSecretVariable);
+  }
+  if (obstacle == tcp::Obstacle::stranger) {
+    throw Error("rank {}: what listens at {} does not answer as rank 0 would", membership.rank,
+                endpoint_of(membership));
+  }
+  throw Error("rank {}: nothing answers at {}, where rank 0 should be, for {} s", membership.rank,
+              endpoint_of(membership), timeout.count() / 1000);
+}
+
+std::string why_not_all(const Membership& membership, const tcp::Mesh::Attendance& attendance,
+                        milliseconds timeout) {
+  std::vector<std::string> names;
+  for (const int rank : attendance.missing) names.push_back(std::to_string(rank));
+  const std::string refused = attendance.last_refused.empty()
+                                  ? ""
+                                  : fmt::format("; one was refused, {}", attendance.last_refused);
+  return fmt::format("of {} ranks these did not come within {} s: {}{}", membership.size, timeout.count() / 1000,
+                     list_of(names), refused);
+}
+
+/// Waits until all have come.
+void meet(tcp::Mesh& mesh, const Membership& membership, milliseconds timeout, const WaitingFor& waiting) {
+  const auto end = steady_clock::now() + timeout - std::min(kReserve, timeout / 10);
+  auto& mailroom = mesh.mailroom();
+  while (true) {
+    const auto attendance = mesh.attendance();
+    const bool found = membership.rank == 0 || std::ranges::find(attendance.missing, 0) == attendance.missing.end();
+    if (!attendance.refusal.empty()) throw_refusal(membership, attendance.refusal);
+    if (!found && attendance.obstacle == tcp::Obstacle::secret) {
+      throw_obstacle(membership, attendance.obstacle, timeout);
+    }
+    if (const auto failure = mailroom.failure()) {
+      const bool gone = failure->reason == kGoneReason;
+      throw Error("rank {}: {}", membership.rank,
+                  gone ? fmt::format("rank {} came, but {}", failure->rank, kGoneReason) : failure->reason);
+    }
+    if (attendance.missing.empty()) return;
+    const auto now = steady_clock::now();
+    if (now >= end) {
+      if (!found) throw_obstacle(membership, attendance.obstacle, timeout);
+      const std::string reason = why_not_all(membership, attendance, timeout);
+      mesh.fail({.rank = membership.rank, .diverged = false, .reason = reason});
+      throw Error("rank {}: {}", membership.rank, reason);
+    }
+    waiting(found ? attendance.missing : std::vector<int>{0});
+    mailroom.wait(std::min(end, now + kLook), [&] { return mesh.has_news(); });
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Group> join_tcp_group(const Membership& membership, milliseconds timeout,
+                                      const std::string& handshake, const CheckHandshakes& check,
+                                      const WaitingFor& waiting) {
+  std::shared_ptr<tcp::Mesh> mesh;
+  auto meeting = tcp::meeting_of(membership);
+  try {
+    mesh = std::make_shared<tcp::Mesh>(std::move(meeting), membership.rank, membership.size, membership.attempt,
+                                       timeout);
+  } catch (const tcp::PlaceTaken&) {
+    throw_refusal(membership, tcp::kTaken);
+  } catch (const Error& error) {
+    throw Error("rank {} cannot listen at {}: {}", membership.rank, endpoint_of(membership), error.what());
+  }
+  meet(*mesh, membership, timeout, waiting);
+  auto group = std::make_unique<tcp::TcpGroup>(mesh);
+  std::vector<std::string> cards;
+  std::vector<std::string> handshakes;
+  for (const auto& text : group->gather(json{{"card", mesh->card()}, {"handshake", handshake}}.dump())) {
+    try {
+      const json said = parse_json<WireError>(text, "what another rank says");
+      cards.push_back(said.at("card").get<std::string>());
+      handshakes.push_back(said.at("handshake").get<std::string>());
+    } catch (const json::exception&) {
+      throw WireError("rank {}: rank {} speaks another language", membership.rank, cards.size());
+    }
+  }
+  check(handshakes);
+  mesh->take_cards(cards);
+  return group;
+}
+
+}  // namespace strait

@@ -1,0 +1,413 @@
+#include "strait/transport/tcp/mesh.h"
+
+#include <atomic>
+#include <cstring>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "strait/base/error.h"
+#include "strait/base/json.h"
+#include "strait/base/token.h"
+
+namespace strait::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kTick(50);
+constexpr auto kBetweenDials = 100ms;
+constexpr int kRefusals = 3;           // after which nobody listens there any more
+constexpr auto kReturn = 1s;           // for one whose connection broke off to connect again
+constexpr milliseconds kLastWord(1000);  // for the others to hear why this rank ends
+constexpr milliseconds kLeave(5000);     // for the others to have what was sent
+constexpr size_t kMaxReason = 2000;
+constexpr const char* kAnyHost = "0.0.0.0";
+
+Buffer buffer_of(std::string_view text) {
+  Buffer buffer(text.size());
+  buffer.resize(text.size());
+  std::memcpy(buffer.data(), text.data(), text.size());
+  return buffer;
+}
+
+std::string text_of(const Buffer& buffer) {
+  return {reinterpret_cast<const char*>(buffer.data()), buffer.size()};
+}
+
+json parse(const std::string& text) { return parse_json<WireError>(text, "what another rank says"); }
+
+std::string text_of(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+/// At the endpoint, or at its port of any address: the master's may be that of a router in front of this machine.
+Socket listen_at_endpoint(const Endpoint& endpoint) {
+  try {
+    return endpoint.is_local() ? listen_at_path(endpoint.path) : listen_at(endpoint.host, endpoint.port);
+  } catch (const Error& error) {
+    if (endpoint.is_local() || std::string_view(error.what()) != kNotOwnAddress) throw;
+    return listen_at(kAnyHost, endpoint.port);
+  }
+}
+
+}  // namespace
+
+/// Another rank, as this one knows it. But for the session's way out, all is of the loop's thread.
+struct Mesh::Peer {
+  Peer(int rank, Mailroom& mailroom, Session::Events events) : session(rank, mailroom, std::move(events)) {}
+
+  Session session;
+  Endpoint endpoint = {};
+  std::string token = {};
+  std::shared_ptr<Dial> dial = {};
+  Time next_dial = {};
+  int refusals = 0;
+  bool wanted = false;
+  std::atomic<bool> is_asked = false;  ///< to be wanted; of any thread
+};
+
+Mesh::Mesh(Meeting meeting, int rank, int ranks, std::string attempt, milliseconds timeout)
+    : mailroom_(rank, ranks, timeout),
+      meeting_(std::move(meeting)),
+      attempt_(std::move(attempt)),
+      token_(random_token()) {
+  for (int peer = 0; peer < ranks; ++peer) {
+    peers_.push_back(std::make_unique<Peer>(
+        peer, mailroom_,
+        Session::Events{.heard = [this, peer](Kind kind, const Buffer& message) { hear(peer, kind, message); },
+                        .broken = [this, peer](const std::string&) { set_gone(peer); }}));
+    if (peer != 0 || rank != 0) attendance_.missing.push_back(peer);
+  }
+  std::erase(attendance_.missing, rank);
+  loop_ = std::make_unique<EventLoop>([this](const std::string& reason) { mailroom_.end(reason); });
+  own_ = meeting_.tls ? Endpoint{.host = kAnyHost} : meeting_.at_path(rank);
+  if (rank == 0) own_ = meeting_.first;
+  if (own_.is_local()) place_ = std::make_unique<RankPlace>(meeting_.folder, rank);
+  auto socket = std::make_shared<Socket>(listen_at_endpoint(own_));
+  if (meeting_.tls) own_.port = port_of(*socket);
+  at(0).endpoint = meeting_.first;
+  at(0).wanted = true;
+  loop_->post([this, socket] {
+    listener_ = std::make_unique<Listener>(
+        *loop_, std::move(*socket), meeting_.tls.get(),
+        [this](const auto& who, const std::string& hello) { greeted(who, hello); });
+    tick();
+    loop_->every(kTick, [this] { tick(); });
+  });
+}
+
+Mesh::~Mesh() {
+  const milliseconds limit = mailroom_.failure() ? kLastWord : std::min(kLeave, part_to_wait(mailroom_.timeout()));
+  const auto end = steady_clock::now() + limit;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer == rank()) continue;
+    mailroom_.note_sent(peer);
+    at(peer).session.out().leave();
+    flush(peer);
+  }
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer == rank()) continue;
+    bool hears = false;
+    on_loop([&] { hears = at(peer).session.is_connected(); });
+    if (hears) mailroom_.wait_until_confirmed(peer, end);
+  }
+  on_loop([&] {
+    closed_ = true;
+    listener_.reset();
+    for (const auto& peer : peers_) {
+      peer->dial.reset();
+      peer->session.lose("left");
+    }
+  });
+  loop_.reset();
+}
+
+void Mesh::send(int to, const Channel& channel, Buffer message, const std::string& where, int named) {
+  want(to);
+  if (channel.is_urgent()) {
+    mailroom_.check(where, to, named);
+  } else {
+    mailroom_.wait_for_room(to, channel.lane(), where, named);
+  }
+  mailroom_.note_sent(to);
+  if (at(to).session.out().send(channel, std::move(message))) flush(to);
+}
+
+void Mesh::expect(int from, const Channel& channel) {
+  want(from);
+  if (mailroom_.expect(from, channel) && at(from).session.out().give_room(channel.lane())) flush(from);
+}
+
+Buffer Mesh::receive(int from, const Channel& channel, const std::string& where, int named) {
+  want(from);
+  auto received = mailroom_.receive(from, channel, where, named);
+  if (received.gives_room && at(from).session.out().give_room(channel.lane())) flush(from);
+  return std::move(received.message);
+}
+
+void Mesh::fail(const Failure& failure) {
+  const bool first = mailroom_.set_failure(failure);
+  mailroom_.end(kGivenUp);
+  if (!first) return;
+  on_loop([&] { spread(failure, rank()); });
+  const auto end = steady_clock::now() + std::min(kLastWord, mailroom_.timeout() / 10);
+  for (int peer = 0; peer < ranks(); ++peer) mailroom_.wait_until_confirmed(peer, end);
+}
+
+/// Has the work done in the loop's thread, and waits for it.
+void Mesh::on_loop(const EventLoop::Work& work) {
+  std::promise<void> done;
+  loop_->post([&] {
+    work();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+void Mesh::flush(int peer) {
+  loop_->post([this, peer] { at(peer).session.flush(); });
+}
+
+void Mesh::send_urgent(int to, Kind kind, Buffer message) {
+  mailroom_.note_sent(to);
+  if (at(to).session.out().send({.kind = kind}, std::move(message))) flush(to);
+}
+
+/// Tells those whom this rank speaks with.
+void Mesh::spread(const Failure& failure, int except) {
+  const json word = {{"rank", failure.rank},
+                     {"diverged", failure.diverged},
+                     {"reason", failure.reason.substr(0, kMaxReason)}};
+  const std::string text = text_of(word);
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const bool hears = peer != except && peer != failure.rank && at(peer).session.is_connected();
+    if (hears) send_urgent(peer, Kind::failure, buffer_of(text));
+  }
+}
+
+void Mesh::want(int peer) {
+  if (at(peer).is_asked.exchange(true)) return;
+  loop_->post([this, peer] {
+    at(peer).wanted = true;
+    look_after(peer, steady_clock::now());
+  });
+}
+
+void Mesh::tell_news() {
+  news_ = true;
+  mailroom_.wake();
+}
+
+Mesh::Attendance Mesh::attendance() {
+  const std::scoped_lock lock(mutex_);
+  news_ = false;
+  return attendance_;
+}
+
+std::string Mesh::card() const {
+  const std::scoped_lock lock(mutex_);
+  return text_of(json{{"endpoint", own_.text()}, {"token", token_}});
+}
+
+void Mesh::take_cards(const std::vector<std::string>& cards) {
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer == rank()) continue;
+    try {
+      const json card = parse(cards[static_cast<size_t>(peer)]);
+      const auto endpoint = Endpoint::parse(card.at("endpoint").get<std::string>());
+      loop_->post([this, peer, endpoint, token = card.at("token").get<std::string>()] {
+        if (peer > 0) at(peer).endpoint = endpoint;
+        at(peer).token = token;
+      });
+    } catch (const json::exception&) {
+      throw WireError("rank {}: rank {} speaks another language", rank(), peer);
+    }
+  }
+}
+
+void Mesh::tick() {
+  if (closed_) return;
+  const auto now = steady_clock::now();
+  listener_->tick(now);
+  {
+    const std::scoped_lock lock(mutex_);
+    attendance_.last_refused = listener_->last_refused();
+  }
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer != rank()) look_after(peer, now);
+  }
+}
+
+bool Mesh::has_failed_or_left(int peer) const { return mailroom_.has_left(peer) || mailroom_.failure(); }
+
+void Mesh::look_after(int peer, Time now) {
+  Peer& other = at(peer);
+  other.session.tick(now);
+  if (const auto dial = other.dial) return dial->tick(now);
+  if (closed_ || other.session.is_connected() || has_failed_or_left(peer)) return;
+  const bool dials = peer < rank();
+  if (other.session.was_connected()) {
+    const auto lost = now - other.session.lost_at();
+    // One that dials and is there has connected again by now.
+    const bool broke_off = !dials && other.session.lost_reason() == kConnectionClosed;
+    if (lost > part_to_wait(mailroom_.timeout()) || (broke_off && lost > kReturn)) return set_gone(peer);
+  }
+  // Of a socket in the file system either side can see whether anybody is still there.
+  const bool may = dials ? other.wanted : other.session.was_connected() && other.endpoint.is_local();
+  if (may && now >= other.next_dial && !other.endpoint.text().empty()) dial(peer);
+}
+
+void Mesh::dial(int peer) {
+  Peer& other = at(peer);
+  other.next_dial = steady_clock::now() + kBetweenDials;
+  other.dial = std::make_shared<Dial>(
+      *loop_, meeting_.tls.get(), other.endpoint, peer < rank() ? hello_to(peer) : "",
+      Dial::Events{
+          .answered = [this, peer](const auto& connection,
+                                   const std::string& reply) { answered(peer, connection, reply); },
+          .failed = [this, peer](Obstacle obstacle, const std::string&) { not_reached(peer, obstacle); }});
+  const auto dial = other.dial;  // it may fail at once
+  dial->start();
+}
+
+std::string Mesh::hello_to(int peer) {
+  return text_of(json{{"attempt", digest(attempt_)},
+                      {"rank", rank()},
+                      {"ranks", ranks()},
+                      {"token", token_},
+                      {"received", at(peer).session.received()}});
+}
+
+void Mesh::answered(int peer, const std::shared_ptr<Connection>& connection, const std::string& reply) {
+  Peer& other = at(peer);
+  other.dial.reset();
+  other.refusals = 0;
+  // Without a reply it is enough that somebody is there.
+  if (reply.empty() || !go_on(peer, connection, reply)) return connection->close();
+  if (peer > 0) return;
+  const std::scoped_lock lock(mutex_);
+  std::erase(attendance_.missing, 0);
+  tell_news();
+}
+
+/// Whether the session goes on over the connection, as the other side's reply says.
+bool Mesh::go_on(int peer, const std::shared_ptr<Connection>& connection, const std::string& reply) {
+  Peer& other = at(peer);
+  try {
+    const json said = parse(reply);
+    if (said.contains("refused")) {
+      refused(peer, said.at("refused").get<std::string>());
+      return false;
+    }
+    const auto token = said.at("token").get<std::string>();
+    if (!other.token.empty() && other.token != token) {
+      set_gone(peer);
+      return false;
+    }
+    other.token = token;
+    if (peer == 0 && meeting_.tls) {
+      const std::scoped_lock lock(mutex_);
+      own_.host = own_address(connection->socket()).host();
+    }
+    return other.session.attach(connection, said.at("received").get<uint64_t>());
+  } catch (const std::exception&) {
+    not_reached(peer, Obstacle::stranger);
+    return false;
+  }
+}
+
+/// The other side does not take this process for the rank.
+void Mesh::refused(int peer, const std::string& why) {
+  if (at(peer).session.was_connected()) return set_gone(peer);
+  const std::scoped_lock lock(mutex_);
+  attendance_.refusal = why;
+  tell_news();
+}
+
+void Mesh::not_reached(int peer, Obstacle obstacle) {
+  Peer& other = at(peer);
+  other.dial.reset();
+  const bool nobody = obstacle == Obstacle::refused;
+  other.refusals = nobody ? other.refusals + 1 : 0;
+  if (other.session.was_connected() && !has_failed_or_left(peer) &&
+      other.refusals >= (other.endpoint.is_local() ? 1 : kRefusals)) {
+    return set_gone(peer);
+  }
+  if (peer > 0) return;
+  const std::scoped_lock lock(mutex_);
+  attendance_.obstacle = std::max(attendance_.obstacle, obstacle);
+  tell_news();
+}
+
+void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& hello) {
+  const auto refuse = [&](const char* why) { who->say(text_of(json{{"refused", why}}), [who] {}); };
+  try {
+    const json said = parse(hello);
+    const auto peer = said.at("rank").get<int>();
+    const auto token = said.at("token").get<std::string>();
+    const auto received = said.at("received").get<uint64_t>();
+    if (said.at("attempt").get<std::string>() != digest(attempt_)) return refuse(kOtherAttempt);
+    if (said.at("ranks").get<int>() != ranks()) return refuse(kOtherSize);
+    if (peer <= rank() || peer >= ranks()) return refuse(kNoSuchRank);
+    Peer& other = at(peer);
+    if (!other.token.empty() && other.token != token) return refuse(kTaken);
+    other.token = token;
+    if (!meeting_.tls) other.endpoint = meeting_.at_path(peer);
+    other.session.lose("replaced");
+    const json reply = {{"token", token_}, {"received", other.session.received()}};
+    who->say(text_of(reply), [this, who, peer, received] {
+      at(peer).session.attach(who->release(), received);
+      if (rank() == 0) note_missing();
+    });
+  } catch (const std::exception&) {
+    refuse(kNoSuchRank);
+  }
+}
+
+/// Tells those who have come who has not.
+void Mesh::note_missing() {
+  std::vector<int> missing;
+  for (int peer = 1; peer < ranks(); ++peer) {
+    if (!at(peer).session.was_connected()) missing.push_back(peer);
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    if (attendance_.missing == missing) return;
+    attendance_.missing = missing;
+    tell_news();
+  }
+  for (int peer = 1; peer < ranks(); ++peer) {
+    if (at(peer).session.is_connected()) send_urgent(peer, Kind::missing, buffer_of(text_of(json(missing))));
+  }
+}
+
+void Mesh::hear(int peer, Kind kind, const Buffer& message) {
+  try {
+    const json said = parse(text_of(message));
+    if (kind == Kind::missing) {
+      const std::scoped_lock lock(mutex_);
+      attendance_.missing = said.get<std::vector<int>>();
+      return tell_news();
+    }
+    const Failure failure{.rank = said.at("rank").get<int>(),
+                          .diverged = said.at("diverged").get<bool>(),
+                          .reason = said.at("reason").get<std::string>().substr(0, kMaxReason)};
+    if (failure.rank < 0 || failure.rank >= ranks()) return set_gone(peer);
+    if (!mailroom_.set_failure(failure)) return;
+    tell_news();
+    spread(failure, peer);  // who leaves because of it is to have told why
+  } catch (const std::exception&) {
+    set_gone(peer);
+  }
+}
+
+void Mesh::set_gone(int peer) {
+  if (has_failed_or_left(peer)) return;
+  const Failure failure{.rank = peer, .diverged = false, .reason = kGoneReason};
+  if (!mailroom_.set_failure(failure)) return;
+  tell_news();
+  spread(failure, rank());
+}
+
+}  // namespace strait::tcp

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <span>
+#include <utility>
+
+#include "strait/transport/tcp/out_queue.h"
+
+namespace strait::tcp {
+
+/// What a session sends. Urgent messages and room go before others that were not begun. Any thread may give
+/// something; the rest is for the loop's thread.
+class Outbound {
+ public:
+  // Any thread. They give whether the loop is to be told: it was not since it last looked.
+
+  bool send(const Channel& channel, Buffer payload);
+  bool give_room(const Channel& lane);
+  bool leave();  ///< after all that was sent before
+
+  // The loop's thread. `received`: bytes of the other direction.
+
+  /// What is to be written next; see OutQueue.
+  std::span<const std::byte> next(uint64_t received);
+  void wrote(size_t bytes) { queue_.advance(bytes); }
+
+  /// Adds a header that says what was received, unless something else is about to.
+  void beat() { beats_ = true; }
+
+  /// The other side has had so many bytes: gives how many messages it has had besides. Throws WireError where
+  /// there were never so many.
+  uint64_t confirm(uint64_t bytes);
+
+  /// Another connection is to carry on behind so many bytes. Throws WireError where they were freed already.
+  void carry_on_from(uint64_t bytes);
+
+ private:
+  void fill(uint64_t received);
+
+  std::mutex mutex_;
+  std::deque<std::pair<Channel, Buffer>> urgent_;
+  std::deque<std::pair<Channel, Buffer>> messages_;
+  std::map<Channel, uint64_t> room_;  ///< messages, by lane
+  bool leaves_ = false;
+  bool told_ = false;  ///< the loop was, since it last looked
+
+  OutQueue queue_;
+  std::deque<uint64_t> ends_;  ///< of the messages that are not confirmed
+  bool beats_ = false;
+};
+
+}  // namespace strait::tcp

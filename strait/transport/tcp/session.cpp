@@ -1,0 +1,90 @@
+#include "strait/transport/tcp/session.h"
+
+#include "strait/base/error.h"
+
+namespace strait::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kBeat = 1s;     // without a word, after which a side gives a sign of life
+constexpr auto kSilence = 5s;  // after which a connection counts as lost
+
+}  // namespace
+
+Session::Session(int peer, Mailroom& mailroom, Events events)
+    : peer_(peer), mailroom_(mailroom), events_(std::move(events)) {}
+
+bool Session::attach(std::shared_ptr<Connection> connection, uint64_t peer_received) {
+  lose("replaced");
+  try {
+    out_.carry_on_from(peer_received);
+  } catch (const WireError& error) {
+    events_.broken(error.what());
+    return false;
+  }
+  connection_ = std::move(connection);
+  heard_ = wrote_ = std::chrono::steady_clock::now();
+  connection_->set_speaker(*this);
+  out_.beat();
+  flush();
+  return true;
+}
+
+void Session::lose(const std::string& reason) {
+  if (!connection_) return;
+  connection_->close();
+  connection_.reset();
+  lost_ = std::chrono::steady_clock::now();
+  lost_reason_ = reason;
+  if (mailroom_.has_left(peer_)) mailroom_.set_closed(peer_);
+}
+
+void Session::flush() {
+  // A connection that pumps may let go of the session's hold on it.
+  if (const auto connection = connection_) connection->pump();
+}
+
+void Session::tick(Time now) {
+  if (!connection_) return;
+  if (now - heard_ > kSilence) return lose("no sign of life");
+  if (now - wrote_ < kBeat) return;
+  out_.beat();
+  flush();
+}
+
+void Session::got(size_t bytes) {
+  heard_ = std::chrono::steady_clock::now();
+  try {
+    if (auto message = in_.got(bytes)) {
+      take(message->first, std::move(message->second));
+    } else {
+      mailroom_.touch(peer_);
+    }
+  } catch (const WireError& error) {
+    lose(error.what());
+    events_.broken(error.what());
+  }
+}
+
+void Session::wrote(size_t bytes) {
+  wrote_ = std::chrono::steady_clock::now();
+  out_.wrote(bytes);
+}
+
+void Session::take(const MessageHeader& header, Buffer message) {
+  if (const uint64_t messages = out_.confirm(header.received)) mailroom_.note_confirmed(peer_, messages);
+  if (header.type == MessageHeader::Type::beat) return;
+  if (header.type == MessageHeader::Type::taken) {
+    return mailroom_.make_room(peer_, header.channel, header.size);
+  }
+  out_.beat();
+  if (header.type == MessageHeader::Type::leave) return mailroom_.set_left(peer_);
+  if (header.channel.kind == Kind::failure || header.channel.kind == Kind::missing) {
+    return events_.heard(header.channel.kind, std::move(message));
+  }
+  const bool room = mailroom_.put(peer_, header.channel, std::move(message));
+  if (room && !header.channel.is_urgent()) out_.give_room(header.channel.lane());
+}
+
+}  // namespace strait::tcp

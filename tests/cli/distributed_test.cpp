@@ -1,0 +1,164 @@
+// One process per stage: the bits of one process, stops in order, launchers. What goes wrong: faults_test.cpp.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <regex>
+
+#include "strait/formats/safetensors.h"
+#include "tests/cli/distributed_runs.h"
+
+namespace strait {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+/// The bytes of every tensor in the files of that name of all parts of a run's last checkpoint. What both ends
+/// of a channel keep must be the same at both, and counts once.
+std::map<std::string, std::string> state_of(const fs::path& run, const std::string& file) {
+  std::map<std::string, std::string> state;
+  for (const auto& item : fs::recursive_directory_iterator(run / "checkpoint")) {
+    if (item.path().filename() != file) continue;
+    for (const auto& [full_name, tensor] : read_safetensors(item.path()).tensors) {
+      const std::string name = std::regex_replace(full_name, std::regex("\\.(sender|receiver)\\."), ".");
+      const std::string bytes(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
+      EXPECT_TRUE(state.try_emplace(name, bytes).first->second == bytes) << full_name;
+    }
+  }
+  return state;
+}
+
+class Distributed : public test::DistributedRuns {
+ protected:
+  /// Model, metrics, optimizer and feedback, whatever the number of processes.
+  void expect_equal_states(const std::string& a, const std::string& b) const {
+    expect_equal_runs(a, b);
+    for (const char* file : {"optimizer.safetensors", "links.safetensors"}) {
+      const auto state = state_of(dir_ / a, file);
+      EXPECT_FALSE(state.empty());
+      EXPECT_TRUE(state == state_of(dir_ / b, file)) << file;
+    }
+  }
+
+  /// Four processes, then one, then four again, an epoch each.
+  void expect_the_same_with_changing_ranks(const std::vector<std::string>& scheme) const {
+    const auto flags = [&](const char* epochs) {
+      std::vector<std::string> all = {"--resume", "--set", std::string("train.epochs=") + epochs};
+      all.insert(all.end(), scheme.begin(), scheme.end());
+      return all;
+    };
+    ASSERT_EQ(train("alone", scheme).status, 0);
+    train_with_ranks("changed", flags("1"));
+    const auto alone = train("changed", flags("2"));
+    EXPECT_THAT(alone.out, HasSubstr("resuming from"));
+    const auto last = train_with_ranks("changed", flags("3"));
+    EXPECT_THAT(last.at(0).out, HasSubstr("resuming from"));
+    expect_equal_states("alone", "changed");
+  }
+};
+
+TEST_F(Distributed, FourProcessesAndOneAndFourGiveTheBitsOfOne) { expect_the_same_with_changing_ranks({}); }
+
+TEST_F(Distributed, SoTheyDoWithStateOfSamples) {
+  expect_the_same_with_changing_ranks({"--set", "compression.activations.feedback=aq-sgd", "--set",
+                                       "compression.gradients.feedback=\"ef21,slots=sample\""});
+}
+
+TEST_F(Distributed, SoTheyDoWithStateOfClasses) {
+  expect_the_same_with_changing_ranks({"--set", "pipeline.micro_batches=1", "--set",
+                                       "compression.activations.feedback=\"ef21,slots=class\"", "--set",
+                                       "compression.gradients.feedback=\"ef,slots=class\""});
+}
+
+TEST_F(Distributed, SoTheyDoWithABoundaryOfItsOwnKind) {
+  expect_the_same_with_changing_ranks(
+      {"--set",
+       "compression.boundaries=[{name=\"layer2\", activations={codec=\"quant:4\", feedback=\"aq-sgd\"}, "
+       "gradients={codec=\"fp16\", feedback=\"ef21\"}}]"});
+}
+
+TEST_F(Distributed, TheStateThatFourProcessesLeaveIsScoredByOne) {
+  train_with_ranks("run");
+  const auto scored = test::run_process(
+      STRAIT_PROGRAM, {"eval", config_, "--weights", dir_ / "run/model.safetensors", "--json"});
+  ASSERT_EQ(scored.status, 0) << scored.err;
+  const auto scores = nlohmann::json::parse(scored.out);
+  EXPECT_EQ(scores, test::metrics_of(dir_ / "run").back().at("test"));
+  EXPECT_TRUE(scores.contains("live"));
+}
+
+TEST_F(Distributed, ReplicasGoOnToTheSameBits) {
+  const auto flags = [](std::vector<std::string> all) {
+    for (const char* key : {"pipeline.replicas=2", "model.cuts=[\"layer2\"]",
+                            "compression.replicas.codec=topk:0.1", "compression.replicas.feedback=ef21"}) {
+      all.insert(all.end(), {"--set", key});
+    }
+    return all;
+  };
+  train_with_ranks("uncut", flags({}));
+  train_with_ranks("parts", flags({"--set", "train.epochs=1"}));
+  train_with_ranks("parts", flags({"--resume"}));
+  expect_equal_runs("uncut", "parts");
+  const auto refused = train("parts", flags({"--resume"}));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("expected 4 processes, one for each of the 2 stages that model.cuts makes "
+                                     "in each of 2 pipeline.replicas, or 2; found 1"));
+}
+
+TEST_F(Distributed, CtrlCAtTheLauncherStopsAllInOrder) {
+  test::Process launcher(STRAIT_PROGRAM, launch_arguments("run", {"--set", "checkpoint.every_steps=4"}));
+  wait_for_checkpoint("run", {}, [&] { return launcher.has_ended(); });
+  launcher.send(SIGINT);
+  const auto stopped = launcher.wait(kLimit);
+  EXPECT_EQ(stopped.status, 130) << stopped.err;
+  EXPECT_EQ(stopped.err, "");
+  EXPECT_THAT(stopped.out, HasSubstr("--resume resumes from it"));
+  EXPECT_EQ(status("run").at("status"), "stopped");
+  const auto resumed = test::run_process(STRAIT_PROGRAM, launch_arguments("run", {"--resume"}));
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("[0] resuming from"));
+  expect_equal_states(whole(), "run");
+}
+
+TEST_F(Distributed, AHangUpOfTheLauncherStopsAllInOrder) {
+  test::Process launcher(STRAIT_PROGRAM, launch_arguments("run", {"--set", "checkpoint.every_steps=4", "--set",
+                                                                  "train.epochs=1000"}));
+  wait_for_checkpoint("run", {}, [&] { return launcher.has_ended(); });
+  launcher.send(SIGHUP);
+  EXPECT_EQ(launcher.wait(kLimit).status, 130);
+  EXPECT_EQ(status("run").at("status"), "stopped");
+}
+
+TEST_F(Distributed, SigtermToOneRankStopsAllInOrder) {
+  auto all = start("run", {"--set", "checkpoint.every_steps=4"});
+  wait_for_checkpoint("run", {}, [&] { return all.have_all_ended(); });
+  all.at(2).send(SIGTERM);
+  for (const auto& [rank, result] : expect_all(all, 130)) EXPECT_EQ(result.err, "") << rank;
+  EXPECT_EQ(status("run").at("status"), "stopped");
+  train_with_ranks("run", {"--resume"});
+  expect_equal_runs(whole(), "run");
+}
+
+// Without the redirects Debian 12's torchrun fails, of PyTorch 1.13 under Python 3.11.
+TEST_F(Distributed, TorchrunStartsTheRanks) {
+  std::vector<std::string> words = {"--no_python",
+                                    "--nproc_per_node",
+                                    std::to_string(kRanks),
+                                    "--master_port",
+                                    std::to_string(free_port()),
+                                    "--redirects",
+                                    "0:1",
+                                    "--tee",
+                                    "0:1",
+                                    STRAIT_PROGRAM};
+  const auto train = arguments("run");
+  words.insert(words.end(), train.begin(), train.end());
+  const auto result = test::run_process("/usr/bin/torchrun", words);
+  EXPECT_EQ(result.status, 0) << result.err;
+  expect_equal_runs(whole(), "run");
+}
+
+}  // namespace
+}  // namespace strait
