@@ -104,10 +104,6 @@ endforeach()
 # The CMake package.
 include(CMakePackageConfigHelpers)
 set(FIRST_INCLUDES ${first_includes})
-set(STRAIT_PROCESSES one)
-if(STRAIT_HAS_GLOO)
-  set(STRAIT_PROCESSES several)
-endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/strait-config.cmake.in ${PROJECT_BINARY_DIR}/strait-config.cmake
   INSTALL_DESTINATION ${package_folder} PATH_VARS FIRST_INCLUDES)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/strait-config-version.cmake COMPATIBILITY SameMinorVersion)

@@ -41,14 +41,14 @@ file(MAKE_DIRECTORY ${STRAIT_FIRST_INCLUDES})
 file(CREATE_LINK ${STRAIT_FMT_INCLUDE}/fmt ${STRAIT_FIRST_INCLUDES}/fmt SYMBOLIC)
 include(${CMAKE_CURRENT_LIST_DIR}/torch_target.cmake)
 
-# Several processes need Gloo's headers. PyTorch's wheels have its code inside LibTorch and do not bring them, and those
+# pipeline.transport = "c10d" needs Gloo's headers. PyTorch's wheels have its code inside LibTorch and do not bring them, and those
 # of another version do not describe it.
 find_package(Gloo QUIET)
 if(chosen OR NOT Gloo_FOUND)
   set(STRAIT_HAS_GLOO FALSE)
-  set(processes "one process: it comes without Gloo's headers")
+  set(transports "processes speak over tcp alone: it comes without Gloo's headers")
 else()
   set(STRAIT_HAS_GLOO TRUE)
-  set(processes "one process or several")
+  set(transports "processes speak over tcp or c10d")
 endif()
-message(STATUS "LibTorch ${Torch_VERSION} of ${TORCH_INSTALL_PREFIX} (${processes}); tests use the torch of ${STRAIT_TORCH_PYTHON}")
+message(STATUS "LibTorch ${Torch_VERSION} of ${TORCH_INSTALL_PREFIX} (${transports}); tests use the torch of ${STRAIT_TORCH_PYTHON}")

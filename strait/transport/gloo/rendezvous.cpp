@@ -6,12 +6,11 @@
 #include <mutex>
 #include <numeric>
 #include <thread>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "strait/base/clock.h"
 #include "strait/base/text.h"
 #include "strait/transport/c10d/store_call.h"
+#include "strait/transport/c10d/torchruns_store.h"
 #include "strait/transport/gloo/rank_store.h"
 
 namespace strait {
@@ -76,7 +75,7 @@ Rendezvous::Rendezvous(Membership membership, milliseconds timeout, const Waitin
     FLAGS_caffe2_log_level = kOnlyFatal;
     c10::UpdateLoggingLevelsFromFlags();
   });
-  auto store = membership_.store_host == StoreHost::torchrun ? open_torchruns_store() : open_store(waiting);
+  auto store = membership_.store_host == StoreHost::torchrun ? open_torchruns_store(membership_, timeout_) : open_store(waiting);
   board_ = std::make_shared<FailureBoard>(std::move(store), membership_.rank, membership_.size, timeout_);
 }
 
@@ -90,31 +89,6 @@ c10::intrusive_ptr<c10d::Store> Rendezvous::open_store(const WaitingFor& waiting
     }
   }
   return c10::make_intrusive<RankStore>(membership_, timeout_, [&] { waiting({0}); });
-}
-
-c10::intrusive_ptr<c10d::Store> Rendezvous::open_torchruns_store() const {
-  c10d::TCPStoreOptions options;
-  options.port = membership_.master_port;
-  options.waitWorkers = false;
-  options.timeout = timeout_;
-  c10::intrusive_ptr<c10d::Store> store;
-  try {
-    store = c10::make_intrusive<c10d::PrefixStore>(
-        "strait/" + membership_.attempt,
-        c10::make_intrusive<c10d::TCPStore>(membership_.master_address, options));
-  } catch (const std::exception&) {
-    throw Error("rank {}: torchrun does not answer at {}", membership_.rank, membership_.rendezvous_endpoint());
-  }
-  const std::string key = fmt::format("taken/{}", membership_.rank);
-  const auto taken = within<int64_t>(timeout_ * 3 / 4, [store, key] { return store->add(key, 1); });
-  if (!taken) {
-    throw Error("rank {}: torchrun does not answer at {}", membership_.rank, membership_.rendezvous_endpoint());
-  }
-  if (*taken != 1) {
-    throw InputError("rank {}: another process has taken this rank of the group at {}", membership_.rank,
-                     membership_.rendezvous_endpoint());
-  }
-  return store;
 }
 
 std::vector<std::string> Rendezvous::exchange(const std::string& handshake, const WaitingFor& waiting) {

@@ -33,7 +33,6 @@ class Rendezvous {
 
  private:
   c10::intrusive_ptr<c10d::Store> open_store(const WaitingFor& waiting);
-  c10::intrusive_ptr<c10d::Store> open_torchruns_store() const;
   std::string why_not_all(const std::vector<int>& missing);
 
   Membership membership_;

@@ -5,6 +5,7 @@
 
 #include "strait/base/json.h"
 #include "strait/base/text.h"
+#include "strait/transport/c10d/torchruns_store.h"
 #include "strait/transport/tcp/secret.h"
 #include "strait/transport/tcp/tcp_group.h"
 
@@ -95,6 +96,12 @@ std::unique_ptr<Group> join_tcp_group(const Membership& membership, milliseconds
                                       const WaitingFor& waiting) {
   std::shared_ptr<tcp::Mesh> mesh;
   auto meeting = tcp::meeting_of(membership);
+  // torchrun has the master's port.
+  c10::intrusive_ptr<c10d::Store> torchruns;
+  if (meeting.tls && membership.store_host == StoreHost::torchrun) {
+    torchruns = open_torchruns_store(membership, timeout);
+    meeting.first.port = membership.rank == 0 ? 0 : told_port(torchruns, membership, timeout);
+  }
   try {
     mesh = std::make_shared<tcp::Mesh>(std::move(meeting), membership.rank, membership.size, membership.attempt,
                                        timeout);
@@ -103,6 +110,7 @@ std::unique_ptr<Group> join_tcp_group(const Membership& membership, milliseconds
   } catch (const Error& error) {
     throw Error("rank {} cannot listen at {}: {}", membership.rank, endpoint_of(membership), error.what());
   }
+  if (torchruns && membership.rank == 0) tell_port(*torchruns, mesh->port());
   meet(*mesh, membership, timeout, waiting);
   auto group = std::make_unique<tcp::TcpGroup>(mesh);
   std::vector<std::string> cards;

@@ -205,6 +205,11 @@ Mesh::Attendance Mesh::attendance() {
   return attendance_;
 }
 
+uint16_t Mesh::port() const {
+  const std::scoped_lock lock(mutex_);
+  return own_.port;
+}
+
 std::string Mesh::card() const {
   const std::scoped_lock lock(mutex_);
   return text_of(json{{"endpoint", own_.text()}, {"token", token_}});

@@ -73,6 +73,9 @@ class Mesh {
   /// Mailroom::wait().
   bool has_news() const { return news_; }
 
+  /// At which it listens; 0: at a socket of the file system.
+  uint16_t port() const;
+
   /// Where this rank can be reached and what it is known by, for the others; once it has met rank 0.
   std::string card() const;
 
