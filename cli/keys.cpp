@@ -34,21 +34,25 @@ void write_secret(const std::string& file) {
 
 int run_keys(const std::string& file) {
   write_secret(file);
-  print(
-      fmt::format("{0} holds a new secret. Copy it to every machine, readable by you alone, and start each rank with\n"
-                  "    export {1}={0}\n",
-                  file, kSecretFileVariable));
+  print(fmt::format(
+      "{0} holds a new secret. Copy it to every machine, readable by you alone, and start each rank with\n"
+      "    export {1}={0}\n",
+      file, kSecretFileVariable));
   return 0;
 }
 
 }  // namespace
 
 void add_keys(CLI::App& app, Action& action) {
-  auto* verb = app.add_subcommand("keys", "Make the secret that lets the ranks of a run on several machines in");
+  auto* verb =
+      app.add_subcommand("keys", "Make the secret that lets the ranks of a run on several machines in");
   const auto file = std::make_shared<std::string>();
-  verb->add_option("file", *file, "The file to make; one that is there is left alone")->required()->type_name("FILE");
+  verb->add_option("file", *file, "The file to make; one that is there is left alone")
+      ->required()
+      ->type_name("FILE");
   verb->footer(
-      "\nRanks prove to each other that they know the secret, and encrypt with keys that they derive from it. It is\n"
+      "\nRanks prove to each other that they know the secret, and encrypt with keys that they derive from it. "
+      "It is\n"
       "what STRAIT_SECRET holds, or the file that STRAIT_SECRET_FILE names. On one machine none is needed.");
   verb->callback([&action, file] { action = [file] { return run_keys(*file); }; });
 }

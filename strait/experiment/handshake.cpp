@@ -29,8 +29,8 @@ std::shared_ptr<Group> join_training(const Config& config, const Membership& mem
   const auto timeout =
       std::chrono::duration<double>(parse_seconds(config.pipeline.timeout, "pipeline.timeout"));
   return join_group(
-      config.pipeline.transport == "tcp" ? Carrier::tcp : Carrier::c10d, membership, std::chrono::ceil<std::chrono::milliseconds>(timeout),
-      handshake_of(config, membership.size, flags),
+      config.pipeline.transport == "tcp" ? Carrier::tcp : Carrier::c10d, membership,
+      std::chrono::ceil<std::chrono::milliseconds>(timeout), handshake_of(config, membership.size, flags),
       [&](const std::vector<std::string>& handshakes) { check_handshakes(membership.rank, handshakes); },
       waiting);
 }

@@ -25,11 +25,12 @@ enum class Carrier {
   c10d,  ///< LibTorch's Gloo, neither encrypted nor authenticated: join_c10d_group()
 };
 
-/// Joins the group of the membership: meets the others at the master's address, lets them see `handshake`, checks
-/// theirs, and connects to them. `timeout` bounds this and every later wait.
+/// Joins the group of the membership: meets the others at the master's address, lets them see `handshake`,
+/// checks theirs, and connects to them. `timeout` bounds this and every later wait.
 ///
 /// Throws InputError when another process has taken this rank, or this one has no secret where it needs one or
-/// another one, Error that names the missing ranks or the address that does not answer, and what `check` throws.
+/// another one, Error that names the missing ranks or the address that does not answer, and what `check`
+/// throws.
 std::unique_ptr<Group> join_group(Carrier carrier, const Membership& membership,
                                   std::chrono::milliseconds timeout, const std::string& handshake,
                                   const CheckHandshakes& check, const WaitingFor& waiting);

@@ -31,8 +31,8 @@ struct Membership {
 /// Gives the value of an environment variable, or nothing.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
-/// What `strait launch` sets for its processes besides: the attempt's name, which nobody can guess. A person who
-/// sets the variables by hand may name the attempt too.
+/// What `strait launch` sets for its processes besides: the attempt's name, which nobody can guess. A person
+/// who sets the variables by hand may name the attempt too.
 inline constexpr const char* kAttemptVariable = "STRAIT_ATTEMPT";
 
 /// Reads the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), else those of Open

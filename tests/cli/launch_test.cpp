@@ -134,8 +134,9 @@ TEST_F(Launch, ARankOfAnotherAttemptIsTurnedAway) {
     variables.emplace_back("STRAIT_ATTEMPT=mine");
     return variables;
   }());
-  EXPECT_EQ(mine.wait(kLimit).err, "strait: rank 1: another training meets at 127.0.0.1:" + std::to_string(port) +
-                                       " (MASTER_ADDR:MASTER_PORT); use another port, or wait for its end\n");
+  EXPECT_EQ(mine.wait(kLimit).err,
+            "strait: rank 1: another training meets at 127.0.0.1:" + std::to_string(port) +
+                " (MASTER_ADDR:MASTER_PORT); use another port, or wait for its end\n");
   all.at(0).send(SIGKILL);
   all.wait(kLimit);
 }

@@ -93,8 +93,12 @@ Config manual() {
                   .evaluate_epochs = 3,
                   .device = "cpu",
                   .threads = 2};
-  config.pipeline = {
-      .schedule = "interleaved", .micro_batches = 5, .stages_per_rank = 3, .replicas = 2, .timeout = "90s", .transport = "c10d"};
+  config.pipeline = {.schedule = "interleaved",
+                     .micro_batches = 5,
+                     .stages_per_rank = 3,
+                     .replicas = 2,
+                     .timeout = "90s",
+                     .transport = "c10d"};
   config.compression.activations.codec = "quant:4";
   config.compression.gradients.codec = "quant:8";
   config.compression.replicas = {"topk:0.01", "ef21"};

@@ -14,8 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
-using test::Meeting;
 using test::frame_of;
+using test::Meeting;
 using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;

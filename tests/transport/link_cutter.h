@@ -16,7 +16,8 @@ namespace strait::test {
 /// Passes on what is sent to its port to another port of this machine, and back, until it cuts the link.
 class LinkCutter {
  public:
-  explicit LinkCutter(uint16_t to) : to_(to), listener_(listen_at("127.0.0.1", 0)), thread_([this] { run(); }) {}
+  explicit LinkCutter(uint16_t to)
+      : to_(to), listener_(listen_at("127.0.0.1", 0)), thread_([this] { run(); }) {}
   ~LinkCutter() {
     stopped_ = true;
     thread_.join();
@@ -60,7 +61,9 @@ class LinkCutter {
       }
       if (now() >= until_) accept_one();
       wait();
-      std::erase_if(pairs_, [](const Pair& pair) { return !pass(pair.here, pair.there) || !pass(pair.there, pair.here); });
+      std::erase_if(pairs_, [](const Pair& pair) {
+        return !pass(pair.here, pair.there) || !pass(pair.there, pair.here);
+      });
     }
   }
 

@@ -24,8 +24,9 @@ Buffer filled(size_t size, uint8_t value) {
 }
 
 bool is_filled(const Buffer& buffer, size_t size, uint8_t value) {
-  return buffer.size() == size &&
-         std::ranges::all_of(buffer.bytes(), [&](std::byte byte) { return static_cast<uint8_t>(byte) == value; });
+  return buffer.size() == size && std::ranges::all_of(buffer.bytes(), [&](std::byte byte) {
+           return static_cast<uint8_t>(byte) == value;
+         });
 }
 
 /// Moves at most so many bytes; gives the messages that are complete by then.

@@ -32,7 +32,8 @@ constexpr auto kNobodyWaits = 20s;  // nobody here comes near it
 constexpr const char* kSecret = "a secret of this test";
 
 /// What a rank hears that joins in this way.
-std::string join(const Membership& member, milliseconds timeout = kNobodyWaits, const std::string& handshake = "") {
+std::string join(const Membership& member, milliseconds timeout = kNobodyWaits,
+                 const std::string& handshake = "") {
   try {
     const auto group = join_group(
         Carrier::tcp, member, timeout, handshake, [](const auto&) {}, [](const auto&) {});
@@ -122,7 +123,8 @@ TEST_P(TcpJoin, AnotherNumberOfProcessesIsTurnedAway) {
   other.size = 3;
   std::string first;
   std::thread rank0([&] { first = join(ranks.membership(0), 2s); });
-  EXPECT_EQ(join(other), "rank 1: the group at " + place(ranks) + " has another number of processes (WORLD_SIZE)");
+  EXPECT_EQ(join(other),
+            "rank 1: the group at " + place(ranks) + " has another number of processes (WORLD_SIZE)");
   rank0.join();
   EXPECT_EQ(first, "rank 0: of 2 ranks these did not come within 2 s: 1");
 }
@@ -149,7 +151,8 @@ TEST(TcpMeeting, RanksOfSeveralMachinesNeedASecret) {
   Membership member = test::Ranks(2).membership(1);
   member.local_size = 1;
   member.master_address = "10.0.0.1";
-  EXPECT_THAT(join(member), StartsWith("input: STRAIT_SECRET: not set, and ranks of several machines need one secret"));
+  EXPECT_THAT(join(member),
+              StartsWith("input: STRAIT_SECRET: not set, and ranks of several machines need one secret"));
   const test::Variable brief(kSecretVariable, "too short");
   EXPECT_EQ(join(member), "input: STRAIT_SECRET: expected a secret of at least 16 characters, found 9");
 }
@@ -256,17 +259,20 @@ TEST_F(Strangers, WhoHasAnotherSecretHearsSoAndNobodyElseSuffers) {
     const test::Variable other(kSecretVariable, "another secret of this test");
     error = join(member);
   }
-  EXPECT_EQ(error, fmt::format("input: rank 1: rank 0 at {} has another secret; STRAIT_SECRET must be the same for "
-                               "every rank",
-                               member.rendezvous_endpoint()));
+  EXPECT_EQ(error,
+            fmt::format("input: rank 1: rank 0 at {} has another secret; STRAIT_SECRET must be the same for "
+                        "every rank",
+                        member.rendezvous_endpoint()));
   expect_the_ranks_to_meet();
 }
 
 TEST_F(Strangers, RankZeroSaysWhomItRefused) {
   for (int i = 0; i < 3; ++i) send_all(connect(), "GET / HTTP/1.1\r\n\r\n", soon());
-  EXPECT_THAT(first_.get(),
-              AllOf(StartsWith("rank 0: of 2 ranks these did not come within 15 s: 1; one was refused, from 127.0.0.1: "),
-                    HasSubstr("http request")));
+  EXPECT_THAT(
+      first_.get(),
+      AllOf(
+          StartsWith("rank 0: of 2 ranks these did not come within 15 s: 1; one was refused, from 127.0.0.1: "),
+          HasSubstr("http request")));
 }
 
 TEST(TcpStranger, WhatListensThereAndIsNoRankIsSaidToBe) {
@@ -274,8 +280,8 @@ TEST(TcpStranger, WhatListensThereAndIsNoRankIsSaidToBe) {
   const Socket other = listen_at("127.0.0.1", 0);
   Membership member = test::Ranks(2).membership(1);
   member.master_port = port_of(other);
-  EXPECT_EQ(join(member, 7s), "rank 1: what listens at " + member.rendezvous_endpoint() +
-                                  " does not answer as rank 0 would");
+  EXPECT_EQ(join(member, 7s),
+            "rank 1: what listens at " + member.rendezvous_endpoint() + " does not answer as rank 0 would");
 }
 
 TEST(TcpStranger, ATakenPortIsSaidToBe) {
@@ -283,8 +289,8 @@ TEST(TcpStranger, ATakenPortIsSaidToBe) {
   const Socket other = listen_at("127.0.0.1", 0);
   Membership member = test::Ranks(2).membership(0);
   member.master_port = port_of(other);
-  EXPECT_EQ(join(member), "rank 0 cannot listen at " + member.rendezvous_endpoint() +
-                              ": another program listens there");
+  EXPECT_EQ(join(member),
+            "rank 0 cannot listen at " + member.rendezvous_endpoint() + ": another program listens there");
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ class CutLink : public testing::Test {
       transport->send({0, direction(true), i}, test::frame_of(size_of(i), static_cast<uint8_t>(i), i));
       const Buffer got = transport->receive({0, direction(false), i}, 500'000);
       const Frame frame = parse_frame(got.bytes());
-      if (frame.header.micro_batch != i || frame.payload.size() != size_of(i)) throw Error("frame {} is lost", i);
+      if (frame.header.micro_batch != i || frame.payload.size() != size_of(i))
+        throw Error("frame {} is lost", i);
       for (const std::byte byte : frame.payload) {
         if (static_cast<uint8_t>(byte) != static_cast<uint8_t>(i)) throw Error("frame {} is damaged", i);
       }

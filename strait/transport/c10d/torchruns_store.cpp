@@ -42,7 +42,9 @@ c10::intrusive_ptr<c10d::Store> open_torchruns_store(const Membership& membershi
   return store;
 }
 
-void tell_port(c10d::Store& store, uint16_t port) { store.set(kPortKey, store::bytes_of(std::to_string(port))); }
+void tell_port(c10d::Store& store, uint16_t port) {
+  store.set(kPortKey, store::bytes_of(std::to_string(port)));
+}
 
 uint16_t told_port(const c10::intrusive_ptr<c10d::Store>& store, const Membership& membership,
                    std::chrono::milliseconds timeout) {

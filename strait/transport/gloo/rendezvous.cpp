@@ -75,7 +75,8 @@ Rendezvous::Rendezvous(Membership membership, milliseconds timeout, const Waitin
     FLAGS_caffe2_log_level = kOnlyFatal;
     c10::UpdateLoggingLevelsFromFlags();
   });
-  auto store = membership_.store_host == StoreHost::torchrun ? open_torchruns_store(membership_, timeout_) : open_store(waiting);
+  auto store = membership_.store_host == StoreHost::torchrun ? open_torchruns_store(membership_, timeout_)
+                                                             : open_store(waiting);
   board_ = std::make_shared<FailureBoard>(std::move(store), membership_.rank, membership_.size, timeout_);
 }
 

@@ -51,8 +51,8 @@ Endpoint Endpoint::parse(const std::string& text) {
 
 std::string SocketAddress::host() const {
   std::array<char, NI_MAXHOST> name{};
-  if (storage.ss_family == AF_UNIX || getnameinfo(general(*this), size, name.data(), name.size(), nullptr, 0,
-                                                  NI_NUMERICHOST) != 0) {
+  if (storage.ss_family == AF_UNIX ||
+      getnameinfo(general(*this), size, name.data(), name.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
     return "this machine";
   }
   return name.data();

@@ -48,8 +48,8 @@ int connect_result(const Socket& socket);
 SocketAddress own_address(const Socket& socket);
 SocketAddress peer_address(const Socket& socket);
 
-/// Listens at a path, at which only processes of the user can connect (see is_own_user()). A socket that another
-/// process left there is replaced. Throws Error with the reason.
+/// Listens at a path, at which only processes of the user can connect (see is_own_user()). A socket that
+/// another process left there is replaced. Throws Error with the reason.
 Socket listen_at_path(const std::string& path);
 
 /// Whether the other side of a socket in the file system is a process of this process's user.

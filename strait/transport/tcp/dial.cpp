@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kConnectLimit = 2s;    // for one of several addresses, of which some may not answer
+constexpr auto kConnectLimit = 2s;  // for one of several addresses, of which some may not answer
 constexpr auto kIntroductionLimit = 5s;
 
 Obstacle obstacle_of(int error) {
@@ -20,7 +20,11 @@ Obstacle obstacle_of(int error) {
 }  // namespace
 
 Dial::Dial(EventLoop& loop, const Tls* tls, Endpoint endpoint, std::string hello, Events events)
-    : loop_(loop), tls_(tls), endpoint_(std::move(endpoint)), hello_(std::move(hello)), events_(std::move(events)) {}
+    : loop_(loop),
+      tls_(tls),
+      endpoint_(std::move(endpoint)),
+      hello_(std::move(hello)),
+      events_(std::move(events)) {}
 
 void Dial::start() {
   if (endpoint_.is_local()) {
@@ -60,19 +64,19 @@ void Dial::connected() {
   if (hello_.empty()) return events_.answered(std::move(connection), "");
   introduction_ = std::make_unique<Introduction>(
       std::move(connection),
-      Introduction::Events{
-          .heard =
-              [this](const std::string& reply) {
-                give_up_ = std::chrono::steady_clock::time_point::max();
-                const auto introduction = std::move(introduction_);
-                events_.answered(introduction->release(), reply);
-              },
-          .failed =
-              [this](const std::string& reason, bool proved) {
-                // A process that serves something else breaks off too; so does one that has just ended.
-                const bool alert = reason.find("alert") != std::string::npos;
-                next_or_fail(!proved && alert ? Obstacle::secret : Obstacle::stranger, reason);
-              }});
+      Introduction::Events{.heard =
+                               [this](const std::string& reply) {
+                                 give_up_ = std::chrono::steady_clock::time_point::max();
+                                 const auto introduction = std::move(introduction_);
+                                 events_.answered(introduction->release(), reply);
+                               },
+                           .failed =
+                               [this](const std::string& reason, bool proved) {
+                                 // A process that serves something else breaks off too; so does one that has
+                                 // just ended.
+                                 const bool alert = reason.find("alert") != std::string::npos;
+                                 next_or_fail(!proved && alert ? Obstacle::secret : Obstacle::stranger, reason);
+                               }});
   introduction_->say(hello_);
 }
 

@@ -31,8 +31,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
     std::function<void(Obstacle obstacle, const std::string& reason)> failed;
   };
 
-  /// `tls`: null for a socket of the file system. `hello`: what to say; empty: it is enough to be connected, and
-  /// `answered` gets an empty reply.
+  /// `tls`: null for a socket of the file system. `hello`: what to say; empty: it is enough to be connected,
+  /// and `answered` gets an empty reply.
   Dial(EventLoop& loop, const Tls* tls, Endpoint endpoint, std::string hello, Events events);
 
   /// Begins.

@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "strait/transport/tcp/message.h"
 #include "strait/base/bytes.h"
+#include "strait/transport/tcp/message.h"
 
 namespace strait::tcp {
 

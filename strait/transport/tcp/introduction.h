@@ -9,8 +9,8 @@
 
 namespace strait::tcp {
 
-/// What the two sides of a connection say first: a text each, of which the dialer's is first. Then the connection
-/// is somebody else's. A text goes as `strait-2`, its size (u32) and its bytes.
+/// What the two sides of a connection say first: a text each, of which the dialer's is first. Then the
+/// connection is somebody else's. A text goes as `strait-2`, its size (u32) and its bytes.
 class Introduction : public Speaker {
  public:
   /// Most bytes of a text.

@@ -16,7 +16,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kLook(250);       // between two words to the person that waits
+constexpr milliseconds kLook(250);      // between two words to the person that waits
 constexpr milliseconds kReserve(1000);  // of the patience with those who have not come, to say so
 
 std::string endpoint_of(const Membership& membership) { return membership.rendezvous_endpoint(); }
@@ -53,11 +53,10 @@ std::string why_not_all(const Membership& membership, const tcp::Mesh::Attendanc
                         milliseconds timeout) {
   std::vector<std::string> names;
   for (const int rank : attendance.missing) names.push_back(std::to_string(rank));
-  const std::string refused = attendance.last_refused.empty()
-                                  ? ""
-                                  : fmt::format("; one was refused, {}", attendance.last_refused);
-  return fmt::format("of {} ranks these did not come within {} s: {}{}", membership.size, timeout.count() / 1000,
-                     list_of(names), refused);
+  const std::string refused =
+      attendance.last_refused.empty() ? "" : fmt::format("; one was refused, {}", attendance.last_refused);
+  return fmt::format("of {} ranks these did not come within {} s: {}{}", membership.size,
+                     timeout.count() / 1000, list_of(names), refused);
 }
 
 /// Waits until all have come.
@@ -66,7 +65,8 @@ void meet(tcp::Mesh& mesh, const Membership& membership, milliseconds timeout, c
   auto& mailroom = mesh.mailroom();
   while (true) {
     const auto attendance = mesh.attendance();
-    const bool found = membership.rank == 0 || std::ranges::find(attendance.missing, 0) == attendance.missing.end();
+    const bool found =
+        membership.rank == 0 || std::ranges::find(attendance.missing, 0) == attendance.missing.end();
     if (!attendance.refusal.empty()) throw_refusal(membership, attendance.refusal);
     if (!found && attendance.obstacle == tcp::Obstacle::secret) {
       throw_obstacle(membership, attendance.obstacle, timeout);

@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr size_t kStrangers = 64;         // who have not said who they are; of more the first goes
+constexpr size_t kStrangers = 64;  // who have not said who they are; of more the first goes
 constexpr auto kGreetingLimit = 5s;
 
 }  // namespace
@@ -48,12 +48,12 @@ void Listener::accept_all() {
 
 void Listener::take(Socket socket) {
   if (strangers_.size() == kStrangers) strangers_.pop_front();
-  const auto at = strangers_.insert(strangers_.end(),
-                                    {.introduction = nullptr,
-                                     .host = peer_address(socket).host(),
-                                     .late = std::chrono::steady_clock::now() + kGreetingLimit});
-  auto stream =
-      tls_ == nullptr ? make_plain_stream(std::move(socket)) : tls_->make_stream(std::move(socket), Side::listener);
+  const auto at =
+      strangers_.insert(strangers_.end(), {.introduction = nullptr,
+                                           .host = peer_address(socket).host(),
+                                           .late = std::chrono::steady_clock::now() + kGreetingLimit});
+  auto stream = tls_ == nullptr ? make_plain_stream(std::move(socket))
+                                : tls_->make_stream(std::move(socket), Side::listener);
   at->introduction = std::make_shared<Introduction>(
       std::make_shared<Connection>(loop_, std::move(stream)),
       Introduction::Events{.heard =

@@ -18,10 +18,10 @@
 
 namespace strait::tcp {
 
-/// Where threads wait for what the loop brings: messages, room at a receiver, confirmations, the end. Any thread
-/// may call anything. `where` says in an error what is waited for, and `named` is the peer that it names (-1: any).
-/// A wait ends with Error when a rank has failed or left, or when the peer has been silent for the part of the
-/// timeout that is for waits.
+/// Where threads wait for what the loop brings: messages, room at a receiver, confirmations, the end. Any
+/// thread may call anything. `where` says in an error what is waited for, and `named` is the peer that it names
+/// (-1: any). A wait ends with Error when a rank has failed or left, or when the peer has been silent for the
+/// part of the timeout that is for waits.
 class Mailroom {
  public:
   /// Messages of one lane that may lie at a receiver who has not asked for them.
@@ -46,11 +46,11 @@ class Mailroom {
   Received receive(int from, const Channel& channel, const std::string& where, int named);
 
   /// The same until a time: nothing when none has come. Errors name the peer.
-  std::optional<Buffer> receive_until(std::chrono::steady_clock::time_point end, int from, const Channel& channel,
-                                      const std::string& where);
+  std::optional<Buffer> receive_until(std::chrono::steady_clock::time_point end, int from,
+                                      const Channel& channel, const std::string& where);
 
-  /// The next message that any rank sent on the channel, and the rank; nothing once `stops` says so. wake() has it
-  /// asked again.
+  /// The next message that any rank sent on the channel, and the rank; nothing once `stops` says so. wake() has
+  /// it asked again.
   std::optional<std::pair<int, Buffer>> receive_any(const Channel& channel, const std::function<bool()>& stops);
   void wake();
 

@@ -42,8 +42,8 @@ bool is_loopback(const std::string& address) {
 bool is_at(const Socket& file, const std::string& path) {
   struct stat open {};
   struct stat there {};
-  return fstat(file.descriptor(), &open) == 0 && stat(path.c_str(), &there) == 0 && open.st_ino == there.st_ino &&
-         open.st_dev == there.st_dev;
+  return fstat(file.descriptor(), &open) == 0 && stat(path.c_str(), &there) == 0 &&
+         open.st_ino == there.st_ino && open.st_dev == there.st_dev;
 }
 
 }  // namespace
@@ -78,7 +78,8 @@ Meeting meeting_of(const Membership& membership) {
   }
   if (membership.local_size != membership.size && !is_loopback(membership.master_address)) {
     throw InputError(
-        "{0}: not set, and ranks of several machines need one secret; make it with `strait keys`, and give it to "
+        "{0}: not set, and ranks of several machines need one secret; make it with `strait keys`, and give it "
+        "to "
         "every rank as {0}, or as a file whose name is in {1}",
         kSecretVariable, kSecretFileVariable);
   }

@@ -12,9 +12,9 @@ namespace strait::tcp {
 
 /// Where the ranks of a group meet, and what lets them in.
 struct Meeting {
-  Endpoint first;             ///< where rank 0 listens
-  std::unique_ptr<Tls> tls;   ///< null: at sockets of the file system that only the user can open
-  std::string folder;         ///< of these sockets
+  Endpoint first;            ///< where rank 0 listens
+  std::unique_ptr<Tls> tls;  ///< null: at sockets of the file system that only the user can open
+  std::string folder;        ///< of these sockets
 
   /// Where a rank listens, of those that meet at such sockets.
   Endpoint at_path(int rank) const { return {.path = folder + "/" + std::to_string(rank)}; }
@@ -42,14 +42,14 @@ class PlaceTaken : public Error {
   using Error::Error;
 };
 
-/// The folder in which ranks meet at that port, in that attempt; what is left there after they were killed may be
-/// removed.
+/// The folder in which ranks meet at that port, in that attempt; what is left there after they were killed may
+/// be removed.
 std::string folder_of(uint16_t port, const std::string& attempt);
 
 /// Ranks of one machine meet in a folder of the file system that only their user can open: under
-/// XDG_RUNTIME_DIR, or /tmp. Ranks of several, and those that have a secret, meet at the master's address, and the
-/// secret lets them in. Throws InputError when several machines have no secret, Error for a folder that others can
-/// open.
+/// XDG_RUNTIME_DIR, or /tmp. Ranks of several, and those that have a secret, meet at the master's address, and
+/// the secret lets them in. Throws InputError when several machines have no secret, Error for a folder that
+/// others can open.
 Meeting meeting_of(const Membership& membership);
 
 }  // namespace strait::tcp

@@ -19,8 +19,8 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kTick(50);
 constexpr auto kBetweenDials = 100ms;
-constexpr int kRefusals = 3;           // after which nobody listens there any more
-constexpr auto kReturn = 1s;           // for one whose connection broke off to connect again
+constexpr int kRefusals = 3;             // after which nobody listens there any more
+constexpr auto kReturn = 1s;             // for one whose connection broke off to connect again
 constexpr milliseconds kLastWord(1000);  // for the others to hear why this rank ends
 constexpr milliseconds kLeave(5000);     // for the others to have what was sent
 constexpr size_t kMaxReason = 2000;
@@ -41,7 +41,8 @@ json parse(const std::string& text) { return parse_json<WireError>(text, "what a
 
 std::string text_of(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-/// At the endpoint, or at its port of any address: the master's may be that of a router in front of this machine.
+/// At the endpoint, or at its port of any address: the master's may be that of a router in front of this
+/// machine.
 Socket listen_at_endpoint(const Endpoint& endpoint) {
   try {
     return endpoint.is_local() ? listen_at_path(endpoint.path) : listen_at(endpoint.host, endpoint.port);
@@ -89,16 +90,17 @@ Mesh::Mesh(Meeting meeting, int rank, int ranks, std::string attempt, millisecon
   at(0).endpoint = meeting_.first;
   at(0).wanted = true;
   loop_->post([this, socket] {
-    listener_ = std::make_unique<Listener>(
-        *loop_, std::move(*socket), meeting_.tls.get(),
-        [this](const auto& who, const std::string& hello) { greeted(who, hello); });
+    listener_ =
+        std::make_unique<Listener>(*loop_, std::move(*socket), meeting_.tls.get(),
+                                   [this](const auto& who, const std::string& hello) { greeted(who, hello); });
     tick();
     loop_->every(kTick, [this] { tick(); });
   });
 }
 
 Mesh::~Mesh() {
-  const milliseconds limit = mailroom_.failure() ? kLastWord : std::min(kLeave, part_to_wait(mailroom_.timeout()));
+  const milliseconds limit =
+      mailroom_.failure() ? kLastWord : std::min(kLeave, part_to_wait(mailroom_.timeout()));
   const auto end = steady_clock::now() + limit;
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer == rank()) continue;
@@ -176,9 +178,8 @@ void Mesh::send_urgent(int to, Kind kind, Buffer message) {
 
 /// Tells those whom this rank speaks with.
 void Mesh::spread(const Failure& failure, int except) {
-  const json word = {{"rank", failure.rank},
-                     {"diverged", failure.diverged},
-                     {"reason", failure.reason.substr(0, kMaxReason)}};
+  const json word = {
+      {"rank", failure.rank}, {"diverged", failure.diverged}, {"reason", failure.reason.substr(0, kMaxReason)}};
   const std::string text = text_of(word);
   for (int peer = 0; peer < ranks(); ++peer) {
     const bool hears = peer != except && peer != failure.rank && at(peer).session.is_connected();

@@ -26,8 +26,8 @@ inline constexpr const char* kTaken = "taken";
 /// have one when they need it, for which the higher rank connects to the lower.
 class Mesh {
  public:
-  /// Listens, and begins to look for rank 0. `attempt`: what tells apart the starts that could meet at one place.
-  /// Throws Error when it cannot listen, PlaceTaken when another process has this rank.
+  /// Listens, and begins to look for rank 0. `attempt`: what tells apart the starts that could meet at one
+  /// place. Throws Error when it cannot listen, PlaceTaken when another process has this rank.
   Mesh(Meeting meeting, int rank, int ranks, std::string attempt, std::chrono::milliseconds timeout);
 
   /// Takes leave of all, once they have had what was sent.
@@ -62,8 +62,8 @@ class Mesh {
 
   /// What is known while the ranks come.
   struct Attendance {
-    std::vector<int> missing;     ///< as far as this rank knows
-    std::string refusal;          ///< why this rank is not let in; empty: it is not refused
+    std::vector<int> missing;                   ///< as far as this rank knows
+    std::string refusal;                        ///< why this rank is not let in; empty: it is not refused
     Obstacle obstacle = Obstacle::unreachable;  ///< the worst that there was on the way to rank 0
     std::string last_refused;                   ///< on rank 0: see Listener
   };
@@ -118,7 +118,7 @@ class Mesh {
   std::atomic<bool> news_ = false;
   std::vector<std::unique_ptr<Peer>> peers_;
   std::unique_ptr<Listener> listener_;
-  bool closed_ = false;  ///< of the loop's thread: nothing is begun any more
+  bool closed_ = false;              ///< of the loop's thread: nothing is begun any more
   std::unique_ptr<EventLoop> loop_;  // last: its thread uses the others
 };
 

@@ -7,7 +7,8 @@
 
 // What goes over a session between two ranks: messages, each a header and a payload. Numbers are little-endian.
 //
-//   what it is (u8), kind (u8), instance (u16), tag (u32), size (u64), received (u64), then `size` bytes of data
+//   what it is (u8), kind (u8), instance (u16), tag (u32), size (u64), received (u64), then `size` bytes of
+//   data
 namespace strait::tcp {
 
 /// What a message is about.

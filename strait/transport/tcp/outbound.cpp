@@ -5,7 +5,8 @@
 namespace strait::tcp {
 namespace {
 
-constexpr uint64_t kAhead = uint64_t{16} << 10;  // bytes that are put in the order of the session before they go
+constexpr uint64_t kAhead = uint64_t{16}
+                            << 10;  // bytes that are put in the order of the session before they go
 
 }  // namespace
 

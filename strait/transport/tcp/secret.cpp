@@ -25,7 +25,8 @@ std::optional<std::string> variable(const char* name) {
 std::string checked(std::string secret, const std::string& name) {
   while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
   if (secret.size() < kMinSecret) {
-    throw InputError("{}: expected a secret of at least {} characters, found {}", name, kMinSecret, secret.size());
+    throw InputError("{}: expected a secret of at least {} characters, found {}", name, kMinSecret,
+                     secret.size());
   }
   return secret;
 }

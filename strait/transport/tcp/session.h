@@ -14,8 +14,8 @@
 namespace strait::tcp {
 
 /// What two ranks say to each other, over one connection after another: what a connection that was lost did not
-/// bring, the next one brings again. So nothing is lost, twice or out of order. Apart from out(), all is for the
-/// loop's thread.
+/// bring, the next one brings again. So nothing is lost, twice or out of order. Apart from out(), all is for
+/// the loop's thread.
 class Session : public Speaker {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -16,9 +16,9 @@ namespace {
 
 using Key = std::array<unsigned char, 32>;
 
-constexpr std::string_view kIdentity = "strait";             // what the dialer says that it knows
+constexpr std::string_view kIdentity = "strait";              // what the dialer says that it knows
 constexpr std::string_view kDerivation = "strait tls 1 key";  // tells the key from others of the same secret
-constexpr const char* kCipher = "TLS_AES_128_GCM_SHA256";    // the fastest here; a key belongs to its hash
+constexpr const char* kCipher = "TLS_AES_128_GCM_SHA256";     // the fastest here; a key belongs to its hash
 constexpr size_t kReadAhead = size_t{64} << 10;               // several records at a time
 
 template <class Type, auto kFree>

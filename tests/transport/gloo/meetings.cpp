@@ -7,8 +7,9 @@ namespace strait::test {
 std::vector<Meeting> meetings_over_gloo() {
   return {{"C10d", [](int ranks, auto timeout,
                       const auto& work) { return Ranks(ranks, timeout, Carrier::c10d).run(work); }},
-          {"ProcessGroup",
-           [](int ranks, auto timeout, const auto& work) { return ProcessGroupRanks(ranks, timeout).run(work); }}};
+          {"ProcessGroup", [](int ranks, auto timeout, const auto& work) {
+             return ProcessGroupRanks(ranks, timeout).run(work);
+           }}};
 }
 
 }  // namespace strait::test

@@ -9,8 +9,9 @@ namespace strait {
 namespace {
 
 TEST(JoinGroup, C10dIsRefusedWithoutGloosHeaders) {
-  EXPECT_THAT(test::Ranks(2, std::chrono::seconds(1), Carrier::c10d).run([](Group&) {}),
-              testing::Each(testing::HasSubstr("pipeline.transport: \"c10d\" needs a LibTorch with Gloo's headers")));
+  EXPECT_THAT(
+      test::Ranks(2, std::chrono::seconds(1), Carrier::c10d).run([](Group&) {}),
+      testing::Each(testing::HasSubstr("pipeline.transport: \"c10d\" needs a LibTorch with Gloo's headers")));
 }
 
 }  // namespace
