@@ -43,7 +43,7 @@ struct JoinOptions {
   /// is refused by name.
   std::vector<std::pair<std::string, std::string>> settings = {};
   WaitingFor waiting = {};  ///< may be empty
-  Carrier carrier = Carrier::tcp;
+  Carrier carrier = Carrier::tcp;  ///< between the processes
 };
 
 /// The processes that a launcher started together, as the environment says: torchrun's variables (RANK,
