@@ -42,7 +42,7 @@ struct JoinOptions {
   /// Keys and values that all processes must have alike, such as a seed or a batch size. A process that differs
   /// is refused by name.
   std::vector<std::pair<std::string, std::string>> settings = {};
-  WaitingFor waiting = {};  ///< may be empty
+  WaitingFor waiting = {};         ///< may be empty
   Carrier carrier = Carrier::tcp;  ///< between the processes
 };
 
