@@ -1,9 +1,9 @@
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
 
 // What goes over a session between two ranks: messages, each a header and a payload. Numbers are little-endian.
 //
@@ -29,7 +29,12 @@ struct Channel {
   uint16_t instance = 0;  ///< which of the transports or control channels that the ranks made one after another
   uint32_t tag = 0;
 
-  auto operator<=>(const Channel&) const = default;
+  bool operator==(const Channel&) const = default;
+
+  /// An order for maps.
+  bool operator<(const Channel& other) const {
+    return std::tie(kind, instance, tag) < std::tie(other.kind, other.instance, other.tag);
+  }
 
   /// Those for whom the receiver's room is one: the frames that cross a boundary in one direction.
   Channel lane() const { return {kind, instance, kind == Kind::frame ? tag >> 19 : 0}; }
