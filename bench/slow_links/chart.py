@@ -6,7 +6,7 @@ import math
 from html import escape
 
 from results import Cell, Spread
-from rows import RATES, ROWS
+from rows import ONE_MACHINE, RATES, ROWS
 
 WIDTH, HEIGHT = 900, 520
 LEFT, RIGHT, TOP, BOTTOM = 70, 620, 30, 460
@@ -21,7 +21,7 @@ class Scale:
 
     def __init__(self, cells: list[Cell]) -> None:
         measured = [value for c in cells for s in (c.strait, c.torch) if s for value in (s.low, s.high)]
-        self._rates = [rate for rate in reversed(RATES) if any(c.rate == rate for c in cells)]
+        self._rates = [rate for rate in reversed(RATES) if rate != ONE_MACHINE and any(c.rate == rate for c in cells)]
         self.ticks = [tick for power in range(-1, 6) for tick in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)]
         low = max((t for t in self.ticks if t <= min(measured)), default=self.ticks[0])
         high = min((t for t in self.ticks if t >= max(measured)), default=self.ticks[-1])

@@ -18,7 +18,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured: a program (strait or pytorch, of a version), a rate, a row, and in which round."""
+    """What was measured: a side (of rows.SIDES, of a version), a rate, a row, and in which round."""
 
     side: str
     rate: str
@@ -128,10 +128,14 @@ class Cell:
     predicted: Spread | None  # the predicted time of a step over the measured one
     torch: Spread | None
     over_torch: Spread | None
+    c10d: Spread | None
+    over_c10d: Spread | None
+    tls: Spread | None  # on one machine, where strait needs none
+    tls_share: Spread | None  # of what it makes without
 
 
 def cell(results: Results, rate: str, row: str) -> Cell:
-    strait, torch = results.of("strait", rate, row), results.of("pytorch", rate, row)
+    strait, torch, c10d, tls = (results.of(side, rate, row) for side in ("strait", "pytorch", "c10d", "tls"))
     return Cell(
         rate, row,
         byte_ratio=of_rounds(strait, byte_ratio),
@@ -140,4 +144,8 @@ def cell(results: Results, rate: str, row: str) -> Cell:
         ideal_share=of_rounds(strait, of_measured_step("ideal_step_seconds")),
         predicted=of_rounds(strait, of_measured_step("predicted_step_seconds")),
         torch=of_rounds(torch, samples_per_second),
-        over_torch=ratio(strait, torch))
+        over_torch=ratio(strait, torch),
+        c10d=of_rounds(c10d, samples_per_second),
+        over_c10d=ratio(strait, c10d),
+        tls=of_rounds(tls, samples_per_second),
+        tls_share=ratio(tls, strait))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-RATES = ["unlimited", "1Gbps", "500Mbps", "100Mbps", "20Mbps"]
+ONE_MACHINE = "one machine"  # all ranks on one host, as `strait launch` starts them
+RATES = [ONE_MACHINE, "unlimited", "1Gbps", "500Mbps", "100Mbps", "20Mbps"]
 BATCH = 100  # as in resnet18.toml
 EPOCHS = 3  # as in resnet18.toml; the first warms up, the others are timed
 SECONDS = 5.0  # of training that a measurement aims at, the warm-up included
@@ -24,6 +25,11 @@ def steps_an_epoch(seconds: float, bits: float, rate: float | None) -> int:
     return max(1, round(seconds / EPOCHS / (sample * BATCH)))
 
 
+# Who trains. "strait" speaks as it does by default: over TLS between hosts, over sockets of the file system on one
+# machine, where "tls" has a secret all the same. "c10d" is strait over LibTorch's Gloo.
+SIDES = ["strait", "tls", "c10d", "pytorch"]
+
+
 @dataclass(frozen=True)
 class Row:
     name: str
@@ -31,6 +37,15 @@ class Row:
     gradients: str
     bits: float  # an element, about; only sizes the runs
     torch: str = ""  # the PyTorch pipeline's codec that sends the same, if it has one
+    carriers: bool = False  # strait's own transports are compared
+
+    def has(self, side: str, rate: str) -> bool:
+        """Whether the side is measured at that rate."""
+        if side == "pytorch":
+            return bool(self.torch) and rate != ONE_MACHINE
+        if side == "strait":
+            return self.carriers or rate != ONE_MACHINE
+        return self.carriers and (side == "c10d" or rate == ONE_MACHINE)
 
 
 RAW = "raw fp32"
@@ -38,10 +53,10 @@ FW4_BW8 = "fw4-bw8"
 TOPK = "topk 10%"
 TOPK_8BIT = "topk 10%, 8-bit values"
 ROWS = [
-    Row(RAW, "none", "none", 32, "raw"),
+    Row(RAW, "none", "none", 32, "raw", carriers=True),
     Row("fp16", "fp16", "fp16", 16, "fp16"),
-    Row(FW4_BW8, "quant:4", "quant:8", 6.7),
+    Row(FW4_BW8, "quant:4", "quant:8", 6.7, carriers=True),
     Row("fw2-bw8", "quant:2", "quant:8", 6),
-    Row(TOPK, "topk:0.1", "topk:0.1", 3.7, "topk"),
+    Row(TOPK, "topk:0.1", "topk:0.1", 3.7, "topk", carriers=True),
     Row(TOPK_8BIT, "topk:0.1,values=quant:8", "topk:0.1,values=quant:8", 1.3),
 ]

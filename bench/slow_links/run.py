@@ -20,13 +20,14 @@ from pathlib import Path
 import report
 from network import INTERFACE, Network, address, exit_on_sigterm, parse_rate, wait_all
 from results import Measurement, Results
-from rows import BATCH, EPOCHS, RATES, ROWS, SECONDS, TORCH_BITS, Row, steps_an_epoch
+from rows import BATCH, EPOCHS, ONE_MACHINE, RATES, ROWS, SECONDS, SIDES, TORCH_BITS, Row, steps_an_epoch
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CONFIG = HERE / "resnet18.toml"
 TORCH_PIPELINE = HERE / "torch_pipeline.py"
 STAGES = 4
+SECRET = "of the hosts of this benchmark"
 TIMEOUT = 900.0
 PLAN_KEYS = {"ideal_step_seconds", "predicted_step_seconds", "measured_step_seconds"}
 
@@ -39,18 +40,27 @@ def fingerprint(seconds: float, *files: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def rank_environment(rank: int) -> dict[str, str]:
-    return os.environ | {"RANK": str(rank), "WORLD_SIZE": str(STAGES), "LOCAL_RANK": "0",
-                         "MASTER_ADDR": address(0), "MASTER_PORT": "29500",
-                         "GLOO_SOCKET_IFNAME": INTERFACE, "OMP_NUM_THREADS": "1"}
+def rate_of(name: str) -> float | None:
+    return None if name == ONE_MACHINE else parse_rate(name)
 
 
-def run_ranks(network: Network, arguments: list[str], folder: Path) -> str:
-    """Runs one process a host and returns what rank 0 prints. Raises RuntimeError when one fails."""
+def rank_environment(rank: int, rate: str, side: str) -> dict[str, str]:
+    local = rate == ONE_MACHINE
+    environment = os.environ | {"RANK": str(rank), "WORLD_SIZE": str(STAGES), "MASTER_PORT": "29500",
+                                "LOCAL_RANK": str(rank if local else 0), "LOCAL_WORLD_SIZE": str(STAGES if local else 1),
+                                "MASTER_ADDR": "127.0.0.1" if local else address(0),
+                                "GLOO_SOCKET_IFNAME": "lo" if local else INTERFACE, "OMP_NUM_THREADS": "1"}
+    return environment if local and side != "tls" else environment | {"STRAIT_SECRET": SECRET}
+
+
+def run_ranks(network: Network, rate: str, side: str, arguments: list[str], folder: Path) -> str:
+    """Runs a process of each rank, on one host or on one each, and returns what rank 0 prints. Raises RuntimeError
+    when one fails."""
     processes = []
     for rank in range(STAGES):
         with (folder / f"{rank}.out").open("w") as out, (folder / f"{rank}.err").open("w") as err:
-            processes.append(network.start(rank, arguments, env=rank_environment(rank), stdout=out, stderr=err))
+            processes.append(network.start(0 if rate == ONE_MACHINE else rank, arguments,
+                                           env=rank_environment(rank, rate, side), stdout=out, stderr=err))
     statuses = wait_all(processes, TIMEOUT)
     if any(statuses):
         said = [f"  rank {rank}, status {status}: {last_line(folder / f'{rank}.err')}"
@@ -72,7 +82,8 @@ def plan_of_run(node: object) -> dict[str, float]:
 
 
 def plan(strait: Path, run: Path, rate: str) -> dict[str, float]:
-    arguments = [str(strait), "plan", "--measured", str(run), "--bandwidth", rate, "--json"]
+    bandwidth = "unlimited" if rate == ONE_MACHINE else rate
+    arguments = [str(strait), "plan", "--measured", str(run), "--bandwidth", bandwidth, "--json"]
     done = subprocess.run(arguments, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(arguments)}\n  {done.stderr.strip()}")
@@ -82,14 +93,14 @@ def plan(strait: Path, run: Path, rate: str) -> dict[str, float]:
     return found
 
 
-def measure_strait(strait: Path, network: Network, rate: str, row: Row, seconds: float,
+def measure_strait(strait: Path, network: Network, rate: str, side: str, row: Row, seconds: float,
                    folder: Path) -> dict[str, object]:
     run = folder / "run"
     settings = {"compression.activations.codec": row.activations, "compression.gradients.codec": row.gradients,
-                "data.train_limit": BATCH * steps_an_epoch(seconds, row.bits, parse_rate(rate)),
-                "train.epochs": EPOCHS}
+                "data.train_limit": BATCH * steps_an_epoch(seconds, row.bits, rate_of(rate)),
+                "train.epochs": EPOCHS, "pipeline.transport": "c10d" if side == "c10d" else "tcp"}
     overrides = [text for key, value in settings.items() for text in ("--set", f"{key}={value}")]
-    run_ranks(network, [str(strait), "train", str(CONFIG), *overrides, "--out", str(run)], folder)
+    run_ranks(network, rate, side, [str(strait), "train", str(CONFIG), *overrides, "--out", str(run)], folder)
     epochs = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     status = json.loads((run / "status.json").read_text())
     timed = epochs[1:]
@@ -103,10 +114,10 @@ def measure_strait(strait: Path, network: Network, rate: str, row: Row, seconds:
 
 def measure_torch(python: str, network: Network, rate: str, row: Row, seconds: float,
                   folder: Path) -> dict[str, object]:
-    steps = steps_an_epoch(seconds, TORCH_BITS[row.torch], parse_rate(rate))
+    steps = steps_an_epoch(seconds, TORCH_BITS[row.torch], rate_of(rate))
     arguments = [python, str(TORCH_PIPELINE), "--codec", row.torch, "--batch", str(BATCH),
                  "--warm-up", str(steps), "--steps", str((EPOCHS - 1) * steps)]
-    figures: dict[str, object] = json.loads(run_ranks(network, arguments, folder))
+    figures: dict[str, object] = json.loads(run_ranks(network, rate, "pytorch", arguments, folder))
     return figures
 
 
@@ -115,14 +126,15 @@ class Bench:
         self._flags = flags
         self._results = Results(flags.out / "slow_links.json")
         self._versions = {"pytorch": fingerprint(flags.seconds, TORCH_PIPELINE)}
-        if "strait" in flags.sides:
-            self._versions["strait"] = fingerprint(flags.seconds, CONFIG, flags.strait)
+        if flags.sides != ["pytorch"]:
+            own = fingerprint(flags.seconds, CONFIG, flags.strait)
+            self._versions |= {side: own for side in SIDES if side != "pytorch"}
         self._results.keep(self._versions)
 
     def run(self) -> None:
         for turn in range(self._flags.repeat):
             for rate in self._flags.rates:
-                with Network(STAGES, parse_rate(rate)) as network:
+                with Network(STAGES, rate_of(rate)) as network:
                     for row in ROWS:
                         if row.name in self._flags.rows:
                             self._measure_row(network, rate, row, turn)
@@ -130,17 +142,19 @@ class Bench:
 
     def _measure_row(self, network: Network, rate: str, row: Row, turn: int) -> None:
         for side in self._flags.sides:
+            if not row.has(side, rate):
+                continue
             at = Measurement(side, rate, row.name, turn, self._versions[side])
-            there = at in self._results and not self._flags.fresh
-            if there or (side == "pytorch" and not row.torch):
+            if at in self._results and not self._flags.fresh:
                 continue
             with tempfile.TemporaryDirectory(prefix="strait-slow-links-") as name:
-                if side == "strait":
-                    figures = measure_strait(self._flags.strait, network, rate, row, self._flags.seconds, Path(name))
-                else:
+                if side == "pytorch":
                     figures = measure_torch(self._flags.python, network, rate, row, self._flags.seconds, Path(name))
+                else:
+                    figures = measure_strait(self._flags.strait, network, rate, side, row, self._flags.seconds,
+                                             Path(name))
             self._results.add(at, figures | {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
-            print(f"{turn + 1}  {rate:>9}  {row.name:<22}  {side:<7}  "
+            print(f"{turn + 1}  {rate:>11}  {row.name:<22}  {side:<7}  "
                   f"{figures['samples_per_second']:8.1f} samples/s", flush=True)
 
 
@@ -152,14 +166,14 @@ def parse_flags() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=1, help="rounds; the table shows medians and the spread")
     parser.add_argument("--seconds", type=float, default=SECONDS,
                         help=f"how long a measurement trains, about, a third of it to warm up (default {SECONDS:g})")
-    parser.add_argument("--sides", nargs="+", choices=["strait", "pytorch"], default=["strait", "pytorch"])
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES)
     parser.add_argument("--strait", type=Path, default=ROOT / "build" / "strait")
     parser.add_argument("--python", default="/usr/bin/python3", help="one that has torch")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="folder of the results")
     parser.add_argument("--fresh", action="store_true", help="measure again what is there")
     flags = parser.parse_args()
     flags.strait, flags.out = flags.strait.resolve(), flags.out.resolve()
-    if "strait" in flags.sides and not flags.strait.is_file():
+    if flags.sides != ["pytorch"] and not flags.strait.is_file():
         parser.error(f"{flags.strait} is not there; build it or name another with --strait")
     return flags
 

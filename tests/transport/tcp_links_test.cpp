@@ -14,6 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::Each;
 using testing::IsEmpty;
+using testing::MatchesRegex;
 using testing::StartsWith;
 
 /// Two ranks, of which the second reaches the first over a link that can be cut.
@@ -88,7 +89,7 @@ TEST_F(CutLink, LosesNothingWhenItBreaksOffAgainAndAgain) {
     });
     errors = run([&](Group& group) {
       joined = true;
-      exchange(group, 3000);
+      exchange(group, 1000);
       joined = false;
     });
   }
@@ -125,7 +126,8 @@ TEST_F(CutLink, GivesUpWhenItStaysDown) {
       },
       2s);
   link_.freeze(0s);
-  EXPECT_THAT(errors[0], StartsWith("rank 0, boundary cut, gradient, micro-batch 0: rank 1 was silent"));
+  // What was on its way when the link froze may still have come.
+  EXPECT_THAT(errors[0], MatchesRegex("rank 0, boundary cut, gradient, micro-batch [0-9]: rank 1 was silent.*"));
   EXPECT_THAT(errors[1], StartsWith("rank 1, boundary cut, activation, micro-batch "));
 }
 
