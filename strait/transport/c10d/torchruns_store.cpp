@@ -11,7 +11,7 @@ namespace strait {
 namespace {
 
 constexpr const char* kPortKey = "port";
-constexpr std::chrono::milliseconds kBetweenLooks(50);
+constexpr std::chrono::milliseconds kBetweenStoreLooks(50);
 
 }  // namespace
 
@@ -51,7 +51,7 @@ uint16_t told_port(const c10::intrusive_ptr<c10d::Store>& store, const Membershi
   const auto text = within<std::string>(timeout, [store, timeout] {
     const auto end = std::chrono::steady_clock::now() + timeout;
     while (!store->check({kPortKey}) && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(kBetweenLooks);
+      std::this_thread::sleep_for(kBetweenStoreLooks);
     }
     return store::text_of(store->get(kPortKey));
   });
