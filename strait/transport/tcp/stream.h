@@ -32,6 +32,8 @@ class Stream {
   virtual Progress prove() { return {}; }
 
   virtual Progress read(std::span<std::byte> space) = 0;
+
+  /// What did not move must be the beginning of the next call's bytes, however many follow it.
   virtual Progress write(std::span<const std::byte> bytes) = 0;
 
   /// Why it is closed.

@@ -5,6 +5,7 @@
 #include <openssl/kdf.h>
 #include <openssl/ssl.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -20,6 +21,7 @@ constexpr std::string_view kIdentity = "strait";              // what the dialer
 constexpr std::string_view kDerivation = "strait tls 1 key";  // tells the key from others of the same secret
 constexpr const char* kCipher = "TLS_AES_128_GCM_SHA256";     // the fastest here; a key belongs to its hash
 constexpr size_t kReadAhead = size_t{64} << 10;               // several records at a time
+constexpr size_t kRecord = SSL3_RT_MAX_PLAIN_LENGTH;
 
 template <class Type, auto kFree>
 struct Freed {
@@ -141,8 +143,12 @@ class TlsStream : public Stream {
 
   Progress write(std::span<const std::byte> bytes) override {
     ERR_clear_error();
+    // A record at a time, and one that was begun by itself: OpenSSL goes on with the next one otherwise, and when
+    // that one has to wait it does not say that the other side has had the first.
+    const size_t size = begun_ > 0 ? begun_ : std::min(bytes.size(), kRecord);
     size_t sent = 0;
-    const int result = SSL_write_ex(connection_.get(), bytes.data(), bytes.size(), &sent);
+    const int result = SSL_write_ex(connection_.get(), bytes.data(), size, &sent);
+    begun_ = result > 0 ? 0 : size;
     return progress(result, sent);
   }
 
@@ -170,6 +176,7 @@ class TlsStream : public Stream {
   }
 
   Owned<SSL, SSL_free> connection_;
+  size_t begun_ = 0;  ///< bytes of a record that was not written to its end
 };
 
 }  // namespace

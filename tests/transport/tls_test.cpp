@@ -1,0 +1,67 @@
+#include "strait/transport/tcp/tls.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "strait/base/random.h"
+
+namespace strait::tcp {
+namespace {
+
+/// Two streams that are each other's other side, over sockets whose buffers are small.
+class TlsStreams : public testing::Test {
+ protected:
+  TlsStreams() {
+    std::signal(SIGPIPE, SIG_IGN);  // as in a loop's thread
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    for (const int end : ends) {
+      const int size = 20'000;
+      setsockopt(end, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    }
+    dialer_ = tls_.make_stream(Socket(ends[0]), Side::dialer);
+    listener_ = tls_.make_stream(Socket(ends[1]), Side::listener);
+    for (int turn = 0; turn < 10; ++turn) {
+      const bool one = dialer_->prove().state == Progress::State::moved;
+      if (listener_->prove().state == Progress::State::moved && one) return;
+    }
+    ADD_FAILURE() << "they do not come together";
+  }
+
+  Tls tls_{"a secret"};
+  std::unique_ptr<Stream> dialer_;
+  std::unique_ptr<Stream> listener_;
+};
+
+TEST_F(TlsStreams, TheWriterKnowsOfAllThatTheReaderHas) {
+  CounterRandom random(1);
+  std::vector<std::byte> text(3'000'000);
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::byte>(random.below(256));
+  std::vector<std::byte> got(text.size());
+  size_t sent = 0;
+  size_t offered = 0;
+  size_t read = 0;
+  int waited = 0;
+  while (read < text.size()) {
+    // What is offered grows between two tries, as it does when messages are added.
+    offered = std::min(text.size() - sent, offered + random.below(50'000));
+    const auto wrote = dialer_->write(std::span(text).subspan(sent, offered));
+    sent += wrote.bytes;
+    offered -= wrote.bytes;
+    if (wrote.state == Progress::State::wants_write) ++waited;
+    const auto took = listener_->read(std::span(got).subspan(read, std::min(got.size() - read, size_t{5'000})));
+    read += took.bytes;
+    ASSERT_LE(read, sent);
+  }
+  EXPECT_EQ(got, text);
+  EXPECT_GT(waited, 10);
+}
+
+}  // namespace
+}  // namespace strait::tcp
