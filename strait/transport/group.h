@@ -9,6 +9,7 @@
 
 #include "strait/base/error.h"
 #include "strait/transport/control.h"
+#include "strait/transport/link_status.h"
 #include "strait/transport/transport.h"
 
 namespace strait {
@@ -55,6 +56,10 @@ class Group {
   /// those of one call belong together. `what` says in an error what they are about.
   virtual std::unique_ptr<ControlChannel> make_control(std::vector<int> peers, const std::string& what,
                                                        ControlHandler handle) = 0;
+
+  /// The ways to the others with whom this process has spoken, not collective; none where what carries the
+  /// messages does not tell.
+  virtual std::vector<LinkStatus> links() const { return {}; }
 
   /// From any thread: tells the others why this rank ends, and ends all waits, those to come too.
   virtual void fail(const Failure& failure) = 0;

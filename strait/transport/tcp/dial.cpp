@@ -56,10 +56,13 @@ void Dial::connected() {
   watch_.reset();
   const int error = connect_result(socket_);
   if (error != 0) return next_or_fail(obstacle_of(error), std::strerror(error));
-  give_up_ = std::chrono::steady_clock::now() + kIntroductionLimit;
   auto stream = tls_ == nullptr ? make_plain_stream(std::move(socket_))
                                 : tls_->make_stream(std::move(socket_), Side::dialer);
-  auto connection = std::make_shared<Connection>(loop_, std::move(stream));
+  start_over(std::make_shared<Connection>(loop_, std::move(stream)));
+}
+
+void Dial::start_over(std::shared_ptr<Connection> connection) {
+  give_up_ = std::chrono::steady_clock::now() + kIntroductionLimit;
   const auto self = shared_from_this();  // its events may end it
   if (hello_.empty()) return events_.answered(std::move(connection), "");
   introduction_ = std::make_unique<Introduction>(

@@ -38,6 +38,9 @@ class Dial : public std::enable_shared_from_this<Dial> {
   /// Begins.
   void start();
 
+  /// The same over a connection that there is already.
+  void start_over(std::shared_ptr<Connection> connection);
+
   /// To be called a few times a second: gives up what takes too long.
   void tick(std::chrono::steady_clock::time_point now);
 

@@ -70,6 +70,7 @@ void Introduction::opened() {
 
 void Introduction::closed(const std::string& reason) {
   const auto then = std::exchange(then_, {});  // may hold this object
+  if (heard_) return;
   const auto failed = events_.failed;
   failed(reason, proved_);
 }

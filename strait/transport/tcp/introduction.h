@@ -23,7 +23,8 @@ class Introduction : public Speaker {
     /// The other side's text has come. It may end this object.
     std::function<void(const std::string& text)> heard;
 
-    /// It will not come, and why. `proved`: both sides had proved what they know. It may end this object.
+    /// It will not come, and why; not called once it has. `proved`: both sides had proved what they know. It
+    /// may end this object.
     std::function<void(const std::string& reason, bool proved)> failed;
   };
 

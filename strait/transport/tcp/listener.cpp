@@ -35,7 +35,7 @@ void Listener::accept_all() {
   while (true) {
     auto socket = accept_from(socket_);
     if (socket) {
-      if (tls_ != nullptr || is_own_user(*socket)) take(std::move(*socket));
+      if (tls_ != nullptr || is_own_user(*socket)) greet(std::move(*socket));
     } else if (errno == EMFILE || errno == ENFILE) {
       is_full_ = strangers_.empty();
       if (is_full_) return;
@@ -46,29 +46,33 @@ void Listener::accept_all() {
   }
 }
 
-void Listener::take(Socket socket) {
-  if (strangers_.size() == kStrangers) strangers_.pop_front();
-  const auto at =
-      strangers_.insert(strangers_.end(), {.introduction = nullptr,
-                                           .host = peer_address(socket).host(),
-                                           .late = std::chrono::steady_clock::now() + kGreetingLimit});
+void Listener::greet(Socket socket) {
+  const std::string host = peer_address(socket).host();
   auto stream = tls_ == nullptr ? make_plain_stream(std::move(socket))
                                 : tls_->make_stream(std::move(socket), Side::listener);
+  take(std::make_shared<Connection>(loop_, std::move(stream)), host);
+}
+
+void Listener::take(std::shared_ptr<Connection> connection, const std::string& host) {
+  if (strangers_.size() == kStrangers) strangers_.pop_front();
+  const auto at = strangers_.insert(
+      strangers_.end(),
+      {.introduction = nullptr, .host = host, .late = std::chrono::steady_clock::now() + kGreetingLimit});
   at->introduction = std::make_shared<Introduction>(
-      std::make_shared<Connection>(loop_, std::move(stream)),
-      Introduction::Events{.heard =
-                               [this, at](const std::string& hello) {
-                                 auto who = at->introduction;
-                                 strangers_.erase(at);
-                                 greeted_(std::move(who), hello);
-                               },
-                           .failed =
-                               [this, at](const std::string& reason, bool /*proved*/) {
-                                 if (reason != kConnectionClosed) {
-                                   last_refused_ = fmt::format("from {}: {}", at->host, reason);
-                                 }
-                                 strangers_.erase(at);
-                               }});
+      std::move(connection), Introduction::Events{.heard =
+                                                      [this, at](const std::string& hello) {
+                                                        auto who = at->introduction;
+                                                        strangers_.erase(at);
+                                                        greeted_(std::move(who), hello);
+                                                      },
+                                                  .failed =
+                                                      [this, at](const std::string& reason, bool /*proved*/) {
+                                                        if (reason != kConnectionClosed) {
+                                                          last_refused_ =
+                                                              fmt::format("from {}: {}", at->host, reason);
+                                                        }
+                                                        strangers_.erase(at);
+                                                      }});
   // One whose introduction fails at once goes at once.
   const auto introduction = at->introduction;
   introduction->start();

@@ -21,6 +21,9 @@ class Listener {
   /// `tls`: null for a socket of the file system.
   Listener(EventLoop& loop, Socket socket, const Tls* tls, Greeted greeted);
 
+  /// Takes a connection that came another way, whose other side is to say who it is.
+  void take(std::shared_ptr<Connection> connection, const std::string& host);
+
   /// To be called a few times a second: drops those who are late.
   void tick(std::chrono::steady_clock::time_point now);
 
@@ -35,7 +38,7 @@ class Listener {
     std::chrono::steady_clock::time_point late;
   };
   void accept_all();
-  void take(Socket socket);
+  void greet(Socket socket);
   void wait();
 
   EventLoop& loop_;

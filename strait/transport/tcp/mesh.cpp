@@ -24,6 +24,7 @@ constexpr auto kReturn = 1s;             // for one whose connection broke off t
 constexpr milliseconds kLastWord(1000);  // for the others to hear why this rank ends
 constexpr milliseconds kLeave(5000);     // for the others to have what was sent
 constexpr size_t kMaxReason = 2000;
+constexpr const char* kBroughtTogether = R"({"together":true})";  // what rank 0's relay answers
 constexpr const char* kAnyHost = "0.0.0.0";
 
 Buffer buffer_of(std::string_view text) {
@@ -64,6 +65,9 @@ struct Mesh::Peer {
   std::shared_ptr<Dial> dial = {};
   Time next_dial = {};
   int refusals = 0;
+  bool asks = false;     ///< rank 0 to bring the two together
+  bool straight = true;  ///< the higher rank could connect by itself, when they last connected
+  bool relayed = false;  ///< the last connection goes through rank 0
   bool wanted = false;
   std::atomic<bool> is_asked = false;  ///< to be wanted; of any thread
 };
@@ -117,6 +121,7 @@ Mesh::~Mesh() {
   on_loop([&] {
     closed_ = true;
     listener_.reset();
+    relay_ = {};
     for (const auto& peer : peers_) {
       peer->dial.reset();
       peer->session.lose("left");
@@ -232,10 +237,24 @@ void Mesh::take_cards(const std::vector<std::string>& cards) {
   }
 }
 
+std::vector<LinkStatus> Mesh::links() {
+  std::vector<LinkStatus> links;
+  on_loop([&] {
+    for (int peer = 0; peer < ranks(); ++peer) {
+      const Peer& other = at(peer);
+      if (!other.session.was_connected()) continue;
+      const Route route = !meeting_.tls ? Route::local : other.relayed ? Route::relayed : Route::direct;
+      links.push_back({.peer = peer, .route = route, .outages = other.session.outages()});
+    }
+  });
+  return links;
+}
+
 void Mesh::tick() {
   if (closed_) return;
   const auto now = steady_clock::now();
   listener_->tick(now);
+  relay_.tick(now);
   {
     const std::scoped_lock lock(mutex_);
     attendance_.last_refused = listener_->last_refused();
@@ -256,7 +275,7 @@ void Mesh::look_after(int peer, Time now) {
   if (other.session.was_connected()) {
     const auto lost = now - other.session.lost_at();
     // One that dials and is there has connected again by now.
-    const bool broke_off = !dials && other.session.lost_reason() == kConnectionClosed;
+    const bool broke_off = !dials && other.straight && other.session.lost_reason() == kConnectionClosed;
     if (lost > part_to_wait(mailroom_.timeout()) || (broke_off && lost > kReturn)) return set_gone(peer);
   }
   // Of a socket in the file system either side can see whether anybody is still there.
@@ -267,21 +286,55 @@ void Mesh::look_after(int peer, Time now) {
 void Mesh::dial(int peer) {
   Peer& other = at(peer);
   other.next_dial = steady_clock::now() + kBetweenDials;
-  other.dial = std::make_shared<Dial>(
-      *loop_, meeting_.tls.get(), other.endpoint, peer < rank() ? hello_to(peer) : "",
+  // Where the file system shows whether somebody is still there, the lower rank has nothing to say.
+  const bool introduces = meeting_.tls || peer < rank();
+  dial(peer, other.asks ? meeting_.first : other.endpoint, introduces ? hello_to(peer) : "");
+}
+
+void Mesh::dial(int peer, const Endpoint& endpoint, const std::string& hello) {
+  at(peer).dial = new_dial(peer, endpoint, hello);
+  const auto dial = at(peer).dial;  // it may fail at once
+  dial->start();
+}
+
+std::shared_ptr<Dial> Mesh::new_dial(int peer, const Endpoint& endpoint, const std::string& hello) {
+  return std::make_shared<Dial>(
+      *loop_, meeting_.tls.get(), endpoint, hello,
       Dial::Events{
           .answered = [this, peer](const auto& connection,
                                    const std::string& reply) { answered(peer, connection, reply); },
           .failed = [this, peer](Obstacle obstacle, const std::string&) { not_reached(peer, obstacle); }});
-  const auto dial = other.dial;  // it may fail at once
-  dial->start();
+}
+
+/// Rank 0 says that the peer cannot reach this rank.
+void Mesh::called(int peer) {
+  Peer& other = at(peer);
+  if (closed_ || has_failed_or_left(peer) || other.endpoint.text().empty()) return;
+  other.asks = other.relayed;
+  dial(peer);
+}
+
+/// Rank 0's relay has the peer at the other side of a connection.
+void Mesh::brought_together(int peer, const std::shared_ptr<Connection>& connection) {
+  if (peer > rank()) return listener_->take(connection, meeting_.first.host);
+  at(peer).dial = new_dial(peer, {}, hello_to(peer));
+  const auto dial = at(peer).dial;
+  dial->start_over(connection);
+}
+
+/// Brings somebody together with a rank that it cannot reach.
+void Mesh::relay(std::shared_ptr<Introduction> who, int from, int to) {
+  if (relay_.bring(std::move(who), from, to, kBroughtTogether) || from < to) return;
+  if (at(to).session.is_connected()) send_urgent(to, Kind::call, buffer_of(text_of(json{{"rank", from}})));
 }
 
 std::string Mesh::hello_to(int peer) {
   return text_of(json{{"attempt", digest(attempt_)},
                       {"rank", rank()},
                       {"ranks", ranks()},
+                      {"to", peer},
                       {"token", token_},
+                      {"relayed", at(peer).asks},
                       {"received", at(peer).session.received()}});
 }
 
@@ -289,6 +342,7 @@ void Mesh::answered(int peer, const std::shared_ptr<Connection>& connection, con
   Peer& other = at(peer);
   other.dial.reset();
   other.refusals = 0;
+  if (reply == kBroughtTogether) return brought_together(peer, connection);
   // Without a reply it is enough that somebody is there.
   if (reply.empty() || !go_on(peer, connection, reply)) return connection->close();
   if (peer > 0) return;
@@ -308,7 +362,11 @@ bool Mesh::go_on(int peer, const std::shared_ptr<Connection>& connection, const 
     }
     const auto token = said.at("token").get<std::string>();
     if (!other.token.empty() && other.token != token) {
-      set_gone(peer);
+      if (other.session.was_connected()) {
+        set_gone(peer);
+      } else {
+        not_reached(peer, Obstacle::stranger);
+      }
       return false;
     }
     other.token = token;
@@ -316,6 +374,8 @@ bool Mesh::go_on(int peer, const std::shared_ptr<Connection>& connection, const 
       const std::scoped_lock lock(mutex_);
       own_.host = own_address(connection->socket()).host();
     }
+    other.relayed = other.asks;
+    other.straight = !other.asks && peer < rank();
     return other.session.attach(connection, said.at("received").get<uint64_t>());
   } catch (const std::exception&) {
     not_reached(peer, Obstacle::stranger);
@@ -326,6 +386,7 @@ bool Mesh::go_on(int peer, const std::shared_ptr<Connection>& connection, const 
 /// The other side does not take this process for the rank.
 void Mesh::refused(int peer, const std::string& why) {
   if (at(peer).session.was_connected()) return set_gone(peer);
+  if (peer > 0) return not_reached(peer, Obstacle::stranger);
   const std::scoped_lock lock(mutex_);
   attendance_.refusal = why;
   tell_news();
@@ -336,9 +397,14 @@ void Mesh::not_reached(int peer, Obstacle obstacle) {
   other.dial.reset();
   const bool nobody = obstacle == Obstacle::refused;
   other.refusals = nobody ? other.refusals + 1 : 0;
-  if (other.session.was_connected() && !has_failed_or_left(peer) &&
+  if (other.session.was_connected() && other.straight && !has_failed_or_left(peer) &&
       other.refusals >= (other.endpoint.is_local() ? 1 : kRefusals)) {
     return set_gone(peer);
+  }
+  if (peer > 0 && rank() > 0 && meeting_.tls) {
+    // The other way is next, of which the lower rank begins none by itself.
+    other.asks = !other.asks;
+    if (peer > rank() && other.asks) dial(peer);
   }
   if (peer > 0) return;
   const std::scoped_lock lock(mutex_);
@@ -351,15 +417,23 @@ void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& 
   try {
     const json said = parse(hello);
     const auto peer = said.at("rank").get<int>();
+    const auto to = said.at("to").get<int>();
     const auto token = said.at("token").get<std::string>();
     const auto received = said.at("received").get<uint64_t>();
     if (said.at("attempt").get<std::string>() != digest(attempt_)) return refuse(kOtherAttempt);
     if (said.at("ranks").get<int>() != ranks()) return refuse(kOtherSize);
-    if (peer <= rank() || peer >= ranks()) return refuse(kNoSuchRank);
+    if (peer < 0 || peer >= ranks() || peer == to ||
+        (to != rank() && (rank() > 0 || to < 0 || to >= ranks()))) {
+      return refuse(kNoSuchRank);
+    }
     Peer& other = at(peer);
     if (!other.token.empty() && other.token != token) return refuse(kTaken);
+    if (to != rank()) return other.token.empty() ? refuse(kTaken) : relay(who, peer, to);
     other.token = token;
     if (!meeting_.tls) other.endpoint = meeting_.at_path(peer);
+    other.relayed = said.at("relayed").get<bool>();
+    other.straight = !other.relayed && peer > rank();
+    other.dial.reset();
     other.session.lose("replaced");
     const json reply = {{"token", token_}, {"received", other.session.received()}};
     who->say(text_of(reply), [this, who, peer, received] {
@@ -391,6 +465,10 @@ void Mesh::note_missing() {
 void Mesh::hear(int peer, Kind kind, const Buffer& message) {
   try {
     const json said = parse(text_of(message));
+    if (kind == Kind::call) {
+      const auto from = said.at("rank").get<int>();
+      return peer == 0 && from > rank() && from < ranks() ? called(from) : set_gone(peer);
+    }
     if (kind == Kind::missing) {
       const std::scoped_lock lock(mutex_);
       attendance_.missing = said.get<std::vector<int>>();

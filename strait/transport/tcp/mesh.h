@@ -12,6 +12,7 @@
 #include "strait/transport/tcp/listener.h"
 #include "strait/transport/tcp/mailroom.h"
 #include "strait/transport/tcp/meeting.h"
+#include "strait/transport/tcp/relay.h"
 #include "strait/transport/tcp/session.h"
 
 namespace strait::tcp {
@@ -23,7 +24,8 @@ inline constexpr const char* kNoSuchRank = "rank";
 inline constexpr const char* kTaken = "taken";
 
 /// A rank's sessions with all others, and the thread that serves them. Rank 0 has one with everybody; others
-/// have one when they need it, for which the higher rank connects to the lower.
+/// have one when they need it, for which the higher rank connects to the lower. Where it cannot, rank 0 calls
+/// the lower rank, which connects to the higher one, or else both connect to rank 0's relay.
 class Mesh {
  public:
   /// Listens, and begins to look for rank 0. `attempt`: what tells apart the starts that could meet at one
@@ -57,6 +59,9 @@ class Mesh {
 
   /// Tells the others why this rank ends, and ends all waits.
   void fail(const Failure& failure);
+
+  /// The ways to those whom this rank has spoken with.
+  std::vector<LinkStatus> links();
 
   // Joining.
 
@@ -95,6 +100,11 @@ class Mesh {
   void tick();
   void look_after(int peer, Time now);
   void dial(int peer);
+  void dial(int peer, const Endpoint& endpoint, const std::string& hello);
+  std::shared_ptr<Dial> new_dial(int peer, const Endpoint& endpoint, const std::string& hello);
+  void called(int peer);
+  void brought_together(int peer, const std::shared_ptr<Connection>& connection);
+  void relay(std::shared_ptr<Introduction> who, int from, int to);
   void answered(int peer, const std::shared_ptr<Connection>& connection, const std::string& reply);
   bool go_on(int peer, const std::shared_ptr<Connection>& connection, const std::string& reply);
   void refused(int peer, const std::string& why);
@@ -118,6 +128,7 @@ class Mesh {
   std::atomic<bool> news_ = false;
   std::vector<std::unique_ptr<Peer>> peers_;
   std::unique_ptr<Listener> listener_;
+  Relay relay_;
   bool closed_ = false;              ///< of the loop's thread: nothing is begun any more
   std::unique_ptr<EventLoop> loop_;  // last: its thread uses the others
 };

@@ -20,8 +20,9 @@ enum class Kind : uint8_t {
   confirmation,  ///< that a control message was handled
   failure,       ///< why a rank ends
   missing,       ///< who has not come yet
+  call,          ///< from rank 0: a rank cannot reach the receiver, who is to connect to it
 };
-inline constexpr Kind kLastKind = Kind::missing;
+inline constexpr Kind kLastKind = Kind::call;
 
 /// Messages of one channel come in their order.
 struct Channel {

@@ -25,6 +25,11 @@ bool Session::attach(std::shared_ptr<Connection> connection, uint64_t peer_recei
   }
   connection_ = std::move(connection);
   heard_ = wrote_ = std::chrono::steady_clock::now();
+  if (lost_) {
+    const auto now = std::chrono::system_clock::now();
+    const auto lasted = std::chrono::duration_cast<std::chrono::system_clock::duration>(heard_ - *lost_);
+    outages_.push_back({.begin = now - lasted, .end = now});
+  }
   connection_->set_speaker(*this);
   out_.beat();
   flush();
@@ -80,7 +85,7 @@ void Session::take(const MessageHeader& header, Buffer message) {
   }
   out_.beat();
   if (header.type == MessageHeader::Type::leave) return mailroom_.set_left(peer_);
-  if (header.channel.kind == Kind::failure || header.channel.kind == Kind::missing) {
+  if (header.channel.kind >= Kind::failure) {
     return events_.heard(header.channel.kind, std::move(message));
   }
   const bool room = mailroom_.put(peer_, header.channel, std::move(message));

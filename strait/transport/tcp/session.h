@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "strait/transport/link_status.h"
 #include "strait/transport/tcp/connection.h"
 #include "strait/transport/tcp/inbound.h"
 #include "strait/transport/tcp/mailroom.h"
@@ -62,6 +64,9 @@ class Session : public Speaker {
   Time lost_at() const { return lost_.value_or(Time()); }
   const std::string& lost_reason() const { return lost_reason_; }
 
+  /// When there was none before; they are over.
+  const std::vector<Outage>& outages() const { return outages_; }
+
   std::span<std::byte> space() override { return in_.space(); }
   void got(size_t bytes) override;
   std::span<const std::byte> bytes() override { return out_.next(in_.received()); }
@@ -81,6 +86,7 @@ class Session : public Speaker {
   Time wrote_ = {};
   std::optional<Time> lost_;
   std::string lost_reason_;
+  std::vector<Outage> outages_;
 };
 
 }  // namespace strait::tcp

@@ -22,6 +22,7 @@ class TcpGroup : public Group {
   std::unique_ptr<Transport> make_transport(std::vector<int> peers, std::vector<std::string> names) override;
   std::unique_ptr<ControlChannel> make_control(std::vector<int> peers, const std::string& what,
                                                ControlHandler handle) override;
+  std::vector<LinkStatus> links() const override { return mesh_->links(); }
   void fail(const Failure& failure) override { mesh_->fail(failure); }
 
  private:

@@ -143,8 +143,8 @@ class TlsStream : public Stream {
 
   Progress write(std::span<const std::byte> bytes) override {
     ERR_clear_error();
-    // A record at a time, and one that was begun by itself: OpenSSL goes on with the next one otherwise, and when
-    // that one has to wait it does not say that the other side has had the first.
+    // A record at a time, and one that was begun by itself: OpenSSL goes on with the next one otherwise, and
+    // when that one has to wait it does not say that the other side has had the first.
     const size_t size = begun_ > 0 ? begun_ : std::min(bytes.size(), kRecord);
     size_t sent = 0;
     const int result = SSL_write_ex(connection_.get(), bytes.data(), size, &sent);
