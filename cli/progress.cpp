@@ -40,6 +40,25 @@ std::string details_of(const EpochMetrics& metrics, const std::string& label) {
   return lines;
 }
 
+/// The lines of the ways between processes that are not as they should be; one that is said already is left
+/// out.
+std::string links_text(const std::vector<LinkMetrics>& links, std::set<std::pair<int, int>>& said,
+                       const std::string& label) {
+  std::string lines;
+  for (const auto& link : links) {
+    if (link.relayed && said.emplace(link.peer, link.rank).second) {
+      lines += fmt::format("{}ranks {} and {} cannot reach each other and speak through rank 0\n", label,
+                           link.peer, link.rank);
+    }
+    if (link.outages > 0) {
+      lines +=
+          fmt::format("{}the link of ranks {} and {} was lost {}, for {:.1f} s\n", label, link.peer, link.rank,
+                      link.outages == 1 ? "once" : fmt::format("{} times", link.outages), link.seconds);
+    }
+  }
+  return lines;
+}
+
 }  // namespace
 
 Progress::Progress(std::string label, int epochs, bool verbose, double seconds_between_lines)
@@ -109,6 +128,7 @@ void Progress::on_epoch(const EpochMetrics& metrics) {
                   label_, metrics.epoch + 1, epochs_, metrics.train.loss, train, test_text(metrics.test),
                   activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second), tokens,
                   clock_time(metrics.seconds + metrics.evaluation_seconds)));
+  print(links_text(metrics.links, relayed_, label_));
   if (verbose_) print(details_of(metrics, label_));
   flush_output();
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <set>
 #include <string>
+#include <utility>
 
 #include "cli/live_line.h"
 #include "cli/pace.h"
@@ -39,6 +41,7 @@ class Progress : public TrainObserver {
   Stopwatch since_line_;  ///< without a terminal
   PassRate pass_;
   EpochTimes epoch_times_;
+  std::set<std::pair<int, int>> relayed_;  ///< the pairs of ranks that speak through rank 0, as far as was said
 };
 
 }  // namespace strait::cli

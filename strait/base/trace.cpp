@@ -9,7 +9,7 @@ namespace strait {
 namespace {
 
 constexpr std::array<std::string_view, kLaneCount> kLanes = {"forward", "backward", "encode", "decode",
-                                                             "send",    "receive",  "wait"};
+                                                             "send",    "receive",  "wait",   "link"};
 
 int64_t microseconds(Trace::Clock::duration duration) {
   return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();

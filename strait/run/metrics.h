@@ -66,6 +66,15 @@ struct StageSeconds {
   double backward = 0;  ///< likewise
 };
 
+/// A way between two processes that is not as it should be.
+struct LinkMetrics {
+  int rank = 0;          ///< of one
+  int peer = 0;          ///< of the other
+  bool relayed = false;  ///< neither can reach the other: messages go through rank 0
+  int64_t outages = 0;   ///< times in the epoch when the connection was lost, and came back
+  double seconds = 0;    ///< that they lasted
+};
+
 /// One line of metrics.jsonl.
 struct EpochMetrics {
   int epoch = 0;                                 ///< from 0
@@ -82,6 +91,7 @@ struct EpochMetrics {
   std::vector<BoundaryTraffic> boundaries;       ///< from the input to the output
   std::vector<StageSeconds> stages;              ///< in order
   std::vector<StepEvaluation> evaluations = {};  ///< where train.evaluate_every asks for them
+  std::vector<LinkMetrics> links = {};           ///< those between processes of which there is something to say
 
   /// The sum over the boundaries of one direction.
   Traffic total(Direction direction) const;

@@ -55,6 +55,8 @@ void put_training_score(const Score& score, json& epoch) {
   epoch[std::string(kOfTraining) + "loss"] = score.loss;
 }
 
+constexpr const char* kRelayed = "relayed";
+constexpr uint64_t kMostOfInt = std::numeric_limits<int>::max();
 constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 Traffic traffic_in(const JsonReader& from) {
@@ -142,6 +144,18 @@ json to_json(const std::vector<BoundaryTraffic>& boundaries) {
   return list;
 }
 
+json to_json(const std::vector<LinkMetrics>& links) {
+  json list = json::array();
+  for (const auto& [rank, peer, relayed, outages, seconds] : links) {
+    list.push_back({{"rank", rank},
+                    {"peer", peer},
+                    {"route", relayed ? kRelayed : "direct"},
+                    {"outages", outages},
+                    {"seconds", seconds}});
+  }
+  return list;
+}
+
 json to_json(const EpochMetrics& metrics) {
   json stages = json::array();
   for (const auto& [name, forward, backward] : metrics.stages) {
@@ -161,6 +175,7 @@ json to_json(const EpochMetrics& metrics) {
   if (metrics.test) all["test"] = to_json(*metrics.test);
   if (metrics.tokens_per_second) all["tokens_per_second"] = *metrics.tokens_per_second;
   if (!metrics.evaluations.empty()) all["evaluations"] = to_json(metrics.evaluations);
+  if (!metrics.links.empty()) all["links"] = to_json(metrics.links);
   return all;
 }
 
@@ -199,11 +214,23 @@ std::vector<StepEvaluation> step_evaluations_in(const JsonReader& from) {
   return evaluations;
 }
 
+std::vector<LinkMetrics> links_in(const JsonReader& from) {
+  std::vector<LinkMetrics> links;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const JsonReader link = from.at(i);
+    links.push_back({.rank = static_cast<int>(link.count("rank", kMostOfInt)),
+                     .peer = static_cast<int>(link.count("peer", kMostOfInt)),
+                     .relayed = link.text("route") == kRelayed,
+                     .outages = static_cast<int64_t>(link.whole("outages")),
+                     .seconds = link.number("seconds")});
+  }
+  return links;
+}
+
 EpochMetrics epoch_in(const JsonReader& line) {
-  constexpr uint64_t kEpochMost = std::numeric_limits<int>::max();
   const auto number_if_any = [&](const char* key) { return line.optional_number(key).value_or(0); };
   line.at("train_loss");
-  EpochMetrics epoch{.epoch = static_cast<int>(line.count("epoch", kEpochMost)),
+  EpochMetrics epoch{.epoch = static_cast<int>(line.count("epoch", kMostOfInt)),
                      .steps = static_cast<int64_t>(line.whole("steps")),
                      .train = score_in(line, std::string(kOfTraining)),
                      .test = {},
@@ -218,6 +245,7 @@ EpochMetrics epoch_in(const JsonReader& line) {
                      .stages = {}};
   if (line.has("test")) epoch.test = evaluation_in(line.at("test"));
   if (line.has("stages")) epoch.stages = stages_in(line.at("stages"));
+  if (line.has("links")) epoch.links = links_in(line.at("links"));
   if (line.has("evaluations")) epoch.evaluations = step_evaluations_in(line.at("evaluations"));
   return epoch;
 }

@@ -24,6 +24,9 @@ nlohmann::json to_json(const std::vector<StepEvaluation>& evaluations);
 /// The object of a line of metrics.jsonl.
 nlohmann::json to_json(const EpochMetrics& metrics);
 
+/// The list under `links`.
+nlohmann::json to_json(const std::vector<LinkMetrics>& links);
+
 /// An array, an object per boundary.
 nlohmann::json to_json(const std::vector<BoundaryTraffic>& boundaries);
 
@@ -41,6 +44,9 @@ std::vector<StepEvaluation> step_evaluations_in(const JsonReader& from);
 
 /// Of boundaries.
 std::vector<BoundaryTraffic> boundary_traffic_in(const JsonReader& from);
+
+/// Of the list under `links`.
+std::vector<LinkMetrics> links_in(const JsonReader& from);
 
 /// Of an epoch.
 EpochMetrics epoch_in(const JsonReader& line);

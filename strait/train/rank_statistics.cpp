@@ -27,7 +27,8 @@ std::string to_text(const RankStatistics& mine) {
               {"feedback_state", mine.feedback_state},
               {"weights", mine.weights},
               {"seconds", mine.seconds},
-              {"data_wait_seconds", mine.data_wait_seconds}}
+              {"data_wait_seconds", mine.data_wait_seconds},
+              {"links", to_json(mine.links)}}
       .dump();
 }
 
@@ -41,7 +42,8 @@ RankStatistics rank_statistics_in(const std::string& text) {
                       .feedback_state = from.at("feedback_state"),
                       .weights = from.at("weights"),
                       .seconds = from.at("seconds"),
-                      .data_wait_seconds = from.at("data_wait_seconds")};
+                      .data_wait_seconds = from.at("data_wait_seconds"),
+                      .links = links_in({from.at("links"), "what another rank has measured", "links"})};
   for (const auto& [mode, sums] : from.at("test").items()) part.test[evaluation_mode(mode)] = sums_in(sums);
   return part;
 }
@@ -84,6 +86,7 @@ RankStatistics gather(Group& group, const RankStatistics& mine) {
     for (const auto& [mode, sums] : part.test) all.test[mode] += sums;
     add_traffic(all.boundaries, part.boundaries);
     add_times(all.stages, part.stages);
+    all.links.insert(all.links.end(), part.links.begin(), part.links.end());
     all.feedback_state.merge(part.feedback_state);
     for (const auto& [stage, sum] : part.weights) {
       if (all.weights.emplace(stage, sum).first->second == sum) continue;

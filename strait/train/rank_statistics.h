@@ -22,6 +22,7 @@ struct RankStatistics {
   std::map<std::string, uint64_t> weights;         ///< DataParallel::weight_checksums()
   double seconds = 0;                              ///< of training in this process
   double data_wait_seconds = 0;                    ///< waiting for the loader, in training
+  std::vector<LinkMetrics> links;                  ///< LinkLog::take()
 };
 
 /// The statistics of all processes, added up; times that they all spend count as the first process measured

@@ -49,7 +49,8 @@ RankStatistics Recorder::statistics(TrainingState& state) {
                       .feedback_state = {},
                       .weights = data_parallel_.weight_checksums(),
                       .seconds = state.seconds,
-                      .data_wait_seconds = state.data_wait_seconds};
+                      .data_wait_seconds = state.data_wait_seconds,
+                      .links = links_.take()};
   if (!placement_.is_alone()) {
     mine.feedback_state = feedback_state_of(executor_.boundaries(), placement_.replica());
   }
@@ -76,7 +77,8 @@ EpochMetrics Recorder::epoch_metrics(const RankStatistics& all, const TrainingSt
                        .bubble_share = bubble_share(all, placement_.pipeline().size()),
                        .boundaries = all.boundaries,
                        .stages = seconds_per_micro_batch(all.stages),
-                       .evaluations = state.evaluations};
+                       .evaluations = state.evaluations,
+                       .links = all.links};
   if (!all.test.empty()) metrics.test = evaluation_of(all);
   if (options_.task.throughput == Throughput::tokens) {
     metrics.tokens_per_second = static_cast<double>(all.train.count) / all.seconds;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "strait/checkpoint/training_state.h"
+#include "strait/train/link_log.h"
 #include "strait/train/placed_executor.h"
 #include "strait/train/rank_statistics.h"
 #include "strait/train/weight_update.h"
@@ -10,9 +11,14 @@ namespace strait {
 /// Makes an epoch's metrics of what the parts of a training measure: traffic, times, diagnostics.
 class Recorder {
  public:
-  /// All of them must outlive it.
-  Recorder(Placement& placement, Executor& executor, DataParallel& data_parallel, const TrainerOptions& options)
-      : placement_(placement), executor_(executor), data_parallel_(data_parallel), options_(options) {}
+  /// All of them must outlive it; `trace` may be null.
+  Recorder(Placement& placement, Executor& executor, DataParallel& data_parallel, const TrainerOptions& options,
+           Trace* trace)
+      : placement_(placement),
+        executor_(executor),
+        data_parallel_(data_parallel),
+        options_(options),
+        links_(placement.group(), trace) {}
 
   /// Takes the measurements since the last call into the position, so that an epoch that is resumed, be it at
   /// its end, has those of all its steps; diagnostics of the steps since the resume, where there are any.
@@ -35,6 +41,7 @@ class Recorder {
   Executor& executor_;
   DataParallel& data_parallel_;
   const TrainerOptions& options_;
+  LinkLog links_;
 };
 
 }  // namespace strait

@@ -49,7 +49,7 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
       executor_(placement_, options_, trace),
       update_(placement_, options_),
       evaluator_(placement_, executor_, update_.data_parallel(), options_),
-      recorder_(placement_, *executor_, update_.data_parallel(), options_),
+      recorder_(placement_, *executor_, update_.data_parallel(), options_, trace),
       checkpoints_(placement_, *executor_, update_, options_.seed) {
   check_micro_batch_steps(options_.train, options_.pipeline);
   check_previous(options_.compression, options_.cuts);

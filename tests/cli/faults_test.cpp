@@ -2,6 +2,7 @@
 // nothing is lost. Real processes on this machine.
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -262,6 +263,26 @@ TEST_F(Faults, ACutLinkEndsTheOthers) {
                 MatchesRegex(loss_of_peer(rank)));
     EXPECT_EQ(test::read_file(dir_ / "run" / ("status-" + std::to_string(rank))), "1\n");
   }
+}
+
+TEST_F(Faults, RanksBehindRoutersSpeakThroughRankZero) {
+  std::string config = kConfig;
+  config.insert(config.find("width = 4"), "cuts = ['layer1.0', 'layer1', 'layer2', 'layer3']\n");
+  test::write_file(config_, config);
+  const auto result =
+      test::run_process("/bin/bash", {"tests/cli/behind_routers.sh", STRAIT_PROGRAM, config_, dir_ / "run"});
+  EXPECT_EQ(result.err, "");
+  for (int rank = 0; rank < 5; ++rank) {
+    EXPECT_EQ(test::read_file(dir_ / "run" / fmt::format("err-{}", rank)), "");
+    EXPECT_EQ(test::read_file(dir_ / "run" / fmt::format("status-{}", rank)), "0\n");
+  }
+  EXPECT_THAT(test::read_file(dir_ / "run" / "out-0"),
+              HasSubstr("ranks 2 and 3 cannot reach each other and speak through rank 0\n"));
+  const auto links = test::metrics_of(dir_ / "run").back().at("links");
+  ASSERT_EQ(links.size(), 1U);  // the other neighbours reach each other
+  EXPECT_EQ(links[0].at("route"), "relayed");
+  EXPECT_EQ(train("alone").status, 0);
+  expect_equal_runs("alone", "run");
 }
 
 }  // namespace

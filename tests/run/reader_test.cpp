@@ -128,10 +128,13 @@ TEST_F(RunFiles, AnEpochWithoutScoresLeavesTheBest) {
 TEST_F(RunFiles, HoldWhatJsonHasNot) {
   EpochMetrics metrics = epoch(0, 30, 20);
   metrics.train.loss = std::nan("");
+  metrics.links = {{.rank = 3, .peer = 2, .relayed = true, .outages = 2, .seconds = 4.5}};
   metrics.test->on = {1000, {{"accuracy", 1}, {"perplexity", std::exp(1000.0)}}};
   const EpochMetrics read = parse_epoch(to_line(metrics), "line");
   EXPECT_TRUE(std::isnan(read.train.loss));
   EXPECT_TRUE(std::isinf(read.test->on.at(kPerplexity)));
+  EXPECT_TRUE(read.links.at(0).relayed);
+  EXPECT_EQ(read.links.at(0).outages, 2);
   EXPECT_EQ(to_line(read), to_line(metrics));
 }
 
