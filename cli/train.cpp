@@ -9,11 +9,12 @@
 #include "cli/verbosity.h"
 #include "cli/verbs.h"
 #include "strait/base/clock.h"
+#include "strait/base/error.h"
 #include "strait/base/exit_status.h"
 #include "strait/base/files.h"
 #include "strait/base/stop_signal.h"
 #include "strait/base/text.h"
-#include "strait/experiment/handshake.h"
+#include "strait/experiment/rejoin.h"
 #include "strait/experiment/run.h"
 
 namespace strait::cli {
@@ -38,11 +39,17 @@ class Quiet : public TrainObserver {
   bool should_stop() override { return stop_requested(); }
 };
 
+/// A person has stopped the process before all had come.
+class StoppedWaiting : public Error {
+  using Error::Error;
+};
+
 /// Says now and then who has not come: the first process of the others, the others of the first.
 class RollCall {
  public:
   explicit RollCall(int rank) : rank_(rank) {}
   void operator()(const std::vector<int>& missing) {
+    if (stop_requested()) throw StoppedWaiting("stopped before all ranks had come");
     if ((rank_ > 0 && missing.front() > 0) || since_said_.seconds() < kSeconds) return;
     std::vector<std::string> ranks;
     ranks.reserve(missing.size());
@@ -76,13 +83,13 @@ std::string shared_flags(const TrainFlags& flags) {
 }
 
 RunOutcome train_in(std::shared_ptr<Group> group, const TrainFlags& flags, const Config& config,
-                    const std::string& out) {
+                    const std::string& out, Start start) {
   const auto trace = flags.trace.empty() ? nullptr : std::make_unique<Trace>();
   std::unique_ptr<TrainObserver> observer = std::make_unique<Quiet>();
   if (group->rank() == 0 && !flags.verbosity.quiet) {
     observer = std::make_unique<Progress>("", config.train.epochs, flags.verbosity.verbose);
   }
-  RunOutcome outcome = run_experiment(config, out, flags.start(), *observer, group, trace.get());
+  RunOutcome outcome = run_experiment(config, out, start, *observer, group, trace.get());
   observer.reset();  // a bar must not stand before what comes now
   if (trace && outcome.status != RunStatus::diverged) write_trace(*trace, flags.trace, *group);
   return outcome;
@@ -108,10 +115,24 @@ int run_train(const TrainFlags& flags) {
   if (flags.dry_run) return describe_training(flags, config, out, membership.value_or(Membership{}));
   catch_stop_signals();
   if (!membership || membership->size == 1) {
-    return report_outcome(train_in(std::make_shared<SingleProcessGroup>(), flags, config, out), out);
+    return report_outcome(train_in(std::make_shared<SingleProcessGroup>(), flags, config, out, flags.start()),
+                          out);
   }
-  const auto group = join_training(config, *membership, shared_flags(flags), RollCall(membership->rank));
-  return report_outcome(train_in(group, flags, config, out), out, membership->rank);
+  const auto note = [](const std::string& line) {
+    print(line + "\n");
+    flush_output();
+  };
+  const auto train = [&](std::shared_ptr<Group> group, Start start) {
+    return train_in(std::move(group), flags, config, out, start);
+  };
+  try {
+    const auto outcome = train_with_others(config, *membership, shared_flags(flags), flags.start(),
+                                           RollCall(membership->rank), note, train);
+    return report_outcome(outcome, out, membership->rank);
+  } catch (const StoppedWaiting& stopped) {
+    note(stopped.what());
+    return kStopped;
+  }
 }
 
 }  // namespace

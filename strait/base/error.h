@@ -30,6 +30,11 @@ class WireError : public Error {
   using Error::Error;
 };
 
+/// Another process of the training is gone, silent or has given up.
+class PeerError : public Error {
+  using Error::Error;
+};
+
 /// A tensor holds a value that cannot be sent (not finite, or out of an operator's range). A training
 /// run that meets one has diverged: exit status 3.
 class NumericError : public Error {

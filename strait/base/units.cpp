@@ -20,6 +20,7 @@ struct Scale {
 };
 
 constexpr Scale kTimes[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+constexpr Scale kLongTimes[] = {{"m", 60}, {"h", 3600}};
 constexpr Scale kRates[] = {{"k", 1e3}, {"K", 1e3}, {"m", 1e6}, {"M", 1e6}, {"g", 1e9}, {"G", 1e9}};
 constexpr Scale kRateUnits[] = {{"bps", 0.125}, {"bit/s", 0.125}, {"bit", 0.125}, {"b/s", 0.125}, {"B/s", 1}};
 
@@ -70,8 +71,9 @@ std::string scaled_text(double value, const Scale (&scales)[N]) {
 double parse_seconds(std::string_view text, std::string_view what) {
   const auto quantity = read_quantity(text);
   if (quantity && quantity->number == 0 && quantity->unit.empty()) return 0;
-  const auto factor = quantity ? factor_of(quantity->unit, kTimes) : std::nullopt;
-  if (!factor) throw InputError("{}: expected a time such as 20ms, 1.5s or 300us, found \"{}\"", what, text);
+  auto factor = quantity ? factor_of(quantity->unit, kTimes) : std::nullopt;
+  if (quantity && !factor) factor = factor_of(quantity->unit, kLongTimes);
+  if (!factor) throw InputError("{}: expected a time such as 20ms, 1.5s or 10m, found \"{}\"", what, text);
   return quantity->number * *factor;
 }
 

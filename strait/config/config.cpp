@@ -98,6 +98,7 @@ Config without_places(Config config) {
   config.compression.store.folder.clear();
   config.pipeline.timeout.clear();
   config.pipeline.transport.clear();
+  config.pipeline.rejoin.clear();
   config.checkpoint = {};
   return config;
 }

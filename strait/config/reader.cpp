@@ -7,6 +7,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
+#include "strait/base/units.h"
 #include "strait/config/config_keys.h"
 #include "strait/config/kinds.h"
 #include "strait/train/step_plan.h"
@@ -275,11 +276,19 @@ void check_kinds(const Config& config, const TomlTable& root) {
 }
 
 /// Checks that no single key can fulfil alone.
+void check_rejoin(const Config& config, const TomlTable& root) {
+  constexpr const char* kKey = "pipeline.rejoin";
+  if (config.pipeline.transport == "tcp" || parse_seconds(config.pipeline.rejoin, kKey) == 0) return;
+  throw InputError("{}: {}: expected 0s with pipeline.transport = \"{}\", found {}", origin_of(root, kKey),
+                   kKey, config.pipeline.transport, toml_string(config.pipeline.rejoin));
+}
+
 void check_together(const Config& config, const TomlTable& root) {
   check_with_place(root, [&] { check(config.compression, config.model.cuts, config.pipeline.micro_batches); });
   check_with_place(root, [&] { check_micro_batch_steps(config.train, config.pipeline); });
   check_kinds(config, root);
   check_stages(config, root);
+  check_rejoin(config, root);
   check_batch(config, root);
 }
 

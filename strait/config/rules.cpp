@@ -57,6 +57,14 @@ Rule<std::string> duration() {
           }};
 }
 
+Rule<std::string> duration_or_none() {
+  static constexpr const char* kExpected = "a time such as 10m or 90s, or 0s";
+  return {kExpected, [](const std::string& text) -> std::string {
+            if (complaint_of([&] { parse_seconds(text, ""); }).empty()) return "";
+            return fmt::format("expected {}, found {}", kExpected, toml_string(text));
+          }};
+}
+
 Rule<std::string> codec_spec() {
   return {"a codec of `strait codec list`",
           [](const std::string& spec) { return complaint_of([&] { make_codec(spec); }); }};

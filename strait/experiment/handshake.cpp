@@ -26,13 +26,15 @@ std::string handshake_of(const Config& config, int processes, const std::string&
 std::shared_ptr<Group> join_training(const Config& config, const Membership& membership,
                                      const std::string& flags, const WaitingFor& waiting) {
   check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, membership.size);
-  const auto timeout =
-      std::chrono::duration<double>(parse_seconds(config.pipeline.timeout, "pipeline.timeout"));
+  const auto time = [](const std::string& text, const char* key) {
+    return std::chrono::ceil<std::chrono::milliseconds>(
+        std::chrono::duration<double>(parse_seconds(text, key)));
+  };
   return join_group(
       config.pipeline.transport == "tcp" ? Carrier::tcp : Carrier::c10d, membership,
-      std::chrono::ceil<std::chrono::milliseconds>(timeout), handshake_of(config, membership.size, flags),
+      time(config.pipeline.timeout, "pipeline.timeout"), handshake_of(config, membership.size, flags),
       [&](const std::vector<std::string>& handshakes) { check_handshakes(membership.rank, handshakes); },
-      waiting);
+      waiting, time(config.pipeline.rejoin, "pipeline.rejoin"));
 }
 
 }  // namespace strait

@@ -68,7 +68,7 @@ void run_collectively(Group& group, const std::function<void()>& work) {
   const auto reasons = group.gather(reason);
   if (mine) std::rethrow_exception(mine);
   for (size_t rank = 0; rank < reasons.size(); ++rank) {
-    if (!reasons[rank].empty()) throw Error("rank {} gave up: {}", rank, reasons[rank]);
+    if (!reasons[rank].empty()) throw PeerError("rank {} gave up: {}", rank, reasons[rank]);
   }
 }
 

@@ -22,8 +22,8 @@ struct Failure {
 };
 
 /// The processes that train together, as one of them sees them. All members are collective: every rank calls
-/// them in the same order. They throw Error that names the peer when one does not answer within the timeout or
-/// is gone, and NumericError when that is because training diverged there.
+/// them in the same order. They throw PeerError that names the peer when one does not answer within the timeout
+/// or is gone, and NumericError when that is because training diverged there.
 class Group {
  public:
   virtual ~Group() = default;
@@ -85,7 +85,7 @@ class SingleProcessGroup : public Group {
 };
 
 /// Runs `work` on every rank. When it throws on any of them, it throws on all: there what it threw, elsewhere
-/// Error with the rank and the reason. So that no rank waits for one that has given up in order.
+/// PeerError with the rank and the reason. So that no rank waits for one that has given up in order.
 void run_collectively(Group& group, const std::function<void()>& work);
 
 /// The same, but one rank after the other: for what lies in folders that ranks may share.

@@ -7,9 +7,10 @@ namespace strait {
 
 std::unique_ptr<Group> join_group(Carrier carrier, const Membership& membership,
                                   std::chrono::milliseconds timeout, const std::string& handshake,
-                                  const CheckHandshakes& check, const WaitingFor& waiting) {
-  const auto join = carrier == Carrier::tcp ? join_tcp_group : join_c10d_group;
-  return join(membership, timeout, handshake, check, waiting);
+                                  const CheckHandshakes& check, const WaitingFor& waiting,
+                                  std::chrono::milliseconds patience) {
+  if (carrier == Carrier::c10d) return join_c10d_group(membership, timeout, handshake, check, waiting);
+  return join_tcp_group(membership, timeout, handshake, check, waiting, std::max(timeout, patience));
 }
 
 }  // namespace strait

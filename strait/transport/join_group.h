@@ -19,6 +19,11 @@ using CheckHandshakes = std::function<void(const std::vector<std::string>& hands
 /// Called now and then while ranks are missing, with these; at least one.
 using WaitingFor = std::function<void(const std::vector<int>& missing)>;
 
+/// Another process has this one's rank.
+class RankTaken : public InputError {
+  using InputError::InputError;
+};
+
 /// What carries everything between processes.
 enum class Carrier {
   tcp,   ///< strait's own connections: join_tcp_group()
@@ -26,14 +31,16 @@ enum class Carrier {
 };
 
 /// Joins the group of the membership: meets the others at the master's address, lets them see `handshake`,
-/// checks theirs, and connects to them. `timeout` bounds this and every later wait.
+/// checks theirs, and connects to them. `timeout` bounds every later wait, and this one too, unless `patience`
+/// is longer (for Carrier::tcp alone).
 ///
-/// Throws InputError when another process has taken this rank, or this one has no secret where it needs one or
-/// another one, Error that names the missing ranks or the address that does not answer, and what `check`
-/// throws.
+/// Throws RankTaken when another process has taken this rank, InputError when this one has no secret where it
+/// needs one or another one, PeerError when one is lost meanwhile, Error that names the missing ranks or the
+/// address that does not answer, and what `check` throws.
 std::unique_ptr<Group> join_group(Carrier carrier, const Membership& membership,
                                   std::chrono::milliseconds timeout, const std::string& handshake,
-                                  const CheckHandshakes& check, const WaitingFor& waiting);
+                                  const CheckHandshakes& check, const WaitingFor& waiting,
+                                  std::chrono::milliseconds patience = {});
 
 /// How join_from_environment() joins.
 struct JoinOptions {

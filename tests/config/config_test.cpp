@@ -48,7 +48,8 @@ micro_batches = 5
 stages_per_rank = 3
 replicas = 2
 timeout = "90s"
-transport = "c10d"
+transport = "tcp"
+rejoin = "10m"
 
 [compression]
 activations = { codec = "quant:4", feedback = "none" }
@@ -98,7 +99,8 @@ Config manual() {
                      .stages_per_rank = 3,
                      .replicas = 2,
                      .timeout = "90s",
-                     .transport = "c10d"};
+                     .transport = "tcp",
+                     .rejoin = "10m"};
   config.compression.activations.codec = "quant:4";
   config.compression.gradients.codec = "quant:8";
   config.compression.replicas = {"topk:0.01", "ef21"};
@@ -252,7 +254,8 @@ micro_batches = 5
 stages_per_rank = 3
 replicas = 2
 timeout = "90s"
-transport = "c10d"
+transport = "tcp"
+rejoin = "10m"
 
 [compression]
 activations = { codec = "quant:4", feedback = "none" }

@@ -24,6 +24,12 @@ Process& RankProcesses::start(int rank, const std::vector<std::string>& argument
   return processes_.try_emplace(rank, program_, arguments, all).first->second;
 }
 
+void RankProcesses::replace(int rank, const std::vector<std::string>& arguments) {
+  processes_.at(rank).wait();
+  processes_.erase(rank);
+  start(rank, arguments);
+}
+
 void RankProcesses::start_all(const std::vector<std::string>& arguments) {
   for (int rank = 0; rank < count_; ++rank) start(rank, arguments);
 }

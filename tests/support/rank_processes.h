@@ -19,6 +19,9 @@ class RankProcesses {
   /// Starts a rank; `variables` go on top of those.
   Process& start(int rank, const std::vector<std::string>& arguments,
                  const std::vector<std::string>& variables = {});
+
+  /// Starts a rank again, whose process has ended.
+  void replace(int rank, const std::vector<std::string>& arguments);
   void start_all(const std::vector<std::string>& arguments);
 
   /// One that was started.

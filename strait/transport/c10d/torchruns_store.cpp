@@ -36,7 +36,7 @@ c10::intrusive_ptr<c10d::Store> open_torchruns_store(const Membership& membershi
   const auto taken = within<int64_t>(timeout * 3 / 4, [store, key] { return store->add(key, 1); });
   if (!taken) throw silent();
   if (*taken != 1) {
-    throw InputError("rank {}: another process has taken this rank of the group at {}", membership.rank,
+    throw RankTaken("rank {}: another process has taken this rank of the group at {}", membership.rank,
                      membership.rendezvous_endpoint());
   }
   return store;

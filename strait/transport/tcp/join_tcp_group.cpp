@@ -24,8 +24,8 @@ std::string endpoint_of(const Membership& membership) { return membership.rendez
 /// Why rank 0 does not let this rank in.
 [[noreturn]] void throw_refusal(const Membership& membership, const std::string& why) {
   if (why == tcp::kTaken) {
-    throw InputError("rank {}: another process has taken this rank of the group at {}", membership.rank,
-                     endpoint_of(membership));
+    throw RankTaken("rank {}: another process has taken this rank of the group at {}", membership.rank,
+                    endpoint_of(membership));
   }
   if (why == tcp::kOtherAttempt) {
     throw Error("rank {}: another training meets at {}; use another port, or wait for its end", membership.rank,
@@ -60,8 +60,8 @@ std::string why_not_all(const Membership& membership, const tcp::Mesh::Attendanc
 }
 
 /// Waits until all have come.
-void meet(tcp::Mesh& mesh, const Membership& membership, milliseconds timeout, const WaitingFor& waiting) {
-  const auto end = steady_clock::now() + timeout - std::min(kReserve, timeout / 10);
+void meet(tcp::Mesh& mesh, const Membership& membership, milliseconds patience, const WaitingFor& waiting) {
+  const auto end = steady_clock::now() + patience - std::min(kReserve, patience / 10);
   auto& mailroom = mesh.mailroom();
   while (true) {
     const auto attendance = mesh.attendance();
@@ -69,18 +69,18 @@ void meet(tcp::Mesh& mesh, const Membership& membership, milliseconds timeout, c
         membership.rank == 0 || std::ranges::find(attendance.missing, 0) == attendance.missing.end();
     if (!attendance.refusal.empty()) throw_refusal(membership, attendance.refusal);
     if (!found && attendance.obstacle == tcp::Obstacle::secret) {
-      throw_obstacle(membership, attendance.obstacle, timeout);
+      throw_obstacle(membership, attendance.obstacle, patience);
     }
     if (const auto failure = mailroom.failure()) {
       const bool gone = failure->reason == kGoneReason;
-      throw Error("rank {}: {}", membership.rank,
-                  gone ? fmt::format("rank {} came, but {}", failure->rank, kGoneReason) : failure->reason);
+      throw PeerError("rank {}: {}", membership.rank,
+                      gone ? fmt::format("rank {} came, but {}", failure->rank, kGoneReason) : failure->reason);
     }
     if (attendance.missing.empty()) return;
     const auto now = steady_clock::now();
     if (now >= end) {
-      if (!found) throw_obstacle(membership, attendance.obstacle, timeout);
-      const std::string reason = why_not_all(membership, attendance, timeout);
+      if (!found) throw_obstacle(membership, attendance.obstacle, patience);
+      const std::string reason = why_not_all(membership, attendance, patience);
       mesh.fail({.rank = membership.rank, .diverged = false, .reason = reason});
       throw Error("rank {}: {}", membership.rank, reason);
     }
@@ -93,7 +93,7 @@ void meet(tcp::Mesh& mesh, const Membership& membership, milliseconds timeout, c
 
 std::unique_ptr<Group> join_tcp_group(const Membership& membership, milliseconds timeout,
                                       const std::string& handshake, const CheckHandshakes& check,
-                                      const WaitingFor& waiting) {
+                                      const WaitingFor& waiting, milliseconds patience) {
   std::shared_ptr<tcp::Mesh> mesh;
   auto meeting = tcp::meeting_of(membership);
   // torchrun has the master's port.
@@ -111,7 +111,7 @@ std::unique_ptr<Group> join_tcp_group(const Membership& membership, milliseconds
     throw Error("rank {} cannot listen at {}: {}", membership.rank, endpoint_of(membership), error.what());
   }
   if (torchruns && membership.rank == 0) tell_port(*torchruns, mesh->port());
-  meet(*mesh, membership, timeout, waiting);
+  meet(*mesh, membership, patience, waiting);
   auto group = std::make_unique<tcp::TcpGroup>(mesh);
   std::vector<std::string> cards;
   std::vector<std::string> handshakes;

@@ -9,6 +9,6 @@ namespace strait {
 /// needs the run's secret (secret.h). For the rest see join_group().
 std::unique_ptr<Group> join_tcp_group(const Membership& membership, std::chrono::milliseconds timeout,
                                       const std::string& handshake, const CheckHandshakes& check,
-                                      const WaitingFor& waiting);
+                                      const WaitingFor& waiting, std::chrono::milliseconds patience);
 
 }  // namespace strait

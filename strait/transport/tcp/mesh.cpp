@@ -427,7 +427,9 @@ void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& 
       return refuse(kNoSuchRank);
     }
     Peer& other = at(peer);
-    if (!other.token.empty() && other.token != token) return refuse(kTaken);
+    // Who goes on with a session that this process does not have speaks with another one that was here before.
+    const bool goes_on = received > 0 && !other.session.was_connected();
+    if (goes_on || (!other.token.empty() && other.token != token)) return refuse(kTaken);
     if (to != rank()) return other.token.empty() ? refuse(kTaken) : relay(who, peer, to);
     other.token = token;
     if (!meeting_.tls) other.endpoint = meeting_.at_path(peer);

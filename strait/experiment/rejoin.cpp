@@ -1,0 +1,61 @@
+#include "strait/experiment/rejoin.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "strait/base/units.h"
+#include "strait/experiment/handshake.h"
+
+namespace strait {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr auto kBetweenJoins = std::chrono::milliseconds(500);
+constexpr const char* kResumes = "resumes";
+
+/// Who was there before a process was lost resumes, and so do all.
+Start agree_on_start(Group& group, Start start) {
+  const auto said = group.gather(start == Start::resume ? kResumes : "");
+  return std::ranges::find(said, kResumes) == said.end() ? start : Start::resume;
+}
+
+}  // namespace
+
+RunOutcome train_with_others(const Config& config, const Membership& membership, const std::string& flags,
+                             Start start, const WaitingFor& waiting,
+                             const std::function<void(const std::string&)>& note, const TrainTogether& train) {
+  const auto patience = std::chrono::ceil<steady_clock::duration>(
+      std::chrono::duration<double>(parse_seconds(config.pipeline.rejoin, "pipeline.rejoin")));
+  if (patience.count() == 0) return train(join_training(config, membership, flags, waiting), start);
+  auto end = steady_clock::now() + patience;
+  bool waits = false;
+  const auto wait_or_throw = [&](const std::exception& error) {
+    if (steady_clock::now() >= end) throw;
+    if (!waits)
+      note(fmt::format("{}; meeting the others again, for up to {}", error.what(), config.pipeline.rejoin));
+    waits = true;
+  };
+  while (true) {
+    bool trained = false;
+    try {
+      const auto group = join_training(config, membership, flags, waiting);
+      trained = true;
+      waits = false;
+      return train(group, agree_on_start(*group, start));
+    } catch (const PeerError& error) {
+      if (trained) {
+        end = steady_clock::now() + patience;
+        start = Start::resume;
+      }
+      wait_or_throw(error);
+    } catch (const RankTaken& error) {
+      wait_or_throw(error);
+      waiting({membership.rank});
+      std::this_thread::sleep_for(kBetweenJoins);
+    }
+  }
+}
+
+}  // namespace strait

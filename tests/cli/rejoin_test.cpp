@@ -1,0 +1,91 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/cli/distributed_runs.h"
+
+namespace strait {
+namespace {
+
+using testing::HasSubstr;
+
+class Rejoin : public test::DistributedRuns {
+ protected:
+  const std::vector<std::string> flags_ = {"--set", "train.epochs=10",     "--set", "checkpoint.every_steps=3",
+                                           "--set", "pipeline.rejoin=60s", "--set", "pipeline.timeout=20s"};
+
+  /// The next checkpoint has begun.
+  void wait_for_progress(test::RankProcesses& all) const {
+    wait_for_checkpoint("run", checkpoints("run"), [&] { return all.have_all_ended(); });
+  }
+
+  void expect_undisturbed(test::RankProcesses& all) const {
+    expect_all(all, 0);
+    EXPECT_EQ(train("alone", {"--set", "train.epochs=10"}).status, 0);
+    expect_equal_runs("alone", "run");
+  }
+};
+
+TEST_F(Rejoin, AnyRankIsReplacedAndTheOthersKeepTheirProcesses) {
+  auto all = start("run", flags_);
+  for (const int victim : {2, 2, 0, 3, 0, 1}) {
+    wait_for_progress(all);
+    all.at(victim).send(SIGKILL);
+    all.replace(victim, arguments("run", flags_));
+  }
+  expect_undisturbed(all);
+}
+
+TEST_F(Rejoin, AFrozenRankIsReplacedToo) {
+  auto all = start("run", {"--set", "train.epochs=10", "--set", "checkpoint.every_steps=3", "--set",
+                           "pipeline.rejoin=60s", "--set", "pipeline.timeout=4s"});
+  wait_for_progress(all);
+  all.at(1).send(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  all.at(1).send(SIGKILL);
+  all.replace(1, arguments("run", {"--set", "train.epochs=10", "--set", "checkpoint.every_steps=3", "--set",
+                                   "pipeline.rejoin=60s", "--set", "pipeline.timeout=4s"}));
+  expect_undisturbed(all);
+}
+
+TEST_F(Rejoin, AProcessThatWaitsForItsRankTakesItWhenItIsFree) {
+  auto all = start("run", flags_);
+  wait_for_progress(all);
+  test::Process spare(STRAIT_PROGRAM, arguments("run", flags_), all.variables(2));
+  wait_for_progress(all);
+  all.at(2).send(SIGKILL);
+  EXPECT_EQ(all.at(2).wait().status, 128 + SIGKILL);
+  EXPECT_EQ(spare.wait(kLimit).status, 0);
+  for (const int rank : {0, 1, 3}) EXPECT_EQ(all.at(rank).wait(kLimit).status, 0);
+  EXPECT_EQ(train("alone", {"--set", "train.epochs=10"}).status, 0);
+  expect_equal_runs("alone", "run");
+}
+
+TEST_F(Rejoin, WhereNobodyComesTheOthersGiveUp) {
+  auto all =
+      start("run", {"--set", "train.epochs=10", "--set", "pipeline.rejoin=3s", "--set", "pipeline.timeout=4s"});
+  wait_for_progress(all);
+  all.at(2).send(SIGKILL);
+  for (const int rank : {0, 1, 3}) {
+    const auto result = all.at(rank).wait(kLimit);
+    EXPECT_EQ(result.status, 1);
+    EXPECT_THAT(result.err, HasSubstr("2"));
+  }
+}
+
+TEST_F(Rejoin, WhoWaitsCanBeStopped) {
+  auto all = start("run", flags_);
+  wait_for_progress(all);
+  all.at(2).send(SIGKILL);
+  all.at(2).wait();
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  for (const int rank : {0, 1, 3}) all.at(rank).send(SIGTERM);
+  for (const int rank : {0, 1, 3}) {
+    const auto result = all.at(rank).wait(kLimit);
+    EXPECT_EQ(result.status, 130) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace strait
