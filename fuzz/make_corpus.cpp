@@ -1,4 +1,5 @@
-// Writes the seeds of frame_fuzz, codec_fuzz, link_fuzz and plan_fuzz. Run again when a codec is added:
+// Writes the seeds of frame_fuzz, codec_fuzz, link_fuzz, plan_fuzz, session_fuzz and introduction_fuzz. Run
+// again when a codec is added:
 //   build/make_corpus fuzz/corpus
 
 #include <ATen/Functions.h>
@@ -15,6 +16,7 @@
 #include "fuzz/link_input.h"
 #include "strait/codecs/codec.h"
 #include "strait/pipeline/schedules.h"
+#include "strait/transport/tcp/message.h"
 
 namespace {
 
@@ -38,6 +40,25 @@ void write_frames(const std::filesystem::path& folder) {
                                .sequence = 1000,
                                .payload_size = 0});
     write(folder / fmt::format("payload_{}", payload), frame);
+  }
+}
+
+void write_sessions(const std::filesystem::path& folder) {
+  std::array<std::byte, strait::tcp::kHeaderSize> header{};
+  strait::tcp::write_header(header, {.channel = {.tag = 3}, .size = 5, .received = 7});
+  write(folder / "header", header);
+  // Messages of several kinds, parts of what is sent, and connections that are lost: see session_fuzz.cpp.
+  using std::string_view_literals::operator""sv;
+  const auto acts = "\x05\x01\x08\0messages\x03\x02\x04\0text\x79\0\x10\0\x7c\0\x09\0\xe0\0\0\0\x79\0\xff\0"sv;
+  write(folder / "acts", std::as_bytes(std::span(acts)));
+}
+
+void write_introductions(const std::filesystem::path& folder) {
+  for (const std::string_view text : {R"({"rank":1})", ""}) {
+    const auto size = static_cast<uint32_t>(text.size());
+    std::string said = "strait-2";
+    said.append(reinterpret_cast<const char*>(&size), sizeof(size)).append(text);
+    write(folder / fmt::format("of_{}_bytes", size), std::as_bytes(std::span(said)));
   }
 }
 
@@ -131,5 +152,7 @@ int main(int argc, char** argv) {
   write_codecs(folder / "codec");
   write_links(folder / "link");
   write_plans(folder / "plan");
+  write_sessions(folder / "session");
+  write_introductions(folder / "introduction");
   return 0;
 }

@@ -57,6 +57,7 @@ TIMES = {
     "decode_seconds",
     "bubble_share",
     "stages",
+    "links",
 }
 
 
