@@ -46,7 +46,7 @@ class Ranks:
 
     def start(self, rank: int) -> subprocess.Popen[str]:
         variables = {"RANK": str(rank), "WORLD_SIZE": str(RANKS), "MASTER_ADDR": address(0), "MASTER_PORT": "29500",
-                     "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "STRAIT_SECRET": "of this soak"}
+                     "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "STRAIT_SECRET": "a secret of this soak"}
         with open(self.folder / f"log-{rank}", "ab") as log:
             return self.network.start(rank, [*self.words, "--out", str(self.disk(rank))], env=os.environ | variables,
                                       stdout=log, stderr=log)
