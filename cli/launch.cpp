@@ -61,10 +61,13 @@ bool is_worth_a_restart(int status) {
 }
 
 int run_launch(const LaunchFlags& flags) {
-  if (flags.words.front() != "train") {
-    throw InputError("launch: only train runs in several processes; run {0} by itself: strait {0} ...",
-                     flags.words.front());
+  const std::string& verb = flags.words.front();
+  if (verb != "train" && verb != "doctor") {
+    throw InputError(
+        "launch: only train and doctor run in several processes; run {0} by itself: strait {0} ...", verb);
   }
+  if (verb != "train" && flags.restarts > 0)
+    throw InputError("launch: --restarts is for train, found {}", verb);
   catch_stop_signals();
   auto words = command_of(flags);
   for (int restart = 0;; ++restart) {
@@ -102,7 +105,7 @@ void add_launch(CLI::App& app, Action& action) {
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str()
       ->type_name("N");
-  launch->add_option("command", flags->words, "What each process runs, behind --")
+  launch->add_option("command", flags->words, "What each process runs, behind --: train or doctor")
       ->required()
       ->type_name("-- train CONFIG.toml ...");
   launch->add_flag("--dry-run", flags->dry_run,

@@ -62,6 +62,7 @@ int run(int argc, char** argv) {
   add_train(app, action);
   add_eval(app, action);
   add_launch(app, action);
+  add_doctor(app, action);
   add_keys(app, action);
   add_sweep(app, action);
   if constexpr (kHasReport) add_report(app, action);

@@ -8,6 +8,7 @@
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/base/units.h"
+#include "strait/doctor/link_file.h"
 
 namespace strait::cli {
 namespace {
@@ -17,6 +18,7 @@ struct PlanFlags {
   std::vector<std::string> overrides;
   std::vector<std::string> bandwidths;
   std::vector<std::string> latencies;
+  std::string links;
   std::string stages;
   std::string measured;
   bool inline_codec = false;
@@ -84,15 +86,21 @@ int run_plan(const PlanFlags& flags) {
                             flags.inline_codec ? CodecPlace::compute_thread : CodecPlace::own_threads);
   report.ranks = predictor.plan().ranks.size();
   report.weight_versions = predictor.weight_versions();
+  if (!flags.links.empty()) {
+    const auto boundaries =
+        boundaries_for(read_link_file(flags.links), flags.links, report.config, static_cast<int>(report.ranks));
+    report.measured_links = {flags.links, boundaries};
+  }
   measure_into(report, flags.measured);
   if (report.assumed_stages) {
     report.measurement = stretched(report.measurement, stages);
     report.run.reset();  // it is of another pipeline
   }
+  const auto boundary_links = report.measured_links.links();
   for (const auto& link : links) {
-    report.links.push_back(predictor.predict(report.measurement, link));
+    report.links.push_back(predictor.predict(report.measurement, link, boundary_links));
     report.ideal_seconds.push_back(
-        predictor.ideal_seconds(report.measurement.stages, report.measurement.own(), link));
+        predictor.ideal_seconds(report.measurement.stages, report.measurement.own(), link, boundary_links));
   }
   print(flags.json ? plan_json(report) : plan_text(report));
   return 0;
@@ -114,14 +122,24 @@ void add_plan(CLI::App& app, Action& action) {
   };
   add_list("--set", flags->overrides, "Change a key, for example pipeline.micro_batches=8 (may be repeated)",
            "KEY=VALUE");
-  add_list("--bandwidth", flags->bandwidths,
-           "Bandwidth at which a process sends, for example 100Mbps or unlimited (default: unlimited; may be "
-           "repeated)",
-           "RATE");
-  add_list("--latency", flags->latencies,
-           "Latency of every message, for example 20ms (default: 0; may be repeated)", "TIME");
-  plan->add_option("--stages", flags->stages, "Pretend that the network is cut into N stages of equal cost")
-      ->type_name("N");
+  auto* bandwidth = add_list(
+      "--bandwidth", flags->bandwidths,
+      "Bandwidth at which a process sends, for example 100Mbps or unlimited (default: unlimited; may be "
+      "repeated)",
+      "RATE");
+  auto* latency = add_list("--latency", flags->latencies,
+                           "Latency of every message, for example 20ms (default: 0; may be repeated)", "TIME");
+  auto* stages =
+      plan->add_option("--stages", flags->stages, "Pretend that the network is cut into N stages of equal cost")
+          ->type_name("N");
+  plan->add_option(
+          "--links", flags->links,
+          "Take the bandwidth and latency of every boundary, each way, from what strait doctor --ranks "
+          "--out has measured")
+      ->type_name("FILE")
+      ->excludes(bandwidth)
+      ->excludes(latency)
+      ->excludes(stages);
   plan->add_option("--measured", flags->measured,
                    "Take times and sizes from the last epoch of this run, and compare with it")
       ->type_name("DIR");

@@ -24,6 +24,12 @@ std::string name_of(const LinkRate& link) {
   return fmt::format("{} with {} latency", rate, duration_text(link.latency_seconds));
 }
 
+/// The links that a prediction is for.
+std::string name_of(const PlanReport& report, const LinkPrediction& prediction) {
+  const std::string& file = report.measured_links.file;
+  return file.empty() ? name_of(prediction.link) : "the links of " + file;
+}
+
 /// The largest part of a step with its share.
 std::string bound_of(const TimeShares& shares) {
   const double parts[] = {shares.compute, shares.bubble, shares.codec, shares.wire, shares.latency};
@@ -34,7 +40,7 @@ std::string bound_of(const TimeShares& shares) {
 /// Whether compression is worth it on that link.
 std::string verdict(const PlanReport& report, const LinkPrediction& prediction) {
   if (report.ranks == 1) return "nothing crosses a link: all stages are in one process";
-  const std::string link = name_of(prediction.link);
+  const std::string link = name_of(report, prediction);
   const CandidateStep& fastest = prediction.fastest();
   if (prediction.compression_pays()) {
     return fmt::format("compression is worth it over {}: {} has {:.2f} times the rate of none", link,
@@ -55,7 +61,7 @@ size_t name_width(const PlanReport& report) {
 std::string table_of(const PlanReport& report, const LinkPrediction& prediction) {
   const size_t width = name_width(report);
   std::string table =
-      fmt::format("\nover {}\n  {:<{}}  {:>9} {:>10} {:>7} {:>9}  {}\n", name_of(prediction.link), "codec",
+      fmt::format("\nover {}\n  {:<{}}  {:>9} {:>10} {:>7} {:>9}  {}\n", name_of(report, prediction), "codec",
                   width, "step", "samples/s", "ratio", "speed-up", "bound by");
   for (size_t i = 0; i < prediction.steps.size(); ++i) {
     const CandidateStep& step = prediction.steps[i];
@@ -92,6 +98,23 @@ std::string stages_table(const PlanReport& report) {
   return table;
 }
 
+/// The rates of each boundary that was measured.
+std::string boundaries_table(const MeasuredLinks& links) {
+  if (links.boundaries.empty()) return "";
+  size_t width = std::string_view("boundary").size();
+  for (const auto& boundary : links.boundaries) width = std::max(width, boundary.place.name.size());
+  std::string table = fmt::format("\n  {:<{}}  {:<9}  {:>11}  {:>11}  {:>9}\n", "boundary", width, "ranks",
+                                  "activations", "gradients", "latency");
+  for (const auto& [place, route, link] : links.boundaries) {
+    table += fmt::format(
+        "  {:<{}}  {:<9}  {:>11}  {:>11}  {:>9}{}\n", place.name, width,
+        fmt::format("{} - {}", place.before, place.behind), bandwidth_text(link.activations.bytes_per_second),
+        bandwidth_text(link.gradients.bytes_per_second), duration_text(link.activations.latency_seconds),
+        route == Route::relayed ? "  through rank 0" : "");
+  }
+  return table;
+}
+
 std::string heading(const PlanReport& report) {
   const MicroBatches parts = micro_batches_of(report.config);
   std::string text =
@@ -113,7 +136,7 @@ std::string comparison(const PlanReport& report) {
     const double predicted = report.own_step(i).seconds;
     const double ideal = report.ideal_seconds[i];
     text += fmt::format("over {}: predicted {} ({:+.1f}%), ideal {}, of whose rate the run has {:.1f}%\n",
-                        name_of(report.links[i].link), duration_text(predicted),
+                        name_of(report, report.links[i]), duration_text(predicted),
                         100 * (predicted / measured - 1), duration_text(ideal), 100 * ideal / measured);
   }
   return text;
@@ -168,13 +191,32 @@ Json step_json(const PlanReport& report, const LinkPrediction& prediction, const
             {"latency", shares.latency}}}};
 }
 
+/// Bits per second; null where there is no limit.
+Json rate_json(double bytes_per_second) {
+  return std::isinf(bytes_per_second) ? Json() : Json(8 * bytes_per_second);
+}
+
+Json boundaries_json(const MeasuredLinks& links) {
+  Json list = Json::array();
+  for (const auto& [place, route, link] : links.boundaries) {
+    list.push_back({{"name", place.name},
+                    {"activation_bits_per_second", rate_json(link.activations.bytes_per_second)},
+                    {"gradient_bits_per_second", rate_json(link.gradients.bytes_per_second)},
+                    {"latency_seconds", link.activations.latency_seconds}});
+  }
+  return list;
+}
+
 Json link_json(const PlanReport& report, size_t index) {
   const LinkPrediction& prediction = report.links[index];
   const double rate = prediction.link.bytes_per_second;
+  const auto& measured = report.measured_links;
   Json rows = Json::array();
   for (const auto& step : prediction.steps) rows.push_back(step_json(report, prediction, step));
-  return {{"bandwidth_bits_per_second", std::isinf(rate) ? Json() : Json(8 * rate)},
-          {"latency_seconds", prediction.link.latency_seconds},
+  return {{"bandwidth_bits_per_second", rate_json(rate)},
+          {"latency_seconds", measured.file.empty() ? Json(prediction.link.latency_seconds) : Json()},
+          {"links_file", measured.file.empty() ? Json() : Json(measured.file)},
+          {"boundaries", boundaries_json(measured)},
           {"rows", rows},
           {"best", prediction.fastest().candidate},
           {"compression_pays", report.ranks > 1 && prediction.compression_pays()},
@@ -185,12 +227,18 @@ Json link_json(const PlanReport& report, size_t index) {
 
 }  // namespace
 
+std::vector<BoundaryLink> MeasuredLinks::links() const {
+  std::vector<BoundaryLink> all;
+  for (const auto& boundary : boundaries) all.push_back(boundary.link);
+  return all;
+}
+
 const CandidateStep& PlanReport::own_step(size_t link) const {
   return *std::ranges::find_if(links[link].steps, &CandidateStep::own);
 }
 
 std::string plan_text(const PlanReport& report) {
-  std::string text = heading(report) + stages_table(report);
+  std::string text = heading(report) + stages_table(report) + boundaries_table(report.measured_links);
   for (const auto& prediction : report.links) text += table_of(report, prediction);
   if (report.run) text += comparison(report);
   return text + "\nAccuracy is not in this table: only training shows what a codec costs there.\n";

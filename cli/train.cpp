@@ -6,14 +6,12 @@
 #include "cli/outcome.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/roll_call.h"
 #include "cli/verbosity.h"
 #include "cli/verbs.h"
-#include "strait/base/clock.h"
-#include "strait/base/error.h"
 #include "strait/base/exit_status.h"
 #include "strait/base/files.h"
 #include "strait/base/stop_signal.h"
-#include "strait/base/text.h"
 #include "strait/experiment/rejoin.h"
 #include "strait/experiment/run.h"
 
@@ -37,32 +35,6 @@ struct TrainFlags {
 class Quiet : public TrainObserver {
  public:
   bool should_stop() override { return stop_requested(); }
-};
-
-/// A person has stopped the process before all had come.
-class StoppedWaiting : public Error {
-  using Error::Error;
-};
-
-/// Says now and then who has not come: the first process of the others, the others of the first.
-class RollCall {
- public:
-  explicit RollCall(int rank) : rank_(rank) {}
-  void operator()(const std::vector<int>& missing) {
-    if (stop_requested()) throw StoppedWaiting("stopped before all ranks had come");
-    if ((rank_ > 0 && missing.front() > 0) || since_said_.seconds() < kSeconds) return;
-    std::vector<std::string> ranks;
-    ranks.reserve(missing.size());
-    for (const int rank : missing) ranks.push_back(std::to_string(rank));
-    print(fmt::format("waiting for rank{} {}\n", ranks.size() == 1 ? "" : "s", list_of(ranks)));
-    flush_output();
-    since_said_ = Stopwatch();
-  }
-
- private:
-  static constexpr double kSeconds = 3;
-  int rank_;
-  Stopwatch since_said_;
 };
 
 /// Writes the events of all processes into one file.

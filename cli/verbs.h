@@ -27,6 +27,7 @@ void add_data(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_tokenize(CLI::App& app, Action& action);
 void add_config(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
 void add_keys(CLI::App& app, Action& action);
 
 }  // namespace strait::cli

@@ -98,6 +98,11 @@ std::string count_text(int64_t count, std::string_view one) {
   return fmt::format("{} {}{}", text, one, plural);
 }
 
+std::string size_text(uint64_t bytes) {
+  const auto amount = static_cast<double>(bytes);
+  return bytes >= 1000000000 ? fmt::format("{:.1f} GB", amount / 1e9) : fmt::format("{:.1f} MB", amount / 1e6);
+}
+
 std::string bandwidth_text(double bytes_per_second) {
   constexpr Scale kBits[] = {{"bps", 0.125}, {"kbps", 125}, {"Mbps", 125e3}, {"Gbps", 125e6}};
   return std::isinf(bytes_per_second) ? "unlimited" : scaled_text(bytes_per_second, kBits);

@@ -20,6 +20,9 @@ std::string duration_text(double seconds);
 /// `1 step`, `11,469 steps`, `2 processes`: a number of things with the name of one, at least 0.
 std::string count_text(int64_t count, std::string_view one);
 
+/// `1.2 GB`, `340.0 MB`: units are powers of 1000.
+std::string size_text(uint64_t bytes);
+
 /// `100 Mbps`, or `unlimited`.
 std::string bandwidth_text(double bytes_per_second);
 

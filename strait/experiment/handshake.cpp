@@ -13,28 +13,35 @@ bool is_local(const std::string& key) {
          key == "train.device";
 }
 
+/// What the key says.
+std::chrono::milliseconds milliseconds_of(const std::string& text, const char* key) {
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(parse_seconds(text, key)));
+}
+
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> shared_settings(const Config& config) {
+  auto settings = key_values(config);
+  std::erase_if(settings, [](const auto& setting) { return is_local(setting.first); });
+  return settings;
+}
+
+std::chrono::milliseconds timeout_of(const Config& config) {
+  return milliseconds_of(config.pipeline.timeout, "pipeline.timeout");
+}
+
 std::string handshake_of(const Config& config, int processes, const std::string& flags) {
-  Handshake handshake{.processes = processes, .flags = flags};
-  for (auto& setting : key_values(config)) {
-    if (!is_local(setting.first)) handshake.settings.push_back(std::move(setting));
-  }
-  return handshake.text();
+  return Handshake{.processes = processes, .flags = flags, .settings = shared_settings(config)}.text();
 }
 
 std::shared_ptr<Group> join_training(const Config& config, const Membership& membership,
                                      const std::string& flags, const WaitingFor& waiting) {
   check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, membership.size);
-  const auto time = [](const std::string& text, const char* key) {
-    return std::chrono::ceil<std::chrono::milliseconds>(
-        std::chrono::duration<double>(parse_seconds(text, key)));
-  };
   return join_group(
-      config.pipeline.transport == "tcp" ? Carrier::tcp : Carrier::c10d, membership,
-      time(config.pipeline.timeout, "pipeline.timeout"), handshake_of(config, membership.size, flags),
+      config.pipeline.transport == "tcp" ? Carrier::tcp : Carrier::c10d, membership, timeout_of(config),
+      handshake_of(config, membership.size, flags),
       [&](const std::vector<std::string>& handshakes) { check_handshakes(membership.rank, handshakes); },
-      waiting, time(config.pipeline.rejoin, "pipeline.rejoin"));
+      waiting, milliseconds_of(config.pipeline.rejoin, "pipeline.rejoin"));
 }
 
 }  // namespace strait

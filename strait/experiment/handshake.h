@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "strait/config/config.h"
@@ -10,6 +12,12 @@
 #include "strait/transport/membership.h"
 
 namespace strait {
+
+/// The keys that all processes must have alike, with their values: all but those of places and devices.
+std::vector<std::pair<std::string, std::string>> shared_settings(const Config& config);
+
+/// pipeline.timeout.
+std::chrono::milliseconds timeout_of(const Config& config);
 
 /// What a process says of itself before the training begins, as JSON.
 std::string handshake_of(const Config& config, int processes, const std::string& flags);

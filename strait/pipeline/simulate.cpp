@@ -18,6 +18,7 @@ namespace {
 /// One direction of one boundary. A validated plan sends and receives micro-batch `i` as message `i`.
 struct Channel {
   MessageCost cost;
+  LinkRate link;
   bool is_local = false;               ///< both stages are on one rank
   std::vector<Moment> arrivals = {};   ///< of the messages sent so far
   std::optional<size_t> waiting = {};  ///< the receiver, when the next message is not sent yet
@@ -53,8 +54,10 @@ class Simulator {
   Simulator(const Plan& plan, const CostModel& costs) : plan_(plan), costs_(costs), ranks_(plan.ranks.size()) {
     for (size_t boundary = 0; boundary + 1 < static_cast<size_t>(plan.stages); ++boundary) {
       const bool is_local = plan.rank_of_stage[boundary] == plan.rank_of_stage[boundary + 1];
-      channels_.push_back({costs.activation[boundary], is_local});
-      channels_.push_back({costs.gradient[boundary], is_local});
+      const BoundaryLink link =
+          costs.boundary_links.empty() ? BoundaryLink{costs.link, costs.link} : costs.boundary_links[boundary];
+      channels_.push_back({costs.activation[boundary], link.activations, is_local});
+      channels_.push_back({costs.gradient[boundary], link.gradients, is_local});
     }
   }
 
@@ -135,8 +138,8 @@ class Simulator {
     Moment arrival = rank.encoder;
     if (!channel.is_local) {
       rank.wire = later(rank.wire, rank.encoder);
-      work(Work::wire, channel.cost.bytes / costs_.link.bytes_per_second, rank.wire, rank.busy.wire);
-      arrival = log_.perform(Work::latency, rank.wire, costs_.link.latency_seconds);
+      work(Work::wire, channel.cost.bytes / channel.link.bytes_per_second, rank.wire, rank.busy.wire);
+      arrival = log_.perform(Work::latency, rank.wire, channel.link.latency_seconds);
     }
     channel.arrivals.push_back(arrival);
     if (channel.waiting) await(*std::exchange(channel.waiting, std::nullopt));
@@ -200,6 +203,13 @@ void check_numbers(const char* name, std::initializer_list<double> values) {
   }
 }
 
+void check_link(const LinkRate& link) {
+  check_numbers("latency", {link.latency_seconds});
+  if (!(link.bytes_per_second > 0)) {
+    throw InputError("cost model has a link of {} bytes per second", link.bytes_per_second);
+  }
+}
+
 void check_costs(const Plan& plan, const CostModel& costs) {
   const auto stages = static_cast<size_t>(plan.stages);
   for (const auto& [name, seconds] : {std::pair{"forward", &costs.forward}, {"backward", &costs.backward}}) {
@@ -213,9 +223,12 @@ void check_costs(const Plan& plan, const CostModel& costs) {
       check_numbers(name, {message.bytes, message.encode_seconds, message.decode_seconds});
     }
   }
-  check_numbers("latency", {costs.link.latency_seconds});
-  if (!(costs.link.bytes_per_second > 0)) {
-    throw InputError("cost model has a link of {} bytes per second", costs.link.bytes_per_second);
+  check_link(costs.link);
+  if (costs.boundary_links.empty()) return;
+  check_count("boundary_links", costs.boundary_links.size(), stages - 1);
+  for (const auto& [activations, gradients] : costs.boundary_links) {
+    check_link(activations);
+    check_link(gradients);
   }
 }
 

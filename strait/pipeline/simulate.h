@@ -15,10 +15,16 @@ struct MessageCost {
   double decode_seconds = 0;  ///< at the receiver
 };
 
-/// The network that joins the ranks.
+/// One way of a link between two ranks.
 struct LinkRate {
   double bytes_per_second = std::numeric_limits<double>::infinity();  ///< that a rank can send, to all others
   double latency_seconds = 0;                                         ///< of every message
+};
+
+/// The link that a boundary's messages cross.
+struct BoundaryLink {
+  LinkRate activations;  ///< to the stage behind the boundary
+  LinkRate gradients;    ///< to the stage before it
 };
 
 /// Who encodes and decodes on a rank.
@@ -34,6 +40,7 @@ struct CostModel {
   std::vector<MessageCost> activation;               ///< of a boundary
   std::vector<MessageCost> gradient;                 ///< of a boundary
   LinkRate link = {};                                ///< between any two ranks
+  std::vector<BoundaryLink> boundary_links = {};     ///< one for each boundary, instead of `link`; or none
   CodecPlace codec_place = CodecPlace::own_threads;  ///< on every rank
 
   /// The same for every stage, and for every boundary in both directions.
@@ -72,8 +79,8 @@ struct Simulation {
 /// - with CodecPlace::own_threads a thread that encodes messages in the order in which they are sent, and one
 ///   that decodes them in the order in which the plan receives them, however they arrive. With compute_thread,
 ///   encoding is part of the send and decoding of the receive;
-/// - a wire that sends one message at a time, in the order in which they were encoded, to whatever rank;
-///   a message arrives a latency after its last byte was sent.
+/// - a wire that sends one message at a time, in the order in which they were encoded, to whatever rank, at the
+///   rate of the boundary's link; a message arrives a latency after its last byte was sent.
 ///
 /// A message between two stages of one rank is encoded and decoded, and crosses no wire. Nothing that becomes
 /// faster makes the step slower. Not modelled: a limit to what a rank receives (in a steady pipeline a rank

@@ -88,12 +88,13 @@ std::vector<int> Predictor::weight_versions() const {
 }
 
 CostModel Predictor::costs_of(std::span<const StageSeconds> stages, const CandidateCosts& candidate,
-                              const LinkRate& link) const {
+                              const LinkRate& link, std::span<const BoundaryLink> boundary_links) const {
   CostModel costs{.forward = {},
                   .backward = {},
                   .activation = candidate.activation,
                   .gradient = candidate.gradient,
                   .link = link,
+                  .boundary_links = {boundary_links.begin(), boundary_links.end()},
                   .codec_place = codec_place_};
   for (const auto& stage : stages) {
     costs.forward.push_back(stage.forward);
@@ -102,10 +103,12 @@ CostModel Predictor::costs_of(std::span<const StageSeconds> stages, const Candid
   return costs;
 }
 
-LinkPrediction Predictor::predict(const Measurement& measurement, const LinkRate& link) const {
-  LinkPrediction prediction{.link = link, .steps = {}};
+LinkPrediction Predictor::predict(const Measurement& measurement, const LinkRate& link,
+                                  std::span<const BoundaryLink> boundary_links) const {
+  LinkPrediction prediction{
+      .link = link, .boundary_links = {boundary_links.begin(), boundary_links.end()}, .steps = {}};
   for (const auto& candidate : measurement.candidates) {
-    const Prediction found = step(costs_of(measurement.stages, candidate, link));
+    const Prediction found = step(costs_of(measurement.stages, candidate, link, boundary_links));
     prediction.steps.push_back({.candidate = candidate.candidate.name,
                                 .own = candidate.candidate.own,
                                 .ratio = candidate.ratio,
@@ -118,8 +121,8 @@ LinkPrediction Predictor::predict(const Measurement& measurement, const LinkRate
 }
 
 double Predictor::ideal_seconds(std::span<const StageSeconds> stages, const CandidateCosts& candidate,
-                                const LinkRate& link) const {
-  CostModel costs = costs_of(stages, candidate, link);
+                                const LinkRate& link, std::span<const BoundaryLink> boundary_links) const {
+  CostModel costs = costs_of(stages, candidate, link, boundary_links);
   for (auto* messages : {&costs.activation, &costs.gradient}) {
     for (auto& message : *messages) message.encode_seconds = message.decode_seconds = 0;
   }

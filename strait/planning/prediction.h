@@ -21,7 +21,9 @@ struct CandidateStep {
 
 /// The predictions for all candidates over one link.
 struct LinkPrediction {
-  LinkRate link;                     ///< that all messages cross
+  LinkRate link;  ///< that all messages cross
+  std::vector<BoundaryLink> boundary_links =
+      {};                            ///< that those of each boundary cross instead, where not empty
   std::vector<CandidateStep> steps;  ///< in the order of the candidates
   size_t best = 0;                   ///< the fastest of them
 
@@ -46,15 +48,17 @@ class Predictor {
   /// where the schedule cannot have so many, or where the plan is too large to simulate.
   Predictor(const Config& config, int stages, CodecPlace codec_place);
 
-  /// `measurement` is of as many stages, and its first candidate sends without compression.
-  LinkPrediction predict(const Measurement& measurement, const LinkRate& link) const;
+  /// `measurement` is of as many stages, and its first candidate sends without compression. Where there are
+  /// `boundary_links`, one for each boundary, they count instead of `link`.
+  LinkPrediction predict(const Measurement& measurement, const LinkRate& link,
+                         std::span<const BoundaryLink> boundary_links = {}) const;
 
   /// Of every stage, how many versions of its weights it holds at once.
   std::vector<int> weight_versions() const;
 
   /// Seconds of a step that loses no time on its codec: stage times, message sizes and the link alone.
   double ideal_seconds(std::span<const StageSeconds> stages, const CandidateCosts& candidate,
-                       const LinkRate& link) const;
+                       const LinkRate& link, std::span<const BoundaryLink> boundary_links = {}) const;
 
   /// The lowered plan that is simulated: of a batch, or of a stream.
   const Plan& plan() const { return plan_; }
@@ -67,7 +71,7 @@ class Predictor {
   };
   Prediction step(const CostModel& costs) const;
   CostModel costs_of(std::span<const StageSeconds> stages, const CandidateCosts& candidate,
-                     const LinkRate& link) const;
+                     const LinkRate& link, std::span<const BoundaryLink> boundary_links) const;
 
   WeightVersions versions_;
   Plan plan_;

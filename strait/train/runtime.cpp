@@ -8,23 +8,15 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
 
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
+#include "strait/base/host.h"
 #include "strait/base/units.h"
 
 namespace strait {
 namespace {
-
-std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown processor";
-}
 
 /// The first number of OMP_NUM_THREADS, which may have one for each level of nesting; 0 where it is not set or
 /// is none.

@@ -2,37 +2,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <limits>
 #include <numeric>
 
 #include "strait/base/error.h"
+#include "strait/base/host.h"
 #include "strait/base/text.h"
+#include "strait/base/units.h"
 #include "strait/boundary/boundary.h"
 #include "strait/links/sample_store.h"
 
 namespace strait {
-namespace {
-
-std::string size_text(uint64_t bytes) {
-  const auto amount = static_cast<double>(bytes);
-  return bytes >= 1000000000 ? fmt::format("{:.1f} GB", amount / 1e9) : fmt::format("{:.1f} MB", amount / 1e6);
-}
-
-/// What the kernel says could be taken without swapping, and no more than a container's limit.
-uint64_t free_memory() {
-  uint64_t free = std::numeric_limits<uint64_t>::max();
-  std::ifstream info("/proc/meminfo");
-  for (std::string word; info >> word;) {
-    if (word == "MemAvailable:" && info >> free) free *= 1024;
-  }
-  uint64_t limit = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) free = std::min(free, limit);
-  return free;
-}
-
-}  // namespace
-
 StoreBudget::StoreBudget(const CompressionOptions& options, const std::vector<std::string>& boundaries,
                          const std::vector<std::vector<int64_t>>& sample_shapes, int64_t samples)
     : options_(options), samples_(static_cast<uint64_t>(samples)) {

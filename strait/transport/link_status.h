@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 namespace strait {
@@ -15,8 +16,8 @@ enum class Route {
 
 /// A time in which there was no connection to another process, where there had been one.
 struct Outage {
-  std::chrono::system_clock::time_point begin;
-  std::chrono::system_clock::time_point end;
+  std::chrono::system_clock::time_point begin;  ///< when the connection was lost
+  std::chrono::system_clock::time_point end;    ///< when there was one again
 };
 
 /// The way from one process to another.
@@ -24,6 +25,7 @@ struct LinkStatus {
   int peer = 0;                      ///< the other's rank
   Route route = Route::none;         ///< now, or when there was last a connection
   std::vector<Outage> outages = {};  ///< that are over
+  std::string address = {};          ///< where the other listens, such as `10.0.0.2:40123`; empty: not known
 };
 
 }  // namespace strait

@@ -192,7 +192,9 @@ TEST_F(Launch, RefusesWhatIsNoTraining) {
        "strait: strait launch has no flag --out[^\n]*; what it runs stands behind --; see strait launch "
        "--help\n"},
       {{"-n", "4", "--", "eval", config_},
-       "strait: launch: only train runs in several processes; run eval by itself: strait eval ...\n"},
+       "strait: launch: only train and doctor run in several processes; run eval by itself: strait eval ...\n"},
+      {{"-n", "4", "--restarts", "1", "--", "doctor", config_, "--ranks"},
+       "strait: launch: --restarts is for train, found doctor\n"},
       {{"-n", "4"}, "strait: strait launch needs -- train CONFIG.toml [^\n]*\n"},
       {{"-n", "0", "--", "train", config_}, "strait: --processes: Value 0 not in range 1 to 1024\n"},
       {{"-n", "3", "--", "train", config_},

@@ -31,6 +31,7 @@ ALLOWED["train"] = ALLOWED["checkpoint"] | {"checkpoint", "data", "tokenizer", "
 ALLOWED["config"] = ALLOWED["train"] | {"train"}
 ALLOWED["experiment"] = ALLOWED["config"] | {"config"}
 ALLOWED["planning"] = ALLOWED["experiment"] | {"experiment"}
+ALLOWED["doctor"] = ALLOWED["planning"] | {"planning"}
 ALLOWED["report"] = {"base", "run"}
 
 # Folders that may include all of strait/, but one another only as said.

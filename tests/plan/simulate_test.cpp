@@ -109,6 +109,27 @@ TEST(Simulate, ACostModelThatDoesNotFitIsRefused) {
     costs_with_rate.link.bytes_per_second = bad;
     EXPECT_THROW(simulate(plan, costs_with_rate), InputError) << bad;
   }
+  CostModel own_links = good;
+  own_links.boundary_links.resize(1);
+  EXPECT_THROW(simulate(plan, own_links), InputError) << "there are two boundaries";
+  own_links.boundary_links.resize(2);
+  EXPECT_NO_THROW(simulate(plan, own_links));
+  own_links.boundary_links[1].gradients.bytes_per_second = 0;
+  EXPECT_THROW(simulate(plan, own_links), InputError);
+}
+
+TEST(Simulate, EachWayOfABoundaryMayHaveALinkOfItsOwn) {
+  CostModel costs = CostModel::uniform(3, 1, 2, {.bytes = 8});
+  costs.link = {.bytes_per_second = 1, .latency_seconds = 100};  // does not count
+  costs.boundary_links = {{.activations = {.bytes_per_second = 8}, .gradients = {.bytes_per_second = 4}},
+                          {.activations = {.bytes_per_second = 2, .latency_seconds = 10},
+                           .gradients = {.bytes_per_second = 1, .latency_seconds = 20}}};
+  const auto result = simulate(lower(gpipe(3, 1)), costs);
+  // Forward, 8 bytes at 8/s, forward, 8 at 2/s and 10 s, forward and backward, 8 at 1/s and 20 s, backward,
+  // 8 at 4/s, backward.
+  EXPECT_DOUBLE_EQ(result.makespan, 1 + 1 + 1 + 4 + 10 + 1 + 2 + 8 + 20 + 2 + 2 + 2);
+  EXPECT_DOUBLE_EQ(result.shares.wire, 1 + 4 + 8 + 2);
+  EXPECT_DOUBLE_EQ(result.shares.latency, 30);
 }
 
 TEST(Simulate, AFreePlanHasNoBubble) {

@@ -84,6 +84,17 @@ TEST(Predictor, FindsTheFastestCandidateOfALink) {
   EXPECT_FALSE(fast.compression_pays());
 }
 
+TEST(Predictor, BoundariesMayHaveLinksOfTheirOwn) {
+  const Predictor predictor(config_with({}), 4, CodecPlace::own_threads);
+  auto measurement = invented(4);
+  std::vector<BoundaryLink> links(3);
+  links[1].gradients.bytes_per_second = 10;
+  const auto found = predictor.predict(measurement, {}, links);
+  EXPECT_DOUBLE_EQ(found.none().seconds, 12 + 10) << "the one message that does not cross at once";
+  EXPECT_EQ(found.boundary_links.size(), 3U);
+  EXPECT_DOUBLE_EQ(predictor.ideal_seconds(measurement.stages, measurement.own(), {}, links), 12 + 1);
+}
+
 TEST(Predictor, AStreamHasNoBubble) {
   for (const char* schedule : {"pipedream", "xpipe"}) {
     const auto config = config_with(

@@ -244,7 +244,8 @@ std::vector<LinkStatus> Mesh::links() {
       const Peer& other = at(peer);
       if (!other.session.was_connected()) continue;
       const Route route = !meeting_.tls ? Route::local : other.relayed ? Route::relayed : Route::direct;
-      links.push_back({.peer = peer, .route = route, .outages = other.session.outages()});
+      links.push_back(
+          {.peer = peer, .route = route, .outages = other.session.outages(), .address = other.endpoint.text()});
     }
   });
   return links;

@@ -1,0 +1,119 @@
+#include "strait/doctor/rank_facts.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "strait/base/cores.h"
+#include "strait/base/error.h"
+#include "strait/base/host.h"
+#include "strait/experiment/handshake.h"
+#include "strait/experiment/run.h"
+#include "strait/run/json_reader.h"
+#include "strait/train/precision.h"
+#include "strait/train/runtime.h"
+#include "strait/wire/frame.h"
+
+namespace strait {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// On the disk where the folder is, or will be; 0 where the system does not say.
+uint64_t free_disk(const fs::path& folder) {
+  std::error_code error;
+  fs::path there = fs::absolute(folder, error);
+  while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
+  const auto space = fs::space(there, error);
+  return error ? 0 : space.available;
+}
+
+uint64_t weight_bytes(const Config& config, const Model& model, const std::vector<int>& stages) {
+  const auto ranges = cut_into_stages(model, config.model.cuts);
+  uint64_t bytes = 0;
+  for (const int stage : stages) {
+    for (const auto& parameter : model.part(ranges[static_cast<size_t>(stage)]).parameters()) {
+      bytes += parameter.nbytes();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+RankFacts facts_of_process(const Config& config, int rank, const std::vector<int>& stages,
+                           const fs::path& folder, int processes_here) {
+  RankFacts facts{.rank = rank,
+                  .host = host_name(),
+                  .processor = processor_name(),
+                  .cores = usable_cores(),
+                  .free_memory = free_memory(),
+                  .folder = folder.string(),
+                  .free_disk = free_disk(folder),
+                  .wire_version = kWireVersion,
+                  .code_version = code_version(),
+                  .library_version = library_version(),
+                  .settings = shared_settings(config)};
+  try {
+    check_precision(config.train.precision, device_of(config.train.device));
+    facts.weight_bytes = weight_bytes(config, make_network(config, processes_here), stages);
+    // While a checkpoint is written, those that stay are there too.
+    facts.checkpoint_bytes =
+        facts.weight_bytes * static_cast<uint64_t>(std::max(0, config.checkpoint.keep) + 1);
+    load_splits(config);
+  } catch (const std::exception& error) {
+    const std::string reason = error.what();
+    facts.problem = reason.substr(0, reason.find('\n'));  // LibTorch's have more lines
+  }
+  return facts;
+}
+
+std::string facts_text(const RankFacts& facts) {
+  json settings = json::array();
+  for (const auto& [key, value] : facts.settings) settings.push_back({{"key", key}, {"value", value}});
+  return json{{"host", facts.host},
+              {"processor", facts.processor},
+              {"cores", facts.cores},
+              {"free_memory", facts.free_memory},
+              {"folder", facts.folder},
+              {"free_disk", facts.free_disk},
+              {"wire_version", facts.wire_version},
+              {"code_version", facts.code_version},
+              {"library_version", facts.library_version},
+              {"weight_bytes", facts.weight_bytes},
+              {"checkpoint_bytes", facts.checkpoint_bytes},
+              {"problem", facts.problem},
+              {"settings", settings}}
+      .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+RankFacts parse_facts(const std::string& text, int rank) {
+  try {
+    const JsonText document(text, fmt::format("what rank {} says of itself", rank));
+    const JsonReader root = document.root();
+    RankFacts facts{.rank = rank,
+                    .host = root.text("host"),
+                    .processor = root.text("processor"),
+                    .cores = static_cast<int>(root.count("cores", 1U << 20)),
+                    .free_memory = root.count("free_memory"),
+                    .folder = root.text("folder"),
+                    .free_disk = root.count("free_disk"),
+                    .wire_version = root.count("wire_version"),
+                    .code_version = root.text("code_version"),
+                    .library_version = root.text("library_version"),
+                    .weight_bytes = root.count("weight_bytes"),
+                    .checkpoint_bytes = root.count("checkpoint_bytes"),
+                    .problem = root.text("problem")};
+    const JsonReader settings = root.at("settings");
+    for (size_t i = 0; i < settings.size(); ++i) {
+      facts.settings.emplace_back(settings.at(i).text("key"), settings.at(i).text("value"));
+    }
+    return facts;
+  } catch (const InputError& error) {
+    throw WireError("{}", error.what());
+  }
+}
+
+}  // namespace strait
