@@ -5,13 +5,9 @@
 # is a network namespace; all is inside a user namespace, so no root is needed and nothing is left behind.
 set -euo pipefail
 
-if [ "${STRAIT_INSIDE:-}" != yes ]; then
-  STRAIT_INSIDE=yes exec unshare --user --map-root-user --net --mount --pid --fork --mount-proc /bin/bash "$0" "$@"
-fi
+. "$(dirname "$0")/hosts.sh"
 program=$1 config=$2 out=$3
-
-mount -t tmpfs tmpfs /run
-mkdir -p /run/netns "$out"
+mkdir -p "$out"
 
 # bridge NAME, join BRIDGE HOST INTERFACE ADDRESS: a switch, and a host's cable to it.
 bridge() {
@@ -62,8 +58,8 @@ done
 
 for rank in 0 1 2 3 4; do
   (
-    export RANK=$rank WORLD_SIZE=5 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=203.0.113.1 MASTER_PORT=29500
-    export STRAIT_SECRET="a secret of this test"
+    variables_of "$rank" 5
+    export MASTER_ADDR=203.0.113.1
     status=0
     ip netns exec "host$rank" "$program" train "$config" --out "$out" >"$out/out-$rank" 2>"$out/err-$rank" || status=$?
     echo "$status" >"$out/status-$rank"

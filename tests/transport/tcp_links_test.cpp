@@ -127,7 +127,8 @@ TEST_F(CutLink, GivesUpWhenItStaysDown) {
       2s);
   link_.freeze(0s);
   // What was on its way when the link froze may still have come.
-  EXPECT_THAT(errors[0], MatchesRegex("rank 0, boundary cut, gradient, micro-batch [0-9]: rank 1 was silent.*"));
+  EXPECT_THAT(errors[0],
+              MatchesRegex("rank 0, boundary cut, gradient, micro-batch [0-9]: rank 1 was silent.*"));
   EXPECT_THAT(errors[1], StartsWith("rank 1, boundary cut, activation, micro-batch "));
 }
 
