@@ -5,11 +5,11 @@
     sudo bench/soak/disturbances.py --deaths 20 --out FOLDER
 
 Each rank is on an emulated host of its own (bench/slow_links/network.py), with a link of 100 Mbit/s and a disk of its
-own. A cut takes a host's link away for 1, 5 or 20 s: no process may end. A death kills a rank with SIGKILL, every third
-time with its disk once there has been a checkpoint since the last such loss; the same line starts it again, and the
-others keep their processes (pipeline.rejoin). The run must end with the model and the metrics (but for the times) of an
-undisturbed run of one process. Writes FOLDER/disturbances.json (events, what the metrics say of links, configuration,
-code version) and ends with status 1 at the first difference.
+own. A cut takes a host's link away for 1, 5 or 20 s: no process may end or start again. A death kills a rank with
+SIGKILL, every third time with its disk; the same line starts it again, and the others keep their processes
+(pipeline.rejoin). The next death comes after the next checkpoint. The run must end with the model and the metrics (but
+for the times) of an undisturbed run of one process. Writes FOLDER/disturbances.json (events, what the metrics say of
+links, configuration, code version) and ends with status 1 at the first difference.
 """
 
 import argparse
@@ -71,7 +71,7 @@ class Ranks:
 
 
 def cut(ranks: Ranks, draws: random.Random) -> dict[str, Any]:
-    time.sleep(draws.uniform(0.2, 1.5))
+    time.sleep(draws.uniform(0, 5))
     event = {"rank": draws.randrange(RANKS), "seconds": draws.choice([1, 5, 20])}
     ranks.network.down(event["rank"])
     time.sleep(event["seconds"])
@@ -102,7 +102,8 @@ def main() -> int:
     out.mkdir(parents=True)
     text = CONFIG.replace("epochs = 3", f"epochs = {flags.epochs}\nevaluate_epochs = 50")
     text = text.replace("every_steps = 1", f"every_steps = {STEPS_AN_EPOCH}")
-    text = text.replace('timeout = "20s"', 'timeout = "60s"\nrejoin = "5m"')
+    rejoin = '\nrejoin = "5m"' if flags.deaths else ""
+    text = text.replace('timeout = "20s"', f'timeout = "90s"{rejoin}')
     config = out / "disturbances.toml"
     config.write_text(text)
     subprocess.run([strait, "train", config, "--out", out / "whole"], check=True, stdout=subprocess.DEVNULL)

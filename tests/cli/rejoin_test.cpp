@@ -70,7 +70,8 @@ TEST_F(Rejoin, WhereNobodyComesTheOthersGiveUp) {
   for (const int rank : {0, 1, 3}) {
     const auto result = all.at(rank).wait(kLimit);
     EXPECT_EQ(result.status, 1);
-    EXPECT_THAT(result.err, HasSubstr("2"));
+    EXPECT_THAT(result.err, HasSubstr("of 4 ranks these did not come within 4 s: 2"));
+    EXPECT_THAT(result.out, HasSubstr("meeting the others again, for up to 3s"));
   }
 }
 

@@ -100,7 +100,7 @@ TEST_F(CutLink, LosesNothingWhenItBreaksOffAgainAndAgain) {
 TEST_F(CutLink, WaitsForItWhileItIsDown) {
   const auto errors = run([&](Group& group) {
     exchange(group, 10);
-    if (group.rank() == 0) link_.cut(700ms);
+    if (group.rank() == 0) link_.cut(3s);
     exchange(group, 10);
   });
   EXPECT_THAT(errors, Each(IsEmpty()));

@@ -20,7 +20,8 @@ using std::chrono::steady_clock;
 constexpr milliseconds kTick(50);
 constexpr auto kBetweenDials = 100ms;
 constexpr int kRefusals = 3;             // after which nobody listens there any more
-constexpr auto kReturn = 1s;             // for one whose connection broke off to connect again
+constexpr auto kReturn = 1s;             // after which one whose connection broke off is looked for
+constexpr auto kLongReturn = 10s;        // after which it is given up where it cannot be looked for
 constexpr milliseconds kLastWord(1000);  // for the others to hear why this rank ends
 constexpr milliseconds kLeave(5000);     // for the others to have what was sent
 constexpr size_t kMaxReason = 2000;
@@ -65,9 +66,11 @@ struct Mesh::Peer {
   std::shared_ptr<Dial> dial = {};
   Time next_dial = {};
   int refusals = 0;
-  bool asks = false;     ///< rank 0 to bring the two together
-  bool straight = true;  ///< the higher rank could connect by itself, when they last connected
-  bool relayed = false;  ///< the last connection goes through rank 0
+  bool asks = false;         ///< rank 0 to bring the two together
+  bool straight = true;      ///< the higher rank could connect by itself, when they last connected
+  bool relayed = false;      ///< the last connection goes through rank 0
+  bool called = false;       ///< this rank is to connect to it once
+  std::string seen_at = {};  ///< the host from which it last connected
   bool wanted = false;
   std::atomic<bool> is_asked = false;  ///< to be wanted; of any thread
 };
@@ -273,22 +276,24 @@ void Mesh::look_after(int peer, Time now) {
   if (const auto dial = other.dial) return dial->tick(now);
   if (closed_ || other.session.is_connected() || has_failed_or_left(peer)) return;
   const bool dials = peer < rank();
+  bool seeks = false;  // whether anybody is still there
   if (other.session.was_connected()) {
     const auto lost = now - other.session.lost_at();
-    // One that dials and is there has connected again by now.
     const bool broke_off = !dials && other.straight && other.session.lost_reason() == kConnectionClosed;
-    if (lost > part_to_wait(mailroom_.timeout()) || (broke_off && lost > kReturn)) return set_gone(peer);
+    // Behind a router it is at another address than it knows, and who answers at that one is somebody else.
+    const bool is_found = other.endpoint.is_local() || other.endpoint.host == other.seen_at;
+    const bool is_given_up = broke_off && !is_found && lost > kLongReturn;
+    if (lost > part_to_wait(mailroom_.timeout()) || is_given_up) return set_gone(peer);
+    seeks = !dials && is_found && (other.endpoint.is_local() || (broke_off && lost > kReturn));
   }
-  // Of a socket in the file system either side can see whether anybody is still there.
-  const bool may = dials ? other.wanted : other.session.was_connected() && other.endpoint.is_local();
+  const bool may = dials ? other.wanted : seeks;
   if (may && now >= other.next_dial && !other.endpoint.text().empty()) dial(peer);
 }
 
 void Mesh::dial(int peer) {
   Peer& other = at(peer);
   other.next_dial = steady_clock::now() + kBetweenDials;
-  // Where the file system shows whether somebody is still there, the lower rank has nothing to say.
-  const bool introduces = meeting_.tls || peer < rank();
+  const bool introduces = peer < rank() || other.called;  // else it is enough that somebody is there
   dial(peer, other.asks ? meeting_.first : other.endpoint, introduces ? hello_to(peer) : "");
 }
 
@@ -311,6 +316,7 @@ std::shared_ptr<Dial> Mesh::new_dial(int peer, const Endpoint& endpoint, const s
 void Mesh::called(int peer) {
   Peer& other = at(peer);
   if (closed_ || has_failed_or_left(peer) || other.endpoint.text().empty()) return;
+  other.called = true;
   other.asks = other.relayed;
   dial(peer);
 }
@@ -343,6 +349,7 @@ void Mesh::answered(int peer, const std::shared_ptr<Connection>& connection, con
   Peer& other = at(peer);
   other.dial.reset();
   other.refusals = 0;
+  other.called = false;
   if (reply == kBroughtTogether) return brought_together(peer, connection);
   // Without a reply it is enough that somebody is there.
   if (reply.empty() || !go_on(peer, connection, reply)) return connection->close();
@@ -402,10 +409,11 @@ void Mesh::not_reached(int peer, Obstacle obstacle) {
       other.refusals >= (other.endpoint.is_local() ? 1 : kRefusals)) {
     return set_gone(peer);
   }
-  if (peer > 0 && rank() > 0 && meeting_.tls) {
-    // The other way is next, of which the lower rank begins none by itself.
+  if (peer > 0 && rank() > 0 && meeting_.tls && (peer < rank() || other.called)) {
+    // The other way is next. The lower rank begins none by itself.
     other.asks = !other.asks;
-    if (peer > rank() && other.asks) dial(peer);
+    if (peer > rank() && other.asks) return dial(peer);
+    other.called = false;
   }
   if (peer > 0) return;
   const std::scoped_lock lock(mutex_);
@@ -436,6 +444,8 @@ void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& 
     if (!meeting_.tls) other.endpoint = meeting_.at_path(peer);
     other.relayed = said.at("relayed").get<bool>();
     other.straight = !other.relayed && peer > rank();
+    other.called = false;
+    other.seen_at = peer_address(who->socket()).host();
     other.dial.reset();
     other.session.lose("replaced");
     const json reply = {{"token", token_}, {"received", other.session.received()}};
