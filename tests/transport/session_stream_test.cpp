@@ -139,7 +139,7 @@ TEST(SessionStream, AHeaderIsCheckedBeforeItsPayloadIsMadeRoomFor) {
   header.size = kMaxUrgent + 1;
   EXPECT_EQ(error_of(header), "a message of 65537 bytes, expected at most 65536");
   header.channel.kind = static_cast<Kind>(200);
-  EXPECT_EQ(error_of(header), "a message of type 1 and kind 200, expected at most 3 and 6");
+  EXPECT_EQ(error_of(header), "a message of type 1 and kind 200, expected at most 3 and 7");
 }
 
 TEST(SessionStream, FramesOfABoundaryAndDirectionShareALane) {
