@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import chart
@@ -36,25 +37,36 @@ def show(value: Spread | None, form: str, unit: str = "") -> str:
 
 
 def table(cells: list[Cell]) -> str:
-    lines = ["| link | codec | bytes, ratio | samples/s | over raw | share of ideal | predicted step "
-             "| c10d samples/s | over c10d | PyTorch samples/s | over PyTorch |", "| --- | --- |" + " ---: |" * 9]
-    for c in cells:
-        if c.rate == ONE_MACHINE:
-            continue
-        bytes_ratio = f"{c.byte_ratio.median:.1f}" if c.byte_ratio else ""
-        lines.append(f"| {c.rate} | {c.row} | {bytes_ratio} | {show(c.strait, '.1f')} | {show(c.speed_up, '.2f', 'x')} "
-                     f"| {show(c.ideal_share, '.0%')} | {show(c.predicted, '.2f', 'x')} "
-                     f"| {show(c.c10d, '.1f')} | {show(c.over_c10d, '.2f', 'x')} "
-                     f"| {show(c.torch, '.1f')} | {show(c.over_torch, '.2f', 'x')} |")
+    """Those over links; what was not measured at all has no column."""
+    cells = [c for c in cells if c.rate != ONE_MACHINE]
+    columns: list[tuple[str, Callable[[Cell], str]]] = [
+        ("bytes, ratio", lambda c: f"{c.byte_ratio.median:.1f}" if c.byte_ratio else ""),
+        ("samples/s", lambda c: show(c.strait, ".1f")),
+        ("over raw", lambda c: show(c.speed_up, ".2f", "x")),
+        ("share of ideal", lambda c: show(c.ideal_share, ".0%")),
+        ("predicted step", lambda c: show(c.predicted, ".2f", "x")),
+        ("c10d samples/s", lambda c: show(c.c10d, ".1f")),
+        ("over c10d", lambda c: show(c.over_c10d, ".2f", "x")),
+        ("PyTorch samples/s", lambda c: show(c.torch, ".1f")),
+        ("over PyTorch", lambda c: show(c.over_torch, ".2f", "x")),
+    ]
+    columns = [(name, text) for name, text in columns if "c10d" not in name or any(text(c) for c in cells)]
+    lines = [f"| link | codec | {' | '.join(name for name, _ in columns)} |", "| --- | --- |" + " ---: |" * len(columns)]
+    lines += [f"| {c.rate} | {c.row} | {' | '.join(text(c) for _, text in columns)} |" for c in cells]
     return "\n".join(lines)
 
 
 def one_machine_table(cells: list[Cell]) -> str:
-    lines = ["| codec | sockets, samples/s | c10d samples/s | sockets over c10d | TLS, samples/s | TLS over sockets |",
+    """With its heading; empty where nothing was measured."""
+    cells = [c for c in cells if c.rate == ONE_MACHINE]
+    if not cells:
+        return ""
+    lines = ["All ranks on one machine, without a limit:\n",
+             "| codec | sockets, samples/s | c10d samples/s | sockets over c10d | TLS, samples/s | TLS over sockets |",
              "| --- |" + " ---: |" * 5]
     lines += [f"| {c.row} | {show(c.strait, '.1f')} | {show(c.c10d, '.1f')} | {show(c.over_c10d, '.2f', 'x')} "
-              f"| {show(c.tls, '.1f')} | {show(c.tls_share, '.2f', 'x')} |" for c in cells if c.rate == ONE_MACHINE]
-    return "\n".join(lines)
+              f"| {show(c.tls, '.1f')} | {show(c.tls_share, '.2f', 'x')} |" for c in cells]
+    return "\n".join(lines) + "\n\n"
 
 
 def targets(cells: list[Cell]) -> list[Target]:
@@ -128,8 +140,7 @@ def write(results: Results, folder: Path) -> None:
     cells = [cell(results, rate, row.name) for rate in RATES for row in ROWS]
     cells = [c for c in cells if c.strait is not None or c.torch is not None]
     page = folder / "slow_links.md"
-    generated = (f"{origin(results, cells)}\n\n{table(cells)}\n\nAll ranks on one machine, without a limit:\n\n"
-                 f"{one_machine_table(cells)}\n\n{target_table(cells)}")
+    generated = f"{origin(results, cells)}\n\n{table(cells)}\n\n{one_machine_table(cells)}{target_table(cells)}"
     page.write_text(replace_between_markers(page.read_text() if page.exists() else "", generated))
     (folder / "slow_links.svg").write_text(chart.draw(cells))
     for text, value, least in targets(cells):

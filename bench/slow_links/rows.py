@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from network import parse_rate
+
 ONE_MACHINE = "one machine"  # all ranks on one host, as `strait launch` starts them
 RATES = [ONE_MACHINE, "unlimited", "1Gbps", "500Mbps", "100Mbps", "20Mbps"]
 BATCH = 100  # as in resnet18.toml
@@ -17,6 +19,11 @@ ELEMENTS = 8192 + 16384
 COMPUTE_RATE = 400.0
 FILL = 1.4
 TORCH_BITS = {"raw": 32, "fp16": 16, "topk": 9.6}  # an element; a tenth as fp32 values and int64 indices
+
+
+def rate_of(name: str) -> float | None:
+    """Bits per second of one of RATES; None without a limit."""
+    return None if name == ONE_MACHINE else parse_rate(name)
 
 
 def steps_an_epoch(seconds: float, bits: float, rate: float | None) -> int:

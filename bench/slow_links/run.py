@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 
 import report
-from network import INTERFACE, Network, address, exit_on_sigterm, parse_rate, wait_all
+from network import INTERFACE, Network, address, exit_on_sigterm, wait_all
 from results import Measurement, Results
-from rows import BATCH, EPOCHS, ONE_MACHINE, RATES, ROWS, SECONDS, SIDES, TORCH_BITS, Row, steps_an_epoch
+from rows import BATCH, EPOCHS, ONE_MACHINE, RATES, ROWS, SECONDS, SIDES, TORCH_BITS, Row, rate_of, steps_an_epoch
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -38,10 +38,6 @@ def fingerprint(seconds: float, *files: Path) -> str:
     for file in (HERE / "network.py", HERE / "rows.py", *files):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
-
-
-def rate_of(name: str) -> float | None:
-    return None if name == ONE_MACHINE else parse_rate(name)
 
 
 def rank_environment(rank: int, rate: str, side: str) -> dict[str, str]:

@@ -6,7 +6,8 @@
 
 namespace strait {
 
-/// Seconds of a text such as `20ms`, `1.5s`, `300us`, `10m`, `2h` or `0`. Throws InputError that names `what` otherwise.
+/// Seconds of a text such as `20ms`, `1.5s`, `300us`, `10m`, `2h` or `0`. Throws InputError that names `what`
+/// otherwise.
 double parse_seconds(std::string_view text, std::string_view what);
 
 /// Bytes per second of a text such as `100Mbps`, `1Gbit/s`, `20mbit`, `12.5MB/s` or `unlimited`, which gives

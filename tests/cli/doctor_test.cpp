@@ -40,10 +40,10 @@ TEST_F(Doctor, MeasuresTheLinksOfALaunchAndPlansOverThem) {
   const auto result = launch({"--ranks", "--out", file_});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.err, "");
-  EXPECT_THAT(result.out,
-              AllOf(HasSubstr("[0]   ranks "),
-                    HasSubstr("[0]   0 - 1     boundary layer2          on one machine "), HasSubstr("strait 0."),
-                    HasSubstr(", LibTorch "), HasSubstr("[1] rank 1 is done; rank 0 says what was found\n")));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("[0]   ranks "),
+                                HasSubstr("[0]   0 - 1     boundary layer2          on one machine "),
+                                HasSubstr("strait 0."), HasSubstr(", LibTorch "),
+                                HasSubstr("[1] rank 1 is done; rank 0 says what was found\n")));
   const json found = json::parse(test::read_file(file_));
   EXPECT_EQ(found.at("schema"), 1);
   ASSERT_EQ(found.at("boundaries").size(), 1U);

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 import report  # noqa: E402
 from network import parse_rate  # noqa: E402
 from results import Results, Spread, cell, spread  # noqa: E402
-from rows import BATCH, COMPUTE_RATE, ELEMENTS, EPOCHS, FILL, RATES, steps_an_epoch  # noqa: E402
+from rows import BATCH, COMPUTE_RATE, ELEMENTS, EPOCHS, FILL, RATES, rate_of, steps_an_epoch  # noqa: E402
 
 
 def strait(rate, seconds_a_step=1.0):
@@ -103,7 +103,7 @@ class Pages(unittest.TestCase):
 
 class Lengths(unittest.TestCase):
     def test_a_measurement_takes_about_the_seconds_asked_for(self):
-        for rate in map(parse_rate, RATES):
+        for rate in map(rate_of, RATES):
             for bits in (1.3, 9.6, 32):
                 step = BATCH * (1 / COMPUTE_RATE + (FILL * ELEMENTS * bits / rate if rate else 0))
                 steps = EPOCHS * steps_an_epoch(15, bits, rate)

@@ -37,7 +37,7 @@ c10::intrusive_ptr<c10d::Store> open_torchruns_store(const Membership& membershi
   if (!taken) throw silent();
   if (*taken != 1) {
     throw RankTaken("rank {}: another process has taken this rank of the group at {}", membership.rank,
-                     membership.rendezvous_endpoint());
+                    membership.rendezvous_endpoint());
   }
   return store;
 }
