@@ -166,7 +166,7 @@ Diagnosis examine(Group& group, const Config& config, const RankFacts& mine, dou
     examination.measure_links(on_pair);
     examination.note_routes();
   } catch (const std::exception& error) {
-    group.fail({.rank = group.rank(), .diverged = false, .reason = error.what()});
+    group.fail(failure_of(error, group.rank()));
     throw;
   }
   return examination.take();

@@ -226,10 +226,10 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
   } catch (const NumericError& error) {
     outcome.status = RunStatus::diverged;
     outcome.error = error.what();
-    group->fail({.rank = rank, .diverged = true, .reason = error.what()});
+    group->fail(failure_of(error, rank));
   } catch (const std::exception& error) {
     if (files) record_failure(*files, error.what());
-    group->fail({.rank = rank, .diverged = false, .reason = error.what()});
+    group->fail(failure_of(error, rank));
     throw;
   }
   if (files) files->set_status(outcome.status, outcome.error);

@@ -285,9 +285,7 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
     report.seconds = watch.seconds();
     return report;
   } catch (const std::exception& error) {
-    const bool diverged = dynamic_cast<const NumericError*>(&error) != nullptr;
-    const std::string reason = error.what();
-    group_->fail({.rank = group_->rank(), .diverged = diverged, .reason = reason.substr(0, reason.find('\n'))});
+    group_->fail(failure_of(error, group_->rank()));
     throw;
   }
 }

@@ -17,6 +17,16 @@ class NoPeers : public ControlChannel {
 
 }  // namespace
 
+Failure failure_of(const std::exception& error, int rank) {
+  if (const auto* other = dynamic_cast<const RankGaveUp*>(&error)) {
+    return {.rank = other->rank, .diverged = false, .reason = other->reason};
+  }
+  const std::string reason = error.what();
+  return {.rank = rank,
+          .diverged = dynamic_cast<const NumericError*>(&error) != nullptr,
+          .reason = reason.substr(0, reason.find('\n'))};
+}
+
 void Group::all_reduce(at::Tensor& tensor, const std::string& what) {
   const auto type = tensor.scalar_type();
   STRAIT_CHECK(tensor.is_contiguous() && tensor.device().is_cpu() &&
@@ -68,7 +78,7 @@ void run_collectively(Group& group, const std::function<void()>& work) {
   const auto reasons = group.gather(reason);
   if (mine) std::rethrow_exception(mine);
   for (size_t rank = 0; rank < reasons.size(); ++rank) {
-    if (!reasons[rank].empty()) throw PeerError("rank {} gave up: {}", rank, reasons[rank]);
+    if (!reasons[rank].empty()) throw RankGaveUp(static_cast<int>(rank), reasons[rank]);
   }
 }
 

@@ -21,6 +21,20 @@ struct Failure {
   std::string reason;     ///< one line
 };
 
+/// Work that the ranks do together failed at one of them, and all have heard it from the exchange itself.
+class RankGaveUp : public PeerError {
+ public:
+  RankGaveUp(int rank, const std::string& reason)
+      : PeerError("rank {} gave up: {}", rank, reason), rank(rank), reason(reason) {}
+
+  int rank;
+  std::string reason;
+};
+
+/// What `rank` has to tell the others when it ends with `error`: its own failure, or, where another gave up,
+/// that one's. Whoever still waits for the exchange in which it did may hear of it from here first.
+Failure failure_of(const std::exception& error, int rank);
+
 /// The processes that train together, as one of them sees them. All members are collective: every rank calls
 /// them in the same order. They throw PeerError that names the peer when one does not answer within the timeout
 /// or is gone, and NumericError when that is because training diverged there.

@@ -130,6 +130,18 @@ TEST_P(GroupOver, WhatOneRankCannotDoNoneDoes) {
   EXPECT_EQ(errors[2], errors[0]);
 }
 
+TEST(FailureOf, IsThatOfTheRankWhichGaveUp) {
+  const Failure other = failure_of(RankGaveUp(2, "weights.safetensors: cannot be read"), 1);
+  EXPECT_EQ(other.rank, 2);
+  EXPECT_EQ(other.reason, "weights.safetensors: cannot be read");
+  EXPECT_FALSE(other.diverged);
+  const Failure own = failure_of(InternalError("broken\nand where"), 1);
+  EXPECT_EQ(own.rank, 1);
+  EXPECT_EQ(own.reason, "broken");
+  EXPECT_FALSE(own.diverged);
+  EXPECT_TRUE(failure_of(NumericError("not finite"), 1).diverged);
+}
+
 TEST_P(GroupOver, InTurnTheyDoNotMeet) {
   std::atomic<int> inside = 0;
   std::string order;
