@@ -24,11 +24,12 @@ struct Failure {
 /// Work that the ranks do together failed at one of them, and all have heard it from the exchange itself.
 class RankGaveUp : public PeerError {
  public:
+  /// `rank` failed, for `reason`.
   RankGaveUp(int rank, const std::string& reason)
       : PeerError("rank {} gave up: {}", rank, reason), rank(rank), reason(reason) {}
 
-  int rank;
-  std::string reason;
+  int rank;            ///< that failed
+  std::string reason;  ///< one line, as that rank gave it
 };
 
 /// What `rank` has to tell the others when it ends with `error`: its own failure, or, where another gave up,
