@@ -133,7 +133,8 @@ void add_train(CLI::App& app, Action& action) {
   add_verbosity(*train, flags->verbosity);
   train->footer(
       "\nWith the variables of torchrun, Open MPI or Slurm set, this process trains one stage of several; see\n"
-      "`strait launch --help` and docs/distributed.md.");
+      "`strait launch --help` and docs/distributed.md. Between machines it needs the run's secret in\n"
+      "STRAIT_SECRET, or in the file that STRAIT_SECRET_FILE names; see `strait keys --help`.");
   train->callback([&action, flags] { action = [flags] { return run_train(*flags); }; });
 }
 
