@@ -33,7 +33,8 @@ if(STRAIT_SANITIZE STREQUAL address)
   # LibTorch is not instrumented, and its vtables confuse the check of dynamic types.
   set(flags -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-sanitize=vptr)
 elseif(STRAIT_SANITIZE STREQUAL thread)
-  set(flags -fsanitize=thread)
+  # Asio's fences are not seen; its locks, which order everything here, are.
+  set(flags -fsanitize=thread -Wno-tsan)
 elseif(STRAIT_SANITIZE)
   message(FATAL_ERROR "STRAIT_SANITIZE is ${STRAIT_SANITIZE}, expected address or thread")
 endif()
