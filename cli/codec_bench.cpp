@@ -3,7 +3,6 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/ones.h>
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <functional>
@@ -81,13 +80,6 @@ bool takes(const std::string& codec, const MessageMeta& meta) {
   } catch (const InputError&) {
     return false;
   }
-}
-
-/// Has the process keep all memory that it frees, however large the blocks: pages that are new from the
-/// operating system take longer to write than the codecs take.
-void prepare_runtime(int threads) {
-  configure_runtime(threads);
-  mallopt(M_MMAP_MAX, 0);
 }
 
 /// Writes as much memory as a few tensors take and frees it, for it to be what the codecs get. glibc finds a
@@ -187,7 +179,7 @@ int run_codec_bench(const CodecBenchOptions& options) {
   const auto codecs = options.codecs.empty() ? default_codecs() : options.codecs;
   for (const auto& codec : codecs) make_link(codec, options.feedback);  // before minutes of work
   const auto inputs = options.in.empty() ? drawn_inputs(options.shapes) : inputs_of_file(options.in);
-  prepare_runtime(options.threads);
+  configure_runtime(options.threads);
   const Table table(codecs);
   std::vector<Row> rows;
   for (const auto& make_input : inputs) {

@@ -49,8 +49,7 @@ std::string crowding_note(int threads, int processes, int cores, double others) 
 }
 
 void configure_runtime(int threads, int processes) {
-  constexpr int kLargestHeapBlock = 32 << 20;  // glibc accepts no more
-  mallopt(M_MMAP_THRESHOLD, kLargestHeapBlock);
+  mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   at::set_num_threads(thread_count(threads, processes));
 }
