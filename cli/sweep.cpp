@@ -26,6 +26,7 @@ struct SweepFlags {
   std::string file;
   std::string out;
   std::vector<std::string> only;
+  std::vector<uint64_t> seeds;
   int jobs = 1;
   bool overwrite = false;
   Verbosity verbosity;
@@ -129,7 +130,7 @@ void check_nothing_is_lost(const Selection& selection, const SweepRecord& record
 int run_sweep(const SweepFlags& flags) {
   check_jobs(flags.jobs);
   Selection selection{load_sweep(flags.file), flags.out, {}};
-  selection.chosen = runs_of(selection.sweep, flags.only);
+  selection.chosen = runs_of(selection.sweep, flags.only, flags.seeds);
   if (selection.folder.empty()) selection.folder = "runs/" + selection.sweep.name;
   const FolderLock lock(selection.folder);  // each run's process has the one of its own folder
   SweepRecord record(selection.sweep, selection.folder);
@@ -138,6 +139,8 @@ int run_sweep(const SweepFlags& flags) {
   std::vector<size_t> unfinished;
   std::ranges::copy_if(selection.chosen, std::back_inserter(unfinished),
                        [&](size_t run) { return !record.is_finished(run); });
+  // All variants with one seed are a table that can be read, one variant with all seeds is not.
+  std::ranges::stable_sort(unfinished, {}, [&](size_t run) { return selection.sweep.runs[run].config.seed; });
   catch_stop_signals();
   bool ended = false;
   {
@@ -173,6 +176,9 @@ void add_sweep(CLI::App& app, Action& action) {
       ->type_name("N");
   sweep->add_option("--only", flags->only, "Train this variant and no other (may be repeated)")
       ->type_name("VARIANT")
+      ->allow_extra_args(false);
+  sweep->add_option("--seed", flags->seeds, "Train runs with this seed and no other (may be repeated)")
+      ->type_name("N")
       ->allow_extra_args(false);
   sweep->add_flag("--overwrite", flags->overwrite,
                   "Replace finished runs whose configuration is another than the sweep's");

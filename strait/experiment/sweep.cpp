@@ -169,7 +169,8 @@ Sweep load_sweep(const std::filesystem::path& path) {
   return sweep;
 }
 
-std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> variants) {
+std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> variants,
+                            std::span<const uint64_t> seeds) {
   std::vector<std::string> known;
   for (const auto& run : sweep.runs) {
     if (known.empty() || known.back() != run.variant) known.push_back(run.variant);
@@ -179,11 +180,19 @@ std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> var
     throw InputError("sweep {} has no variant {}{}; expected one of: {}", sweep.name, toml_string(name),
                      suggestion(name, known), list_of(known));
   }
+  for (const uint64_t seed : seeds) {
+    const auto has_it = [&](const SweepRun& run) { return run.config.seed == seed; };
+    if (std::ranges::none_of(sweep.runs, has_it)) {
+      throw InputError("sweep {} has no run with seed {}", sweep.name, seed);
+    }
+  }
+  const auto is_chosen = [](const auto& wanted, const auto& value) {
+    return wanted.empty() || std::ranges::find(wanted, value) != wanted.end();
+  };
   std::vector<size_t> places;
   for (size_t i = 0; i < sweep.runs.size(); ++i) {
-    if (variants.empty() || std::ranges::find(variants, sweep.runs[i].variant) != variants.end()) {
-      places.push_back(i);
-    }
+    const SweepRun& run = sweep.runs[i];
+    if (is_chosen(variants, run.variant) && is_chosen(seeds, run.config.seed)) places.push_back(i);
   }
   return places;
 }

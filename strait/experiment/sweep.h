@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -38,8 +39,9 @@ struct Sweep {
 /// InputError.
 Sweep load_sweep(const std::filesystem::path& path);
 
-/// The places in sweep.runs of the runs of the named variants, in the sweep's order; of all runs when
-/// `variants` is empty. Throws InputError about a name that no variant has.
-std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> variants);
+/// The places in sweep.runs of the runs of the named variants with these seeds, in the sweep's order; empty
+/// lists mean all variants and all seeds. Throws InputError about a name or a seed that no run has.
+std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> variants,
+                            std::span<const uint64_t> seeds = {});
 
 }  // namespace strait

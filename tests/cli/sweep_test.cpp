@@ -240,5 +240,18 @@ TEST_F(SweepCommand, TrainsTheNamedVariantsOnly) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "out/a-seed0"));
 }
 
+TEST_F(SweepCommand, TrainsAllVariantsWithOneSeedBeforeTheNext) {
+  test::write_file(file_,
+                   "seeds = [0, 1]\n" + std::string(kBase) + variant("a") + variant("b", "train.epochs = 2\n"));
+  const auto one = sweep("out", {"--seed", "1"});
+  ASSERT_EQ(one.status, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("[2/2] b-seed1 done"));
+  EXPECT_EQ(statuses("out"), (std::vector<std::string>{"waiting", "done", "waiting", "done"}));
+
+  const auto all = sweep("all");
+  ASSERT_EQ(all.status, 0) << all.err;
+  EXPECT_THAT(all.out, testing::ContainsRegex("1/4. a-seed0(.|\n)*2/4. b-seed0(.|\n)*3/4. a-seed1"));
+}
+
 }  // namespace
 }  // namespace strait

@@ -120,7 +120,7 @@ TEST_F(SweepFile, PublishedFiguresOfTextArePerplexities) {
   EXPECT_EQ(sweep.runs[0].paper->on, 2990.16);
 }
 
-TEST_F(SweepFile, ItsRunsAreFoundByVariant) {
+TEST_F(SweepFile, ItsRunsAreFoundByVariantAndSeed) {
   const auto sweep = load(
       "name = \"s\"\nseeds = [0, 1]\n[[variants]]\nname = \"none\"\n"
       "[[variants]]\nname = \"long\"\ntrain.epochs = 300\n");
@@ -128,6 +128,15 @@ TEST_F(SweepFile, ItsRunsAreFoundByVariant) {
   EXPECT_EQ(places({}), (std::vector<size_t>{0, 1, 2, 3}));
   EXPECT_EQ(places({"long"}), (std::vector<size_t>{2, 3}));
   EXPECT_EQ(places({"long", "none"}), (std::vector<size_t>{0, 1, 2, 3}));
+  EXPECT_EQ(runs_of(sweep, {}, std::vector<uint64_t>{1}), (std::vector<size_t>{1, 3}));
+  EXPECT_EQ(runs_of(sweep, std::vector<std::string>{"long"}, std::vector<uint64_t>{0}),
+            (std::vector<size_t>{2}));
+  try {
+    runs_of(sweep, {}, std::vector<uint64_t>{1, 2});
+    FAIL() << "found a seed that is not there";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "sweep s has no run with seed 2");
+  }
   try {
     places({"none", "lnog"});
     FAIL() << "found a variant that is not there";
