@@ -22,6 +22,7 @@ struct LaunchFlags {
   int processes = 0;
   int port = 0;
   int restarts = 0;
+  int replacements = 0;
   std::vector<std::string> words;
   bool dry_run = false;
   Verbosity verbosity;
@@ -43,6 +44,14 @@ void resume_instead(std::vector<std::string>& words) {
   if (std::ranges::find(words, "--resume") == words.end()) words.emplace_back("--resume");
 }
 
+/// The same for ranks that are replaced: the others must wait for a new process.
+void have_them_wait(std::vector<std::string>& words) {
+  const auto says_so = [](const std::string& word) {
+    return word.find("pipeline.rejoin=") != std::string::npos;
+  };
+  if (std::ranges::none_of(words, says_so)) words.insert(words.end(), {"--set", "pipeline.rejoin=60s"});
+}
+
 /// Prints a line of a rank. One of an error goes where errors go.
 void print_rank_line(int rank, const std::string& line) {
   const std::string text = fmt::format("[{}] {}\n", rank, line);
@@ -60,18 +69,34 @@ bool is_worth_a_restart(int status) {
          !stop_requested();
 }
 
+/// Allows so many replacements, and says so with a line each.
+IsReplaced replaces_lost_ranks(int most) {
+  if (most == 0) return {};
+  return [most, made = 0](int rank, const Child::End& end) mutable {
+    if (made == most || !is_worth_a_restart(status_of(end))) return false;
+    ++made;
+    print(fmt::format("rank {} {}; starting it again, replacement {} of {}\n", rank, text_of(end), made, most));
+    flush_output();
+    return true;
+  };
+}
+
 int run_launch(const LaunchFlags& flags) {
   const std::string& verb = flags.words.front();
   if (verb != "train" && verb != "doctor") {
     throw InputError(
         "launch: only train and doctor run in several processes; run {0} by itself: strait {0} ...", verb);
   }
-  if (verb != "train" && flags.restarts > 0)
-    throw InputError("launch: --restarts is for train, found {}", verb);
+  for (const auto& [flag, given] :
+       {std::pair("--restarts", flags.restarts), {"--replace", flags.replacements}}) {
+    if (verb != "train" && given > 0) throw InputError("launch: {} is for train, found {}", flag, verb);
+  }
   catch_stop_signals();
   auto words = command_of(flags);
+  if (flags.replacements > 0) have_them_wait(words);
   for (int restart = 0;; ++restart) {
-    LaunchedRanks ranks(flags.processes, static_cast<uint16_t>(flags.port), words, print_rank_line);
+    LaunchedRanks ranks(flags.processes, static_cast<uint16_t>(flags.port), words, print_rank_line, {},
+                        replaces_lost_ranks(flags.replacements));
     const int status = ranks.wait();
     if (restart == flags.restarts || !is_worth_a_restart(status)) return status;
     print(fmt::format("{}; restarting all ranks with --resume, restart {} of {}\n", ranks.failure(),
@@ -103,6 +128,14 @@ void add_launch(CLI::App& app, Action& action) {
           "--restarts", flags->restarts,
           "When a process fails, start all again with --resume, at most N times (not when the input is wrong "
           "or training diverged)")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str()
+      ->type_name("N");
+  launch
+      ->add_option("--replace", flags->replacements,
+                   "When a process fails, start it again while the others keep theirs, at most N times; sets "
+                   "pipeline.rejoin to 60s where --set does not say another (not when the input is wrong or "
+                   "training diverged)")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str()
       ->type_name("N");

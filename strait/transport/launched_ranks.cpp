@@ -26,22 +26,22 @@ bool is_past(const std::optional<Stopwatch>& watch, double seconds) {
 }  // namespace
 
 LaunchedRanks::LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words,
-                             OnRankLine on_line, Patience patience)
-    : patience_(patience) {
+                             OnRankLine on_line, Patience patience, IsReplaced is_replaced)
+    : patience_(patience), is_replaced_(std::move(is_replaced)), on_line_(std::move(on_line)) {
   const std::string attempt = random_token();
   if (port == 0) port = free_port();
   folder_ = tcp::folder_of(port, attempt);
   for (int rank = 0; rank < processes; ++rank) {
-    const Child::Command command{
-        .words = words,
-        .output = {},
-        .cores = available_cores(),
-        .environment = {fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", processes),
-                        fmt::format("LOCAL_RANK={}", rank), fmt::format("LOCAL_WORLD_SIZE={}", processes),
-                        fmt::format("MASTER_ADDR={}", kAddress), fmt::format("MASTER_PORT={}", port),
-                        fmt::format("{}={}", kAttemptVariable, attempt),
-                        "TORCHELASTIC_USE_AGENT_STORE=False"}};  // of a torchrun that started the launcher
-    ranks_.push_back(std::make_unique<LaunchedRank>(rank, command, on_line));
+    commands_.push_back(
+        {.words = words,
+         .output = {},
+         .cores = available_cores(),
+         .environment = {fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", processes),
+                         fmt::format("LOCAL_RANK={}", rank), fmt::format("LOCAL_WORLD_SIZE={}", processes),
+                         fmt::format("MASTER_ADDR={}", kAddress), fmt::format("MASTER_PORT={}", port),
+                         fmt::format("{}={}", kAttemptVariable, attempt),
+                         "TORCHELASTIC_USE_AGENT_STORE=False"}});  // of a torchrun that started the launcher
+    ranks_.push_back(std::make_unique<LaunchedRank>(rank, commands_.back(), on_line_));
   }
 }
 
@@ -74,8 +74,14 @@ void LaunchedRanks::look_at_ranks() {
   for (size_t i = 0; i < ranks_.size(); ++i) {
     const auto end = ranks_[i]->poll();
     if (!end) continue;
-    const std::string how = ends_.note(i, *end);
-    if (end->signal != 0) ranks_[i]->say(how);
+    if (end->signal != 0) ranks_[i]->say(text_of(*end));
+    const auto rank = static_cast<int>(i);
+    if (is_replaced_ && !asked_ && !ends_.first_end() && is_replaced_(rank, *end)) {
+      ranks_[i]->output().finish();
+      ranks_[i] = std::make_unique<LaunchedRank>(rank, commands_[i], on_line_);
+    } else {
+      ends_.note(i, *end);
+    }
   }
 }
 

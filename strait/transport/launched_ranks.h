@@ -20,14 +20,18 @@ struct Patience {
   double orderly_stop = 10;  ///< when all were asked to and another has done so
 };
 
+/// Whether the rank whose process has ended so is started again in its place, while the others go on.
+using IsReplaced = std::function<bool(int rank, const Child::End& end)>;
+
 /// Processes of this machine that train together.
 class LaunchedRanks {
  public:
   /// Starts them with these words as the command line: the program's path, then its arguments. Each finds its
   /// place in the variables that membership_of_process() reads. `on_line` gets what they print, and a line that
-  /// begins with `strait: ` when one is killed. Port 0: any free one.
+  /// begins with `strait: ` when one is killed. Port 0: any free one. `is_replaced`, where there is one, is
+  /// asked of each that ends before any other has, and before all were asked to stop.
   LaunchedRanks(int processes, uint16_t port, const std::vector<std::string>& words, OnRankLine on_line,
-                Patience patience = Patience());
+                Patience patience = Patience(), IsReplaced is_replaced = {});
 
   /// Passes on what they print, and a request to stop, until all have ended. Kills those that do not, when
   /// others have failed or were asked to stop and did. Gives the exit status of the first that failed.
@@ -43,7 +47,10 @@ class LaunchedRanks {
   bool is_over() const;
 
   Patience patience_;
-  std::string folder_;  ///< in which they meet
+  IsReplaced is_replaced_;
+  OnRankLine on_line_;
+  std::vector<Child::Command> commands_;  ///< a rank's
+  std::string folder_;                    ///< in which they meet
   std::vector<std::unique_ptr<LaunchedRank>> ranks_;
   RankEnds ends_;
   std::optional<Stopwatch> asked_;  ///< since they were asked to stop

@@ -14,18 +14,19 @@ constexpr int kSignalled = 128;  // as shells count them
 
 }  // namespace
 
-std::string RankEnds::note(size_t rank, const Child::End& end) {
+std::string text_of(const Child::End& end) {
+  return end.signal != 0 ? fmt::format("was killed by signal {} ({})", end.signal, strsignal(end.signal))
+                         : fmt::format("failed with exit status {}", end.status);
+}
+
+int status_of(const Child::End& end) { return end.signal != 0 ? kSignalled + end.signal : end.status; }
+
+void RankEnds::note(size_t rank, const Child::End& end) {
   if (!first_end_) first_end_.emplace();
-  const bool signalled = end.signal != 0;
-  std::string how = signalled ? fmt::format("was killed by signal {} ({})", end.signal, strsignal(end.signal))
-                              : fmt::format("failed with exit status {}", end.status);
-  const int status = signalled ? kSignalled + end.signal : end.status;
-  if (status != kDone && status_ == kDone) {
-    status_ = status;
-    failure_ = fmt::format("rank {} {}", rank, how);
-    first_failure_.emplace();
-  }
-  return how;
+  if (status_of(end) == kDone || status_ != kDone) return;
+  status_ = status_of(end);
+  failure_ = fmt::format("rank {} {}", rank, text_of(end));
+  first_failure_.emplace();
 }
 
 void RankEnds::note_killed() {

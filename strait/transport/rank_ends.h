@@ -9,11 +9,17 @@
 
 namespace strait {
 
+/// How a process ended, for a message: `was killed by signal 9 (Killed)`, `failed with exit status 1`.
+std::string text_of(const Child::End& end);
+
+/// The exit status that a shell would give.
+int status_of(const Child::End& end);
+
 /// How the ranks of a launch have ended. The first failure counts.
 class RankEnds {
  public:
-  /// One has ended. Gives how it failed, for a message: `was killed by signal 9 (Killed)`.
-  std::string note(size_t rank, const Child::End& end);
+  /// One has ended.
+  void note(size_t rank, const Child::End& end);
 
   /// One had to be killed, which counts where none has failed before.
   void note_killed();

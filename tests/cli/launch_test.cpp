@@ -85,6 +85,40 @@ TEST_F(Launch, StartsAgainAfterAKillAndGivesTheSameBits) {
   expect_equal_runs(whole(), "run");
 }
 
+TEST_F(Launch, ReplacesALostRankAndGivesTheSameBits) {
+  test::Process launcher(STRAIT_PROGRAM, launch({"--replace", "3"}, "run",
+                                                {"--overwrite", "--set", "checkpoint.every_steps=3", "--set",
+                                                 "train.epochs=10", "--set", "pipeline.timeout=20s"}));
+  const auto others = [&](const std::string& victim) {
+    std::vector<pid_t> found;
+    for (const pid_t child : children_of(launcher.id())) {
+      const std::string rank = rank_of(child);  // empty until it has become a rank's program
+      if (!rank.empty() && rank != victim) found.push_back(child);
+    }
+    return found;
+  };
+  for (const char* victim : {"2", "0", "2"}) {
+    wait_for_checkpoint("run", checkpoints("run"), [&] { return launcher.has_ended(); });
+    const pid_t rank = rank_process(launcher.id(), victim);
+    ASSERT_GT(rank, 0);
+    const auto before = others(victim);
+    kill(rank, SIGKILL);
+    while (!launcher.has_ended() && std::ranges::count(children_of(launcher.id()), rank) != 0) {
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_EQ(others(victim), before) << "they keep their processes";
+  }
+  const auto result = launcher.wait(kLimit);
+  EXPECT_EQ(result.status, 0) << result.err;
+  for (const char* line : {"rank 2 was killed by signal 9 (Killed); starting it again, replacement 1 of 3\n",
+                           "rank 0 was killed by signal 9 (Killed); starting it again, replacement 2 of 3\n",
+                           "meeting the others again, for up to 60s\n"}) {
+    EXPECT_THAT(result.out, HasSubstr(line));
+  }
+  ASSERT_EQ(train("alone", {"--set", "train.epochs=10"}).status, 0);
+  expect_equal_runs("alone", "run");
+}
+
 TEST_F(Launch, WhatIsWrongIsNotTriedAgain) {
   const auto wrong =
       test::run_process(STRAIT_PROGRAM, launch({"--restarts", "3"}, "run", {"--set", "train.epochs=x"}));
@@ -195,6 +229,8 @@ TEST_F(Launch, RefusesWhatIsNoTraining) {
        "strait: launch: only train and doctor run in several processes; run eval by itself: strait eval ...\n"},
       {{"-n", "4", "--restarts", "1", "--", "doctor", config_, "--ranks"},
        "strait: launch: --restarts is for train, found doctor\n"},
+      {{"-n", "4", "--replace", "1", "--", "doctor", config_, "--ranks"},
+       "strait: launch: --replace is for train, found doctor\n"},
       {{"-n", "4"}, "strait: strait launch needs -- train CONFIG.toml [^\n]*\n"},
       {{"-n", "0", "--", "train", config_}, "strait: --processes: Value 0 not in range 1 to 1024\n"},
       {{"-n", "3", "--", "train", config_},

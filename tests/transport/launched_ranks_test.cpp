@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <sstream>
 
 #include "strait/base/error.h"
 #include "strait/base/stop_signal.h"
+#include "tests/support/temp_dir.h"
 
 namespace strait {
 namespace {
@@ -23,11 +25,11 @@ std::vector<std::string> shell(const std::string& script) { return {"/bin/bash",
 
 /// Runs the script in two processes and keeps what is passed on of them.
 struct Watched {
-  explicit Watched(const std::string& script, Patience patience = {}) {
+  explicit Watched(const std::string& script, Patience patience = {}, IsReplaced is_replaced = {}) {
     LaunchedRanks ranks(
         2, 0, shell(script),
         [this](int rank, const std::string& line) { lines.push_back(fmt::format("[{}] {}", rank, line)); },
-        patience);
+        patience, std::move(is_replaced));
     status = ranks.wait();
     failure = ranks.failure();
   }
@@ -59,6 +61,38 @@ TEST(LaunchedRanks, AKilledOneIsNamed) {
   EXPECT_EQ(watched.status, 137);
   EXPECT_THAT(watched.lines, ElementsAre("[1] strait: was killed by signal 9 (Killed)"));
   EXPECT_EQ(watched.failure, "rank 1 was killed by signal 9 (Killed)");
+}
+
+TEST(LaunchedRanks, OneThatFailsIsReplacedWhileTheOtherGoesOn) {
+  const test::TempDir dir;
+  std::vector<std::string> asked;
+  const auto is_replaced = [&](int rank, const Child::End& end) {
+    asked.push_back(fmt::format("rank {} {}", rank, text_of(end)));
+    return status_of(end) != 0;
+  };
+  // Rank 1 fails twice; rank 0 waits for its third process.
+  const Watched watched(
+      "cd " + dir.path().string() +
+          "; if [ $RANK = 0 ]; then until [ -e done ]; do sleep 0.01; done; exit 0; fi; echo $STRAIT_ATTEMPT "
+          ">>attempts; case $(wc -l <attempts) in 1) kill -9 $$;; 2) exit 1;; esac; touch done",
+      kShort, is_replaced);
+  EXPECT_EQ(watched.status, 0);
+  EXPECT_EQ(watched.failure, "");
+  EXPECT_THAT(watched.lines, ElementsAre("[1] strait: was killed by signal 9 (Killed)"));
+  EXPECT_GE(asked.size(), 3u);
+  EXPECT_EQ(asked[0], "rank 1 was killed by signal 9 (Killed)");
+  EXPECT_EQ(asked[1], "rank 1 failed with exit status 1");
+  std::istringstream attempts(test::read_file(dir / "attempts"));
+  std::string first, second;
+  attempts >> first >> second;
+  EXPECT_EQ(first, second) << "a process that takes a rank belongs to the same attempt";
+}
+
+TEST(LaunchedRanks, NoneIsReplacedOnceAnotherHasEnded) {
+  const Watched watched("if [ $RANK = 1 ]; then sleep 0.3; exit 1; fi", {},
+                        [](int, const Child::End& end) { return status_of(end) != 0; });
+  EXPECT_EQ(watched.status, 1);
+  EXPECT_EQ(watched.failure, "rank 1 failed with exit status 1");
 }
 
 TEST(LaunchedRanks, OneThatASignalHoldsGoesWithTheFirstThatFails) {

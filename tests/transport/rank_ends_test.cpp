@@ -10,8 +10,8 @@ TEST(RankEnds, TheFirstFailureCounts) {
   ends.note(2, {.status = 0, .signal = 0});
   EXPECT_TRUE(ends.first_end());
   EXPECT_FALSE(ends.first_failure());
-  EXPECT_EQ(ends.note(1, {.status = 3, .signal = 0}), "failed with exit status 3");
-  EXPECT_EQ(ends.note(0, {.status = 0, .signal = 9}), "was killed by signal 9 (Killed)");
+  ends.note(1, {.status = 3, .signal = 0});
+  ends.note(0, {.status = 0, .signal = 9});
   ends.note_killed();
   EXPECT_EQ(ends.status(), 3);
   EXPECT_EQ(ends.failure(), "rank 1 failed with exit status 3");
@@ -22,6 +22,7 @@ TEST(RankEnds, ASignalCountsAsAShellSaysIt) {
   RankEnds ends;
   ends.note(0, {.status = 0, .signal = 15});
   EXPECT_EQ(ends.status(), 143);
+  EXPECT_EQ(ends.failure(), "rank 0 was killed by signal 15 (Terminated)");
 }
 
 TEST(RankEnds, OneThatHadToBeKilledIsNoFailureOfItsOwn) {
