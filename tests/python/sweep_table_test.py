@@ -88,6 +88,16 @@ class SweepTable(unittest.TestCase):
         self.assertEqual([row.split("|")[1].strip() for row in rows], ["low", "high"])
         self.assertIn("| 200.00 | 200.00 |", rows[0])
 
+    def test_the_error_is_of_the_runs_that_measured_it(self):
+        runs = [run("part", 0, 1.0, 60.0, 640), run("part", 1, 1.0, 60.0, 640), run("none", 0, 1.0, 50.0, 640)]
+        for unmeasured in (runs[1], runs[2]):
+            for boundary in unmeasured["epochs"][0]["boundaries"].values():
+                boundary["activations"]["error"] = boundary["gradients"]["error"] = None
+        with tempfile.TemporaryDirectory() as folder:
+            _, _, part, none = sweep_table(file_of(runs, folder)).stdout.splitlines()
+        self.assertEqual([cell.strip() for cell in part.split("|")[5:7]], ["0.25", "0"])
+        self.assertEqual([cell.strip() for cell in none.split("|")[5:7]], ["", ""])
+
     def test_the_line_of_the_picture_has_those_that_nothing_beats(self):
         script = script_as_module()
         runs = [run("none", 0, 1.0, 60.0, 640), run("fewest", 0, 1.0, 30.0, 10), run("good", 0, 1.0, 50.0, 64),
