@@ -94,7 +94,7 @@ def measure_strait(strait: Path, network: Network, rate: str, side: str, row: Ro
     run = folder / "run"
     settings = {"compression.activations.codec": row.activations, "compression.gradients.codec": row.gradients,
                 "data.train_limit": BATCH * steps_an_epoch(seconds, row.bits, rate_of(rate)),
-                "train.epochs": EPOCHS, "pipeline.transport": "c10d" if side == "c10d" else "tcp"}
+                "train.epochs": EPOCHS, "data.root": "data", "pipeline.transport": "c10d" if side == "c10d" else "tcp"}
     overrides = [text for key, value in settings.items() for text in ("--set", f"{key}={value}")]
     run_ranks(network, rate, side, [str(strait), "train", str(CONFIG), *overrides, "--out", str(run)], folder)
     epochs = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
