@@ -6,6 +6,7 @@
 
 #include "strait/base/units.h"
 #include "strait/experiment/handshake.h"
+#include "strait/transport/handshake.h"
 
 namespace strait {
 namespace {
@@ -30,6 +31,7 @@ RunOutcome train_with_others(const Config& config, const Membership& membership,
       std::chrono::duration<double>(parse_seconds(config.pipeline.rejoin, "pipeline.rejoin")));
   if (patience.count() == 0) return train(join_training(config, membership, flags, waiting), start);
   auto end = steady_clock::now() + patience;
+  bool has_trained = false;
   bool waits = false;
   const auto wait_or_throw = [&](const std::exception& error) {
     if (steady_clock::now() >= end) throw;
@@ -38,17 +40,21 @@ RunOutcome train_with_others(const Config& config, const Membership& membership,
     waits = true;
   };
   while (true) {
-    bool trained = false;
+    bool trains = false;
     try {
       const auto group = join_training(config, membership, flags, waiting);
-      trained = true;
+      has_trained = trains = true;
       waits = false;
       return train(group, agree_on_start(*group, start));
     } catch (const PeerError& error) {
-      if (trained) {
+      if (trains) {
         end = steady_clock::now() + patience;
         start = Start::resume;
       }
+      wait_or_throw(error);
+    } catch (const HandshakeMismatch& error) {
+      // Whoever comes with other settings is turned away; those who have trained together have the same.
+      if (!has_trained) throw;
       wait_or_throw(error);
     } catch (const RankTaken& error) {
       wait_or_throw(error);

@@ -58,7 +58,9 @@ void check_handshakes(int rank, const std::vector<std::string>& handshakes) {
     } catch (const json::exception&) {
       throw WireError("rank {}: rank {} speaks another language", rank, other);
     }
-    if (!found.empty()) throw Error("rank {}: rank {} {}; all must be the same", rank, other, found);
+    if (!found.empty()) {
+      throw HandshakeMismatch("rank {}: rank {} {}; all must be the same", rank, other, found);
+    }
   }
 }
 

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "strait/base/error.h"
+
 namespace strait {
 
 /// What a process says of itself before it connects to the others.
@@ -18,8 +20,13 @@ struct Handshake {
   std::string text() const;
 };
 
-/// Compares the handshake of every rank, by rank, with that of `rank`. Throws Error that names one that differs
-/// in what all must have alike, and WireError for a handshake that is not what a process says.
+/// Another process differs in what all must have alike.
+class HandshakeMismatch : public Error {
+  using Error::Error;
+};
+
+/// Compares the handshake of every rank, by rank, with that of `rank`. Throws HandshakeMismatch that names one
+/// that differs, and WireError for a handshake that is not what a process says.
 void check_handshakes(int rank, const std::vector<std::string>& handshakes);
 
 }  // namespace strait

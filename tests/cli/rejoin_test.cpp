@@ -62,6 +62,24 @@ TEST_F(Rejoin, AProcessThatWaitsForItsRankTakesItWhenItIsFree) {
   expect_equal_runs("alone", "run");
 }
 
+TEST_F(Rejoin, WhoComesWithOtherSettingsIsTurnedAwayAndTheOthersWaitOn) {
+  auto all = start("run", flags_);
+  for (const int victim : {2, 0}) {
+    wait_for_progress(all);
+    all.at(victim).send(SIGKILL);
+    auto others = flags_;
+    others.insert(others.end(), {"--set", "train.optimizer.lr=0.5"});
+    all.replace(victim, arguments("run", others));
+    const auto refused = all.at(victim).wait(kLimit);
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_THAT(refused.err,
+                testing::MatchesRegex("strait: rank .: rank . has train.optimizer.lr = .*, this one 0.5; "
+                                      "all must be the same\n"));
+    all.replace(victim, arguments("run", flags_));
+  }
+  expect_undisturbed(all);
+}
+
 TEST_F(Rejoin, WhereNobodyComesTheOthersGiveUp) {
   auto all =
       start("run", {"--set", "train.epochs=10", "--set", "pipeline.rejoin=3s", "--set", "pipeline.timeout=4s"});
