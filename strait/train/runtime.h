@@ -16,8 +16,8 @@ int thread_count(int threads, int processes);
 std::string crowding_note(int threads, int processes, int cores, double others);
 
 /// Prepares the process for training: LibTorch's number of threads, thread_count(), and an allocator that keeps
-/// what it has, however large the blocks, because a step frees and takes the same ones again and fresh pages from
-/// the operating system cost more than many an operation that fills them.
+/// what it has, however large the blocks, because a step frees and takes the same ones again and fresh pages
+/// from the operating system cost more than many an operation that fills them.
 void configure_runtime(int threads, int processes = 1);
 
 /// The device of a name (auto, cpu, cuda). Throws InputError when it is not there.
