@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 #include "strait/base/cores.h"
@@ -43,12 +44,14 @@ LaunchedRanks::LaunchedRanks(int processes, uint16_t port, const std::vector<std
                          "TORCHELASTIC_USE_AGENT_STORE=False"}});  // of a torchrun that started the launcher
     ranks_.push_back(std::make_unique<LaunchedRank>(rank, commands_.back(), on_line_));
   }
+  held_.resize(ranks_.size());
 }
 
 int LaunchedRanks::wait(const std::function<bool()>& should_stop) {
   while (std::ranges::any_of(ranks_, [](const auto& rank) { return rank->runs(); })) {
     pass_on_output();
     look_at_ranks();
+    if (is_replaced_) end_held_ranks();
     if (!asked_ && (should_stop() || is_past(ends_.first_failure(), patience_.grace))) ask_to_stop();
     for (const auto& rank : ranks_) {
       const bool held = ends_.first_failure() && rank->is_held();
@@ -75,13 +78,31 @@ void LaunchedRanks::look_at_ranks() {
     const auto end = ranks_[i]->poll();
     if (!end) continue;
     if (end->signal != 0) ranks_[i]->say(text_of(*end));
-    const auto rank = static_cast<int>(i);
-    if (is_replaced_ && !asked_ && !ends_.first_end() && is_replaced_(rank, *end)) {
-      ranks_[i]->output().finish();
-      ranks_[i] = std::make_unique<LaunchedRank>(rank, commands_[i], on_line_);
-    } else {
-      ends_.note(i, *end);
+    take_end(i, *end);
+  }
+}
+
+void LaunchedRanks::end_held_ranks() {
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    if (!ranks_[i]->is_held()) {
+      held_[i].reset();
+    } else if (!held_[i]) {
+      held_[i].emplace();
+    } else if (is_past(held_[i], patience_.grace)) {
+      ranks_[i]->kill("was held by a signal");
+      take_end(i, {.status = 0, .signal = SIGKILL});
     }
+  }
+}
+
+/// Starts a rank that has ended so again, or notes that it has ended.
+void LaunchedRanks::take_end(size_t rank, const Child::End& end) {
+  const auto number = static_cast<int>(rank);
+  if (is_replaced_ && !asked_ && !ends_.first_end() && is_replaced_(number, end)) {
+    ranks_[rank]->output().finish();
+    ranks_[rank] = std::make_unique<LaunchedRank>(number, commands_[rank], on_line_);
+  } else {
+    ends_.note(rank, end);
   }
 }
 

@@ -88,6 +88,23 @@ TEST(LaunchedRanks, OneThatFailsIsReplacedWhileTheOtherGoesOn) {
   EXPECT_EQ(first, second) << "a process that takes a rank belongs to the same attempt";
 }
 
+TEST(LaunchedRanks, OneThatASignalHoldsForTheGraceIsReplaced) {
+  const test::TempDir dir;
+  const Watched watched("cd " + dir.path().string() +
+                            "; if [ $RANK = 0 ]; then until [ -e done ]; do sleep 0.01; done; exit 0; fi; "
+                            "if [ ! -e held ]; then touch held; kill -STOP $$; fi; touch done",
+                        kShort, [](int, const Child::End& end) { return status_of(end) != 0; });
+  EXPECT_EQ(watched.status, 0);
+  EXPECT_THAT(watched.lines, ElementsAre("[1] strait: was held by a signal and was killed"));
+}
+
+TEST(LaunchedRanks, OneThatASignalHoldsForAMomentGoesOn) {
+  const Watched watched("if [ $RANK = 0 ]; then (sleep 0.3; kill -CONT $$) & kill -STOP $$; fi; echo $RANK", {},
+                        [](int, const Child::End& end) { return status_of(end) != 0; });
+  EXPECT_EQ(watched.status, 0);
+  EXPECT_THAT(watched.lines, UnorderedElementsAre("[0] 0", "[1] 1"));
+}
+
 TEST(LaunchedRanks, NoneIsReplacedOnceAnotherHasEnded) {
   const Watched watched("if [ $RANK = 1 ]; then sleep 0.3; exit 1; fi", {},
                         [](int, const Child::End& end) { return status_of(end) != 0; });
