@@ -88,6 +88,16 @@ class SweepTable(unittest.TestCase):
         self.assertEqual([row.split("|")[1].strip() for row in rows], ["low", "high"])
         self.assertIn("| 200.00 | 200.00 |", rows[0])
 
+    def test_feedback_has_columns_of_its_modes(self):
+        runs = [run("ef", 0, 1.0, 60.0, 640), run("plain", 0, 1.0, 50.0, 640), run("lost", 0, 1.0, 9.0, 640, "diverged")]
+        runs[0]["epochs"][0]["test"] |= {"frozen": {"accuracy": 61.5}, "live": {"accuracy": 62.25}}
+        with tempfile.TemporaryDirectory() as folder:
+            head, rule, ef, plain, lost = sweep_table(file_of(runs, folder)).stdout.splitlines()
+        self.assertTrue(head.endswith("| off | frozen | live |"))
+        self.assertTrue(ef.endswith("| 60.00 | 59.00 | 61.50 | 62.25 |"))
+        self.assertTrue(plain.endswith("| 50.00 | 49.00 |  |  |"))
+        self.assertEqual({line.count("|") for line in (head, rule, ef, plain, lost)}, {12})
+
     def test_the_error_is_of_the_runs_that_measured_it(self):
         runs = [run("part", 0, 1.0, 60.0, 640), run("part", 1, 1.0, 60.0, 640), run("none", 0, 1.0, 50.0, 640)]
         for unmeasured in (runs[1], runs[2]):
