@@ -8,6 +8,7 @@
 
 #include "strait/formats/safetensors.h"
 #include "tests/cli/distributed_runs.h"
+#include "tests/support/python.h"
 
 namespace strait {
 namespace {
@@ -143,7 +144,9 @@ TEST_F(Distributed, SigtermToOneRankStopsAllInOrder) {
 
 // Without the redirects Debian 12's torchrun fails, of PyTorch 1.13 under Python 3.11.
 TEST_F(Distributed, TorchrunStartsTheRanks) {
-  std::vector<std::string> words = {"--no_python",
+  std::vector<std::string> words = {"-m",
+                                    "torch.distributed.run",
+                                    "--no_python",
                                     "--nproc_per_node",
                                     std::to_string(kRanks),
                                     "--master_port",
@@ -155,7 +158,7 @@ TEST_F(Distributed, TorchrunStartsTheRanks) {
                                     STRAIT_PROGRAM};
   const auto train = arguments("run");
   words.insert(words.end(), train.begin(), train.end());
-  const auto result = test::run_process("/usr/bin/torchrun", words);
+  const auto result = test::run_process(test::torch_python(), words);
   EXPECT_EQ(result.status, 0) << result.err;
   expect_equal_runs(whole(), "run");
 }

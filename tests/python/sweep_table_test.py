@@ -48,6 +48,24 @@ class SweepTable(unittest.TestCase):
         checked = sweep_table("--check", *PAGES)
         self.assertEqual(checked.returncode, 0, checked.stderr)
 
+    def test_the_readme_has_the_numbers_of_the_runs(self):
+        script = script_as_module()
+        sweep = script.Sweep(RESULTS / "operators.jsonl")
+        variants = {}
+        for variant, runs in sweep.variants.items():
+            codecs = {runs[0]["config"][f"compression.{direction}.codec"] for direction in script.DIRECTIONS}
+            if len(codecs) == 1:
+                variants[codecs.pop()] = sweep.last_epochs(variant)
+        text = (ROOT / "README.md").read_text()
+        rows = text[text.index("| activations and gradients |"):].split("\n\n")[0].splitlines()[2:]
+        self.assertGreater(len(rows), 2)
+        for row in rows:
+            codec, *cells = (cell.strip(" `") for cell in row.split("|")[1:-1])
+            last = variants[codec]
+            shown = [script.spread(script.scores(last, "accuracy", mode), 1) for mode in ("on", "off")]
+            loss = script.spread([epoch["train_loss"] for epoch in last], 3)
+            self.assertEqual(cells, [f"{script.ratio(last[0], script.DIRECTIONS):.1f}", *shown, loss], codec)
+
     def test_a_changed_figure_is_noticed(self):
         with tempfile.TemporaryDirectory() as folder:
             for file in (PAGES[0], *RESULTS.glob("*.jsonl")):

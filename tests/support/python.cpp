@@ -30,7 +30,9 @@ std::string run_python(const std::string& script, const std::string& arguments) 
 }
 
 std::string run_torch_python(const std::string& script, const std::string& arguments) {
-  return run(STRAIT_PYTHON, script, arguments);
+  return run(torch_python(), script, arguments);
 }
+
+std::string torch_python() { return STRAIT_PYTHON; }
 
 }  // namespace strait::test

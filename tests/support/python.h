@@ -11,4 +11,7 @@ std::string run_python(const std::string& script, const std::string& arguments);
 /// The same with the Python whose torch goes with the LibTorch of this build.
 std::string run_torch_python(const std::string& script, const std::string& arguments);
 
+/// The path of that Python.
+std::string torch_python();
+
 }  // namespace strait::test
