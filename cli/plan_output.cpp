@@ -17,17 +17,10 @@ double rate_of(const PlanReport& report, double step_seconds) {
   return static_cast<double>(report.config.data.batch_size) / step_seconds;
 }
 
-std::string name_of(const LinkRate& link) {
-  std::string rate =
-      std::isinf(link.bytes_per_second) ? "an unlimited link" : bandwidth_text(link.bytes_per_second);
-  if (link.latency_seconds == 0) return rate;
-  return fmt::format("{} with {} latency", rate, duration_text(link.latency_seconds));
-}
-
 /// The links that a prediction is for.
 std::string name_of(const PlanReport& report, const LinkPrediction& prediction) {
   const std::string& file = report.measured_links.file;
-  return file.empty() ? name_of(prediction.link) : "the links of " + file;
+  return file.empty() ? link_rate_text(prediction.link) : "the links of " + file;
 }
 
 /// The largest part of a step with its share.

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <limits>
 #include <vector>
 
+#include "strait/base/link_rate.h"
 #include "strait/pipeline/critical_path.h"
 #include "strait/pipeline/plan.h"
 
@@ -13,12 +13,6 @@ struct MessageCost {
   double bytes = 0;           ///< on the wire
   double encode_seconds = 0;  ///< at the sender
   double decode_seconds = 0;  ///< at the receiver
-};
-
-/// One way of a link between two ranks.
-struct LinkRate {
-  double bytes_per_second = std::numeric_limits<double>::infinity();  ///< that a rank can send, to all others
-  double latency_seconds = 0;                                         ///< of every message
 };
 
 /// The link that a boundary's messages cross.
