@@ -65,7 +65,10 @@ int run(int argc, char** argv) {
   add_doctor(app, action);
   add_keys(app, action);
   add_sweep(app, action);
-  if constexpr (kHasReport) add_report(app, action);
+  if constexpr (kHasReport) {
+    add_report(app, action);
+    add_frontier(app, action);
+  }
   add_plan(app, action);
   add_codec(app, action);
   add_data(app, action);

@@ -20,6 +20,7 @@ void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_frontier(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_codec(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);

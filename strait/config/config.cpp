@@ -19,11 +19,15 @@ std::string literal(const std::string& text) { return toml_string(text); }
 std::string literal(double number) { return toml_number(number); }
 std::string literal(std::integral auto number) { return fmt::format("{}", number); }
 
+template <class T>
+std::string literal(const std::vector<T>& items);
+
 /// Empty where nothing is set.
 std::string literal(const std::optional<std::string>& text) { return text ? literal(*text) : ""; }
 
 /// An entry of an array of tables as an inline table, with inline tables in it, of what is set.
-std::string literal(const OwnBoundaryOptions& entry) {
+template <HasEntryKeys Entry>
+std::string literal(const Entry& entry) {
   std::vector<std::string> items;
   std::string table;
   std::vector<std::string> inner;
@@ -99,6 +103,7 @@ Config without_places(Config config) {
   config.pipeline.timeout.clear();
   config.pipeline.transport.clear();
   config.pipeline.rejoin.clear();
+  config.networks.clear();
   config.checkpoint = {};
   return config;
 }

@@ -19,14 +19,15 @@ namespace strait {
 
 /// Everything that decides what a run computes, and when it leaves checkpoints. config_keys.h lists the keys.
 struct Config {
-  std::string name = "run";        ///< also the name of the run's folder
-  uint64_t seed = 0;               ///< decides initial weights and every random draw
-  ModelOptions model;              ///< [model]
-  DataOptions data;                ///< [data]
-  TrainOptions train;              ///< [train]
-  PipelineOptions pipeline;        ///< [pipeline]
-  CompressionOptions compression;  ///< [compression]
-  CheckpointOptions checkpoint;    ///< [checkpoint]
+  std::string name = "run";                   ///< also the name of the run's folder
+  uint64_t seed = 0;                          ///< decides initial weights and every random draw
+  std::vector<NetworkOptions> networks = {};  ///< [[networks]]
+  ModelOptions model;                         ///< [model]
+  DataOptions data;                           ///< [data]
+  TrainOptions train;                         ///< [train]
+  PipelineOptions pipeline;                   ///< [pipeline]
+  CompressionOptions compression;             ///< [compression]
+  CheckpointOptions checkpoint;               ///< [checkpoint]
 
   bool operator==(const Config&) const = default;
 };
@@ -67,8 +68,8 @@ std::vector<KeyEntry> key_entries(const Config& config);
 std::vector<std::pair<std::string, std::string>> key_values(const Config& config);
 
 /// Those that make a run compute what it does: the kinds, and keys that differ from their defaults, without the
-/// name, where data and stores lie, pipeline.timeout, .transport and .rejoin, and [checkpoint]. A later version
-/// that knows more keys gives the same list, as long as no default changes.
+/// name, where data and stores lie, pipeline.timeout, .transport and .rejoin, [[networks]] and [checkpoint]. A
+/// later version that knows more keys gives the same list, as long as no default changes.
 std::vector<std::pair<std::string, std::string>> deciding_keys(const Config& config);
 
 /// 16 hex digits that two configurations share when their deciding_keys() are the same.

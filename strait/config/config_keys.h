@@ -136,6 +136,22 @@ void visit_entry_keys(C& boundary, Visitor&& visit) {
   visit("gradients.feedback", boundary.gradients.feedback, feedback(), "its error feedback");
 }
 
+/// The keys of an entry of networks, likewise.
+template <class C, class Visitor>
+requires std::same_as<std::remove_const_t<C>, NetworkOptions>
+void visit_entry_keys(C& network, Visitor&& visit) {
+  visit("name", network.name, folder_name(), "for people");
+  visit("bandwidth", network.bandwidth, bandwidth(), "at which a process sends");
+  visit("latency", network.latency, duration_or_none(), "of every message");
+  visit("compute", network.compute, positive(), "how many times faster than here the stages compute");
+  visit("stage_seconds", network.stage_seconds, each_positive(),
+        "of each stage, instead of what is measured here");
+}
+
+/// What has keys of its own, as an entry of an array.
+template <class T>
+concept HasEntryKeys = std::same_as<T, OwnBoundaryOptions> || std::same_as<T, NetworkOptions>;
+
 /// The one list of keys: calls visit(key, field, rule, meaning) for each, in the order of the resolved file,
 /// the keys of a table together. Reading, writing, checks, suggestions and `strait config` all go through it.
 /// Which keys there are depends on the values of the keys `*.kind`, each of which comes before those that
@@ -146,6 +162,9 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("name", config.name, folder_name(), "name of the run, and of its folder below runs/");
   visit("seed", config.seed, at_least(0),
         "decides initial weights, order of samples, augmentation and stochastic rounding");
+
+  visit("networks", config.networks, networks(),
+        "links over which every epoch simulates its steps; changes nothing that is trained");
 
   visit_network_keys(config, visit);
   visit_training_keys(config, visit);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "strait/base/error.h"
+#include "strait/base/literal.h"
 #include "strait/base/text.h"
 #include "strait/base/units.h"
 #include "strait/config/config_keys.h"
@@ -184,8 +185,9 @@ void read_value(const TomlNode& node, const std::string& key, T& field, const Ru
 }
 
 /// The same for an array of tables, which have keys of their own.
-void read_value(const TomlNode& node, const std::string& key, std::vector<OwnBoundaryOptions>& field,
-                const Rule<std::vector<OwnBoundaryOptions>>& /*rule*/) {
+template <HasEntryKeys Entry>
+void read_value(const TomlNode& node, const std::string& key, std::vector<Entry>& field,
+                const Rule<std::vector<Entry>>& /*rule*/) {
   constexpr std::string_view kExpected = "an array of tables";
   const auto fail = [&](const TomlNode& at, std::string_view where) {
     throw InputError("{}: {}: {}{}", at.origin.text(), key, mismatch(kExpected, at), where);
@@ -283,6 +285,34 @@ void check_rejoin(const Config& config, const TomlTable& root) {
                    kKey, config.pipeline.transport, toml_string(config.pipeline.rejoin));
 }
 
+/// Each network has a name of its own, and as many times as there are stages, or none.
+void check_networks(const Config& config, const TomlTable& root) {
+  const auto fail = [&](const std::string& key, const std::string& complaint) {
+    throw InputError("{}: {}: {}", origin_of(root, key), key, complaint);
+  };
+  const size_t stages = config.model.cuts.size() + 1;
+  for (size_t i = 0; i < config.networks.size(); ++i) {
+    const auto& network = config.networks[i];
+    const std::string key = fmt::format("networks[{}]", i);
+    const auto same = std::ranges::find(config.networks, network.name, &NetworkOptions::name);
+    if (network.name.empty()) fail(key, "expected a name, found none");
+    if (same != config.networks.begin() + static_cast<ptrdiff_t>(i)) {
+      fail(key + ".name", fmt::format("expected each name once, found {} twice", toml_string(network.name)));
+    }
+    if (!network.stage_seconds.empty() && network.stage_seconds.size() != stages) {
+      fail(key + ".stage_seconds",
+           fmt::format("expected one for each of {}, found {}",
+                       count_text(static_cast<int64_t>(stages), "stage"), network.stage_seconds.size()));
+    }
+  }
+  if (!config.networks.empty() && config.pipeline.replicas != 1) {
+    fail("pipeline.replicas",
+         fmt::format(
+             "with networks expected 1, because only the step of one pipeline can be simulated; found {}",
+             config.pipeline.replicas));
+  }
+}
+
 void check_together(const Config& config, const TomlTable& root) {
   check_with_place(root, [&] { check(config.compression, config.model.cuts, config.pipeline.micro_batches); });
   check_with_place(root, [&] { check_micro_batch_steps(config.train, config.pipeline); });
@@ -290,6 +320,7 @@ void check_together(const Config& config, const TomlTable& root) {
   check_stages(config, root);
   check_rejoin(config, root);
   check_batch(config, root);
+  check_networks(config, root);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "strait/base/error.h"
+#include "strait/base/link_rate.h"
+#include "strait/base/literal.h"
 #include "strait/base/text.h"
 #include "strait/base/units.h"
 #include "strait/links/link.h"
@@ -65,6 +67,24 @@ Rule<std::string> duration_or_none() {
           }};
 }
 
+Rule<std::string> bandwidth() {
+  static constexpr const char* kExpected = "a rate of at least 1kbps such as 100Mbps, or unlimited";
+  return {kExpected, [](const std::string& text) -> std::string {
+            const bool is_rate = text.find(',') == std::string::npos;
+            if (is_rate && complaint_of([&] { parse_link_rate(text, ""); }).empty()) return "";
+            return fmt::format("expected {}, found {}", kExpected, toml_string(text));
+          }};
+}
+
+Rule<std::vector<double>> each_positive() {
+  static constexpr const char* kExpected = "numbers above 0";
+  return {
+      kExpected, [](const std::vector<double>& values) -> std::string {
+        const auto bad = std::ranges::find_if(values, [](double value) { return !positive()(value).empty(); });
+        return bad == values.end() ? "" : fmt::format("expected {}, found {}", kExpected, toml_number(*bad));
+      }};
+}
+
 Rule<std::string> codec_spec() {
   return {"a codec of `strait codec list`",
           [](const std::string& spec) { return complaint_of([&] { make_codec(spec); }); }};
@@ -82,6 +102,11 @@ Rule<std::string> any_text() {
 Rule<std::vector<OwnBoundaryOptions>> own_boundaries() {
   return {"tables of a name of model.cuts, and of codec, feedback or both of activations, gradients or both",
           [](const std::vector<OwnBoundaryOptions>&) { return std::string(); }};
+}
+
+Rule<std::vector<NetworkOptions>> networks() {
+  return {"tables of a name, and of bandwidth, latency, compute and stage_seconds",
+          [](const std::vector<NetworkOptions>&) { return std::string(); }};
 }
 
 Rule<std::vector<std::string>> distinct_names() {

@@ -6,20 +6,26 @@
 
 #include "strait/base/rule.h"
 #include "strait/boundary/options.h"
+#include "strait/pipeline/options.h"
 
 namespace strait {
 
 Rule<std::vector<int>> each_at_least(int64_t low);  ///< every item of the array
-Rule<std::string> folder_name();       ///< names one folder on every file system: letters, digits and ._+-
-Rule<std::string> duration();          ///< see parse_seconds(); at least a millisecond
-Rule<std::string> duration_or_none();  ///< the same, or 0s
-Rule<std::string> codec_spec();        ///< what make_codec() takes
-Rule<std::string> feedback();          ///< what check_feedback() takes
+Rule<std::string> folder_name();            ///< names one folder on every file system: letters, digits and ._+-
+Rule<std::string> duration();               ///< see parse_seconds(); at least a millisecond
+Rule<std::string> duration_or_none();       ///< the same, or 0s
+Rule<std::string> bandwidth();              ///< see parse_link_rate()
+Rule<std::vector<double>> each_positive();  ///< finite numbers above 0
+Rule<std::string> codec_spec();             ///< what make_codec() takes
+Rule<std::string> feedback();               ///< what check_feedback() takes
 
 Rule<std::string> any_text();  ///< nothing beyond the type
 
 /// Nothing beyond the entries' own keys; check() has the rest.
 Rule<std::vector<OwnBoundaryOptions>> own_boundaries();
+
+/// Likewise.
+Rule<std::vector<NetworkOptions>> networks();
 
 /// No empty name and none twice.
 Rule<std::vector<std::string>> distinct_names();

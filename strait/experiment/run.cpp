@@ -10,6 +10,7 @@
 #include "strait/experiment/start_summary.h"
 #include "strait/models/kinds.h"
 #include "strait/pipeline/schedules.h"
+#include "strait/planning/network_simulation.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
 #include "strait/transport/membership.h"
@@ -130,63 +131,24 @@ Beginning find_beginning(const Config& config, const std::filesystem::path& fold
   return beginning;
 }
 
-/// How to get a file of weights that is missing, where the program can fetch it.
-std::string advice_on(const std::filesystem::path& weights) {
-  for (const auto& data : official_data()) {
-    for (const auto& file : data.files) {
-      if (data.downloads.empty() || !weights.generic_string().ends_with(file.path)) continue;
-      return fmt::format("; \"strait data get {}\" fetches {} into data.root", data.name, file.path);
-    }
-  }
-  return "";
-}
-
 }  // namespace
-
-Model make_network(const Config& config, int processes) {
-  configure_runtime(config.train.threads, processes);
-  at::manual_seed(config.seed);
-  return make_model(config.model, data_kind(config.data.kind).form(config.data));
-}
-
-std::filesystem::path initial_weights(const Config& config) {
-  std::filesystem::path path = initial_file(config.model);
-  if (path.empty() || std::filesystem::exists(path)) return path;
-  auto below_root = std::filesystem::path(config.data.root) / path;
-  if (std::filesystem::exists(below_root)) return below_root;
-  throw InputError("model.init: no file {}, here or below data.root{}", path.string(), advice_on(path));
-}
-
-Model load_network(const Config& config, const std::filesystem::path& weights) {
-  Model model = make_network(config);
-  load_model(weights, model);
-  model.to(device_of(config.train.device));
-  return model;
-}
-
-DataSplits load_splits(const Config& config) {
-  DataSplits data = load_data(config.data);
-  if (!model_kind(config.model.kind).reads_tokens) return data;
-  const int64_t vocab = config.model.settings.integer("vocab");
-  if (data.vocab > vocab) {
-    throw InputError("model.vocab: expected at least {}, the tokens of the tokenizer, found {}", data.vocab,
-                     vocab);
-  }
-  return data;
-}
 
 Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* trace) {
   Model network = make_network(config, processes_here(*group));
-  return {std::move(network),
-          {.seed = config.seed,
-           .batch_size = config.data.batch_size,
-           .train = config.train,
-           .pipeline = config.pipeline,
-           .compression = config.compression,
-           .cuts = config.model.cuts,
-           .task = task_of(config.data)},
-          std::move(group),
-          trace};
+  TrainerOptions options{.seed = config.seed,
+                         .batch_size = config.data.batch_size,
+                         .train = config.train,
+                         .pipeline = config.pipeline,
+                         .compression = config.compression,
+                         .cuts = config.model.cuts,
+                         .task = task_of(config.data)};
+  if (!config.networks.empty()) {
+    options.over_networks = [simulation = std::make_shared<NetworkSimulation>(config)](const auto& epoch,
+                                                                                       const auto& before) {
+      return simulation->metrics(epoch, before);
+    };
+  }
+  return {std::move(network), std::move(options), std::move(group), trace};
 }
 
 RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, Start start,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "strait/config/config.h"
+#include "strait/config/model_and_data.h"
 #include "strait/run/reader.h"
 #include "strait/train/run_folder.h"
 #include "strait/train/trainer.h"
@@ -20,21 +21,6 @@ struct RunOutcome {
   std::string error;                      ///< why it diverged
   std::vector<EpochMetrics> epochs;       ///< the epochs that were finished, those before a resume included
 };
-
-/// Builds the network that the configuration describes, for its data, and prepares the process for it, one of
-/// `processes` on this machine. Seeds LibTorch's generator, so that the same configuration gives the same
-/// initial weights, whatever the cuts and in every process.
-Model make_network(const Config& config, int processes = 1);
-
-/// The file that model.init names: a relative path from where the process runs, or else from data.root.
-std::filesystem::path initial_weights(const Config& config);
-
-/// The same network with a file's weights (load_model()), on the configuration's device.
-Model load_network(const Config& config, const std::filesystem::path& weights);
-
-/// Loads the data; throws InputError, besides what load_data() throws, where the tokenizer has more tokens than
-/// the model.
-DataSplits load_splits(const Config& config);
 
 /// Builds the trainer that the configuration describes, with that network.
 Trainer make_trainer(const Config& config,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace strait {
 
@@ -15,6 +16,18 @@ struct PipelineOptions {
   std::string rejoin = "0s";      ///< how long the processes wait for one that takes a lost one's place
 
   bool operator==(const PipelineOptions&) const = default;
+};
+
+/// An entry of [[networks]]: links for which every epoch says how long its steps would take over them.
+struct NetworkOptions {
+  std::string name = {};                   ///< for people
+  std::string bandwidth = "unlimited";     ///< at which a process sends, see parse_bandwidth()
+  std::string latency = "0s";              ///< of every message, see parse_seconds()
+  double compute = 1;                      ///< how many times faster than here the stages compute there
+  std::vector<double> stage_seconds = {};  ///< of each stage, forward and backward of a micro-batch, instead of
+                                           ///< what is measured here; empty: as measured
+
+  bool operator==(const NetworkOptions&) const = default;
 };
 
 }  // namespace strait

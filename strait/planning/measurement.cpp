@@ -11,7 +11,7 @@
 
 #include "strait/base/error.h"
 #include "strait/boundary/boundary.h"
-#include "strait/experiment/run.h"
+#include "strait/config/model_and_data.h"
 #include "strait/pipeline/stage.h"
 #include "strait/planning/times.h"
 #include "strait/train/precision.h"

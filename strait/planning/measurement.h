@@ -62,6 +62,9 @@ struct RunMeasurement {
   double samples_per_second = 0;     ///< in training
 };
 
+/// The same of any epoch of a run of the configuration; `origin` is the file, for messages.
+RunMeasurement measurement_of(const Config& config, const EpochMetrics& epoch, const std::string& origin);
+
 /// Reads it from `folder`, of which `config` is the configuration. Throws InputError that names the file
 /// where the run has no epoch yet or wrote no stage times.
 RunMeasurement read_measurement(const Config& config, const std::filesystem::path& folder);

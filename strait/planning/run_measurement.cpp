@@ -38,12 +38,10 @@ CandidateCosts costs_of(Candidate own, const std::vector<BoundaryTraffic>& bound
 
 }  // namespace
 
-RunMeasurement read_measurement(const Config& config, const std::filesystem::path& folder) {
-  const auto path = folder / "metrics.jsonl";
-  const auto epoch = read_last_epoch(folder);
+RunMeasurement measurement_of(const Config& config, const EpochMetrics& epoch, const std::string& origin) {
   if (epoch.stages.empty()) {
-    throw InputError("{}: expected \"stages\" with the seconds of each stage in the last epoch, found none",
-                     path.string());
+    throw InputError("{}: expected \"stages\" with the seconds of each stage in epoch {}, found none", origin,
+                     epoch.epoch);
   }
   RunMeasurement run;
   const auto candidates = candidates_for(config);
@@ -52,9 +50,13 @@ RunMeasurement read_measurement(const Config& config, const std::filesystem::pat
   run.samples_per_second = epoch.samples_per_second;
   const size_t stages = config.model.cuts.size() + 1;
   if (run.stages.size() != stages || run.own.activation.size() + 1 != stages || !(run.samples_per_second > 0)) {
-    throw InputError("{}: expected an epoch of {} stages and their boundaries", path.string(), stages);
+    throw InputError("{}: expected an epoch of {} stages and their boundaries", origin, stages);
   }
   return run;
+}
+
+RunMeasurement read_measurement(const Config& config, const std::filesystem::path& folder) {
+  return measurement_of(config, read_last_epoch(folder), (folder / "metrics.jsonl").string());
 }
 
 }  // namespace strait

@@ -89,6 +89,7 @@ Run parse_run(const path& folder, RunTexts texts) {
   const StatusRecord status = parse_status(texts.status, (folder / "status.json").string());
   Run run;
   run.name = status.name;
+  run.path = folder;
   run.folder = folder.filename().string();
   run.seed = status.seed;
   run.status = status.status;

@@ -60,7 +60,8 @@ struct Epoch {
 /// What a run has left in its folder so far.
 struct Run {
   std::string name;                 ///< of its configuration
-  std::string folder;               ///< its last part
+  std::filesystem::path path;       ///< its folder
+  std::string folder;               ///< the last part of that
   uint64_t seed = 0;                ///< of its random numbers
   Status status = Status::waiting;  ///< how far it has come
   std::string error;                ///< why it diverged or failed

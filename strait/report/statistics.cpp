@@ -10,6 +10,8 @@
 #include <set>
 #include <span>
 
+#include "strait/base/statistics.h"
+
 namespace strait::report {
 namespace {
 
@@ -113,14 +115,8 @@ Estimate estimate(const std::vector<double>& values) {
   Estimate result;
   result.count = static_cast<int>(values.size());
   if (values.empty()) return result;
-  const auto count = static_cast<double>(values.size());
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
-  result.mean = mean;
-  if (values.size() > 1) {
-    double squares = 0;
-    for (const double value : values) squares += (value - mean) * (value - mean);
-    result.error = std::sqrt(squares / (count - 1) / count);
-  }
+  result.mean = mean(values);
+  if (values.size() > 1) result.error = standard_error(values);
   return result;
 }
 

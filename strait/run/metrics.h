@@ -75,6 +75,13 @@ struct LinkMetrics {
   double seconds = 0;    ///< that they lasted
 };
 
+/// How long training would have taken over a network of the configuration's, by simulation.
+struct NetworkMetrics {
+  std::string name;         ///< of the entry of [[networks]]
+  double step_seconds = 0;  ///< of a step of the optimizer in this epoch
+  double seconds = 0;       ///< of all training steps from the run's beginning to the end of this epoch
+};
+
 /// One line of metrics.jsonl.
 struct EpochMetrics {
   int epoch = 0;                                 ///< from 0
@@ -92,6 +99,7 @@ struct EpochMetrics {
   std::vector<StageSeconds> stages;              ///< in order
   std::vector<StepEvaluation> evaluations = {};  ///< where train.evaluate_every asks for them
   std::vector<LinkMetrics> links = {};           ///< those between processes of which there is something to say
+  std::vector<NetworkMetrics> networks = {};     ///< those of the configuration, in its order
 
   /// The sum over the boundaries of one direction.
   Traffic total(Direction direction) const;

@@ -156,6 +156,14 @@ json to_json(const std::vector<LinkMetrics>& links) {
   return list;
 }
 
+json to_json(const std::vector<NetworkMetrics>& networks) {
+  json list = json::array();
+  for (const auto& [name, step_seconds, seconds] : networks) {
+    list.push_back({{"name", name}, {"step_seconds", step_seconds}, {"seconds", seconds}});
+  }
+  return list;
+}
+
 json to_json(const EpochMetrics& metrics) {
   json stages = json::array();
   for (const auto& [name, forward, backward] : metrics.stages) {
@@ -176,6 +184,7 @@ json to_json(const EpochMetrics& metrics) {
   if (metrics.tokens_per_second) all["tokens_per_second"] = *metrics.tokens_per_second;
   if (!metrics.evaluations.empty()) all["evaluations"] = to_json(metrics.evaluations);
   if (!metrics.links.empty()) all["links"] = to_json(metrics.links);
+  if (!metrics.networks.empty()) all["networks"] = to_json(metrics.networks);
   return all;
 }
 
@@ -227,6 +236,15 @@ std::vector<LinkMetrics> links_in(const JsonReader& from) {
   return links;
 }
 
+std::vector<NetworkMetrics> networks_in(const JsonReader& from) {
+  std::vector<NetworkMetrics> networks;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const JsonReader network = from.at(i);
+    networks.push_back({network.text("name"), network.number("step_seconds"), network.number("seconds")});
+  }
+  return networks;
+}
+
 EpochMetrics epoch_in(const JsonReader& line) {
   const auto number_if_any = [&](const char* key) { return line.optional_number(key).value_or(0); };
   line.at("train_loss");
@@ -246,6 +264,7 @@ EpochMetrics epoch_in(const JsonReader& line) {
   if (line.has("test")) epoch.test = evaluation_in(line.at("test"));
   if (line.has("stages")) epoch.stages = stages_in(line.at("stages"));
   if (line.has("links")) epoch.links = links_in(line.at("links"));
+  if (line.has("networks")) epoch.networks = networks_in(line.at("networks"));
   if (line.has("evaluations")) epoch.evaluations = step_evaluations_in(line.at("evaluations"));
   return epoch;
 }

@@ -23,6 +23,11 @@ std::vector<EpochMetrics> parse_epochs(std::string_view text, const std::filesys
   return epochs;
 }
 
+std::vector<EpochMetrics> read_epochs(const std::filesystem::path& folder, bool is_done) {
+  const auto path = folder / "metrics.jsonl";
+  return parse_epochs(read_whole(path, kMetricsBytesMost), path, is_done);
+}
+
 EpochMetrics read_last_epoch(const std::filesystem::path& folder) {
   const auto path = folder / "metrics.jsonl";
   const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
@@ -40,9 +45,10 @@ bool has_metrics(const std::filesystem::path& folder, const std::vector<std::str
 
 RunSummary summarise(const std::filesystem::path& folder) {
   RunSummary summary;
-  const auto path = folder / "metrics.jsonl";
-  const auto epochs = parse_epochs(read_whole(path, kMetricsBytesMost), path, /*is_done=*/true);
-  if (epochs.empty()) throw InputError("{}: expected at least one epoch, found none", path.string());
+  const auto epochs = read_epochs(folder, /*is_done=*/true);
+  if (epochs.empty()) {
+    throw InputError("{}: expected at least one epoch, found none", (folder / "metrics.jsonl").string());
+  }
   summary.test = *epochs.back().test;
   for (const auto& epoch : epochs) {
     summary.train_loss = epoch.train.loss;

@@ -15,6 +15,9 @@ namespace strait {
 /// expected.
 std::vector<EpochMetrics> parse_epochs(std::string_view text, const std::filesystem::path& file, bool is_done);
 
+/// The same of a run's metrics.jsonl.
+std::vector<EpochMetrics> read_epochs(const std::filesystem::path& folder, bool is_done);
+
 /// The last epoch of a run's metrics.jsonl. Throws InputError likewise, and when there is none.
 EpochMetrics read_last_epoch(const std::filesystem::path& folder);
 

@@ -127,12 +127,18 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
       recorder_.epoch_metrics(all, state_, plan.steps_of(state_.batches), update_.rate(point_at(plan, 0)));
   if (is_evaluation_due(plan)) metrics.evaluations.push_back({state_.step, metrics.test.value()});
   metrics.evaluation_seconds = state_.evaluation_seconds + watch.seconds();
+  if (options_.over_networks) metrics.networks = options_.over_networks(metrics, networks_so_far());
   metrics_.push_back(to_line(metrics));
   observer.on_epoch(metrics);
   const TrainingState ended = std::exchange(state_, {});
   state_.epoch = ended.epoch + 1;
   state_.step = ended.step;
   return true;
+}
+
+std::vector<NetworkMetrics> Trainer::networks_so_far() const {
+  return metrics_.empty() ? std::vector<NetworkMetrics>()
+                          : parse_epoch(metrics_.back(), "the epoch before").networks;
 }
 
 // A link that keeps something a sample must see the sample whenever it is trained with. So each replica then

@@ -105,6 +105,7 @@ class Trainer {
   bool is_evaluation_due(const StepPlan& plan) const;
   bool is_evaluation_due_after_epoch(const StepPlan& plan) const;
   bool evaluate_if_due(const DataSplits& data, TrainObserver& observer);
+  std::vector<NetworkMetrics> networks_so_far() const;
   void save_checkpoint();
 
   TrainerOptions options_;

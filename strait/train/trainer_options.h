@@ -10,6 +10,7 @@
 
 #include "strait/boundary/options.h"
 #include "strait/pipeline/options.h"
+#include "strait/run/metrics.h"
 #include "strait/train/learning_rate.h"
 #include "strait/train/optimizer.h"
 #include "strait/train/options.h"
@@ -33,6 +34,12 @@ struct TrainerOptions {
 
   /// Of a program's own, times train.optimizer.lr; likewise.
   RateSchedule schedule = {};
+
+  /// How long the steps of an epoch would have taken over other networks; `before` is what it said of the epoch
+  /// before. Called on every process with the same. Where it is empty, metrics have nothing of that.
+  std::function<std::vector<NetworkMetrics>(const EpochMetrics& epoch,
+                                            const std::vector<NetworkMetrics>& before)>
+      over_networks = {};
 };
 
 }  // namespace strait

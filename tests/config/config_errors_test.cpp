@@ -163,6 +163,31 @@ INSTANTIATE_TEST_SUITE_P(
                 "found \"1F1B\" (did "
                 "you mean "
                 "\"1f1b\"?)"},
+        BadText{"networks = [{ bandwidth = \"1Gbps\" }]", "a.toml:1: networks[0]: expected a name, found none"},
+        BadText{"[[networks]]\nname = \"a\"\n[[networks]]\nname = \"a\"",
+                "a.toml:4: networks[1].name: expected each name once, found \"a\" twice"},
+        BadText{"[[networks]]\nname = \"a\"\nbandwidth = \"900bps\"",
+                "a.toml:3: networks[0].bandwidth: expected a rate of at least 1kbps such as 100Mbps, or "
+                "unlimited, found "
+                "\"900bps\""},
+        BadText{"[[networks]]\nname = \"a\"\nbandwidth = \"1Mbps,5ms\"",
+                "a.toml:3: networks[0].bandwidth: expected a rate of at least 1kbps such as 100Mbps, or "
+                "unlimited, found "
+                "\"1Mbps,5ms\""},
+        BadText{"[[networks]]\nname = \"a\"\nlatency = \"5\"",
+                "a.toml:3: networks[0].latency: expected a time such as 10m or 90s, or 0s, found \"5\""},
+        BadText{"[[networks]]\nname = \"a\"\ncompute = 0",
+                "a.toml:3: networks[0].compute: expected a number > 0, found 0.0"},
+        BadText{"[[networks]]\nname = \"a\"\nstage_seconds = [1, 2]",
+                "a.toml:3: networks[0].stage_seconds: expected one for each of 4 stages, found 2"},
+        BadText{"[[networks]]\nname = \"a\"\nstage_seconds = [1, 2, 3, -4]",
+                "a.toml:3: networks[0].stage_seconds: expected numbers above 0, found -4.0"},
+        BadText{"[[networks]]\nname = \"a\"\nbandwith = \"1Mbps\"",
+                "a.toml:3: unknown key \"networks[0].bandwith\" (did you mean \"networks[0].bandwidth\"?)"},
+        BadText{"networks = [{ name = \"a\" }]\npipeline.replicas = 2",
+                "a.toml:2: pipeline.replicas: with networks expected 1, because only the step of one pipeline "
+                "can be "
+                "simulated; found 2"},
         BadText{"compression.boundaries = 3",
                 "a.toml:1: compression.boundaries: expected an array of tables, found 3"},
         BadText{"compression.boundaries = [\"layer1\"]",

@@ -119,6 +119,14 @@ Config manual() {
 
 /// Text, with every key that its kinds have.
 constexpr const char* kText = R"(
+[[networks]]
+name = "home"
+bandwidth = "20Mbps"
+latency = "30ms"
+[[networks]]
+name = "cloud"
+compute = 20
+stage_seconds = [0.5, 1]
 [model]
 kind = "gpt2"
 width = 32
@@ -149,6 +157,8 @@ schedule = { kind = "linear", warmup_steps = 7 }
 
 Config text() {
   Config config;
+  config.networks = {{.name = "home", .bandwidth = "20Mbps", .latency = "30ms"},
+                     {.name = "cloud", .compute = 20, .stage_seconds = {0.5, 1}}};
   config.model = ModelOptions("gpt2", {{"width", 32},
                                        {"layers", 3},
                                        {"heads", 4},
@@ -221,6 +231,7 @@ TEST(Config, KeysOfOtherKindsAreNotWritten) {
 TEST(Config, WritesTheFormOfTheManual) {
   EXPECT_EQ(to_toml(manual()), R"(name = "fw4-bw8"
 seed = 3
+networks = []
 
 [model]
 kind = "resnet18"
@@ -362,6 +373,7 @@ TEST(Config, HashIsOfWhatDecidesTheResult) {
   config.name = "other";
   config.data.root = "other";
   config.checkpoint = {0, 7, 2, {1}};
+  config.networks = {{.name = "home"}};
   EXPECT_EQ(config_hash(config), hash);
   config.train.epochs += 1;
   EXPECT_NE(config_hash(config), hash);

@@ -29,9 +29,9 @@ ALLOWED["data"] = {"base", "tokenizer", "download", "formats"}
 ALLOWED["checkpoint"] = ALLOWED["pipeline"] | {"pipeline", "models", "formats", "run"}
 ALLOWED["train"] = ALLOWED["checkpoint"] | {"checkpoint", "data", "tokenizer", "download"}
 ALLOWED["config"] = ALLOWED["train"] | {"train"}
-ALLOWED["experiment"] = ALLOWED["config"] | {"config"}
-ALLOWED["planning"] = ALLOWED["experiment"] | {"experiment"}
-ALLOWED["doctor"] = ALLOWED["planning"] | {"planning"}
+ALLOWED["planning"] = ALLOWED["config"] | {"config"}
+ALLOWED["experiment"] = ALLOWED["planning"] | {"planning"}
+ALLOWED["doctor"] = ALLOWED["experiment"] | {"experiment"}
 ALLOWED["report"] = {"base", "run"}
 
 # Folders that may include all of strait/, but one another only as said.

@@ -1,0 +1,204 @@
+#include "strait/planning/frontier.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "strait/base/error.h"
+#include "strait/base/link_rate.h"
+#include "strait/base/units.h"
+#include "strait/planning/network_simulation.h"
+#include "strait/report/tables.h"
+#include "strait/run/reader.h"
+
+namespace strait::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct FrontierFlags {
+  std::vector<std::filesystem::path> folders;
+  std::string network;
+  std::string target;
+  std::string score = "on";
+  double compute = 1;
+  bool json = false;
+};
+
+/// The runs that came to their end, by variant, and how many others there are.
+struct FinishedRuns {
+  std::vector<TrainedVariant> variants;
+  int others = 0;
+};
+
+bool is_finished(const report::Run& run) {
+  return run.status == report::Status::done || run.status == report::Status::diverged;
+}
+
+FinishedRuns read_runs(const std::vector<std::filesystem::path>& folders) {
+  FinishedRuns found;
+  const auto tables = report::read_tables(folders);
+  for (const auto& table : tables) {
+    for (const auto& variant : table.variants) {
+      TrainedVariant trained{.name = tables.size() > 1 ? table.name + " " + variant.name : variant.name,
+                             .runs = {}};
+      for (const auto& run : variant.runs) {
+        if (!is_finished(run)) {
+          ++found.others;
+          continue;
+        }
+        trained.runs.push_back({.origin = (run.path / "metrics.jsonl").string(),
+                                .config = parse_config(run.config, (run.path / "config.toml").string()),
+                                .epochs = read_epochs(run.path, run.status == report::Status::done)});
+      }
+      if (!trained.runs.empty()) found.variants.push_back(std::move(trained));
+    }
+  }
+  if (found.variants.empty())
+    throw InputError("{}: expected a run that has ended, found none", folders.front().string());
+  return found;
+}
+
+/// The network of that name in the runs' configurations, which must agree; nothing where none has it.
+std::optional<NetworkOptions> named_network(const std::string& name,
+                                            const std::vector<TrainedVariant>& variants) {
+  std::optional<NetworkOptions> known;
+  for (const auto& variant : variants) {
+    for (const auto& run : variant.runs) {
+      const auto own = std::ranges::find(run.config.networks, name, &NetworkOptions::name);
+      if (own == run.config.networks.end()) continue;
+      if (known && *known != *own)
+        throw InputError("--network: {} has another network \"{}\" than the runs before it", run.origin, name);
+      known = *own;
+    }
+  }
+  return known;
+}
+
+NetworkOptions network_of(const FrontierFlags& flags, const std::vector<TrainedVariant>& variants) {
+  NetworkOptions network;
+  if (auto known = named_network(flags.network, variants)) {
+    network = std::move(*known);
+  } else {
+    parse_link_rate(flags.network, "--network");
+    const size_t comma = flags.network.find(',');
+    network.name = flags.network;
+    network.bandwidth = flags.network.substr(0, comma);
+    if (comma != std::string::npos) network.latency = flags.network.substr(comma + 1);
+  }
+  network.compute *= flags.compute;
+  return network;
+}
+
+std::string target_text(const QualityTarget& target) {
+  const bool is_more = target.metric != "loss" && find_metric(target.metric)->higher_is_better;
+  return fmt::format("{} {} {} on the test set, compression {}", target.metric,
+                     is_more ? ">=" : "<=", target.value, target.off ? "off" : "on");
+}
+
+std::string frontier_text(const std::vector<FrontierRow>& rows, const NetworkOptions& network,
+                          const QualityTarget& target, int others) {
+  std::string compute;
+  if (network.compute != 1) compute = fmt::format(", stages {:.4g} times as fast as measured", network.compute);
+  if (!network.stage_seconds.empty()) compute = ", stages as the network gives them";
+  std::string text =
+      fmt::format("over {}{}; {}\n", link_rate_text(link_of(network)), compute, target_text(target));
+  size_t width = std::string_view("variant").size();
+  for (const auto& row : rows) width = std::max(width, row.variant.size());
+  text += fmt::format("{:<{}} {:>7} {:>9} {:>10} {:>20} {:>10} {:>9}\n", "variant", width, "seeds", "steps",
+                      "step", "time to target", "bytes", "over none");
+  const FrontierRow* none = none_of(rows);
+  for (const auto& row : rows) {
+    const std::string seeds =
+        row.reached == row.seeds ? std::to_string(row.seeds) : fmt::format("{} of {}", row.reached, row.seeds);
+    if (row.reached == 0) {
+      text += fmt::format("{:<{}} {:>7} never reaches it\n", row.variant, width, seeds);
+      continue;
+    }
+    std::string time = fmt::format("{:.4g} s", row.seconds);
+    if (row.reached > 1) time = fmt::format("{:.4g} +- {:.2g} s", row.seconds, row.seconds_error);
+    text +=
+        fmt::format("{:<{}} {:>7} {:>9.0f} {:>10} {:>20} {:>10} {:>9}\n", row.variant, width, seeds, row.steps,
+                    duration_text(row.step_seconds), time, size_text(static_cast<uint64_t>(row.bytes)),
+                    none == nullptr ? "" : fmt::format("{:.3f}", row.seconds / none->seconds));
+  }
+  if (others > 0) text += fmt::format("{} not ended and not counted\n", count_text(others, "run"));
+  return text;
+}
+
+Json frontier_json(const std::vector<FrontierRow>& rows, const NetworkOptions& network,
+                   const QualityTarget& target) {
+  const LinkRate link = link_of(network);
+  Json list = Json::array();
+  const FrontierRow* none = none_of(rows);
+  for (const auto& row : rows) {
+    const auto if_reached = [&](double value) { return row.reached > 0 ? Json(value) : Json(); };
+    list.push_back({{"variant", row.variant},
+                    {"seeds", row.seeds},
+                    {"reached", row.reached},
+                    {"steps", if_reached(row.steps)},
+                    {"step_seconds", if_reached(row.step_seconds)},
+                    {"seconds", if_reached(row.seconds)},
+                    {"seconds_se", row.reached > 1 ? Json(row.seconds_error) : Json()},
+                    {"bytes", if_reached(row.bytes)},
+                    {"over_none", none == nullptr ? Json() : if_reached(row.seconds / none->seconds)}});
+  }
+  const Json rate = std::isinf(link.bytes_per_second) ? Json() : Json(8 * link.bytes_per_second);
+  return {{"network",
+           {{"name", network.name},
+            {"bandwidth_bits_per_second", rate},
+            {"latency_seconds", link.latency_seconds},
+            {"compute", network.compute},
+            {"stage_seconds", network.stage_seconds}}},
+          {"target", {{target.metric, target.value}}},
+          {"score", target.off ? "off" : "on"},
+          {"rows", std::move(list)}};
+}
+
+int run_frontier(const FrontierFlags& flags) {
+  QualityTarget target = parse_quality_target(flags.target, "--target");
+  target.off = flags.score == "off";
+  const FinishedRuns runs = read_runs(flags.folders);
+  const NetworkOptions network = network_of(flags, runs.variants);
+  const auto rows = frontier(runs.variants, target, network);
+  print(flags.json ? frontier_json(rows, network, target).dump() + "\n"
+                   : frontier_text(rows, network, target, runs.others));
+  return 0;
+}
+
+}  // namespace
+
+void add_frontier(CLI::App& app, Action& action) {
+  auto* verb = app.add_subcommand(
+      "frontier",
+      "Say which compression gets training to a quality soonest over a network, from runs that have ended");
+  auto flags = std::make_shared<FrontierFlags>();
+  verb->add_option("folders", flags->folders, "Folders of runs, of sweeps, or of several of those")
+      ->required()
+      ->type_name("DIR");
+  verb->add_option(
+          "--network", flags->network,
+          "The links: a bandwidth and a latency such as 200Mbps,50ms, or the name of an entry of [[networks]]")
+      ->required()
+      ->type_name("RATE,TIME|NAME");
+  verb->add_option("--target", flags->target,
+                   "The quality on the test set, for example loss=1.4, accuracy=55 or perplexity=40")
+      ->required()
+      ->type_name("METRIC=VALUE");
+  verb->add_option("--score", flags->score, "Whether compression is on or off in the test (default: on)")
+      ->check(CLI::IsMember({"on", "off"}));
+  verb->add_option("--compute", flags->compute,
+                   "How many times faster than in the runs the stages compute (default: 1)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  verb->add_flag("--json", flags->json, "Print one JSON object");
+  verb->callback([&action, flags] { action = [flags] { return run_frontier(*flags); }; });
+}
+
+}  // namespace strait::cli

@@ -1,0 +1,67 @@
+#include "strait/planning/network_simulation.h"
+
+#include <algorithm>
+
+#include "strait/base/error.h"
+#include "strait/base/units.h"
+#include "strait/planning/measurement.h"
+
+namespace strait {
+namespace {
+
+const Config& with_one_replica(const Config& config) {
+  if (config.pipeline.replicas == 1) return config;
+  throw InputError(
+      "pipeline.replicas: expected 1, because only the step of one pipeline can be simulated; found {}",
+      config.pipeline.replicas);
+}
+
+/// The stages' times on the machines of the network; times that it gives are parted into forward and backward
+/// as they are here.
+std::vector<StageSeconds> stages_of(std::vector<StageSeconds> measured, const NetworkOptions& network) {
+  for (size_t i = 0; i < measured.size(); ++i) {
+    auto& [name, forward, backward] = measured[i];
+    const double here = forward + backward;
+    double factor = 1 / network.compute;
+    if (!network.stage_seconds.empty()) factor = here > 0 ? network.stage_seconds.at(i) / here : 0;
+    forward *= factor;
+    backward *= factor;
+  }
+  return measured;
+}
+
+}  // namespace
+
+NetworkSimulation::NetworkSimulation(const Config& config)
+    : config_(with_one_replica(config)),
+      predictor_(config, static_cast<int>(config.model.cuts.size()) + 1, CodecPlace::own_threads) {}
+
+LinkRate link_of(const NetworkOptions& network) {
+  return {parse_bandwidth(network.bandwidth, network.name), parse_seconds(network.latency, network.name)};
+}
+
+double NetworkSimulation::step_seconds(const EpochMetrics& epoch, const NetworkOptions& network,
+                                       const std::string& origin) const {
+  const RunMeasurement run = measurement_of(config_, epoch, origin);
+  const Measurement measurement{.stages = stages_of(run.stages, network), .candidates = {run.own}};
+  const LinkRate link = link_of(network);
+  const double batch = predictor_.predict(measurement, link).steps.front().seconds;
+  if (steps_per_micro_batch(weight_versions(config_.pipeline.schedule))) {
+    return batch / micro_batches_of(config_).count;
+  }
+  return batch * config_.train.accumulate;
+}
+
+std::vector<NetworkMetrics> NetworkSimulation::metrics(const EpochMetrics& epoch,
+                                                       const std::vector<NetworkMetrics>& before) const {
+  std::vector<NetworkMetrics> all;
+  for (const auto& network : config_.networks) {
+    const double step = step_seconds(epoch, network, "networks");
+    const auto known = std::ranges::find(before, network.name, &NetworkMetrics::name);
+    const double seconds = known == before.end() ? 0 : known->seconds;
+    all.push_back({network.name, step, seconds + step * static_cast<double>(epoch.steps)});
+  }
+  return all;
+}
+
+}  // namespace strait

@@ -1,0 +1,152 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/tiny_runs.h"
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kSweep = R"(base = "tiny.toml"
+name = "two"
+seeds = [7, 8]
+networks = [{ name = "home", bandwidth = "1Mbps", latency = "20ms" }, { name = "near" }]
+variants = [
+  { name = "none", compression.activations = { codec = "none", feedback = "none" }, compression.gradients = { codec = "none", feedback = "none" } },
+  { name = "small" },
+]
+)";
+
+class Frontier : public test::TinyRuns {
+ protected:
+  /// A sweep of two variants, made once for all tests.
+  static std::string sweep() {
+    static const test::TempDir dir;
+    static const bool made = [] {
+      test::write_file(dir / "tiny.toml", kConfig);
+      test::write_file(dir / "two.toml", kSweep);
+      return test::run_process(STRAIT_PROGRAM, {"sweep", dir / "two.toml", "--out", dir / "two"}).status == 0;
+    }();
+    EXPECT_TRUE(made);
+    return dir / "two";
+  }
+
+  static test::ProcessResult frontier(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "frontier");
+    return test::run_process(STRAIT_PROGRAM, arguments);
+  }
+
+  static json frontier_json(std::vector<std::string> arguments) {
+    arguments.emplace_back("--json");
+    const auto result = frontier(std::move(arguments));
+    EXPECT_EQ(result.status, 0) << result.err;
+    return json::parse(result.out);
+  }
+
+  static void expect_refused(const std::vector<std::string>& arguments, const std::string& words) {
+    const auto result = frontier(arguments);
+    EXPECT_EQ(result.status, 2) << result.out;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, AllOf(testing::StartsWith("strait: "), HasSubstr(words)));
+  }
+};
+
+TEST_F(Frontier, AddsUpWhatTheRunsSayOfTheirNetworks) {
+  const json found = frontier_json({sweep(), "--network", "home", "--target", "loss=100"});
+  EXPECT_EQ(found.at("network").at("bandwidth_bits_per_second"), 1e6);
+  EXPECT_EQ(found.at("network").at("latency_seconds"), 0.02);
+  EXPECT_EQ(found.at("target"), json({{"loss", 100}}));
+  ASSERT_EQ(found.at("rows").size(), 2U);
+  for (const auto& row : found.at("rows")) {
+    // The first evaluation, after three steps of the first epoch, is good enough.
+    EXPECT_EQ(row.at("steps"), 3);
+    EXPECT_EQ(row.at("reached"), 2);
+    double seconds = 0;
+    for (const char* seed : {"7", "8"}) {
+      const auto epoch =
+          test::metrics_of(sweep() + "/" + row.at("variant").get<std::string>() + "-seed" + seed).at(0);
+      seconds += epoch.at("networks").at(0).at("step_seconds").get<double>() * 3 / 2;
+    }
+    EXPECT_NEAR(row.at("seconds"), seconds, 1e-9);
+  }
+  EXPECT_EQ(found.at("rows").at(0).at("variant"), "small");
+  EXPECT_EQ(found.at("rows").at(1).at("over_none"), 1);
+  EXPECT_LT(found.at("rows").at(0).at("over_none"), 1);
+}
+
+TEST_F(Frontier, TheWholeRunsTimeIsThatOfItsMetrics) {
+  const auto epochs = test::metrics_of(sweep() + "/small-seed7");
+  double seconds = 0;
+  for (const auto& epoch : epochs) {
+    const json& home = epoch.at("networks").at(0);
+    EXPECT_EQ(home.at("name"), "home");
+    seconds += home.at("step_seconds").get<double>() * epoch.at("steps").get<double>();
+    EXPECT_NEAR(home.at("seconds"), seconds, 1e-9);
+    EXPECT_LT(epoch.at("networks").at(1).at("step_seconds"), home.at("step_seconds"));
+  }
+}
+
+TEST_F(Frontier, AResumedRunsTimeCountsFromItsBeginning) {
+  const std::vector<std::string> home = {"--set", R"(networks=[{name="home",bandwidth="1Mbps"}])"};
+  auto first = home;
+  first.insert(first.end(), {"--set", "checkpoint.every_steps=4"});
+  test::Process training(STRAIT_PROGRAM, arguments("cut", first));
+  test::wait_for([&] { return checkpoints("cut").size() > 0 || training.has_ended(); });
+  training.send(SIGTERM);
+  training.wait(std::chrono::seconds(60));
+  auto rest = first;
+  rest.emplace_back("--resume");
+  ASSERT_EQ(train("cut", rest).status, 0);
+  double seconds = 0;
+  for (const auto& epoch : test::metrics_of(dir_ / "cut")) {
+    const json& network = epoch.at("networks").at(0);
+    seconds += network.at("step_seconds").get<double>() * epoch.at("steps").get<double>();
+    EXPECT_NEAR(network.at("seconds"), seconds, 1e-9);
+  }
+  // Networks change nothing that is trained.
+  EXPECT_EQ(test::read_file(dir_ / "cut/model.safetensors"), test::read_file(whole() + "/model.safetensors"));
+}
+
+TEST_F(Frontier, SaysWhoNeverGetsThere) {
+  const auto result =
+      frontier({sweep(), "--network", "100Mbps,5ms", "--target", "accuracy=100", "--score", "off"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(
+      result.out,
+      AllOf(HasSubstr("over 100 Mbps with 5 ms latency; accuracy >= 100 on the test set, compression off"),
+            HasSubstr("0 of 2 never reaches it")));
+  const json rows = frontier_json({sweep(), "--network", "100Mbps", "--target", "loss=0"}).at("rows");
+  for (const auto& row : rows) EXPECT_TRUE(row.at("seconds").is_null() && row.at("over_none").is_null());
+}
+
+TEST_F(Frontier, FasterStagesMakeTheWireCount) {
+  const auto share = [&](const std::string& compute) {
+    return frontier_json({sweep(), "--network", "1Mbps", "--target", "loss=100", "--compute", compute})
+        .at("rows")
+        .at(0)
+        .at("over_none")
+        .get<double>();
+  };
+  EXPECT_LT(share("100"), share("0.01"));
+}
+
+TEST_F(Frontier, RefusesWhatItCannotJudge) {
+  expect_refused({sweep(), "--network", "20ms", "--target", "loss=1"}, "--network: expected a rate above 0");
+  expect_refused({sweep(), "--network", "100bps", "--target", "loss=1"},
+                 "--network: expected a rate of at least 1kbps");
+  expect_refused(
+      {sweep(), "--network", "1Mbps", "--target", "speed=1"},
+      "--target: expected loss, perplexity or accuracy and a value, such as loss=1.4; found \"speed=1\"");
+  expect_refused({sweep(), "--network", "1Mbps", "--target", "perplexity=10"},
+                 "expected scores with the target's metric \"perplexity\", found loss, accuracy");
+  expect_refused({dir_ / "nothing", "--network", "1Mbps", "--target", "loss=1"}, "nothing");
+  expect_refused({sweep(), "--target", "loss=1"}, "--network is required");
+}
+
+}  // namespace
+}  // namespace strait
