@@ -47,24 +47,6 @@ class DistributedRuns : public TinyRuns {
     all.insert(all.end(), train.begin(), train.end());
     return all;
   }
-
-  /// Until the run has another checkpoint than before, or `ended` says that there will be none.
-  template <class Ended>
-  void wait_for_checkpoint(const std::string& out, const std::vector<std::string>& before,
-                           const Ended& ended) const {
-    const auto is_new = [&](const std::string& name) {
-      return name.starts_with("epoch-") && !name.ends_with(".partial") &&
-             std::ranges::find(before, name) == before.end();
-    };
-    while (!ended()) {
-      std::error_code ignored;  // the folder changes meanwhile
-      for (std::filesystem::directory_iterator item(dir_ / out / "checkpoint", ignored), end; item != end;
-           item.increment(ignored)) {
-        if (is_new(item->path().filename().string())) return;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
 };
 
 }  // namespace strait::test

@@ -96,9 +96,9 @@ TEST_F(Frontier, AResumedRunsTimeCountsFromItsBeginning) {
   auto first = home;
   first.insert(first.end(), {"--set", "checkpoint.every_steps=4"});
   test::Process training(STRAIT_PROGRAM, arguments("cut", first));
-  test::wait_for([&] { return checkpoints("cut").size() > 0 || training.has_ended(); });
+  wait_for_checkpoint("cut", {}, [&] { return training.has_ended(); });
   training.send(SIGTERM);
-  training.wait(std::chrono::seconds(60));
+  EXPECT_EQ(training.wait().status, 128 + 2);
   auto rest = first;
   rest.emplace_back("--resume");
   ASSERT_EQ(train("cut", rest).status, 0);
@@ -139,13 +139,13 @@ TEST_F(Frontier, RefusesWhatItCannotJudge) {
   expect_refused({sweep(), "--network", "20ms", "--target", "loss=1"}, "--network: expected a rate above 0");
   expect_refused({sweep(), "--network", "100bps", "--target", "loss=1"},
                  "--network: expected a rate of at least 1kbps");
-  expect_refused(
-      {sweep(), "--network", "1Mbps", "--target", "speed=1"},
-      "--target: expected loss, perplexity or accuracy and a value, such as loss=1.4; found \"speed=1\"");
+  expect_refused({sweep(), "--network", "1Mbps", "--target", "speed=1"},
+                 "--target: expected \"loss\", \"perplexity\" or \"accuracy\" and a value, such as loss=1.4; "
+                 "found \"speed=1\"");
   expect_refused({sweep(), "--network", "1Mbps", "--target", "perplexity=10"},
                  "expected scores with the target's metric \"perplexity\", found loss, accuracy");
   expect_refused({dir_ / "nothing", "--network", "1Mbps", "--target", "loss=1"}, "nothing");
-  expect_refused({sweep(), "--target", "loss=1"}, "--network is required");
+  expect_refused({sweep(), "--target", "loss=1"}, "needs --network RATE,TIME|NAME");
 }
 
 }  // namespace
