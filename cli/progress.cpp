@@ -40,6 +40,17 @@ std::string details_of(const EpochMetrics& metrics, const std::string& label) {
   return lines;
 }
 
+/// What training was right about, besides its loss.
+std::string training_text(const Score& train) {
+  std::string text;
+  for (const auto& [name, value] : train.metrics) {
+    const Metric* metric = find_metric(name);
+    if (metric == nullptr || metric->rises_with_loss) continue;
+    text += fmt::format("  {} {}{}", name, number_text(value), metric->unit);
+  }
+  return text;
+}
+
 /// The lines of the ways between processes that are not as they should be; one that is said already is left
 /// out.
 std::string links_text(const std::vector<LinkMetrics>& links, std::set<std::pair<int, int>>& said,
@@ -104,6 +115,13 @@ void Progress::on_note(const std::string& line) {
   flush_output();
 }
 
+void Progress::on_steps(const StepMetrics& metrics) {
+  on_note(fmt::format("step {}  train loss {:.4f}{}  lr {:.3g}  ratio {:.1f}x  {} samples/s", metrics.step,
+                      metrics.train.loss, training_text(metrics.train), metrics.lr,
+                      metrics.wire_bytes > 0 ? metrics.raw_bytes / metrics.wire_bytes : 1,
+                      rate_text(metrics.samples_per_second)));
+}
+
 void Progress::on_evaluation(const StepEvaluation& evaluation) {
   on_note(fmt::format("step {}  test {}", evaluation.step, scores_text(evaluation.test)));
 }
@@ -114,20 +132,14 @@ void Progress::on_epoch(const EpochMetrics& metrics) {
   since_line_ = Stopwatch();
   const Traffic activations = metrics.total(Direction::activation);
   const Traffic gradients = metrics.total(Direction::gradient);
-  std::string train;
-  for (const auto& [name, value] : metrics.train.metrics) {
-    const Metric* metric = find_metric(name);
-    if (metric == nullptr || metric->rises_with_loss) continue;
-    train += fmt::format("  {} {}{}", name, number_text(value), metric->unit);
-  }
   const std::string tokens =
       metrics.tokens_per_second ? fmt::format("  {:.0f} tokens/s", *metrics.tokens_per_second) : "";
-  print(
-      fmt::format("{}epoch {}/{}  train loss {:.4f}{}{}  ratio {:.1f}x forward "
-                  "{:.1f}x backward  {} samples/s{}  {}\n",
-                  label_, metrics.epoch + 1, epochs_, metrics.train.loss, train, test_text(metrics.test),
-                  activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second), tokens,
-                  clock_time(metrics.seconds + metrics.evaluation_seconds)));
+  print(fmt::format(
+      "{}epoch {}/{}  train loss {:.4f}{}{}  ratio {:.1f}x forward "
+      "{:.1f}x backward  {} samples/s{}  {}\n",
+      label_, metrics.epoch + 1, epochs_, metrics.train.loss, training_text(metrics.train),
+      test_text(metrics.test), activations.ratio(), gradients.ratio(), rate_text(metrics.samples_per_second),
+      tokens, clock_time(metrics.seconds + metrics.evaluation_seconds)));
   print(links_text(metrics.links, relayed_, label_));
   if (verbose_) print(details_of(metrics, label_));
   flush_output();

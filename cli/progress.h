@@ -26,6 +26,7 @@ class Progress : public TrainObserver {
 
   void on_batch(int epoch, const char* phase, int64_t done, int64_t total, double mean_loss) override;
   void on_epoch(const EpochMetrics& metrics) override;
+  void on_steps(const StepMetrics& metrics) override;
   void on_evaluation(const StepEvaluation& evaluation) override;
   void on_note(const std::string& line) override;
   bool should_stop() override;

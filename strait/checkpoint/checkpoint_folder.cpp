@@ -6,6 +6,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/multiples.h"
 
 namespace strait {
 namespace {
@@ -120,8 +121,7 @@ bool CheckpointFolder::is_due_before(int epoch) const {
 }
 
 bool CheckpointFolder::is_due_after(uint64_t step, uint64_t steps) const {
-  const auto every = static_cast<uint64_t>(options_.every_steps);
-  return every > 0 && step / every != (step - steps) / every;
+  return passes_multiple(static_cast<uint64_t>(options_.every_steps), step, steps);
 }
 
 bool CheckpointFolder::keeps(int epoch) const {

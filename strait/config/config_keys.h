@@ -114,6 +114,8 @@ void visit_training_keys(C& config, Visitor& visit) {
         "largest 2-norm of the whole network's gradient, with pipedream and xpipe of a stage's; 0: any");
   visit("train.precision", train.precision, one_of({"fp32", "bf16"}),
         "of matrix products, where the device has it");
+  visit("train.log_every", train.log_every, at_least(0),
+        "say loss, rate and bytes after every N optimizer steps too; 0: only after epochs");
   visit("train.evaluate_every", train.evaluate_every, at_least(0),
         "also score the test set after every N optimizer steps; 0: only after epochs");
   visit("train.evaluate_epochs", train.evaluate_epochs, at_least(1),

@@ -32,6 +32,10 @@ class RecordingObserver : public TrainObserver {
     outcome_.epochs.push_back(metrics);
     next_.on_epoch(metrics);
   }
+  void on_steps(const StepMetrics& metrics) override {
+    if (folder_) folder_->add_steps(metrics);
+    next_.on_steps(metrics);
+  }
   void on_evaluation(const StepEvaluation& evaluation) override { next_.on_evaluation(evaluation); }
   void on_note(const std::string& line) override { next_.on_note(line); }
   bool should_stop() override { return next_.should_stop(); }
@@ -101,7 +105,8 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
       observer.on_note(fmt::format("{}: is not what it was at the checkpoint, which puts it back",
                                    (folder / "metrics.jsonl").string()));
     }
-    at_the_beginning([&] { files.emplace(folder, identity_of(config), trainer.metrics()); });
+    at_the_beginning(
+        [&] { files.emplace(folder, identity_of(config), trainer.metrics(), trainer.state().step); });
   });
 }
 

@@ -47,6 +47,20 @@ struct StepEvaluation {
   Evaluation test;    ///< of the test set
 };
 
+/// A line of steps.jsonl: what happened since the one before it.
+struct StepMetrics {
+  uint64_t step = 0;              ///< optimizer steps taken, of the whole training
+  int epoch = 0;                  ///< that this step was in
+  int64_t steps = 0;              ///< that the line sums up
+  Score train;                    ///< over their samples, in training mode
+  double lr = 0;                  ///< of the last of them
+  double seconds = 0;             ///< of training
+  double samples_per_second = 0;  ///< in training
+  double raw_bytes = 0;           ///< of the tensors, over all boundaries, both directions
+  double wire_bytes = 0;          ///< of the frames, likewise
+  double bubble_share = 0;        ///< of the processes' training time: no stage computes
+};
+
 /// What crossed a boundary in training, and what was measured of it.
 struct BoundaryTraffic {
   std::string name;                                        ///< the layer after which the network is cut

@@ -156,6 +156,35 @@ json to_json(const std::vector<LinkMetrics>& links) {
   return list;
 }
 
+std::string to_line(const StepMetrics& metrics) {
+  json all = {{"step", metrics.step},
+              {"epoch", metrics.epoch},
+              {"steps", metrics.steps},
+              {"lr", metrics.lr},
+              {"seconds", metrics.seconds},
+              {"samples_per_second", metrics.samples_per_second},
+              {"raw_bytes", metrics.raw_bytes},
+              {"wire_bytes", metrics.wire_bytes},
+              {"bubble_share", metrics.bubble_share}};
+  put_training_score(metrics.train, all);
+  return all.dump();
+}
+
+StepMetrics parse_step(std::string_view line, const std::string& name) {
+  const JsonText parsed(line, name);
+  const JsonReader& from = parsed.root();
+  return {.step = from.count("step"),
+          .epoch = static_cast<int>(from.count("epoch", kMostOfInt)),
+          .steps = static_cast<int64_t>(from.whole("steps")),
+          .train = score_in(from, std::string(kOfTraining)),
+          .lr = from.number("lr"),
+          .seconds = from.number("seconds"),
+          .samples_per_second = from.optional_number("samples_per_second").value_or(0),
+          .raw_bytes = from.number("raw_bytes"),
+          .wire_bytes = from.number("wire_bytes"),
+          .bubble_share = from.number("bubble_share")};
+}
+
 json to_json(const std::vector<NetworkMetrics>& networks) {
   json list = json::array();
   for (const auto& [name, step_seconds, seconds] : networks) {

@@ -30,6 +30,12 @@ nlohmann::json to_json(const std::vector<LinkMetrics>& links);
 /// An array, an object per boundary.
 nlohmann::json to_json(const std::vector<BoundaryTraffic>& boundaries);
 
+/// The line of steps.jsonl, without its end.
+std::string to_line(const StepMetrics& metrics);
+
+/// The inverse; `name` is the file's and the line's. Throws InputError for anything else.
+StepMetrics parse_step(std::string_view line, const std::string& name);
+
 /// The line of metrics.jsonl, without its end.
 std::string to_line(const EpochMetrics& metrics);
 

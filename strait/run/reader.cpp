@@ -28,6 +28,17 @@ std::vector<EpochMetrics> read_epochs(const std::filesystem::path& folder, bool 
   return parse_epochs(read_whole(path, kMetricsBytesMost), path, is_done);
 }
 
+std::vector<StepMetrics> read_steps(const std::filesystem::path& folder) {
+  const auto path = folder / "steps.jsonl";
+  if (!std::filesystem::exists(path)) return {};
+  const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
+  std::vector<StepMetrics> steps;
+  for (size_t i = 0; i + 1 < lines.size(); ++i) {
+    steps.push_back(parse_step(lines[i], fmt::format("{}:{}", path.string(), i + 1)));
+  }
+  return steps;
+}
+
 EpochMetrics read_last_epoch(const std::filesystem::path& folder) {
   const auto path = folder / "metrics.jsonl";
   const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');

@@ -18,6 +18,9 @@ std::vector<EpochMetrics> parse_epochs(std::string_view text, const std::filesys
 /// The same of a run's metrics.jsonl.
 std::vector<EpochMetrics> read_epochs(const std::filesystem::path& folder, bool is_done);
 
+/// The complete lines of a run's steps.jsonl; none where there is no such file. Throws InputError likewise.
+std::vector<StepMetrics> read_steps(const std::filesystem::path& folder);
+
 /// The last epoch of a run's metrics.jsonl. Throws InputError likewise, and when there is none.
 EpochMetrics read_last_epoch(const std::filesystem::path& folder);
 

@@ -8,6 +8,7 @@
 #include "strait/base/files.h"
 #include "strait/base/host.h"
 #include "strait/run/metrics_json.h"
+#include "strait/run/reader.h"
 
 namespace strait {
 namespace {
@@ -16,9 +17,25 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+/// Leaves the lines of steps up to `step`.
+void cut_steps(const std::filesystem::path& folder, uint64_t step) {
+  const auto file = folder / "steps.jsonl";
+  if (!std::filesystem::exists(file)) return;
+  std::string kept;
+  for (const auto& metrics : step == 0 ? std::vector<StepMetrics>() : read_steps(folder)) {
+    if (metrics.step <= step) kept += to_line(metrics) + "\n";
+  }
+  if (kept.empty()) {
+    std::filesystem::remove(file);
+  } else {
+    replace_file(file, kept);
+  }
+}
+
 }  // namespace
 
-RunWriter::RunWriter(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines)
+RunWriter::RunWriter(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines,
+                     uint64_t step)
     : path_(std::move(path)), identity_(std::move(identity)) {
   std::string text;
   for (const auto& line : lines) {
@@ -30,7 +47,15 @@ RunWriter::RunWriter(std::filesystem::path path, Identity identity, const std::v
   replace_file(path_ / "metrics.jsonl", text);
   metrics_.open(path_ / "metrics.jsonl", std::ios::app);
   if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
+  cut_steps(path_, step);
   set_status(RunStatus::running);
+}
+
+void RunWriter::add_steps(const StepMetrics& metrics) {
+  const auto file = path_ / "steps.jsonl";
+  if (!steps_.is_open()) steps_.open(file, std::ios::app);
+  steps_ << to_line(metrics) << std::endl;
+  if (!steps_) throw Error("{}: cannot be written", file.string());
 }
 
 void RunWriter::add_epoch(const EpochMetrics& metrics) {

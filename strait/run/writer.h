@@ -28,9 +28,11 @@ class RunWriter {
     int threads = 0;           ///< of this process
   };
 
-  /// Begins a run in an existing folder, or resumes it: then `lines` are those that metrics.jsonl has of the
-  /// epochs before. Throws Error when a file cannot be written.
-  RunWriter(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines);
+  /// Begins a run in an existing folder, or resumes it after so many optimizer steps: then `lines` are those
+  /// that metrics.jsonl has of the epochs before, and steps.jsonl keeps those of steps up to there. Throws
+  /// Error when a file cannot be written.
+  RunWriter(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines,
+            uint64_t step = 0);
 
   /// The folder.
   const std::filesystem::path& path() const { return path_; }
@@ -40,6 +42,9 @@ class RunWriter {
 
   /// Appends a line to metrics.jsonl and updates status.json. Throws Error when a file cannot be written.
   void add_epoch(const EpochMetrics& metrics);
+
+  /// Appends a line to steps.jsonl. Throws Error when it cannot be written.
+  void add_steps(const StepMetrics& metrics);
 
   /// Replaces status.json; `error` says why a run diverged or failed. Throws Error.
   void set_status(RunStatus status, const std::string& error = "");
@@ -54,6 +59,7 @@ class RunWriter {
   std::filesystem::path path_;
   Identity identity_;
   std::ofstream metrics_;
+  std::ofstream steps_;  ///< opened with the first line
   std::optional<Best> best_off_;
   std::optional<Best> best_on_;
   EvaluationMode named_ = EvaluationMode::plain;  ///< what best_on_ was scored as

@@ -20,6 +20,9 @@ class TrainObserver {
   /// After each epoch and its evaluation.
   virtual void on_epoch(const EpochMetrics& /*metrics*/) {}
 
+  /// After every train.log_every steps.
+  virtual void on_steps(const StepMetrics& /*metrics*/) {}
+
   /// After an evaluation within an epoch.
   virtual void on_evaluation(const StepEvaluation& /*evaluation*/) {}
 

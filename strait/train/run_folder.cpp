@@ -9,6 +9,7 @@
 #include "strait/base/error.h"
 #include "strait/checkpoint/checkpoint_folder.h"
 #include "strait/checkpoint/model_file.h"
+#include "strait/run/reader.h"
 #include "strait/train/runtime.h"
 
 namespace strait {
@@ -49,6 +50,18 @@ void add_scalars(TensorboardWriter& events, const EpochMetrics& metrics) {
   events.flush();
 }
 
+void add_scalars(TensorboardWriter& events, const StepMetrics& metrics) {
+  const auto add = [&](const std::string& tag, double value) {
+    events.add_scalar("by_step/" + tag, static_cast<int64_t>(metrics.step), static_cast<float>(value));
+  };
+  add("loss", metrics.train.loss);
+  add("lr", metrics.lr);
+  add("samples_per_second", metrics.samples_per_second);
+  add("wire_bytes", metrics.wire_bytes);
+  add("bubble_share", metrics.bubble_share);
+  events.flush();
+}
+
 RunWriter::Identity on_this_machine(RunWriter::Identity identity) {
   identity.machine = machine_description();
   identity.threads = at::get_num_threads();
@@ -75,22 +88,29 @@ void clear_run(const std::filesystem::path& folder) {
   for (const auto& home : CheckpointFolder::homes_in(folder / "checkpoint")) {
     CheckpointFolder(home.path, {}).clear();
   }
+  std::filesystem::remove(folder / "steps.jsonl");
   std::filesystem::remove(folder / "model.safetensors");
 }
 
 RunFolder::RunFolder(const std::filesystem::path& path, RunWriter::Identity identity,
-                     const std::vector<std::string>& lines)
-    : writer_(path, on_this_machine(std::move(identity)), lines) {
+                     const std::vector<std::string>& lines, uint64_t step)
+    : writer_(path, on_this_machine(std::move(identity)), lines, step) {
   // The events are written anew: TensorBoard would show the epochs that are cut off beside those to come.
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
     if (entry.path().filename().string().starts_with("events.out.tfevents.")) std::filesystem::remove(entry);
   }
   events_ = std::make_unique<TensorboardWriter>(path);
   for (const auto& metrics : writer_.epochs()) add_scalars(*events_, metrics);
+  for (const auto& metrics : read_steps(path)) add_scalars(*events_, metrics);
 }
 
 void RunFolder::add_epoch(const EpochMetrics& metrics) {
   writer_.add_epoch(metrics);
+  add_scalars(*events_, metrics);
+}
+
+void RunFolder::add_steps(const StepMetrics& metrics) {
+  writer_.add_steps(metrics);
   add_scalars(*events_, metrics);
 }
 

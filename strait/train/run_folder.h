@@ -27,16 +27,20 @@ void clear_run(const std::filesystem::path& folder);
 /// The files that a run leaves: those of RunWriter, events.out.tfevents.* and model.safetensors.
 class RunFolder {
  public:
-  /// Begins a run in an existing folder, or resumes it: then `lines` are those that metrics.jsonl has of the
-  /// epochs before. Says itself what machine this is. Throws Error when a file cannot be written.
+  /// Begins a run in an existing folder, or resumes it after so many optimizer steps: then `lines` are those
+  /// that metrics.jsonl has of the epochs before. Says itself what machine this is. Throws Error when a file
+  /// cannot be written.
   RunFolder(const std::filesystem::path& path, RunWriter::Identity identity,
-            const std::vector<std::string>& lines);
+            const std::vector<std::string>& lines, uint64_t step);
 
   /// The epochs that metrics.jsonl holds.
   const std::vector<EpochMetrics>& epochs() const { return writer_.epochs(); }
 
   /// Adds the epoch to all of them. Throws Error when a file cannot be written.
   void add_epoch(const EpochMetrics& metrics);
+
+  /// Adds the steps to steps.jsonl and for TensorBoard. Throws Error when a file cannot be written.
+  void add_steps(const StepMetrics& metrics);
 
   /// Replaces model.safetensors by the whole network. Throws Error.
   void save_model(const Model& model);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "strait/base/clock.h"
+#include "strait/base/multiples.h"
 #include "strait/data/batch_parts.h"
 #include "strait/data/loader.h"
 #include "strait/run/metrics_json.h"
@@ -50,6 +51,7 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
       update_(placement_, options_),
       evaluator_(placement_, executor_, update_.data_parallel(), options_),
       recorder_(placement_, *executor_, update_.data_parallel(), options_, trace),
+      step_log_(placement_, options_),
       checkpoints_(placement_, *executor_, update_, options_.seed) {
   check_micro_batch_steps(options_.train, options_.pipeline);
   check_previous(options_.compression, options_.cuts);
@@ -114,6 +116,7 @@ bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
 bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   if (!train_epoch(data, observer)) return false;
   RankStatistics mine = recorder_.statistics(state_);
+  step_log_.end_epoch(state_);
   const Stopwatch watch;
   const StepPlan plan = plan_for(data);
   if (is_evaluation_due_after_epoch(plan)) {
@@ -173,6 +176,8 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   Loader loader = load_rest(data);
   if (micro_batch_update_) micro_batch_update_->start(point_at(plan, plan.steps_of(state_.batches)));
   const double waited_before = state_.data_wait_seconds;
+  recorder_.take_in(state_);
+  step_log_.begin(state_);
   while (auto batch = loader.next()) {
     const StepPlan::Part part = plan.part(state_.batches, placement_.replica());
     stop_->begin_step(observer.should_stop());
@@ -181,6 +186,7 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
     state_.seconds += watch.seconds();
     observer.on_batch(state_.epoch, "train", std::min(state_.batches * options_.batch_size, samples), samples,
                       mean_loss(state_.sums));
+    if (step_log_.is_due(state_, part.ends ? static_cast<uint64_t>(part.steps) : 0)) log_steps(plan, observer);
     if (part.ends && stop_->is_last_step()) return false;
     const CheckpointFolder* kept = checkpoints_.folder();
     const auto steps = static_cast<uint64_t>(part.steps);
@@ -190,6 +196,11 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   }
   drain();
   return true;
+}
+
+void Trainer::log_steps(const StepPlan& plan, TrainObserver& observer) {
+  recorder_.take_in(state_);
+  observer.on_steps(step_log_.take(state_, update_.rate(point_at(plan, plan.steps_of(state_.batches) - 1))));
 }
 
 /// Adds the batch to the sums of the epoch, and makes the steps that end with it.
@@ -225,9 +236,9 @@ void Trainer::drain() {
 /// Whether the last batch has ended a step after which an evaluation is due.
 bool Trainer::is_evaluation_due(const StepPlan& plan) const {
   const auto every = static_cast<uint64_t>(options_.train.evaluate_every);
-  if (every == 0 || state_.batches == 0) return false;
-  const auto steps = static_cast<uint64_t>(plan.part(state_.batches - 1, 0).steps);
-  if (state_.step / every == (state_.step - steps) / every) return false;
+  if (state_.batches == 0) return false;
+  if (!passes_multiple(every, state_.step, static_cast<uint64_t>(plan.part(state_.batches - 1, 0).steps)))
+    return false;
   return state_.evaluations.empty() || state_.evaluations.back().step != state_.step;
 }
 

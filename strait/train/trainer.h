@@ -15,6 +15,7 @@
 #include "strait/train/placed_executor.h"
 #include "strait/train/placement.h"
 #include "strait/train/recorder.h"
+#include "strait/train/step_log.h"
 #include "strait/train/step_plan.h"
 #include "strait/train/trainer_checkpoints.h"
 #include "strait/train/trainer_options.h"
@@ -104,6 +105,7 @@ class Trainer {
   void drain();
   bool is_evaluation_due(const StepPlan& plan) const;
   bool is_evaluation_due_after_epoch(const StepPlan& plan) const;
+  void log_steps(const StepPlan& plan, TrainObserver& observer);
   bool evaluate_if_due(const DataSplits& data, TrainObserver& observer);
   std::vector<NetworkMetrics> networks_so_far() const;
   void save_checkpoint();
@@ -115,6 +117,7 @@ class Trainer {
   std::optional<MicroBatchUpdate> micro_batch_update_;  ///< where every micro-batch is a step
   Evaluator evaluator_;
   Recorder recorder_;
+  StepLog step_log_;
   TrainerCheckpoints checkpoints_;
   std::optional<StopAgreement> stop_;  ///< of the training or evaluation that is under way
   TrainingState state_;

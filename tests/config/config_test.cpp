@@ -37,6 +37,7 @@ schedule  = { kind = "constant", t_max = 14 }
 accumulate = 2
 clip_norm = 0.5
 precision = "bf16"
+log_every = 20
 evaluate_every = 40
 evaluate_epochs = 3
 device = "cpu"
@@ -90,6 +91,7 @@ Config manual() {
                   .accumulate = 2,
                   .clip_norm = 0.5,
                   .precision = "bf16",
+                  .log_every = 20,
                   .evaluate_every = 40,
                   .evaluate_epochs = 3,
                   .device = "cpu",
@@ -254,6 +256,7 @@ schedule = { kind = "constant", t_max = 14 }
 accumulate = 2
 clip_norm = 0.5
 precision = "bf16"
+log_every = 20
 evaluate_every = 40
 evaluate_epochs = 3
 device = "cpu"
