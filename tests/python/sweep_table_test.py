@@ -116,6 +116,18 @@ class SweepTable(unittest.TestCase):
         self.assertTrue(plain.endswith("| 50.00 | 49.00 |  |  |"))
         self.assertEqual({line.count("|") for line in (head, rule, ef, plain, lost)}, {12})
 
+    def test_a_page_shows_the_variants_that_it_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file_of([run("topk10", 0, 1.0, 60.0, 640), run("topk5", 0, 1.0, 50.0, 640), run("none", 0, 1.0, 70.0, 640)], folder)
+            page = pathlib.Path(folder) / "page.md"
+            for patterns, shown in (("topk* lost", ["topk10", "topk5"]), ("none topk5", ["none", "topk5"])):
+                page.write_text(f"<!-- sweep_table runs.jsonl {patterns} -->\n\n")
+                self.assertEqual(sweep_table("--update", page).returncode, 0)
+                rows = [line for line in page.read_text().splitlines() if line.startswith("|")][2:]
+                self.assertEqual([row.split("|")[1].strip() for row in rows], shown)
+            page.write_text("<!-- sweep_table runs.jsonl quant* -->\n\n")
+            self.assertIn("expected runs of quant*, found none", sweep_table("--check", page).stderr)
+
     def test_the_error_is_of_the_runs_that_measured_it(self):
         runs = [run("part", 0, 1.0, 60.0, 640), run("part", 1, 1.0, 60.0, 640), run("none", 0, 1.0, 50.0, 640)]
         for unmeasured in (runs[1], runs[2]):
