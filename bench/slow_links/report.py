@@ -14,7 +14,7 @@ import chart
 from results import Cell, Results, Spread, cell
 from rows import FW4_BW8, ONE_MACHINE, RATES, ROWS, TOPK, TOPK_8BIT
 
-BEGIN = "<!-- Written by bench/slow_links/run.py from here -->"
+BEGIN = "<!-- Written by bench/slow_links from here -->"
 END = "<!-- to here -->"
 TITLE = "# Training over slow links\n\n![Samples per second over link rate](slow_links.svg)\n\n"
 

@@ -1,0 +1,112 @@
+"""What `strait frontier` predicts of a run in one process against the same training over emulated slow links.
+
+    sudo python3 bench/slow_links/time_to_target.py [--rates 100Mbps 20Mbps] [--latency 10ms] [--target loss=2.0]
+
+For each codec ResNet-18 is trained in one process, and `strait frontier` says what its time to the target would be over each
+rate. Then every stage is trained on a host of its own, whose link tbf limits to that rate; the latency is that of
+pipeline.link, since nothing else here makes one. The time is the training time that the first process counts, evaluation left
+out. Both trainings have the same bits, and so the same steps to the target, which is checked. Writes
+docs/results/time_to_target.json and renews the table of docs/results/time_to_target.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from network import Network, exit_on_sigterm
+from report import replace_between_markers
+from run import ROOT, STAGES, run_ranks
+from rows import rate_of
+
+CONFIG = ROOT / "experiments" / "small" / "resnet18.toml"
+CODECS = {"none": "none", "quant:4 by blocks": "quant:4,scope=block:64", "topk 10%, 8 bits": "topk:0.1,values=quant:8"}
+SETTINGS = {"data.train_limit": 5000, "data.test_limit": 200, "pipeline.micro_batches": 4, "train.epochs": 1,
+            "train.schedule.kind": "constant", "train.log_every": 5, "train.evaluate_every": 5, "train.threads": 1,
+            "checkpoint.every_epochs": 0, "checkpoint.copies": 0}
+
+
+def train_arguments(strait: Path, codec: str, folder: Path, **others: object) -> list[str]:
+    settings = SETTINGS | {"compression.activations.codec": codec, "compression.gradients.codec": codec}
+    settings |= {key.replace("__", "."): value for key, value in others.items()}
+    flags = [text for key, value in settings.items() for text in ("--set", f"{key}={value}")]
+    return [str(strait), "train", str(CONFIG), *flags, "--out", str(folder)]
+
+
+def run(arguments: list[str]) -> str:
+    done = subprocess.run(arguments, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def predicted(strait: Path, folder: Path, flags: argparse.Namespace, rate: str) -> dict[str, float]:
+    row = json.loads(run([str(strait), "frontier", str(folder), "--network", f"{rate},{flags.latency}", "--target", flags.target,
+                          "--json"]))["rows"][0]
+    if not row["reached"]:
+        raise RuntimeError(f"{folder}: never reaches {flags.target}")
+    return row
+
+
+def measured(folder: Path, steps: int) -> dict[str, float]:
+    """The time and the bytes of so many steps."""
+    lines = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
+    counted = [line for line in lines if line["step"] <= steps]
+    return {"seconds": sum(line["seconds"] for line in counted), "bytes": sum(line["wire_bytes"] for line in counted)}
+
+
+def measure(flags: argparse.Namespace, name: str, codec: str, folder: Path) -> list[dict[str, object]]:
+    alone = folder / "alone"
+    run(train_arguments(flags.strait, codec, alone))
+    rows = []
+    for rate in flags.rates:
+        forecast = predicted(flags.strait, alone, flags, rate)
+        steps = int(forecast["steps"])
+        out = folder / rate
+        with Network(STAGES, rate_of(rate)) as network:
+            limits = {"data__train_limit": 100 * steps, "pipeline__link": f"unlimited,{flags.latency}"}
+            run_ranks(network, rate, "strait", train_arguments(flags.strait, codec, out, **limits), folder)
+        status = json.loads((out / "status.json").read_text())
+        found = measured(out, steps)
+        if found["bytes"] != forecast["bytes"]:
+            raise RuntimeError(f"{out}: {found['bytes']} bytes in {steps} steps, {forecast['bytes']} in one process")
+        rows.append({"codec": name, "rate": rate, "steps": steps, "bytes": found["bytes"], "predicted": forecast["seconds"],
+                     "measured": found["seconds"], "code_version": status["code_version"], "machine": status["machine"]})
+        print(f"{name:>20} {rate:>8}  {steps} steps, predicted {forecast['seconds']:.1f} s, measured {found['seconds']:.1f} s",
+              flush=True)
+    return rows
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    lines = ["| codec, both ways | link | steps | MB | predicted s | measured s | predicted over measured |",
+             "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    lines += [f"| {row['codec']} | {row['rate']} | {row['steps']} | {row['bytes'] / 1e6:.1f} | {row['predicted']:.1f} | "
+              f"{row['measured']:.1f} | {row['predicted'] / row['measured']:.3f} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rates", nargs="+", default=["100Mbps", "20Mbps"])
+    parser.add_argument("--latency", default="10ms")
+    parser.add_argument("--target", default="loss=2.0")
+    parser.add_argument("--strait", type=Path, default=ROOT / "build" / "strait")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
+    flags = parser.parse_args()
+    exit_on_sigterm()
+    rows: list[dict[str, object]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, codec in CODECS.items():
+            rows += measure(flags, name, codec, Path(folder) / name.replace(" ", "-").replace(",", ""))
+    found = {"latency": flags.latency, "target": flags.target, "settings": SETTINGS, "rows": rows}
+    (flags.out / "time_to_target.json").write_text(json.dumps(found, indent=1) + "\n")
+    page = flags.out / "time_to_target.md"
+    page.write_text(replace_between_markers(page.read_text() if page.exists() else "", table(rows)))
+
+
+if __name__ == "__main__":
+    main()
