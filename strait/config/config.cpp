@@ -99,6 +99,7 @@ Config without_places(Config config) {
   config.pipeline.timeout.clear();
   config.pipeline.transport.clear();
   config.pipeline.rejoin.clear();
+  config.pipeline.link.clear();
   config.checkpoint = {};
   return config;
 }

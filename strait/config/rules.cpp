@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strait/base/error.h"
+#include "strait/base/link_rate.h"
 #include "strait/base/text.h"
 #include "strait/base/units.h"
 #include "strait/links/link.h"
@@ -61,6 +62,15 @@ Rule<std::string> duration_or_none() {
   static constexpr const char* kExpected = "a time such as 10m or 90s, or 0s";
   return {kExpected, [](const std::string& text) -> std::string {
             if (complaint_of([&] { parse_seconds(text, ""); }).empty()) return "";
+            return fmt::format("expected {}, found {}", kExpected, toml_string(text));
+          }};
+}
+
+Rule<std::string> link_or_none() {
+  static constexpr const char* kExpected =
+      "a rate of at least 1kbps and perhaps a latency, such as 200Mbps,50ms, or nothing";
+  return {kExpected, [](const std::string& text) -> std::string {
+            if (text.empty() || complaint_of([&] { parse_link_rate(text, ""); }).empty()) return "";
             return fmt::format("expected {}, found {}", kExpected, toml_string(text));
           }};
 }
