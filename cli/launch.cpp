@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/link_flag.h"
 #include "cli/output.h"
 #include "cli/verbosity.h"
 #include "cli/verbs.h"
@@ -23,6 +25,7 @@ struct LaunchFlags {
   int port = 0;
   int restarts = 0;
   int replacements = 0;
+  std::optional<std::string> link;
   std::vector<std::string> words;
   bool dry_run = false;
   Verbosity verbosity;
@@ -32,6 +35,7 @@ struct LaunchFlags {
 std::vector<std::string> command_of(const LaunchFlags& flags) {
   std::vector<std::string> words = {"/proc/self/exe"};
   words.insert(words.end(), flags.words.begin(), flags.words.end());
+  if (flags.link) words.insert(words.end(), {"--link", *flags.link});
   if (flags.dry_run) words.emplace_back("--dry-run");
   if (flags.verbosity.quiet) words.emplace_back("--quiet");
   if (flags.verbosity.verbose) words.emplace_back("--verbose");
@@ -87,10 +91,12 @@ int run_launch(const LaunchFlags& flags) {
     throw InputError(
         "launch: only train and doctor run in several processes; run {0} by itself: strait {0} ...", verb);
   }
-  for (const auto& [flag, given] :
-       {std::pair("--restarts", flags.restarts), {"--replace", flags.replacements}}) {
-    if (verb != "train" && given > 0) throw InputError("launch: {} is for train, found {}", flag, verb);
+  for (const auto& [flag, given] : {std::pair("--restarts", flags.restarts > 0),
+                                    {"--replace", flags.replacements > 0},
+                                    {"--link", flags.link.has_value()}}) {
+    if (verb != "train" && given) throw InputError("launch: {} is for train, found {}", flag, verb);
   }
+  check_link_flag(flags.link);
   catch_stop_signals();
   auto words = command_of(flags);
   if (flags.replacements > 0) have_them_wait(words);
@@ -139,6 +145,7 @@ void add_launch(CLI::App& app, Action& action) {
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str()
       ->type_name("N");
+  add_link_flag(*launch, flags->link);
   launch->add_option("command", flags->words, "What each process runs, behind --: train or doctor")
       ->required()
       ->type_name("-- train CONFIG.toml ...");

@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
+#include "cli/link_flag.h"
 #include "cli/outcome.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -21,6 +23,7 @@ namespace {
 struct TrainFlags {
   std::string config;
   std::vector<std::string> overrides;
+  std::optional<std::string> link;
   std::string out;
   bool overwrite = false;
   bool resume = false;
@@ -80,8 +83,16 @@ int describe_training(const TrainFlags& flags, const Config& config, const std::
   return kDone;
 }
 
+/// The values of --set, and what --link is short for.
+std::vector<std::string> overrides_of(const TrainFlags& flags) {
+  check_link_flag(flags.link);
+  auto overrides = flags.overrides;
+  if (flags.link) overrides.push_back("pipeline.link=" + *flags.link);
+  return overrides;
+}
+
 int run_train(const TrainFlags& flags) {
-  const Config config = load_config(flags.config, flags.overrides);
+  const Config config = load_config(flags.config, overrides_of(flags));
   const std::string out = flags.out.empty() ? "runs/" + config.name : flags.out;
   const auto membership = membership_of_process();
   if (flags.dry_run) return describe_training(flags, config, out, membership.value_or(Membership{}));
@@ -116,6 +127,7 @@ void add_train(CLI::App& app, Action& action) {
   train->add_option("--set", flags->overrides, "Change a key, for example train.epochs=3 (may be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  add_link_flag(*train, flags->link);
   train->add_option("--out", flags->out, "Folder of the run (default: runs/NAME)")->type_name("DIR");
   auto* overwrite = train->add_flag("--overwrite", flags->overwrite, "Replace the run that the folder holds");
   train

@@ -104,6 +104,7 @@ Config without_places(Config config) {
   config.pipeline.transport.clear();
   config.pipeline.rejoin.clear();
   config.networks.clear();
+  config.pipeline.link.clear();
   config.checkpoint = {};
   return config;
 }

@@ -188,6 +188,9 @@ void visit_keys(C& config, Visitor&& visit) {
       "pipeline.rejoin", pipeline.rejoin, duration_or_none(),
       "how long the processes wait for one that takes the place of a lost one, before they give up; 0s: not at "
       "all");
+  visit(
+      "pipeline.link", pipeline.link, link_or_none(),
+      "rate and latency of an emulated link, such as 200Mbps,50ms, over which each process sends; empty: none");
 
   auto& compression = config.compression;
   visit("compression.activations.codec", compression.activations.codec, codec_spec(),

@@ -76,6 +76,15 @@ Rule<std::string> bandwidth() {
           }};
 }
 
+Rule<std::string> link_or_none() {
+  static constexpr const char* kExpected =
+      "a rate of at least 1kbps and perhaps a latency, such as 200Mbps,50ms, or nothing";
+  return {kExpected, [](const std::string& text) -> std::string {
+            if (text.empty() || complaint_of([&] { parse_link_rate(text, ""); }).empty()) return "";
+            return fmt::format("expected {}, found {}", kExpected, toml_string(text));
+          }};
+}
+
 Rule<std::vector<double>> each_positive() {
   static constexpr const char* kExpected = "numbers above 0";
   return {

@@ -15,6 +15,7 @@ Rule<std::string> folder_name();            ///< names one folder on every file 
 Rule<std::string> duration();               ///< see parse_seconds(); at least a millisecond
 Rule<std::string> duration_or_none();       ///< the same, or 0s
 Rule<std::string> bandwidth();              ///< see parse_link_rate()
+Rule<std::string> link_or_none();           ///< what parse_link_rate() takes, or nothing
 Rule<std::vector<double>> each_positive();  ///< finite numbers above 0
 Rule<std::string> codec_spec();             ///< what make_codec() takes
 Rule<std::string> feedback();               ///< what check_feedback() takes

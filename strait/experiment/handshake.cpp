@@ -7,10 +7,10 @@
 namespace strait {
 namespace {
 
-/// Keys that may differ from machine to machine.
+/// Keys that may differ from machine to machine, and so from rank to rank.
 bool is_local(const std::string& key) {
   return key == "data.root" || key == "compression.store.place" || key == "compression.store.folder" ||
-         key == "train.device";
+         key == "train.device" || key == "pipeline.link";
 }
 
 /// What the key says.

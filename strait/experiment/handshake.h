@@ -13,7 +13,8 @@
 
 namespace strait {
 
-/// The keys that all processes must have alike, with their values: all but those of places and devices.
+/// The keys that all processes must have alike, with their values: all but those of places,
+/// devices and the emulated link.
 std::vector<std::pair<std::string, std::string>> shared_settings(const Config& config);
 
 /// pipeline.timeout.

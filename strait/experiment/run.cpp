@@ -224,6 +224,7 @@ Evaluation evaluate_experiment(const Config& config, const std::filesystem::path
                                const std::filesystem::path& checkpoint, TrainObserver& observer) {
   Config alone = config;
   alone.pipeline.replicas = 1;
+  alone.pipeline.link.clear();  // of the training
   Trainer trainer = make_trainer(alone);
   trainer.load(weights);
   bool knows_state = true;

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "strait/base/cores.h"
+#include "strait/base/link_rate.h"
 #include "strait/base/text.h"
 #include "strait/base/units.h"
 #include "strait/boundary/boundary.h"
@@ -114,6 +115,14 @@ std::string data_line(const Config& config, const DataSplits& data) {
                               : line;
 }
 
+/// What an emulated link is between; empty where there is none.
+std::string link_line(const Config& config, int processes) {
+  const auto& pipeline = config.pipeline;
+  if (pipeline.link.empty() || (config.model.cuts.empty() && pipeline.replicas == 1)) return "";
+  return fmt::format("{}, emulated between {}", link_rate_text(parse_link_rate(pipeline.link, "pipeline.link")),
+                     processes > 1 ? "processes" : "stages");
+}
+
 std::string training_line(const Config& config, int64_t samples) {
   const auto& train = config.train;
   const StepPlan plan(samples, config.data.batch_size, train, config.pipeline);
@@ -193,6 +202,8 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
     add("compression", compression_line(config.compression, config.pipeline.replicas));
     add("messages", bytes_line(expected_traffic(config, model)));
   }
+  const std::string link = link_line(config, processes);
+  if (!link.empty()) add("link", link);
   const int threads = at::get_num_threads();
   const bool on_processor = device_of(config.train.device).is_cpu();
   add("device", fmt::format("{}, {}{}", on_processor ? "cpu" : "cuda", count_text(threads, "thread"),

@@ -14,6 +14,7 @@ struct PipelineOptions {
   std::string timeout = "60s";    ///< how long a process waits for another before it gives up
   std::string transport = "tcp";  ///< between processes: tcp or c10d
   std::string rejoin = "0s";      ///< how long the processes wait for one that takes a lost one's place
+  std::string link = {};          ///< emulated: what parse_link_rate() takes; empty: none
 
   bool operator==(const PipelineOptions&) const = default;
 };

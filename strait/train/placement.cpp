@@ -7,9 +7,16 @@
 #include <utility>
 
 #include "strait/pipeline/schedules.h"
+#include "strait/transport/emulated_group.h"
+#include "strait/transport/emulated_loopback.h"
 
 namespace strait {
 namespace {
+
+std::optional<LinkRate> link_of(const PipelineOptions& pipeline) {
+  if (pipeline.link.empty()) return {};
+  return parse_link_rate(pipeline.link, "pipeline.link");
+}
 
 std::shared_ptr<Group> own_pipeline(const std::shared_ptr<Group>& group, size_t cuts,
                                     const PipelineOptions& pipeline) {
@@ -30,9 +37,11 @@ Placement::Placement(Model model, std::vector<std::string> cuts, const PipelineO
                      std::shared_ptr<Group> group)
     : model_(std::move(model)),
       cuts_(std::move(cuts)),
-      group_(std::move(group)),
+      link_(link_of(pipeline)),
+      group_(link_ && group->size() > 1 ? over_link(std::move(group), *link_) : std::move(group)),
       pipeline_(own_pipeline(group_, cuts_.size(), pipeline)),
       replicas_(pipeline.replicas),
+      stages_per_rank_(pipeline.stages_per_rank),
       stages_(cut_into_stages(model_, cuts_)),
       ranks_(place_stages(stages_.size(), pipeline_->size())) {}
 
@@ -51,7 +60,22 @@ std::string Placement::stage_name(size_t stage) const {
   return fmt::format("{}..{}", model_.layers[range.begin].name, model_.layers[range.end - 1].name);
 }
 
+std::unique_ptr<Transport> Placement::make_emulated_loopback() const {
+  const size_t processes = stages_.size() / static_cast<size_t>(stages_per_rank_);
+  std::vector<std::shared_ptr<EmulatedWire>> of_processes;
+  for (size_t i = 0; i < processes; ++i) of_processes.push_back(std::make_shared<EmulatedWire>(*link_));
+  std::vector<EmulatedLoopback::Wires> wires;
+  for (size_t cut = 0; cut < cuts_.size(); ++cut) {
+    const EmulatedLoopback::Wires at_cut = {.activations = of_processes[cut % processes],
+                                            .gradients = of_processes[(cut + 1) % processes]};
+    wires.insert(wires.end(), passes_input() ? 2 : 1, at_cut);
+  }
+  return std::make_unique<EmulatedLoopback>(std::move(wires));
+}
+
 std::unique_ptr<Transport> Placement::make_transport() {
+  if (link_ && is_alone() && static_cast<int>(stages_.size()) > stages_per_rank_)
+    return make_emulated_loopback();
   std::vector<int> peers;
   std::vector<std::string> names;
   for (size_t i = 0; i < cuts_.size(); ++i) {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "strait/base/link_rate.h"
 #include "strait/models/model.h"
 #include "strait/pipeline/options.h"
 #include "strait/transport/group.h"
@@ -20,6 +22,7 @@ class Placement {
  public:
   /// `model` is the whole network, cut after the layers `cuts`. Throws InputError for cuts that it does not
   /// have, and when the group is not one process for each stage of each replica, or one process for all.
+  /// With pipeline.link, what this process sends over transports goes over an emulated link.
   Placement(Model model, std::vector<std::string> cuts, const PipelineOptions& pipeline,
             std::shared_ptr<Group> group);
   Placement(const Placement&) = delete;  // stages refer to the model in place
@@ -74,7 +77,8 @@ class Placement {
   /// Whether all stages are in this process.
   bool is_alone() const { return pipeline_->size() == 1; }
 
-  /// For what crosses the boundaries. The placement must outlive it.
+  /// For what crosses the boundaries. The placement must outlive it. With all stages here and an emulated link,
+  /// each of the processes that the stages could have sends over a wire of its own.
   std::unique_ptr<Transport> make_transport();
 
   /// The whole network on the first process, with the weights of all stages as they are now; on the other
@@ -82,11 +86,15 @@ class Placement {
   const Model& collect_model();
 
  private:
+  std::unique_ptr<Transport> make_emulated_loopback() const;
+
   Model model_;
   std::vector<std::string> cuts_;
+  std::optional<LinkRate> link_;  ///< emulated
   std::shared_ptr<Group> group_;
   std::shared_ptr<Group> pipeline_;
   int replicas_;
+  int stages_per_rank_;
   std::vector<LayerRange> stages_;
   std::vector<int> ranks_;
 };

@@ -51,6 +51,7 @@ replicas = 2
 timeout = "90s"
 transport = "tcp"
 rejoin = "10m"
+link = "200Mbps,50ms"
 
 [compression]
 activations = { codec = "quant:4", feedback = "none" }
@@ -102,7 +103,8 @@ Config manual() {
                      .replicas = 2,
                      .timeout = "90s",
                      .transport = "tcp",
-                     .rejoin = "10m"};
+                     .rejoin = "10m",
+                     .link = "200Mbps,50ms"};
   config.compression.activations.codec = "quant:4";
   config.compression.gradients.codec = "quant:8";
   config.compression.replicas = {"topk:0.01", "ef21"};
@@ -270,6 +272,7 @@ replicas = 2
 timeout = "90s"
 transport = "tcp"
 rejoin = "10m"
+link = "200Mbps,50ms"
 
 [compression]
 activations = { codec = "quant:4", feedback = "none" }
@@ -377,6 +380,7 @@ TEST(Config, HashIsOfWhatDecidesTheResult) {
   config.data.root = "other";
   config.checkpoint = {0, 7, 2, {1}};
   config.networks = {{.name = "home"}};
+  config.pipeline.link = "1Gbps,20ms";
   EXPECT_EQ(config_hash(config), hash);
   config.train.epochs += 1;
   EXPECT_NE(config_hash(config), hash);

@@ -23,6 +23,7 @@ TEST_F(Handshakes, ThatAreAlikeAreAccepted) {
   const std::string mine = handshake();
   config_.data.root = "/another/place";
   config_.train.device = "cpu";
+  config_.pipeline.link = "200Mbps,50ms";
   EXPECT_NO_THROW(check_handshakes(0, {mine, handshake()}));
 }
 

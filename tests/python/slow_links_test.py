@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench" / "slow_links"))
 sys.dont_write_bytecode = True
 
+import emulated  # noqa: E402
 import report  # noqa: E402
 from network import parse_rate  # noqa: E402
 from results import Results, Spread, cell, spread  # noqa: E402
@@ -99,6 +100,35 @@ class Pages(unittest.TestCase):
         report.write(Results(self.folder / "slow_links.json"), self.folder)
         for name in ("slow_links.md", "slow_links.svg"):
             self.assertEqual((self.folder / name).read_text(), (published / name).read_text(), name)
+
+
+class EmulatedPages(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def test_ratios_are_taken_within_a_pair(self):
+        def run(samples, load):
+            return {"samples_per_second": samples, "load": load, "code_version": "0.1.0+abc", "machine": "LibTorch 9"}
+
+        pairs = [{"rate": "20Mbps", "row": "raw fp32", "tc tbf": run(kernel, 1.0), "--link": run(link, load)}
+                 for kernel, link, load in ((10, 11, 2.0), (20, 20, 3.0), (40, 36, 4.0))]
+        page = self.folder / "emulated_links.md"
+        page.write_text(f"before\n{emulated.BEGIN}\nold\n{emulated.END}\nafter\n")
+        emulated.write_page(page, {"machine": {"processor": "P", "cores": 2, "kernel": "K"}, "pairs": pairs})
+        text = page.read_text()
+        self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
+        self.assertNotIn("old", text)
+        self.assertIn("| 20Mbps | raw fp32 | 3 | 20.0 (10.0 to 40.0) | 20.0 (11.0 to 36.0) | 1.000 (0.900 to 1.100) | "
+                      "1.5 (1.0 to 4.0) |", text)
+        self.assertIn("strait 0.1.0+abc (LibTorch 9)", text)
+        self.assertIn("2 cores of P, Linux K", text)
+
+    def test_the_published_page_is_what_its_figures_give(self):
+        published = ROOT / "docs" / "results"
+        shutil.copy(published / "emulated_links.md", self.folder)
+        emulated.write_page(self.folder / "emulated_links.md", json.loads((published / "emulated_links.json").read_text()))
+        self.assertEqual((self.folder / "emulated_links.md").read_text(), (published / "emulated_links.md").read_text())
 
 
 class Lengths(unittest.TestCase):

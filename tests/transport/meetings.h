@@ -3,9 +3,11 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "strait/transport/emulated_group.h"
 #include "strait/transport/group.h"
 #include "tests/support/variable.h"
 #include "tests/transport/ranks.h"
@@ -25,6 +27,16 @@ struct Meeting {
 /// Those for which LibTorch must have Gloo's headers.
 std::vector<Meeting> meetings_over_gloo();
 
+/// The same, with each rank sending over an emulated link.
+inline Meeting over_links(const Meeting& meeting) {
+  return {meeting.name + "OverLinks", [run = meeting.run](int ranks, auto timeout, const auto& work) {
+            return run(ranks, timeout, [&](Group& group) {
+              const std::shared_ptr<Group> borrowed(&group, [](Group*) {});
+              work(*over_link(borrowed, {.bytes_per_second = 2e8, .latency_seconds = 1e-3}));
+            });
+          }};
+}
+
 /// All.
 inline std::vector<Meeting> meetings() {
   std::vector<Meeting> all = meetings_over_gloo();
@@ -35,6 +47,8 @@ inline std::vector<Meeting> meetings() {
                    const Variable secret("STRAIT_SECRET", "a secret of this test");
                    return Ranks(ranks, timeout).run(work);
                  }});
+  const size_t real = all.size();
+  for (size_t i = 0; i < real; ++i) all.push_back(over_links(all[i]));
   return all;
 }
 
