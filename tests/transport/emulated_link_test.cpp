@@ -75,7 +75,7 @@ class EmulatedLinks : public testing::Test {
   }
 
   static constexpr LinkRate kNone = {};
-  static constexpr LinkRate kSlowest = {.bytes_per_second = kLeastLinkRate};  ///< 80 s for 10 kB
+  static constexpr LinkRate kSlowest = {.bytes_per_second = kLeastLinkRate, .latency_seconds = 1e6};
   Arrivals arrivals_;
 };
 
@@ -122,7 +122,7 @@ TEST_F(EmulatedLinks, SendWhatIsUnderWayBeforeTheyGo) {
   }
 }
 
-// Where the wait did not end, these would take minutes.
+// Where a wait did not end, that of a call or that of the thread at the end, these would take eleven days.
 
 TEST_F(EmulatedLinks, CancelEndsTheWaitForWhatIsUnderWay) {
   const auto link = over(kSlowest);

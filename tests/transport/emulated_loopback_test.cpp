@@ -68,7 +68,7 @@ TEST(EmulatedLoopback, AMissingOrTooLongMessageIsAnError) {
 }
 
 TEST(EmulatedLoopback, CancelEndsTheWait) {
-  EmulatedLoopback transport = three_stages({.latency_seconds = 1000}, {}, {});
+  EmulatedLoopback transport = three_stages({.latency_seconds = 1e6}, {}, {});
   const Tag tag(0, Direction::activation, 0);
   transport.send(tag, frame_of(1, 0, 0));
   auto waiting = std::async(std::launch::async,
