@@ -12,6 +12,8 @@ using nlohmann::json;
 
 json json_of(Value value) { return value ? json(*value) : json(); }
 
+json json_of(const Estimate& value) { return {json_of(value.mean), json_of(value.error), value.count}; }
+
 json json_of(const Curve& curve) {
   json points = json::array();
   for (const auto& [place, value] : curve) {
@@ -104,8 +106,12 @@ json json_of(const Variant& variant, const Metric& metric) {
   const auto score = [&](Scores Epoch::*scores) {
     return curve(variant, [&](const Epoch& epoch) { return find(epoch.*scores, metric.name); });
   };
+  const Summary row = summarise(variant, metric);
   return {{"name", variant.name},
           {"runs", std::move(runs)},
+          {"last", {{"off", json_of(row.off.last)}, {"on", json_of(row.on.last)}}},
+          {"wire", json_of(row.wire_bytes_per_step)},
+          {"ratio", json_of(row.ratio)},
           {"train_loss", json_of(curve(variant, [](const Epoch& epoch) { return epoch.train_loss; }))},
           {"off", json_of(score(&Epoch::off))},
           {"on", json_of(score(&Epoch::on))},
@@ -139,7 +145,11 @@ std::string page_data(const std::vector<Table>& tables) {
     json variants = json::array();
     for (const auto& variant : table.variants) variants.push_back(json_of(variant, metric));
     all.push_back({{"title", table.title},
-                   {"metric", {{"label", metric.name}, {"unit", metric.unit}}},
+                   {"metric",
+                    {{"label", metric.name},
+                     {"unit", metric.unit},
+                     {"higher_is_better", metric.higher_is_better},
+                     {"rises_with_loss", metric.rises_with_loss}}},
                    {"variants", std::move(variants)}});
   }
   return script_safe({{"tables", std::move(all)}});

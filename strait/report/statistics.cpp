@@ -45,6 +45,8 @@ Estimate last(const std::vector<const Run*>& runs, const Metric& metric, ScoresO
 
 Value ratio(Value raw, Value wire) { return raw && wire && *wire > 0 ? Value(*raw / *wire) : std::nullopt; }
 
+Value plus(Value one, Value other) { return one ? Value(*one + other.value_or(0)) : other; }
+
 /// Mean over the last epochs of what `take` gives for each.
 template <class Take>
 Value mean_of_last(const std::vector<const Run*>& runs, Take take) {
@@ -182,9 +184,12 @@ Summary summarise(const Variant& variant, const Metric& metric) {
   Summary summary;
   summary.off = scored(variant, metric, &Epoch::off);
   summary.on = scored(variant, metric, &Epoch::on);
-  summary.ratio_activations = ratio(sum(traffic, &StepTraffic::raw_activations), wire_activations);
-  summary.ratio_gradients = ratio(sum(traffic, &StepTraffic::raw_gradients), wire_gradients);
-  if (wire_activations) summary.wire_bytes_per_step = *wire_activations + wire_gradients.value_or(0);
+  const Value raw_activations = sum(traffic, &StepTraffic::raw_activations);
+  const Value raw_gradients = sum(traffic, &StepTraffic::raw_gradients);
+  summary.ratio_activations = ratio(raw_activations, wire_activations);
+  summary.ratio_gradients = ratio(raw_gradients, wire_gradients);
+  summary.wire_bytes_per_step = plus(wire_activations, wire_gradients);
+  summary.ratio = ratio(plus(raw_activations, raw_gradients), summary.wire_bytes_per_step);
   std::vector<double> seconds(runs.size());
   std::ranges::transform(runs, seconds.begin(), [](const Run* run) { return seconds_of(*run); });
   summary.seconds = estimate(seconds).mean;

@@ -80,6 +80,7 @@ struct Summary {
   Scored on;                ///< with compression on
   Value ratio_activations;  ///< uncompressed over wire bytes of each seed's last epoch, summed over boundaries
   Value ratio_gradients;    ///< the same of gradients
+  Value ratio;              ///< the same of both directions together
   Value wire_bytes_per_step;          ///< both directions, all boundaries
   Value seconds;                      ///< mean over the counted seeds
   std::vector<StatusCount> statuses;  ///< those that occur, done first

@@ -155,6 +155,7 @@ TEST(Summary, TrafficIsThatOfTheLastEpoch) {
   EXPECT_THAT(summary.ratio_activations, Optional(8.0));
   EXPECT_THAT(summary.ratio_gradients, Optional(4.0));
   EXPECT_THAT(summary.wire_bytes_per_step, Optional(100 + 200 + 50 + 100));
+  EXPECT_THAT(summary.ratio, Optional(2400.0 / 450));
   EXPECT_THAT(step_traffic(variant),
               ElementsAre(FieldsAre("a", 800, 100, 800, 200), FieldsAre("b", 400, 50, 400, 100)));
 }

@@ -1,12 +1,11 @@
 // Figures on canvases. A figure keeps how it is made and is drawn anew when the colours or the choice change.
 
-// Pixels on paper, scaled to the column: three columns of curves, two of bars.
-const kPrintSize = {line: {width: 430, height: 300}, bar: {width: 600, height: 220}};
+// Pixels on paper, scaled to the column: three columns of curves, two of bars, one of points.
+const kPrintSize = {line: {width: 430, height: 300}, bar: {width: 600, height: 220}, scatter: {width: 1000, height: 430}};
 const figures = [];
 
-// A point is [epoch or step, mean, standard error or null, seeds].
-function estimateText(point, format) {
-  const [, mean, error, seeds] = point;
+// An estimate is [mean, standard error or null, seeds]; a point of a curve has its epoch or step before these.
+function estimateText([mean, error, seeds], format) {
   const spread = error === null ? "" : " ± " + format(error);
   return format(mean) + spread + (seeds === 1 ? " (1 seed)" : " (" + seeds + " seeds)");
 }
@@ -89,7 +88,7 @@ function lineConfig({series, label, format, legend, along = "epoch"}) {
         tooltip: {
           ...tooltipOf({
             title: (items) => (items.length ? along[0].toUpperCase() + along.slice(1) + " " + items[0].parsed.x : ""),
-            label: (item) => item.dataset.label + ": " + estimateText(item.dataset.points[item.dataIndex], format),
+            label: (item) => item.dataset.label + ": " + estimateText(item.dataset.points[item.dataIndex].slice(1), format),
           }),
           filter: (item) => !item.dataset.band,
           itemSort: (a, b) => b.parsed.y - a.parsed.y,
@@ -155,7 +154,7 @@ class Figure {
       animation: false, responsive: !printing, maintainAspectRatio: false,
       devicePixelRatio: Math.max(2, window.devicePixelRatio),
     });
-    config.plugins = [drawnNote];
+    config.plugins = [...(config.plugins ?? []), drawnNote];
     this.chart = new Chart(this.canvas, config);
     const names = this.chart.data.datasets.filter((dataset) => !dataset.band).map((dataset) => dataset.label);
     const caption = this.canvas.closest("figure").querySelector("figcaption").textContent;

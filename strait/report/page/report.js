@@ -193,6 +193,7 @@ function addTable(section) {
   const choice = new Choice(section.querySelector(".chips"), table.variants,
     () => own.forEach((figure) => figure.draw()));
   choices.push(choice);
+  addQuality(section, table, choice, own);
   for (const canvas of section.querySelectorAll(".three canvas")) own.push(curveFigure(canvas, table, choice));
   addSteps(section, table, choice, own);
   for (const canvas of section.querySelectorAll(".bars canvas")) own.push(barFigure(canvas, table, choice));
