@@ -64,6 +64,14 @@ std::string policy_hash(std::string_view text) {
   return fmt::format("'sha256-{}'", reinterpret_cast<const char*>(base64.data()));
 }
 
+/// The attributes of a column's own head, by which it is sorted and compared.
+std::string head_attributes(const TextTable::Column& column, size_t index) {
+  std::string html = fmt::format(" scope=\"col\" data-column=\"{}\"", index);
+  if (!column.measure.empty()) html += fmt::format(" data-measure=\"{}\"", html_escaped(column.measure));
+  if (column.is_number) html += " class=\"number\"";
+  return html;
+}
+
 /// The first row of headings: a group stands over all its columns, a column without a group over both rows.
 std::string group_headings(const TextTable& table) {
   std::string html;
@@ -71,8 +79,8 @@ std::string group_headings(const TextTable& table) {
     const auto& column = table.columns[i];
     size_t end = i + 1;
     if (column.group.empty()) {
-      html += fmt::format("<th scope=\"col\" rowspan=\"2\"{}>{}</th>",
-                          column.is_number ? " class=\"number\"" : "", html_escaped(column.label));
+      html +=
+          fmt::format("<th rowspan=\"2\"{}>{}</th>", head_attributes(column, i), html_escaped(column.label));
     } else {
       while (end < table.columns.size() && table.columns[end].group == column.group) ++end;
       html += fmt::format("<th scope=\"colgroup\" colspan=\"{}\" class=\"group\">{}</th>", end - i,
@@ -85,9 +93,10 @@ std::string group_headings(const TextTable& table) {
 
 std::string headings(const TextTable& table) {
   std::string second;
-  for (const auto& column : table.columns) {
-    if (!column.group.empty())
-      second += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", html_escaped(column.label));
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const auto& column = table.columns[i];
+    if (column.group.empty()) continue;
+    second += fmt::format("<th{}>{}</th>", head_attributes(column, i), html_escaped(column.label));
   }
   return fmt::format("<thead><tr>{}</tr><tr>{}</tr></thead>", group_headings(table), second);
 }
@@ -108,7 +117,9 @@ std::string rows_of(const TextTable& table, Name name) {
     html += fmt::format("<tr><th scope=\"row\">{}</th>", name(row, html_escaped(table.rows[row].front())));
     for (size_t i = 1; i < table.columns.size(); ++i) {
       const std::string& cell = table.rows[row][i];
-      html += fmt::format("<td{}>{}</td>", cell_class(table.columns[i], cell), html_escaped(cell));
+      const Value number = table.numbers[row][i];
+      html += fmt::format("<td{}{}>{}</td>", cell_class(table.columns[i], cell),
+                          number ? fmt::format(" data-value=\"{}\"", *number) : "", html_escaped(cell));
     }
     html += "</tr>\n";
   }

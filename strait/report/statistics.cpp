@@ -26,19 +26,11 @@ Value best(const Variant& variant, const Metric& metric, ScoresOf scores) {
   return found;
 }
 
-/// The scores of the last epoch that every run has finished and scored; none where there is no such epoch.
-Estimate last(const std::vector<const Run*>& runs, const Metric& metric, ScoresOf scores) {
-  std::map<int, std::vector<const Scores*>> by_epoch;
-  for (const auto* run : runs) {
-    for (const auto& epoch : run->epochs) {
-      if (!(epoch.*scores).empty()) by_epoch[epoch.number].push_back(&(epoch.*scores));
-    }
-  }
-  std::erase_if(by_epoch, [&](const auto& epoch) { return epoch.second.size() < runs.size(); });
+/// Over the seeds that have the measure.
+Estimate mean_of(const std::vector<SeedScores>& seeds, const Metric& metric) {
   std::vector<double> values;
-  if (by_epoch.empty()) return estimate(values);
-  for (const auto* found : by_epoch.rbegin()->second) {
-    if (const Value value = find(*found, metric.name)) values.push_back(*value);
+  for (const auto& seed : seeds) {
+    if (const Value value = find(*seed.scores, metric.name)) values.push_back(*value);
   }
   return estimate(values);
 }
@@ -157,9 +149,22 @@ std::vector<StepTraffic> step_traffic(const Variant& variant) {
   return traffic;
 }
 
-Scored scored(const Variant& variant, const Metric& metric, Scores Epoch::*mode) {
+std::vector<SeedScores> last_of_seeds(const Variant& variant, Scores Epoch::*mode) {
   const auto runs = counted_runs(variant);
-  return {best(variant, metric, mode), last(runs, metric, mode), last(runs, kLoss, mode)};
+  std::map<int, std::vector<SeedScores>> by_epoch;
+  for (const auto* run : runs) {
+    for (const auto& epoch : run->epochs) {
+      const Scores& scores = epoch.*mode;
+      if (!scores.empty()) by_epoch[epoch.number].push_back({run->seed, epoch.number, &scores});
+    }
+  }
+  std::erase_if(by_epoch, [&](const auto& epoch) { return epoch.second.size() < runs.size(); });
+  return by_epoch.empty() ? std::vector<SeedScores>() : by_epoch.rbegin()->second;
+}
+
+Scored scored(const Variant& variant, const Metric& metric, Scores Epoch::*mode) {
+  const auto seeds = last_of_seeds(variant, mode);
+  return {best(variant, metric, mode), mean_of(seeds, metric), mean_of(seeds, kLoss)};
 }
 
 std::string evaluation_of(const Variant& variant) { return list_of_evaluations(std::span(&variant, 1)); }
@@ -168,10 +173,11 @@ std::string evaluation_of(const Table& table) { return list_of_evaluations(table
 
 std::vector<Scoring> scorings_of(const Table& table) {
   const std::string named = evaluation_of(table);
-  std::vector<Scoring> all = {{"off", &Epoch::off}, {fmt::format("on ({})", named), &Epoch::on}};
-  for (const auto& [label, mode] : std::initializer_list<Scoring>{
-           {"plain", &Epoch::plain}, {"frozen", &Epoch::frozen}, {"live", &Epoch::live}}) {
-    if (label != named && is_scored(table, mode)) all.push_back({label, mode});
+  std::vector<Scoring> all = {{"off", "off", &Epoch::off}, {"on", fmt::format("on ({})", named), &Epoch::on}};
+  for (const auto& other : std::initializer_list<Scoring>{{"plain", "plain", &Epoch::plain},
+                                                          {"frozen", "frozen", &Epoch::frozen},
+                                                          {"live", "live", &Epoch::live}}) {
+    if (other.name != named && is_scored(table, other.mode)) all.push_back(other);
   }
   return all;
 }

@@ -11,12 +11,14 @@ namespace strait::report {
 struct TextTable {
   /// What stands over a column.
   struct Column {
-    std::string group;      ///< stands over neighbours of the same group; may be empty
-    std::string label;      ///< what its cells are
-    bool is_number = true;  ///< set to the right
+    std::string group;         ///< stands over neighbours of the same group; may be empty
+    std::string label;         ///< what its cells are
+    bool is_number = true;     ///< set to the right
+    std::string measure = {};  ///< of means over seeds what they are of: `score off`, `loss live`
   };
   std::vector<Column> columns;                 ///< from left to right
   std::vector<std::vector<std::string>> rows;  ///< one cell per column
+  std::vector<std::vector<Value>> numbers;     ///< the cells' as they are; empty for a text
 };
 
 /// A row per variant; the first column is its name. Published figures have columns where there are any.

@@ -51,6 +51,17 @@ TEST(TextTable, SaysOneSeedRatherThanAnErrorOfZero) {
                                          "8.0×", "4.0×", "750,000", "1,234", "2", "done"));
 }
 
+TEST(TextTable, KeepsTheNumbersBesideTheTexts) {
+  const TextTable table = result_table(two_variants()[0]);
+  EXPECT_THAT(table.numbers[1], ElementsAre(std::nullopt, 54, 62, 52, 61, std::nullopt, std::nullopt, 8, 4,
+                                            750000, 1234.5, 2, std::nullopt));
+  EXPECT_EQ(table.columns[3].measure, "score off");
+  EXPECT_EQ(table.columns[4].measure, "score on");
+  EXPECT_EQ(table.columns[1].measure, "") << "the best is no mean";
+  EXPECT_THAT(traffic_table(two_variants()[0]).numbers.at(0),
+              ElementsAre(std::nullopt, std::nullopt, 2e6, 250000, 8, 2e6, 500000, 4));
+}
+
 TEST(TextTable, OfTextHasPerplexityAndLoss) {
   Table table = two_variants()[0];
   table.variants.resize(1);

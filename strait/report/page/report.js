@@ -198,7 +198,9 @@ function addTable(section) {
   addSteps(section, table, choice, own);
   for (const canvas of section.querySelectorAll(".bars canvas")) own.push(barFigure(canvas, table, choice));
   addDiagnostics(section, table);
-  for (const row of section.querySelectorAll(".results tbody tr")) {
+  const [results] = [...section.querySelectorAll("table")].map((place) => new Sorting(place));
+  new Comparison(section, table, results);
+  for (const row of results.rows) {
     const index = Number(row.querySelector("button").dataset.variant);
     row.addEventListener("click", () => details.show(table.variants[index]));
   }
