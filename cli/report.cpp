@@ -17,6 +17,7 @@ using std::filesystem::path;
 struct ReportFlags {
   std::vector<path> folders;
   std::string out = "report.html";
+  std::string title;
 };
 
 /// The file beside the page: `out/report-bytes.csv` for `out/report.html`.
@@ -29,10 +30,10 @@ int run_report(const ReportFlags& flags) {
   if (page.extension() != ".html")
     throw InputError("--out: expected a name that ends in .html, found \"{}\"", flags.out);
   const auto tables = report::read_tables(flags.folders);
-  replace_file(beside(page, ".md"), report::to_markdown(tables));
+  replace_file(beside(page, ".md"), report::to_markdown(tables, flags.title));
   replace_file(beside(page, ".csv"), report::results_csv(tables));
   replace_file(beside(page, "-bytes.csv"), report::bytes_csv(tables));
-  replace_file(page, report::to_html(tables));
+  replace_file(page, report::to_html(tables, flags.title));
   print(fmt::format("{}\n", page.string()));
   return 0;
 }
@@ -50,6 +51,9 @@ void add_report(CLI::App& app, Action& action) {
   verb->add_option("--out", flags->out,
                    "The page; the same tables go beside it as .md, .csv and -bytes.csv (default: report.html)")
       ->type_name("FILE.html");
+  verb->add_option("--title", flags->title,
+                   "Of the page (default: the sweep's title, or the names of the runs)")
+      ->type_name("TEXT");
   verb->callback([&action, flags] { action = [flags] { return run_report(*flags); }; });
 }
 

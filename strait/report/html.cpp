@@ -181,7 +181,7 @@ std::string title_of(const std::vector<Table>& tables) {
       tables.size() == 2 ? tables.back().title : fmt::format("{} more tables", tables.size() - 1));
 }
 
-std::string to_html(const std::vector<Table>& tables) {
+std::string to_html(const std::vector<Table>& tables, const std::string& title) {
   const Origins origins = origins_of(tables);
   std::string sections;
   for (size_t i = 0; i < tables.size(); ++i) {
@@ -191,7 +191,7 @@ std::string to_html(const std::vector<Table>& tables) {
               {{"script_hashes", policy_hash(page::kErrors) + " " + policy_hash(page::kChartLibrary) + " " +
                                      policy_hash(page::kScript)},
                {"style_hash", policy_hash(page::kStyle)},
-               {"title", html_escaped(title_of(tables))},
+               {"title", html_escaped(title.empty() ? title_of(tables) : title)},
                {"runs", html_escaped(runs_text(tables))},
                {"days", html_escaped(origins.days)},
                {"code_versions", lines(origins.code_versions)},

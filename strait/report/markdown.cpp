@@ -56,9 +56,10 @@ constexpr std::string_view kMeaning =
 
 }  // namespace
 
-std::string to_markdown(const std::vector<Table>& tables) {
+std::string to_markdown(const std::vector<Table>& tables, const std::string& title) {
   const Origins origins = origins_of(tables);
-  std::string text = fmt::format("# {}\n\n{}\n", markdown_escaped(title_of(tables)), kMeaning);
+  std::string text =
+      fmt::format("# {}\n\n{}\n", markdown_escaped(title.empty() ? title_of(tables) : title), kMeaning);
   text += fmt::format("- Runs written: {}\n- Code: {}\n- Machine: {}\n", origins.days,
                       markdown_escaped(fmt::format("{}", fmt::join(origins.code_versions, "; "))),
                       markdown_escaped(fmt::format("{}", fmt::join(origins.machines, "; "))));

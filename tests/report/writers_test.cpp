@@ -144,6 +144,15 @@ TEST(Title, OfManyTablesStaysShort) {
   EXPECT_EQ(title_of(tables), "A table and 2 more tables");
 }
 
+TEST(Title, IsWhatIsAskedFor) {
+  const auto tables = two_variants();
+  EXPECT_THAT(to_html(tables), testing::AllOf(HasSubstr("<title>A table – strait report</title>"),
+                                              HasSubstr("<h1>A table</h1>")));
+  EXPECT_THAT(to_html(tables, "R&D"), testing::AllOf(HasSubstr("<title>R&amp;D – strait report</title>"),
+                                                     HasSubstr("<h1>R&amp;D</h1>")));
+  EXPECT_THAT(to_markdown(tables, "a*b"), testing::StartsWith("# a\\*b\n"));
+}
+
 TEST(TextTable, CountsEveryRun) {
   Table table = two_variants()[0];
   table.variants[1].runs[1].status = Status::diverged;
