@@ -126,6 +126,27 @@ std::string rows_of(const TextTable& table, Name name) {
   return html;
 }
 
+/// The grid of a sweep that varies two keys, with compression on and off; nothing where there is none.
+std::string crossed_section(const Table& table) {
+  const auto grid = find_grid(table);
+  if (!grid) return "";
+  const Metric metric = metric_of(table);
+  const auto plain = [](size_t /*row*/, const std::string& name) { return name; };
+  std::string tables;
+  const auto scorings = scorings_of(table);
+  for (const size_t which : {1, 0}) {
+    const TextTable crossed = crossed_table(*grid, metric, scorings[which]);
+    tables += fill(page::kCrossed, {{"title", html_escaped(table.title)},
+                                    {"metric", std::string(metric.name)},
+                                    {"unit", metric.unit.empty() ? "" : fmt::format(", {}", metric.unit)},
+                                    {"scoring", html_escaped(scorings[which].label)},
+                                    {"headings", headings(crossed)},
+                                    {"rows", rows_of(crossed, plain)}});
+  }
+  return fmt::format("<div class=\"part\">\n<h3>{} × {}</h3>\n{}</div>\n", html_escaped(grid->down),
+                     html_escaped(grid->across), tables);
+}
+
 /// `heading` stands over the table, whose title may be the page's already.
 std::string table_section(const Table& table, size_t index, const std::string& heading) {
   const TextTable results = result_table(table);
@@ -141,6 +162,7 @@ std::string table_section(const Table& table, size_t index, const std::string& h
                              {"evaluation", html_escaped(evaluation_of(table))},
                              {"result_headings", headings(results)},
                              {"result_rows", rows_of(results, button)},
+                             {"crossed", crossed_section(table)},
                              {"traffic_headings", headings(traffic)},
                              {"traffic_rows", rows_of(traffic, plain)}});
 }

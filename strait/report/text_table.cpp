@@ -179,6 +179,20 @@ TextTable traffic_table(const Table& table) {
   return text;
 }
 
+TextTable crossed_table(const Grid& grid, const Metric& metric, const Scoring& scoring) {
+  TextTable text;
+  text.columns = {{"", grid.down, false}};
+  for (const auto& value : grid.columns) text.columns.push_back({grid.across, value});
+  for (size_t row = 0; row < grid.rows.size(); ++row) {
+    begin_row(text, grid.rows[row]);
+    for (const auto* variant : grid.cells[row]) {
+      const Estimate last = variant == nullptr ? Estimate() : scored(*variant, metric, scoring.mode).last;
+      add_cell(text, text_of(last), last.mean);
+    }
+  }
+  return text;
+}
+
 Origins origins_of(const std::vector<Table>& tables) {
   Origins origins;
   std::vector<double> times;

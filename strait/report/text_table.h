@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "strait/report/grid.h"
 #include "strait/report/statistics.h"
 
 namespace strait::report {
@@ -26,6 +27,10 @@ TextTable result_table(const Table& table);
 
 /// A row per variant and boundary: bytes per average step of the last epoch. No rows before the first epoch.
 TextTable traffic_table(const Table& table);
+
+/// A row for each value of one key, a column for each of the other, in the cells mean and standard error of the
+/// last epoch in that mode.
+TextTable crossed_table(const Grid& grid, const Metric& metric, const Scoring& scoring);
 
 /// `done`, or `3 of 5 done, 1 diverged, 1 running` where the runs differ.
 std::string status_text(const Summary& summary);
