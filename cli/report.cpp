@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -18,6 +19,7 @@ struct ReportFlags {
   std::vector<path> folders;
   std::string out = "report.html";
   std::string title;
+  std::optional<std::string> latex;  ///< empty: beside the page
 };
 
 /// The file beside the page: `out/report-bytes.csv` for `out/report.html`.
@@ -25,11 +27,22 @@ path beside(const path& page, const std::string& ending) {
   return page.parent_path() / (page.stem().string() + ending);
 }
 
+/// Where the LaTeX goes, if anywhere.
+std::optional<path> latex_file(const ReportFlags& flags, const path& page) {
+  if (!flags.latex) return std::nullopt;
+  if (flags.latex->empty()) return beside(page, ".tex");
+  if (path(*flags.latex).extension() != ".tex")
+    throw InputError("--latex: expected a name that ends in .tex, found \"{}\"", *flags.latex);
+  return *flags.latex;
+}
+
 int run_report(const ReportFlags& flags) {
   const path page = flags.out;
   if (page.extension() != ".html")
     throw InputError("--out: expected a name that ends in .html, found \"{}\"", flags.out);
+  const auto latex = latex_file(flags, page);
   const auto tables = report::read_tables(flags.folders);
+  if (latex) replace_file(*latex, report::to_latex(tables));
   replace_file(beside(page, ".md"), report::to_markdown(tables, flags.title));
   replace_file(beside(page, ".csv"), report::results_csv(tables));
   replace_file(beside(page, "-bytes.csv"), report::bytes_csv(tables));
@@ -54,6 +67,11 @@ void add_report(CLI::App& app, Action& action) {
   verb->add_option("--title", flags->title,
                    "Of the page (default: the sweep's title, or the names of the runs)")
       ->type_name("TEXT");
+  verb->add_option(
+          "--latex", flags->latex,
+          "The tables of results for LaTeX with booktabs too, into this file (default: beside the page)")
+      ->type_name("FILE.tex")
+      ->expected(0, 1);
   verb->callback([&action, flags] { action = [flags] { return run_report(*flags); }; });
 }
 

@@ -26,10 +26,10 @@ std::string text_of(Value value, int decimals, std::string_view unit = "") {
 }
 
 /// Without a standard error the cell says that there was a single seed.
-std::string text_of(const Estimate& value) {
+std::string text_of(const Estimate& value, int decimals) {
   if (!value.mean) return std::string(kMissing);
-  if (!value.error) return text_of(value.mean, 2) + " (n = 1)";
-  return fmt::format("{} ± {}", text_of(value.mean, 2), text_of(value.error, 2));
+  if (!value.error) return text_of(value.mean, decimals) + " (n = 1)";
+  return fmt::format("{} ± {}", text_of(value.mean, decimals), text_of(value.error, decimals));
 }
 
 std::string seconds_text(Value seconds) { return text_of(seconds, seconds && *seconds < 100 ? 1 : 0); }
@@ -118,7 +118,7 @@ std::string status_text(const Summary& summary) {
   return text;
 }
 
-TextTable result_table(const Table& table) {
+TextTable result_table(const Table& table, int decimals) {
   const Metric metric = metric_of(table);
   const auto scorings = scorings_of(table);
   const std::string paper = fmt::format("Paper{}", unit_text(metric));
@@ -129,13 +129,13 @@ TextTable result_table(const Table& table) {
     scores.reserve(scorings.size());
     for (const auto& scoring : scorings) scores.push_back(scored(variant, metric, scoring.mode));
     begin_row(text, variant.name);
-    for (const auto& score : scores) add_cell(text, text_of(score.best, 2), score.best);
-    for (const auto& score : scores) add_cell(text, text_of(score.last), score.last.mean);
+    for (const auto& score : scores) add_cell(text, text_of(score.best, decimals), score.best);
+    for (const auto& score : scores) add_cell(text, text_of(score.last, decimals), score.last.mean);
     if (metric.rises_with_loss) {
-      for (const auto& score : scores) add_cell(text, text_of(score.loss), score.loss.mean);
+      for (const auto& score : scores) add_cell(text, text_of(score.loss, 2), score.loss.mean);
     }
     for (const Value value : {variant.published.off, variant.published.on}) {
-      add_cell(text, text_of(value, 2), value);
+      add_cell(text, text_of(value, decimals), value);
     }
     const Summary row = summarise(variant, metric);
     for (const Value ratio : {row.ratio_activations, row.ratio_gradients}) {
@@ -187,7 +187,7 @@ TextTable crossed_table(const Grid& grid, const Metric& metric, const Scoring& s
     begin_row(text, grid.rows[row]);
     for (const auto* variant : grid.cells[row]) {
       const Estimate last = variant == nullptr ? Estimate() : scored(*variant, metric, scoring.mode).last;
-      add_cell(text, text_of(last), last.mean);
+      add_cell(text, text_of(last, 2), last.mean);
     }
   }
   return text;

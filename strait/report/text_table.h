@@ -22,8 +22,9 @@ struct TextTable {
   std::vector<std::vector<Value>> numbers;     ///< the cells' as they are; empty for a text
 };
 
-/// A row per variant; the first column is its name. Published figures have columns where there are any.
-TextTable result_table(const Table& table);
+/// A row per variant; the first column is its name. Published figures have columns where there are any. Scores
+/// have that many decimals.
+TextTable result_table(const Table& table, int decimals = 2);
 
 /// A row per variant and boundary: bytes per average step of the last epoch. No rows before the first epoch.
 TextTable traffic_table(const Table& table);

@@ -13,6 +13,9 @@ std::string title_of(const std::vector<Table>& tables);
 /// The tables as Markdown, with what the numbers are, under that title; an empty one is title_of(tables).
 std::string to_markdown(const std::vector<Table>& tables, const std::string& title = "");
 
+/// The tables of results for LaTeX with booktabs, each as a table of its own.
+std::string to_latex(const std::vector<Table>& tables);
+
 /// A line per variant, with numbers as they are (RFC 4180; an empty field was not measured).
 std::string results_csv(const std::vector<Table>& tables);
 

@@ -176,6 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{{"report", "{dir}/none", "--out", "{dir}/r.html"}, 2, {"{dir}/none", "is not a folder"}},
         BadCommand{{"report", "{dir}", "--out", "{dir}/r.html"}, 2, {"{dir}", "status.json", "sweep.json"}},
         BadCommand{{"report", "{dir}", "--out", "{dir}/r.csv"}, 2, {"--out", ".html", "{dir}/r.csv"}},
+        BadCommand{{"report", "--latex", "{dir}", "{dir}"}, 2, {"--latex", ".tex", "{dir}"}},
         BadCommand{{"report", "{dir}", "--otu", "r.html"}, 2, {"did you mean \"--out\"?"}}));
 
 /// `strait train` of a configuration with one line wrong.
