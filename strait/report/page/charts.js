@@ -72,8 +72,13 @@ function rangeOf(series) {
   return min === max ? {min: min - 1, max: max + 1} : {min, max};
 }
 
+// What a chart is made of: the library's configuration, and the numbers as a table.
 function lineConfig({series, label, format, legend, along = "epoch"}) {
   return {
+    table: {
+      head: ["series", along, label, "standard error", "seeds"],
+      rows: series.flatMap(({name, points}) => points.map((point) => [name, ...point])),
+    },
     type: "line",
     data: {datasets: series.flatMap(lineDatasets)},
     options: {
@@ -100,6 +105,10 @@ function lineConfig({series, label, format, legend, along = "epoch"}) {
 
 function barConfig({labels, stacks, label, format}) {
   return {
+    table: {
+      head: ["variant", "boundary", label],
+      rows: labels.flatMap((name, index) => stacks.map((stack) => [name, stack.name, stack.values[index]])),
+    },
     type: "bar",
     data: {
       labels,
@@ -148,7 +157,8 @@ class Figure {
   draw() {
     this.chart?.destroy();
     this.position = -1;
-    const config = this.makeConfig();
+    const {table, ...config} = this.makeConfig();
+    this.table = table;
     if (printing) Object.assign(this.canvas, kPrintSize[config.type]);
     Object.assign(config.options, {
       animation: false, responsive: !printing, maintainAspectRatio: false,

@@ -192,6 +192,10 @@ function qualityConfig({points, line, side, axis, metric}) {
     pointRadius: 0, pointHoverRadius: 0,
   };
   return {
+    table: {
+      head: ["variant", title, "standard error", "seeds", "wire bytes per step", "times fewer bytes", "on the Pareto line"],
+      rows: points.map((point) => [point.name, ...point.last[side], point.wire, point.ratio, line.includes(point) ? 1 : 0]),
+    },
     type: "scatter",
     plugins: [errorBars, pointNames],
     data: {datasets: [...datasets, steps]},

@@ -219,6 +219,7 @@ function setPrinting(value) {
 }
 
 for (const section of document.querySelectorAll("section.table")) addTable(section);
+for (const figure of figures) addExport(figure);
 details.seed.addEventListener("change", () => details.fill());
 document.getElementById("details-close").addEventListener("click", () => details.dialog.close());
 Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
