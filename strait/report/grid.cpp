@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <set>
 #include <type_traits>
+#include <utility>
 
 #include "strait/base/error.h"
 #include "strait/formats/toml.h"
@@ -139,23 +139,32 @@ bool is_full_enough(const Candidate& candidate) {
   return 4 * filled_cells(candidate) >= 3 * used(counts(candidate, 0)) * used(counts(candidate, 1));
 }
 
-/// Takes out the row or column, of more than two, with the smallest share of its cells filled, the last of
-/// equal ones. Returns false when there is none.
+/// How many variants of each row (0) or column (1) are alone in their column or row, which goes with them.
+std::vector<size_t> alone(const Candidate& candidate, size_t axis) {
+  const auto across = counts(candidate, 1 - axis);
+  std::vector<size_t> found(counts(candidate, axis).size());
+  for (const auto& place : candidate.places) found[place[axis]] += across[place[1 - axis]] == 1 ? 1 : 0;
+  return found;
+}
+
+/// Takes out the row or column, of more than two, with the smallest share of its cells filled; of equal ones
+/// that with the most variants that are alone across it, then the last. Returns false when there is none.
 bool drop_emptiest(Candidate& candidate) {
   const std::array<std::vector<size_t>, 2> lines = {counts(candidate, 0), counts(candidate, 1)};
-  double least = std::numeric_limits<double>::max();
-  std::array<size_t, 2> dropped{};  // axis and number
+  std::pair<double, double> least(2, 0);  // share, and the number of those alone below zero
+  std::array<size_t, 2> dropped{};        // axis and number
   for (const size_t axis : {0, 1}) {
     if (used(lines[axis]) <= 2) continue;
     const auto cells = static_cast<double>(used(lines[1 - axis]));
+    const auto single = alone(candidate, axis);
     for (size_t line = 0; line < lines[axis].size(); ++line) {
-      const double share = static_cast<double>(lines[axis][line]) / cells;
-      if (share == 0 || share > least) continue;
-      least = share;
+      const std::pair found(static_cast<double>(lines[axis][line]) / cells, -static_cast<double>(single[line]));
+      if (found.first == 0 || found > least) continue;
+      least = found;
       dropped = {axis, line};
     }
   }
-  if (least == std::numeric_limits<double>::max()) return false;
+  if (least.first == 2) return false;
   for (size_t i = candidate.variants.size(); i-- > 0;) {
     if (candidate.places[i][dropped[0]] != dropped[1]) continue;
     candidate.places.erase(candidate.places.begin() + static_cast<ptrdiff_t>(i));

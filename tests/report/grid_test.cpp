@@ -78,6 +78,18 @@ TEST(Grid, LeavesOutWhatIsBesideIt) {
   EXPECT_FALSE(find_grid(table).has_value()) << "4 of 9 are no longer half";
 }
 
+TEST(Grid, KeepsTheRowThatSharesAColumn) {
+  const Table table{
+      "t",
+      "t",
+      {of_codecs("none", "none"), of_codecs("quant:4", "quant:8"), of_codecs("quant:4", "quant:4"),
+       of_codecs("quant:2", "quant:8"), of_codecs("topk:10", "topk:10"), of_codecs("quant:4", "quant:2")}};
+  const auto grid = find_grid(table);
+  ASSERT_TRUE(grid.has_value());
+  EXPECT_THAT(grid->rows, ElementsAre("quant:4", "quant:2"));
+  EXPECT_THAT(grid->columns, ElementsAre("quant:8", "quant:4"));
+}
+
 TEST(Grid, HasNeverTwoVariantsInACell) {
   Table table = full_grid();
   table.variants.push_back(of_codecs("quant:4", "quant:8", 10, "x = 1"));
