@@ -203,28 +203,32 @@ std::string title_of(const std::vector<Table>& tables) {
       tables.size() == 2 ? tables.back().title : fmt::format("{} more tables", tables.size() - 1));
 }
 
-std::string to_html(const std::vector<Table>& tables, const std::string& title) {
+std::string to_html(const std::vector<Table>& tables, const PageOptions& options) {
   const Origins origins = origins_of(tables);
   std::string sections;
   for (size_t i = 0; i < tables.size(); ++i) {
     sections += table_section(tables[i], i, tables.size() == 1 ? "Results" : tables[i].title);
   }
-  return fill(page::kHtml,
-              {{"script_hashes", policy_hash(page::kErrors) + " " + policy_hash(page::kChartLibrary) + " " +
-                                     policy_hash(page::kScript)},
-               {"style_hash", policy_hash(page::kStyle)},
-               {"title", html_escaped(title.empty() ? title_of(tables) : title)},
-               {"runs", html_escaped(runs_text(tables))},
-               {"days", html_escaped(origins.days)},
-               {"code_versions", lines(origins.code_versions)},
-               {"machines", lines(origins.machines)},
-               {"contents", contents(tables)},
-               {"sections", sections},
-               {"style", std::string(page::kStyle)},
-               {"errors", std::string(page::kErrors)},
-               {"chart_library", std::string(page::kChartLibrary)},
-               {"data", page_data(tables)},
-               {"script", std::string(page::kScript)}});
+  return fill(
+      page::kHtml,
+      {{"script_hashes",
+        policy_hash(page::kErrors) + " " + policy_hash(page::kChartLibrary) + " " + policy_hash(page::kScript)},
+       {"style_hash", policy_hash(page::kStyle)},
+       {"title", html_escaped(options.title.empty() ? title_of(tables) : options.title)},
+       {"connect", options.version.empty() ? "" : " connect-src 'self';"},
+       {"version",
+        options.version.empty() ? "" : fmt::format(" data-version=\"{}\"", html_escaped(options.version))},
+       {"runs", html_escaped(runs_text(tables))},
+       {"days", html_escaped(origins.days)},
+       {"code_versions", lines(origins.code_versions)},
+       {"machines", lines(origins.machines)},
+       {"contents", contents(tables)},
+       {"sections", sections},
+       {"style", std::string(page::kStyle)},
+       {"errors", std::string(page::kErrors)},
+       {"chart_library", std::string(page::kChartLibrary)},
+       {"data", page_data(tables)},
+       {"script", std::string(page::kScript)}});
 }
 
 }  // namespace strait::report

@@ -22,8 +22,15 @@ std::string results_csv(const std::vector<Table>& tables);
 /// A line per variant, boundary and direction: raw and wire bytes per average step of the last epoch.
 std::string bytes_csv(const std::vector<Table>& tables);
 
-/// One page, likewise titled, with everything in it, which opens without a network and asks for none.
-std::string to_html(const std::vector<Table>& tables, const std::string& title = "");
+/// How a page is made.
+struct PageOptions {
+  std::string title = {};  ///< empty: title_of() its tables
+  std::string version =
+      {};  ///< of a page that is served, which then looks at /state.json of its server for another
+};
+
+/// One page with everything in it. It opens without a network and, where it has no version, asks for none.
+std::string to_html(const std::vector<Table>& tables, const PageOptions& options = {});
 
 /// What the page's charts are drawn from, as JSON that is safe inside a script element.
 std::string page_data(const std::vector<Table>& tables);

@@ -148,8 +148,9 @@ TEST(Title, IsWhatIsAskedFor) {
   const auto tables = two_variants();
   EXPECT_THAT(to_html(tables), testing::AllOf(HasSubstr("<title>A table – strait report</title>"),
                                               HasSubstr("<h1>A table</h1>")));
-  EXPECT_THAT(to_html(tables, "R&D"), testing::AllOf(HasSubstr("<title>R&amp;D – strait report</title>"),
-                                                     HasSubstr("<h1>R&amp;D</h1>")));
+  EXPECT_THAT(
+      to_html(tables, {.title = "R&D"}),
+      testing::AllOf(HasSubstr("<title>R&amp;D – strait report</title>"), HasSubstr("<h1>R&amp;D</h1>")));
   EXPECT_THAT(to_markdown(tables, "a*b"), testing::StartsWith("# a\\*b\n"));
 }
 
