@@ -143,7 +143,7 @@ std::string crossed_section(const Table& table) {
                                     {"headings", headings(crossed)},
                                     {"rows", rows_of(crossed, plain)}});
   }
-  return fmt::format("<div class=\"part\">\n<h3>{} × {}</h3>\n{}</div>\n", html_escaped(grid->down),
+  return fmt::format("<div class=\"crossing part\">\n<h3>{} × {}</h3>\n{}</div>\n", html_escaped(grid->down),
                      html_escaped(grid->across), tables);
 }
 
