@@ -61,7 +61,7 @@ TEST_F(Browser, ChipsRowsAndKeysAnswer) {
 TEST_F(Browser, PaperIsLightAndShowsEveryTable) {
   const std::string dom = open(driven(sample(), "window.dispatchEvent(new Event('beforeprint'));"));
   EXPECT_THAT(drawn(dom), testing::ElementsAre(7, 18, 18, 18, 0, 0, 3, 3, 9, 9));
-  EXPECT_TRUE(has(dom, "height: 300px; width: 430px;"));
+  EXPECT_TRUE(has(dom, "height: 230px; width: 600px;"));
   EXPECT_TRUE(has(dom, "<details class=\"more\" open"));
   EXPECT_FALSE(has(dom, "data-errors"));
 }

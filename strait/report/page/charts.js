@@ -1,7 +1,10 @@
 // Figures on canvases. A figure keeps how it is made and is drawn anew when the colours or the choice change.
 
-// Pixels on paper, scaled to the column: three columns of curves, two of bars, one of points.
-const kPrintSize = {line: {width: 430, height: 300}, bar: {width: 600, height: 220}, scatter: {width: 1000, height: 430}};
+// Pixels on paper, scaled to the column: two charts a row, and the picture of points over the whole width.
+function printSize({type, data}) {
+  const heights = {line: 230, bar: Math.min(76 + 20 * (data.labels?.length ?? 0), 700), scatter: 340};
+  return {width: type === "scatter" ? 1200 : 600, height: heights[type]};
+}
 const figures = [];
 
 // An estimate is [mean, standard error or null, seeds]; a point of a curve has its epoch or step before these.
@@ -159,7 +162,7 @@ class Figure {
     this.position = -1;
     const {table, ...config} = this.makeConfig();
     this.table = table;
-    if (printing) Object.assign(this.canvas, kPrintSize[config.type]);
+    if (printing) Object.assign(this.canvas, printSize(config));
     Object.assign(config.options, {
       animation: false, responsive: !printing, maintainAspectRatio: false,
       devicePixelRatio: Math.max(2, window.devicePixelRatio),
