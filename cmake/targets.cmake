@@ -17,10 +17,15 @@ else()
   set(STRAIT_GLOO_FOLDER without_gloo)
 endif()
 
-# strait_library(NAME [UNITY FILES] DEPS ...): the library of the folder NAME, made of its *.cpp: strait::NAME.
+# strait_library(NAME [UNITY FILES] [FILES ...] [WITHOUT ...] DEPS ...): the library strait::NAME, made of the *.cpp of the
+# folder NAME except those after WITHOUT, and of FILES.
 function(strait_library name)
-  cmake_parse_arguments(ARG "" "UNITY" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "UNITY" "FILES;WITHOUT;DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  list(APPEND sources ${ARG_FILES})
+  foreach(file ${ARG_WITHOUT})
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  endforeach()
   add_library(strait_${name} STATIC ${sources})
   if(ARG_UNITY)
     strait_unity(strait_${name} ${ARG_UNITY})

@@ -28,6 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   to_markdown(tables);
   results_csv(tables);
   bytes_csv(tables);
+  to_latex(tables);
   to_html(tables);
   return 0;
 }

@@ -64,6 +64,14 @@ std::string policy_hash(std::string_view text) {
   return fmt::format("'sha256-{}'", reinterpret_cast<const char*>(base64.data()));
 }
 
+/// The attributes of a column's own head, by which it is sorted and compared.
+std::string head_attributes(const TextTable::Column& column, size_t index) {
+  std::string html = fmt::format(" scope=\"col\" data-column=\"{}\"", index);
+  if (!column.measure.empty()) html += fmt::format(" data-measure=\"{}\"", html_escaped(column.measure));
+  if (column.is_number) html += " class=\"number\"";
+  return html;
+}
+
 /// The first row of headings: a group stands over all its columns, a column without a group over both rows.
 std::string group_headings(const TextTable& table) {
   std::string html;
@@ -71,8 +79,8 @@ std::string group_headings(const TextTable& table) {
     const auto& column = table.columns[i];
     size_t end = i + 1;
     if (column.group.empty()) {
-      html += fmt::format("<th scope=\"col\" rowspan=\"2\"{}>{}</th>",
-                          column.is_number ? " class=\"number\"" : "", html_escaped(column.label));
+      html +=
+          fmt::format("<th rowspan=\"2\"{}>{}</th>", head_attributes(column, i), html_escaped(column.label));
     } else {
       while (end < table.columns.size() && table.columns[end].group == column.group) ++end;
       html += fmt::format("<th scope=\"colgroup\" colspan=\"{}\" class=\"group\">{}</th>", end - i,
@@ -85,9 +93,10 @@ std::string group_headings(const TextTable& table) {
 
 std::string headings(const TextTable& table) {
   std::string second;
-  for (const auto& column : table.columns) {
-    if (!column.group.empty())
-      second += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", html_escaped(column.label));
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const auto& column = table.columns[i];
+    if (column.group.empty()) continue;
+    second += fmt::format("<th{}>{}</th>", head_attributes(column, i), html_escaped(column.label));
   }
   return fmt::format("<thead><tr>{}</tr><tr>{}</tr></thead>", group_headings(table), second);
 }
@@ -108,11 +117,34 @@ std::string rows_of(const TextTable& table, Name name) {
     html += fmt::format("<tr><th scope=\"row\">{}</th>", name(row, html_escaped(table.rows[row].front())));
     for (size_t i = 1; i < table.columns.size(); ++i) {
       const std::string& cell = table.rows[row][i];
-      html += fmt::format("<td{}>{}</td>", cell_class(table.columns[i], cell), html_escaped(cell));
+      const Value number = table.numbers[row][i];
+      html += fmt::format("<td{}{}>{}</td>", cell_class(table.columns[i], cell),
+                          number ? fmt::format(" data-value=\"{}\"", *number) : "", html_escaped(cell));
     }
     html += "</tr>\n";
   }
   return html;
+}
+
+/// The grid of a sweep that varies two keys, with compression on and off; nothing where there is none.
+std::string crossed_section(const Table& table) {
+  const auto grid = find_grid(table);
+  if (!grid) return "";
+  const Metric metric = metric_of(table);
+  const auto plain = [](size_t /*row*/, const std::string& name) { return name; };
+  std::string tables;
+  const auto scorings = scorings_of(table);
+  for (const size_t which : {1, 0}) {
+    const TextTable crossed = crossed_table(*grid, metric, scorings[which]);
+    tables += fill(page::kCrossed, {{"title", html_escaped(table.title)},
+                                    {"metric", std::string(metric.name)},
+                                    {"unit", metric.unit.empty() ? "" : fmt::format(", {}", metric.unit)},
+                                    {"scoring", html_escaped(scorings[which].label)},
+                                    {"headings", headings(crossed)},
+                                    {"rows", rows_of(crossed, plain)}});
+  }
+  return fmt::format("<div class=\"crossing part\">\n<h3>{} × {}</h3>\n{}</div>\n", html_escaped(grid->down),
+                     html_escaped(grid->across), tables);
 }
 
 /// `heading` stands over the table, whose title may be the page's already.
@@ -130,6 +162,7 @@ std::string table_section(const Table& table, size_t index, const std::string& h
                              {"evaluation", html_escaped(evaluation_of(table))},
                              {"result_headings", headings(results)},
                              {"result_rows", rows_of(results, button)},
+                             {"crossed", crossed_section(table)},
                              {"traffic_headings", headings(traffic)},
                              {"traffic_rows", rows_of(traffic, plain)}});
 }
@@ -170,28 +203,32 @@ std::string title_of(const std::vector<Table>& tables) {
       tables.size() == 2 ? tables.back().title : fmt::format("{} more tables", tables.size() - 1));
 }
 
-std::string to_html(const std::vector<Table>& tables) {
+std::string to_html(const std::vector<Table>& tables, const PageOptions& options) {
   const Origins origins = origins_of(tables);
   std::string sections;
   for (size_t i = 0; i < tables.size(); ++i) {
     sections += table_section(tables[i], i, tables.size() == 1 ? "Results" : tables[i].title);
   }
-  return fill(page::kHtml,
-              {{"script_hashes", policy_hash(page::kErrors) + " " + policy_hash(page::kChartLibrary) + " " +
-                                     policy_hash(page::kScript)},
-               {"style_hash", policy_hash(page::kStyle)},
-               {"title", html_escaped(title_of(tables))},
-               {"runs", html_escaped(runs_text(tables))},
-               {"days", html_escaped(origins.days)},
-               {"code_versions", lines(origins.code_versions)},
-               {"machines", lines(origins.machines)},
-               {"contents", contents(tables)},
-               {"sections", sections},
-               {"style", std::string(page::kStyle)},
-               {"errors", std::string(page::kErrors)},
-               {"chart_library", std::string(page::kChartLibrary)},
-               {"data", page_data(tables)},
-               {"script", std::string(page::kScript)}});
+  return fill(
+      page::kHtml,
+      {{"script_hashes",
+        policy_hash(page::kErrors) + " " + policy_hash(page::kChartLibrary) + " " + policy_hash(page::kScript)},
+       {"style_hash", policy_hash(page::kStyle)},
+       {"title", html_escaped(options.title.empty() ? title_of(tables) : options.title)},
+       {"connect", options.version.empty() ? "" : " connect-src 'self';"},
+       {"version",
+        options.version.empty() ? "" : fmt::format(" data-version=\"{}\"", html_escaped(options.version))},
+       {"runs", html_escaped(runs_text(tables))},
+       {"days", html_escaped(origins.days)},
+       {"code_versions", lines(origins.code_versions)},
+       {"machines", lines(origins.machines)},
+       {"contents", contents(tables)},
+       {"sections", sections},
+       {"style", std::string(page::kStyle)},
+       {"errors", std::string(page::kErrors)},
+       {"chart_library", std::string(page::kChartLibrary)},
+       {"data", page_data(tables)},
+       {"script", std::string(page::kScript)}});
 }
 
 }  // namespace strait::report

@@ -44,6 +44,21 @@ std::string table_of(const TextTable& table) {
   return text;
 }
 
+/// The grid of a sweep that varies two keys, with compression on and off; nothing where there is none.
+std::string crossed_tables(const Table& table) {
+  const auto grid = find_grid(table);
+  if (!grid) return "";
+  const Metric metric = metric_of(table);
+  std::string text;
+  for (const auto& scoring : scorings_of(table)) {
+    if (scoring.name != "off" && scoring.name != "on") continue;
+    text += fmt::format("\n### {}: {} × {}, {}, last epoch, {}\n\n{}", markdown_escaped(table.title),
+                        markdown_escaped(grid->down), markdown_escaped(grid->across), metric.name,
+                        markdown_escaped(scoring.label), table_of(crossed_table(*grid, metric, scoring)));
+  }
+  return text;
+}
+
 constexpr std::string_view kMeaning =
     "*off* and *on* are the scores on the test set with compression off and on at the boundaries. What *on* is "
     "stands beside it: *plain*, the bare operator; *frozen*, the feedback scheme with its state as training "
@@ -56,14 +71,16 @@ constexpr std::string_view kMeaning =
 
 }  // namespace
 
-std::string to_markdown(const std::vector<Table>& tables) {
+std::string to_markdown(const std::vector<Table>& tables, const std::string& title) {
   const Origins origins = origins_of(tables);
-  std::string text = fmt::format("# {}\n\n{}\n", markdown_escaped(title_of(tables)), kMeaning);
+  std::string text =
+      fmt::format("# {}\n\n{}\n", markdown_escaped(title.empty() ? title_of(tables) : title), kMeaning);
   text += fmt::format("- Runs written: {}\n- Code: {}\n- Machine: {}\n", origins.days,
                       markdown_escaped(fmt::format("{}", fmt::join(origins.code_versions, "; "))),
                       markdown_escaped(fmt::format("{}", fmt::join(origins.machines, "; "))));
   for (const auto& table : tables) {
     text += fmt::format("\n## {}\n\n{}", markdown_escaped(table.title), table_of(result_table(table)));
+    text += crossed_tables(table);
     const TextTable traffic = traffic_table(table);
     if (!traffic.rows.empty()) {
       text += fmt::format("\n### {}: bytes at each boundary\n\n{}", markdown_escaped(table.title),

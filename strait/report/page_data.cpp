@@ -12,6 +12,8 @@ using nlohmann::json;
 
 json json_of(Value value) { return value ? json(*value) : json(); }
 
+json json_of(const Estimate& value) { return {json_of(value.mean), json_of(value.error), value.count}; }
+
 json json_of(const Curve& curve) {
   json points = json::array();
   for (const auto& [place, value] : curve) {
@@ -98,14 +100,35 @@ json diagnostics_json(const Variant& variant) {
   return quantities;
 }
 
-json json_of(const Variant& variant, const Metric& metric) {
+/// By mode, what the counted seeds scored at the last epoch that they share.
+json seeds_json(const Variant& variant, const Metric& metric, const std::vector<Scoring>& scorings) {
+  json modes = json::object();
+  for (const auto& scoring : scorings) {
+    json& mode = modes[scoring.name] = {{"epoch", nullptr}, {"rows", json::array()}};
+    for (const auto& [seed, epoch, scores] : last_of_seeds(variant, scoring.mode)) {
+      mode["epoch"] = epoch;
+      mode["rows"].push_back({{"seed", seed},
+                              {"score", json_of(find(*scores, metric.name))},
+                              {"loss", json_of(find(*scores, kLoss.name))}});
+    }
+  }
+  return modes;
+}
+
+json json_of(const Variant& variant, const Metric& metric, const std::vector<Scoring>& scorings) {
   json runs = json::array();
   for (const auto& run : variant.runs) runs.push_back(json_of(run));
   const auto score = [&](Scores Epoch::*scores) {
     return curve(variant, [&](const Epoch& epoch) { return find(epoch.*scores, metric.name); });
   };
+  const Summary row = summarise(variant, metric);
   return {{"name", variant.name},
           {"runs", std::move(runs)},
+          {"last", {{"off", json_of(row.off.last)}, {"on", json_of(row.on.last)}}},
+          {"seeds", seeds_json(variant, metric, scorings)},
+          {"is_done", std::ranges::find(variant.runs, Status::done, &Run::status) != variant.runs.end()},
+          {"wire", json_of(row.wire_bytes_per_step)},
+          {"ratio", json_of(row.ratio)},
           {"train_loss", json_of(curve(variant, [](const Epoch& epoch) { return epoch.train_loss; }))},
           {"off", json_of(score(&Epoch::off))},
           {"on", json_of(score(&Epoch::on))},
@@ -137,9 +160,14 @@ std::string page_data(const std::vector<Table>& tables) {
   for (const auto& table : tables) {
     const Metric metric = metric_of(table);
     json variants = json::array();
-    for (const auto& variant : table.variants) variants.push_back(json_of(variant, metric));
+    const auto scorings = scorings_of(table);
+    for (const auto& variant : table.variants) variants.push_back(json_of(variant, metric, scorings));
     all.push_back({{"title", table.title},
-                   {"metric", {{"label", metric.name}, {"unit", metric.unit}}},
+                   {"metric",
+                    {{"label", metric.name},
+                     {"unit", metric.unit},
+                     {"higher_is_better", metric.higher_is_better},
+                     {"rises_with_loss", metric.rises_with_loss}}},
                    {"variants", std::move(variants)}});
   }
   return script_safe({{"tables", std::move(all)}});

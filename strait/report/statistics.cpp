@@ -28,24 +28,18 @@ Value best(const Variant& variant, const Metric& metric, ScoresOf scores) {
   return found;
 }
 
-/// The scores of the last epoch that every run has finished and scored; none where there is no such epoch.
-Estimate last(const std::vector<const Run*>& runs, const Metric& metric, ScoresOf scores) {
-  std::map<int, std::vector<const Scores*>> by_epoch;
-  for (const auto* run : runs) {
-    for (const auto& epoch : run->epochs) {
-      if (!(epoch.*scores).empty()) by_epoch[epoch.number].push_back(&(epoch.*scores));
-    }
-  }
-  std::erase_if(by_epoch, [&](const auto& epoch) { return epoch.second.size() < runs.size(); });
+/// Over the seeds that have the measure.
+Estimate mean_of(const std::vector<SeedScores>& seeds, const Metric& metric) {
   std::vector<double> values;
-  if (by_epoch.empty()) return estimate(values);
-  for (const auto* found : by_epoch.rbegin()->second) {
-    if (const Value value = find(*found, metric.name)) values.push_back(*value);
+  for (const auto& seed : seeds) {
+    if (const Value value = find(*seed.scores, metric.name)) values.push_back(*value);
   }
   return estimate(values);
 }
 
 Value ratio(Value raw, Value wire) { return raw && wire && *wire > 0 ? Value(*raw / *wire) : std::nullopt; }
+
+Value plus(Value one, Value other) { return one ? Value(*one + other.value_or(0)) : other; }
 
 /// Mean over the last epochs of what `take` gives for each.
 template <class Take>
@@ -151,9 +145,22 @@ std::vector<StepTraffic> step_traffic(const Variant& variant) {
   return traffic;
 }
 
-Scored scored(const Variant& variant, const Metric& metric, Scores Epoch::*mode) {
+std::vector<SeedScores> last_of_seeds(const Variant& variant, Scores Epoch::*mode) {
   const auto runs = counted_runs(variant);
-  return {best(variant, metric, mode), last(runs, metric, mode), last(runs, kLoss, mode)};
+  std::map<int, std::vector<SeedScores>> by_epoch;
+  for (const auto* run : runs) {
+    for (const auto& epoch : run->epochs) {
+      const Scores& scores = epoch.*mode;
+      if (!scores.empty()) by_epoch[epoch.number].push_back({run->seed, epoch.number, &scores});
+    }
+  }
+  std::erase_if(by_epoch, [&](const auto& epoch) { return epoch.second.size() < runs.size(); });
+  return by_epoch.empty() ? std::vector<SeedScores>() : by_epoch.rbegin()->second;
+}
+
+Scored scored(const Variant& variant, const Metric& metric, Scores Epoch::*mode) {
+  const auto seeds = last_of_seeds(variant, mode);
+  return {best(variant, metric, mode), mean_of(seeds, metric), mean_of(seeds, kLoss)};
 }
 
 std::string evaluation_of(const Variant& variant) { return list_of_evaluations(std::span(&variant, 1)); }
@@ -162,10 +169,11 @@ std::string evaluation_of(const Table& table) { return list_of_evaluations(table
 
 std::vector<Scoring> scorings_of(const Table& table) {
   const std::string named = evaluation_of(table);
-  std::vector<Scoring> all = {{"off", &Epoch::off}, {fmt::format("on ({})", named), &Epoch::on}};
-  for (const auto& [label, mode] : std::initializer_list<Scoring>{
-           {"plain", &Epoch::plain}, {"frozen", &Epoch::frozen}, {"live", &Epoch::live}}) {
-    if (label != named && is_scored(table, mode)) all.push_back({label, mode});
+  std::vector<Scoring> all = {{"off", "off", &Epoch::off}, {"on", fmt::format("on ({})", named), &Epoch::on}};
+  for (const auto& other : std::initializer_list<Scoring>{{"plain", "plain", &Epoch::plain},
+                                                          {"frozen", "frozen", &Epoch::frozen},
+                                                          {"live", "live", &Epoch::live}}) {
+    if (other.name != named && is_scored(table, other.mode)) all.push_back(other);
   }
   return all;
 }
@@ -178,9 +186,12 @@ Summary summarise(const Variant& variant, const Metric& metric) {
   Summary summary;
   summary.off = scored(variant, metric, &Epoch::off);
   summary.on = scored(variant, metric, &Epoch::on);
-  summary.ratio_activations = ratio(sum(traffic, &StepTraffic::raw_activations), wire_activations);
-  summary.ratio_gradients = ratio(sum(traffic, &StepTraffic::raw_gradients), wire_gradients);
-  if (wire_activations) summary.wire_bytes_per_step = *wire_activations + wire_gradients.value_or(0);
+  const Value raw_activations = sum(traffic, &StepTraffic::raw_activations);
+  const Value raw_gradients = sum(traffic, &StepTraffic::raw_gradients);
+  summary.ratio_activations = ratio(raw_activations, wire_activations);
+  summary.ratio_gradients = ratio(raw_gradients, wire_gradients);
+  summary.wire_bytes_per_step = plus(wire_activations, wire_gradients);
+  summary.ratio = ratio(plus(raw_activations, raw_gradients), summary.wire_bytes_per_step);
   std::vector<double> seconds(runs.size());
   std::ranges::transform(runs, seconds.begin(), [](const Run* run) { return seconds_of(*run); });
   summary.seconds = estimate(seconds).mean;

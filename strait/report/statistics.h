@@ -59,8 +59,19 @@ struct Scored {
 /// The scores of a variant's counted runs in the mode that `mode` names.
 Scored scored(const Variant& variant, const Metric& metric, Scores Epoch::*mode);
 
+/// A counted run at the last epoch that all counted runs of its variant have finished and scored.
+struct SeedScores {
+  uint64_t seed;         ///< of the run
+  int epoch;             ///< from 0
+  const Scores* scores;  ///< never null
+};
+
+/// The counted runs of a variant in their order; none where they share no scored epoch.
+std::vector<SeedScores> last_of_seeds(const Variant& variant, Scores Epoch::*mode);
+
 /// A mode in which runs of a table were scored.
 struct Scoring {
+  std::string name;     ///< `off`, `on`, `frozen`
   std::string label;    ///< `off`, `on (plain)`, `frozen`
   Scores Epoch::*mode;  ///< where an epoch has them
 };
@@ -80,6 +91,7 @@ struct Summary {
   Scored on;                ///< with compression on
   Value ratio_activations;  ///< uncompressed over wire bytes of each seed's last epoch, summed over boundaries
   Value ratio_gradients;    ///< the same of gradients
+  Value ratio;              ///< the same of both directions together
   Value wire_bytes_per_step;          ///< both directions, all boundaries
   Value seconds;                      ///< mean over the counted seeds
   std::vector<StatusCount> statuses;  ///< those that occur, done first

@@ -1,9 +1,12 @@
 #include "strait/report/tables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/text.h"
 #include "strait/run/json_reader.h"
 
 namespace strait::report {
@@ -85,6 +88,15 @@ void find_tables(const path& folder, std::vector<Table>& tables) {
   for (const auto& other : others) find_tables(other, tables);
 }
 
+/// The first names, and how many more there are.
+std::string names_of(const Table& table) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(kNamed, table.variants.size()); ++i) names.push_back(table.variants[i].name);
+  const size_t others = table.variants.size() - names.size();
+  return list_of(names) + (others > 0 ? fmt::format(" and {} more", others) : "");
+}
+
 /// Without a slash at its end or a dot, so that the last part is a name.
 path clean(const path& folder) {
   const path whole = std::filesystem::absolute(folder).lexically_normal();
@@ -114,7 +126,7 @@ Table parse_sweep(const path& folder, std::string_view text) {
 
 std::vector<Table> read_tables(std::span<const path> folders) {
   std::vector<Table> tables;
-  Table single{"runs", "Runs", {}};
+  Table single{"runs", "", {}};
   for (const auto& given : folders) {
     if (!std::filesystem::is_directory(given)) throw InputError("{}: is not a folder", given.string());
     const path folder = clean(given);
@@ -131,7 +143,10 @@ std::vector<Table> read_tables(std::span<const path> folders) {
           given.string());
     }
   }
-  if (!single.variants.empty()) tables.insert(tables.begin(), std::move(single));
+  if (!single.variants.empty()) {
+    single.title = names_of(single);
+    tables.insert(tables.begin(), std::move(single));
+  }
   return tables;
 }
 

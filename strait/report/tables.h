@@ -27,9 +27,10 @@ struct Table {
   std::vector<Variant> variants;  ///< in the order of the sweep's file, or of the folders' names
 };
 
-/// Reads the folders. A run's folder adds a row to the table "Runs"; a sweep's folder (with a sweep.json)
-/// is a table; a folder of runs is a table by the folder's name; any other is searched for those, links left
-/// out. Throws InputError when there is none, or when a file is not what a run or a sweep writes.
+/// Reads the folders. A run's folder adds a row to a first table, which has the runs' names as its title; a
+/// sweep's folder (with a sweep.json) is a table; a folder of runs is a table by the folder's name; any other
+/// is searched for those, links left out. Throws InputError when there is none, or when a file is not what a
+/// run or a sweep writes.
 std::vector<Table> read_tables(std::span<const std::filesystem::path> folders);
 
 /// The table of a sweep.json; the runs that it names are read from folders in `folder`.

@@ -176,6 +176,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{{"report", "{dir}/none", "--out", "{dir}/r.html"}, 2, {"{dir}/none", "is not a folder"}},
         BadCommand{{"report", "{dir}", "--out", "{dir}/r.html"}, 2, {"{dir}", "status.json", "sweep.json"}},
         BadCommand{{"report", "{dir}", "--out", "{dir}/r.csv"}, 2, {"--out", ".html", "{dir}/r.csv"}},
+        BadCommand{{"report", "--latex", "{dir}", "{dir}"}, 2, {"--latex", ".tex", "{dir}"}},
+        BadCommand{{"report", "{dir}", "--watch", "--latex"}, 2, {"--watch", "leave out --latex"}},
+        BadCommand{{"report", "{dir}", "--watch", "--port", "70000"}, 2, {"--port", "70000"}},
+        BadCommand{{"report", "{dir}", "--port", "7000"}, 2, {"--port", "--watch"}},
+        BadCommand{{"report", "{dir}", "--watch"}, 2, {"{dir}", "status.json"}},
         BadCommand{{"report", "{dir}", "--otu", "r.html"}, 2, {"did you mean \"--out\"?"}}));
 
 /// `strait train` of a configuration with one line wrong.

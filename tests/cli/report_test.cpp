@@ -25,6 +25,24 @@ TEST(Report, WritesThePageAndTheTablesBesideIt) {
               HasSubstr("\r\ntable1,none,layer1,activations,26214400,"));
 }
 
+TEST(Report, WritesLatexWhereItIsAskedFor) {
+  const test::TempDir dir;
+  test::write_sample_sweep(dir / "sweep");
+  const auto run = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"report", dir / "sweep", "--out", dir / "out.html", "--title", "Mine"});
+    const auto ended = test::run_process(STRAIT_PROGRAM, flags);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+  };
+  run({});
+  EXPECT_FALSE(std::filesystem::exists(dir / "out.tex"));
+  EXPECT_THAT(test::read_file(dir / "out.html"), HasSubstr("<title>Mine – strait report</title>"));
+  EXPECT_THAT(test::read_file(dir / "out.md"), testing::StartsWith("# Mine\n"));
+  run({"--latex"});
+  EXPECT_THAT(test::read_file(dir / "out.tex"), HasSubstr("\nfw4-bw2 & $"));
+  run({"--latex", dir / "other.tex"});
+  EXPECT_EQ(test::read_file(dir / "other.tex"), test::read_file(dir / "out.tex"));
+}
+
 TEST(Report, AFolderThatCannotBeWrittenToIsAFailure) {
   const test::TempDir dir;
   test::write_sample_sweep(dir / "sweep");

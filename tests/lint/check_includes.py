@@ -32,7 +32,7 @@ ALLOWED["config"] = ALLOWED["train"] | {"train"}
 ALLOWED["planning"] = ALLOWED["config"] | {"config"}
 ALLOWED["experiment"] = ALLOWED["planning"] | {"planning"}
 ALLOWED["doctor"] = ALLOWED["experiment"] | {"experiment"}
-ALLOWED["report"] = {"base", "run"}
+ALLOWED["report"] = {"base", "run", "formats"}
 
 # Folders that may include all of strait/, but one another only as said.
 ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz"}, "bench": {"bench", "tests"}, "fuzz": {"fuzz"},

@@ -258,11 +258,22 @@ TEST_F(Reading, FoldersOfRunsAndSweepsAreFound) {
   test::write_run(dir_ / "y", "one", 1, "done", line);
   const auto found = tables({dir_ / "all", dir_ / "x", dir_ / "y"});
   ASSERT_EQ(found.size(), 3U);
-  EXPECT_EQ(found[0].title, "Runs");
+  EXPECT_EQ(found[0].title, "one");
   EXPECT_EQ(found[0].variants.at(0).runs.size(), 2U);
   EXPECT_EQ(found[1].title, "plain");
   EXPECT_THAT(names(found[1]), ElementsAre("a", "b"));
   EXPECT_EQ(found[2].name, "table1");
+}
+
+TEST_F(Reading, ATableOfRunsIsCalledByTheirNames) {
+  std::vector<std::filesystem::path> folders;
+  for (const char* name : {"none", "topk", "quant", "sign", "random"}) {
+    folders.push_back(dir_ / name);
+    test::write_run(folders.back(), name, 0, "running", "");
+  }
+  EXPECT_EQ(tables(folders).at(0).title, "none, topk, quant and 2 more");
+  folders.resize(3);
+  EXPECT_EQ(tables(folders).at(0).title, "none, topk, quant");
 }
 
 TEST_F(Reading, AFolderWithoutRunsIsWrong) {

@@ -72,15 +72,19 @@ TEST(Summary, LastIsTheLastEpochThatAllSeedsHaveScored) {
   unscored.off.clear();
   unscored.on.clear();
   unscored.evaluation = "live";
-  const Variant variant{"v",
-                        {},
-                        {run(Status::running, {epoch(0, 50, 60), epoch(1, 40, 70), unscored}),
-                         run(Status::running, {epoch(0, 45, 80), epoch(1, 44, 72), epoch(2, 90, 90)})}};
+  Variant variant{"v",
+                  {},
+                  {run(Status::running, {epoch(0, 50, 60), epoch(1, 40, 70), unscored}),
+                   run(Status::running, {epoch(0, 45, 80), epoch(1, 44, 72), epoch(2, 90, 90)})}};
+  variant.runs[1].seed = 5;
   const Summary summary = summarise(variant, accuracy());
   EXPECT_THAT(summary.off.last.mean, Optional(42.0));
   EXPECT_THAT(summary.on.last.mean, Optional(71.0));
   EXPECT_EQ(summary.on.last.count, 2);
   EXPECT_EQ(evaluation_of(variant), "plain");
+  EXPECT_THAT(last_of_seeds(variant, &Epoch::on),
+              ElementsAre(FieldsAre(0, 1, testing::Pointee(ElementsAre(std::pair("accuracy", 70)))),
+                          FieldsAre(5, 1, testing::Pointee(ElementsAre(std::pair("accuracy", 72))))));
 }
 
 TEST(Summary, BestIsOverEpochsAndSeedsOffAndOnEachForItself) {
@@ -155,6 +159,7 @@ TEST(Summary, TrafficIsThatOfTheLastEpoch) {
   EXPECT_THAT(summary.ratio_activations, Optional(8.0));
   EXPECT_THAT(summary.ratio_gradients, Optional(4.0));
   EXPECT_THAT(summary.wire_bytes_per_step, Optional(100 + 200 + 50 + 100));
+  EXPECT_THAT(summary.ratio, Optional(2400.0 / 450));
   EXPECT_THAT(step_traffic(variant),
               ElementsAre(FieldsAre("a", 800, 100, 800, 200), FieldsAre("b", 400, 50, 400, 100)));
 }

@@ -51,6 +51,17 @@ TEST(TextTable, SaysOneSeedRatherThanAnErrorOfZero) {
                                          "8.0×", "4.0×", "750,000", "1,234", "2", "done"));
 }
 
+TEST(TextTable, KeepsTheNumbersBesideTheTexts) {
+  const TextTable table = result_table(two_variants()[0]);
+  EXPECT_THAT(table.numbers[1], ElementsAre(std::nullopt, 54, 62, 52, 61, std::nullopt, std::nullopt, 8, 4,
+                                            750000, 1234.5, 2, std::nullopt));
+  EXPECT_EQ(table.columns[3].measure, "score off");
+  EXPECT_EQ(table.columns[4].measure, "score on");
+  EXPECT_EQ(table.columns[1].measure, "") << "the best is no mean";
+  EXPECT_THAT(traffic_table(two_variants()[0]).numbers.at(0),
+              ElementsAre(std::nullopt, std::nullopt, 2e6, 250000, 8, 2e6, 500000, 4));
+}
+
 TEST(TextTable, OfTextHasPerplexityAndLoss) {
   Table table = two_variants()[0];
   table.variants.resize(1);
@@ -133,6 +144,16 @@ TEST(Title, OfManyTablesStaysShort) {
   EXPECT_EQ(title_of(tables), "A table and 2 more tables");
 }
 
+TEST(Title, IsWhatIsAskedFor) {
+  const auto tables = two_variants();
+  EXPECT_THAT(to_html(tables), testing::AllOf(HasSubstr("<title>A table – strait report</title>"),
+                                              HasSubstr("<h1>A table</h1>")));
+  EXPECT_THAT(
+      to_html(tables, {.title = "R&D"}),
+      testing::AllOf(HasSubstr("<title>R&amp;D – strait report</title>"), HasSubstr("<h1>R&amp;D</h1>")));
+  EXPECT_THAT(to_markdown(tables, "a*b"), testing::StartsWith("# a\\*b\n"));
+}
+
 TEST(TextTable, CountsEveryRun) {
   Table table = two_variants()[0];
   table.variants[1].runs[1].status = Status::diverged;
@@ -169,6 +190,48 @@ TEST(Markdown, NamesStayInTheirCells) {
   auto tables = two_variants();
   tables[0].variants[0].name = kHostile;
   EXPECT_THAT(to_markdown(tables), HasSubstr("\n| \\</script\\>\\<b\\>\\|\"'\\&\\`,  | 50.00 |"));
+}
+
+TEST(Latex, HoldsTheTableOfResults) {
+  EXPECT_THAT(
+      to_latex(two_variants()),
+      testing::EndsWith("\n\\begin{table}\n\\centering\n\\caption{A table}\n"
+                        "\\begin{tabular}{lrrrrrrrrrrrl}\n\\toprule\n"
+                        " & \\multicolumn{2}{c}{Best accuracy, \\%} & "
+                        "\\multicolumn{2}{c}{Last epoch, mean $\\pm$ s.e., \\%} & "
+                        "\\multicolumn{2}{c}{Paper, \\%} & \\multicolumn{2}{c}{Ratio} &  &  &  &  \\\\\n"
+                        "\\cmidrule(lr){2-3}\\cmidrule(lr){4-5}\\cmidrule(lr){6-7}\\cmidrule(lr){8-9}\n"
+                        "Variant & off & on (plain) & off & on (plain) & off & on & activ. & grad. & "
+                        "Wire bytes per step & Seconds & Seeds & Status \\\\\n\\midrule\n"
+                        "one & $50.0$ & $60.0$ & $50.0$ ($n = 1$) & $60.0$ ($n = 1$) & $93.1$ & $93.0$ & "
+                        "$8.0\\times$ & $4.0\\times$ & $750{,}000$ & $1{,}234$ & $1$ & done \\\\\n"
+                        "two & $54.0$ & $62.0$ & $52.0 \\pm 2.0$ & $61.0 \\pm 1.0$ & -- & -- & "
+                        "$8.0\\times$ & $4.0\\times$ & $750{,}000$ & $1{,}234$ & $2$ & done \\\\\n"
+                        "\\bottomrule\n\\end{tabular}\n\\end{table}\n"));
+}
+
+TEST(Latex, NamesAreNoCommands) {
+  auto tables = two_variants();
+  tables[0].title = "50% of $x_1$ & #2";
+  tables[0].variants[0].name = "\\input{~a^b|<c>\"}\n\x1b";
+  const std::string text = to_latex(tables);
+  EXPECT_THAT(text, HasSubstr("\\caption{50\\% of \\$x\\_1\\$ \\& \\#2}\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\n\\textbackslash{}input\\{\\textasciitilde{}a\\textasciicircum{}b\\textbar{}"
+                        "\\textless{}c\\textgreater{}\\textquotedbl{}\\} \\textbackslash{}u001b & $50.0$"));
+}
+
+TEST(Latex, OfTextHasTwoDecimalsAndPowersOfTen) {
+  auto tables = two_variants();
+  tables[0].variants.resize(1);
+  Epoch& epoch = tables[0].variants[0].runs[0].epochs[0];
+  epoch.off = {{"loss", 3}, {"perplexity", 20.0855}};
+  epoch.on = {{"loss", 50}, {"perplexity", 5.18e21}};
+  tables[0].variants[0].runs.emplace_back().status = Status::diverged;
+  EXPECT_THAT(to_latex(tables),
+              HasSubstr("\none & $20.09$ & $5.18 \\cdot 10^{21}$ & $20.09$ ($n = 1$) & $5.18 \\cdot 10^{21}$ "
+                        "($n = 1$) & $3.00$ ($n = 1$) & $50.00$ ($n = 1$) & $93.10$ & $92.95$ & "));
+  EXPECT_THAT(to_latex(tables), HasSubstr(" & 1 of 2 & 1 of 2 done, 1 diverged \\\\\n"));
 }
 
 TEST(Csv, HoldsTheNumbersAsTheyAre) {

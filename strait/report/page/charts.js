@@ -1,12 +1,14 @@
 // Figures on canvases. A figure keeps how it is made and is drawn anew when the colours or the choice change.
 
-// Pixels on paper, scaled to the column: three columns of curves, two of bars.
-const kPrintSize = {line: {width: 430, height: 300}, bar: {width: 600, height: 220}};
+// Pixels on paper, scaled to the column: two charts a row, and the picture of points over the whole width.
+function printSize({type, data}) {
+  const heights = {line: 230, bar: Math.min(76 + 20 * (data.labels?.length ?? 0), 700), scatter: 340};
+  return {width: type === "scatter" ? 1200 : 600, height: heights[type]};
+}
 const figures = [];
 
-// A point is [epoch or step, mean, standard error or null, seeds].
-function estimateText(point, format) {
-  const [, mean, error, seeds] = point;
+// An estimate is [mean, standard error or null, seeds]; a point of a curve has its epoch or step before these.
+function estimateText([mean, error, seeds], format) {
   const spread = error === null ? "" : " ± " + format(error);
   return format(mean) + spread + (seeds === 1 ? " (1 seed)" : " (" + seeds + " seeds)");
 }
@@ -73,8 +75,13 @@ function rangeOf(series) {
   return min === max ? {min: min - 1, max: max + 1} : {min, max};
 }
 
+// What a chart is made of: the library's configuration, and the numbers as a table.
 function lineConfig({series, label, format, legend, along = "epoch"}) {
   return {
+    table: {
+      head: ["series", along, label, "standard error", "seeds"],
+      rows: series.flatMap(({name, points}) => points.map((point) => [name, ...point])),
+    },
     type: "line",
     data: {datasets: series.flatMap(lineDatasets)},
     options: {
@@ -89,7 +96,7 @@ function lineConfig({series, label, format, legend, along = "epoch"}) {
         tooltip: {
           ...tooltipOf({
             title: (items) => (items.length ? along[0].toUpperCase() + along.slice(1) + " " + items[0].parsed.x : ""),
-            label: (item) => item.dataset.label + ": " + estimateText(item.dataset.points[item.dataIndex], format),
+            label: (item) => item.dataset.label + ": " + estimateText(item.dataset.points[item.dataIndex].slice(1), format),
           }),
           filter: (item) => !item.dataset.band,
           itemSort: (a, b) => b.parsed.y - a.parsed.y,
@@ -101,6 +108,10 @@ function lineConfig({series, label, format, legend, along = "epoch"}) {
 
 function barConfig({labels, stacks, label, format}) {
   return {
+    table: {
+      head: ["variant", "boundary", label],
+      rows: labels.flatMap((name, index) => stacks.map((stack) => [name, stack.name, stack.values[index]])),
+    },
     type: "bar",
     data: {
       labels,
@@ -149,13 +160,14 @@ class Figure {
   draw() {
     this.chart?.destroy();
     this.position = -1;
-    const config = this.makeConfig();
-    if (printing) Object.assign(this.canvas, kPrintSize[config.type]);
+    const {table, ...config} = this.makeConfig();
+    this.table = table;
+    if (printing) Object.assign(this.canvas, printSize(config));
     Object.assign(config.options, {
       animation: false, responsive: !printing, maintainAspectRatio: false,
       devicePixelRatio: Math.max(2, window.devicePixelRatio),
     });
-    config.plugins = [drawnNote];
+    config.plugins = [...(config.plugins ?? []), drawnNote];
     this.chart = new Chart(this.canvas, config);
     const names = this.chart.data.datasets.filter((dataset) => !dataset.band).map((dataset) => dataset.label);
     const caption = this.canvas.closest("figure").querySelector("figcaption").textContent;

@@ -1,6 +1,6 @@
 // Puts the data into the page: chips, curves, bars, diagnostics and the details of a run.
 
-const data = JSON.parse(document.getElementById("data").textContent);
+let data = JSON.parse(document.getElementById("data").textContent);
 
 function element(name, properties = {}, children = []) {
   const made = Object.assign(document.createElement(name), properties);
@@ -185,26 +185,31 @@ const details = {
   },
 };
 
-const choices = [];
+// What has been made of each table.
+const views = [];
 
 function addTable(section) {
   const table = data.tables[Number(section.dataset.table)];
   const own = [];
   const choice = new Choice(section.querySelector(".chips"), table.variants,
     () => own.forEach((figure) => figure.draw()));
-  choices.push(choice);
+  addQuality(section, table, choice, own);
   for (const canvas of section.querySelectorAll(".three canvas")) own.push(curveFigure(canvas, table, choice));
   addSteps(section, table, choice, own);
   for (const canvas of section.querySelectorAll(".bars canvas")) own.push(barFigure(canvas, table, choice));
   addDiagnostics(section, table);
-  for (const row of section.querySelectorAll(".results tbody tr")) {
+  const sortings = [...section.querySelectorAll("table")].map((place) => new Sorting(place));
+  const [results] = sortings;
+  new Comparison(section, table, results);
+  views.push({section, table, choice, sortings});
+  for (const row of results.rows) {
     const index = Number(row.querySelector("button").dataset.variant);
     row.addEventListener("click", () => details.show(table.variants[index]));
   }
 }
 
 function repaint() {
-  for (const choice of choices) choice.repaint();
+  for (const {choice} of views) choice.repaint();
   drawAll();
 }
 
@@ -215,11 +220,19 @@ function setPrinting(value) {
   repaint();
 }
 
-for (const section of document.querySelectorAll("section.table")) addTable(section);
+// Puts the data into the sections that are there, and nothing of what was made before.
+function build() {
+  for (const {chart} of figures.splice(0)) chart.destroy();
+  views.length = 0;
+  for (const section of document.querySelectorAll("section.table")) addTable(section);
+  for (const figure of figures) addExport(figure);
+  drawAll();
+}
+
 details.seed.addEventListener("change", () => details.fill());
 document.getElementById("details-close").addEventListener("click", () => details.dialog.close());
 Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
-drawAll();
+build();
 darkScreen.addEventListener("change", repaint);
 window.addEventListener("beforeprint", () => setPrinting(true));
 window.addEventListener("afterprint", () => setPrinting(false));

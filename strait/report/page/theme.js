@@ -4,11 +4,11 @@
 // what is left, and repeat in another order after eight. The first, ink, is usually the uncompressed run.
 const kThemes = {
   light: {
-    ink: "#1d2026", muted: "#59606b", grid: "#e6e8ec", surface: "#ffffff",
+    ink: "#1d2026", muted: "#59606b", grid: "#e6e8ec", surface: "#ffffff", paper: "#ffffff",
     series: ["#1d2026", "#0072b2", "#d55e00", "#00805c", "#a5478a", "#8a6d00", "#2a8fc7", "#c2334d"],
   },
   dark: {
-    ink: "#e6e8eb", muted: "#a3abb6", grid: "#2b3038", surface: "#1d2127",
+    ink: "#e6e8eb", muted: "#a3abb6", grid: "#2b3038", surface: "#1d2127", paper: "#15181d",
     series: ["#e6e8eb", "#5cb0ec", "#ff8f52", "#3ccfa0", "#d99ad0", "#e3c04a", "#a5dcff", "#ff8799"],
   },
 };
@@ -31,6 +31,6 @@ function dashOf(index) {
 }
 
 // The colour with the opacity of a band.
-function faint(colour) {
-  return colour + "2e";
+function faint(colour, opacity = "2e") {
+  return colour + opacity;
 }

@@ -1,0 +1,98 @@
+// A page that is served looks every two seconds whether its runs have gone on, and then takes the new page's content, with
+// what the reader has chosen. A page that is a file never does.
+
+const live = {
+  version: document.body.dataset.version,
+  place: document.getElementById("live"),
+
+  say(text) {
+    if (this.place.textContent !== text) this.place.textContent = text;
+  },
+
+  async look() {
+    try {
+      const state = await (await fetch("/state.json", {cache: "no-store"})).json();
+      if (state.version !== this.version) await this.take();
+      this.say(state.error ? "The runs cannot be read now; this is their last state. " + state.error : "");
+    } catch {
+      this.say("strait report no longer answers; this is the last state that it gave.");
+    }
+  },
+
+  // The new page's scripts are not run: those that are here put its data in.
+  async take() {
+    const text = await (await fetch("/", {cache: "no-store"})).text();
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const scriptOf = (root) => [...root.querySelectorAll("script:not([id])")].at(-1)?.textContent;
+    if (!isSameProgram(scriptOf(page))) {
+      location.reload();
+      return;
+    }
+    const kept = chosen();
+    for (const selector of ["h1", "header .facts", "#contents", "main"]) {
+      document.querySelector(selector).replaceWith(document.importNode(page.querySelector(selector), true));
+    }
+    document.title = page.title;
+    data = JSON.parse(page.getElementById("data").textContent);
+    build();
+    choose(kept);
+    this.version = page.body.dataset.version;
+  },
+};
+
+const ownProgram = document.currentScript.textContent;
+
+function isSameProgram(script) {
+  return script === ownProgram;
+}
+
+const kControls = "button, select, input, canvas, a, summary, [tabindex]";
+
+// What the reader has chosen, table by table: by names, since variants may have come.
+function chosen() {
+  const controls = [...document.querySelectorAll(kControls)];
+  return {
+    focus: controls.indexOf(document.activeElement), count: controls.length,
+    views: views.map(({section, table, choice, sortings}) => ({
+      title: table.title,
+      hidden: table.variants.filter((variant, index) => !choice.shown[index]).map(({name}) => name),
+      sorted: sortings.map(({column, order}) => ({column, order})),
+      picked: [...section.querySelectorAll("select")].map((select) => select.selectedOptions[0]?.textContent),
+      checked: [...section.querySelectorAll("input")].map((input) => input.checked),
+      open: [...section.querySelectorAll("details")].map((details) => details.open),
+      scrolled: [...section.querySelectorAll(".scroll")].map((place) => place.scrollLeft),
+    })),
+  };
+}
+
+function pick(select, text) {
+  const option = [...select.options].find(({textContent}) => textContent === text);
+  if (!option || option.selected) return;
+  option.selected = true;
+  select.dispatchEvent(new Event("change", {bubbles: true}));
+}
+
+function chooseIn({section, table, choice, sortings}, kept) {
+  choice.set((shown, index) => !kept.hidden.includes(table.variants[index].name));
+  section.querySelectorAll("select").forEach((select, index) => pick(select, kept.picked[index]));
+  section.querySelectorAll("input").forEach((input, index) => {
+    if (input.checked !== kept.checked[index]) input.click();
+  });
+  sortings.forEach((sorting, index) => {
+    const {column, order} = kept.sorted[index] ?? {order: "none"};
+    if (order !== "none") sorting.sort(column, order);
+  });
+  section.querySelectorAll("details").forEach((details, index) => { details.open = kept.open[index] ?? false; });
+  section.querySelectorAll(".scroll").forEach((place, index) => { place.scrollLeft = kept.scrolled[index] ?? 0; });
+}
+
+function choose({focus, count, views: before}) {
+  for (const view of views) {
+    const kept = before.find(({title}) => title === view.table.title);
+    if (kept) chooseIn(view, kept);
+  }
+  const controls = [...document.querySelectorAll(kControls)];
+  if (focus >= 0 && controls.length === count) controls[focus].focus({preventScroll: true});
+}
+
+if (live.version) setInterval(() => live.look(), 2000);
