@@ -52,11 +52,11 @@ def predicted(strait: Path, folder: Path, flags: argparse.Namespace, rate: str) 
     return row
 
 
-def measured(folder: Path, steps: int) -> dict[str, float]:
-    """The time and the bytes of so many steps."""
+def steps_of(folder: Path, steps: int) -> tuple[float, list[tuple[float, float]]]:
+    """The time of so many steps, and the losses and bytes of what they are counted in."""
     lines = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
     counted = [line for line in lines if line["step"] <= steps]
-    return {"seconds": sum(line["seconds"] for line in counted), "bytes": sum(line["wire_bytes"] for line in counted)}
+    return sum(line["seconds"] for line in counted), [(line["train_loss"], line["wire_bytes"]) for line in counted]
 
 
 def measure(flags: argparse.Namespace, name: str, codec: str, folder: Path) -> list[dict[str, object]]:
@@ -68,15 +68,16 @@ def measure(flags: argparse.Namespace, name: str, codec: str, folder: Path) -> l
         steps = int(forecast["steps"])
         out = folder / rate
         with Network(STAGES, rate_of(rate)) as network:
-            limits = {"data__train_limit": 100 * steps, "pipeline__link": f"unlimited,{flags.latency}"}
-            run_ranks(network, rate, "strait", train_arguments(flags.strait, codec, out, **limits), folder)
+            run_ranks(network, rate, "strait",
+                      train_arguments(flags.strait, codec, out, pipeline__link=f"unlimited,{flags.latency}"), folder)
         status = json.loads((out / "status.json").read_text())
-        found = measured(out, steps)
-        if found["bytes"] != forecast["bytes"]:
-            raise RuntimeError(f"{out}: {found['bytes']} bytes in {steps} steps, {forecast['bytes']} in one process")
-        rows.append({"codec": name, "rate": rate, "steps": steps, "bytes": found["bytes"], "predicted": forecast["seconds"],
-                     "measured": found["seconds"], "code_version": status["code_version"], "machine": status["machine"]})
-        print(f"{name:>20} {rate:>8}  {steps} steps, predicted {forecast['seconds']:.1f} s, measured {found['seconds']:.1f} s",
+        seconds, lines = steps_of(out, steps)
+        if lines != steps_of(alone, steps)[1]:
+            raise RuntimeError(f"{out}: its losses and bytes are not those of one process")
+        rows.append({"codec": name, "rate": rate, "steps": steps, "bytes": sum(sent for _, sent in lines),
+                     "predicted": forecast["seconds"], "measured": seconds, "code_version": status["code_version"],
+                     "machine": status["machine"]})
+        print(f"{name:>20} {rate:>8}  {steps} steps, predicted {forecast['seconds']:.1f} s, measured {seconds:.1f} s",
               flush=True)
     return rows
 
