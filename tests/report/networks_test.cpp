@@ -241,6 +241,22 @@ TEST_F(Networks, ALossIsReachedFromAbove) {
   EXPECT_TRUE(has(dom, "Never reach it: high.</p>"));
 }
 
+TEST_F(Networks, RunsUnderWayHaveACurveAndNoTarget) {
+  std::vector<Variant> variants = {{"early", {}, {timed_run(0, {50, 60}, always(1))}}};
+  variants[0].runs[0].status = Status::running;
+  const std::string dom = after(variants, R"(
+    note("curve", linesOf("curves"));
+    note("times", linesOf("times"));
+    note("target", place.querySelector("[data-choice=target]").value);
+    note("axis", figures.find(({canvas}) => canvas.dataset.timed === "times").chart.scales.y.options.title.text);)");
+  EXPECT_TRUE(has(dom, "data-curve=\"early 10:50 20:60\""));
+  EXPECT_TRUE(has(dom, "data-times=\"\""));
+  EXPECT_TRUE(has(dom, "data-target=\"\""));
+  EXPECT_TRUE(has(dom, "No run has ended: early.</p>"));
+  EXPECT_TRUE(has(dom, "data-axis=\"seconds to a target\""));
+  EXPECT_FALSE(has(dom, "data-errors")) << part(dom, "data-errors");
+}
+
 TEST_F(Networks, ATableWithoutTimesHasNoSuchPictures) {
   const std::string dom = open(to_html({{"t", "t", {{"a", {}, {scored_run(0, 50, 60, 1e5)}}}}}));
   EXPECT_TRUE(has(dom, "<div class=\"networks part\" hidden"));

@@ -196,7 +196,8 @@ class OverNetworks {
     const variants = this.choice.of(this.table.variants);
     const found = variants.map((variant) => (target === null ? {seeds: judgedRuns(variant).length, reached: []}
       : timesToTarget(variant, side, target, metric.higher_is_better)));
-    const text = metric.label + (metric.higher_is_better ? " ≥ " : " ≤ ") + target + (metric.unit ? " " + metric.unit : "");
+    const text = target === null ? "a target"
+      : metric.label + (metric.higher_is_better ? " ≥ " : " ≤ ") + target + (metric.unit ? " " + metric.unit : "");
     const lines = targetLines(variants, data.networks.rates, (rate) => this.network(rate), found);
     const limited = data.networks.rates.map(({bits_per_second: bits}) => bits).filter((bits) => bits !== null);
     this.say(".fastest", this.fastest(lines, limited, text));
