@@ -13,7 +13,7 @@ namespace strait::cli {
 namespace {
 
 const std::vector<NetworkOptions>& networks() {
-  static const std::vector<NetworkOptions> all = [] {
+  static const std::vector<NetworkOptions> kAll = [] {
     std::vector<NetworkOptions> made;
     for (const auto rate : report::kNetworkRates) {
       for (const auto latency : report::kNetworkLatencies) {
@@ -24,7 +24,7 @@ const std::vector<NetworkOptions>& networks() {
     }
     return made;
   }();
-  return all;
+  return kAll;
 }
 
 /// What an epoch took, to the nanosecond, tells it from that of a run which is made anew in the same folder.
