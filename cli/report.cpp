@@ -7,6 +7,7 @@
 
 #include "cli/output.h"
 #include "cli/report_watch.h"
+#include "cli/step_times.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
 #include "strait/base/files.h"
@@ -55,7 +56,8 @@ int run_report(const ReportFlags& flags) {
   if (page.extension() != ".html")
     throw InputError("--out: expected a name that ends in .html, found \"{}\"", page.string());
   const auto latex = latex_file(flags, page);
-  const auto tables = report::read_tables(flags.folders);
+  auto tables = report::read_tables(flags.folders);
+  StepTimes().add_to(tables);
   if (latex) replace_file(*latex, report::to_latex(tables));
   replace_file(beside(page, ".md"), report::to_markdown(tables, flags.title));
   replace_file(beside(page, ".csv"), report::results_csv(tables));

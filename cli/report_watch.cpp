@@ -7,6 +7,7 @@
 
 #include "cli/output.h"
 #include "cli/page_server.h"
+#include "cli/step_times.h"
 #include "strait/base/error.h"
 #include "strait/base/exit_status.h"
 #include "strait/base/stop_signal.h"
@@ -59,7 +60,8 @@ class ServedReport {
   std::string version() const { return fmt::format("{}-{}", begun_, made_); }
 
   void make() {
-    const auto tables = report::read_tables(folders_);
+    auto tables = report::read_tables(folders_);
+    times_.add_to(tables);
     ++made_;
     server_.set("/", {.type = "text/html; charset=utf-8",
                       .content = report::to_html(tables, {.title = title_, .version = version()})});
@@ -77,6 +79,7 @@ class ServedReport {
   const std::vector<std::filesystem::path>& folders_;
   std::string title_;
   std::string files_;  // as they were before they were read last
+  StepTimes times_;
   int64_t begun_;
   int made_ = 0;
 };

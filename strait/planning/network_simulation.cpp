@@ -42,14 +42,21 @@ LinkRate link_of(const NetworkOptions& network) {
 
 double NetworkSimulation::step_seconds(const EpochMetrics& epoch, const NetworkOptions& network,
                                        const std::string& origin) const {
+  return step_seconds(epoch, std::span(&network, 1), origin).front();
+}
+
+std::vector<double> NetworkSimulation::step_seconds(const EpochMetrics& epoch,
+                                                    std::span<const NetworkOptions> networks,
+                                                    const std::string& origin) const {
   const RunMeasurement run = measurement_of(config_, epoch, origin);
-  const Measurement measurement{.stages = stages_of(run.stages, network), .candidates = {run.own}};
-  const LinkRate link = link_of(network);
-  const double batch = predictor_.predict(measurement, link).steps.front().seconds;
-  if (steps_per_micro_batch(weight_versions(config_.pipeline.schedule))) {
-    return batch / micro_batches_of(config_).count;
+  const bool is_stream = steps_per_micro_batch(weight_versions(config_.pipeline.schedule));
+  std::vector<double> seconds;
+  for (const auto& network : networks) {
+    const Measurement measurement{.stages = stages_of(run.stages, network), .candidates = {run.own}};
+    const double batch = predictor_.predict(measurement, link_of(network)).steps.front().seconds;
+    seconds.push_back(is_stream ? batch / micro_batches_of(config_).count : batch * config_.train.accumulate);
   }
-  return batch * config_.train.accumulate;
+  return seconds;
 }
 
 std::vector<NetworkMetrics> NetworkSimulation::metrics(const EpochMetrics& epoch,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ class NetworkSimulation {
   /// where it has no stage times.
   double step_seconds(const EpochMetrics& epoch, const NetworkOptions& network,
                       const std::string& origin) const;
+
+  /// The same over each of several networks.
+  std::vector<double> step_seconds(const EpochMetrics& epoch, std::span<const NetworkOptions> networks,
+                                   const std::string& origin) const;
 
   /// Those of the configuration's networks. `before` are the epochs of the run before this one, of which the
   /// last says how long they would have taken.

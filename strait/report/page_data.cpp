@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "strait/base/units.h"
+#include "strait/report/networks.h"
 #include "strait/report/statistics.h"
 #include "strait/report/writers.h"
 
@@ -22,7 +25,41 @@ json json_of(const Curve& curve) {
   return points;
 }
 
-json json_of(const Run& run) {
+/// With six digits, more than a simulation is good for: a page may have a million of them.
+double rounded(double seconds) {
+  if (!(seconds > 0)) return 0;
+  const double unit = std::pow(10.0, 5 - std::floor(std::log10(seconds)));
+  return std::round(seconds * unit) / unit;
+}
+
+/// The run's evaluations with the seconds of training until then, network by network.
+json timed_json(const Run& run, const Metric& metric) {
+  json scores = json::array();
+  for (const auto& score : timed_scores(run)) {
+    json seconds = json::array();
+    for (const double value : score.seconds) seconds.push_back(rounded(value));
+    scores.push_back({{"steps", score.steps},
+                      {"off", json_of(find(*score.off, metric.name))},
+                      {"on", json_of(find(*score.on, metric.name))},
+                      {"seconds", std::move(seconds)}});
+  }
+  return scores;
+}
+
+json networks_json() {
+  json rates = json::array();
+  for (const auto rate : kNetworkRates) {
+    const double bytes = parse_bandwidth(rate, "rate");
+    rates.push_back(
+        {{"text", bandwidth_text(bytes)}, {"bits_per_second", std::isinf(bytes) ? json() : json(8 * bytes)}});
+  }
+  json latencies = json::array();
+  for (const auto latency : kNetworkLatencies)
+    latencies.push_back(duration_text(parse_seconds(latency, "latency")));
+  return {{"rates", std::move(rates)}, {"latencies", std::move(latencies)}};
+}
+
+json json_of(const Run& run, const Metric& metric) {
   return {{"folder", run.folder},
           {"seed", run.seed},
           {"status", to_string(run.status)},
@@ -33,7 +70,8 @@ json json_of(const Run& run) {
           {"machine", run.machine},
           {"updated", run.updated},
           {"epochs_done", run.epochs.size()},
-          {"epochs", run.epochs_planned}};
+          {"epochs", run.epochs_planned},
+          {"timed", timed_json(run, metric)}};
 }
 
 json traffic_json(const Variant& variant) {
@@ -117,7 +155,7 @@ json seeds_json(const Variant& variant, const Metric& metric, const std::vector<
 
 json json_of(const Variant& variant, const Metric& metric, const std::vector<Scoring>& scorings) {
   json runs = json::array();
-  for (const auto& run : variant.runs) runs.push_back(json_of(run));
+  for (const auto& run : variant.runs) runs.push_back(json_of(run, metric));
   const auto score = [&](Scores Epoch::*scores) {
     return curve(variant, [&](const Epoch& epoch) { return find(epoch.*scores, metric.name); });
   };
@@ -170,7 +208,7 @@ std::string page_data(const std::vector<Table>& tables) {
                      {"rises_with_loss", metric.rises_with_loss}}},
                    {"variants", std::move(variants)}});
   }
-  return script_safe({{"tables", std::move(all)}});
+  return script_safe({{"tables", std::move(all)}, {"networks", networks_json()}});
 }
 
 }  // namespace strait::report

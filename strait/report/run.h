@@ -55,6 +55,10 @@ struct Epoch {
   Scores live;                          ///< empty where it was not scored so
   std::vector<StepScores> evaluations;  ///< within the epoch
   std::vector<Boundary> boundaries;     ///< from the input to the output
+
+  /// What a step of the optimizer would take over each of the networks of networks.h. No file has it: it is
+  /// empty until whoever makes a page puts it in.
+  std::vector<double> step_seconds = {};
 };
 
 /// What a run has left in its folder so far.

@@ -1,8 +1,10 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "tests/cli/page_data.h"
 #include "tests/cli/tiny_runs.h"
 
 namespace strait {
@@ -122,6 +124,46 @@ TEST_F(Frontier, SaysWhoNeverGetsThere) {
             HasSubstr("0 of 2 never reaches it")));
   const json rows = frontier_json({sweep(), "--network", "100Mbps", "--target", "loss=0"}).at("rows");
   for (const auto& row : rows) EXPECT_TRUE(row.at("seconds").is_null() && row.at("over_none").is_null());
+}
+
+TEST_F(Frontier, ThePageOfAReportHasTheSameTimes) {
+  const auto written = test::run_process(STRAIT_PROGRAM, {"report", sweep(), "--out", dir_ / "page.html"});
+  ASSERT_EQ(written.status, 0) << written.err;
+  const json data = test::page_data_of(dir_ / "page.html");
+  const json& networks = data.at("networks");
+  EXPECT_EQ(networks.at("rates").at(1), json({{"text", "20 Mbps"}, {"bits_per_second", 2e7}}));
+  EXPECT_EQ(networks.at("latencies").at(2), "50 ms");
+  const size_t network = 1 * networks.at("latencies").size() + 2;
+  const json& variants = data.at("tables").at(0).at("variants");
+  // What the first run reaches last and not at its first evaluation: all runs differ in when, or whether.
+  double target = 0;
+  for (const auto& score : variants.at(0).at("runs").at(0).at("timed"))
+    target = std::max(target, score.at("off").get<double>());
+  const json rows = frontier_json({sweep(), "--network", "20Mbps,50ms", "--target",
+                                   fmt::format("accuracy={}", target), "--score", "off"})
+                        .at("rows");
+  int reached = 0;
+  for (const auto& variant : variants) {
+    const auto row =
+        std::ranges::find(rows, variant.at("name"), [](const json& one) { return one.at("variant"); });
+    ASSERT_NE(row, rows.end());
+    std::vector<double> seconds;
+    for (const auto& run : variant.at("runs")) {
+      ASSERT_EQ(run.at("timed").size(), 10U) << "after every 3 of 24 steps, and after epochs of 8";
+      for (const auto& score : run.at("timed")) {
+        if (score.at("off") < target) continue;
+        seconds.push_back(score.at("seconds").at(network));
+        break;
+      }
+    }
+    EXPECT_EQ(row->at("reached"), seconds.size());
+    if (seconds.empty()) continue;
+    ++reached;
+    const double mean =
+        std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+    EXPECT_NEAR(row->at("seconds"), mean, 1e-5 * mean) << "six digits";
+  }
+  EXPECT_GT(reached, 0);
 }
 
 TEST_F(Frontier, FasterStagesMakeTheWireCount) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "tests/cli/page_data.h"
 #include "tests/report/sample_sweep.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
@@ -19,6 +20,8 @@ TEST(Report, WritesThePageAndTheTablesBesideIt) {
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.out, page + "\n");
   EXPECT_THAT(test::read_file(page), testing::StartsWith("<!doctype html>"));
+  const auto runs = test::page_data_of(page).at("tables").at(0).at("variants").at(0).at("runs");
+  EXPECT_EQ(runs.at(0).at("timed").size(), 0U) << "these runs have no stage times";
   EXPECT_THAT(test::read_file(dir / "out.md"), HasSubstr("\n| fw4-bw2 | "));
   EXPECT_THAT(test::read_file(dir / "out.csv"), HasSubstr("\r\ntable1,fw4-bw2,accuracy,"));
   EXPECT_THAT(test::read_file(dir / "out-bytes.csv"),

@@ -11,7 +11,7 @@ TEST_F(Browser, DrawsEveryChartWithoutAnErrorOrARequest) {
   const std::string dom = open(sample());
   // Quality over bytes: a point for each of 6 variants and the Pareto line.
   // Curves: a line and two edges of its band for each of 6 variants; bars and diagnostics: 3 boundaries.
-  EXPECT_THAT(drawn(dom), testing::ElementsAre(7, 18, 18, 18, 0, 0, 3, 3, 9, 9));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(7, 18, 18, 18, 0, 0, 0, 0, 3, 3, 9, 9));
   EXPECT_FALSE(has(dom, "data-errors"));
   EXPECT_TRUE(has(dom, "aria-pressed=\"true\""));
   EXPECT_TRUE(has(dom, "<div class=\"diagnostics part\">"));
@@ -26,7 +26,7 @@ TEST_F(Browser, TheLossOverStepsIsDrawnWhereItWasMeasured) {
   const std::vector<std::filesystem::path> folders = {dir_ / "run"};
   const std::string dom = open(driven(to_html(read_tables(folders)), R"(
     document.querySelectorAll("canvas")[5].dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}));)"));
-  EXPECT_THAT(drawn(dom), testing::ElementsAre(0, 1, 1, 1, 1, 1, 1, 1, 0, 0));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(0, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0));
   EXPECT_FALSE(has(dom, "data-errors"));
   EXPECT_TRUE(has(dom, "<div class=\"steps part\">"));
   EXPECT_TRUE(has(dom, "aria-live=\"polite\">Step 40, name: 3.0000 (1 seed)"));
@@ -36,7 +36,7 @@ TEST_F(Browser, ARunThatHasJustBegunMakesAPage) {
   test::write_run(dir_ / "run", "name</script>", 0, "running", "");
   const std::vector<std::filesystem::path> folders = {dir_ / "run"};
   const std::string dom = open(to_html(read_tables(folders)));
-  EXPECT_THAT(drawn(dom), testing::ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
   EXPECT_FALSE(has(dom, "data-errors"));
   EXPECT_TRUE(has(dom, "<div class=\"diagnostics part\" hidden"));
 }
@@ -50,7 +50,7 @@ TEST_F(Browser, ChipsRowsAndKeysAnswer) {
     for (let i = 0; i < 2; ++i) {
       document.querySelectorAll("canvas")[1].dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}));
     })"));
-  EXPECT_THAT(drawn(dom), testing::ElementsAre(6, 15, 15, 15, 0, 0, 3, 3, 9, 9));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(6, 15, 15, 15, 0, 0, 0, 0, 3, 3, 9, 9));
   EXPECT_FALSE(has(dom, "data-errors"));
   EXPECT_TRUE(has(dom, "<dialog id=\"details\" aria-labelledby=\"details-title\" open"));
   EXPECT_TRUE(has(dom, "<dt>Status</dt><dd>diverged</dd>"));
@@ -60,7 +60,7 @@ TEST_F(Browser, ChipsRowsAndKeysAnswer) {
 
 TEST_F(Browser, PaperIsLightAndShowsEveryTable) {
   const std::string dom = open(driven(sample(), "window.dispatchEvent(new Event('beforeprint'));"));
-  EXPECT_THAT(drawn(dom), testing::ElementsAre(7, 18, 18, 18, 0, 0, 3, 3, 9, 9));
+  EXPECT_THAT(drawn(dom), testing::ElementsAre(7, 18, 18, 18, 0, 0, 0, 0, 3, 3, 9, 9));
   EXPECT_TRUE(has(dom, "height: 230px; width: 600px;"));
   EXPECT_TRUE(has(dom, "<details class=\"more\" open"));
   EXPECT_FALSE(has(dom, "data-errors"));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/report/changes.h"
+#include "strait/report/networks.h"
 #include "tests/report/browser.h"
 
 namespace strait::report {
@@ -13,8 +14,9 @@ namespace {
 std::vector<Table> state_of_sweep(int variants, double accuracy) {
   Table table{"t", "Growing", {}};
   for (int i = 0; i < variants; ++i) {
-    table.variants.push_back(
-        {std::string(1, static_cast<char>('a' + i)), {}, {scored_run(0, 50, accuracy + i, 1e5 * (9 - i))}});
+    Run run = scored_run(0, 50, accuracy + i, 1e5 * (9 - i));
+    run.epochs[0].step_seconds.assign(kNetworks, 1);
+    table.variants.push_back({std::string(1, static_cast<char>('a' + i)), {}, {run}});
   }
   return {table};
 }
@@ -44,7 +46,16 @@ TEST_F(WatchedPage, TakesTheNextAndKeepsWhatIsChosen) {
     document.querySelector("th[data-column='4'] button").click();
     document.querySelector("th[data-column='4'] button").focus();
     document.querySelector("details.more").open = true;
+    const enter = (name, value) => {
+      const input = document.querySelector("[data-choice=" + name + "]");
+      input.value = value;
+      input.dispatchEvent(new Event("input", {bubbles: true}));
+    };
+    enter("rate", 7);
+    enter("target", 71.5);
     await live.look();
+    document.body.dataset.entered = document.querySelector(".networks output").textContent + "/" +
+      document.querySelector("[data-choice=target]").value + "/" + document.querySelector(".fastest").textContent;
     document.body.dataset.rows = [...document.querySelectorAll(".results tbody tr")]
       .map(({cells}) => cells[0].textContent + cells[4].textContent).join("|");
     document.body.dataset.axis = document.querySelector("[data-choice=axis]").value;
@@ -57,7 +68,11 @@ TEST_F(WatchedPage, TakesTheNextAndKeepsWhatIsChosen) {
   EXPECT_TRUE(has(dom, "data-axis=\"ratio\""));
   EXPECT_TRUE(has(dom, "data-pressed=\"atrue bfalse ctrue\""));
   EXPECT_TRUE(has(dom, "data-open=\"true\""));
-  EXPECT_TRUE(has(dom, "data-charts=\"6 6\"")) << "those of the first are gone";
+  EXPECT_TRUE(has(dom, "data-charts=\"8 8\"")) << "those of the first are gone";
+  EXPECT_TRUE(has(
+      dom,
+      "data-entered=\"2 Gbps/71.5/Fastest to accuracy ≥ 71.5 % with a latency of 10 ms: c at every rate.\""))
+      << dom.substr(dom.find("data-entered"), 200);
   EXPECT_TRUE(has(dom, "<h1>Next</h1>"));
   EXPECT_TRUE(has(dom, "<title>Next – strait report</title>"));
   EXPECT_TRUE(has(dom, "data-named=\"2\""));

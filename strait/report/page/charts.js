@@ -76,7 +76,8 @@ function rangeOf(series) {
 }
 
 // What a chart is made of: the library's configuration, and the numbers as a table.
-function lineConfig({series, label, format, legend, along = "epoch"}) {
+function lineConfig({series, label, format, legend, along = "epoch", placeText, xScale, yScale}) {
+  const titleOf = (place) => placeText?.(place) ?? along[0].toUpperCase() + along.slice(1) + " " + place;
   return {
     table: {
       head: ["series", along, label, "standard error", "seeds"],
@@ -88,14 +89,14 @@ function lineConfig({series, label, format, legend, along = "epoch"}) {
       parsing: false,
       interaction: {mode: "nearest", axis: "x", intersect: false},
       scales: {
-        x: {type: "linear", ...rangeOf(series), ...scaleOf(along, {precision: 0, maxTicksLimit: 8})},
-        y: scaleOf(label, {maxTicksLimit: 7, callback: significant}),
+        x: xScale ?? {type: "linear", ...rangeOf(series), ...scaleOf(along, {precision: 0, maxTicksLimit: 8})},
+        y: yScale ?? scaleOf(label, {maxTicksLimit: 7, callback: significant}),
       },
       plugins: {
         legend: legendOf(legend, "line"),
         tooltip: {
           ...tooltipOf({
-            title: (items) => (items.length ? along[0].toUpperCase() + along.slice(1) + " " + items[0].parsed.x : ""),
+            title: (items) => (items.length ? titleOf(items[0].parsed.x) : ""),
             label: (item) => item.dataset.label + ": " + estimateText(item.dataset.points[item.dataIndex].slice(1), format),
           }),
           filter: (item) => !item.dataset.band,

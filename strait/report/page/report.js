@@ -196,6 +196,7 @@ function addTable(section) {
   addQuality(section, table, choice, own);
   for (const canvas of section.querySelectorAll(".three canvas")) own.push(curveFigure(canvas, table, choice));
   addSteps(section, table, choice, own);
+  addNetworks(section, table, choice, own);
   for (const canvas of section.querySelectorAll(".bars canvas")) own.push(barFigure(canvas, table, choice));
   addDiagnostics(section, table);
   const sortings = [...section.querySelectorAll("table")].map((place) => new Sorting(place));

@@ -46,6 +46,11 @@ function isSameProgram(script) {
   return script === ownProgram;
 }
 
+// What the reader has put into an input that is not ticked; null where it is the page's own.
+function enteredIn({type, value, dataset}) {
+  return type === "range" ? value : dataset.own ?? null;
+}
+
 const kControls = "button, select, input, canvas, a, summary, [tabindex]";
 
 // What the reader has chosen, table by table: by names, since variants may have come.
@@ -59,6 +64,7 @@ function chosen() {
       sorted: sortings.map(({column, order}) => ({column, order})),
       picked: [...section.querySelectorAll("select")].map((select) => select.selectedOptions[0]?.textContent),
       checked: [...section.querySelectorAll("input")].map((input) => input.checked),
+      entered: [...section.querySelectorAll("input")].map(enteredIn),
       open: [...section.querySelectorAll("details")].map((details) => details.open),
       scrolled: [...section.querySelectorAll(".scroll")].map((place) => place.scrollLeft),
     })),
@@ -72,11 +78,18 @@ function pick(select, text) {
   select.dispatchEvent(new Event("change", {bubbles: true}));
 }
 
+function enter(input, value) {
+  if (value === null || input.value === value) return;
+  input.value = value;
+  input.dispatchEvent(new Event("input", {bubbles: true}));
+}
+
 function chooseIn({section, table, choice, sortings}, kept) {
   choice.set((shown, index) => !kept.hidden.includes(table.variants[index].name));
   section.querySelectorAll("select").forEach((select, index) => pick(select, kept.picked[index]));
   section.querySelectorAll("input").forEach((input, index) => {
     if (input.checked !== kept.checked[index]) input.click();
+    enter(input, kept.entered[index] ?? null);
   });
   sortings.forEach((sorting, index) => {
     const {column, order} = kept.sorted[index] ?? {order: "none"};
