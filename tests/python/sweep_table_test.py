@@ -68,9 +68,9 @@ class SweepTable(unittest.TestCase):
 
     def test_a_changed_figure_is_noticed(self):
         with tempfile.TemporaryDirectory() as folder:
-            for file in (PAGES[0], *RESULTS.glob("*.jsonl")):
+            for file in (RESULTS / "operators.md", RESULTS / "operators.jsonl"):
                 shutil.copy(file, folder)
-            page = pathlib.Path(folder) / PAGES[0].name
+            page = pathlib.Path(folder) / "operators.md"
             text = page.read_text()
             place = text.index("| none |") + text[text.index("| none |"):].index(".") + 1
             page.write_text(text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1:])
