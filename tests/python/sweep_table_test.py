@@ -68,7 +68,7 @@ class SweepTable(unittest.TestCase):
 
     def test_a_changed_figure_is_noticed(self):
         with tempfile.TemporaryDirectory() as folder:
-            for file in (RESULTS / "operators.md", RESULTS / "operators.jsonl"):
+            for file in (RESULTS / "operators.md", *RESULTS.glob("*.jsonl")):
                 shutil.copy(file, folder)
             page = pathlib.Path(folder) / "operators.md"
             text = page.read_text()
