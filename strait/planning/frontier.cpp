@@ -150,6 +150,7 @@ std::vector<FrontierRow> frontier(const std::vector<TrainedVariant>& variants, c
                                   const NetworkOptions& network) {
   check_tasks(variants);
   std::vector<FrontierRow> rows;
+  rows.reserve(variants.size());
   for (const auto& variant : variants) rows.push_back(row_of(variant, target, network));
   std::ranges::stable_sort(rows, [](const FrontierRow& one, const FrontierRow& other) {
     if ((one.reached > 0) != (other.reached > 0)) return one.reached > 0;

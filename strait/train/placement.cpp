@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <utility>
 
@@ -61,7 +62,7 @@ std::string Placement::stage_name(size_t stage) const {
 }
 
 std::unique_ptr<Transport> Placement::make_emulated_loopback() const {
-  const size_t processes = stages_.size() / static_cast<size_t>(stages_per_rank_);
+  const size_t processes = std::max<size_t>(1, stages_.size() / static_cast<size_t>(stages_per_rank_));
   std::vector<std::shared_ptr<EmulatedWire>> of_processes;
   for (size_t i = 0; i < processes; ++i) of_processes.push_back(std::make_shared<EmulatedWire>(*link_));
   std::vector<EmulatedLoopback::Wires> wires;
