@@ -3,8 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <fmt/format.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <utility>
 
 #include "strait/pipeline/schedules.h"
