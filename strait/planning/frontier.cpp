@@ -128,7 +128,7 @@ std::optional<TimeToTarget> time_to_target(const TrainedRun& run, const QualityT
   if (!run.epochs.empty() && run.epochs.front().epoch != 0) {
     throw InputError(
         "{}: expected a run from epoch 0 on, found epoch {} at its beginning; the time of those before is "
-        "another run\'s",
+        "another run's",
         run.origin, run.epochs.front().epoch);
   }
   const NetworkSimulation simulation(run.config);

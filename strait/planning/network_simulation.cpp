@@ -61,12 +61,13 @@ std::vector<double> NetworkSimulation::step_seconds(const EpochMetrics& epoch,
 
 std::vector<NetworkMetrics> NetworkSimulation::metrics(const EpochMetrics& epoch,
                                                        const std::vector<NetworkMetrics>& before) const {
+  const auto steps = step_seconds(epoch, config_.networks, "networks");
   std::vector<NetworkMetrics> all;
-  for (const auto& network : config_.networks) {
-    const double step = step_seconds(epoch, network, "networks");
-    const auto known = std::ranges::find(before, network.name, &NetworkMetrics::name);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const std::string& name = config_.networks[i].name;
+    const auto known = std::ranges::find(before, name, &NetworkMetrics::name);
     const double seconds = known == before.end() ? 0 : known->seconds;
-    all.push_back({network.name, step, seconds + step * static_cast<double>(epoch.steps)});
+    all.push_back({name, steps[i], seconds + steps[i] * static_cast<double>(epoch.steps)});
   }
   return all;
 }

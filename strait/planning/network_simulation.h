@@ -31,8 +31,7 @@ class NetworkSimulation {
   std::vector<double> step_seconds(const EpochMetrics& epoch, std::span<const NetworkOptions> networks,
                                    const std::string& origin) const;
 
-  /// Those of the configuration's networks. `before` are the epochs of the run before this one, of which the
-  /// last says how long they would have taken.
+  /// Those of the configuration's networks; `before` is what it said of the epoch before, if anything.
   std::vector<NetworkMetrics> metrics(const EpochMetrics& epoch,
                                       const std::vector<NetworkMetrics>& before) const;
 
