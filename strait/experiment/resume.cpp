@@ -28,8 +28,8 @@ bool may_change(const std::string& key, const Config& begun, const Config& now) 
   if (key == "pipeline.schedule") return versions == weight_versions(now.pipeline.schedule);
   if (key == "pipeline.micro_batches") return !steps_per_micro_batch(versions);
   constexpr std::array kKeys = {
-      "name",         "data.root",  "train.threads",           "train.device",
-      "train.epochs", "model.cuts", "compression.store.place", "compression.store.folder"};
+      "name",         "networks",        "data.root",  "train.threads",           "train.device",
+      "train.epochs", "train.log_every", "model.cuts", "compression.store.place", "compression.store.folder"};
   return std::ranges::find(kKeys, key) != kKeys.end() || key.starts_with("pipeline.") ||
          key.starts_with("checkpoint.");
 }

@@ -114,6 +114,28 @@ TEST_F(Frontier, AResumedRunsTimeCountsFromItsBeginning) {
   EXPECT_EQ(test::read_file(dir_ / "cut/model.safetensors"), test::read_file(whole() + "/model.safetensors"));
 }
 
+TEST_F(Frontier, AResumeMayAddANetworkWhoseTimeBeginsThere) {
+  const std::vector<std::string> often = {"--set", "checkpoint.every_steps=4"};
+  test::Process training(STRAIT_PROGRAM, arguments("cut", often));
+  wait_for_checkpoint("cut", {}, [&] { return training.has_ended(); });
+  training.send(SIGTERM);
+  EXPECT_EQ(training.wait().status, 128 + 2);
+  const size_t before = test::metrics_of(dir_ / "cut").size();
+  const auto resumed = train("cut", {"--resume", "--set", R"(networks=[{name="home",bandwidth="1Mbps"}])",
+                                     "--set", "train.log_every=2", "--set", "checkpoint.every_steps=4"});
+  ASSERT_EQ(resumed.status, 0) << resumed.err;
+  double seconds = 0;
+  const auto epochs = test::metrics_of(dir_ / "cut");
+  ASSERT_GT(epochs.size(), before);
+  for (size_t i = 0; i < epochs.size(); ++i) {
+    EXPECT_EQ(epochs[i].contains("networks"), i >= before) << i;
+    if (i < before) continue;
+    const json& network = epochs[i].at("networks").at(0);
+    seconds += network.at("step_seconds").get<double>() * epochs[i].at("steps").get<double>();
+    EXPECT_NEAR(network.at("seconds"), seconds, 1e-9);
+  }
+}
+
 TEST_F(Frontier, SaysWhoNeverGetsThere) {
   const auto result =
       frontier({sweep(), "--network", "100Mbps,5ms", "--target", "accuracy=100", "--score", "off"});
