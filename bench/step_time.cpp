@@ -14,11 +14,11 @@
 #include <optional>
 #include <vector>
 
+#include "strait/base/times.h"
 #include "strait/codecs/sparsifier.h"
 #include "strait/links/link.h"
 #include "strait/models/model.h"
 #include "strait/models/resnet18.h"
-#include "strait/planning/times.h"
 #include "strait/train/runtime.h"
 #include "strait/train/trainer.h"
 

@@ -92,7 +92,7 @@ int run_generate(const GenerateFlags& flags) {
       flags.weights.empty() ? initial_weights(config) : std::filesystem::path(flags.weights);
   if (weights.empty()) throw InputError("--weights: expected a file, since model.init names none");
   const Tokenizer tokenizer = load_tokenizer(tokenizer_folder(config.data));
-  Generator generator = make_generator(config, weights, tokenizer);
+  Generator generator = make_generator(with_chosen_codecs(config, weights), weights, tokenizer);
   std::string texts = fmt::format("{{\"prompt\":{}", json_string(flags.prompt));
   for (const std::string side : {"off", "on"}) {
     if (flags.compression != side && flags.compression != "both") continue;

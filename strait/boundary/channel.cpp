@@ -78,6 +78,21 @@ void pass_indices(const ChannelSpec& spec, MessageMode mode, const MessageContex
   }
 }
 
+KeptMessage kept(const at::Tensor& x, const MessageContext& context) {
+  return {x.detach().clone(),
+          {.seed = context.seed,
+           .boundary = context.boundary,
+           .direction = context.direction,
+           .step = context.step,
+           .micro_batch = context.micro_batch,
+           .first_row = context.first_row}};
+}
+
+/// Before a channel's link is replaced.
+void expect_no_state(const Link& before, const Link& after) {
+  STRAIT_CHECK(!before.keeps_state() && !after.keeps_state(), "a link that keeps state cannot be replaced");
+}
+
 }  // namespace
 
 OtherLinks::OtherLinks(const ChannelSpec& spec)
@@ -117,6 +132,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   frame.resize(kFrameHeaderSize + out.used());
   seal_frame(frame.bytes(), header_for(spec_, link, context, sequence_++), check);
   if (mode.training) {
+    if (std::exchange(keeps_next_, false)) kept_ = kept(x, context);
     traffic_.messages += 1;
     traffic_.raw_bytes +=
         link.carries_integers() ? out.used() : static_cast<uint64_t>(x.numel()) * sizeof(float);
@@ -129,6 +145,14 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
 
 bool Sender::needs_previous(MessageContext context, MessageMode mode) const {
   return mode.compressed && uses_link(mode) && encoder_->needs_previous(complete(context, spec_, mode));
+}
+
+void Sender::set_link(std::shared_ptr<const Link> link) {
+  expect_no_state(*spec_.link, *link);
+  spec_.link = std::move(link);
+  others_ = OtherLinks(spec_);
+  encoder_ = spec_.link->make_encoder();
+  bare_ = others_.bare->make_encoder();
 }
 
 Traffic Sender::take_traffic() { return std::exchange(traffic_, {}); }
@@ -178,6 +202,14 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
   }
+}
+
+void Receiver::set_link(std::shared_ptr<const Link> link) {
+  expect_no_state(*spec_.link, *link);
+  spec_.link = std::move(link);
+  others_ = OtherLinks(spec_);
+  decoder_ = spec_.link->make_decoder();
+  bare_ = others_.bare->make_decoder();
 }
 
 Traffic Receiver::take_traffic() { return std::exchange(traffic_, {}); }

@@ -4,7 +4,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "strait/boundary/diagnostics.h"
 #include "strait/boundary/evaluation.h"
@@ -69,6 +71,12 @@ struct OtherLinks {
   std::shared_ptr<const Link> bare;          ///< the link's codec without feedback
 };
 
+/// A message as it was before it was encoded, to try other codecs on.
+struct KeptMessage {
+  at::Tensor tensor;       ///< memory of its own
+  MessageContext context;  ///< without samples and classes
+};
+
 /// The sending endpoint of a channel: turns tensors into sealed frames.
 class Sender {
  public:
@@ -95,6 +103,15 @@ class Sender {
   /// The link of the channel.
   const Link& link() const { return *spec_.link; }
 
+  /// From now on messages go through `link`, as at the receiver. Neither it nor the one before may keep state.
+  void set_link(std::shared_ptr<const Link> link);
+
+  /// Keeps the next message of training.
+  void keep_next() { keeps_next_ = true; }
+
+  /// What was kept since the last call, if anything.
+  std::optional<KeptMessage> take_kept() { return std::exchange(kept_, std::nullopt); }
+
   /// What was measured since the last reset; nothing unless the spec asks for it.
   std::optional<Diagnostics> diagnostics() const { return diagnostics_.measured(); }
 
@@ -113,6 +130,8 @@ class Sender {
   uint64_t sequence_ = 0;
   Traffic traffic_;
   DiagnosticsRecorder diagnostics_;
+  bool keeps_next_ = false;
+  std::optional<KeptMessage> kept_;
 };
 
 /// The receiving endpoint of a channel: checks frames and turns them into tensors.
@@ -143,6 +162,9 @@ class Receiver {
 
   /// The link of the channel.
   const Link& link() const { return *spec_.link; }
+
+  /// See Sender::set_link().
+  void set_link(std::shared_ptr<const Link> link);
 
   /// decode_seconds since the last call.
   Traffic take_traffic();

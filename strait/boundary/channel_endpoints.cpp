@@ -29,6 +29,12 @@ void ChannelEndpoints::prefetch(std::span<const int64_t> ids) {
   if (receiver) receiver->prefetch(ids);
 }
 
+void ChannelEndpoints::set_link(const std::shared_ptr<const Link>& new_link) {
+  link = new_link;
+  if (sender) sender->set_link(new_link);
+  if (receiver) receiver->set_link(new_link);
+}
+
 Traffic ChannelEndpoints::take_traffic() {
   Traffic traffic;
   if (sender) traffic += sender->take_traffic();

@@ -33,6 +33,9 @@ struct ChannelEndpoints {
   /// What the endpoints counted since the last call, as one.
   Traffic take_traffic();
 
+  /// From now on messages go through `link`, as at the endpoint in another process; see Sender::set_link().
+  void set_link(const std::shared_ptr<const Link>& new_link);
+
   /// The state of the endpoints, as `sender.STATE` and `receiver.STATE`.
   void visit_state(StateVisitor& visitor);
 

@@ -12,7 +12,10 @@
 namespace strait {
 namespace {
 
-std::shared_ptr<const Link> link_of(const LinkOptions& link) { return make_link(link.codec, link.feedback); }
+/// One without a codec stands for those that are chosen, which keep nothing either.
+std::shared_ptr<const Link> link_of(const LinkOptions& link) {
+  return make_link(link.codec == kAutoCodec ? kUncompressed : link.codec, link.feedback);
+}
 
 Slots slots_of(const LinkOptions& link) { return link_of(link)->slots(); }
 
@@ -91,8 +94,45 @@ void check_replicas(const LinkOptions& link) {
   }
 }
 
+void check_ladder(const AutoOptions& automatic) {
+  const auto& ladder = automatic.ladder;
+  if (ladder.empty()) throw InputError("compression.auto.ladder: expected at least one codec, found none");
+  for (auto rung = ladder.begin(); rung != ladder.end(); ++rung) {
+    std::shared_ptr<const Link> link;
+    try {
+      link = make_link(*rung);
+    } catch (const InputError& error) {
+      throw InputError("compression.auto.ladder: \"{}\": {}", *rung, error.what());
+    }
+    if (link->keeps_state()) {
+      throw InputError(
+          "compression.auto.ladder: expected codecs that keep nothing from message to message, found \"{}\"",
+          *rung);
+    }
+    if (std::find(ladder.begin(), rung, *rung) != rung) {
+      throw InputError("compression.auto.ladder: expected each codec once, found \"{}\" twice", *rung);
+    }
+  }
+}
+
+/// What is asked of the directions whose codec is chosen.
+void check_auto(const std::string& table, const BoundaryScheme& scheme, bool reuse_indices) {
+  for (const auto& [direction, link] :
+       {std::pair{"activations", scheme.activations}, std::pair{"gradients", scheme.gradients}}) {
+    if (link.codec != kAutoCodec) continue;
+    if (link.feedback != kNoFeedback) {
+      throw InputError("{}.{}.feedback: with codec \"{}\" expected {}, found \"{}\"", table, direction,
+                       kAutoCodec, kNoFeedback, link.feedback);
+    }
+    if (reuse_indices) {
+      throw InputError("compression.reuse_indices: with codec \"{}\" expected false, found true", kAutoCodec);
+    }
+  }
+}
+
 void check_scheme(const std::string& table, const BoundaryScheme& scheme, const CompressionOptions& options,
                   int micro_batches) {
+  check_auto(table, scheme, options.reuse_indices);
   check_link(table + ".activations", scheme.activations, micro_batches);
   check_link(table + ".gradients", scheme.gradients, micro_batches);
   if (!link_of(scheme.gradients)->serves_gradients()) {
@@ -138,6 +178,26 @@ bool any_link_has(const CompressionOptions& options, std::span<const std::string
 
 }  // namespace
 
+bool chooses_codecs(const CompressionOptions& options) {
+  return options.activations.codec == kAutoCodec || options.gradients.codec == kAutoCodec ||
+         std::ranges::any_of(options.boundaries, [](const OwnBoundaryOptions& own) {
+           return own.activations.codec == kAutoCodec || own.gradients.codec == kAutoCodec;
+         });
+}
+
+CompressionOptions with_codec_for_auto(CompressionOptions options, const std::string& codec) {
+  const auto replace = [&](auto& where) {
+    if (where == kAutoCodec) where = codec;
+  };
+  replace(options.activations.codec);
+  replace(options.gradients.codec);
+  for (auto& own : options.boundaries) {
+    replace(own.activations.codec);
+    replace(own.gradients.codec);
+  }
+  return options;
+}
+
 BoundaryScheme CompressionOptions::at(std::string_view boundary) const {
   const auto own = std::ranges::find(boundaries, boundary, &OwnBoundaryOptions::name);
   if (own == boundaries.end()) return {activations, gradients};
@@ -167,6 +227,7 @@ void check_index_reuse(const std::string& table, const BoundaryScheme& scheme) {
 }
 
 void check(const CompressionOptions& options, std::span<const std::string> cuts, int micro_batches) {
+  check_ladder(options.automatic);
   check_scheme("compression", {options.activations, options.gradients}, options, micro_batches);
   for (size_t i = 0; i < options.boundaries.size(); ++i) {
     const std::string key = fmt::format("compression.boundaries[{}]", i);

@@ -44,12 +44,36 @@ struct OwnBoundaryOptions {
   bool operator==(const OwnBoundaryOptions&) const = default;
 };
 
+/// In place of a codec spec at a boundary: training chooses one of AutoOptions::ladder for itself.
+inline constexpr std::string_view kAutoCodec = "auto";
+
+/// The [compression.auto] table: how codecs are chosen where one is kAutoCodec.
+struct AutoOptions {
+  /// Codecs that keep nothing from message to message, from the mildest to the strongest, each once.
+  std::vector<std::string> ladder{"none",
+                                  "bf16",
+                                  "quant:8,scope=block:64",
+                                  "quant:4,scope=block:64",
+                                  "quant:2,scope=block:64",
+                                  "topk:0.1,values=quant:8"};
+
+  /// The relative error that a message may have: of the codecs below it the one with the fewest bytes is
+  /// chosen. 0: no bound; then what the step waits for decides, and what the error costs in steps.
+  double budget = 0;
+
+  /// The network, by its name among [[networks]], for which to choose; empty: the links that training has.
+  std::string network;
+
+  bool operator==(const AutoOptions&) const = default;
+};
+
 /// The [compression] table of a configuration.
 struct CompressionOptions {
   LinkOptions activations;  ///< forward across every boundary
   LinkOptions gradients;    ///< backward across every boundary
   LinkOptions replicas;     ///< not at boundaries: the gradients that replicas of the pipeline exchange
   std::vector<OwnBoundaryOptions> boundaries;  ///< those that differ, each once
+  AutoOptions automatic;                       ///< of the directions whose codec is kAutoCodec
   bool reuse_indices = false;                  ///< gradients are sent at the indices of their activations
   StoreOptions store;                          ///< of links that keep something per sample
   int start_epoch = 0;                         ///< epochs before this one train without compression
@@ -70,6 +94,12 @@ struct CompressionOptions {
 
   bool operator==(const CompressionOptions&) const = default;
 };
+
+/// Whether the codec of a direction of one of the boundaries is kAutoCodec.
+bool chooses_codecs(const CompressionOptions& options);
+
+/// The same with `codec` wherever one is kAutoCodec.
+CompressionOptions with_codec_for_auto(CompressionOptions options, const std::string& codec);
 
 /// Checks what the links, the codecs and the number of micro-batches ask of one another at every boundary;
 /// `cuts` are the boundaries' names. Throws InputError `KEY: ...` with the whole key, such as

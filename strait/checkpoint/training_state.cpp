@@ -29,7 +29,8 @@ json to_json(const TrainingState& state) {
           {"boundaries", to_json(state.traffic)},
           {"evaluations", to_json(state.evaluations)},
           {"evaluation_seconds", state.evaluation_seconds},
-          {"stages", to_json(state.stages)}};
+          {"stages", to_json(state.stages)},
+          {"choices", to_json(state.choices)}};
 }
 
 TrainingState training_state_in(const json& json) {
@@ -44,7 +45,9 @@ TrainingState training_state_in(const json& json) {
                              ? step_evaluations_in({json.at("evaluations"), kRecordFile, "evaluations"})
                              : std::vector<StepEvaluation>(),
           .evaluation_seconds = json.value("evaluation_seconds", 0.0),
-          .stages = stage_times_of(json.at("stages"))};
+          .stages = stage_times_of(json.at("stages")),
+          .choices = json.contains("choices") ? choices_in({json.at("choices"), kRecordFile, "choices"})
+                                              : std::vector<CodecChoice>()};
 }
 
 uint64_t digest(const json& content) {

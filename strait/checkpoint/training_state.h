@@ -40,6 +40,7 @@ struct TrainingState {
   std::vector<StepEvaluation> evaluations;  ///< of all processes
   double evaluation_seconds = 0;            ///< of these
   TimesOfStages stages;                     ///< of training
+  std::vector<CodecChoice> choices;         ///< that held in it, and perhaps one for the next step
 };
 
 inline constexpr const char* kRecordFile = "position.json";  ///< of a checkpoint

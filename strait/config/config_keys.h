@@ -132,9 +132,9 @@ template <class C, class Visitor>
 requires std::same_as<std::remove_const_t<C>, OwnBoundaryOptions>
 void visit_entry_keys(C& boundary, Visitor&& visit) {
   visit("name", boundary.name, any_text(), "the cut");
-  visit("activations.codec", boundary.activations.codec, codec_spec(), "what goes forward across it");
+  visit("activations.codec", boundary.activations.codec, codec_or_auto(), "what goes forward across it");
   visit("activations.feedback", boundary.activations.feedback, feedback(), "its error feedback");
-  visit("gradients.codec", boundary.gradients.codec, codec_spec(), "what goes backward across it");
+  visit("gradients.codec", boundary.gradients.codec, codec_or_auto(), "what goes backward across it");
   visit("gradients.feedback", boundary.gradients.feedback, feedback(), "its error feedback");
 }
 
@@ -193,10 +193,10 @@ void visit_keys(C& config, Visitor&& visit) {
       "rate and latency of an emulated link, such as 200Mbps,50ms, over which each process sends; empty: none");
 
   auto& compression = config.compression;
-  visit("compression.activations.codec", compression.activations.codec, codec_spec(),
+  visit("compression.activations.codec", compression.activations.codec, codec_or_auto(),
         "what goes forward across a cut");
   visit("compression.activations.feedback", compression.activations.feedback, feedback(), "its error feedback");
-  visit("compression.gradients.codec", compression.gradients.codec, codec_spec(),
+  visit("compression.gradients.codec", compression.gradients.codec, codec_or_auto(),
         "what goes backward across a cut");
   visit("compression.gradients.feedback", compression.gradients.feedback, feedback(), "its error feedback");
   visit("compression.replicas.codec", compression.replicas.codec, codec_spec(),
@@ -204,6 +204,13 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("compression.replicas.feedback", compression.replicas.feedback, feedback(), "their error feedback");
   visit("compression.boundaries", compression.boundaries, own_boundaries(),
         "boundaries of their own kind; what an entry leaves out is as at the others");
+  visit("compression.auto.ladder", compression.automatic.ladder, codecs(),
+        "what codec auto chooses from, the mildest first");
+  visit(
+      "compression.auto.budget", compression.automatic.budget, not_negative(),
+      "of the codecs whose messages have at most this relative error choose the strongest; 0: choose by time");
+  visit("compression.auto.network", compression.automatic.network, any_text(),
+        "of networks, the one to choose for; empty: the links of the run");
   visit("compression.reuse_indices", compression.reuse_indices, yes_or_no(),
         "gradients are sent at the indices of their activations");
   visit("compression.store.place", compression.store.place, one_of({"memory", "file"}),

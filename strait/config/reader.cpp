@@ -305,6 +305,15 @@ void check_networks(const Config& config, const TomlTable& root) {
                        count_text(static_cast<int64_t>(stages), "stage"), network.stage_seconds.size()));
     }
   }
+  const std::string& chosen_for = config.compression.automatic.network;
+  if (!chosen_for.empty() &&
+      std::ranges::find(config.networks, chosen_for, &NetworkOptions::name) == config.networks.end()) {
+    std::vector<std::string> names;
+    for (const auto& network : config.networks) names.push_back(network.name);
+    fail("compression.auto.network", fmt::format("expected one of networks, which are {}; found {}{}",
+                                                 names.empty() ? "none" : list_of(names),
+                                                 toml_string(chosen_for), suggestion(chosen_for, names)));
+  }
   if (!config.networks.empty() && config.pipeline.replicas != 1) {
     fail("pipeline.replicas",
          fmt::format(

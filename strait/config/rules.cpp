@@ -99,6 +99,12 @@ Rule<std::string> codec_spec() {
           [](const std::string& spec) { return complaint_of([&] { make_codec(spec); }); }};
 }
 
+Rule<std::string> codec_or_auto() {
+  return {"a codec of `strait codec list`, or auto", [rule = codec_spec()](const std::string& spec) {
+            return spec == kAutoCodec ? std::string() : rule(spec);
+          }};
+}
+
 Rule<std::string> feedback() {
   return {"one of: " + list_of(link_names()),
           [](const std::string& spec) { return complaint_of([&] { check_feedback(spec); }); }};
@@ -116,6 +122,11 @@ Rule<std::vector<OwnBoundaryOptions>> own_boundaries() {
 Rule<std::vector<NetworkOptions>> networks() {
   return {"tables of a name, and of bandwidth, latency, compute and stage_seconds",
           [](const std::vector<NetworkOptions>&) { return std::string(); }};
+}
+
+Rule<std::vector<std::string>> codecs() {
+  return {"codecs of `strait codec list` that keep nothing from message to message",
+          [](const std::vector<std::string>&) { return std::string(); }};
 }
 
 Rule<std::vector<std::string>> distinct_names() {

@@ -18,6 +18,7 @@ Rule<std::string> bandwidth();              ///< see parse_link_rate()
 Rule<std::string> link_or_none();           ///< what parse_link_rate() takes, or nothing
 Rule<std::vector<double>> each_positive();  ///< finite numbers above 0
 Rule<std::string> codec_spec();             ///< what make_codec() takes
+Rule<std::string> codec_or_auto();          ///< the same, or kAutoCodec
 Rule<std::string> feedback();               ///< what check_feedback() takes
 
 Rule<std::string> any_text();  ///< nothing beyond the type
@@ -27,6 +28,9 @@ Rule<std::vector<OwnBoundaryOptions>> own_boundaries();
 
 /// Likewise.
 Rule<std::vector<NetworkOptions>> networks();
+
+/// Nothing beyond the type; check() has the rest.
+Rule<std::vector<std::string>> codecs();
 
 /// No empty name and none twice.
 Rule<std::vector<std::string>> distinct_names();

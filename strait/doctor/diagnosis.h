@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "strait/doctor/measure.h"
 #include "strait/doctor/places.h"
 #include "strait/transport/group.h"
+#include "strait/transport/measure.h"
 
 namespace strait {
 

@@ -118,7 +118,8 @@ class Examination {
       if (pair == nullptr) throw WireError("rank 0 wants a link of ranks {} and {}", ranks.low, ranks.high);
       json result;
       if (group_.rank() == ranks.low || group_.rank() == ranks.high) {
-        const LinkSpeed speed = measure_link(group_, ranks, seconds_);
+        const int other = group_.rank() == ranks.low ? ranks.high : ranks.low;
+        const LinkSpeed speed = measure_link(group_, other, seconds_);
         result = {speed.up, speed.down, speed.latency_seconds};
       }
       const auto low = static_cast<size_t>(ranks.low);

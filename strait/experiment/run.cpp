@@ -10,6 +10,7 @@
 #include "strait/experiment/start_summary.h"
 #include "strait/models/kinds.h"
 #include "strait/pipeline/schedules.h"
+#include "strait/planning/codec_choice.h"
 #include "strait/planning/network_simulation.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
@@ -153,6 +154,7 @@ Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* 
       return simulation->metrics(epoch, before);
     };
   }
+  if (chooses_codecs(config.compression)) options.choose_codecs = codec_chooser(config);
   return {std::move(network), std::move(options), std::move(group), trace};
 }
 
@@ -220,9 +222,30 @@ std::vector<std::string> describe_experiment(const Config& config, const std::fi
   return lines;
 }
 
+Config with_chosen_codecs(Config config, const std::filesystem::path& weights,
+                          const std::filesystem::path& checkpoint) {
+  if (!chooses_codecs(config.compression)) return config;
+  std::string complaint = "it has no choices";
+  try {
+    const TrainingState state =
+        newest_checkpoint_at(checkpoint.empty() ? beside(weights) : checkpoint).record().state;
+    if (!state.choices.empty()) {
+      config.compression = with_choice(std::move(config.compression), choice_of_last_step(state));
+      return config;
+    }
+  } catch (const InputError& error) {
+    complaint = error.what();
+  }
+  throw InputError(
+      "{}: codec \"{}\" was chosen in training, and no checkpoint says what it was ({}); --checkpoint names "
+      "one, or --set "
+      "compression.activations.codec and .gradients.codec the codecs",
+      weights.string(), kAutoCodec, complaint);
+}
+
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
                                const std::filesystem::path& checkpoint, TrainObserver& observer) {
-  Config alone = config;
+  Config alone = with_chosen_codecs(config, weights, checkpoint);
   alone.pipeline.replicas = 1;
   alone.pipeline.link.clear();  // of the training
   Trainer trainer = make_trainer(alone);

@@ -46,13 +46,19 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
 std::vector<std::string> describe_experiment(const Config& config, const std::filesystem::path& folder,
                                              Start start, const RankTopology& place, int processes_here);
 
+/// A configuration whose codecs are chosen in training (kAutoCodec) with those that the training of these
+/// weights ended with, by `checkpoint` or one beside the weights, as at evaluate_experiment(); any other as it
+/// is. Throws InputError where no checkpoint says so.
+Config with_chosen_codecs(Config config, const std::filesystem::path& weights,
+                          const std::filesystem::path& checkpoint = {});
+
 /// Scores a file's weights on the whole test set, with compression off and on.
 ///
 /// The modes frozen and live read the state that the links had when the weights were trained. It comes from
 /// `checkpoint` (newest_checkpoint_at()) or, where that is empty, from a checkpoint that lies beside the
 /// weights: in their folder, or in a folder `checkpoint` in it. Its weights must be the same. Without it these
 /// modes are left out, with a note that says why, unless compression.evaluation names one: then throws
-/// InputError.
+/// InputError. Codecs that are chosen in training are those of with_chosen_codecs().
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
                                const std::filesystem::path& checkpoint, TrainObserver& observer);
 

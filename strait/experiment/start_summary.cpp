@@ -143,15 +143,17 @@ std::string compression_line(const CompressionOptions& compression, int replicas
   for (const auto& own : compression.boundaries) {
     line += fmt::format("; at {} {}", own.name, scheme_text(compression.at(own.name), reuse));
   }
+  if (chooses_codecs(compression)) line += "; auto of " + list_of(compression.automatic.ladder);
   if (replicas > 1) line += ", between replicas " + scheme_text(compression.replicas);
   if (compression.start_epoch > 0) line += fmt::format("; from epoch {}", compression.start_epoch + 1);
   if (compression.end_epoch > 0) line += fmt::format("; to epoch {}", compression.end_epoch);
   return line;
 }
 
-std::string bytes_line(const Traffic& traffic) {
-  return fmt::format("{} per step expected, {} without compression: ratio {:.1f}",
+std::string bytes_line(const Traffic& traffic, bool is_strongest) {
+  return fmt::format("{} per step expected{}, {} without compression: ratio {:.1f}",
                      count_text(static_cast<int64_t>(traffic.wire_bytes), "byte"),
+                     is_strongest ? " with the strongest codec of auto" : "",
                      count_text(static_cast<int64_t>(traffic.raw_bytes), "byte"), traffic.ratio());
 }
 
@@ -159,7 +161,8 @@ std::string bytes_line(const Traffic& traffic) {
 
 Traffic expected_traffic(const Config& config, Model& model) {
   const auto shapes = boundary_shapes(model, cut_into_stages(model, config.model.cuts));
-  CompressionOptions compression = config.compression;
+  CompressionOptions compression =
+      with_codec_for_auto(config.compression, config.compression.automatic.ladder.back());
   compression.store.place = "memory";
   const int64_t rows = rows_of_message(config);
   int64_t largest = 0;
@@ -200,7 +203,7 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
   add("training", training_line(config, data.train->size()));
   if (!config.model.cuts.empty()) {
     add("compression", compression_line(config.compression, config.pipeline.replicas));
-    add("messages", bytes_line(expected_traffic(config, model)));
+    add("messages", bytes_line(expected_traffic(config, model), chooses_codecs(config.compression)));
   }
   const std::string link = link_line(config, processes);
   if (!link.empty()) add("link", link);

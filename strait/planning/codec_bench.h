@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "strait/base/times.h"
 #include "strait/boundary/options.h"
 #include "strait/codecs/message.h"
 #include "strait/links/link.h"
-#include "strait/planning/times.h"
 
 namespace strait {
 

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/times.h"
 #include "strait/boundary/boundary.h"
 #include "strait/config/model_and_data.h"
 #include "strait/pipeline/stage.h"
-#include "strait/planning/times.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
 #include "strait/train/task.h"
@@ -225,9 +225,11 @@ Candidate candidate_of(const CompressionOptions& compression) {
   return {.name = std::move(name), .compression = compression};
 }
 
-/// The configuration's own way, without a file and figures of its own, which would be in the way of measuring.
+/// The configuration's own way, with the strongest codec where one is chosen in training, and without a file
+/// and figures of its own, which would be in the way of measuring.
 Candidate own_candidate(const Config& config) {
-  Candidate own = candidate_of(config.compression);
+  const auto& compression = config.compression;
+  Candidate own = candidate_of(with_codec_for_auto(compression, compression.automatic.ladder.back()));
   own.compression.store.place = "memory";
   own.compression.diagnostics = 0;
   own.own = true;

@@ -16,9 +16,9 @@ const Config& with_one_replica(const Config& config) {
       config.pipeline.replicas);
 }
 
-/// The stages' times on the machines of the network; times that it gives are parted into forward and backward
-/// as they are here.
-std::vector<StageSeconds> stages_of(std::vector<StageSeconds> measured, const NetworkOptions& network) {
+}  // namespace
+
+std::vector<StageSeconds> stages_on(std::vector<StageSeconds> measured, const NetworkOptions& network) {
   for (size_t i = 0; i < measured.size(); ++i) {
     auto& [name, forward, backward] = measured[i];
     const double here = forward + backward;
@@ -29,8 +29,6 @@ std::vector<StageSeconds> stages_of(std::vector<StageSeconds> measured, const Ne
   }
   return measured;
 }
-
-}  // namespace
 
 NetworkSimulation::NetworkSimulation(const Config& config)
     : config_(with_one_replica(config)),
@@ -52,7 +50,7 @@ std::vector<double> NetworkSimulation::step_seconds(const EpochMetrics& epoch,
   const bool is_stream = steps_per_micro_batch(weight_versions(config_.pipeline.schedule));
   std::vector<double> seconds;
   for (const auto& network : networks) {
-    const Measurement measurement{.stages = stages_of(run.stages, network), .candidates = {run.own}};
+    const Measurement measurement{.stages = stages_on(run.stages, network), .candidates = {run.own}};
     const double batch = predictor_.predict(measurement, link_of(network)).steps.front().seconds;
     seconds.push_back(is_stream ? batch / micro_batches_of(config_).count : batch * config_.train.accumulate);
   }

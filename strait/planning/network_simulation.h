@@ -13,6 +13,10 @@ namespace strait {
 /// The links of a network.
 LinkRate link_of(const NetworkOptions& network);
 
+/// Stages' times that were measured here as they are on the machines of the network; those that it gives are
+/// parted into forward and backward as they are here.
+std::vector<StageSeconds> stages_on(std::vector<StageSeconds> measured, const NetworkOptions& network);
+
 /// How long the steps of a run would take over networks that it did not have: its schedule's plan, simulated
 /// with the stage times, message sizes and codec times that an epoch has measured. Every stage is in a process
 /// of its own there (or as pipeline.stages_per_rank says), whose codecs work beside its computation. See

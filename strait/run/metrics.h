@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -96,6 +97,41 @@ struct NetworkMetrics {
   double seconds = 0;       ///< of all training steps from the run's beginning to the end of this epoch
 };
 
+/// A link as it was when codecs were chosen.
+struct ChosenLink {
+  std::optional<double> bytes_per_second;  ///< nothing where it is no limit
+  double latency_seconds = 0;              ///< of every message
+};
+
+/// What was chosen for one direction of a boundary.
+struct ChosenCodec {
+  std::string codec;  ///< its spec; of a direction that is not chosen the one that it has
+  std::optional<double> relative_error = {};  ///< of the message on which it was tried, if it was
+  ChosenLink link = {};                       ///< that its messages cross
+};
+
+/// What was chosen for a boundary.
+struct ChosenCodecs {
+  std::string boundary;     ///< the layer after which the network is cut
+  ChosenCodec activations;  ///< forward
+  ChosenCodec gradients;    ///< backward
+};
+
+/// The codecs that training chose for itself (codec "auto").
+struct CodecChoice {
+  uint64_t step = 0;                        ///< optimizer steps taken before it holds, of the whole training
+  std::vector<ChosenCodecs> boundaries;     ///< all, in order
+  std::optional<double> step_seconds = {};  ///< that a step is expected to take with them, where time decides
+  std::optional<double> step_factor = {};  ///< how many times as many steps they are expected to cost, likewise
+
+  /// Whether codecs were tried on messages; otherwise they are the strongest, with which a training begins.
+  bool is_tried() const {
+    return std::ranges::any_of(boundaries, [](const ChosenCodecs& chosen) {
+      return chosen.activations.relative_error.has_value() || chosen.gradients.relative_error.has_value();
+    });
+  }
+};
+
 /// One line of metrics.jsonl.
 struct EpochMetrics {
   int epoch = 0;                                 ///< from 0
@@ -114,6 +150,7 @@ struct EpochMetrics {
   std::vector<StepEvaluation> evaluations = {};  ///< where train.evaluate_every asks for them
   std::vector<LinkMetrics> links = {};           ///< those between processes of which there is something to say
   std::vector<NetworkMetrics> networks = {};     ///< those of the configuration, in its order
+  std::vector<CodecChoice> choices = {};         ///< that held in the epoch, in order, where codecs are chosen
 
   /// The sum over the boundaries of one direction.
   Traffic total(Direction direction) const;

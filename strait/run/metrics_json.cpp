@@ -59,6 +59,20 @@ constexpr const char* kRelayed = "relayed";
 constexpr uint64_t kMostOfInt = std::numeric_limits<int>::max();
 constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
+json chosen_codec_json(const ChosenCodec& chosen) {
+  return {{"codec", chosen.codec},
+          {"relative_error", number_or_null(chosen.relative_error)},
+          {"bytes_per_second", number_or_null(chosen.link.bytes_per_second)},
+          {"latency_seconds", chosen.link.latency_seconds}};
+}
+
+ChosenCodec chosen_codec_in(const JsonReader& from) {
+  return {.codec = from.text("codec"),
+          .relative_error = from.optional_number("relative_error"),
+          .link = {.bytes_per_second = from.optional_number("bytes_per_second"),
+                   .latency_seconds = from.number("latency_seconds")}};
+}
+
 Traffic traffic_in(const JsonReader& from) {
   return {.messages = from.whole_or("messages", 0),
           .raw_bytes = from.whole("raw_bytes"),
@@ -193,6 +207,23 @@ json to_json(const std::vector<NetworkMetrics>& networks) {
   return list;
 }
 
+json to_json(const std::vector<CodecChoice>& choices) {
+  json list = json::array();
+  for (const auto& choice : choices) {
+    json boundaries = json::array();
+    for (const auto& [boundary, activations, gradients] : choice.boundaries) {
+      boundaries.push_back({{"name", boundary},
+                            {"activations", chosen_codec_json(activations)},
+                            {"gradients", chosen_codec_json(gradients)}});
+    }
+    json each = {{"step", choice.step}, {"boundaries", std::move(boundaries)}};
+    if (choice.step_seconds) each["step_seconds"] = *choice.step_seconds;
+    if (choice.step_factor) each["step_factor"] = *choice.step_factor;
+    list.push_back(std::move(each));
+  }
+  return list;
+}
+
 json to_json(const EpochMetrics& metrics) {
   json stages = json::array();
   for (const auto& [name, forward, backward] : metrics.stages) {
@@ -214,6 +245,7 @@ json to_json(const EpochMetrics& metrics) {
   if (!metrics.evaluations.empty()) all["evaluations"] = to_json(metrics.evaluations);
   if (!metrics.links.empty()) all["links"] = to_json(metrics.links);
   if (!metrics.networks.empty()) all["networks"] = to_json(metrics.networks);
+  if (!metrics.choices.empty()) all["choices"] = to_json(metrics.choices);
   return all;
 }
 
@@ -274,6 +306,24 @@ std::vector<NetworkMetrics> networks_in(const JsonReader& from) {
   return networks;
 }
 
+std::vector<CodecChoice> choices_in(const JsonReader& from) {
+  std::vector<CodecChoice> choices;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const JsonReader choice = from.at(i);
+    const JsonReader boundaries = choice.at("boundaries");
+    auto& found = choices.emplace_back();
+    found.step = choice.count("step");
+    found.step_seconds = choice.optional_number("step_seconds");
+    found.step_factor = choice.optional_number("step_factor");
+    for (size_t j = 0; j < boundaries.size(); ++j) {
+      const JsonReader boundary = boundaries.at(j);
+      found.boundaries.push_back({boundary.text("name"), chosen_codec_in(boundary.at("activations")),
+                                  chosen_codec_in(boundary.at("gradients"))});
+    }
+  }
+  return choices;
+}
+
 EpochMetrics epoch_in(const JsonReader& line) {
   const auto number_if_any = [&](const char* key) { return line.optional_number(key).value_or(0); };
   line.at("train_loss");
@@ -294,6 +344,7 @@ EpochMetrics epoch_in(const JsonReader& line) {
   if (line.has("stages")) epoch.stages = stages_in(line.at("stages"));
   if (line.has("links")) epoch.links = links_in(line.at("links"));
   if (line.has("networks")) epoch.networks = networks_in(line.at("networks"));
+  if (line.has("choices")) epoch.choices = choices_in(line.at("choices"));
   if (line.has("evaluations")) epoch.evaluations = step_evaluations_in(line.at("evaluations"));
   return epoch;
 }

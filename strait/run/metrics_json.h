@@ -27,6 +27,9 @@ nlohmann::json to_json(const EpochMetrics& metrics);
 /// The list under `links`.
 nlohmann::json to_json(const std::vector<LinkMetrics>& links);
 
+/// The list under `choices`.
+nlohmann::json to_json(const std::vector<CodecChoice>& choices);
+
 /// An array, an object per boundary.
 nlohmann::json to_json(const std::vector<BoundaryTraffic>& boundaries);
 
@@ -53,6 +56,9 @@ std::vector<BoundaryTraffic> boundary_traffic_in(const JsonReader& from);
 
 /// Of the list under `links`.
 std::vector<LinkMetrics> links_in(const JsonReader& from);
+
+/// Of the list under `choices`.
+std::vector<CodecChoice> choices_in(const JsonReader& from);
 
 /// Of an epoch.
 EpochMetrics epoch_in(const JsonReader& line);

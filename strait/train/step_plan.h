@@ -34,8 +34,11 @@ class StepPlan {
   /// The batch of that number, from 0, as the replica sees it.
   Part part(int64_t batch, int replica) const;
 
+  /// Batches of the epoch.
+  int64_t batches() const { return batches_of(trained_); }
+
   /// Steps of the epoch.
-  int64_t steps() const { return steps_of(batches_of(trained_)); }
+  int64_t steps() const { return steps_of(batches()); }
 
   /// Steps that so many batches make, the last perhaps unfinished.
   int64_t steps_of(int64_t batches) const;

@@ -42,10 +42,18 @@ StoreBudget store_budget(Placement& placement, const CompressionOptions& compres
   return {compression, boundaries, shapes, samples};
 }
 
+/// Without a codec that is chosen: with the strongest instead.
+TrainerOptions with_codecs(TrainerOptions options) {
+  const std::string strongest = options.compression.automatic.ladder.back();
+  options.compression = with_codec_for_auto(std::move(options.compression), strongest);
+  return options;
+}
+
 }  // namespace
 
 Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> group, Trace* trace)
-    : options_(std::move(options)),
+    : asked_(options.compression),
+      options_(with_codecs(std::move(options))),
       placement_(std::move(model), options_.cuts, options_.pipeline, std::move(group)),
       executor_(placement_, options_, trace),
       update_(placement_, options_),
@@ -55,6 +63,9 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
       checkpoints_(placement_, *executor_, update_, options_.seed) {
   check_micro_batch_steps(options_.train, options_.pipeline);
   check_previous(options_.compression, options_.cuts);
+  if (chooses_codecs(asked_)) {
+    automatic_codecs_.emplace(*executor_, placement_.group(), asked_, options_.choose_codecs);
+  }
   if (!steps_per_micro_batch(weight_versions(options_.pipeline.schedule))) return;
   micro_batch_update_.emplace(placement_, update_, options_);
 }
@@ -102,6 +113,7 @@ bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
   stop_.emplace(placement_.group());
   const StoreBudget budget = store_budget(placement_, options_.compression, data.train->size());
   if (budget.bytes() > 0) observer.on_note(budget.describe());
+  if (automatic_codecs_) automatic_codecs_->begin(state_);
   const CheckpointFolder* kept = checkpoints_.folder();
   if (kept != nullptr && state_.batches == 0 && kept->keeps(state_.epoch)) save_checkpoint();
   while (state_.epoch < options_.train.epochs) {
@@ -130,12 +142,14 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
       recorder_.epoch_metrics(all, state_, plan.steps_of(state_.batches), update_.rate(point_at(plan, 0)));
   if (is_evaluation_due(plan)) metrics.evaluations.push_back({state_.step, metrics.test.value()});
   metrics.evaluation_seconds = state_.evaluation_seconds + watch.seconds();
+  metrics.choices = AutomaticCodecs::of_epoch(state_);
   if (options_.over_networks) metrics.networks = options_.over_networks(metrics, networks_so_far());
   metrics_.push_back(to_line(metrics));
   observer.on_epoch(metrics);
   const TrainingState ended = std::exchange(state_, {});
   state_.epoch = ended.epoch + 1;
   state_.step = ended.step;
+  if (!ended.choices.empty()) state_.choices = {ended.choices.back()};
   return true;
 }
 
@@ -181,7 +195,12 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   while (auto batch = loader.next()) {
     const StepPlan::Part part = plan.part(state_.batches, placement_.replica());
     stop_->begin_step(observer.should_stop());
+    if (automatic_codecs_) {
+      const bool is_last_epoch = state_.epoch + 1 == options_.train.epochs;
+      automatic_codecs_->before_batch(state_, part.ends, plan.batches() - state_.batches - 1, is_last_epoch);
+    }
     train_batch(*batch, plan, loader.next_ids());
+    if (automatic_codecs_) choose_codecs(observer);
     state_.data_wait_seconds = waited_before + loader.waited_seconds();
     state_.seconds += watch.seconds();
     observer.on_batch(state_.epoch, "train", std::min(state_.batches * options_.batch_size, samples), samples,
@@ -196,6 +215,22 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   }
   drain();
   return true;
+}
+
+/// Where it is due.
+void Trainer::choose_codecs(TrainObserver& observer) {
+  const bool is_due = automatic_codecs_->is_due();
+  if (is_due) drain();
+  if (!is_due && !automatic_codecs_->is_warming_up(state_)) return;
+  recorder_.take_in(state_);
+  if (!is_due) {
+    automatic_codecs_->warmed_up(state_);
+    return;
+  }
+  const std::string before = describe(state_.choices.back());
+  automatic_codecs_->choose(state_);
+  const std::string now = describe(state_.choices.back());
+  if (now != before) observer.on_note(now);
 }
 
 void Trainer::log_steps(const StepPlan& plan, TrainObserver& observer) {

@@ -9,6 +9,7 @@
 #include "strait/checkpoint/checkpoint.h"
 #include "strait/checkpoint/model_file.h"
 #include "strait/data/loader.h"
+#include "strait/train/automatic_codecs.h"
 #include "strait/train/evaluator.h"
 #include "strait/train/micro_batch_update.h"
 #include "strait/train/observer.h"
@@ -102,6 +103,7 @@ class Trainer {
   bool run_epoch(const DataSplits& data, TrainObserver& observer);
   bool train_epoch(const DataSplits& data, TrainObserver& observer);
   void train_batch(Batch& batch, const StepPlan& plan, std::vector<int64_t> next_ids);
+  void choose_codecs(TrainObserver& observer);
   void drain();
   bool is_evaluation_due(const StepPlan& plan) const;
   bool is_evaluation_due_after_epoch(const StepPlan& plan) const;
@@ -110,6 +112,7 @@ class Trainer {
   std::vector<NetworkMetrics> networks_so_far() const;
   void save_checkpoint();
 
+  CompressionOptions asked_;  ///< of which options_ has no codec that is chosen yet
   TrainerOptions options_;
   Placement placement_;
   PlacedExecutor executor_;
@@ -119,7 +122,8 @@ class Trainer {
   Recorder recorder_;
   StepLog step_log_;
   TrainerCheckpoints checkpoints_;
-  std::optional<StopAgreement> stop_;  ///< of the training or evaluation that is under way
+  std::optional<AutomaticCodecs> automatic_codecs_;  ///< where codecs are chosen
+  std::optional<StopAgreement> stop_;                ///< of the training or evaluation that is under way
   TrainingState state_;
   std::vector<std::string> metrics_;
 };

@@ -11,6 +11,7 @@
 #include "strait/boundary/options.h"
 #include "strait/pipeline/options.h"
 #include "strait/run/metrics.h"
+#include "strait/train/automatic_codecs.h"
 #include "strait/train/learning_rate.h"
 #include "strait/train/optimizer.h"
 #include "strait/train/options.h"
@@ -40,6 +41,9 @@ struct TrainerOptions {
   std::function<std::vector<NetworkMetrics>(const EpochMetrics& epoch,
                                             const std::vector<NetworkMetrics>& before)>
       over_networks = {};
+
+  /// Chooses the codecs of the directions whose codec is kAutoCodec; where there are some, it is needed.
+  ChooseCodecs choose_codecs = {};
 };
 
 }  // namespace strait

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "strait/boundary/channel_endpoints.h"
+#include "strait/boundary/codec_trial.h"
 #include "strait/codecs/sparsifier.h"
 #include "tests/links/pair.h"
 
@@ -41,6 +43,66 @@ TEST(Channel, TheReceiverSeesTheOperatorInEveryMode) {
   EXPECT_EQ(traffic.raw_bytes, 3U * 60 * 4);
   EXPECT_EQ(traffic.wire_bytes, 2 * (kFrameHeaderSize + 8 + 15) + kFrameHeaderSize + 240);
   EXPECT_EQ(sender.take_traffic().messages, 0U);
+}
+
+TEST(Channel, ItsLinkIsReplacedBetweenMessages) {
+  ChannelEndpoints channel(spec("quant:8"));
+  const at::Tensor x = at::randn({4, 3, 5});
+  for (uint64_t step = 0; const char* codec : {"quant:2", "topk:0.2", "none", "quant:2"}) {
+    channel.set_link(make_link(codec));
+    EXPECT_EQ(channel.link->codec().id(), make_codec(codec)->id());
+    EXPECT_TRUE(at::equal(channel.cross(x, context(step)), make_codec(codec)->reconstruct(x, context(step))))
+        << codec;
+    EXPECT_TRUE(at::equal(channel.cross(x, context(step), kEvaluationOn),
+                          make_codec(codec)->reconstruct(x, context(step))))
+        << codec;
+    EXPECT_TRUE(at::equal(channel.cross(x, context(step), kEvaluationOff), x)) << codec;
+    ++step;
+  }
+  EXPECT_EQ(channel.take_traffic().messages, 4U);
+}
+
+TEST(Channel, EndsWithDifferentLinksDoNotUnderstandEachOther) {
+  Sender sender(spec("quant:4"));
+  Receiver receiver(spec("quant:4"));
+  const at::Tensor x = at::randn({4, 6});
+  sender.set_link(make_link("topk:0.5"));
+  EXPECT_THROW(receiver.decode(sender.encode(x, context(0), kTraining), meta_of(x), context(0), kTraining),
+               WireError);
+}
+
+TEST(Channel, OneMessageOfTrainingIsKeptAsItWas) {
+  Sender sender(spec("quant:2"));
+  EXPECT_FALSE(sender.take_kept());
+  sender.keep_next();
+  at::Tensor x = at::randn({4, 6});
+  const at::Tensor before = x.clone();
+  sender.encode(at::randn({2, 6}), context(1), kEvaluationOn);
+  sender.encode(x, context(2, 3), kTraining);
+  sender.encode(at::randn({4, 6}), context(3), kTraining);
+  x.zero_();
+  const auto kept = sender.take_kept();
+  ASSERT_TRUE(kept);
+  EXPECT_TRUE(at::equal(kept->tensor, before));
+  EXPECT_EQ(kept->context.step, 2U);
+  EXPECT_EQ(kept->context.micro_batch, 3U);
+  EXPECT_EQ(kept->context.boundary, 1);
+  EXPECT_EQ(kept->context.direction, Direction::gradient);
+  EXPECT_FALSE(sender.take_kept());
+}
+
+TEST(TryLink, SaysWhatTheMessageWouldCost) {
+  const at::Tensor x = at::randn({8, 16});
+  const KeptMessage message{x, context(5)};
+  for (const char* codec : {"none", "quant:4", "quant:4,rounding=stochastic", "topk:0.25"}) {
+    const CodecTrial trial = try_link(message, make_link(codec));
+    Sender sender({"b", 0, Direction::activation, make_link(codec)});
+    EXPECT_EQ(trial.bytes, sender.encode(x, context(5), kTraining).size()) << codec;
+    const at::Tensor seen = make_codec(codec)->reconstruct(x, context(5));
+    EXPECT_NEAR(trial.relative_error, ((seen - x).norm() / x.norm()).item<double>(), 1e-6) << codec;
+    EXPECT_GT(trial.encode_seconds, 0);
+    EXPECT_GT(trial.decode_seconds, 0);
+  }
 }
 
 class ChannelOfFeedback : public testing::TestWithParam<std::string> {

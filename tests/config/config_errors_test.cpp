@@ -163,6 +163,33 @@ INSTANTIATE_TEST_SUITE_P(
                 "found \"1F1B\" (did "
                 "you mean "
                 "\"1f1b\"?)"},
+        BadText{"compression.auto.ladder = []",
+                "a.toml:1: compression.auto.ladder: expected at least one codec, found none"},
+        BadText{"compression.auto.ladder = [\"none\", \"quant:40\"]",
+                "a.toml:1: compression.auto.ladder: \"quant:40\": the bits of a quantised value must be an "
+                "integer from "
+                "1 to 8, not \"40\""},
+        BadText{"compression.auto.ladder = [\"none\", \"lowrank:4,warm=yes\"]",
+                "a.toml:1: compression.auto.ladder: expected codecs that keep nothing from message to message, "
+                "found "
+                "\"lowrank:4,warm=yes\""},
+        BadText{"compression.auto.ladder = [\"fp16\", \"none\", \"fp16\"]",
+                "a.toml:1: compression.auto.ladder: expected each codec once, found \"fp16\" twice"},
+        BadText{"[compression]\nactivations = { codec = \"auto\", feedback = \"ef\" }",
+                "a.toml:2: compression.activations.feedback: with codec \"auto\" expected none, found \"ef\""},
+        BadText{
+            "[compression]\ngradients.feedback = \"ef\"\n[[compression.boundaries]]\nname = "
+            "\"layer1\"\ngradients.codec = \"auto\"",
+            "a.toml:3: compression.boundaries[0].gradients.feedback: with codec \"auto\" expected none, found "
+            "\"ef\""},
+        BadText{"[compression]\nreuse_indices = true\ngradients = { codec = \"auto\" }",
+                "a.toml:2: compression.reuse_indices: with codec \"auto\" expected false, found true"},
+        BadText{"compression.auto.network = \"hom\"\n[[networks]]\nname = \"home\"",
+                "a.toml:1: compression.auto.network: expected one of networks, which are home; found \"hom\" "
+                "(did you "
+                "mean \"home\"?)"},
+        BadText{"compression.auto.network = \"home\"",
+                "a.toml:1: compression.auto.network: expected one of networks, which are none; found \"home\""},
         BadText{"networks = [{ bandwidth = \"1Gbps\" }]", "a.toml:1: networks[0]: expected a name, found none"},
         BadText{"[[networks]]\nname = \"a\"\n[[networks]]\nname = \"a\"",
                 "a.toml:4: networks[1].name: expected each name once, found \"a\" twice"},

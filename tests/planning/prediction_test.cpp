@@ -4,19 +4,17 @@
 #include <gtest/gtest.h>
 
 #include "strait/base/error.h"
+#include "tests/planning/config_with.h"
 #include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
 namespace {
 
+using test::config_with;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Config config_with(const std::vector<std::string>& overrides) {
-  return parse_config("", "empty.toml", overrides);
-}
 
 std::vector<std::string> names_of(const std::vector<Candidate>& candidates) {
   std::vector<std::string> names;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "strait/doctor/places.h"
 #include "strait/transport/group.h"
 
 namespace strait {
@@ -12,11 +11,11 @@ struct LinkSpeed {
   double latency_seconds = 0;  ///< half of the median round trip of a small message
 };
 
-/// Measures the link of a pair; both ranks call it, and both get the result. Each way is measured for about
+/// Measures the link to another rank, which calls this too; both get the result. Each way is measured for about
 /// `seconds`, with messages that begin small and grow, so that a slow link takes no longer than a fast one. A
 /// link of a long latency and a high rate needs longer than the second that is usual: what crosses it grows
 /// from a small beginning. Throws Error when the other rank does not answer.
-LinkSpeed measure_link(Group& group, const RankPair& pair, double seconds);
+LinkSpeed measure_link(Group& group, int other, double seconds);
 
 /// Seconds by which the other rank's clock is ahead of this one's, right to half of the shortest round trip.
 /// The other one calls answer_clock() meanwhile.

@@ -1,4 +1,4 @@
-#include "strait/doctor/measure.h"
+#include "strait/transport/measure.h"
 
 #include <ATen/ops/empty.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "strait/base/random.h"
-#include "strait/planning/times.h"
+#include "strait/base/times.h"
 
 namespace strait {
 namespace {
@@ -142,9 +142,9 @@ constexpr const char* kClocks = "comparison of clocks";
 
 }  // namespace
 
-LinkSpeed measure_link(Group& group, const RankPair& pair, double seconds) {
-  const bool is_low = group.rank() == pair.low;
-  Probe probe(group, is_low ? pair.high : pair.low, "measurement of the link");
+LinkSpeed measure_link(Group& group, int other, double seconds) {
+  const bool is_low = group.rank() < other;
+  Probe probe(group, other, "measurement of the link");
   LinkSpeed speed;
   if (is_low) {
     const double round_trip = probe.round_trip(kRoundTripsShare * seconds);

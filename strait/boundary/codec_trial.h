@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+#include "strait/boundary/channel.h"
+
+namespace strait {
+
+/// What a message costs and loses through a link.
+struct CodecTrial {
+  double bytes = 0;           ///< of the frame
+  double encode_seconds = 0;  ///< median of a few times, frame included
+  double decode_seconds = 0;  ///< likewise
+  double relative_error = 0;  ///< ErrorStatistics::relative_error(); 0 of integers, which arrive as they are
+};
+
+/// Sends the message through new endpoints of the link, a few times. Throws InputError for a message that its
+/// codec does not take, NumericError for one that it cannot send.
+CodecTrial try_link(const KeptMessage& message, const std::shared_ptr<const Link>& link);
+
+}  // namespace strait

@@ -1,0 +1,348 @@
+#include "strait/planning/codec_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "strait/base/error.h"
+#include "strait/data/batch_parts.h"
+#include "strait/planning/network_simulation.h"
+#include "strait/run/metrics_json.h"
+#include "strait/train/placement.h"
+#include "strait/transport/measure.h"
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kForwardExponent = 0.9;
+constexpr double kBackwardExponent = 0.35;
+constexpr double kWorthwhile = 0.995;    // of the time before: a change that gains less is none
+constexpr double kMeasureSeconds = 0.3;  // of each way of a link
+
+double log_of_factor(double error, double exponent) {
+  if (!(error < 1)) return std::numeric_limits<double>::infinity();
+  return -exponent * std::log1p(-error * error);
+}
+
+MessageCost cost_of(const CodecTrial& trial) {
+  return {trial.bytes, trial.encode_seconds, trial.decode_seconds};
+}
+
+/// Looks for the codecs with the least time, from several beginnings.
+class Search {
+ public:
+  Search(const Predictor& predictor, const std::vector<StageSeconds>& stages,
+         std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links)
+      : predictor_(predictor), boundaries_(boundaries), links_(links) {
+    measurement_.stages = stages;
+    measurement_.candidates.resize(1);
+  }
+
+  FastestCodecs run() {
+    size_t most = 1;
+    for (const auto& [activations, gradients] : boundaries_)
+      most = std::max({most, activations.size(), gradients.size()});
+    FastestCodecs best = with(std::vector<BoundaryRungs>(boundaries_.size()));
+    for (size_t rung = 0; rung < most; ++rung) {
+      const FastestCodecs found = descend(with(uniform(rung)));
+      if (is_better(found, best)) best = found;
+    }
+    return best;
+  }
+
+ private:
+  static double total(const FastestCodecs& codecs) { return codecs.step_seconds * codecs.step_factor; }
+  static bool is_better(const FastestCodecs& codecs, const FastestCodecs& than) {
+    return total(codecs) < kWorthwhile * total(than);
+  }
+
+  std::vector<BoundaryRungs> uniform(size_t rung) const {
+    std::vector<BoundaryRungs> rungs;
+    for (const auto& [activations, gradients] : boundaries_) {
+      rungs.push_back({std::min(rung, activations.size() - 1), std::min(rung, gradients.size() - 1)});
+    }
+    return rungs;
+  }
+
+  FastestCodecs with(std::vector<BoundaryRungs> rungs) {
+    CandidateCosts& costs = measurement_.candidates.front();
+    costs.activation.clear();
+    costs.gradient.clear();
+    for (size_t i = 0; i < rungs.size(); ++i) {
+      costs.activation.push_back(cost_of(boundaries_[i].activations[rungs[i].activations]));
+      costs.gradient.push_back(cost_of(boundaries_[i].gradients[rungs[i].gradients]));
+    }
+    const double seconds = predictor_.predict(measurement_, {}, links_).steps.front().seconds;
+    const double factor = step_factor(boundaries_, rungs);
+    return {std::move(rungs), seconds, factor};
+  }
+
+  /// Changes one boundary at a time, in one direction or both, as long as that gains something.
+  FastestCodecs descend(FastestCodecs best) {
+    for (bool gains = true; gains;) {
+      gains = false;
+      for (size_t i = 0; i < boundaries_.size(); ++i) {
+        for (const BoundaryRungs& rungs : choices_at(i, best.rungs[i])) {
+          std::vector<BoundaryRungs> changed = best.rungs;
+          changed[i] = rungs;
+          FastestCodecs found = with(std::move(changed));
+          if (!is_better(found, best)) continue;
+          best = std::move(found);
+          gains = true;
+        }
+      }
+    }
+    return best;
+  }
+
+  std::vector<BoundaryRungs> choices_at(size_t boundary, const BoundaryRungs& now) const {
+    const auto& [activations, gradients] = boundaries_[boundary];
+    std::vector<BoundaryRungs> choices;
+    for (size_t rung = 0; rung < activations.size(); ++rung) choices.push_back({rung, now.gradients});
+    for (size_t rung = 0; rung < gradients.size(); ++rung) choices.push_back({now.activations, rung});
+    for (size_t rung = 0; rung < std::min(activations.size(), gradients.size()); ++rung)
+      choices.push_back({rung, rung});
+    return choices;
+  }
+
+  const Predictor& predictor_;
+  Measurement measurement_;
+  std::span<const BoundaryTrials> boundaries_;
+  std::span<const BoundaryLink> links_;
+};
+
+json to_json(const ChoiceFacts& facts) {
+  json channels = json::array();
+  for (const auto& channel : facts.channels) {
+    json trials = json::array();
+    for (const auto& [bytes, encode, decode, error] : channel.trials)
+      trials.push_back({bytes, encode, decode, error});
+    channels.push_back({{"boundary", channel.boundary},
+                        {"direction", to_string(channel.direction)},
+                        {"rows", channel.rows},
+                        {"trials", std::move(trials)}});
+  }
+  return {{"channels", std::move(channels)}, {"stages", strait::to_json(facts.stages)}};
+}
+
+/// JSON has no infinite error.
+double error_in(const json& error) {
+  return error.is_null() ? std::numeric_limits<double>::infinity() : error.get<double>();
+}
+
+/// Adds the trials of one channel to those of the same channel of other replicas, as if of a message of `rows`:
+/// the greatest of each counts. Integers beside a boundary's messages are more bytes of each of these.
+void add_trials(std::vector<CodecTrial>& all, const json& channel, double rows, bool is_beside) {
+  const double scale = rows / channel.at("rows").get<double>();
+  const json& trials = channel.at("trials");
+  if (!is_beside && all.size() < trials.size()) all.resize(trials.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const json& trial = is_beside ? trials.at(0) : trials.at(i);
+    const double bytes = scale * trial.at(0).get<double>();
+    const double encode = scale * trial.at(1).get<double>();
+    const double decode = scale * trial.at(2).get<double>();
+    if (is_beside) {
+      all[i].bytes += bytes;
+      all[i].encode_seconds += encode;
+      all[i].decode_seconds += decode;
+      continue;
+    }
+    all[i].bytes = std::max(all[i].bytes, bytes);
+    all[i].encode_seconds = std::max(all[i].encode_seconds, encode);
+    all[i].decode_seconds = std::max(all[i].decode_seconds, decode);
+    all[i].relative_error = std::max(all[i].relative_error, error_in(trial.at(3)));
+  }
+}
+
+ChosenLink chosen_link(const LinkRate& link) {
+  ChosenLink chosen{.bytes_per_second = {}, .latency_seconds = link.latency_seconds};
+  if (std::isfinite(link.bytes_per_second)) chosen.bytes_per_second = link.bytes_per_second;
+  return chosen;
+}
+
+/// Of each stage the mean over micro-batches, in order.
+std::vector<StageSeconds> seconds_of(const TimesOfStages& stages) {
+  std::vector<StageSeconds> seconds;
+  for (const auto& [stage, times] : stages) {
+    const auto count = static_cast<double>(std::max<int64_t>(times.micro_batches, 1));
+    seconds.push_back({stage.second, times.forward_seconds / count, times.backward_seconds / count});
+  }
+  return seconds;
+}
+
+/// As one of its replicas sees it.
+Config of_one_replica(Config config) {
+  config.data.batch_size = part_of_batch(config.data.batch_size, 0, config.pipeline.replicas).rows;
+  config.pipeline.replicas = 1;
+  return config;
+}
+
+/// Decides for runs of a configuration.
+class Chooser {
+ public:
+  explicit Chooser(const Config& config)
+      : config_(of_one_replica(config)),
+        replicas_(config.pipeline.replicas),
+        predictor_(config_, static_cast<int>(config_.model.cuts.size()) + 1, CodecPlace::own_threads) {
+    const auto& name = config_.compression.automatic.network;
+    const auto found = std::ranges::find(config_.networks, name, &NetworkOptions::name);
+    if (!name.empty() && found != config_.networks.end()) network_ = *found;
+  }
+
+  CodecChoice choose(const ChoiceFacts& mine, Group& group) {
+    const std::vector<BoundaryLink> links = links_of(group);
+    const auto texts = group.gather(to_json(mine).dump());
+    std::string decided;
+    if (group.rank() == 0) decided = strait::to_json(std::vector{decide(texts, links)}).dump();
+    const JsonText known(group.gather(decided).front(), "the choice of codecs");
+    return choices_in(known.root()).front();
+  }
+
+ private:
+  bool has_budget() const { return config_.compression.automatic.budget > 0; }
+  size_t boundaries() const { return config_.model.cuts.size(); }
+
+  /// One a boundary; only the first rank's count.
+  std::vector<BoundaryLink> links_of(Group& group) const {
+    if (has_budget()) return std::vector<BoundaryLink>(boundaries());
+    if (network_) return std::vector<BoundaryLink>(boundaries(), same_both_ways(link_of(*network_)));
+    const std::string& emulated = config_.pipeline.link;
+    if (!emulated.empty()) {
+      return std::vector<BoundaryLink>(boundaries(),
+                                       same_both_ways(parse_link_rate(emulated, "pipeline.link")));
+    }
+    return group.size() == 1 ? std::vector<BoundaryLink>(boundaries()) : measured_links(group);
+  }
+
+  static BoundaryLink same_both_ways(const LinkRate& link) { return {link, link}; }
+
+  /// Measures one after the other, so that none disturbs another; of several replicas the slowest counts.
+  std::vector<BoundaryLink> measured_links(Group& group) const {
+    const int ranks = group.size() / replicas_;
+    std::vector<BoundaryLink> links(boundaries());
+    for (int replica = 0; replica < replicas_; ++replica) {
+      for (size_t i = 0; i < boundaries(); ++i) {
+        const int before = replica * ranks + static_cast<int>(i) % ranks;
+        const int behind = replica * ranks + static_cast<int>(i + 1) % ranks;
+        if (before == behind) continue;
+        json mine;
+        if (group.rank() == before || group.rank() == behind) {
+          const LinkSpeed speed =
+              measure_link(group, group.rank() == before ? behind : before, kMeasureSeconds);
+          mine = {speed.up, speed.down, speed.latency_seconds};
+        }
+        const json told = json::parse(group.gather(mine.dump())[static_cast<size_t>(before)]);
+        const double latency = told.at(2).get<double>();
+        const LinkRate up{told.at(0).get<double>(), latency};
+        const LinkRate down{told.at(1).get<double>(), latency};
+        slow_down(links[i].activations, before < behind ? up : down);
+        slow_down(links[i].gradients, before < behind ? down : up);
+      }
+    }
+    return links;
+  }
+
+  static void slow_down(LinkRate& link, const LinkRate& measured) {
+    link.bytes_per_second = std::min(link.bytes_per_second, measured.bytes_per_second);
+    link.latency_seconds = std::max(link.latency_seconds, measured.latency_seconds);
+  }
+
+  CodecChoice decide(const std::vector<std::string>& texts, const std::vector<BoundaryLink>& links) const {
+    std::vector<BoundaryTrials> trials(boundaries());
+    TimesOfStages times;
+    const auto rows = static_cast<double>(micro_batches_of(config_).rows);
+    for (const bool beside : {false, true}) {  // what is beside a boundary's messages needs these
+      for (const auto& text : texts) {
+        const json facts = json::parse(text);
+        if (!beside) add_times(times, stage_times_of(facts.at("stages")));
+        for (const auto& channel : facts.at("channels")) add_channel(trials, channel, rows, beside);
+      }
+    }
+    CodecChoice choice;
+    std::vector<BoundaryRungs> rungs;
+    if (has_budget()) {
+      rungs = within_budget(trials, config_.compression.automatic.budget);
+    } else {
+      auto stages = seconds_of(times);
+      if (network_) stages = stages_on(std::move(stages), *network_);
+      FastestCodecs fastest = fastest_codecs(predictor_, stages, trials, links);
+      rungs = std::move(fastest.rungs);
+      choice.step_seconds = fastest.step_seconds;
+      choice.step_factor = fastest.step_factor;
+    }
+    for (size_t i = 0; i < boundaries(); ++i)
+      choice.boundaries.push_back(chosen(i, trials[i], rungs[i], links[i]));
+    return choice;
+  }
+
+  void add_channel(std::vector<BoundaryTrials>& trials, const json& channel, double rows, bool beside) const {
+    const bool forward = channel.at("direction") == to_string(Direction::activation);
+    for (size_t i = 0; i < boundaries(); ++i) {
+      const std::string& cut = config_.model.cuts[i];
+      if (channel.at("boundary") != (beside ? input_boundary(cut) : cut)) continue;
+      add_trials(forward ? trials[i].activations : trials[i].gradients, channel, rows, beside);
+    }
+  }
+
+  ChosenCodecs chosen(size_t boundary, const BoundaryTrials& trials, const BoundaryRungs& rungs,
+                      const BoundaryLink& link) const {
+    const auto [activations, gradients] = config_.compression.at(config_.model.cuts[boundary]);
+    const auto codec = [&](const LinkOptions& asked, const std::vector<CodecTrial>& tried, size_t rung,
+                           const LinkRate& rate) -> ChosenCodec {
+      const bool is_chosen = asked.codec == kAutoCodec;
+      return {.codec = is_chosen ? config_.compression.automatic.ladder.at(rung) : asked.codec,
+              .relative_error = tried.at(rung).relative_error,
+              .link = chosen_link(rate)};
+    };
+    return {config_.model.cuts[boundary],
+            codec(activations, trials.activations, rungs.activations, link.activations),
+            codec(gradients, trials.gradients, rungs.gradients, link.gradients)};
+  }
+
+  Config config_;
+  int replicas_;
+  Predictor predictor_;
+  std::optional<NetworkOptions> network_;
+};
+
+}  // namespace
+
+double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs) {
+  if (boundaries.empty()) return 1;
+  double sum = 0;
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    sum += log_of_factor(boundaries[i].activations[rungs[i].activations].relative_error, kForwardExponent);
+    sum += log_of_factor(boundaries[i].gradients[rungs[i].gradients].relative_error, kBackwardExponent);
+  }
+  return std::exp(sum / static_cast<double>(boundaries.size()));
+}
+
+std::vector<BoundaryRungs> within_budget(std::span<const BoundaryTrials> boundaries, double budget) {
+  const auto best = [&](const std::vector<CodecTrial>& trials) {
+    const auto is_better = [&](const CodecTrial& one, const CodecTrial& than) {
+      const bool fits = one.relative_error <= budget;
+      if (fits != (than.relative_error <= budget)) return fits;
+      return fits ? one.bytes < than.bytes : one.relative_error < than.relative_error;
+    };
+    return static_cast<size_t>(std::ranges::min_element(trials, is_better) - trials.begin());
+  };
+  std::vector<BoundaryRungs> rungs;
+  for (const auto& [activations, gradients] : boundaries) rungs.push_back({best(activations), best(gradients)});
+  return rungs;
+}
+
+FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<StageSeconds>& stages,
+                             std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links) {
+  return Search(predictor, stages, boundaries, links).run();
+}
+
+ChooseCodecs codec_chooser(const Config& config) {
+  return [chooser = std::make_shared<Chooser>(config)](const ChoiceFacts& mine, Group& group) {
+    return chooser->choose(mine, group);
+  };
+}
+
+}  // namespace strait

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "strait/boundary/codec_trial.h"
+#include "strait/boundary/options.h"
+#include "strait/checkpoint/training_state.h"
+#include "strait/pipeline/executor.h"
+#include "strait/run/metrics.h"
+#include "strait/transport/group.h"
+
+namespace strait {
+
+/// A direction of a boundary whose sender is in this process, and codecs tried on one of its messages.
+struct TriedChannel {
+  std::string boundary;                         ///< its name
+  Direction direction = Direction::activation;  ///< of the messages
+  int64_t rows = 0;                             ///< of the message
+
+  /// Of each codec of the ladder, in its order; where the direction is not chosen, of its own codec alone.
+  std::vector<CodecTrial> trials;
+};
+
+/// What one process knows when codecs are to be chosen; all of them together know everything.
+struct ChoiceFacts {
+  std::vector<TriedChannel> channels;  ///< in the order of boundaries
+  TimesOfStages stages;                ///< of the first replica, since its stages have warmed up
+};
+
+/// Makes the next choice, without CodecChoice::step, of what all processes know. Collective: the same on every
+/// process.
+using ChooseCodecs = std::function<CodecChoice(const ChoiceFacts& mine, Group& group)>;
+
+/// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder,
+/// so that no link is waited for before anything is known of it; the first choice follows after a few steps,
+/// and the next ones with the last step of each epoch. A choice holds from the next step on.
+class AutomaticCodecs {
+ public:
+  /// `asked` is what the configuration says. The executor and the group must outlive this.
+  AutomaticCodecs(Executor& executor, Group& group, CompressionOptions asked, ChooseCodecs choose);
+
+  /// Brings the links to where the state was, or its choices to the beginning of a training.
+  void begin(TrainingState& state);
+
+  /// Before a batch. `ends` says whether a step of the optimizer ends with it, `left` how many batches the
+  /// epoch has behind it, and `is_last_epoch` that no other follows.
+  void before_batch(const TrainingState& state, bool ends, int64_t left, bool is_last_epoch);
+
+  /// Whether choose() is due behind the batch that before_batch() was called for.
+  bool is_due() const { return due_; }
+
+  /// Adds the next choice to the state, whose times are up to date. Collective.
+  void choose(TrainingState& state);
+
+  /// Of the first batch of a training: what came until now does not count, since stages were warming up.
+  void warmed_up(const TrainingState& state) { warm_up_ = state.stages; }
+
+  /// Whether that is to be said.
+  bool is_warming_up(const TrainingState& state) const {
+    return state.step > 0 && is_provisional(state) && warm_up_.empty();
+  }
+
+  /// The choices that held in the epoch that is done.
+  static std::vector<CodecChoice> of_epoch(const TrainingState& state);
+
+ private:
+  static bool is_provisional(const TrainingState& state) {
+    return state.choices.empty() || !state.choices.back().is_tried();
+  }
+  std::vector<std::shared_ptr<const Link>> links_to_try(const std::string& boundary,
+                                                        const ChannelEndpoints& channel,
+                                                        Direction direction) const;
+  bool is_chosen(const std::string& boundary, Direction direction) const;
+  void apply(const CodecChoice& choice);
+
+  Executor& executor_;
+  Group& group_;
+  CompressionOptions asked_;
+  ChooseCodecs choose_;
+  std::vector<std::shared_ptr<const Link>> ladder_;
+  TimesOfStages warm_up_;
+  bool due_ = false;
+};
+
+/// The one that held for the last step of a training that has choices, or that holds for its first.
+const CodecChoice& choice_of_last_step(const TrainingState& state);
+
+/// One line for people, of the codecs alone.
+std::string describe(const CodecChoice& choice);
+
+/// The options with the codecs of a choice, for those who only evaluate.
+CompressionOptions with_choice(CompressionOptions options, const CodecChoice& choice);
+
+}  // namespace strait

@@ -1,0 +1,156 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/distributed_runs.h"
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// The tiny network with codec "auto": eight steps an epoch, three epochs.
+class AutoCodec : public test::DistributedRuns {
+ protected:
+  AutoCodec() {
+    std::string text = kConfig;
+    text.erase(text.find("[compression]"));
+    test::write_file(config_, text + R"([compression]
+activations = { codec = "auto" }
+gradients = { codec = "auto" }
+auto = { ladder = ["none", "quant:8,scope=sample", "quant:4,scope=sample", "topk:0.1"], budget = 0.1 }
+)");
+  }
+
+  /// Of each epoch, for each of its choices the codecs of its boundaries.
+  std::vector<std::vector<std::string>> choices(const std::string& out) const {
+    std::vector<std::vector<std::string>> all;
+    for (const auto& epoch : test::metrics_of(dir_ / out)) {
+      auto& of_epoch = all.emplace_back();
+      for (const auto& choice : epoch.at("choices")) {
+        std::string text = choice.at("step").dump();
+        for (const auto& boundary : choice.at("boundaries")) {
+          text += " " + boundary.at("activations").at("codec").get<std::string>() + "/" +
+                  boundary.at("gradients").at("codec").get<std::string>();
+        }
+        of_epoch.push_back(text);
+      }
+    }
+    return all;
+  }
+};
+
+TEST_F(AutoCodec, BeginsWithTheStrongestAndStaysWithinItsBudget) {
+  const auto result = train("run");
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("codecs: layer1 "));
+  const auto epochs = test::metrics_of(dir_ / "run");
+  ASSERT_EQ(epochs.size(), 3U);
+  ASSERT_EQ(epochs[0].at("choices").size(), 2U);
+  EXPECT_EQ(choices("run")[0][0], "0 topk:0.1/topk:0.1 topk:0.1/topk:0.1 topk:0.1/topk:0.1");
+  for (size_t epoch = 0; epoch < epochs.size(); ++epoch) {
+    const auto& choice = epochs[epoch].at("choices").back();
+    EXPECT_EQ(choice.at("step"), epoch == 0 ? 4 : 8 * epoch);
+    for (const auto& boundary : choice.at("boundaries")) {
+      for (const char* direction : {"activations", "gradients"}) {
+        EXPECT_LE(boundary.at(direction).at("relative_error"), 0.1);
+        EXPECT_NE(boundary.at(direction).at("codec"), "none") << "8 bits are within the budget";
+        EXPECT_NE(boundary.at(direction).at("codec"), "topk:0.1");
+      }
+    }
+  }
+}
+
+// Bytes of an epoch in which one choice held are those of the same codecs by hand, and so is what is trained.
+TEST_F(AutoCodec, TrainsAsTheSameCodecsByHandDo) {
+  const std::string one = R"(compression.auto.ladder=["quant:4,scope=sample"])";
+  ASSERT_EQ(train("auto", {"--set", one}).status, 0);
+  ASSERT_EQ(train("by hand", {"--set", "compression.activations.codec=quant:4,scope=sample", "--set",
+                              "compression.gradients.codec=quant:4,scope=sample"})
+                .status,
+            0);
+  EXPECT_EQ(test::read_file(dir_ / "auto/model.safetensors"),
+            test::read_file(dir_ / "by hand/model.safetensors"));
+  EXPECT_EQ(test::metrics_of(dir_ / "auto").back().at("boundaries")[0].at("gradients").at("wire_bytes"),
+            test::metrics_of(dir_ / "by hand").back().at("boundaries")[0].at("gradients").at("wire_bytes"));
+}
+
+TEST_F(AutoCodec, FourProcessesChooseAndTrainAsOneDoes) {
+  for (const std::string schedule : {"1f1b", "pipedream"}) {
+    const std::vector<std::string> flags = {"--set", "pipeline.schedule=" + schedule};
+    ASSERT_EQ(train("one " + schedule, flags).status, 0);
+    train_with_ranks("four " + schedule, flags);
+    expect_equal_runs("one " + schedule, "four " + schedule);
+    EXPECT_EQ(choices("one " + schedule), choices("four " + schedule));
+  }
+}
+
+TEST_F(AutoCodec, AResumedRunChoosesAsAnUndisturbedOneDoes) {
+  ASSERT_EQ(train("whole").status, 0);
+  // Stopped before the first choice, right behind it, within an epoch and at its end.
+  for (const int step : {2, 4, 13, 16}) {
+    const std::string out = "cut " + std::to_string(step);
+    ASSERT_EQ(train(out, {"--set", "checkpoint.every_steps=1", "--set", "checkpoint.keep=100"}).status, 0);
+    for (const auto& name : checkpoints(out)) {
+      const auto position = json::parse(test::read_file(dir_ / out / "checkpoint" / name / "position.json"));
+      if (position.at("position").at("step") > step)
+        std::filesystem::remove_all(dir_ / out / "checkpoint" / name);
+    }
+    std::filesystem::remove(dir_ / out / "model.safetensors");
+    std::filesystem::remove(dir_ / out / "status.json");
+    const auto result = train(out, {"--resume"});
+    ASSERT_EQ(result.status, 0) << result.err;
+    expect_equal_runs("whole", out);
+    EXPECT_EQ(choices("whole"), choices(out));
+  }
+}
+
+// Over its own links, which are measured: nothing is known of what is chosen, but it is one thing everywhere.
+TEST_F(AutoCodec, MeasuresTheLinksOfItsProcesses) {
+  train_with_ranks("run", {"--set", "compression.auto.budget=0", "--set", "train.epochs=1"});
+  const auto epoch = test::metrics_of(dir_ / "run").at(0);
+  const auto& choice = epoch.at("choices").back();
+  EXPECT_GT(choice.at("step_seconds"), 0);
+  EXPECT_GE(choice.at("step_factor"), 1);
+  for (const auto& boundary : choice.at("boundaries")) {
+    for (const char* direction : {"activations", "gradients"}) {
+      EXPECT_GT(boundary.at(direction).at("bytes_per_second"), 1e6);
+      EXPECT_GT(boundary.at(direction).at("latency_seconds"), 0);
+    }
+  }
+}
+
+TEST_F(AutoCodec, WeightsAreScoredWithTheCodecsThatTheirTrainingEndedWith) {
+  ASSERT_EQ(train("run").status, 0);
+  const auto eval = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> all = {"eval", config_, "--weights", dir_ / "run/model.safetensors", "--json"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return test::run_process(STRAIT_PROGRAM, all);
+  };
+  const auto scored = eval({});
+  ASSERT_EQ(scored.status, 0) << scored.err;
+  const auto last = test::metrics_of(dir_ / "run").back().at("test");
+  EXPECT_EQ(json::parse(scored.out).at("on"), last.at("on"));
+  std::filesystem::rename(dir_ / "run/model.safetensors", dir_ / "alone.safetensors");
+  const auto alone =
+      test::run_process(STRAIT_PROGRAM, {"eval", config_, "--weights", dir_ / "alone.safetensors"});
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.err,
+              AllOf(HasSubstr("alone.safetensors: codec \"auto\" was chosen in training"), HasSubstr("--set")));
+  EXPECT_EQ(std::ranges::count(alone.err, '\n'), 1);
+}
+
+TEST_F(AutoCodec, PlansAndSummariesKnowIt) {
+  const auto plan = test::run_process(STRAIT_PROGRAM, {"plan", config_});
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  const auto dry = train("dry", {"--dry-run"});
+  EXPECT_EQ(dry.status, 0) << dry.err;
+  EXPECT_THAT(dry.out, AllOf(HasSubstr("activations auto, gradients auto; auto of none, "),
+                             HasSubstr("with the strongest codec of auto")));
+}
+
+}  // namespace
+}  // namespace strait
