@@ -96,12 +96,12 @@ def exit_on_sigterm() -> None:
 
 
 class Network:
-    """Hosts 0 .. hosts - 1 for the time of a `with` block. A rate of None leaves the links unlimited."""
+    """Hosts 0 .. hosts - 1 for the time of a `with` block. A rate of None leaves the links unlimited; a list has one a host."""
 
-    def __init__(self, hosts: int, rate: float | None = None) -> None:
+    def __init__(self, hosts: int, rate: float | None | list[float | None] = None) -> None:
         self._bridge = f"{PREFIX}-{os.getpid()}-bridge"
         self._hosts = [f"{PREFIX}-{os.getpid()}-{host}" for host in range(hosts)]
-        self._rate = rate
+        self._rates = rate if isinstance(rate, list) else [rate] * hosts
 
     def __enter__(self) -> Network:
         if os.geteuid() != 0:
@@ -158,16 +158,21 @@ class Network:
         command("ip", "-n", self._bridge, "link", "set", port, "master", "bridge", "up")
         command("ip", "-n", name, "addr", "add", f"{address(host)}/24", "dev", INTERFACE, "noprefixroute")
         command("ip", "-n", name, "link", "set", "lo", "up")
-        if self._rate is not None:
-            self._limit(name, self._rate)
+        rate = self._rates[host]
+        if rate is not None:
+            self._limit(name, rate)
         command("ip", "-n", name, "link", "set", INTERFACE, "up")
         command("ip", "-n", name, "route", "add", SUBNET, "dev", INTERFACE, "congctl", "cubic")
+
+    def change(self, host: int, rate: float) -> None:
+        """Gives a host's link another rate, while its processes go on."""
+        self._limit(self._hosts[host], rate)
 
     @staticmethod
     def _limit(name: str, rate: float) -> None:
         burst = burst_bytes(rate)
         command("ip", "-n", name, "link", "set", INTERFACE, "gso_max_size", min(burst // 2, 65536))
-        command("tc", "-n", name, "qdisc", "add", "dev", INTERFACE, "root", "tbf", "rate", f"{rate:.0f}bit",
+        command("tc", "-n", name, "qdisc", "replace", "dev", INTERFACE, "root", "tbf", "rate", f"{rate:.0f}bit",
                 "burst", burst, "limit", queue_bytes(rate))
 
     def _remove_all(self) -> None:

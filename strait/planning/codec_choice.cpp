@@ -19,8 +19,15 @@ using nlohmann::json;
 
 constexpr double kForwardExponent = 0.9;
 constexpr double kBackwardExponent = 0.35;
-constexpr double kWorthwhile = 0.995;    // of the time before: a change that gains less is none
-constexpr double kMeasureSeconds = 0.3;  // of each way of a link
+constexpr double kWorthwhile = 0.995;  // of the time before: a change that gains less is none
+
+/// Seconds for each way of a link: where training has taken long since the last measurement, a little of that.
+double measuring_seconds(double trained, size_t links) {
+  constexpr double kShare = 0.01;
+  constexpr double kLeast = 0.1;
+  constexpr double kMost = 0.5;
+  return std::clamp(kShare * trained / static_cast<double>(2 * links), kLeast, kMost);
+}
 
 double log_of_factor(double error, double exponent) {
   if (!(error < 1)) return std::numeric_limits<double>::infinity();
@@ -193,7 +200,7 @@ class Chooser {
   }
 
   CodecChoice choose(const ChoiceFacts& mine, Group& group) {
-    const std::vector<BoundaryLink> links = links_of(group);
+    const std::vector<BoundaryLink> links = links_of(mine.seconds, group);
     const auto texts = group.gather(to_json(mine).dump());
     std::string decided;
     if (group.rank() == 0) decided = strait::to_json(std::vector{decide(texts, links)}).dump();
@@ -206,7 +213,7 @@ class Chooser {
   size_t boundaries() const { return config_.model.cuts.size(); }
 
   /// One a boundary; only the first rank's count.
-  std::vector<BoundaryLink> links_of(Group& group) const {
+  std::vector<BoundaryLink> links_of(double trained, Group& group) const {
     if (has_budget()) return std::vector<BoundaryLink>(boundaries());
     if (network_) return std::vector<BoundaryLink>(boundaries(), same_both_ways(link_of(*network_)));
     const std::string& emulated = config_.pipeline.link;
@@ -214,13 +221,14 @@ class Chooser {
       return std::vector<BoundaryLink>(boundaries(),
                                        same_both_ways(parse_link_rate(emulated, "pipeline.link")));
     }
-    return group.size() == 1 ? std::vector<BoundaryLink>(boundaries()) : measured_links(group);
+    return group.size() == 1 ? std::vector<BoundaryLink>(boundaries()) : measured_links(trained, group);
   }
 
   static BoundaryLink same_both_ways(const LinkRate& link) { return {link, link}; }
 
   /// Measures one after the other, so that none disturbs another; of several replicas the slowest counts.
-  std::vector<BoundaryLink> measured_links(Group& group) const {
+  std::vector<BoundaryLink> measured_links(double trained, Group& group) const {
+    const double seconds = measuring_seconds(trained, boundaries());
     const int ranks = group.size() / replicas_;
     std::vector<BoundaryLink> links(boundaries());
     for (int replica = 0; replica < replicas_; ++replica) {
@@ -230,8 +238,7 @@ class Chooser {
         if (before == behind) continue;
         json mine;
         if (group.rank() == before || group.rank() == behind) {
-          const LinkSpeed speed =
-              measure_link(group, group.rank() == before ? behind : before, kMeasureSeconds);
+          const LinkSpeed speed = measure_link(group, group.rank() == before ? behind : before, seconds);
           mine = {speed.up, speed.down, speed.latency_seconds};
         }
         const json told = json::parse(group.gather(mine.dump())[static_cast<size_t>(before)]);

@@ -77,7 +77,7 @@ std::vector<std::shared_ptr<const Link>> AutomaticCodecs::links_to_try(const std
 }
 
 void AutomaticCodecs::choose(TrainingState& state) {
-  ChoiceFacts mine{.channels = {}, .stages = difference(state.stages, warm_up_)};
+  ChoiceFacts mine{.channels = {}, .stages = difference(state.stages, warm_up_), .seconds = state.seconds};
   for (auto& boundary : executor_.boundaries()) {
     for (const Direction direction : {Direction::activation, Direction::gradient}) {
       ChannelEndpoints& channel = boundary.channel(direction);

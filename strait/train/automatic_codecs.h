@@ -29,6 +29,7 @@ struct TriedChannel {
 struct ChoiceFacts {
   std::vector<TriedChannel> channels;  ///< in the order of boundaries
   TimesOfStages stages;                ///< of the first replica, since its stages have warmed up
+  double seconds = 0;                  ///< of training in the epoch so far
 };
 
 /// Makes the next choice, without CodecChoice::step, of what all processes know. Collective: the same on every

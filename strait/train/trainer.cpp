@@ -63,7 +63,7 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
       checkpoints_(placement_, *executor_, update_, options_.seed) {
   check_micro_batch_steps(options_.train, options_.pipeline);
   check_previous(options_.compression, options_.cuts);
-  if (chooses_codecs(asked_)) {
+  if (chooses_codecs(asked_) && !options_.cuts.empty()) {
     automatic_codecs_.emplace(*executor_, placement_.group(), asked_, options_.choose_codecs);
   }
   if (!steps_per_micro_batch(weight_versions(options_.pipeline.schedule))) return;

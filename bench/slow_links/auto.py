@@ -1,0 +1,139 @@
+"""codec "auto" over links that tbf limits: one slow host among fast ones, and links that become faster in mid-run.
+
+    sudo python3 bench/slow_links/auto.py [--seeds 0 1] [--target loss=1.85] [--slow 20Mbps] [--fast 500Mbps]
+
+Every stage of ResNet-18 is trained on a host of its own. First the second of the four hosts has a slow link and the others
+fast ones, and training goes on until the test loss is at most the target: the time that the first process counts, evaluation
+left out, for each codec and for auto, which has to measure its links. Then all links are slow, and become fast after two epochs:
+what auto chooses in each epoch. Writes docs/results/auto_links.json and renews the tables of docs/results/auto.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from network import Network, exit_on_sigterm
+from report import replace_between_markers
+from run import ROOT, STAGES, run_ranks
+from rows import rate_of
+
+CONFIG = ROOT / "experiments" / "small" / "resnet18.toml"
+CODECS = {"quant:8 by blocks": "quant:8,scope=block:64", "quant:4 by blocks": "quant:4,scope=block:64",
+          "quant:2 by blocks": "quant:2,scope=block:64", "topk 10%, 8 bits": "topk:0.1,values=quant:8", "auto": "auto"}
+SETTINGS = {"pipeline.micro_batches": 4, "train.schedule.kind": "constant", "train.threads": 1, "checkpoint.every_epochs": 0,
+            "checkpoint.copies": 0}
+TO_TARGET = {"data.train_limit": 5000, "data.test_limit": 500, "train.epochs": 5, "train.evaluate_every": 10, "train.log_every": 10}
+CHANGING = {"data.train_limit": 1000, "data.test_limit": 100, "train.epochs": 5}
+SLOW_HOST = 1
+SLOW_EPOCHS = 2
+
+
+def train_arguments(strait: Path, codec: str, folder: Path, settings: dict[str, object]) -> list[str]:
+    all_settings = SETTINGS | settings | {"compression.activations.codec": codec, "compression.gradients.codec": codec}
+    flags = [text for key, value in all_settings.items() for text in ("--set", f"{key}={value}")]
+    return [str(strait), "train", str(CONFIG), *flags, "--out", str(folder)]
+
+
+def lines_of(file: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def seconds_until(folder: Path, target: float) -> tuple[int, float] | None:
+    """The steps after which a test loss is first at most the target, and their time; nothing where none is."""
+    losses = [(found["step"], found["test"]["on"]["loss"]) for epoch in lines_of(folder / "metrics.jsonl")
+              for found in epoch["evaluations"]]
+    steps = next((step for step, loss in losses if loss <= target), None)
+    if steps is None:
+        return None
+    return steps, sum(line["seconds"] for line in lines_of(folder / "steps.jsonl") if line["step"] <= steps)
+
+
+def short(choice: dict[str, object]) -> str:
+    """What was chosen, without the options of codecs."""
+    return "; ".join(f"{boundary['activations']['codec'].split(',')[0]} / {boundary['gradients']['codec'].split(',')[0]}"
+                     for boundary in choice["boundaries"])
+
+
+def unequal(flags: argparse.Namespace, folder: Path) -> list[dict[str, object]]:
+    rates = [rate_of(flags.slow if host == SLOW_HOST else flags.fast) for host in range(STAGES)]
+    rows = []
+    for seed in flags.seeds:
+        for name, codec in CODECS.items():
+            out = folder / f"unequal-{seed}-{len(rows)}"
+            with Network(STAGES, rates) as network:
+                run_ranks(network, flags.slow, "strait", train_arguments(flags.strait, codec, out, TO_TARGET | {"seed": seed}), folder)
+            reached = seconds_until(out, flags.target)
+            row = {"codec": name, "seed": seed, "steps": reached and reached[0], "seconds": reached and reached[1]}
+            if codec == "auto":
+                row["choices"] = [choice for epoch in lines_of(out / "metrics.jsonl") for choice in epoch["choices"]]
+            rows.append(row)
+            print(row | {"choices": ""}, flush=True)
+    return rows
+
+
+def changing(flags: argparse.Namespace, folder: Path) -> list[dict[str, object]]:
+    out = folder / "changing"
+    metrics = out / "metrics.jsonl"
+    done = threading.Event()
+
+    def speed_up(network: Network) -> None:
+        while len(lines_of(metrics)) < SLOW_EPOCHS and not done.wait(0.05):
+            pass
+        for host in range(STAGES):
+            network.change(host, rate_of(flags.fast))
+
+    with Network(STAGES, rate_of(flags.slow)) as network:
+        watcher = threading.Thread(target=speed_up, args=(network,))
+        watcher.start()
+        try:
+            run_ranks(network, flags.slow, "strait", train_arguments(flags.strait, "auto", out, CHANGING), folder)
+        finally:
+            done.set()
+            watcher.join()
+    return [{"epoch": epoch["epoch"], "seconds": epoch["seconds"], "choice": epoch["choices"][-1]} for epoch in lines_of(metrics)]
+
+
+def tables(found: dict[str, object]) -> str:
+    lines = ["| codec | seed | steps | seconds | over the best by hand |", "| --- | ---: | ---: | ---: | ---: |"]
+    for row in found["unequal"]:
+        by_hand = [other["seconds"] for other in found["unequal"]
+                   if other["seed"] == row["seed"] and other["codec"] != "auto" and other["seconds"]]
+        figures = f"{row['steps']} | {row['seconds']:.1f} | {row['seconds'] / min(by_hand):.3f}" if row["seconds"] else "never | |"
+        lines.append(f"| {row['codec']} | {row['seed']} | {figures} |")
+    lines += ["", "| epoch | seconds | measured Mbit/s, slowest to fastest | chosen, forward / backward |", "| ---: | ---: | ---: | --- |"]
+    for row in found["changing"]:
+        rates = sorted(boundary[way]["bytes_per_second"] * 8e-6 for boundary in row["choice"]["boundaries"]
+                       for way in ("activations", "gradients"))
+        lines.append(f"| {row['epoch'] + 1} | {row['seconds']:.1f} | {rates[0]:.0f} to {rates[-1]:.0f} | {short(row['choice'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--target", type=lambda text: float(text.removeprefix("loss=")), default=1.85)
+    parser.add_argument("--slow", default="20Mbps")
+    parser.add_argument("--fast", default="500Mbps")
+    parser.add_argument("--strait", type=Path, default=ROOT / "build" / "strait")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
+    flags = parser.parse_args()
+    exit_on_sigterm()
+    begun = time.time()
+    version = subprocess.run([str(flags.strait), "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    with tempfile.TemporaryDirectory() as folder:
+        found = {"slow": flags.slow, "fast": flags.fast, "target": flags.target, "code_version": version,
+                 "changing": changing(flags, Path(folder)), "unequal": unequal(flags, Path(folder))}
+    found["minutes"] = (time.time() - begun) / 60
+    (flags.out / "auto_links.json").write_text(json.dumps(found, indent=1) + "\n")
+    page = flags.out / "auto.md"
+    page.write_text(replace_between_markers(page.read_text() if page.exists() else "", tables(found)))
+
+
+if __name__ == "__main__":
+    main()
