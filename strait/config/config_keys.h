@@ -127,6 +127,51 @@ void visit_training_keys(C& config, Visitor& visit) {
         "this machine");
 }
 
+/// The keys of [compression].
+template <class C, class Visitor>
+void visit_compression_keys(C& config, Visitor& visit) {
+  auto& compression = config.compression;
+  visit("compression.activations.codec", compression.activations.codec, codec_or_auto(),
+        "what goes forward across a cut");
+  visit("compression.activations.feedback", compression.activations.feedback, feedback(), "its error feedback");
+  visit("compression.gradients.codec", compression.gradients.codec, codec_or_auto(),
+        "what goes backward across a cut");
+  visit("compression.gradients.feedback", compression.gradients.feedback, feedback(), "its error feedback");
+  visit("compression.replicas.codec", compression.replicas.codec, codec_spec(),
+        "what replicas send each other: their gradients");
+  visit("compression.replicas.feedback", compression.replicas.feedback, feedback(), "their error feedback");
+  visit("compression.boundaries", compression.boundaries, own_boundaries(),
+        "boundaries of their own kind; what an entry leaves out is as at the others");
+  visit("compression.auto.ladder", compression.automatic.ladder, codecs(),
+        "what codec auto chooses from, the mildest first");
+  visit(
+      "compression.auto.budget", compression.automatic.budget, not_negative(),
+      "of the codecs whose messages have at most this relative error choose the strongest; 0: choose by time");
+  visit("compression.auto.network", compression.automatic.network, any_text(),
+        "of networks, the one to choose for; empty: the links of the run");
+  visit("compression.reuse_indices", compression.reuse_indices, yes_or_no(),
+        "gradients are sent at the indices of their activations");
+  visit("compression.store.place", compression.store.place, one_of({"memory", "file"}),
+        "where feedback with a buffer per sample keeps it");
+  visit("compression.store.format", compression.store.format, one_of(store_formats()), "how it is kept");
+  visit("compression.store.folder", compression.store.folder, path_text(),
+        "folder of the file; empty: the run's");
+  visit("compression.store.fill", compression.store.fill, one_of({"first_visit", "warmup"}),
+        "when buffers are filled: at a sample's first compressed visit, or by the epochs before start_epoch");
+  visit("compression.start_epoch", compression.start_epoch, at_least(0),
+        "warm-up: epochs before this one are not compressed");
+  visit("compression.end_epoch", compression.end_epoch, at_least(0),
+        "epochs from this one on are not compressed; 0: all are");
+  visit("compression.start_from", compression.start_from, path_text(),
+        "run or checkpoint of another run to start from at start_epoch; empty: initial weights");
+  visit("compression.start_from_optimizer", compression.start_from_optimizer, yes_or_no(),
+        "take over the optimizer's state of that run too");
+  visit("compression.evaluation", compression.evaluation, one_of({"plain", "frozen", "live"}),
+        "what tables call on: the bare operator, the scheme with its state read only, or moving and put back");
+  visit("compression.diagnostics", compression.diagnostics, at_least(0),
+        "measure the messages of every N-th step; 0: never");
+}
+
 /// The keys of an entry of compression.boundaries, likewise.
 template <class C, class Visitor>
 requires std::same_as<std::remove_const_t<C>, OwnBoundaryOptions>
@@ -192,46 +237,7 @@ void visit_keys(C& config, Visitor&& visit) {
       "pipeline.link", pipeline.link, link_or_none(),
       "rate and latency of an emulated link, such as 200Mbps,50ms, over which each process sends; empty: none");
 
-  auto& compression = config.compression;
-  visit("compression.activations.codec", compression.activations.codec, codec_or_auto(),
-        "what goes forward across a cut");
-  visit("compression.activations.feedback", compression.activations.feedback, feedback(), "its error feedback");
-  visit("compression.gradients.codec", compression.gradients.codec, codec_or_auto(),
-        "what goes backward across a cut");
-  visit("compression.gradients.feedback", compression.gradients.feedback, feedback(), "its error feedback");
-  visit("compression.replicas.codec", compression.replicas.codec, codec_spec(),
-        "what replicas send each other: their gradients");
-  visit("compression.replicas.feedback", compression.replicas.feedback, feedback(), "their error feedback");
-  visit("compression.boundaries", compression.boundaries, own_boundaries(),
-        "boundaries of their own kind; what an entry leaves out is as at the others");
-  visit("compression.auto.ladder", compression.automatic.ladder, codecs(),
-        "what codec auto chooses from, the mildest first");
-  visit(
-      "compression.auto.budget", compression.automatic.budget, not_negative(),
-      "of the codecs whose messages have at most this relative error choose the strongest; 0: choose by time");
-  visit("compression.auto.network", compression.automatic.network, any_text(),
-        "of networks, the one to choose for; empty: the links of the run");
-  visit("compression.reuse_indices", compression.reuse_indices, yes_or_no(),
-        "gradients are sent at the indices of their activations");
-  visit("compression.store.place", compression.store.place, one_of({"memory", "file"}),
-        "where feedback with a buffer per sample keeps it");
-  visit("compression.store.format", compression.store.format, one_of(store_formats()), "how it is kept");
-  visit("compression.store.folder", compression.store.folder, path_text(),
-        "folder of the file; empty: the run's");
-  visit("compression.store.fill", compression.store.fill, one_of({"first_visit", "warmup"}),
-        "when buffers are filled: at a sample's first compressed visit, or by the epochs before start_epoch");
-  visit("compression.start_epoch", compression.start_epoch, at_least(0),
-        "warm-up: epochs before this one are not compressed");
-  visit("compression.end_epoch", compression.end_epoch, at_least(0),
-        "epochs from this one on are not compressed; 0: all are");
-  visit("compression.start_from", compression.start_from, path_text(),
-        "run or checkpoint of another run to start from at start_epoch; empty: initial weights");
-  visit("compression.start_from_optimizer", compression.start_from_optimizer, yes_or_no(),
-        "take over the optimizer's state of that run too");
-  visit("compression.evaluation", compression.evaluation, one_of({"plain", "frozen", "live"}),
-        "what tables call on: the bare operator, the scheme with its state read only, or moving and put back");
-  visit("compression.diagnostics", compression.diagnostics, at_least(0),
-        "measure the messages of every N-th step; 0: never");
+  visit_compression_keys(config, visit);
 
   auto& checkpoint = config.checkpoint;
   visit("checkpoint.every_epochs", checkpoint.every_epochs, at_least(0),
