@@ -28,6 +28,7 @@ struct FrontierFlags {
   std::string target;
   std::string score = "on";
   double compute = 1;
+  std::vector<double> stages;
   bool json = false;
 };
 
@@ -93,6 +94,18 @@ NetworkOptions network_of(const FrontierFlags& flags, const std::vector<TrainedV
     if (comma != std::string::npos) network.latency = flags.network.substr(comma + 1);
   }
   network.compute *= flags.compute;
+  if (flags.stages.empty()) return network;
+  for (const auto& variant : variants) {
+    for (const auto& run : variant.runs) {
+      const size_t stages = run.config.model.cuts.size() + 1;
+      if (flags.stages.size() == stages) continue;
+      throw InputError("--stages: expected the seconds of {}, as {} has, found {}",
+                       count_text(static_cast<int64_t>(stages), "stage"), run.origin, flags.stages.size());
+    }
+  }
+  network.stage_seconds = flags.stages;
+  for (double& seconds : network.stage_seconds) seconds /= network.compute;
+  network.compute = 1;
   return network;
 }
 
@@ -106,7 +119,7 @@ std::string frontier_text(const std::vector<FrontierRow>& rows, const NetworkOpt
                           const QualityTarget& target, int others) {
   std::string compute;
   if (network.compute != 1) compute = fmt::format(", stages {:.4g} times as fast as measured", network.compute);
-  if (!network.stage_seconds.empty()) compute = ", stages as the network gives them";
+  if (!network.stage_seconds.empty()) compute = ", stages as given";
   std::string text =
       fmt::format("over {}{}; {}\n", link_rate_text(link_of(network)), compute, target_text(target));
   size_t width = std::string_view("variant").size();
@@ -197,6 +210,13 @@ void add_frontier(CLI::App& app, Action& action) {
                    "How many times faster than in the runs the stages compute (default: 1)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
+  verb->add_option("--stages", flags->stages,
+                   "Seconds of each stage for a micro-batch, forward and backward together, the same for all "
+                   "runs instead of "
+                   "what each has measured")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber)
+      ->type_name("S,S,...");
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([&action, flags] { action = [flags] { return run_frontier(*flags); }; });
 }

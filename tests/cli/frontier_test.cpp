@@ -199,7 +199,22 @@ TEST_F(Frontier, FasterStagesMakeTheWireCount) {
   EXPECT_LT(share("100"), share("0.01"));
 }
 
+TEST_F(Frontier, StagesMayBeTheSameForAllRuns) {
+  // Four stages, which each take a second for a micro-batch, and two micro-batches: 4 s until the first is
+  // through, 1 s for the other one; links and codecs take next to nothing.
+  const auto rows =
+      frontier_json({sweep(), "--network", "unlimited", "--target", "loss=100", "--stages", "1,1,1,1"})
+          .at("rows");
+  ASSERT_GT(rows.size(), 1U);
+  for (const auto& row : rows) EXPECT_NEAR(row.at("step_seconds"), 5, 0.05) << row;
+  const auto fast = frontier_json(
+      {sweep(), "--network", "unlimited", "--target", "loss=100", "--stages", "1,1,1,1", "--compute", "2"});
+  EXPECT_NEAR(fast.at("rows").at(0).at("step_seconds"), 2.5, 0.05);
+}
+
 TEST_F(Frontier, RefusesWhatItCannotJudge) {
+  expect_refused({sweep(), "--network", "1Mbps", "--target", "loss=1", "--stages", "1,2"},
+                 "--stages: expected the seconds of ");
   expect_refused({sweep(), "--network", "20ms", "--target", "loss=1"}, "--network: expected a rate above 0");
   expect_refused({sweep(), "--network", "100bps", "--target", "loss=1"},
                  "--network: expected a rate of at least 1kbps");
