@@ -28,7 +28,7 @@ CODECS = {"quant:8 by blocks": "quant:8,scope=block:64", "quant:4 by blocks": "q
           "quant:2 by blocks": "quant:2,scope=block:64", "topk 10%, 8 bits": "topk:0.1,values=quant:8", "auto": "auto"}
 SETTINGS = {"pipeline.micro_batches": 4, "train.schedule.kind": "constant", "train.threads": 1, "checkpoint.every_epochs": 0,
             "checkpoint.copies": 0}
-TO_TARGET = {"data.train_limit": 5000, "data.test_limit": 500, "train.epochs": 5, "train.evaluate_every": 10, "train.log_every": 10}
+TO_TARGET = {"data.train_limit": 5000, "data.test_limit": 500, "train.epochs": 3, "train.evaluate_every": 10, "train.log_every": 10}
 CHANGING = {"data.train_limit": 1000, "data.test_limit": 100, "train.epochs": 5}
 SLOW_HOST = 1
 SLOW_EPOCHS = 2

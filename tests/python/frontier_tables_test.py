@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""The tables of times to a target (scripts/frontier_tables) against their files, computed once more."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs" / "results"
+PAGES = [page for page in RESULTS.glob("*.md") if "<!-- frontier_tables " in page.read_text()]
+
+
+def frontier_tables(*arguments):
+    return subprocess.run([sys.executable, ROOT / "scripts" / "frontier_tables", *arguments], capture_output=True, text=True)
+
+
+class FrontierTables(unittest.TestCase):
+    def test_there_are_pages_and_their_tables_are_those_of_their_files(self):
+        self.assertTrue(PAGES)
+        checked = frontier_tables("--check", *PAGES)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+
+    def test_rows_are_those_of_the_file_and_times_are_over_the_best_by_hand(self):
+        for page in PAGES:
+            text = page.read_text()
+            mark = re.search(r"<!-- frontier_tables (\S+) -->", text)
+            for one in json.loads((page.parent / mark[1]).read_text())["networks"]:
+                begin = text.index(f"**{one['network']['name']}**", mark.end())
+                shown = [[cell.strip() for cell in line.split("|")[1:-1]]
+                         for line in text[begin:].split("\n\n")[1].splitlines()[2:]]
+                self.assertEqual([row[0] for row in shown], [row["variant"] for row in one["rows"]])
+                best = min(row["seconds"] for row in one["rows"] if row["reached"] and not row["variant"].startswith("auto-"))
+                for cells, row in zip(shown, one["rows"]):
+                    if not row["reached"]:
+                        self.assertEqual(cells[2], "never")
+                        continue
+                    self.assertAlmostEqual(float(cells[2]), row["steps"], delta=0.5)
+                    self.assertAlmostEqual(float(cells[4].split(" ")[0]), row["seconds"], delta=0.051)
+                    self.assertAlmostEqual(float(cells[6]), row["seconds"] / best, delta=0.00051)
+
+    def test_a_changed_figure_is_noticed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (PAGES[0], *RESULTS.glob("*.json")):
+                shutil.copy(file, folder)
+            page = pathlib.Path(folder) / PAGES[0].name
+            page.write_text(re.sub(r"(\| [\w-]+ \| \d+ \| )\d", r"\g<1>9", page.read_text(), count=1))
+            self.assertIn("is not that of its file", frontier_tables("--check", page).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
