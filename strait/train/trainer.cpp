@@ -99,6 +99,7 @@ void Trainer::resume(const Checkpoint& from) {
 void Trainer::warm_start(const Checkpoint& from, bool with_optimizer) {
   checkpoints_.warm_start(from, with_optimizer);
   state_ = from.state();
+  state_.choices.clear();  // of another run's links
 }
 
 void Trainer::save_checkpoint() {
