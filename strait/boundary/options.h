@@ -64,6 +64,8 @@ struct AutoOptions {
   /// The network, by its name among [[networks]], for which to choose; empty: the links that training has.
   std::string network;
 
+  int every_steps = 0;  ///< choose again after every so many optimizer steps too; 0 = only with an epoch's last
+
   bool operator==(const AutoOptions&) const = default;
 };
 

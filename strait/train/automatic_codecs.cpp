@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/multiples.h"
 
 namespace strait {
 namespace {
@@ -56,10 +57,15 @@ void AutomaticCodecs::begin(TrainingState& state) {
   apply(choice_of_last_step(state));
 }
 
-void AutomaticCodecs::before_batch(const TrainingState& state, bool ends, int64_t left, bool is_last_epoch) {
+void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, int64_t left,
+                                   bool is_last_epoch) {
   if (state.choices.back().step <= state.step) apply(state.choices.back());
-  const bool is_early = is_provisional(state) && (state.batches + 1 >= kFirstBatches || left == 0);
-  due_ = ends && (is_early || (left == 0 && !is_last_epoch));
+  const auto ending = static_cast<uint64_t>(steps);
+  const auto every = static_cast<uint64_t>(asked_.automatic.every_steps);
+  const bool is_first = is_provisional(state) && (state.batches + 1 >= kFirstBatches || left == 0);
+  const bool is_another = left == 0 || passes_multiple(every, state.step + ending, ending);
+  const bool is_last = left == 0 && is_last_epoch;
+  due_ = steps > 0 && (is_first || (is_another && !is_last));
   if (!due_) return;
   for (auto& boundary : executor_.boundaries()) {
     for (auto* channel : {&boundary.activations, &boundary.gradients}) {

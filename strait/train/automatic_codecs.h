@@ -47,9 +47,9 @@ class AutomaticCodecs {
   /// Brings the links to where the state was, or its choices to the beginning of a training.
   void begin(TrainingState& state);
 
-  /// Before a batch. `ends` says whether a step of the optimizer ends with it, `left` how many batches the
-  /// epoch has behind it, and `is_last_epoch` that no other follows.
-  void before_batch(const TrainingState& state, bool ends, int64_t left, bool is_last_epoch);
+  /// Before a batch. `steps` of the optimizer end with it, `left` says how many batches the epoch has behind
+  /// it, and `is_last_epoch` that no other follows.
+  void before_batch(const TrainingState& state, int64_t steps, int64_t left, bool is_last_epoch);
 
   /// Whether choose() is due behind the batch that before_batch() was called for.
   bool is_due() const { return due_; }

@@ -198,7 +198,8 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
     stop_->begin_step(observer.should_stop());
     if (automatic_codecs_) {
       const bool is_last_epoch = state_.epoch + 1 == options_.train.epochs;
-      automatic_codecs_->before_batch(state_, part.ends, plan.batches() - state_.batches - 1, is_last_epoch);
+      automatic_codecs_->before_batch(state_, part.ends ? part.steps : 0, plan.batches() - state_.batches - 1,
+                                      is_last_epoch);
     }
     train_batch(*batch, plan, loader.next_ids());
     if (automatic_codecs_) choose_codecs(observer);

@@ -108,6 +108,19 @@ TEST_F(AutoCodec, AResumedRunChoosesAsAnUndisturbedOneDoes) {
   }
 }
 
+TEST_F(AutoCodec, ChoosesAfterStepsToo) {
+  const std::vector<std::string> flags = {"--set", "compression.auto.every_steps=3", "--set", "train.epochs=2"};
+  ASSERT_EQ(train("run", flags).status, 0);
+  std::vector<std::vector<int>> steps;
+  for (const auto& epoch : test::metrics_of(dir_ / "run")) {
+    auto& of_epoch = steps.emplace_back();
+    for (const auto& choice : epoch.at("choices")) of_epoch.push_back(choice.at("step"));
+  }
+  EXPECT_EQ(steps, (std::vector<std::vector<int>>{{0, 3, 6}, {8, 9, 12, 15}})) << "none behind the last step";
+  train_with_ranks("four", flags);
+  expect_equal_runs("run", "four");
+}
+
 // Over its own links, which are measured: nothing is known of what is chosen, but it is one thing everywhere.
 TEST_F(AutoCodec, MeasuresTheLinksOfItsProcesses) {
   train_with_ranks("run", {"--set", "compression.auto.budget=0", "--set", "train.epochs=1"});

@@ -59,7 +59,7 @@ gradients   = { codec = "quant:8", feedback = "none" }
 replicas    = { codec = "topk:0.01", feedback = "ef21" }
 boundaries = [{ name = "layer3", activations = { codec = "quant:8" } },
               { name = "layer1", activations = { feedback = "aq-sgd" }, gradients = { codec = "fp16", feedback = "ef21" } }]
-auto = { ladder = ["none", "quant:8"], budget = 0.02 }
+auto = { ladder = ["none", "quant:8"], budget = 0.02, every_steps = 50 }
 reuse_indices = false
 store = { place = "file", format = "bf16", folder = "/tmp" }
 start_epoch = 2
@@ -111,7 +111,7 @@ Config manual() {
   config.compression.replicas = {"topk:0.01", "ef21"};
   config.compression.boundaries = {{"layer3", {.codec = "quant:8", .feedback = {}}, {}},
                                    {"layer1", {.codec = {}, .feedback = "aq-sgd"}, {"fp16", "ef21"}}};
-  config.compression.automatic = {{"none", "quant:8"}, 0.02, ""};
+  config.compression.automatic = {{"none", "quant:8"}, 0.02, "", 50};
   config.compression.store = {"file", "bf16", "/tmp"};
   config.compression.start_epoch = 2;
   config.compression.end_epoch = 6;
@@ -281,7 +281,7 @@ activations = { codec = "quant:4", feedback = "none" }
 gradients = { codec = "quant:8", feedback = "none" }
 replicas = { codec = "topk:0.01", feedback = "ef21" }
 boundaries = [{ name = "layer3", activations = { codec = "quant:8" } }, { name = "layer1", activations = { feedback = "aq-sgd" }, gradients = { codec = "fp16", feedback = "ef21" } }]
-auto = { ladder = ["none", "quant:8"], budget = 0.02, network = "" }
+auto = { ladder = ["none", "quant:8"], budget = 0.02, network = "", every_steps = 50 }
 reuse_indices = false
 store = { place = "file", format = "bf16", folder = "/tmp", fill = "first_visit" }
 start_epoch = 2

@@ -26,20 +26,27 @@ Score scored(double loss, double accuracy) { return {loss, {{"accuracy", accurac
 
 CheckpointRecord sample_record() {
   CheckpointRecord record;
-  record.state = {.epoch = 3,
-                  .batches = 17,
-                  .step = 1017,
-                  .sums = {0.1 + 0.2, 5, 34, 17},
-                  .seconds = 1.0 / 3,
-                  .data_wait_seconds = 1e-9,
-                  .traffic = {{"layer1", {1, 2, 3, 0.5, 0.25}, {4, 5, 6, 0.75, 0.125}}},
-                  .evaluations = {{.step = 1000,
-                                   .test = {.off = scored(1.0 / 3, 50),
-                                            .on = scored(0.25, 25),
-                                            .samples = 30,
-                                            .modes = {{EvaluationMode::plain, scored(0.25, 25)}}}}},
-                  .evaluation_seconds = 2.0 / 3,
-                  .stages = {{{2, "layer2..layer3"}, {1.5, 2.0 / 3, 9}}}};
+  record.state = {
+      .epoch = 3,
+      .batches = 17,
+      .step = 1017,
+      .sums = {0.1 + 0.2, 5, 34, 17},
+      .seconds = 1.0 / 3,
+      .data_wait_seconds = 1e-9,
+      .traffic = {{"layer1", {1, 2, 3, 0.5, 0.25}, {4, 5, 6, 0.75, 0.125}}},
+      .evaluations = {{.step = 1000,
+                       .test = {.off = scored(1.0 / 3, 50),
+                                .on = scored(0.25, 25),
+                                .samples = 30,
+                                .modes = {{EvaluationMode::plain, scored(0.25, 25)}}}}},
+      .evaluation_seconds = 2.0 / 3,
+      .stages = {{{2, "layer2..layer3"}, {1.5, 2.0 / 3, 9}}},
+      .choices = {{.step = 1000,
+                   .boundaries = {{"layer1",
+                                   {"quant:4", 1.0 / 3, {.bytes_per_second = 2.5e6, .latency_seconds = 0.1}},
+                                   {"none"}}},
+                   .step_seconds = 0.7,
+                   .step_factor = 1.1}}};
   record.seed = std::numeric_limits<uint64_t>::max();
   record.metrics = {"{\"epoch\":0}", "{\"epoch\":1,\"x\":\"caf\u00e9\"}"};
   record.config = "name = \"caf\u00e9\"\n";
@@ -74,6 +81,9 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
   EXPECT_EQ(to_json(read.state.evaluations), to_json(record.state.evaluations));
   EXPECT_EQ(read.state.evaluation_seconds, 2.0 / 3);
   EXPECT_EQ(to_json(read.state.stages), to_json(record.state.stages));
+  EXPECT_EQ(to_json(read.state.choices), to_json(record.state.choices));
+  EXPECT_EQ(read.state.choices.at(0).boundaries.at(0).activations.link.bytes_per_second, 2.5e6);
+  EXPECT_FALSE(read.state.choices.at(0).boundaries.at(0).gradients.relative_error);
   EXPECT_EQ(read.metrics, record.metrics);
   EXPECT_EQ(read.seed, record.seed);
   EXPECT_EQ(read.config, record.config);
@@ -117,6 +127,7 @@ TEST(EpochMetrics, ReadBackFromJson) {
   metrics.lr = 0.01;
   metrics.seconds = 2.5;
   metrics.boundaries = sample_record().state.traffic;
+  metrics.choices = sample_record().state.choices;
   metrics.boundaries[0].activation_diagnostics = {.messages = 3,
                                                   .zeros = 0.5,
                                                   .quantiles = {0, 1.5, 2.5, 7},
