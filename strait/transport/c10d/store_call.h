@@ -27,6 +27,9 @@ inline std::chrono::milliseconds limited(std::chrono::milliseconds usual, std::c
   return std::min(usual, timeout / 10);
 }
 
+/// Of the patience with ranks that have not come: to say so. Goes through limited().
+inline constexpr std::chrono::milliseconds kReserve(1000);
+
 /// Runs `work` beside this thread and gives up on it after the limit: a store whose host has gone may never
 /// answer, and nothing then ends the call. So `work` owns what it uses. Nothing too when `work` throws. Calls
 /// `meanwhile` about every quarter of a second until then.

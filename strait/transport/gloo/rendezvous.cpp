@@ -22,7 +22,6 @@ using store::text_of;
 
 constexpr int kOnlyFatal = 3;  // of LibTorch's log: what goes wrong is said once, in the error
 constexpr milliseconds kPoll(20);
-constexpr milliseconds kReserve(1000);      // of the patience with those who have not come, to say so
 constexpr milliseconds kLingerLimit(5000);  // how long the store outlives a failure for the others to read it
 
 std::string handshake_key(int rank) { return fmt::format("hello/{}", rank); }

@@ -5,6 +5,7 @@
 
 #include "strait/base/json.h"
 #include "strait/base/text.h"
+#include "strait/transport/c10d/store_call.h"
 #include "strait/transport/c10d/torchruns_store.h"
 #include "strait/transport/tcp/secret.h"
 #include "strait/transport/tcp/tcp_group.h"
@@ -16,8 +17,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kLook(250);      // between two words to the person that waits
-constexpr milliseconds kReserve(1000);  // of the patience with those who have not come, to say so
+constexpr milliseconds kLook(250);  // between two words to the person that waits
 
 std::string endpoint_of(const Membership& membership) { return membership.rendezvous_endpoint(); }
 
@@ -61,7 +61,7 @@ std::string why_not_all(const Membership& membership, const tcp::Mesh::Attendanc
 
 /// Waits until all have come.
 void meet(tcp::Mesh& mesh, const Membership& membership, milliseconds patience, const WaitingFor& waiting) {
-  const auto end = steady_clock::now() + patience - std::min(kReserve, patience / 10);
+  const auto end = steady_clock::now() + patience - limited(kReserve, patience);
   auto& mailroom = mesh.mailroom();
   while (true) {
     const auto attendance = mesh.attendance();
