@@ -185,9 +185,9 @@ bool chooses_codecs(const CompressionOptions& options) {
          });
 }
 
-CompressionOptions with_codec_for_auto(CompressionOptions options, const std::string& codec) {
-  const auto replace = [&](auto& where) {
-    if (where == kAutoCodec) where = codec;
+CompressionOptions with_strongest_codecs(CompressionOptions options) {
+  const auto replace = [&](auto& codec) {
+    if (codec == kAutoCodec) codec = options.automatic.ladder.back();
   };
   replace(options.activations.codec);
   replace(options.gradients.codec);

@@ -100,8 +100,8 @@ struct CompressionOptions {
 /// Whether the codec of a direction of one of the boundaries is kAutoCodec.
 bool chooses_codecs(const CompressionOptions& options);
 
-/// The same with `codec` wherever one is kAutoCodec.
-CompressionOptions with_codec_for_auto(CompressionOptions options, const std::string& codec);
+/// The same with the last of the ladder wherever a codec is kAutoCodec.
+CompressionOptions with_strongest_codecs(CompressionOptions options);
 
 /// Checks what the links, the codecs and the number of micro-batches ask of one another at every boundary;
 /// `cuts` are the boundaries' names. Throws InputError `KEY: ...` with the whole key, such as

@@ -83,6 +83,15 @@ void add_times(TimesOfStages& sum, const TimesOfStages& part) {
   }
 }
 
+std::vector<StageSeconds> seconds_per_micro_batch(const TimesOfStages& stages) {
+  std::vector<StageSeconds> seconds;
+  for (const auto& [stage, times] : stages) {
+    const auto count = static_cast<double>(times.micro_batches);
+    seconds.push_back({stage.second, times.forward_seconds / count, times.backward_seconds / count});
+  }
+  return seconds;
+}
+
 json to_json(const TimesOfStages& stages) {
   json list = json::array();
   for (const auto& [stage, times] : stages) {

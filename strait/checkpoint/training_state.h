@@ -19,6 +19,9 @@ using TimesOfStages = std::map<std::pair<int, std::string>, StageTimes>;
 /// Adds up stage by stage.
 void add_times(TimesOfStages& sum, const TimesOfStages& part);
 
+/// Of each stage the mean over its micro-batches, in order.
+std::vector<StageSeconds> seconds_per_micro_batch(const TimesOfStages& stages);
+
 /// An array, an object per stage.
 nlohmann::json to_json(const TimesOfStages& stages);
 

@@ -237,9 +237,9 @@ Config with_chosen_codecs(Config config, const std::filesystem::path& weights,
     complaint = error.what();
   }
   throw InputError(
-      "{}: codec \"{}\" was chosen in training, and no checkpoint says what it was ({}); --checkpoint names "
-      "one, or --set "
-      "compression.activations.codec and .gradients.codec the codecs",
+      "{}: codec \"{}\" was chosen in training, and no checkpoint beside these weights says what it was ({}); "
+      "--set "
+      "compression.activations.codec and compression.gradients.codec say it, or eval's --checkpoint",
       weights.string(), kAutoCodec, complaint);
 }
 

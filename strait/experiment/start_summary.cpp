@@ -161,8 +161,7 @@ std::string bytes_line(const Traffic& traffic, bool is_strongest) {
 
 Traffic expected_traffic(const Config& config, Model& model) {
   const auto shapes = boundary_shapes(model, cut_into_stages(model, config.model.cuts));
-  CompressionOptions compression =
-      with_codec_for_auto(config.compression, config.compression.automatic.ladder.back());
+  CompressionOptions compression = with_strongest_codecs(config.compression);
   compression.store.place = "memory";
   const int64_t rows = rows_of_message(config);
   int64_t largest = 0;

@@ -21,12 +21,12 @@ constexpr double kForwardExponent = 0.9;
 constexpr double kBackwardExponent = 0.35;
 constexpr double kWorthwhile = 0.995;  // of the time before: a change that gains less is none
 
-/// Seconds for each way of a link: where training has taken long since the last measurement, a little of that.
-double measuring_seconds(double trained, size_t links) {
+/// Seconds for each way of a link: all of them take a little of the time since the last choice.
+double measuring_seconds(double since_last, size_t links) {
   constexpr double kShare = 0.01;
   constexpr double kLeast = 0.1;
   constexpr double kMost = 0.5;
-  return std::clamp(kShare * trained / static_cast<double>(2 * links), kLeast, kMost);
+  return std::clamp(kShare * since_last / static_cast<double>(2 * links), kLeast, kMost);
 }
 
 double log_of_factor(double error, double exponent) {
@@ -170,16 +170,6 @@ ChosenLink chosen_link(const LinkRate& link) {
   return chosen;
 }
 
-/// Of each stage the mean over micro-batches, in order.
-std::vector<StageSeconds> seconds_of(const TimesOfStages& stages) {
-  std::vector<StageSeconds> seconds;
-  for (const auto& [stage, times] : stages) {
-    const auto count = static_cast<double>(std::max<int64_t>(times.micro_batches, 1));
-    seconds.push_back({stage.second, times.forward_seconds / count, times.backward_seconds / count});
-  }
-  return seconds;
-}
-
 /// As one of its replicas sees it.
 Config of_one_replica(Config config) {
   config.data.batch_size = part_of_batch(config.data.batch_size, 0, config.pipeline.replicas).rows;
@@ -200,7 +190,7 @@ class Chooser {
   }
 
   CodecChoice choose(const ChoiceFacts& mine, Group& group) {
-    const std::vector<BoundaryLink> links = links_of(mine.seconds, group);
+    const std::vector<BoundaryLink> links = links_of(mine.since_last, group);
     const auto texts = group.gather(to_json(mine).dump());
     std::string decided;
     if (group.rank() == 0) decided = strait::to_json(std::vector{decide(texts, links)}).dump();
@@ -213,7 +203,7 @@ class Chooser {
   size_t boundaries() const { return config_.model.cuts.size(); }
 
   /// One a boundary; only the first rank's count.
-  std::vector<BoundaryLink> links_of(double trained, Group& group) const {
+  std::vector<BoundaryLink> links_of(double since_last, Group& group) const {
     if (has_budget()) return std::vector<BoundaryLink>(boundaries());
     if (network_) return std::vector<BoundaryLink>(boundaries(), same_both_ways(link_of(*network_)));
     const std::string& emulated = config_.pipeline.link;
@@ -221,14 +211,14 @@ class Chooser {
       return std::vector<BoundaryLink>(boundaries(),
                                        same_both_ways(parse_link_rate(emulated, "pipeline.link")));
     }
-    return group.size() == 1 ? std::vector<BoundaryLink>(boundaries()) : measured_links(trained, group);
+    return group.size() == 1 ? std::vector<BoundaryLink>(boundaries()) : measured_links(since_last, group);
   }
 
   static BoundaryLink same_both_ways(const LinkRate& link) { return {link, link}; }
 
   /// Measures one after the other, so that none disturbs another; of several replicas the slowest counts.
-  std::vector<BoundaryLink> measured_links(double trained, Group& group) const {
-    const double seconds = measuring_seconds(trained, boundaries());
+  std::vector<BoundaryLink> measured_links(double since_last, Group& group) const {
+    const double seconds = measuring_seconds(since_last, boundaries());
     const int ranks = group.size() / replicas_;
     std::vector<BoundaryLink> links(boundaries());
     for (int replica = 0; replica < replicas_; ++replica) {
@@ -273,7 +263,7 @@ class Chooser {
     if (has_budget()) {
       rungs = within_budget(trials, config_.compression.automatic.budget);
     } else {
-      auto stages = seconds_of(times);
+      auto stages = seconds_per_micro_batch(times);
       if (network_) stages = stages_on(std::move(stages), *network_);
       FastestCodecs fastest = fastest_codecs(predictor_, stages, trials, links);
       rungs = std::move(fastest.rungs);

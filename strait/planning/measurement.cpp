@@ -228,8 +228,7 @@ Candidate candidate_of(const CompressionOptions& compression) {
 /// The configuration's own way, with the strongest codec where one is chosen in training, and without a file
 /// and figures of its own, which would be in the way of measuring.
 Candidate own_candidate(const Config& config) {
-  const auto& compression = config.compression;
-  Candidate own = candidate_of(with_codec_for_auto(compression, compression.automatic.ladder.back()));
+  Candidate own = candidate_of(with_strongest_codecs(config.compression));
   own.compression.store.place = "memory";
   own.compression.diagnostics = 0;
   own.own = true;

@@ -14,7 +14,7 @@ constexpr int64_t kFirstBatches = 4;  // before the first choice: the first of t
 /// Those that are chosen where nothing is known yet.
 CodecChoice strongest(const CompressionOptions& asked, const std::vector<BoundaryEndpoints>& boundaries,
                       uint64_t step) {
-  const CompressionOptions options = with_codec_for_auto(asked, asked.automatic.ladder.back());
+  const CompressionOptions options = with_strongest_codecs(asked);
   CodecChoice choice{.step = step, .boundaries = {}};
   for (const auto& boundary : boundaries) {
     if (boundary.activations.link->carries_integers()) continue;
@@ -54,6 +54,7 @@ bool AutomaticCodecs::is_chosen(const std::string& boundary, Direction direction
 
 void AutomaticCodecs::begin(TrainingState& state) {
   if (state.choices.empty()) state.choices.push_back(strongest(asked_, executor_.boundaries(), state.step));
+  applied_.reset();
   apply(choice_of_last_step(state));
 }
 
@@ -83,7 +84,8 @@ std::vector<std::shared_ptr<const Link>> AutomaticCodecs::links_to_try(const std
 }
 
 void AutomaticCodecs::choose(TrainingState& state) {
-  ChoiceFacts mine{.channels = {}, .stages = difference(state.stages, warm_up_), .seconds = state.seconds};
+  ChoiceFacts mine{
+      .channels = {}, .stages = difference(state.stages, warm_up_), .since_last = since_last_.seconds()};
   for (auto& boundary : executor_.boundaries()) {
     for (const Direction direction : {Direction::activation, Direction::gradient}) {
       ChannelEndpoints& channel = boundary.channel(direction);
@@ -101,6 +103,7 @@ void AutomaticCodecs::choose(TrainingState& state) {
   choice.step = state.step;
   state.choices.push_back(std::move(choice));
   warm_up_.clear();
+  since_last_ = Stopwatch();
   due_ = false;
 }
 
@@ -111,6 +114,8 @@ std::vector<CodecChoice> AutomaticCodecs::of_epoch(const TrainingState& state) {
 }
 
 void AutomaticCodecs::apply(const CodecChoice& choice) {
+  if (applied_ == choice.step) return;
+  applied_ = choice.step;
   auto& boundaries = executor_.boundaries();
   for (const auto& [name, activations, gradients] : choice.boundaries) {
     const auto boundary = std::ranges::find(boundaries, name, &BoundaryEndpoints::name);
@@ -155,8 +160,7 @@ CompressionOptions with_choice(CompressionOptions options, const CodecChoice& ch
     if (own_activations.codec == kAutoCodec) own->activations.codec = activations.codec;
     if (own_gradients.codec == kAutoCodec) own->gradients.codec = gradients.codec;
   }
-  const std::string strongest = options.automatic.ladder.back();
-  return with_codec_for_auto(std::move(options), strongest);
+  return with_strongest_codecs(std::move(options));
 }
 
 }  // namespace strait

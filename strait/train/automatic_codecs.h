@@ -3,9 +3,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "strait/base/clock.h"
 #include "strait/boundary/codec_trial.h"
 #include "strait/boundary/options.h"
 #include "strait/checkpoint/training_state.h"
@@ -29,7 +31,7 @@ struct TriedChannel {
 struct ChoiceFacts {
   std::vector<TriedChannel> channels;  ///< in the order of boundaries
   TimesOfStages stages;                ///< of the first replica, since its stages have warmed up
-  double seconds = 0;                  ///< of training in the epoch so far
+  double since_last = 0;               ///< seconds since the last choice, or since training began here
 };
 
 /// Makes the next choice, without CodecChoice::step, of what all processes know. Collective: the same on every
@@ -38,7 +40,7 @@ using ChooseCodecs = std::function<CodecChoice(const ChoiceFacts& mine, Group& g
 
 /// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder,
 /// so that no link is waited for before anything is known of it; the first choice follows after a few steps,
-/// and the next ones with the last step of each epoch. A choice holds from the next step on.
+/// and the next ones with the last step of each epoch, or more often. A choice holds from the next step on.
 class AutomaticCodecs {
  public:
   /// `asked` is what the configuration says. The executor and the group must outlive this.
@@ -84,6 +86,8 @@ class AutomaticCodecs {
   ChooseCodecs choose_;
   std::vector<std::shared_ptr<const Link>> ladder_;
   TimesOfStages warm_up_;
+  std::optional<uint64_t> applied_;  ///< CodecChoice::step of the choice whose links are in use
+  Stopwatch since_last_;
   bool due_ = false;
 };
 

@@ -15,15 +15,6 @@ BoundaryTraffic take_traffic(BoundaryEndpoints& boundary) {
   return traffic;
 }
 
-std::vector<StageSeconds> seconds_per_micro_batch(const TimesOfStages& stages) {
-  std::vector<StageSeconds> seconds;
-  for (const auto& [stage, times] : stages) {
-    const auto count = static_cast<double>(times.micro_batches);
-    seconds.push_back({stage.second, times.forward_seconds / count, times.backward_seconds / count});
-  }
-  return seconds;
-}
-
 }  // namespace
 
 void Recorder::take_in(TrainingState& state) {

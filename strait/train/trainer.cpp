@@ -44,8 +44,7 @@ StoreBudget store_budget(Placement& placement, const CompressionOptions& compres
 
 /// Without a codec that is chosen: with the strongest instead.
 TrainerOptions with_codecs(TrainerOptions options) {
-  const std::string strongest = options.compression.automatic.ladder.back();
-  options.compression = with_codec_for_auto(std::move(options.compression), strongest);
+  options.compression = with_strongest_codecs(std::move(options.compression));
   return options;
 }
 
