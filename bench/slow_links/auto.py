@@ -20,7 +20,7 @@ from pathlib import Path
 
 from network import Network, exit_on_sigterm
 from report import replace_between_markers
-from run import ROOT, STAGES, run_ranks
+from run import ROOT, STAGES, run_ranks, set_flags
 from rows import rate_of
 
 CONFIG = ROOT / "experiments" / "small" / "resnet18.toml"
@@ -36,7 +36,7 @@ SLOW_EPOCHS = 2
 
 def train_arguments(strait: Path, codec: str, folder: Path, settings: dict[str, object]) -> list[str]:
     all_settings = SETTINGS | settings | {"compression.activations.codec": codec, "compression.gradients.codec": codec}
-    flags = [text for key, value in all_settings.items() for text in ("--set", f"{key}={value}")]
+    flags = set_flags(all_settings)
     return [str(strait), "train", str(CONFIG), *flags, "--out", str(folder)]
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from network import Network, exit_on_sigterm
 from results import machine
 from rows import BATCH, EPOCHS, ONE_MACHINE, RAW, ROWS, SECONDS, Row, rate_of, steps_an_epoch
-from run import CONFIG, ROOT, STAGES, run_ranks
+from run import CONFIG, ROOT, STAGES, run_ranks, set_flags
 
 BEGIN = "<!-- Written by bench/slow_links/emulated.py from here -->"
 END = "<!-- to here -->"
@@ -37,7 +37,7 @@ def train(strait: Path, network: Network, side: str, rate: str, row: Row, second
     steps = steps_an_epoch(seconds, row.bits, rate_of(rate))
     settings = {"compression.activations.codec": row.activations, "compression.gradients.codec": row.gradients,
                 "data.train_limit": BATCH * steps, "train.epochs": EPOCHS, "data.root": "data"}
-    flags = [text for key, value in settings.items() for text in ("--set", f"{key}={value}")]
+    flags = set_flags(settings)
     with tempfile.TemporaryDirectory(prefix="strait-emulated-links-") as name:
         folder = Path(name)
         run = folder / "run"

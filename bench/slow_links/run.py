@@ -49,6 +49,11 @@ def rank_environment(rank: int, rate: str, side: str) -> dict[str, str]:
     return environment if local and side != "tls" else environment | {"STRAIT_SECRET": SECRET}
 
 
+def set_flags(settings: dict[str, object]) -> list[str]:
+    """The flags with which strait train takes them."""
+    return [text for key, value in settings.items() for text in ("--set", f"{key}={value}")]
+
+
 def run_ranks(network: Network, rate: str, side: str, arguments: list[str], folder: Path) -> str:
     """Runs a process of each rank, on one host or on one each, and returns what rank 0 prints. Raises RuntimeError
     when one fails."""
@@ -95,7 +100,7 @@ def measure_strait(strait: Path, network: Network, rate: str, side: str, row: Ro
     settings = {"compression.activations.codec": row.activations, "compression.gradients.codec": row.gradients,
                 "data.train_limit": BATCH * steps_an_epoch(seconds, row.bits, rate_of(rate)),
                 "train.epochs": EPOCHS, "data.root": "data", "pipeline.transport": "c10d" if side == "c10d" else "tcp"}
-    overrides = [text for key, value in settings.items() for text in ("--set", f"{key}={value}")]
+    overrides = set_flags(settings)
     run_ranks(network, rate, side, [str(strait), "train", str(CONFIG), *overrides, "--out", str(run)], folder)
     epochs = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     status = json.loads((run / "status.json").read_text())

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from network import Network, exit_on_sigterm
 from report import replace_between_markers
-from run import ROOT, STAGES, run_ranks
+from run import ROOT, STAGES, run_ranks, set_flags
 from rows import rate_of
 
 CONFIG = ROOT / "experiments" / "small" / "resnet18.toml"
@@ -33,7 +33,7 @@ SETTINGS = {"data.train_limit": 5000, "data.test_limit": 200, "pipeline.micro_ba
 def train_arguments(strait: Path, codec: str, folder: Path, **others: object) -> list[str]:
     settings = SETTINGS | {"compression.activations.codec": codec, "compression.gradients.codec": codec}
     settings |= {key.replace("__", "."): value for key, value in others.items()}
-    flags = [text for key, value in settings.items() for text in ("--set", f"{key}={value}")]
+    flags = set_flags(settings)
     return [str(strait), "train", str(CONFIG), *flags, "--out", str(folder)]
 
 
