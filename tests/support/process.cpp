@@ -20,6 +20,7 @@ namespace {
   redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
   redirect(STDOUT_FILENO, out, O_WRONLY | O_CREAT);
   redirect(STDERR_FILENO, err, O_WRONLY | O_CREAT);
+  std::signal(SIGHUP, SIG_DFL);  // whoever runs the tests may ignore it, as nohup does
   for (const auto& variable : variables) putenv(const_cast<char*>(variable.c_str()));
   execv(arguments[0], arguments);
   _exit(127);
