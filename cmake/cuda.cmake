@@ -34,7 +34,7 @@ if(STRAIT_NVCC)
 endif()
 message(STATUS "CUDA kernels: ${found}")
 
-# strait_cuda_objects(OUT FILE...): compiles .cu files of the calling folder, and puts the names of the objects into OUT.
+# strait_cuda_objects(OUT FILE...): compiles .cu files of the calling folder, or .cpp files that call CUDA, and puts the names of the objects into OUT.
 function(strait_cuda_objects out)
   set(targets "")
   foreach(architecture ${STRAIT_CUDA_ARCHITECTURES})

@@ -54,7 +54,7 @@ Kernels cast_kernels(ValueType type, size_t elements) {
           }};
 }
 
-struct Case {
+struct CudaCase {
   std::string spec;
   std::function<Kernels(const MessageMeta&)> kernels;
 };
@@ -67,8 +67,8 @@ Layout in_blocks(const MessageMeta& meta, size_t block) {
 
 const MessageContext kCudaContext{.seed = 5, .boundary = 2, .step = 9, .first_row = 3};
 
-std::vector<Case> quant_cases() {
-  std::vector<Case> cases;
+std::vector<CudaCase> quant_cases() {
+  std::vector<CudaCase> cases;
   const std::pair<std::string, std::function<Layout(const MessageMeta&)>> scopes[] = {
       {"tensor", whole},
       {"sample", by_row},
@@ -95,8 +95,8 @@ std::vector<Case> quant_cases() {
   return cases;
 }
 
-std::vector<Case> float_cases() {
-  std::vector<Case> cases;
+std::vector<CudaCase> float_cases() {
+  std::vector<CudaCase> cases;
   for (const auto& [name, type] : {std::pair("fp16", ValueType::fp16), std::pair("bf16", ValueType::bf16)}) {
     cases.push_back({name, [=](const MessageMeta& meta) { return cast_kernels(type, meta.elements()); }});
   }
@@ -133,7 +133,7 @@ std::optional<std::vector<uint8_t>> payload_of(const Codec& codec, const at::Ten
   }
 }
 
-void expect_same_messages(const Case& tested, const NamedTensor& input) {
+void expect_same_messages(const CudaCase& tested, const NamedTensor& input) {
   const std::string what = tested.spec + ", " + input.name;
   const auto codec = make_codec(tested.spec);
   const at::Tensor x = input.x.contiguous();
@@ -165,7 +165,7 @@ std::vector<NamedTensor> bad_inputs() {
   return inputs;
 }
 
-class CudaPayload : public testing::TestWithParam<Case> {};
+class CudaPayload : public testing::TestWithParam<CudaCase> {};
 
 TEST_P(CudaPayload, IsTheCodecs) {
   for (const NamedTensor& input : finite_inputs()) expect_same_messages(GetParam(), input);
@@ -203,7 +203,7 @@ TEST_P(CudaPayload, IsReadAsTheCodecReadsItWhateverTheBytes) {
   EXPECT_LT(refused, 4 * payload.size());
 }
 
-std::string name_of(const testing::TestParamInfo<Case>& info) {
+std::string name_of(const testing::TestParamInfo<CudaCase>& info) {
   std::string name = info.param.spec;
   std::ranges::replace_if(
       name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
