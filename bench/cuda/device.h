@@ -58,26 +58,4 @@ Shared<Item> on_device(const From& from) {
   return std::make_shared<DeviceArray<Item>>(from);
 }
 
-/// Milliseconds that `work` takes on the default stream, the mean of several calls behind some that are not
-/// counted.
-template <class Work>
-float milliseconds(const Work& work) {
-  constexpr int kWarmUps = 3;
-  constexpr int kCalls = 20;
-  cudaEvent_t begin = nullptr;
-  cudaEvent_t end = nullptr;
-  expect(cudaEventCreate(&begin));
-  expect(cudaEventCreate(&end));
-  for (int i = 0; i < kWarmUps; ++i) work();
-  expect(cudaEventRecord(begin));
-  for (int i = 0; i < kCalls; ++i) work();
-  expect(cudaEventRecord(end));
-  expect(cudaEventSynchronize(end));
-  float total = 0;
-  expect(cudaEventElapsedTime(&total, begin, end));
-  expect(cudaEventDestroy(begin));
-  expect(cudaEventDestroy(end));
-  return total / kCalls;
-}
-
 }  // namespace strait::bench

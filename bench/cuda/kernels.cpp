@@ -6,34 +6,36 @@
 //
 // Exits with status 1 where something differs.
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <random>
 
 #include "bench/cuda/operations.h"
+#include "bench/cuda/tensors.h"
 
 namespace strait::bench {
 namespace {
 
-std::vector<float> numbers(uint64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0.2F, 1);
-  std::vector<float> x(count);
-  std::generate(x.begin(), x.end(), [&] { return normal(random); });
-  return x;
-}
-
-/// Normal numbers, those behind a ReLU, many of equal magnitude, subnormal numbers, and one number throughout.
-std::vector<std::vector<float>> tensors_of(uint64_t count) {
-  std::vector<std::vector<float>> tensors(4, numbers(count, 1));
-  for (float& value : tensors[1]) value = std::max(value, 0.0F);
-  for (float& value : tensors[2]) value = std::round(2 * value) / 2;
-  for (float& value : tensors[3]) value *= 1e-41F;
-  tensors.emplace_back(count, -1.25F);
-  return tensors;
+/// Milliseconds that `work` takes on the default stream, the mean of several calls behind some that are not
+/// counted.
+template <class Work>
+float milliseconds(const Work& work) {
+  constexpr int kWarmUps = 3;
+  constexpr int kCalls = 20;
+  cudaEvent_t begin = nullptr;
+  cudaEvent_t end = nullptr;
+  expect(cudaEventCreate(&begin));
+  expect(cudaEventCreate(&end));
+  for (int i = 0; i < kWarmUps; ++i) work();
+  expect(cudaEventRecord(begin));
+  for (int i = 0; i < kCalls; ++i) work();
+  expect(cudaEventRecord(end));
+  expect(cudaEventSynchronize(end));
+  float total = 0;
+  expect(cudaEventElapsedTime(&total, begin, end));
+  expect(cudaEventDestroy(begin));
+  expect(cudaEventDestroy(end));
+  return total / kCalls;
 }
 
 std::vector<Operation> operations_over(const Shape& shape, const std::vector<float>& x) {
@@ -47,7 +49,7 @@ std::vector<Operation> operations_over(const Shape& shape, const std::vector<flo
 bool verify(const Shape& shape) {
   bool is_right = true;
   size_t count = 0;
-  for (const auto& x : tensors_of(shape.elements())) {
+  for (const auto& x : kinds_of_tensors(shape.elements())) {
     for (const Operation& operation : operations_over(shape, x)) {
       ++count;
       if (operation.check()) continue;
@@ -63,7 +65,7 @@ bool verify(const Shape& shape) {
 
 /// Checks and times the operations over a tensor of normal numbers.
 bool time(const char* name, const Shape& shape) {
-  const auto x = numbers(shape.elements(), 2);
+  const auto x = normal_numbers(shape.elements(), 2);
   const auto from = on_device<float>(x);
   const auto to = on_device<float>(x.size());
   const size_t bytes = x.size() * sizeof(float);

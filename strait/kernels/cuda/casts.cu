@@ -71,17 +71,13 @@ __global__ void __launch_bounds__(kThreads)
 void narrow(const float* x, uint64_t count, ValueType type, void* out, uint32_t* faults, Stream stream) {
   if (count == 0) return;
   const auto kernel = type == ValueType::fp16 ? narrow_octets<ValueType::fp16> : narrow_octets<ValueType::bf16>;
-  kernel<<<blocks_for((count + kOctet - 1) / kOctet), kThreads, 0, handle_of(stream)>>>(
-      x, count, static_cast<uint16_t*>(out), faults);
-  expect_success(cudaGetLastError());
+  launch(kernel, (count + kOctet - 1) / kOctet, stream, x, count, static_cast<uint16_t*>(out), faults);
 }
 
 void widen(const void* in, uint64_t count, ValueType type, float* out, uint32_t* faults, Stream stream) {
   if (count == 0) return;
   const auto kernel = type == ValueType::fp16 ? widen_octets<ValueType::fp16> : widen_octets<ValueType::bf16>;
-  kernel<<<blocks_for((count + kOctet - 1) / kOctet), kThreads, 0, handle_of(stream)>>>(
-      static_cast<const uint16_t*>(in), count, out, faults);
-  expect_success(cudaGetLastError());
+  launch(kernel, (count + kOctet - 1) / kOctet, stream, static_cast<const uint16_t*>(in), count, out, faults);
 }
 
 }  // namespace strait::kernels::cuda

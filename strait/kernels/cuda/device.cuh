@@ -27,11 +27,17 @@ inline void expect_success(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(status));
 }
 
-/// Blocks of threads for so many threads; throws for more than a launch can have.
-inline uint32_t blocks_for(uint64_t threads) {
+/// Launches a kernel with as many blocks of kThreads threads as so many threads take, at least one. Throws
+/// where that is more than a launch can have.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), uint64_t threads, Stream stream, const Arguments&... arguments) {
   const uint64_t blocks = (threads + kThreads - 1) / kThreads;
   if (blocks > 0x7fffffff) throw std::runtime_error("CUDA: the message is too large for a launch");
-  return static_cast<uint32_t>(blocks);
+  cudaLaunchConfig_t shape{};
+  shape.gridDim = dim3(static_cast<unsigned>(blocks));
+  shape.blockDim = dim3(kThreads);
+  shape.stream = handle_of(stream);
+  expect_success(cudaLaunchKernelEx(&shape, kernel, Parameters(arguments)...));
 }
 
 inline void clear(void* memory, size_t bytes, Stream stream) {

@@ -233,9 +233,7 @@ inline uint32_t lanes_log2_for(uint64_t elements) {
 template <class Coder, Feedback feedback>
 void launch_small(const Encoding<Coder>& work, Stream stream) {
   const uint32_t lanes_log2 = lanes_log2_for(work.layout.group_size);
-  encode_small_groups<Coder, feedback>
-      <<<blocks_for(work.layout.groups() << lanes_log2), kThreads, 0, handle_of(stream)>>>(work, lanes_log2);
-  expect_success(cudaGetLastError());
+  launch(encode_small_groups<Coder, feedback>, work.layout.groups() << lanes_log2, stream, work, lanes_log2);
 }
 
 template <class Coder, Feedback feedback>
@@ -250,20 +248,16 @@ void launch_large(const Encoding<Coder>& work, void* workspace, Stream stream) {
   // An atomic maximum for every tile would be one for every 8 KiB; small messages need the parallel tiles more.
   const uint32_t tiles = work.layout.elements() < kManyElements ? 1 : 8;
   clear(extents, groups * sizeof(Extent), stream);
-  find_extents<Coder, feedback>
-      <<<blocks_for(threads(tiles)), kThreads, 0, handle_of(stream)>>>(work, tiles, extents);
-  encode_large_groups<Coder, feedback>
-      <<<blocks_for(threads(1)), kThreads, 0, handle_of(stream)>>>(work, extents);
-  expect_success(cudaGetLastError());
+  launch(find_extents<Coder, feedback>, threads(tiles), stream, work, tiles, extents);
+  launch(encode_large_groups<Coder, feedback>, threads(1), stream, work, extents);
 }
 
 template <class Coder>
 void launch_decoder(const void* headers, const void* codes, const Layout& layout, const Coder& coder, bool add,
                     float* out, uint32_t* faults, Stream stream) {
   const Layout folded = layout.folded();
-  decode_groups<Coder><<<blocks_for(folded.rows * folded.octets_a_row()), kThreads, 0, handle_of(stream)>>>(
-      headers, static_cast<const uint8_t*>(codes), folded, coder, add, out, faults);
-  expect_success(cudaGetLastError());
+  launch(decode_groups<Coder>, folded.rows * folded.octets_a_row(), stream, headers,
+         static_cast<const uint8_t*>(codes), folded, coder, add, out, faults);
 }
 
 }  // namespace strait::kernels::cuda

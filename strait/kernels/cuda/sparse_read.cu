@@ -87,9 +87,8 @@ void read_sparse(const uint8_t* bitmaps, const void* values, ValueType type, con
   auto* const words = static_cast<uint64_t*>(workspace);
   auto* const ticket = reinterpret_cast<uint32_t*>(words + shape.rows * tiles);
   clear(workspace, shape.read_workspace(), stream);
-  read_tiles<<<blocks_for(shape.rows * tiles * kThreads), kThreads, 0, handle_of(stream)>>>(
-      {bitmaps, values, type, shape, placing, out, words, ticket, faults}, tiles);
-  expect_success(cudaGetLastError());
+  const Reading work{bitmaps, values, type, shape, placing, out, words, ticket, faults};
+  launch(read_tiles, shape.rows * tiles * kThreads, stream, work, tiles);
 }
 
 }  // namespace strait::kernels::cuda

@@ -264,33 +264,22 @@ __global__ void __launch_bounds__(kThreads)
 template <Feedback feedback>
 void select(const Selecting& work, void* memory, Stream stream) {
   const auto tiles = static_cast<uint32_t>(tiles_of(work.shape.n));
-  const cudaStream_t handle = handle_of(stream);
+  const uint64_t rows = work.shape.rows;
   if (work.shape.n <= kShortRow) {
-    const uint32_t rows = blocks_for(work.shape.rows * kThreads);
-    write_short_rows<feedback><<<rows, kThreads, 0, handle>>>(work, tiles);
-    return expect_success(cudaGetLastError());
+    return launch(write_short_rows<feedback>, rows * kThreads, stream, work, tiles);
   }
-  const Workspace workspace(memory, work.shape);
-  const uint32_t blocks = blocks_for(work.shape.rows * tiles * kThreads);
   // A block of threads adds up what it counts, which is worth the more the more tiles it has; small messages
   // need the parallel blocks more.
-  const uint32_t tiles_a_block = work.shape.rows * work.shape.n < kManyElements ? 1 : 8;
-  const uint32_t parts = (tiles + tiles_a_block - 1) / tiles_a_block;
-  const uint32_t counting = blocks_for(work.shape.rows * parts * kThreads);
+  const uint32_t tiles_a_block = rows * work.shape.n < kManyElements ? 1 : 8;
+  const uint64_t counting = rows * ((tiles + tiles_a_block - 1) / tiles_a_block) * kThreads;
+  const Workspace workspace(memory, work.shape);
   clear(memory, work.shape.select_workspace(), stream);
   for (uint32_t digit = 0; digit < kDigits; ++digit) {
-    if (digit == 0) {
-      count_tiles<feedback, true>
-          <<<counting, kThreads, 0, handle>>>(work, workspace, tiles, tiles_a_block, digit);
-    } else {
-      count_tiles<Feedback::none, false>
-          <<<counting, kThreads, 0, handle>>>(work, workspace, tiles, tiles_a_block, digit);
-    }
-    find_digits<<<blocks_for(work.shape.rows * kThreads), kThreads, 0, handle>>>(
-        workspace, digit, static_cast<uint32_t>(work.shape.k));
+    const auto kernel = digit == 0 ? count_tiles<feedback, true> : count_tiles<Feedback::none, false>;
+    launch(kernel, counting, stream, work, workspace, tiles, tiles_a_block, digit);
+    launch(find_digits, rows * kThreads, stream, workspace, digit, static_cast<uint32_t>(work.shape.k));
   }
-  write_tiles<feedback><<<blocks, kThreads, 0, handle>>>(work, workspace, tiles);
-  expect_success(cudaGetLastError());
+  launch(write_tiles<feedback>, rows * tiles * kThreads, stream, work, workspace, tiles);
 }
 
 }  // namespace
