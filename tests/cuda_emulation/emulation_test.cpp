@@ -25,18 +25,17 @@ void expect_all_right(const Shape& shape, const std::vector<std::vector<float>>&
 }
 
 TEST(CudaEmulation, KernelsOfShortRowsAreTheirArithmetic) {
-  for (const Shape& shape : {Shape{3, 83}, Shape{3, 256}, Shape{2, 2049}, Shape{5, 264}}) {
+  for (const Shape& shape : {Shape{3, 83}, Shape{2, 264}, Shape{1, 2049}}) {
     expect_all_right(shape, kinds_of_tensors(shape.elements()));
   }
 }
 
 TEST(CudaEmulation, KernelsOfRowsOfManyTilesAreTheirArithmetic) {
-  for (const Shape& shape : {Shape{2, 16389}, Shape{1, 20480}}) {
-    const auto tensors = kinds_of_tensors(shape.elements());
-    expect_all_right(shape, {tensors[0]});
-    for (size_t kind = 1; kind < tensors.size(); ++kind) {
-      expect_right(sparse_operations(shape, tensors[kind]), shape, kind);
-    }
+  const Shape shape{2, 16389};
+  const auto tensors = kinds_of_tensors(shape.elements());
+  expect_all_right(shape, {tensors[0]});
+  for (size_t kind = 1; kind < tensors.size(); ++kind) {
+    expect_right(sparse_operations(shape, tensors[kind]), shape, kind);
   }
 }
 

@@ -7,8 +7,8 @@
 #include "strait/kernels/cuda/tiles.cuh"
 
 // A row that fits the first-level cache is a block of threads' from its first read to its last, and comes from
-// memory once. The tiles of a longer one are many blocks': four launches that read it, and three small ones
-// between them that find a digit each.
+// memory once. The tiles of a longer one are many blocks': four launches that read it, three of which find a
+// digit.
 
 namespace strait::kernels::cuda {
 namespace {
@@ -35,13 +35,15 @@ struct Workspace {
   uint64_t* words;        ///< a tile's, for look_back()
   Threshold* thresholds;  ///< a row's
   uint32_t* counts;       ///< a row's, kMostBins of the digit that is looked for
+  uint32_t* finished;     ///< a row's blocks of threads that have counted
   uint32_t* ticket;
 
   Workspace(void* memory, const SparseRows& shape) {
     words = static_cast<uint64_t*>(memory);
     thresholds = reinterpret_cast<Threshold*>(words + shape.rows * tiles_of(shape.n));
     counts = reinterpret_cast<uint32_t*>(thresholds + shape.rows);
-    ticket = counts + shape.rows * kMostBins;
+    finished = counts + shape.rows * kMostBins;
+    ticket = finished + shape.rows;
   }
 };
 
@@ -216,7 +218,23 @@ __global__ void __launch_bounds__(kThreads) write_short_rows(Selecting work, uin
   }
 }
 
-/// Counts the digit's values in some tiles of a long row, `tiles` or, in the row's last part, fewer.
+/// Whether this block of threads is the last one of `blocks` to come here with `finished`, which is 0 before
+/// and after. What the others have written is there then for those who read past the first-level cache.
+__device__ bool is_last(uint32_t* finished, uint32_t blocks) {
+  __shared__ bool result;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    result = atomicAdd(finished, 1) + 1 == blocks;
+    if (result) *finished = 0;
+    __threadfence();
+  }
+  __syncthreads();
+  return result;
+}
+
+/// Counts the digit's values in some tiles of a long row, `tiles` or, in the row's last part, fewer. The last
+/// block of a row finds the digit.
 template <Feedback feedback, bool is_first>
 __global__ void __launch_bounds__(kThreads)
     count_tiles(Selecting work, Workspace workspace, uint32_t tiles_a_row, uint32_t tiles, uint32_t digit) {
@@ -226,7 +244,8 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t parts = (tiles_a_row + tiles - 1) / tiles;
   const uint32_t row = blockIdx.x / parts;
   const uint32_t first = (blockIdx.x - row * parts) * tiles;
-  const Threshold threshold = is_first ? Threshold{} : workspace.thresholds[row];
+  const Threshold threshold =
+      is_first ? Threshold{0, static_cast<uint32_t>(work.shape.k)} : workspace.thresholds[row];
   for (uint32_t i = first; i < least_of(first + tiles, tiles_a_row); ++i) {
     const Tile tile(row, i, work.shape.n);
     count_digits<feedback, is_first>(work, tile, digit, threshold, bins);
@@ -236,13 +255,13 @@ __global__ void __launch_bounds__(kThreads)
   for (uint32_t i = threadIdx.x; i < kMostBins; i += kThreads) {
     if (bins[i] != 0) atomicAdd(counts + i, bins[i]);
   }
-}
-
-/// Finds a digit of every row's threshold.
-__global__ void __launch_bounds__(kThreads) find_digits(Workspace workspace, uint32_t digit, uint32_t k) {
-  const uint64_t row = blockIdx.x;
-  const Threshold threshold = digit == 0 ? Threshold{0, k} : workspace.thresholds[row];
-  const Threshold behind = find_digit(workspace.counts + row * kMostBins, digit, threshold);
+  if (!is_last(workspace.finished + row, parts)) return;
+  for (uint32_t i = threadIdx.x; i < kMostBins; i += kThreads) {
+    bins[i] = __ldcg(counts + i);
+    counts[i] = 0;
+  }
+  __syncthreads();
+  const Threshold behind = find_digit(bins, digit, threshold);
   if (threadIdx.x == 0) workspace.thresholds[row] = behind;
 }
 
@@ -277,7 +296,6 @@ void select(const Selecting& work, void* memory, Stream stream) {
   for (uint32_t digit = 0; digit < kDigits; ++digit) {
     const auto kernel = digit == 0 ? count_tiles<feedback, true> : count_tiles<Feedback::none, false>;
     launch(kernel, counting, stream, work, workspace, tiles, tiles_a_block, digit);
-    launch(find_digits, rows * kThreads, stream, workspace, digit, static_cast<uint32_t>(work.shape.k));
   }
   launch(write_tiles<feedback>, rows * tiles * kThreads, stream, work, workspace, tiles);
 }
@@ -286,7 +304,7 @@ void select(const Selecting& work, void* memory, Stream stream) {
 
 size_t SparseRows::select_workspace() const {
   if (n <= kShortRow) return 0;
-  return rows * (tiles_of(n) * sizeof(uint64_t) + sizeof(Threshold) + kMostBins * sizeof(uint32_t)) +
+  return rows * (tiles_of(n) * sizeof(uint64_t) + sizeof(Threshold) + (kMostBins + 1) * sizeof(uint32_t)) +
          sizeof(uint32_t);
 }
 

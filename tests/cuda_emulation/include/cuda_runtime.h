@@ -74,6 +74,8 @@ inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z,
 inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
 
 inline void __syncthreads() { strait::emulation::wait_for_block(); }
+inline void __threadfence() {}
+inline uint32_t __ldcg(const uint32_t* from) { return *from; }
 template <class Value>
 Value __shfl_sync(uint32_t /*lanes*/, Value value, int lane) {
   return strait::emulation::value_of_lane(value, static_cast<uint32_t>(lane));
