@@ -41,11 +41,27 @@ Buffers buffers_for(const std::vector<float>& x, const Layout& layout, size_t he
 
 using Launch = std::function<void(const Buffers&)>;
 
-/// Adds the encoder of a coder, with or without feedback, and without it the decoder.
+/// Whether a decoder gives what the host gives of the message that is in the buffers.
+template <class Coder>
+bool decodes_alike(const Buffers& buffers, const Layout& layout, const Coder& coder, const Launch& decode,
+                   bool add) {
+  buffers.faults->set({0});
+  buffers.out->set(buffers.state);
+  decode(buffers);
+  auto out = buffers.state;
+  const auto headers = buffers.headers->get();
+  const auto codes = buffers.codes->get();
+  on_host::decode_groups(headers.data(), std::span(codes), layout, coder, add, std::span(out));
+  const auto got = buffers.out->get();
+  return buffers.faults->get()[0] == 0 && std::memcmp(got.data(), out.data(), out.size() * sizeof(float)) == 0;
+}
+
+/// Adds the encoder of a coder, with or without feedback, and without it the decoder, and where there is one
+/// that adds to what is there, that one too.
 template <Feedback feedback = Feedback::none, class Coder>
 void add_operations(std::vector<Operation>& operations, const std::string& name, const std::vector<float>& x,
                     const Layout& layout, const Coder& coder, bool is_timed, const Launch& encode,
-                    const Launch& decode) {
+                    const Launch& decode, const Launch& add = {}) {
   const Buffers buffers = buffers_for(x, layout, Coder::kHeaderSize, coder.bits);
   const auto encode_and_compare = [=](const std::vector<float>& tensor) {
     buffers.device_x->set(tensor);
@@ -71,16 +87,18 @@ void add_operations(std::vector<Operation>& operations, const std::string& name,
   operations.push_back({name + " encode", [=] { encode(buffers); }, check_encoder, is_timed});
   if (feedback != Feedback::none) return;
   const auto check_decoder = [=] {
+    const auto headers = buffers.headers->get();
+    buffers.headers->set(std::vector<uint8_t>(headers.size(), 0xff));
     buffers.faults->set({0});
     decode(buffers);
-    std::vector<float> out(buffers.x.size());
-    on_host::decode_groups(buffers.headers->get().data(), std::span<const uint8_t>(buffers.codes->get()),
-                           layout, coder, /*add=*/false, std::span(out));
-    const auto got = buffers.out->get();
-    return buffers.faults->get()[0] == 0 &&
-           std::memcmp(got.data(), out.data(), out.size() * sizeof(float)) == 0;
+    const bool refuses = (buffers.faults->get()[0] & kNotAMessage) != 0;
+    buffers.headers->set(headers);
+    return refuses && decodes_alike(buffers, layout, coder, decode, /*add=*/false);
   };
   operations.push_back({name + " decode", [=] { decode(buffers); }, check_decoder, is_timed});
+  if (!add) return;
+  const auto check_sum = [=] { return decodes_alike(buffers, layout, coder, add, /*add=*/true); };
+  operations.push_back({name + " add", [=] { add(buffers); }, check_sum, is_timed});
 }
 
 template <Feedback feedback>
@@ -94,6 +112,10 @@ void add_quant(std::vector<Operation>& operations, const std::string& name, cons
       },
       [=](const Buffers& at) {
         decode_quant(at.headers->data(), at.codes->data(), layout, bits, /*add=*/false, at.out->data(),
+                     at.faults->data(), {});
+      },
+      [=](const Buffers& at) {
+        decode_quant(at.headers->data(), at.codes->data(), layout, bits, /*add=*/true, at.out->data(),
                      at.faults->data(), {});
       });
 }

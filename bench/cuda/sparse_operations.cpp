@@ -103,11 +103,15 @@ void add_topk(std::vector<Operation>& operations, const std::string& name, const
                   at.workspace->data(), at.faults->data(), {});
     };
     const auto check_decoder = [=] {
+      const auto bitmaps = at.bitmaps->get();
+      at.bitmaps->set(std::vector<uint8_t>(bitmaps.size(), 0xff));
+      decode();
+      const bool refuses = (at.faults->get()[0] & kNotAMessage) != 0;
+      at.bitmaps->set(bitmaps);
       at.faults->set({0});
       at.out->set(at.state);
       decode();
       auto out = at.state;
-      const auto bitmaps = at.bitmaps->get();
       const auto values = at.values->get();
       for (uint64_t row = 0; row < shape.rows; ++row) {
         on_host::read_sparse(std::span(bitmaps).subspan(row * shape.bitmap_bytes(), shape.bitmap_bytes()),
@@ -115,7 +119,8 @@ void add_topk(std::vector<Operation>& operations, const std::string& name, const
                              placing == Placing::add, std::span(out).subspan(row * shape.n, shape.n));
       }
       const auto got = at.out->get();
-      return at.faults->get()[0] == 0 && std::memcmp(got.data(), out.data(), out.size() * sizeof(float)) == 0;
+      return refuses && at.faults->get()[0] == 0 &&
+             std::memcmp(got.data(), out.data(), out.size() * sizeof(float)) == 0;
     };
     operations.push_back({name + (placing == Placing::add ? " add" : " decode"), decode, check_decoder});
   }

@@ -143,7 +143,7 @@ void expect_same_messages(const CudaCase& tested, const NamedTensor& input) {
   const auto payload = payload_of(*codec, x);
   std::vector<uint8_t> own;
   const uint32_t faults = kernels.encode(values_of(x), own);
-  EXPECT_EQ(faults, payload ? 0U : uint32_t{kernels::cuda::kNotSendable}) << what;
+  EXPECT_EQ(faults, payload ? 0U : kernels::cuda::kNotSendable) << what;
   if (!payload) return;
   EXPECT_EQ(own, *payload) << what;
   at::Tensor received = x.clone();
@@ -260,7 +260,7 @@ TEST_P(CudaSparsePayload, IsTheCodecs) {
                                          values.data() + row * list);
       }
       const auto payload = payload_of(*codec, x);
-      EXPECT_EQ(faults, payload ? 0U : uint32_t{kernels::cuda::kNotSendable}) << codec->spec() << ", " << input;
+      EXPECT_EQ(faults, payload ? 0U : kernels::cuda::kNotSendable) << codec->spec() << ", " << input;
       if (!payload) continue;
       EXPECT_EQ(sparse_message(bitmaps, values, meta.rows()), *payload) << codec->spec() << ", " << input;
       at::Tensor received = x.clone();

@@ -17,12 +17,17 @@ struct Stream {
   void* handle = nullptr;  ///< a cudaStream_t
 };
 
-/// Bits that kernels set in the word `faults` of device memory. After one, what was written is undefined.
-enum Fault : uint32_t {
-  kNotSendable = 1,  ///< an encoder met a value that is not finite or past what the format holds
-  kNotAMessage = 2,  ///< a decoder met bytes that no encoder writes
-  kPastFloat = 4,    ///< a state of feedback is no longer finite
-};
+// Bits that kernels set in the word `faults` of device memory. After one, what was written is undefined, and so
+// is a state of feedback.
+
+/// An encoder met a value that is not finite or past what the format holds.
+inline constexpr uint32_t kNotSendable = 1;
+
+/// A decoder met bytes that no encoder writes.
+inline constexpr uint32_t kNotAMessage = 2;
+
+/// A state of feedback is no longer finite.
+inline constexpr uint32_t kPastFloat = 4;
 
 /// How a list of values is written: 4 bytes each, or 2 as by kernels/half.h.
 enum class ValueType : uint8_t { fp32, fp16, bf16 };

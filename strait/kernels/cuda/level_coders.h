@@ -187,7 +187,7 @@ struct MxFloatCoder : MagnitudeCoder, ExponentHeader, SmallFloatCodes {
 
 /// `mx:int8`: two's complement in units of 1/64, from -127 to 127 (fixed_points()).
 struct MxIntegerCoder : MagnitudeCoder, ExponentHeader {
-  static constexpr uint32_t bits = 8;  ///< of a code
+  uint32_t bits = 8;  ///< of a code
 
   /// The power of two of the largest magnitude.
   static constexpr Line line(Extent seen) { return scale_of(std::bit_cast<float>(seen.largest), 0); }
