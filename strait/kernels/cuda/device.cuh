@@ -9,7 +9,7 @@
 #include "strait/kernels/cuda/launch.h"
 #include "strait/kernels/cuda/octet.h"
 
-// What the kernels share: launches, loads and stores of an octet, sums and maxima of a warp.
+// What the kernels share: launches, and loads and stores of an octet.
 
 namespace strait::kernels::cuda {
 
