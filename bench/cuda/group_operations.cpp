@@ -12,32 +12,19 @@ namespace {
 using namespace kernels::cuda;
 using kernels::SmallFloat;
 
-/// The tensor, a state of feedback, the message's parts and the word of faults, on the device.
+/// A tensor, and on the device the parts of a message of it.
 struct Buffers {
-  std::vector<float> x;
-  std::vector<float> state;
-  Shared<float> device_x;
-  Shared<float> device_state;
+  Buffers(const SharedTensor& of, const Layout& layout, size_t header_size, uint32_t bits)
+      : tensor(of),
+        headers(on_device<uint8_t>(layout.groups() * header_size)),
+        codes(on_device<uint8_t>(layout.code_bytes(bits))),
+        workspace(on_device<uint8_t>(quant_workspace(layout))) {}
+
+  SharedTensor tensor;
   Shared<uint8_t> headers;
   Shared<uint8_t> codes;
   Shared<uint8_t> workspace;
-  Shared<float> out;
-  Shared<uint32_t> faults = on_device<uint32_t>(std::vector<uint32_t>(1));
 };
-
-Buffers buffers_for(const std::vector<float>& x, const Layout& layout, size_t header_size, uint32_t bits) {
-  Buffers buffers;
-  buffers.x = x;
-  buffers.state.resize(x.size());
-  for (size_t i = 0; i < x.size(); ++i) buffers.state[i] = x[x.size() - 1 - i] / 4;
-  buffers.device_x = on_device<float>(x);
-  buffers.device_state = on_device<float>(buffers.state);
-  buffers.headers = on_device<uint8_t>(layout.groups() * header_size);
-  buffers.codes = on_device<uint8_t>(layout.code_bytes(bits));
-  buffers.workspace = on_device<uint8_t>(quant_workspace(layout));
-  buffers.out = on_device<float>(x.size());
-  return buffers;
-}
 
 using Launch = std::function<void(const Buffers&)>;
 
@@ -45,53 +32,54 @@ using Launch = std::function<void(const Buffers&)>;
 template <class Coder>
 bool decodes_alike(const Buffers& buffers, const Layout& layout, const Coder& coder, const Launch& decode,
                    bool add) {
-  buffers.faults->set({0});
-  buffers.out->set(buffers.state);
+  buffers.tensor->faults.set({0});
+  buffers.tensor->out.set(buffers.tensor->state);
   decode(buffers);
-  auto out = buffers.state;
+  auto out = buffers.tensor->state;
   const auto headers = buffers.headers->get();
   const auto codes = buffers.codes->get();
   on_host::decode_groups(headers.data(), std::span(codes), layout, coder, add, std::span(out));
-  const auto got = buffers.out->get();
-  return buffers.faults->get()[0] == 0 && std::memcmp(got.data(), out.data(), out.size() * sizeof(float)) == 0;
+  const auto got = buffers.tensor->out.get();
+  return buffers.tensor->faults.get()[0] == 0 &&
+         std::memcmp(got.data(), out.data(), out.size() * sizeof(float)) == 0;
 }
 
 /// Adds the encoder of a coder, with or without feedback, and without it the decoder, and where there is one
 /// that adds to what is there, that one too.
 template <Feedback feedback = Feedback::none, class Coder>
-void add_operations(std::vector<Operation>& operations, const std::string& name, const std::vector<float>& x,
+void add_operations(std::vector<Operation>& operations, const std::string& name, const SharedTensor& tensor,
                     const Layout& layout, const Coder& coder, bool is_timed, const Launch& encode,
                     const Launch& decode, const Launch& add = {}) {
-  const Buffers buffers = buffers_for(x, layout, Coder::kHeaderSize, coder.bits);
-  const auto encode_and_compare = [=](const std::vector<float>& tensor) {
-    buffers.device_x->set(tensor);
-    buffers.device_state->set(buffers.state);
-    buffers.faults->set({0});
+  const Buffers buffers(tensor, layout, Coder::kHeaderSize, coder.bits);
+  const auto encode_and_compare = [=](const std::vector<float>& x) {
+    buffers.tensor->device_x.set(x);
+    buffers.tensor->device_state.set(buffers.tensor->state);
+    buffers.tensor->faults.set({0});
     encode(buffers);
-    auto state = buffers.state;
+    auto state = buffers.tensor->state;
     std::vector<uint8_t> headers(layout.groups() * Coder::kHeaderSize);
     std::vector<uint8_t> codes(layout.code_bytes(coder.bits));
-    const uint32_t faults = on_host::encode_groups<feedback>(std::span<const float>(tensor), std::span(state),
-                                                             layout, coder, headers.data(), std::span(codes));
-    if (faults != 0) return (buffers.faults->get()[0] & kNotSendable) == (faults & kNotSendable);
-    return buffers.faults->get()[0] == 0 && buffers.headers->get() == headers &&
+    const uint32_t faults = on_host::encode_groups<feedback>(std::span(x), std::span(state), layout, coder,
+                                                             headers.data(), std::span(codes));
+    if (faults != 0) return (buffers.tensor->faults.get()[0] & kNotSendable) == (faults & kNotSendable);
+    return buffers.tensor->faults.get()[0] == 0 && buffers.headers->get() == headers &&
            buffers.codes->get() == codes &&
-           (feedback == Feedback::none || buffers.device_state->get() == state);
+           (feedback == Feedback::none || buffers.tensor->device_state.get() == state);
   };
   const auto check_encoder = [=] {
-    auto bad = buffers.x;
+    auto bad = buffers.tensor->x;
     bad.back() = std::numeric_limits<float>::quiet_NaN();
     const bool refuses = encode_and_compare(bad);
-    return encode_and_compare(buffers.x) && refuses;
+    return encode_and_compare(buffers.tensor->x) && refuses;
   };
   operations.push_back({name + " encode", [=] { encode(buffers); }, check_encoder, is_timed});
   if (feedback != Feedback::none) return;
   const auto check_decoder = [=] {
     const auto headers = buffers.headers->get();
     buffers.headers->set(std::vector<uint8_t>(headers.size(), 0xff));
-    buffers.faults->set({0});
+    buffers.tensor->faults.set({0});
     decode(buffers);
-    const bool refuses = (buffers.faults->get()[0] & kNotAMessage) != 0;
+    const bool refuses = (buffers.tensor->faults.get()[0] & kNotAMessage) != 0;
     buffers.headers->set(headers);
     return refuses && decodes_alike(buffers, layout, coder, decode, /*add=*/false);
   };
@@ -102,93 +90,100 @@ void add_operations(std::vector<Operation>& operations, const std::string& name,
 }
 
 template <Feedback feedback>
-void add_quant(std::vector<Operation>& operations, const std::string& name, const std::vector<float>& x,
+void add_quant(std::vector<Operation>& operations, const std::string& name, const SharedTensor& tensor,
                const Layout& layout, uint32_t bits, Rounding rounding, bool is_timed) {
   add_operations<feedback>(
-      operations, name, x, layout, RangeCoder{bits, rounding}, is_timed,
+      operations, name, tensor, layout, RangeCoder{bits, rounding}, is_timed,
       [=](const Buffers& at) {
-        encode_quant(at.device_x->data(), {feedback, at.device_state->data()}, layout, bits, rounding,
-                     at.headers->data(), at.codes->data(), at.workspace->data(), at.faults->data(), {});
+        encode_quant(at.tensor->device_x.data(), {feedback, at.tensor->device_state.data()}, layout, bits,
+                     rounding, at.headers->data(), at.codes->data(), at.workspace->data(),
+                     at.tensor->faults.data(), {});
       },
       [=](const Buffers& at) {
-        decode_quant(at.headers->data(), at.codes->data(), layout, bits, /*add=*/false, at.out->data(),
-                     at.faults->data(), {});
+        decode_quant(at.headers->data(), at.codes->data(), layout, bits, /*add=*/false, at.tensor->out.data(),
+                     at.tensor->faults.data(), {});
       },
       [=](const Buffers& at) {
-        decode_quant(at.headers->data(), at.codes->data(), layout, bits, /*add=*/true, at.out->data(),
-                     at.faults->data(), {});
+        decode_quant(at.headers->data(), at.codes->data(), layout, bits, /*add=*/true, at.tensor->out.data(),
+                     at.tensor->faults.data(), {});
       });
 }
 
-void add_quants(std::vector<Operation>& operations, const std::string& scope, const std::vector<float>& x,
+void add_quants(std::vector<Operation>& operations, const std::string& scope, const SharedTensor& tensor,
                 const Layout& layout) {
   for (uint32_t bits = 1; bits <= 8; ++bits) {
     const std::string name = "quant:" + std::to_string(bits) + "," + scope;
     const bool is_timed = bits == 2 || bits == 4 || bits == 8;
-    add_quant<Feedback::none>(operations, name, x, layout, bits, {}, is_timed);
+    add_quant<Feedback::none>(operations, name, tensor, layout, bits, {}, is_timed);
     const Rounding stochastic{true, {3, 4, (uint64_t{1} << 32) - 50}};
-    add_quant<Feedback::none>(operations, name + ",stochastic", x, layout, bits, stochastic, bits == 4);
+    add_quant<Feedback::none>(operations, name + ",stochastic", tensor, layout, bits, stochastic, bits == 4);
   }
-  add_quant<Feedback::ef>(operations, "ef quant:4," + scope, x, layout, 4, {}, true);
-  add_quant<Feedback::ef21>(operations, "ef21 quant:4," + scope, x, layout, 4, {}, true);
+  add_quant<Feedback::ef>(operations, "ef quant:4," + scope, tensor, layout, 4, {}, true);
+  add_quant<Feedback::ef21>(operations, "ef21 quant:4," + scope, tensor, layout, 4, {}, true);
   for (const uint32_t bits : {2U, 4U, 7U}) {
     add_operations(
-        operations, "symmetric quant:" + std::to_string(bits) + "," + scope, x, layout,
+        operations, "symmetric quant:" + std::to_string(bits) + "," + scope, tensor, layout,
         SymmetricCoder{{}, {}, bits, {}}, bits == 4,
         [=](const Buffers& at) {
-          encode_symmetric(at.device_x->data(), layout, bits, {}, at.headers->data(), at.codes->data(),
-                           at.workspace->data(), at.faults->data(), {});
+          encode_symmetric(at.tensor->device_x.data(), layout, bits, {}, at.headers->data(), at.codes->data(),
+                           at.workspace->data(), at.tensor->faults.data(), {});
         },
         [=](const Buffers& at) {
-          decode_symmetric(at.headers->data(), at.codes->data(), layout, bits, at.out->data(),
-                           at.faults->data(), {});
+          decode_symmetric(at.headers->data(), at.codes->data(), layout, bits, at.tensor->out.data(),
+                           at.tensor->faults.data(), {});
         });
   }
 }
 
-void add_small_floats(std::vector<Operation>& operations, const Shape& shape, const std::vector<float>& x) {
+void add_small_floats(std::vector<Operation>& operations, const SharedTensor& tensor) {
+  const Shape& shape = tensor->shape;
   const SmallFloat e4m3{3, 0x1p-6F, 448, 8};
   const SmallFloat e2m1{1, 1, 6, 4};
   const Layout fp8{shape.rows, shape.row_size, 128};
   const Layout mx{shape.rows, shape.row_size, 32};
   add_operations(
-      operations, "fp8:e4m3", x, fp8, Fp8Coder::of(e4m3), true,
+      operations, "fp8:e4m3", tensor, fp8, Fp8Coder::of(e4m3), true,
       [=](const Buffers& at) {
-        encode_fp8(at.device_x->data(), fp8, e4m3, at.headers->data(), at.codes->data(), at.faults->data(), {});
+        encode_fp8(at.tensor->device_x.data(), fp8, e4m3, at.headers->data(), at.codes->data(),
+                   at.tensor->faults.data(), {});
       },
       [=](const Buffers& at) {
-        decode_fp8(at.headers->data(), at.codes->data(), fp8, e4m3, at.out->data(), at.faults->data(), {});
+        decode_fp8(at.headers->data(), at.codes->data(), fp8, e4m3, at.tensor->out.data(),
+                   at.tensor->faults.data(), {});
       });
   for (const auto& [name, format] : {std::pair("mx:e4m3", e4m3), std::pair("mx:e2m1", e2m1)}) {
     add_operations(
-        operations, name, x, mx, MxFloatCoder::of(format), true,
+        operations, name, tensor, mx, MxFloatCoder::of(format), true,
         [=, format = format](const Buffers& at) {
-          encode_mx(at.device_x->data(), mx, format, at.headers->data(), at.codes->data(), at.faults->data(),
-                    {});
+          encode_mx(at.tensor->device_x.data(), mx, format, at.headers->data(), at.codes->data(),
+                    at.tensor->faults.data(), {});
         },
         [=, format = format](const Buffers& at) {
-          decode_mx(at.headers->data(), at.codes->data(), mx, format, at.out->data(), at.faults->data(), {});
+          decode_mx(at.headers->data(), at.codes->data(), mx, format, at.tensor->out.data(),
+                    at.tensor->faults.data(), {});
         });
   }
   add_operations(
-      operations, "mx:int8", x, mx, MxIntegerCoder{}, true,
+      operations, "mx:int8", tensor, mx, MxIntegerCoder{}, true,
       [=](const Buffers& at) {
-        encode_mx_integers(at.device_x->data(), mx, at.headers->data(), at.codes->data(), at.faults->data(),
-                           {});
+        encode_mx_integers(at.tensor->device_x.data(), mx, at.headers->data(), at.codes->data(),
+                           at.tensor->faults.data(), {});
       },
       [=](const Buffers& at) {
-        decode_mx_integers(at.headers->data(), at.codes->data(), mx, at.out->data(), at.faults->data(), {});
+        decode_mx_integers(at.headers->data(), at.codes->data(), mx, at.tensor->out.data(),
+                           at.tensor->faults.data(), {});
       });
 }
 
 }  // namespace
 
-std::vector<Operation> group_operations(const Shape& shape, const std::vector<float>& x) {
+std::vector<Operation> group_operations(const SharedTensor& tensor) {
+  const Shape& shape = tensor->shape;
   std::vector<Operation> operations;
-  add_quants(operations, "tensor", x, {1, shape.elements(), shape.elements()});
-  add_quants(operations, "sample", x, {shape.rows, shape.row_size, shape.row_size});
-  add_quants(operations, "block:64", x, {shape.rows, shape.row_size, 64});
-  add_small_floats(operations, shape, x);
+  add_quants(operations, "tensor", tensor, {1, shape.elements(), shape.elements()});
+  add_quants(operations, "sample", tensor, {shape.rows, shape.row_size, shape.row_size});
+  add_quants(operations, "block:64", tensor, {shape.rows, shape.row_size, 64});
+  add_small_floats(operations, tensor);
   return operations;
 }
 

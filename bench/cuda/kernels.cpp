@@ -38,9 +38,9 @@ float milliseconds(const Work& work) {
   return total / kCalls;
 }
 
-std::vector<Operation> operations_over(const Shape& shape, const std::vector<float>& x) {
-  auto all = group_operations(shape, x);
-  for (auto& more : {sparse_operations(shape, x), cast_operations(shape, x)})
+std::vector<Operation> operations_over(const SharedTensor& tensor) {
+  auto all = group_operations(tensor);
+  for (auto& more : {sparse_operations(tensor), cast_operations(tensor)})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }
@@ -50,7 +50,7 @@ bool verify(const Shape& shape) {
   bool is_right = true;
   size_t count = 0;
   for (const auto& x : kinds_of_tensors(shape.elements())) {
-    for (const Operation& operation : operations_over(shape, x)) {
+    for (const Operation& operation : operations_over(std::make_shared<Tensor>(shape, x))) {
       ++count;
       if (operation.check()) continue;
       std::printf("%s is wrong for [%llu, %llu]\n", operation.name.c_str(),
@@ -65,18 +65,17 @@ bool verify(const Shape& shape) {
 
 /// Checks and times the operations over a tensor of normal numbers.
 bool time(const char* name, const Shape& shape) {
-  const auto x = normal_numbers(shape.elements(), 2);
-  const auto from = on_device<float>(x);
-  const auto to = on_device<float>(x.size());
-  const size_t bytes = x.size() * sizeof(float);
-  const float copy =
-      milliseconds([&] { expect(cudaMemcpyAsync(to->data(), from->data(), bytes, cudaMemcpyDeviceToDevice)); });
+  const auto tensor = std::make_shared<Tensor>(shape, normal_numbers(shape.elements(), 2));
+  const size_t bytes = tensor->x.size() * sizeof(float);
+  const float copy = milliseconds([&] {
+    expect(cudaMemcpyAsync(tensor->out.data(), tensor->device_x.data(), bytes, cudaMemcpyDeviceToDevice));
+  });
   const auto rate = [&](float time) { return static_cast<double>(bytes) / time / 1e6; };
   std::printf("\n%-36s %9s %9s %9s\n%-36s %9.4f %9.1f %9.2f\n", name, "ms", "GB/s", "of a copy", "copy", copy,
               rate(copy), 1.0);
   bool is_right = true;
   for (auto* const make : {group_operations, sparse_operations, cast_operations}) {
-    for (const Operation& operation : make(shape, x)) {
+    for (const Operation& operation : make(tensor)) {
       if (!operation.is_timed) continue;
       if (!operation.check()) {
         std::printf("%s is wrong\n", operation.name.c_str());

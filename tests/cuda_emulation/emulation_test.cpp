@@ -18,9 +18,9 @@ void expect_right(const std::vector<Operation>& operations, const Shape& shape, 
 
 void expect_all_right(const Shape& shape, const std::vector<std::vector<float>>& tensors) {
   for (size_t kind = 0; kind < tensors.size(); ++kind) {
-    expect_right(group_operations(shape, tensors[kind]), shape, kind);
-    expect_right(sparse_operations(shape, tensors[kind]), shape, kind);
-    expect_right(cast_operations(shape, tensors[kind]), shape, kind);
+    expect_right(group_operations(std::make_shared<Tensor>(shape, tensors[kind])), shape, kind);
+    expect_right(sparse_operations(std::make_shared<Tensor>(shape, tensors[kind])), shape, kind);
+    expect_right(cast_operations(std::make_shared<Tensor>(shape, tensors[kind])), shape, kind);
   }
 }
 
@@ -35,7 +35,7 @@ TEST(CudaEmulation, KernelsOfRowsOfManyTilesAreTheirArithmetic) {
   const auto tensors = kinds_of_tensors(shape.elements());
   expect_all_right(shape, {tensors[0]});
   for (size_t kind = 1; kind < tensors.size(); ++kind) {
-    expect_right(sparse_operations(shape, tensors[kind]), shape, kind);
+    expect_right(sparse_operations(std::make_shared<Tensor>(shape, tensors[kind])), shape, kind);
   }
 }
 
