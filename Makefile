@@ -45,7 +45,7 @@ bench: build
 	done
 
 format: setup
-	git ls-files -z '*.h' '*.cpp' | xargs -0 clang-format -i
+	git ls-files -z '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 clang-format -i
 
 lint: build
 	ctest --test-dir build --output-on-failure -R '^lint_'

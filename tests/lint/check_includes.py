@@ -35,13 +35,16 @@ ALLOWED["doctor"] = ALLOWED["experiment"] | {"experiment"}
 ALLOWED["report"] = {"base", "run", "formats"}
 
 # Folders that may include all of strait/, but one another only as said.
-ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz"}, "bench": {"bench", "tests"}, "fuzz": {"fuzz"},
+ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz", "bench"}, "bench": {"bench", "tests"}, "fuzz": {"fuzz"},
          "python": {"python"}}
 
 # torch/torch.h takes 20 s to parse: it appears where modules are made.
 TORCH_H = {"models", "tests"}
 WITHOUT_TORCH = {"base", "wire", "kernels", "tokenizer", "download", "run", "report"}
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
+
+# CUDA's headers, and those that need nvcc: C++ files call the kernels through headers without either.
+CUDA = re.compile(r"(cuda|cub/|thrust/)|.*\.cuh$")
 
 MAX_LINES = 600
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
@@ -53,12 +56,14 @@ def folder_of(path):
     return path.parts[1].removesuffix(".h") if path.parts[0] == "strait" else path.parts[0]
 
 
-def check_include(folder, target):
-    """What is wrong with a file of `folder` including `target`, or None."""
+def check_include(folder, suffix, target):
+    """What is wrong with a file of `folder` with this suffix including `target`, or None."""
     if target == "torch/torch.h" and folder not in TORCH_H:
         return f"{folder} may not include torch/torch.h"
     if TORCH.match(target) and folder in WITHOUT_TORCH:
         return f"{folder} may not include torch ({target})"
+    if CUDA.match(target) and suffix not in {".cu", ".cuh"} and folder not in {"bench", "tests"}:
+        return f"only .cu and .cuh files may include {target}"
     parts = pathlib.PurePosixPath(target).parts
     if parts[0] == "strait" and len(parts) > 1:
         used = folder_of(pathlib.PurePosixPath(target))
@@ -90,13 +95,13 @@ def check_file(root, path):
         yield 1, f"{folder} is not in the table of {pathlib.Path(__file__).name}"
         return
     # NAME-inl.h is read once for each instruction set (Highway).
-    if path.suffix == ".h" and not path.stem.endswith("-inl") and "#pragma once" not in lines:
+    if path.suffix in {".h", ".cuh"} and not path.stem.endswith("-inl") and "#pragma once" not in lines:
         yield 1, "the header has no #pragma once"
     if len(lines) > MAX_LINES:
         yield MAX_LINES + 1, f"the file has {len(lines)} lines, at most {MAX_LINES} are allowed"
     for number, line in enumerate(lines, 1):
         include = INCLUDE.match(line)
-        wrong = check_include(folder, include.group(1)) if include else None
+        wrong = check_include(folder, path.suffix, include.group(1)) if include else None
         if include and not wrong and folder in WITHOUT_TORCH and reaches_torch(root, include.group(1)):
             wrong = f"{folder} may not include torch, which {include.group(1)} brings"
         if wrong:
@@ -138,7 +143,7 @@ def check_tree(root):
     problems = []
     files = []
     for top in ["strait", *ROOTS]:
-        for suffix in ("h", "cpp", "def"):
+        for suffix in ("h", "cpp", "cu", "cuh", "def"):
             files += [path.relative_to(root) for path in sorted((root / top).rglob(f"*.{suffix}"))]
     for path in files:
         problems += [f"{path}:{line}: {wrong}" for line, wrong in check_file(root, path)]
@@ -155,6 +160,11 @@ PLANTED = [
     ("strait/wire/side.cpp", '#include "strait/kernels/copy.h"\n', 1),
     ("strait/wire/torch.h", "#pragma once\n\n#include <ATen/core/Tensor.h>\n", 3),
     ("strait/kernels/torch.cpp", "#include <c10/util/Half.h>\n", 1),
+    ("strait/kernels/cuda/good.cu", '#include <cub/a.cuh>\n#include "strait/kernels/cuda/a.cuh"\n', 0),
+    ("strait/kernels/cuda/torch.cu", "#include <ATen/core/Tensor.h>\n", 1),
+    ("strait/kernels/cuda/guard.cuh", "#include <cuda_runtime.h>\n", 1),
+    ("strait/kernels/cuda/cuda.h", "#pragma once\n#include <cuda_runtime.h>\n", 2),
+    ("strait/codecs/device.cpp", '#include "strait/kernels/cuda/a.cuh"\n', 1),
     ("strait/base/torch.cpp", "#include <torch/torch.h>\n", 1),
     ("strait/codecs/good.cpp", '#include <ATen/core/Tensor.h>\n#include "strait/kernels/copy.h"\n', 0),
     ("strait/codecs/heavy.cpp", "#include <ATen/ATen.h>\n#include <torch/torch.h>\n", 2),

@@ -1,0 +1,43 @@
+// The CUDA kernels, run by the emulation, against their arithmetic in plain loops, which the tests of kernels,
+// codecs and links hold against the CPU's codecs.
+
+#include <gtest/gtest.h>
+
+#include "bench/cuda/operations.h"
+#include "bench/cuda/tensors.h"
+
+namespace strait::bench {
+namespace {
+
+void expect_right(const std::vector<Operation>& operations, const Shape& shape, size_t kind) {
+  for (const Operation& operation : operations) {
+    EXPECT_TRUE(operation.check()) << operation.name << " of [" << shape.rows << ", " << shape.row_size
+                                   << "], tensor " << kind;
+  }
+}
+
+void expect_all_right(const Shape& shape, const std::vector<std::vector<float>>& tensors) {
+  for (size_t kind = 0; kind < tensors.size(); ++kind) {
+    expect_right(group_operations(std::make_shared<Tensor>(shape, tensors[kind])), shape, kind);
+    expect_right(sparse_operations(std::make_shared<Tensor>(shape, tensors[kind])), shape, kind);
+    expect_right(cast_operations(std::make_shared<Tensor>(shape, tensors[kind])), shape, kind);
+  }
+}
+
+TEST(CudaEmulation, KernelsOfShortRowsAreTheirArithmetic) {
+  for (const Shape& shape : {Shape{3, 83}, Shape{2, 264}, Shape{1, 2049}}) {
+    expect_all_right(shape, kinds_of_tensors(shape.elements()));
+  }
+}
+
+TEST(CudaEmulation, KernelsOfRowsOfManyTilesAreTheirArithmetic) {
+  const Shape shape{2, 16389};
+  const auto tensors = kinds_of_tensors(shape.elements());
+  expect_all_right(shape, {tensors[0]});
+  for (size_t kind = 1; kind < tensors.size(); ++kind) {
+    expect_right(sparse_operations(std::make_shared<Tensor>(shape, tensors[kind])), shape, kind);
+  }
+}
+
+}  // namespace
+}  // namespace strait::bench
