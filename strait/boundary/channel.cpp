@@ -110,6 +110,7 @@ Sender::Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder)
 Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode mode, FrameCheck check) {
   const Stopwatch watch;
   context = complete(context, spec_, mode);
+  context.device = x.device();
   context.wants_received = mode.training && mode.diagnosed && diagnostics_.measures(context);
   MessageReport report;
   const Link& link = link_for(spec_, others_, mode);

@@ -21,7 +21,9 @@ at::Tensor ChannelEndpoints::cross(const at::Tensor& x, const MessageContext& co
                                    FrameCheck check) {
   STRAIT_CHECK(sender && receiver, "a message to another process crosses by its transport");
   Buffer frame = sender->encode(x, context, mode, check);
-  return receiver->decode(std::move(frame), meta_of(x), context, mode, check);
+  MessageContext there = context;
+  there.device = x.device();
+  return receiver->decode(std::move(frame), meta_of(x), there, mode, check);
 }
 
 void ChannelEndpoints::prefetch(std::span<const int64_t> ids) {

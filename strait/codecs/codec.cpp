@@ -39,7 +39,9 @@ at::Tensor Codec::decode(const at::Tensor& payload, const MessageMeta& meta,
                c10::toString(payload.scalar_type()), payload.dim());
   const at::Tensor here = payload.to(at::kCPU).contiguous();
   ByteReader in(bytes_of(here));
-  return read(in, meta, context).tensor.to(payload.device());
+  MessageContext there = context;
+  there.device = payload.device();
+  return read(in, meta, there).tensor;
 }
 
 IndexSet Codec::write(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const {
@@ -53,14 +55,17 @@ IndexSet Codec::write(const at::Tensor& x, const MessageContext& context, ByteWr
 
 Decoded Codec::read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
   Decoded message;
+  MessageContext here = context;  // what codecs are made of works on the CPU
+  here.device = at::kCPU;
   if (meta.elements() == 0) {
     message.tensor = at::empty(meta.shape, at::kFloat);
   } else if (context.wants_indices && sparsifier() != nullptr) {
-    message = sparsifier()->read_indexed(in, meta, context);
+    message = sparsifier()->read_indexed(in, meta, here);
   } else {
-    message.tensor = do_decode_tensor(in, meta, context);
+    message.tensor = do_decode_tensor(in, meta, here);
   }
   expect_end(in);
+  message.tensor = message.tensor.to(context.device);
   return message;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -42,6 +44,9 @@ struct MessageContext {
   uint64_t step = 0;                            ///< optimizer steps taken before the batch
   uint32_t micro_batch = 0;                     ///< position in the batch; not part of any random key
   size_t first_row = 0;                         ///< row of the batch at which the message's first sample stands
+
+  /// Where the tensor is that is encoded, and where the decoded one is to be; what a link keeps follows it.
+  c10::Device device = c10::kCPU;
 
   /// The samples' indices in the training set, one per row, where they are known: in training.
   std::span<const int64_t> ids = {};

@@ -33,14 +33,14 @@ class Visits {
     /// The part's rows of the whole message, without a copy where they are all of it.
     at::Tensor of(const at::Tensor& whole) const {
       if (static_cast<int64_t>(rows.size()) == whole.size(0)) return whole;
-      return whole.index_select(0, index());
+      return whole.index_select(0, index().to(whole.device()));
     }
     /// Puts the part's rows where they stand in the whole.
     void place(const at::Tensor& part, at::Tensor& whole) const {
       if (static_cast<int64_t>(rows.size()) == whole.size(0)) {
         whole = part;
       } else if (!rows.empty()) {
-        whole.index_copy_(0, index(), part);
+        whole.index_copy_(0, index().to(whole.device()), part);
       }
     }
 
@@ -56,7 +56,7 @@ class Visits {
     return meta;
   }
   at::Tensor join(const at::Tensor& first_rows, const at::Tensor& later_rows) const {
-    at::Tensor whole = at::empty(meta_.shape, at::kFloat);
+    at::Tensor whole = at::empty(meta_.shape, first_rows.options());
     first.place(first_rows, whole);
     later.place(later_rows, whole);
     return whole;
@@ -92,23 +92,22 @@ class AqSgdEncoder : public Encoder {
 
   void observe(const at::Tensor& x, const MessageContext& context) override {
     compressor_->observe(x, context);
-    if (updates_ && format_.fills_early) store_->write(context.ids, x.to(at::kCPU));
+    if (updates_ && format_.fills_early) store_->write(context.ids, x);
   }
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    const at::Tensor here = x.to(at::kCPU);
     const Visits visits(*store_, meta_of(x), context);
-    const at::Tensor first = visits.first.of(here);
+    const at::Tensor first = visits.first.of(x);
     format_.raw->write(first, context, out);
     if (visits.later.rows.empty()) {
-      if (updates_) store_->write(context.ids, here);
-      return {{}, here, {}};
+      if (updates_) store_->write(context.ids, x);
+      return {{}, x, {}};
     }
-    const at::Tensor buffers = store_->read(visits.later.ids, visits.meta_of(visits.later));
+    const at::Tensor buffers = store_->read(visits.later.ids, visits.meta_of(visits.later)).to(context.device);
     MessageContext wanted = context;
     wanted.wants_received = updates_ || context.wants_received;
     wanted.wants_indices = false;
-    const MessageReport report = compressor_->encode(visits.later.of(here).sub(buffers), wanted, out);
+    const MessageReport report = compressor_->encode(visits.later.of(x).sub(buffers), wanted, out);
     if (!wanted.wants_received) return {};
     const at::Tensor received = visits.join(first, buffers.add(report.received));
     if (updates_) store_->write(context.ids, received);
@@ -151,7 +150,8 @@ class AqSgdDecoder : public Decoder {
     if (!visits.later.rows.empty()) {
       const MessageMeta later_meta = visits.meta_of(visits.later);
       const at::Tensor difference = compressor_->decode(in, later_meta, context).tensor;
-      received = visits.join(received, store_->read(visits.later.ids, later_meta).add(difference));
+      received =
+          visits.join(received, store_->read(visits.later.ids, later_meta).to(context.device).add(difference));
     }
     store_->write(context.ids, received);
     return {received, {}};

@@ -29,11 +29,11 @@ class EfEncoder : public Encoder {
     const at::Tensor residual = decayed(residual_->rows(meta_of(x), context));
     if (const FusedFeedback* operation = fused(codec_.get(), meta_of(x), context)) {
       at::Tensor left = residual_->room(meta_of(x));
-      IndexSet indices = operation->write_sum(x.to(at::kCPU).contiguous(), residual, left, context, out);
+      IndexSet indices = operation->write_sum(x.contiguous(), residual, left, context, out);
       keep(residual, left, context);
       return {std::move(indices), {}, {}};
     }
-    const at::Tensor sum = x.to(at::kCPU).add(residual);
+    const at::Tensor sum = x.add(residual);
     MessageContext wanted = context;
     wanted.wants_received = true;
     MessageReport report = compressor_->encode(sum, wanted, out);
@@ -41,8 +41,7 @@ class EfEncoder : public Encoder {
     return report;
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    compressor_->encode_frozen(x.to(at::kCPU).add(decayed(residual_->evaluation_rows(meta_of(x), context))),
-                               context, out);
+    compressor_->encode_frozen(x.add(decayed(residual_->evaluation_rows(meta_of(x), context))), context, out);
   }
   void observe(const at::Tensor& x, const MessageContext& context) override {
     compressor_->observe(x, context);

@@ -34,13 +34,13 @@ class EstimateEncoder : public Encoder {
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     at::Tensor estimate = estimate_->rows(meta_of(x), context);
     if (const FusedFeedback* operation = fused(codec_.get(), meta_of(x), context)) {
-      IndexSet indices = operation->write_difference(x.to(at::kCPU).contiguous(), estimate, context, out);
+      IndexSet indices = operation->write_difference(x.contiguous(), estimate, context, out);
       estimate_->set_rows(estimate, context);
       return {std::move(indices), {}, {}};
     }
     MessageContext wanted = context;
     wanted.wants_received = true;
-    MessageReport report = compressor_->encode(x.to(at::kCPU).sub(estimate), wanted, out);
+    MessageReport report = compressor_->encode(x.sub(estimate), wanted, out);
     const at::Tensor seen = estimate.add(report.received);
     expect_finite(seen);
     estimate_->set_rows(estimate_after(estimate, report.received, seen, rule_.alpha), context);
@@ -48,12 +48,11 @@ class EstimateEncoder : public Encoder {
     return report;
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    compressor_->encode_frozen(x.to(at::kCPU).sub(estimate_->evaluation_rows(meta_of(x), context)), context,
-                               out);
+    compressor_->encode_frozen(x.sub(estimate_->evaluation_rows(meta_of(x), context)), context, out);
   }
   void observe(const at::Tensor& x, const MessageContext& context) override {
     compressor_->observe(x, context);
-    if (rule_.fills_early) estimate_->set_rows(x.to(at::kCPU), context);
+    if (rule_.fills_early) estimate_->set_rows(x, context);
   }
   void prefetch(std::span<const int64_t> ids) override { estimate_->prefetch(ids); }
   void visit_state(StateVisitor& visitor) override {

@@ -19,14 +19,13 @@ class AveragingEncoder : public Encoder {
       : inner_(std::move(inner)), eta_(eta), average_(std::move(average)) {}
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    const at::Tensor next = averaged(average_->rows(meta_of(x), context), x.to(at::kCPU), eta_);
+    const at::Tensor next = averaged(average_->rows(meta_of(x), context), x, eta_);
     MessageReport report = inner_->encode(next, context, out);
     average_->set_rows(next.is_same(x) ? x.clone() : next, context);
     return report;
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    inner_->encode_frozen(averaged(average_->evaluation_rows(meta_of(x), context), x.to(at::kCPU), eta_),
-                          context, out);
+    inner_->encode_frozen(averaged(average_->evaluation_rows(meta_of(x), context), x, eta_), context, out);
   }
   void observe(const at::Tensor& x, const MessageContext& context) override { inner_->observe(x, context); }
   void prefetch(std::span<const int64_t> ids) override {

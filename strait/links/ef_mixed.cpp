@@ -46,19 +46,18 @@ class EfMixedEncoder : public Encoder {
       : halves_(std::move(halves)), residual_(std::move(residual)) {}
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
-    const at::Tensor here = x.to(at::kCPU);
     const at::Tensor residual = residual_->rows(meta_of(x), context);
     ByteWriter part(out.rest());
-    halves_->write(here, residual, context, part);
+    halves_->write(x, residual, context, part);
     ByteReader in(out.claim(part.used()));
     const at::Tensor received = halves_->read(in, meta_of(x), context);
-    const at::Tensor left = here.add(residual).sub(received);
+    const at::Tensor left = x.add(residual).sub(received);
     expect_finite(left);
     residual_->set_rows(left, context);
     return {{}, received, left};
   }
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
-    halves_->write(x.to(at::kCPU), residual_->evaluation_rows(meta_of(x), context), context, out);
+    halves_->write(x, residual_->evaluation_rows(meta_of(x), context), context, out);
   }
   void prefetch(std::span<const int64_t> ids) override { residual_->prefetch(ids); }
   void visit_state(StateVisitor& visitor) override { residual_->visit("residual", visitor); }

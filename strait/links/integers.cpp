@@ -30,12 +30,12 @@ class IntegerFormat {
     is_short() ? put_all<uint16_t>(values, out) : put_all<uint32_t>(values, out);
   }
 
-  at::Tensor read(ByteReader& in, const MessageMeta& meta) const {
+  at::Tensor read(ByteReader& in, const MessageMeta& meta, c10::Device device) const {
     at::Tensor tensor = at::empty(meta.shape, at::kLong);
     const std::span<int64_t> values(tensor.data_ptr<int64_t>(), meta.elements());
     is_short() ? get_all<uint16_t>(in, values) : get_all<uint32_t>(in, values);
     if (in.left() != 0) throw WireError("{} bytes follow the integers", in.left());
-    return tensor;
+    return tensor.to(device);
   }
 
  private:
@@ -77,12 +77,12 @@ class IntegerDecoder : public Decoder {
  public:
   explicit IntegerDecoder(IntegerFormat format) : format_(format) {}
 
-  Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& /*context*/) override {
-    return {format_.read(in, meta), {}};
+  Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
+    return {format_.read(in, meta, context.device), {}};
   }
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
-                           const MessageContext& /*context*/) const override {
-    return format_.read(in, meta);
+                           const MessageContext& context) const override {
+    return format_.read(in, meta, context.device);
   }
 
  private:

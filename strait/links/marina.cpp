@@ -29,7 +29,7 @@ struct Coin {
 at::Tensor difference_of(const at::Tensor& x, const MessageContext& context) {
   STRAIT_CHECK(context.previous != nullptr && context.previous->sizes() == x.sizes(),
                "a message of step {} without the one at the weights before", context.step);
-  return x.to(at::kCPU).sub(context.previous->to(at::kCPU));
+  return x.sub(context.previous->to(x.device()));
 }
 
 void expect_shape(const at::Tensor& estimate, const MessageMeta& meta) {
@@ -72,14 +72,14 @@ class MarinaEncoder : public MarinaEnd<Encoder> {
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     if (!is_difference(context)) {
       full_->write(x, context, out);
-      estimate_ = x.to(at::kCPU).clone(at::MemoryFormat::Contiguous);
+      estimate_ = x.clone(at::MemoryFormat::Contiguous);
       return {{}, estimate_, {}};
     }
     expect_shape(estimate_, meta_of(x));
     MessageContext wanted = context;
     wanted.wants_received = true;
     const MessageReport report = compressor_->encode(difference_of(x, context), wanted, out);
-    const at::Tensor seen = estimate_.add(report.received);
+    const at::Tensor seen = estimate_.to(context.device).add(report.received);
     expect_finite(seen);
     estimate_ = seen;
     return {{}, seen, {}};
@@ -98,7 +98,7 @@ class MarinaDecoder : public MarinaEnd<Decoder> {
   Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
     if (is_difference(context)) {
       expect_shape(estimate_, meta);
-      estimate_ = estimate_.add(compressor_->decode(in, meta, context).tensor);
+      estimate_ = estimate_.to(context.device).add(compressor_->decode(in, meta, context).tensor);
       return {estimate_.clone(), {}};
     }
     at::Tensor x = full_->read(in, meta, context).tensor;
@@ -108,7 +108,7 @@ class MarinaDecoder : public MarinaEnd<Decoder> {
   at::Tensor decode_frozen(ByteReader& in, const MessageMeta& meta,
                            const MessageContext& context) const override {
     if (!is_difference(context)) return full_->read(in, meta, context).tensor;
-    return estimate_.add(compressor_->decode_frozen(in, meta, context));
+    return estimate_.to(context.device).add(compressor_->decode_frozen(in, meta, context));
   }
 };
 

@@ -29,7 +29,7 @@ class ReuseFormat {
                                         {out.data_ptr<float>(), meta.elements()});
     }
     if (in.left() != 0) throw WireError("{} bytes follow the values", in.left());
-    return out;
+    return out.to(context.device);
   }
 
  private:

@@ -22,11 +22,11 @@ class SampleState : public SlotState {
   at::Tensor rows(const MessageMeta& meta, const MessageContext& context) const override {
     STRAIT_CHECK(context.ids.size() == meta.rows(), "feedback by sample needs the ids of {} samples, got {}",
                  meta.rows(), context.ids.size());
-    return store_->read(context.ids, meta);
+    return store_->read(context.ids, meta).to(context.device);
   }
   /// A test sample has no buffer.
-  at::Tensor evaluation_rows(const MessageMeta& meta, const MessageContext& /*context*/) const override {
-    return at::zeros(meta.shape, at::kFloat);
+  at::Tensor evaluation_rows(const MessageMeta& meta, const MessageContext& context) const override {
+    return at::zeros(meta.shape, at::TensorOptions(at::kFloat).device(context.device));
   }
   void set_rows(const at::Tensor& value, const MessageContext& context) override {
     if (updates_) store_->write(context.ids, value);
@@ -51,11 +51,11 @@ class ClassState : public SlotState {
  public:
   at::Tensor rows(const MessageMeta& meta, const MessageContext& context) const override {
     check(context, meta.rows());
-    return store_.read(context.classes, meta);
+    return store_.read(context.classes, meta).to(context.device);
   }
   /// The class of a test sample is what is to be found out.
-  at::Tensor evaluation_rows(const MessageMeta& meta, const MessageContext& /*context*/) const override {
-    return at::zeros(meta.shape, at::kFloat);
+  at::Tensor evaluation_rows(const MessageMeta& meta, const MessageContext& context) const override {
+    return at::zeros(meta.shape, at::TensorOptions(at::kFloat).device(context.device));
   }
   void set_rows(const at::Tensor& value, const MessageContext& context) override {
     check(context, static_cast<size_t>(value.size(0)));

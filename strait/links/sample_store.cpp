@@ -108,7 +108,7 @@ void SampleStore::write(std::span<const int64_t> ids, const at::Tensor& values) 
   const size_t elements = meta_of(values).row_size();
   const size_t size = format_->size(elements);
   STRAIT_CHECK(row_bytes_ == 0 || size == row_bytes_, "the samples of a link changed their shape");
-  const at::Tensor dense = values.contiguous();
+  const at::Tensor dense = values.to(at::kCPU).contiguous();
   rounded_.resize(ids.size() * size);
   for (size_t i = 0; i < ids.size(); ++i) {
     format_->write({dense.data_ptr<float>() + i * elements, elements}, {},

@@ -27,11 +27,11 @@ class SampleStore {
   /// Whether the sample has a buffer.
   bool has(int64_t id) const { return slots_.contains(id); }
 
-  /// The samples' buffers, [ids, ...] in the shape `meta` gives; zeros for a sample that has none.
+  /// The samples' buffers, [ids, ...] in the shape `meta` gives, on the CPU; zeros for a sample that has none.
   at::Tensor read(std::span<const int64_t> ids, const MessageMeta& meta) const;
 
-  /// Makes or replaces the buffers of distinct samples; row i of `values` is for ids[i]. Throws NumericError
-  /// for values that the format cannot hold; no buffer has changed then.
+  /// Makes or replaces the buffers of distinct samples; row i of `values`, on any device, is for ids[i]. Throws
+  /// NumericError for values that the format cannot hold; no buffer has changed then.
   void write(std::span<const int64_t> ids, const at::Tensor& values);
 
   /// Says which samples will be read soon.

@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -10,6 +11,16 @@
 #include "strait/kernels/copy.h"
 
 namespace strait {
+namespace {
+
+/// Waits for a device.
+bool is_finite(const at::Tensor& state) {
+  if (!state.is_cpu()) return at::isfinite(state).all().item<bool>();
+  const at::Tensor dense = state.contiguous();
+  return kernels::all_finite({dense.data_ptr<float>(), static_cast<size_t>(dense.numel())});
+}
+
+}  // namespace
 
 int64_t RowState::size() const {
   int64_t rows = 0;
@@ -20,6 +31,9 @@ int64_t RowState::size() const {
 at::Tensor RowState::rows(const MessageMeta& meta, const MessageContext& context) const {
   const auto first = static_cast<int64_t>(context.first_row);
   const auto end = first + static_cast<int64_t>(meta.rows());
+  const auto zeros = [&] {
+    return at::zeros(meta.shape, at::TensorOptions(at::kFloat).device(context.device));
+  };
   at::Tensor out;
   int64_t begin = 0;
   for (const auto& piece : pieces_) {
@@ -28,15 +42,15 @@ at::Tensor RowState::rows(const MessageMeta& meta, const MessageContext& context
     const int64_t from = std::max(begin, first);
     const int64_t to = std::min(begin + piece.size(0), end);
     if (from == first && to == end) {
-      return to - from == piece.size(0) ? piece : piece.narrow(0, from - begin, to - from);
+      return (to - from == piece.size(0) ? piece : piece.narrow(0, from - begin, to - from)).to(context.device);
     }
     if (from < to) {
-      if (!out.defined()) out = at::zeros(meta.shape, at::kFloat);
+      if (!out.defined()) out = zeros();
       out.narrow(0, from - first, to - from).copy_(piece.narrow(0, from - begin, to - from));
     }
     begin += piece.size(0);
   }
-  return out.defined() ? out : at::zeros(meta.shape, at::kFloat);
+  return out.defined() ? out : zeros();
 }
 
 void RowState::cut(int64_t row) {
@@ -56,7 +70,7 @@ void RowState::set_rows(const at::Tensor& value, const MessageContext& context) 
   if (const int64_t missing = first - size(); missing > 0) {
     auto shape = value.sizes().vec();
     shape[0] = missing;
-    pieces_.push_back(at::zeros(shape, at::kFloat));
+    pieces_.push_back(at::zeros(shape, value.options()));
   }
   cut(first);
   cut(end);
@@ -74,6 +88,7 @@ at::Tensor RowState::room(const MessageMeta& meta) const {
 }
 
 void RowState::visit(std::string_view name, StateVisitor& visitor) {
+  for (auto& piece : pieces_) piece = piece.to(pieces_.front().device());
   at::Tensor all = pieces_.size() > 1 ? at::cat(pieces_) : pieces_.empty() ? at::Tensor() : pieces_.front();
   visitor.tensor(name, all);
   pieces_.clear();
@@ -82,7 +97,7 @@ void RowState::visit(std::string_view name, StateVisitor& visitor) {
 
 const FusedFeedback* fused(const Codec* codec, const MessageMeta& meta, const MessageContext& context) {
   const Sparsifier* sparsifier = codec == nullptr ? nullptr : codec->sparsifier();
-  if (context.wants_received || sparsifier == nullptr) return nullptr;
+  if (context.wants_received || sparsifier == nullptr || !context.device.is_cpu()) return nullptr;
   const FusedFeedback* operation = sparsifier->fused_feedback();
   return operation != nullptr && sparsifier->is_partial(meta) ? operation : nullptr;
 }
@@ -98,9 +113,7 @@ Decoded write_and_read(const Codec& codec, const at::Tensor& x, const MessageCon
 }
 
 void expect_finite(const at::Tensor& state) {
-  const at::Tensor dense = state.contiguous();
-  const std::span<const float> all(dense.data_ptr<float>(), static_cast<size_t>(dense.numel()));
-  if (!kernels::all_finite(all)) throw NumericError("what feedback keeps of the message is past float32");
+  if (!is_finite(state)) throw NumericError("what feedback keeps of the message is past float32");
 }
 
 }  // namespace strait

@@ -15,7 +15,8 @@ class SlotState {
  public:
   virtual ~SlotState() = default;
 
-  /// What is kept for the message's rows, float32 on the CPU, contiguous. May share memory with the state.
+  /// What is kept for the message's rows, float32 on the message's device, contiguous. May share memory with
+  /// the state.
   virtual at::Tensor rows(const MessageMeta& meta, const MessageContext& context) const = 0;
 
   /// The same for a message of evaluation, whose samples are none of the training set.
@@ -25,7 +26,7 @@ class SlotState {
   /// may be that of rows(). Throws NumericError for a value that cannot be kept; nothing has changed then.
   virtual void set_rows(const at::Tensor& value, const MessageContext& context) = 0;
 
-  /// Memory of the message's shape for set_rows(), which is none of rows().
+  /// Memory of the message's shape for set_rows(), which is none of rows(); on the CPU.
   virtual at::Tensor room(const MessageMeta& meta) const = 0;
 
   /// Says which samples the message after the next one will be of.
@@ -36,8 +37,9 @@ class SlotState {
 };
 
 /// State shaped like the batch: row i serves row i of every batch (the paper's "global buffer"). It grows when
-/// a row is first used. A message uses the rows at which it stands in its batch, so that one micro-batch or
-/// several use the same rows, and a short batch leaves the others as they are. Visitors see one tensor [rows,
+/// a row is first used, and lies where its last message did. A message uses the rows at which it stands in its
+/// batch, so that one micro-batch or several use the same rows, and a short batch leaves the others as they
+/// are. Visitors see one tensor [rows,
 /// ...].
 class RowState : public SlotState {
  public:
@@ -72,8 +74,8 @@ std::unique_ptr<SlotState> make_slot_state(const SlotOptions& options);
 /// shared: the receiver's changes it, and the sender's only reads it.
 SlotEnds make_slot_ends(const SlotOptions& options);
 
-/// The codec as one that does the arithmetic around it itself, where it can for this message and nobody wants
-/// to see more of it than its bytes; else null. `codec` may be null.
+/// The codec as one that does the arithmetic around it itself, where it can for this message, on the CPU, and
+/// nobody wants to see more of it than its bytes; else null. `codec` may be null.
 const FusedFeedback* fused(const Codec* codec, const MessageMeta& meta, const MessageContext& context);
 
 /// Codec::write() followed by Codec::read() of the bytes just written: what the receiver will see, with the

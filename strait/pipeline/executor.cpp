@@ -221,6 +221,7 @@ std::vector<MessageSlot> Executor::slots_of(const Action& action) const {
     const auto& sample = setup_.sample_shapes[static_cast<size_t>(boundary)];
     meta.shape.insert(meta.shape.end(), sample.begin(), sample.end());
     slots.push_back({boundary, direction, part.context, part.mode, std::move(meta)});
+    slots.back().context.device = setup_.device;
   }
   return slots;
 }
@@ -260,7 +261,7 @@ void Executor::receive(const Action& action, Run& run) {
   const bool forward = action.op == Op::recv_activation;
   TensorList tensors;
   for (const auto& slot : slots_of(action)) {
-    tensors.push_back(exchange_->receive(slot).to(setup_.device));
+    tensors.push_back(exchange_->receive(slot));
   }
   (forward ? run.inputs : run.gradients)[{action.stage, action.micro_batch}] = std::move(tensors);
 }

@@ -69,7 +69,7 @@ at::Tensor Generator::next_logits(const std::vector<int64_t>& text, bool compres
   std::vector<at::Tensor> x = {at::tensor(end, at::kLong).unsqueeze(0).to(device)};
   for (size_t i = 0; i < stages_.size(); ++i) {
     x = model_.run(std::move(x), stages_[i].begin, stages_[i].end);
-    if (i < boundaries_.size()) x.front() = cross(boundaries_[i], x.front(), compressed).to(device);
+    if (i < boundaries_.size()) x.front() = cross(boundaries_[i], x.front(), compressed);
   }
   return x.front()[0][length - 1];
 }

@@ -1,0 +1,79 @@
+// Every codec on the fake device against the same codec on the CPU.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/codecs/inputs.h"
+#include "tests/device/fake_device.h"
+
+namespace strait {
+namespace {
+
+const MessageContext kHere{
+    .seed = 5, .boundary = 1, .direction = Direction::gradient, .step = 12, .micro_batch = 2, .first_row = 8};
+
+class CodecOnDevice : public testing::TestWithParam<std::string> {
+ protected:
+  std::shared_ptr<const Codec> codec_ = make_codec(GetParam());
+};
+
+/// The payload, or nothing where the codec does not send the tensor.
+std::optional<at::Tensor> payload_of(const Codec& codec, const at::Tensor& x) {
+  try {
+    return codec.encode(x, kHere);
+  } catch (const InputError&) {
+    return std::nullopt;
+  } catch (const NumericError&) {
+    return std::nullopt;
+  }
+}
+
+TEST_P(CodecOnDevice, GivesTheBytesAndTheTensorsOfTheCpu) {
+  fake::take_races();
+  int sent = 0;
+  for (const auto& [name, x] : finite_inputs()) {
+    SCOPED_TRACE(name);
+    const at::Tensor there = x.to(fake::device());
+    const auto expected = payload_of(*codec_, x);
+    const auto payload = payload_of(*codec_, there);
+    ASSERT_EQ(payload.has_value(), expected.has_value());
+    if (!payload) continue;
+    ++sent;
+    EXPECT_TRUE(payload->device() == fake::device());
+    EXPECT_TRUE(at::equal(payload->cpu(), *expected));
+    const at::Tensor received = codec_->decode(*payload, meta_of(x), kHere);
+    EXPECT_TRUE(received.device() == fake::device());
+    EXPECT_TRUE(same_bits(received.cpu(), codec_->decode(*expected, meta_of(x), kHere)));
+    EXPECT_TRUE(same_bits(codec_->reconstruct(there, kHere).cpu(), received.cpu()));
+  }
+  EXPECT_GT(sent, 0);
+  EXPECT_EQ(fake::take_races(), std::vector<std::string>());
+}
+
+TEST_P(CodecOnDevice, RefusesWhatTheCpuRefuses) {
+  at::Tensor x = normal_tensor({2, 128}, 7);
+  x[1][3] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(payload_of(*codec_, x.to(fake::device())).has_value(), payload_of(*codec_, x).has_value());
+  const at::Tensor good = normal_tensor({2, 128}, 8);
+  const auto payload = payload_of(*codec_, good);
+  if (!payload) return;  // a shape that the codec does not take
+  const at::Tensor longer = at::cat({*payload, at::zeros({1}, at::kByte)});
+  EXPECT_THROW(codec_->decode(longer, meta_of(good), kHere), WireError);
+  EXPECT_THROW(codec_->decode(longer.to(fake::device()), meta_of(good), kHere), WireError);
+  const at::Tensor shorter = payload->narrow(0, 0, payload->numel() - 1).clone();
+  EXPECT_THROW(codec_->decode(shorter, meta_of(good), kHere), WireError);
+  EXPECT_THROW(codec_->decode(shorter.to(fake::device()), meta_of(good), kHere), WireError);
+}
+
+std::vector<std::string> all_specs() {
+  std::vector<std::string> specs;
+  for (const auto& info : codec_list()) specs.insert(specs.end(), info.samples.begin(), info.samples.end());
+  return specs;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CodecOnDevice, testing::ValuesIn(all_specs()));
+
+}  // namespace
+}  // namespace strait

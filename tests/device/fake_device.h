@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace strait::fake {
+
+// A device of its own for tests, as LibTorch's PrivateUse1 backend: a tensor there has an address that faults
+// when anything but the device's own operations uses it, so that what runs on it can run on a GPU. Operations
+// compute with the CPU's, and so to the CPU's bits. Copies to pinned memory are late: they fill it with a
+// pattern, and bring the bytes when an event behind them is waited for, or their stream is. Memory is filled
+// with that pattern, too, where it is new.
+//
+// A race is an operation of one stream on what another has written without an event between them, and the use
+// of memory that another stream's operations may still use. Races are noted, not stopped.
+
+/// The device; the first call makes it known to LibTorch.
+at::Device device();
+
+/// Messages about races since the last call.
+std::vector<std::string> take_races();
+
+/// Copies from the device to memory of the host that were asked for since the last call, in bytes.
+size_t take_bytes_to_host();
+
+/// Whether a tensor's storage is memory that take_bytes_to_host()'s copies can bring late.
+bool is_pinned(const at::Tensor& tensor);
+
+}  // namespace strait::fake

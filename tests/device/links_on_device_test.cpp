@@ -1,0 +1,73 @@
+// Every feedback scheme on the fake device against the same on the CPU, message by message, and their state
+// from the one to the other.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "tests/codecs/inputs.h"
+#include "tests/device/fake_device.h"
+#include "tests/links/pair.h"
+
+namespace strait {
+namespace {
+
+class LinkOnDevice : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  std::shared_ptr<const Link> link_ = make_link(std::get<1>(GetParam()), std::get<0>(GetParam()));
+
+  /// What all messages of a step share.
+  MessageContext context_of(int step, const at::Tensor& before) const {
+    return {.seed = 3,
+            .step = static_cast<uint64_t>(step),
+            .ids = ids_[static_cast<size_t>(step % 2)],
+            .classes = classes_,
+            .previous = link_->needs_previous() ? &before : nullptr};
+  }
+
+  std::vector<std::vector<int64_t>> ids_ = {{4, 0, 7, 2}, {2, 9, 4, 5}};
+  std::vector<int64_t> classes_ = {1, 0, 1, 2};
+};
+
+TEST_P(LinkOnDevice, GivesTheTensorsOfTheCpu) {
+  fake::take_races();
+  test::Pair here(link_, {link_->make_encoder(), link_->make_decoder()});
+  test::Pair there(link_, {link_->make_encoder(), link_->make_decoder()});
+  at::Tensor before = normal_tensor({4, 128}, 90);
+  for (int step = 0; step < 6; ++step) {
+    SCOPED_TRACE(step);
+    const bool frozen = step == 3;
+    const at::Tensor x = normal_tensor({4, 128}, 91U + static_cast<unsigned>(step));
+    const MessageContext on_cpu = context_of(step, before);
+    const at::Tensor before_there = before.to(fake::device());
+    MessageContext on_device = context_of(step, before_there);
+    on_device.device = fake::device();
+    const at::Tensor expected = here.send(x, on_cpu, frozen);
+    const at::Tensor received = there.send(x.to(fake::device()), on_device, frozen);
+    EXPECT_TRUE(received.device() == fake::device());
+    EXPECT_TRUE(same_bits(received.cpu(), expected));
+    EXPECT_EQ(there.bytes(), here.bytes());
+    before = x;
+    if (step != 4) continue;  // as from a checkpoint, which is the CPU's
+    test::load_state(there.encoder(), here.encoder_state());
+    test::load_state(there.decoder(), here.decoder_state());
+  }
+  for (const auto& [name, value] : here.encoder_state()) {
+    EXPECT_TRUE(at::equal(there.encoder_state().at(name).cpu(), value)) << name;
+  }
+  EXPECT_EQ(fake::take_races(), std::vector<std::string>());
+}
+
+/// All feedback around a codec that it can go around: with the arithmetic in the codec's passes and without.
+std::vector<std::tuple<std::string, std::string>> all_schemes() {
+  std::vector<std::tuple<std::string, std::string>> schemes;
+  for (const std::string& feedback : link_samples()) {
+    schemes.emplace_back(feedback, "topk:0.1");
+    if (!feedback.starts_with("ef-mixed")) schemes.emplace_back(feedback, "quant:4,scope=sample");
+  }
+  return schemes;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LinkOnDevice, testing::ValuesIn(all_schemes()));
+
+}  // namespace
+}  // namespace strait
