@@ -1,0 +1,54 @@
+// A pipeline whose stages are on the fake device against the same on the CPU.
+
+#include <gtest/gtest.h>
+
+#include "tests/device/fake_device.h"
+#include "tests/pipeline/own_network.h"
+
+namespace strait {
+namespace {
+
+class PipelineOnDevice : public testing::TestWithParam<std::pair<std::string, std::string>> {};
+
+/// The parameters after three steps on this device, on the CPU.
+std::vector<at::Tensor> trained(at::Device device, const std::string& codec, const std::string& feedback) {
+  test::OwnNetwork network;
+  network.stem->to(device);
+  network.join->to(device);
+  network.body->to(device);
+  network.head = network.head.detach().to(device).requires_grad_(true);
+  PipelineSetup setup;
+  setup.stages = network.stages();
+  setup.boundaries = test::own_boundaries(codec, feedback);
+  setup.loss = test::mean_square;
+  setup.device = device;
+  setup.micro_batches = 3;
+  Pipeline pipeline(std::move(setup));
+  torch::optim::SGD optimizer(pipeline.parameters(), torch::optim::SGDOptions(0.1));
+  for (uint64_t step = 0; step < 3; ++step) {
+    const test::OwnBatch batch(step);
+    optimizer.zero_grad();
+    pipeline.train(batch.inputs.to(device), batch.targets.to(device));
+    optimizer.step();
+  }
+  std::vector<at::Tensor> parameters;
+  for (const auto& parameter : network.parameters()) parameters.push_back(parameter.detach().cpu());
+  return parameters;
+}
+
+TEST_P(PipelineOnDevice, TrainsToTheBitsOfTheCpu) {
+  const auto& [codec, feedback] = GetParam();
+  fake::take_races();
+  const auto expected = trained(at::kCPU, codec, feedback);
+  const auto parameters = trained(fake::device(), codec, feedback);
+  ASSERT_EQ(parameters.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(parameters[i], expected[i])) << i;
+  EXPECT_EQ(fake::take_races(), std::vector<std::string>());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PipelineOnDevice,
+                         testing::Values(std::pair("none", "none"), std::pair("quant:4,scope=sample", "ef"),
+                                         std::pair("topk:0.25", "ef21")));
+
+}  // namespace
+}  // namespace strait
