@@ -120,8 +120,7 @@ void visit_training_keys(C& config, Visitor& visit) {
         "also score the test set after every N optimizer steps; 0: only after epochs");
   visit("train.evaluate_epochs", train.evaluate_epochs, at_least(1),
         "score the test set after every N epochs, and after the last");
-  visit("train.device", train.device, one_of({"auto", "cpu", "cuda"}, {{"gpu", "cuda"}}),
-        "auto: a GPU where there is one");
+  visit("train.device", train.device, device_name(), "auto: a GPU where there is one; cuda: the first");
   visit("train.threads", train.threads, at_least(0),
         "threads per process; 0: OMP_NUM_THREADS, or else the available cores, shared by the processes of "
         "this machine");

@@ -30,6 +30,17 @@ bool is_folder_character(char c) {
 
 }  // namespace
 
+Rule<std::string> device_name() {
+  const auto names = one_of({"auto", "cpu", "cuda", "cuda:N"}, {{"gpu", "cuda"}});
+  return {names.expected, [names](const std::string& text) -> std::string {
+            constexpr std::string_view kNumbered = "cuda:";
+            const std::string number = text.starts_with(kNumbered) ? text.substr(kNumbered.size()) : "";
+            const bool is_number = !number.empty() && number.size() <= 3 &&
+                                   std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
+            return is_number ? "" : text == "cuda:N" ? "expected a number for N in cuda:N" : names(text);
+          }};
+}
+
 Rule<std::vector<int>> each_at_least(int64_t low) {
   return {fmt::format("integers >= {}", low),
           [rule = at_least(low)](const std::vector<int>& values) -> std::string {

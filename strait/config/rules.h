@@ -21,6 +21,8 @@ Rule<std::string> codec_spec();             ///< what make_codec() takes
 Rule<std::string> codec_or_auto();          ///< the same, or kAutoCodec
 Rule<std::string> feedback();               ///< what check_feedback() takes
 
+Rule<std::string> device_name();  ///< auto, cpu, cuda or cuda:N
+
 Rule<std::string> any_text();  ///< nothing beyond the type
 
 /// Nothing beyond the entries' own keys; check() has the rest.

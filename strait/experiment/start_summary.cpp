@@ -207,8 +207,7 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
   const std::string link = link_line(config, processes);
   if (!link.empty()) add("link", link);
   const int threads = at::get_num_threads();
-  const bool on_processor = device_of(config.train.device).is_cpu();
-  add("device", fmt::format("{}, {}{}", on_processor ? "cpu" : "cuda", count_text(threads, "thread"),
+  add("device", fmt::format("{}, {}{}", device_of(config.train.device).str(), count_text(threads, "thread"),
                             processes_here > 1 ? " in each process" : ""));
   const std::string note =
       crowding_note(threads, processes_here, usable_cores(), load_of_others(processes_here));

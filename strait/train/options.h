@@ -38,7 +38,7 @@ struct TrainOptions {
   int64_t log_every = 0;           ///< steps of the optimizer from one line of steps.jsonl to the next
   int64_t evaluate_every = 0;      ///< steps of the optimizer from one evaluation within an epoch to the next
   int evaluate_epochs = 1;         ///< epochs from one evaluation after an epoch to the next; the last has one
-  std::string device = "auto";     ///< auto | cpu | cuda
+  std::string device = "auto";     ///< auto | cpu | cuda | cuda:N
   int threads = 0;                 ///< 0 = all cores, shared between local stages
 
   bool operator==(const TrainOptions&) const = default;

@@ -55,12 +55,19 @@ void configure_runtime(int threads, int processes) {
 }
 
 c10::Device device_of(const std::string& name) {
-  if (name == "cpu") return at::kCPU;
-  const bool cuda = torch::cuda::is_available();
-  if (name == "cuda" && !cuda) {
-    throw InputError("train.device: cuda is not available here; expected auto or cpu");
+  const auto count = static_cast<int64_t>(torch::cuda::device_count());
+  if (name == "cpu" || (name == "auto" && count == 0)) return at::kCPU;
+  if (count == 0) {
+    throw InputError(
+        "train.device: {} is not available: no GPU, no driver, or a LibTorch without CUDA; expected auto or "
+        "cpu",
+        name);
   }
-  return cuda ? at::kCUDA : at::kCPU;
+  const size_t colon = name.find(':');
+  const int64_t number = colon == std::string::npos ? 0 : std::stoll(name.substr(colon + 1));
+  if (number >= count)
+    throw InputError("train.device: there is no {}, expected cuda:0 to cuda:{}", name, count - 1);
+  return {at::kCUDA, static_cast<c10::DeviceIndex>(number)};
 }
 
 std::string machine_description() {

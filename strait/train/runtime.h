@@ -20,7 +20,7 @@ std::string crowding_note(int threads, int processes, int cores, double others);
 /// from the operating system cost more than many an operation that fills them.
 void configure_runtime(int threads, int processes = 1);
 
-/// The device of a name (auto, cpu, cuda). Throws InputError when it is not there.
+/// The device of a name (auto, cpu, cuda, cuda:N), with its number. Throws InputError when it is not there.
 c10::Device device_of(const std::string& name);
 
 /// The processor, the number of threads and LibTorch's version, for the record.

@@ -110,9 +110,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "found \"cifar100\" "
                 "(did you mean "
                 "\"cifar10\"?)"},
-        BadText{
-            "train.device = \"gpu\"",
-            "a.toml:1: train.device: expected one of: auto, cpu, cuda; found \"gpu\" (did you mean \"cuda\"?)"},
+        BadText{"train.device = \"gpu\"",
+                "a.toml:1: train.device: expected one of: auto, cpu, cuda, cuda:N; found \"gpu\" (did you mean "
+                "\"cuda\"?)"},
+        BadText{"train.device = \"cuda:one\"",
+                "a.toml:1: train.device: expected one of: auto, cpu, cuda, cuda:N; found \"cuda:one\" (did you "
+                "mean \"cuda:N\"?)"},
         BadText{"train.optimizer.kind = \"rmsprop\"",
                 "a.toml:1: train.optimizer.kind: expected one of: sgd, adamw, adam; found \"rmsprop\""},
         BadText{"train.schedule.kind = \"cosin\"",

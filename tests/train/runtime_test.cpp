@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "strait/base/cores.h"
+#include "strait/base/error.h"
+#include "tests/support/errors.h"
 #include "tests/support/variable.h"
 
 namespace strait {
@@ -49,6 +51,12 @@ TEST(Threads, AMachineThatOthersKeepBusyIsNoted) {
   EXPECT_THAT(note, HasSubstr("train.threads = 2 "));
   EXPECT_THAT(crowding_note(2, 1, 2, 40), HasSubstr("keep 2.0 of 2 cores busy"));
   EXPECT_THAT(crowding_note(2, 1, 2, 40), HasSubstr("train.threads = 1 "));
+}
+
+TEST(Device, OneThatIsNotThereIsRefused) {
+  EXPECT_EQ(device_of("cpu"), c10::Device(c10::kCPU));
+  EXPECT_THAT(test::message_of<InputError>([] { device_of("cuda:99"); }), HasSubstr("train.device: "));
+  EXPECT_THAT(test::message_of<InputError>([] { device_of("cuda:99"); }), HasSubstr("cuda:99"));
 }
 
 }  // namespace
