@@ -114,8 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:1: train.device: expected one of: auto, cpu, cuda, cuda:N; found \"gpu\" (did you mean "
                 "\"cuda\"?)"},
         BadText{"train.device = \"cuda:one\"",
-                "a.toml:1: train.device: expected one of: auto, cpu, cuda, cuda:N; found \"cuda:one\" (did you "
-                "mean \"cuda:N\"?)"},
+                "a.toml:1: train.device: expected one of: auto, cpu, cuda, cuda:N; found \"cuda:one\""},
         BadText{"train.optimizer.kind = \"rmsprop\"",
                 "a.toml:1: train.optimizer.kind: expected one of: sgd, adamw, adam; found \"rmsprop\""},
         BadText{"train.schedule.kind = \"cosin\"",
