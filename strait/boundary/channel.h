@@ -86,8 +86,8 @@ class Sender {
   /// With a new encoder of the spec's link.
   explicit Sender(const ChannelSpec& spec) : Sender(spec, spec.link->make_encoder()) {}
 
-  /// Encodes the next message. `context` needs no boundary, direction and device. Throws NumericError that names
-  /// boundary, direction, micro-batch and step; no state has changed then.
+  /// Encodes the next message. `context` needs no boundary, direction and device. Throws NumericError that
+  /// names boundary, direction, micro-batch and step; no state has changed then.
   Buffer encode(const at::Tensor& x, MessageContext context, MessageMode mode,
                 FrameCheck check = FrameCheck::verify);
 

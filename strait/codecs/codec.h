@@ -88,8 +88,8 @@ class Codec {
   /// Gives the indices that the message keeps where the context wants them and the codec selects.
   IndexSet write(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const;
 
-  /// Consumes all of `in`. The tensor is on the context's device; on the CPU it may keep the reader's owner and use
-  /// its bytes in place.
+  /// Consumes all of `in`. The tensor is on the context's device; on the CPU it may keep the reader's owner and
+  /// use its bytes in place.
   Decoded read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const;
 
   /// write() of a message that is not empty and lies in plain memory.
