@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -42,6 +43,35 @@ class FrontierTables(unittest.TestCase):
                     self.assertAlmostEqual(float(cells[2]), row["steps"], delta=0.5)
                     self.assertAlmostEqual(float(cells[4].split(" ")[0]), row["seconds"], delta=0.051)
                     self.assertAlmostEqual(float(cells[6]), row["seconds"] / best, delta=0.00051)
+
+    def test_steps_and_bytes_are_those_of_the_runs_where_these_are_kept(self):
+        archives = list(RESULTS.glob("*.tar.xz"))
+        self.assertTrue(archives)
+        for archive in archives:
+            with tarfile.open(archive) as files:
+                metrics = {pathlib.PurePosixPath(name).parts[0]: [json.loads(line) for line in files.extractfile(name).read().splitlines()]
+                           for name in files.getnames() if name.endswith("metrics.jsonl")}
+            of_archive = [file for file in RESULTS.glob("*.json") if file.name.startswith(archive.name.split(".")[0])]
+            self.assertTrue(of_archive)
+            for file in of_archive:
+                self.check_against(json.loads(file.read_text()), metrics)
+
+    def check_against(self, found, metrics):
+        name, target = found["target"].split("=")
+        for row in (row for network in found["networks"] for row in network["rows"]):
+            steps, sent = [], []
+            for epochs in (epochs for run, epochs in metrics.items() if run.rsplit("-seed", 1)[0] == row["variant"]):
+                reached = [one["step"] for epoch in epochs for one in epoch["evaluations"] if one["test"]["on"][name] <= float(target)]
+                if not reached:
+                    continue
+                wire = sum(boundary[way]["wire_bytes"] for epoch in epochs for boundary in epoch["boundaries"]
+                           for way in ("activations", "gradients"))
+                steps.append(reached[0])
+                sent.append(wire / sum(epoch["steps"] for epoch in epochs) * reached[0])
+            self.assertEqual(row["reached"], len(steps))
+            if steps:
+                self.assertAlmostEqual(row["steps"], sum(steps) / len(steps))
+                self.assertAlmostEqual(row["bytes"], sum(sent) / len(sent), delta=1)
 
     def test_a_changed_figure_is_noticed(self):
         with tempfile.TemporaryDirectory() as folder:
