@@ -14,23 +14,26 @@ double squared_norm(const at::Tensor& x) { return x.to(at::kDouble).square().sum
 void DiagnosticsRecorder::add(const at::Tensor& x, const MessageContext& context, const MessageReport& report) {
   if (every_ == 0 || x.numel() == 0) return;
   const at::Tensor here = x.to(at::kCPU).contiguous();
+  MessageContext on_host = context;
+  on_host.device = at::kCPU;
   if (measures(context)) {
+    const at::Tensor received = report.received.to(at::kCPU);
     const at::Tensor sent = here.to(at::kDouble);
-    const at::Tensor error = sent.sub(report.received);
+    const at::Tensor error = sent.sub(received);
     const double error_sum = error.sum().item<double>();
     ++sums_.messages;
     sums_.message += squared_norm(sent);
     sums_.error += squared_norm(error);
     sums_.common_error += error_sum * error_sum / static_cast<double>(here.numel());
-    sums_.product += sent.mul(report.received).sum().item<double>();
+    sums_.product += sent.mul(received).sum().item<double>();
     if (report.residual.defined()) {
       sums_.residual += squared_norm(report.residual);
       sums_.has_residual = true;
     }
     count_magnitudes(here);
-    compare_with_previous(here, context);
+    compare_with_previous(here, on_host);
   }
-  if ((context.step + 1) % every_ == 0) previous_.set_rows(previous_.room(meta_of(here)).copy_(here), context);
+  if ((context.step + 1) % every_ == 0) previous_.set_rows(previous_.room(meta_of(here)).copy_(here), on_host);
 }
 
 void DiagnosticsRecorder::count_magnitudes(const at::Tensor& x) {

@@ -277,18 +277,23 @@ at::Scalar read_scalar(const at::Tensor& self) {
 
 void record_stream(at::Tensor& self, c10::Stream /*stream*/) { uses_of(self)->is_recorded = true; }
 
-/// The tensors of the device among these values.
+/// Adds a tensor of an operation. Throws for one of the CPU that is no number, as a GPU's operations do.
+void collect(const at::Tensor& tensor, std::vector<Uses*>& uses) {
+  if (is_far(tensor)) {
+    uses.push_back(uses_of(tensor));
+  } else {
+    TORCH_CHECK(!tensor.defined() || tensor.dim() == 0, "an operation of the device on a tensor of the CPU");
+  }
+}
+
+/// Adds the tensors among these values.
 void collect(const c10::IValue& value, std::vector<Uses*>& uses) {
   if (value.isTensor()) {
-    if (is_far(value.toTensor())) uses.push_back(uses_of(value.toTensor()));
+    collect(value.toTensor(), uses);
   } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) {
-      if (is_far(tensor)) uses.push_back(uses_of(tensor));
-    }
+    for (const at::Tensor& tensor : value.toTensorVector()) collect(tensor, uses);
   } else if (value.isOptionalTensorList()) {
-    for (const auto& tensor : value.toOptionalTensorVector()) {
-      if (tensor && is_far(*tensor)) uses.push_back(uses_of(*tensor));
-    }
+    for (const auto& tensor : value.toOptionalTensorVector()) collect(tensor.value_or(at::Tensor()), uses);
   }
 }
 

@@ -26,6 +26,7 @@ std::vector<at::Tensor> trained(at::Device device, const std::string& codec, con
   setup.stages = {product(weights[0], at::tanh), product(weights[1], at::relu), product(weights[2], at::tanh),
                   product(weights[3], at::alias)};
   setup.boundaries = test::own_boundaries(codec, feedback);
+  for (Boundary& boundary : setup.boundaries) boundary.diagnostics = 1;
   setup.loss = test::mean_square;
   setup.device = device;
   setup.micro_batches = 3;
