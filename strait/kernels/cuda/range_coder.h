@@ -9,15 +9,14 @@ namespace strait::kernels::cuda {
 
 // A coder says how the elements of a group become codes. Each has
 //
-//   Extent            what is looked for in a group: maxima of unsigned integers, all bits 0 where nothing was
-//   seen, so
-//                     that the order in which elements are seen makes no difference
-//   see, join         an element, or another Extent
-//   Line              what the codes are relative to; line(extent), and is_sendable(line)
-//   kHeaderSize       bytes of a line in the message; put_header(), read_header(), is_received(line)
-//   bits              of a code
-//   code, value       of an element at its place in the message; decoded
-//   is_code           whether the code can be one
+//   Extent           what is looked for in a group: maxima of unsigned integers, with all bits 0 where nothing
+//                    was seen, so that the order in which elements are seen makes no difference
+//   see, join        an element, or another Extent
+//   Line             what the codes are relative to; line(extent), and is_sendable(line)
+//   kHeaderSize      bytes of a line in the message; put_header(), read_header(), is_received(line)
+//   bits             of a code
+//   code, value      of an element at its place in the message; decoded
+//   is_code          whether the code can be one
 //
 // and is a plain struct, a kernel's argument.
 

@@ -21,8 +21,8 @@ struct Selecting {
   const float* x;
   float* state;  ///< null without feedback
   const float* terms_in;
-  float*
-      terms;  ///< what is encoded, where it is not x: written with the first digit. With ef this is the state
+  /// What is encoded, where it is not x: written with the first digit. With ef this is the state.
+  float* terms;
   SparseRows shape;
   ValueType type;
   uint8_t* bitmaps;
