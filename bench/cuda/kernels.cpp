@@ -10,10 +10,10 @@
 #include <cstring>
 #include <exception>
 
-#include "bench/cuda/operations.h"
-#include "bench/cuda/tensors.h"
+#include "tests/cuda/operations.h"
+#include "tests/cuda/tensors.h"
 
-namespace strait::bench {
+namespace strait::cuda_check {
 namespace {
 
 /// Milliseconds that `work` takes on the default stream, the mean of several calls behind some that are not
@@ -65,7 +65,7 @@ bool verify(const Shape& shape) {
 
 /// Checks and times the operations over a tensor of normal numbers.
 bool time(const char* name, const Shape& shape) {
-  const auto tensor = std::make_shared<Tensor>(shape, normal_numbers(shape.elements(), 2));
+  const auto tensor = std::make_shared<Tensor>(shape, kernels::numbers(shape.elements(), 2));
   const size_t bytes = tensor->x.size() * sizeof(float);
   const float copy = milliseconds([&] {
     expect(cudaMemcpyAsync(tensor->out.data(), tensor->device_x.data(), bytes, cudaMemcpyDeviceToDevice));
@@ -106,7 +106,7 @@ bool run(bool times) {
 }
 
 }  // namespace
-}  // namespace strait::bench
+}  // namespace strait::cuda_check
 
 int main(int argc, char** argv) {
   const bool verifies_alone = argc == 2 && std::strcmp(argv[1], "--verify") == 0;
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    return strait::bench::run(!verifies_alone) ? 0 : 1;
+    return strait::cuda_check::run(!verifies_alone) ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cuda_kernels: %s\n", error.what());
     return 1;

@@ -10,7 +10,7 @@ folder=${1:-build/device}
 mkdir -p "$folder"
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 "$nvcc" --options-file strait/kernels/cuda/nvcc_options -arch=native --threads 0 -I. \
-  strait/kernels/cuda/*.cu bench/cuda/*.cpp -o "$folder/cuda_kernels"
+  strait/kernels/cuda/*.cu tests/cuda/*.cpp bench/cuda/*.cpp -o "$folder/cuda_kernels"
 "$folder/cuda_kernels" --verify
 if sanitizer=$(command -v compute-sanitizer); then
   for tool in memcheck racecheck synccheck; do

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/cuda/operations.h"
-#include "bench/cuda/tensors.h"
+#include "tests/cuda/operations.h"
+#include "tests/cuda/tensors.h"
 
-namespace strait::bench {
+namespace strait::cuda_check {
 namespace {
 
 void expect_right(const std::vector<Operation>& operations, const Shape& shape, size_t kind) {
@@ -40,4 +40,4 @@ TEST(CudaEmulation, KernelsOfRowsOfManyTilesAreTheirArithmetic) {
 }
 
 }  // namespace
-}  // namespace strait::bench
+}  // namespace strait::cuda_check

@@ -35,7 +35,7 @@ ALLOWED["doctor"] = ALLOWED["experiment"] | {"experiment"}
 ALLOWED["report"] = {"base", "run", "formats"}
 
 # Folders that may include all of strait/, but one another only as said.
-ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz", "bench"}, "bench": {"bench", "tests"}, "fuzz": {"fuzz"},
+ROOTS = {"cli": {"cli"}, "tests": {"tests", "cli", "fuzz"}, "bench": {"bench", "tests"}, "fuzz": {"fuzz"},
          "python": {"python"}}
 
 # torch/torch.h takes 20 s to parse: it appears where modules are made.

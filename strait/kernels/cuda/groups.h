@@ -13,10 +13,10 @@ struct Place {
   uint64_t code_byte = 0;  ///< its first byte, among those of all codes
 };
 
-/// How a message falls into groups (docs/wire_format.md, "quant"): `rows` rows of `row_size` elements,
-/// row-major, and each row into groups of `group_size`, the last of which may be short. Requires all to be 1 or
-/// more, and group_size to be a multiple of 8 or the row's size. Codes of b bits are one bit stream a row,
-/// which begins on a byte.
+/// How a message falls into groups (kernels/quantise.h packs the codes of one): `rows` rows of `row_size`
+/// elements, row-major, and each row into groups of `group_size`, the last of which may be short. Requires all
+/// to be 1 or more, and group_size to be a multiple of 8 or the row's size. Codes of b bits are one bit stream
+/// a row, which begins on a byte.
 struct Layout {
   uint64_t rows = 0;        ///< 1 for one group of the whole message
   uint64_t row_size = 0;    ///< elements

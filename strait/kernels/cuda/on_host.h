@@ -14,7 +14,7 @@
 #include "strait/kernels/cuda/select_arithmetic.h"
 
 // The kernels' arithmetic over whole messages on the CPU, in plain loops: the tests compare what it gives with
-// the CPU's codecs, bench/cuda what the device gives with it. Sizes are those of the launchers (group_codecs.h,
+// the CPU's codecs, tests/cuda what the device gives with it. Sizes are those of the launchers (group_codecs.h,
 // sparse.h); what is returned are the faults, and after one what was written is undefined.
 
 namespace strait::kernels::cuda::on_host {

@@ -8,10 +8,10 @@
 
 namespace strait::kernels::cuda {
 
-// `topk` with bitmaps (docs/wire_format.md, "topk"). A message's parts are lists of their own here, because
-// values that stand behind a bitmap in a message need not be aligned, which the device's stores ask for; the
-// caller puts them behind each other when it copies them. The codes and lengths of the index sets are known
-// without looking at x.
+// Index sets as bitmaps, and values (docs/wire_format.md). A message's parts are lists of their own here,
+// because values that stand behind a bitmap in a message need not be aligned, which the device's stores ask
+// for; the caller puts them behind each other when it copies them. The codes and lengths of the index sets are
+// known without looking at x.
 
 /// `rows` groups of n elements, of which each keeps k. Requires 1 <= k < n < 2^31.
 struct SparseRows {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/cuda/device.h"
+#include "tests/cuda/device.h"
 
-namespace strait::bench {
+namespace strait::cuda_check {
 
 /// A tensor of `rows` rows of `row_size` elements.
 struct Shape {
@@ -63,4 +63,4 @@ std::vector<Operation> sparse_operations(const SharedTensor& tensor);
 /// `fp16` and `bf16`.
 std::vector<Operation> cast_operations(const SharedTensor& tensor);
 
-}  // namespace strait::bench
+}  // namespace strait::cuda_check

@@ -2,12 +2,12 @@
 #include <cstring>
 #include <limits>
 
-#include "bench/cuda/operations.h"
 #include "strait/kernels/cuda/casts.h"
 #include "strait/kernels/cuda/on_host.h"
 #include "strait/kernels/cuda/sparse.h"
+#include "tests/cuda/operations.h"
 
-namespace strait::bench {
+namespace strait::cuda_check {
 namespace {
 
 using namespace kernels::cuda;
@@ -168,4 +168,4 @@ std::vector<Operation> cast_operations(const SharedTensor& tensor) {
   return operations;
 }
 
-}  // namespace strait::bench
+}  // namespace strait::cuda_check

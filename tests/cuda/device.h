@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace strait::bench {
+namespace strait::cuda_check {
 
 /// Throws std::runtime_error with CUDA's message unless the call succeeded.
 inline void expect(cudaError_t status) {
@@ -58,4 +58,4 @@ Shared<Item> on_device(const From& from) {
   return std::make_shared<DeviceArray<Item>>(from);
 }
 
-}  // namespace strait::bench
+}  // namespace strait::cuda_check

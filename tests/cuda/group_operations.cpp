@@ -1,12 +1,12 @@
 #include <cstring>
 #include <limits>
 
-#include "bench/cuda/operations.h"
 #include "strait/kernels/cuda/group_codecs.h"
 #include "strait/kernels/cuda/level_coders.h"
 #include "strait/kernels/cuda/on_host.h"
+#include "tests/cuda/operations.h"
 
-namespace strait::bench {
+namespace strait::cuda_check {
 namespace {
 
 using namespace kernels::cuda;
@@ -187,4 +187,4 @@ std::vector<Operation> group_operations(const SharedTensor& tensor) {
   return operations;
 }
 
-}  // namespace strait::bench
+}  // namespace strait::cuda_check
