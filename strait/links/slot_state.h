@@ -39,8 +39,7 @@ class SlotState {
 /// State shaped like the batch: row i serves row i of every batch (the paper's "global buffer"). It grows when
 /// a row is first used, and lies where its last message did. A message uses the rows at which it stands in its
 /// batch, so that one micro-batch or several use the same rows, and a short batch leaves the others as they
-/// are. Visitors see one tensor [rows,
-/// ...].
+/// are. Visitors see one tensor [rows, ...].
 class RowState : public SlotState {
  public:
   at::Tensor rows(const MessageMeta& meta, const MessageContext& context) const override;
