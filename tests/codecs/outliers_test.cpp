@@ -95,7 +95,8 @@ TEST(OutliersCodec, SizeFollowsTheOutliers) {
   const auto size = [](const at::Tensor& x) { return encoded(*make_codec("outliers:3"), x).size(); };
   const at::Tensor x = at::ones({10, 21});
   EXPECT_EQ(size(x), 3 + 10 * (4 + 8U));
-  EXPECT_EQ(size(with_outliers({10, 21}).clamp(-100, 100).mul(at::ones({21}).scatter(0, at::tensor({3}), 1))),
+  EXPECT_EQ(size(with_outliers({10, 21}).clamp(-100, 100).mul(
+                at::ones({21}).scatter(0, at::tensor({3}, at::kLong), 1))),
             3 + 10 * (4 + 8 + 2U));
   EXPECT_EQ(size(x.mul(7)), 3 + 10 * (4 + 42U));
   const auto [bound, exact] = make_codec("outliers:3")->payload_size(meta_of(x));
