@@ -62,7 +62,9 @@ std::string links_heading() {
 
 std::string link_row(const Diagnosis& diagnosis, const PairReport& pair) {
   return fmt::format(fmt::runtime(kLinkRow), pair_text(pair.ranks), diagnosis.use_of(pair.ranks),
-                     route_text(pair.route), bandwidth_text(pair.speed->up), bandwidth_text(pair.speed->down),
+                     pair.connections > 1 ? count_text(static_cast<int64_t>(pair.connections), "connection")
+                                          : route_text(pair.route),
+                     bandwidth_text(pair.speed->up), bandwidth_text(pair.speed->down),
                      duration_text(pair.speed->latency_seconds));
 }
 

@@ -102,6 +102,7 @@ Config without_places(Config config) {
   config.compression.store.folder.clear();
   config.pipeline.timeout.clear();
   config.pipeline.transport.clear();
+  config.pipeline.connections = 1;
   config.pipeline.rejoin.clear();
   config.networks.clear();
   config.pipeline.link.clear();

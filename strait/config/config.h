@@ -68,8 +68,8 @@ std::vector<KeyEntry> key_entries(const Config& config);
 std::vector<std::pair<std::string, std::string>> key_values(const Config& config);
 
 /// Those that make a run compute what it does: the kinds, and keys that differ from their defaults, without the
-/// name, where data and stores lie, pipeline.timeout, .transport, .rejoin and .link, [[networks]] and
-/// [checkpoint]. A later version that knows more keys gives the same list, as long as no default changes.
+/// name, where data and stores lie, pipeline.timeout, .transport, .connections, .rejoin and .link, [[networks]]
+/// and [checkpoint]. A later version that knows more keys gives the same list, as long as no default changes.
 std::vector<std::pair<std::string, std::string>> deciding_keys(const Config& config);
 
 /// 16 hex digits that two configurations share when their deciding_keys() are the same.

@@ -230,6 +230,9 @@ void visit_keys(C& config, Visitor&& visit) {
         "how long a process waits for another before it gives up");
   visit("pipeline.transport", pipeline.transport, one_of({"tcp", "c10d"}),
         "what carries everything between processes: strait's own connections, or LibTorch's Gloo");
+  visit("pipeline.connections", pipeline.connections, from_to(1, 64),
+        "connections between two processes of different machines; several where one does not fill a long, fast "
+        "link");
   visit(
       "pipeline.rejoin", pipeline.rejoin, duration_or_none(),
       "how long the processes wait for one that takes the place of a lost one, before they give up; 0s: not at "

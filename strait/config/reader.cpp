@@ -277,12 +277,17 @@ void check_kinds(const Config& config, const TomlTable& root) {
   }
 }
 
-/// Checks that no single key can fulfil alone.
-void check_rejoin(const Config& config, const TomlTable& root) {
-  constexpr const char* kKey = "pipeline.rejoin";
-  if (config.pipeline.transport == "tcp" || parse_seconds(config.pipeline.rejoin, kKey) == 0) return;
-  throw InputError("{}: {}: expected 0s with pipeline.transport = \"{}\", found {}", origin_of(root, kKey),
-                   kKey, config.pipeline.transport, toml_string(config.pipeline.rejoin));
+/// Some keys belong to one transport.
+void check_transport(const Config& config, const TomlTable& root) {
+  const auto& pipeline = config.pipeline;
+  if (pipeline.transport == "tcp") return;
+  const auto fail = [&](const char* key, const char* expected, const std::string& found) {
+    throw InputError("{}: {}: expected {} with pipeline.transport = \"{}\", found {}", origin_of(root, key),
+                     key, expected, pipeline.transport, found);
+  };
+  constexpr const char* kRejoin = "pipeline.rejoin";
+  if (parse_seconds(pipeline.rejoin, kRejoin) != 0) fail(kRejoin, "0s", toml_string(pipeline.rejoin));
+  if (pipeline.connections != 1) fail("pipeline.connections", "1", std::to_string(pipeline.connections));
 }
 
 /// Each network has a name of its own, and as many times as there are stages, or none.
@@ -327,7 +332,7 @@ void check_together(const Config& config, const TomlTable& root) {
   check_with_place(root, [&] { check_micro_batch_steps(config.train, config.pipeline); });
   check_kinds(config, root);
   check_stages(config, root);
-  check_rejoin(config, root);
+  check_transport(config, root);
   check_batch(config, root);
   check_networks(config, root);
 }

@@ -16,6 +16,10 @@ namespace {
 constexpr double kClockMost = 3;       // seconds between two clocks that nobody minds
 constexpr double kFarSlower = 4;       // times slower than the middle of the links
 constexpr uint64_t kLittle = 1 << 30;  // bytes of disk or memory that hold hardly anything
+constexpr double kFullBuffer =
+    0.65;                         // of a buffer to send: the rest is for what a packet takes beside its bytes
+constexpr double kWindow = 0.75;  // of a buffer to receive, which has more of that
+constexpr uint64_t kMostConnections = 64;  // of pipeline.connections
 
 /// `rank 2`, `ranks 2, 3`.
 std::string ranks_text(const std::vector<int>& ranks) {
@@ -189,6 +193,31 @@ void find_slow_links(const Diagnosis& diagnosis, std::vector<Finding>& findings)
   }
 }
 
+/// Links on which as much is under way as the systems let a connection have.
+void find_full_buffers(const Diagnosis& diagnosis, std::vector<Finding>& findings) {
+  for (const auto& way : ways_of(diagnosis)) {
+    const uint64_t sends = diagnosis.ranks[static_cast<size_t>(way.from)].send_buffer;
+    const uint64_t receives = diagnosis.ranks[static_cast<size_t>(way.to)].receive_buffer;
+    const uint64_t connections = way.pair->connections;
+    const double round_trip = 2 * way.pair->speed->latency_seconds;
+    const double under_way = way.rate * round_trip;
+    const double most = std::min(static_cast<double>(sends), kWindow * static_cast<double>(receives)) *
+                        static_cast<double>(connections);
+    const bool has_more = way.pair->route == Route::direct && connections < kMostConnections;
+    if (most == 0 || under_way < kFullBuffer * most || !has_more) continue;
+    findings.push_back(
+        {false,
+         fmt::format(
+             "rank {} sends to rank {} ({}) at {} with {} there and back, so that {} are under way: about as "
+             "much as the systems let {} have (the last number of net.ipv4.tcp_wmem there is {}, of tcp_rmem "
+             "here {}); set pipeline.connections = {}, or raise these numbers",
+             way.from, way.to, diagnosis.use_of(way.pair->ranks), bandwidth_text(way.rate),
+             duration_text(round_trip), size_text(static_cast<uint64_t>(under_way)),
+             count_text(static_cast<int64_t>(connections), "connection"), sends, receives,
+             std::min(4 * connections, kMostConnections))});
+  }
+}
+
 void find_clocks(const Diagnosis& diagnosis, std::vector<Finding>& findings) {
   for (const auto& facts : diagnosis.ranks) {
     if (std::abs(facts.clock_ahead) <= kClockMost) continue;
@@ -205,7 +234,7 @@ void find_clocks(const Diagnosis& diagnosis, std::vector<Finding>& findings) {
 std::vector<Finding> findings_of(const Diagnosis& diagnosis) {
   std::vector<Finding> findings;
   for (const auto find : {find_versions, find_settings, find_problems, find_routes, find_shortages,
-                          find_slow_links, find_clocks}) {
+                          find_slow_links, find_full_buffers, find_clocks}) {
     find(diagnosis, findings);
   }
   std::stable_partition(findings.begin(), findings.end(),

@@ -15,16 +15,18 @@ namespace strait {
 
 /// What a process knows of itself and of its machine.
 struct RankFacts {
-  int rank = 0;                   ///< of the process
-  std::string host;               ///< what the machine calls itself
-  std::string processor;          ///< its model
-  int cores = 1;                  ///< that the process can keep busy
-  uint64_t free_memory = 0;       ///< bytes
-  std::string folder;             ///< where the run's files will lie
-  uint64_t free_disk = 0;         ///< bytes, there
-  uint64_t wire_version = 0;      ///< kWireVersion
-  std::string code_version;       ///< see code_version()
-  std::string library_version;    ///< of LibTorch
+  int rank = 0;                 ///< of the process
+  std::string host;             ///< what the machine calls itself
+  std::string processor;        ///< its model
+  int cores = 1;                ///< that the process can keep busy
+  uint64_t free_memory = 0;     ///< bytes
+  std::string folder;           ///< where the run's files will lie
+  uint64_t free_disk = 0;       ///< bytes, there
+  uint64_t wire_version = 0;    ///< kWireVersion
+  std::string code_version;     ///< see code_version()
+  std::string library_version;  ///< of LibTorch
+  uint64_t send_buffer = 0;  ///< most bytes that a TCP connection may have sent and not confirmed; 0: not known
+  uint64_t receive_buffer = 0;    ///< and that may lie here unread; 0: not known
   uint64_t weight_bytes = 0;      ///< of its stages' parameters; 0 where there is a problem
   uint64_t checkpoint_bytes = 0;  ///< that its parts of the checkpoints take at least while one is written
   std::string problem = {};       ///< why `strait train` could not begin here; empty where nothing is wrong
@@ -43,6 +45,7 @@ struct PairReport {
   RankPair ranks;                       ///< which
   Route route = Route::none;            ///< how
   uint64_t outages = 0;                 ///< times without a connection while they were examined
+  uint64_t connections = 1;             ///< that carry their messages side by side
   std::optional<LinkSpeed> speed = {};  ///< of those that exchange much
 };
 

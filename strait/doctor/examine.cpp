@@ -83,7 +83,7 @@ class Examination {
   void note_routes() {
     json mine = json::array();
     for (const auto& link : group_.links()) {
-      mine.push_back({link.peer, to_string(link.route), link.outages.size(), link.address});
+      mine.push_back({link.peer, to_string(link.route), link.outages.size(), link.address, link.connections});
     }
     const auto all = group_.gather(mine.dump());
     for (size_t rank = 0; rank < all.size(); ++rank) {
@@ -94,6 +94,7 @@ class Examination {
         if (pair == nullptr) continue;
         pair->route = parse_route(link.at(1).get<std::string>()).value_or(Route::none);
         pair->outages = link.at(2).get<uint64_t>();
+        pair->connections = link.size() > 4 ? link.at(4).get<uint64_t>() : 1;  // other versions do not say
       }
     }
   }
@@ -152,7 +153,7 @@ std::shared_ptr<Group> join_examination(const Config& config, const Membership& 
   const auto measured =
       std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(4 * seconds));
   return join_group(
-      Carrier::tcp, membership, timeout_of(config) + measured,
+      {Carrier::tcp, config.pipeline.connections}, membership, timeout_of(config) + measured,
       json{{"doctor", kLanguage}, {"code_version", code_version()}}.dump(),
       [&](const auto& handshakes) { check_all_are_here(membership.rank, handshakes); }, waiting);
 }

@@ -28,6 +28,8 @@ Json facts_json(const RankFacts& facts) {
           {"code_version", facts.code_version},
           {"wire_version", facts.wire_version},
           {"library_version", facts.library_version},
+          {"send_buffer_bytes", facts.send_buffer},
+          {"receive_buffer_bytes", facts.receive_buffer},
           {"weight_bytes", facts.weight_bytes},
           {"clock_ahead_seconds", facts.clock_ahead},
           {"problem", facts.problem.empty() ? Json() : Json(facts.problem)}};
@@ -36,6 +38,7 @@ Json facts_json(const RankFacts& facts) {
 Json pair_json(const PairReport& pair) {
   Json json = {{"ranks", {pair.ranks.low, pair.ranks.high}},
                {"route", to_string(pair.route)},
+               {"connections", pair.connections},
                {"outages", pair.outages}};
   if (pair.speed) {
     json["bits_per_second"] = {kBits * pair.speed->up, kBits * pair.speed->down};

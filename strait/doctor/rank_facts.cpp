@@ -2,7 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/cores.h"
@@ -30,6 +34,14 @@ uint64_t free_disk(const fs::path& folder) {
   return error ? 0 : space.available;
 }
 
+/// The most that Linux gives to a buffer of a TCP connection; 0 where it does not say.
+uint64_t buffer_most(const char* name) {
+  std::ifstream sizes(fmt::format("/proc/sys/net/ipv4/{}", name));  // the least, the first, the most
+  std::array<uint64_t, 3> bytes = {};
+  for (auto& size : bytes) sizes >> size;
+  return sizes ? bytes.back() : 0;
+}
+
 uint64_t weight_bytes(const Config& config, const Model& model, const std::vector<int>& stages) {
   const auto ranges = cut_into_stages(model, config.model.cuts);
   uint64_t bytes = 0;
@@ -55,6 +67,8 @@ RankFacts facts_of_process(const Config& config, int rank, const std::vector<int
                   .wire_version = kWireVersion,
                   .code_version = code_version(),
                   .library_version = library_version(),
+                  .send_buffer = buffer_most("tcp_wmem"),
+                  .receive_buffer = buffer_most("tcp_rmem"),
                   .settings = shared_settings(config)};
   try {
     check_precision(config.train.precision, device_of(config.train.device));
@@ -82,6 +96,8 @@ std::string facts_text(const RankFacts& facts) {
               {"wire_version", facts.wire_version},
               {"code_version", facts.code_version},
               {"library_version", facts.library_version},
+              {"send_buffer", facts.send_buffer},
+              {"receive_buffer", facts.receive_buffer},
               {"weight_bytes", facts.weight_bytes},
               {"checkpoint_bytes", facts.checkpoint_bytes},
               {"problem", facts.problem},
@@ -106,6 +122,9 @@ RankFacts parse_facts(const std::string& text, int rank) {
                     .weight_bytes = root.count("weight_bytes"),
                     .checkpoint_bytes = root.count("checkpoint_bytes"),
                     .problem = root.text("problem")};
+    // Another version may not say these.
+    if (root.has("send_buffer")) facts.send_buffer = root.count("send_buffer");
+    if (root.has("receive_buffer")) facts.receive_buffer = root.count("receive_buffer");
     const JsonReader settings = root.at("settings");
     for (size_t i = 0; i < settings.size(); ++i) {
       facts.settings.emplace_back(settings.at(i).text("key"), settings.at(i).text("value"));

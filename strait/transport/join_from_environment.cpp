@@ -13,7 +13,7 @@ std::shared_ptr<Group> join_from_environment(const JoinOptions& options) {
   const auto waiting = [&](const std::vector<int>& missing) {
     if (options.waiting) options.waiting(missing);
   };
-  return join_group(options.carrier, *membership, options.timeout, mine.text(), check, waiting);
+  return join_group(options.carriage, *membership, options.timeout, mine.text(), check, waiting);
 }
 
 }  // namespace strait

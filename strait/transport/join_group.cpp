@@ -5,12 +5,13 @@
 
 namespace strait {
 
-std::unique_ptr<Group> join_group(Carrier carrier, const Membership& membership,
+std::unique_ptr<Group> join_group(const Carriage& carriage, const Membership& membership,
                                   std::chrono::milliseconds timeout, const std::string& handshake,
                                   const CheckHandshakes& check, const WaitingFor& waiting,
                                   std::chrono::milliseconds patience) {
-  if (carrier == Carrier::c10d) return join_c10d_group(membership, timeout, handshake, check, waiting);
-  return join_tcp_group(membership, timeout, handshake, check, waiting, std::max(timeout, patience));
+  if (carriage.carrier == Carrier::c10d) return join_c10d_group(membership, timeout, handshake, check, waiting);
+  return join_tcp_group(membership, carriage.connections, timeout, handshake, check, waiting,
+                        std::max(timeout, patience));
 }
 
 }  // namespace strait

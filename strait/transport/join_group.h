@@ -30,6 +30,18 @@ enum class Carrier {
   c10d,  ///< LibTorch's Gloo, neither encrypted nor authenticated: join_c10d_group()
 };
 
+/// How a carrier carries.
+struct Carriage {
+  /// Over one connection between two processes where nothing else is said.
+  Carriage(Carrier by, int over = 1) : carrier(by), connections(over) {}
+
+  Carrier carrier;
+
+  /// Between two processes of different machines, at least 1; for Carrier::tcp alone. Where two processes say
+  /// different numbers, they make the smaller one; those that speak through rank 0 make one.
+  int connections;
+};
+
 /// Joins the group of the membership: meets the others at the master's address, lets them see `handshake`,
 /// checks theirs, and connects to them. `timeout` bounds every later wait, and this one too, unless `patience`
 /// is longer (for Carrier::tcp alone).
@@ -37,7 +49,7 @@ enum class Carrier {
 /// Throws RankTaken when another process has taken this rank, InputError when this one has no secret where it
 /// needs one or another one, PeerError when one is lost meanwhile, Error that names the missing ranks or the
 /// address that does not answer, and what `check` throws.
-std::unique_ptr<Group> join_group(Carrier carrier, const Membership& membership,
+std::unique_ptr<Group> join_group(const Carriage& carriage, const Membership& membership,
                                   std::chrono::milliseconds timeout, const std::string& handshake,
                                   const CheckHandshakes& check, const WaitingFor& waiting,
                                   std::chrono::milliseconds patience = {});
@@ -49,8 +61,8 @@ struct JoinOptions {
   /// Keys and values that all processes must have alike, such as a seed or a batch size. A process that differs
   /// is refused by name.
   std::vector<std::pair<std::string, std::string>> settings = {};
-  WaitingFor waiting = {};         ///< may be empty
-  Carrier carrier = Carrier::tcp;  ///< between the processes
+  WaitingFor waiting = {};           ///< may be empty
+  Carriage carriage = Carrier::tcp;  ///< between the processes
 };
 
 /// The processes that a launcher started together, as the environment says: torchrun's variables (RANK,

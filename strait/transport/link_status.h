@@ -26,6 +26,7 @@ struct LinkStatus {
   Route route = Route::none;         ///< now, or when there was last a connection
   std::vector<Outage> outages = {};  ///< that are over
   std::string address = {};          ///< where the other listens, such as `10.0.0.2:40123`; empty: not known
+  int connections = 1;               ///< that carry the messages side by side
 };
 
 }  // namespace strait

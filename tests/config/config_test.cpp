@@ -50,6 +50,7 @@ stages_per_rank = 3
 replicas = 2
 timeout = "90s"
 transport = "tcp"
+connections = 4
 rejoin = "10m"
 link = "200Mbps,50ms"
 
@@ -104,6 +105,7 @@ Config manual() {
                      .replicas = 2,
                      .timeout = "90s",
                      .transport = "tcp",
+                     .connections = 4,
                      .rejoin = "10m",
                      .link = "200Mbps,50ms"};
   config.compression.activations.codec = "quant:4";
@@ -273,6 +275,7 @@ stages_per_rank = 3
 replicas = 2
 timeout = "90s"
 transport = "tcp"
+connections = 4
 rejoin = "10m"
 link = "200Mbps,50ms"
 

@@ -52,6 +52,27 @@ TEST(Findings, NameTheSlowWayOfALink) {
   EXPECT_THAT(texts_of(found), IsEmpty()) << "it is not much slower";
 }
 
+TEST(Findings, NameALinkWhoseConnectionsAreFull) {
+  auto found = test::three_ranks();
+  for (auto& pair : found.pairs) {
+    if (pair.speed) pair.speed->latency_seconds = 0.04;
+  }
+  EXPECT_THAT(texts_of(found), IsEmpty()) << "1 MB of the 4 MiB is under way";
+  found.pairs[0].speed->down = 36e6;
+  EXPECT_THAT(
+      texts_of(found),
+      ElementsAre(
+          "rank 1 sends to rank 0 (boundary layer1) at 288 Mbps with 80 ms there and back, so that 2.9 MB are "
+          "under way: about as much as the systems let 1 connection have (the last number of "
+          "net.ipv4.tcp_wmem there is 4194304, of tcp_rmem here 6291456); set pipeline.connections = 4, or "
+          "raise these numbers"));
+  found.pairs[0].connections = 4;
+  EXPECT_THAT(texts_of(found), IsEmpty()) << "four may have 16 MiB";
+  found.pairs[0].connections = 1;
+  found.ranks[0].receive_buffer = 0;
+  EXPECT_THAT(texts_of(found), IsEmpty()) << "it is not known";
+}
+
 TEST(Findings, ALinkWithinAMachineIsNoMeasureForOthers) {
   auto found = test::three_ranks();
   found.pairs[0].route = Route::local;

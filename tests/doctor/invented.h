@@ -21,6 +21,8 @@ inline Diagnosis three_ranks() {
                            .wire_version = 2,
                            .code_version = "1.0+abc",
                            .library_version = "2.13.0",
+                           .send_buffer = uint64_t{4} << 20,
+                           .receive_buffer = uint64_t{6} << 20,
                            .weight_bytes = 1000000,
                            .checkpoint_bytes = 2000000,
                            .settings = {{"seed", "0"}, {"train.epochs", "3"}}});

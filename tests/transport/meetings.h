@@ -47,6 +47,10 @@ inline std::vector<Meeting> meetings() {
                    const Variable secret("STRAIT_SECRET", "a secret of this test");
                    return Ranks(ranks, timeout).run(work);
                  }});
+  all.push_back({"TlsOverThreeConnections", [](int ranks, std::chrono::milliseconds timeout, const auto& work) {
+                   const Variable secret("STRAIT_SECRET", "a secret of this test");
+                   return Ranks(ranks, timeout, {Carrier::tcp, 3}).run(work);
+                 }});
   const size_t real = all.size();
   for (size_t i = 0; i < real; ++i) all.push_back(over_links(all[i]));
   return all;

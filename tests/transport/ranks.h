@@ -46,8 +46,8 @@ inline std::vector<std::string> run_in_threads(int ranks, const std::function<vo
 class Ranks {
  public:
   explicit Ranks(int count, std::chrono::milliseconds timeout = std::chrono::seconds(20),
-                 Carrier carrier = Carrier::tcp)
-      : count_(count), timeout_(timeout), carrier_(carrier), port_(free_port()) {}
+                 const Carriage& carriage = Carrier::tcp)
+      : count_(count), timeout_(timeout), carriage_(carriage), port_(free_port()) {}
 
   Membership membership(int rank) const {
     Membership member;
@@ -63,7 +63,7 @@ class Ranks {
   std::vector<std::string> run(const std::function<void(Group& group)>& work) const {
     return run_in_threads(count_, [&](int rank) {
       const auto group = join_group(
-          carrier_, membership(rank), timeout_, "", [](const auto&) {}, [](const auto&) {});
+          carriage_, membership(rank), timeout_, "", [](const auto&) {}, [](const auto&) {});
       run_as_rank(*group, work);
     });
   }
@@ -71,7 +71,7 @@ class Ranks {
  private:
   int count_;
   std::chrono::milliseconds timeout_;
-  Carrier carrier_;
+  Carriage carriage_;
   uint16_t port_;
 };
 

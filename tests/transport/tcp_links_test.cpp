@@ -17,8 +17,9 @@ using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::StartsWith;
 
-/// Two ranks, of which the second reaches the first over a link that can be cut.
-class CutLink : public testing::Test {
+/// Two ranks, of which the second reaches the first over a link that can be cut, with as many connections as
+/// the parameter says.
+class CutLink : public testing::TestWithParam<int> {
  protected:
   std::vector<std::string> run(const std::function<void(Group& group)>& work,
                                std::chrono::milliseconds timeout = 30s) {
@@ -29,7 +30,7 @@ class CutLink : public testing::Test {
       member.master_address = "127.0.0.1";
       member.master_port = rank == 0 ? port_ : link_.port();
       const auto group = join_group(
-          Carrier::tcp, member, timeout, "", [](const auto&) {}, [](const auto&) {});
+          {Carrier::tcp, GetParam()}, member, timeout, "", [](const auto&) {}, [](const auto&) {});
       test::run_as_rank(*group, work);
     });
   }
@@ -78,7 +79,10 @@ class CutLink : public testing::Test {
   test::LinkCutter link_{port_};
 };
 
-TEST_F(CutLink, LosesNothingWhenItBreaksOffAgainAndAgain) {
+INSTANTIATE_TEST_SUITE_P(Of, CutLink, testing::Values(1, 4),
+                         [](const auto& of) { return of.param == 1 ? "OneConnection" : "FourConnections"; });
+
+TEST_P(CutLink, LosesNothingWhenItBreaksOffAgainAndAgain) {
   std::atomic<bool> joined = false;
   std::vector<std::string> errors;
   {
@@ -97,7 +101,7 @@ TEST_F(CutLink, LosesNothingWhenItBreaksOffAgainAndAgain) {
   EXPECT_GT(link_.connections(), 5);
 }
 
-TEST_F(CutLink, WaitsForItWhileItIsDown) {
+TEST_P(CutLink, WaitsForItWhileItIsDown) {
   const auto errors = run([&](Group& group) {
     exchange(group, 10);
     if (group.rank() == 0) link_.cut(3s);
@@ -107,7 +111,7 @@ TEST_F(CutLink, WaitsForItWhileItIsDown) {
   EXPECT_GE(link_.connections(), 2);
 }
 
-TEST_F(CutLink, ConnectsAnewWhenNothingComesForSeconds) {
+TEST_P(CutLink, ConnectsAnewWhenNothingComesForSeconds) {
   const auto errors = run([&](Group& group) {
     exchange(group, 10);
     if (group.rank() == 0) link_.freeze(8s);
@@ -117,7 +121,22 @@ TEST_F(CutLink, ConnectsAnewWhenNothingComesForSeconds) {
   EXPECT_GE(link_.connections(), 2);
 }
 
-TEST_F(CutLink, GivesUpWhenItStaysDown) {
+TEST_P(CutLink, HasAllItsConnections) {
+  const auto errors = run([&](Group& group) {
+    exchange(group, 10);
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    int connections = 0;
+    while (connections < GetParam() && std::chrono::steady_clock::now() < end) {
+      connections = group.links().front().connections;
+      std::this_thread::sleep_for(10ms);
+    }
+    EXPECT_EQ(connections, GetParam()) << "rank " << group.rank();
+    group.gather("");
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST_P(CutLink, GivesUpWhenItStaysDown) {
   const auto errors = run(
       [&](Group& group) {
         exchange(group, 10);

@@ -33,26 +33,41 @@ class Speaker {
   virtual void closed(const std::string& reason) = 0;
 };
 
-/// A stream and what speaks over it. All members are for the loop's thread.
-class Connection : public std::enable_shared_from_this<Connection> {
+/// What carries one speaker's bytes to another: a connection, or several. All members are for the loop's
+/// thread.
+class Line {
+ public:
+  Line() = default;
+  virtual ~Line() = default;
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+
+  /// Who speaks from now on; it must close the line before it goes.
+  virtual void set_speaker(Speaker& speaker) = 0;
+
+  /// Reads and writes what there is, and goes on whenever the sockets can. To be called at the beginning, and
+  /// when the speaker has something new.
+  virtual void pump() = 0;
+
+  /// Closes; the speaker hears no more.
+  virtual void close() = 0;
+};
+
+/// A stream and what speaks over it.
+class Connection : public Line, public std::enable_shared_from_this<Connection> {
  public:
   Connection(EventLoop& loop, std::unique_ptr<Stream> stream)
       : loop_(loop), stream_(std::move(stream)), watch_(loop_.watch(stream_->socket().descriptor())) {}
 
   const Socket& socket() const { return stream_->socket(); }
 
-  /// Who speaks from now on; it must close the connection before it goes.
-  void set_speaker(Speaker& speaker) {
+  void set_speaker(Speaker& speaker) override {
     speaker_ = &speaker;
     is_new_speaker_ = true;
   }
 
-  /// Reads and writes what there is, and goes on whenever the socket can. To be called at the beginning, and
-  /// when the speaker has something new.
-  void pump();
-
-  /// Closes; the speaker hears no more.
-  void close();
+  void pump() override;
+  void close() override;
 
   bool is_open() const { return watch_ != nullptr; }
 

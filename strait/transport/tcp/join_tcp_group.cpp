@@ -91,11 +91,12 @@ void meet(tcp::Mesh& mesh, const Membership& membership, milliseconds patience, 
 
 }  // namespace
 
-std::unique_ptr<Group> join_tcp_group(const Membership& membership, milliseconds timeout,
+std::unique_ptr<Group> join_tcp_group(const Membership& membership, int connections, milliseconds timeout,
                                       const std::string& handshake, const CheckHandshakes& check,
                                       const WaitingFor& waiting, milliseconds patience) {
   std::shared_ptr<tcp::Mesh> mesh;
   auto meeting = tcp::meeting_of(membership);
+  meeting.connections = connections;
   // torchrun has the master's port.
   c10::intrusive_ptr<c10d::Store> torchruns;
   if (meeting.tls && membership.store_host == StoreHost::torchrun) {

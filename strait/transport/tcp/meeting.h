@@ -15,6 +15,7 @@ struct Meeting {
   Endpoint first;            ///< where rank 0 listens
   std::unique_ptr<Tls> tls;  ///< null: at sockets of the file system that only the user can open
   std::string folder;        ///< of these sockets
+  int connections = 1;       ///< most between two ranks that speak over TLS
 
   /// Where a rank listens, of those that meet at such sockets.
   Endpoint at_path(int rank) const { return {.path = folder + "/" + std::to_string(rank)}; }

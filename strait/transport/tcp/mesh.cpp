@@ -66,11 +66,16 @@ struct Mesh::Peer {
   std::shared_ptr<Dial> dial = {};
   Time next_dial = {};
   int refusals = 0;
-  bool asks = false;         ///< rank 0 to bring the two together
-  bool straight = true;      ///< the higher rank could connect by itself, when they last connected
-  bool relayed = false;      ///< the last connection goes through rank 0
-  bool called = false;       ///< this rank is to connect to it once
-  std::string seen_at = {};  ///< the host from which it last connected
+  bool asks = false;                    ///< rank 0 to bring the two together
+  bool straight = true;                 ///< the higher rank could connect by itself, when they last connected
+  bool relayed = false;                 ///< the last connection goes through rank 0
+  bool called = false;                  ///< this rank is to connect to it once
+  std::string seen_at = {};             ///< the host from which it last connected
+  std::weak_ptr<Bundle> bundle = {};    ///< that carries the session, where it has several connections
+  int missing_connections = 0;          ///< of the bundle, which this rank is to add
+  std::shared_ptr<Dial> widening = {};  ///< for one of them
+  Time next_widening = {};
+  uint64_t bundles = 0;  ///< that this rank has named
   bool wanted = false;
   std::atomic<bool> is_asked = false;  ///< to be wanted; of any thread
 };
@@ -127,6 +132,7 @@ Mesh::~Mesh() {
     relay_ = {};
     for (const auto& peer : peers_) {
       peer->dial.reset();
+      peer->widening.reset();
       peer->session.lose("left");
     }
   });
@@ -247,8 +253,12 @@ std::vector<LinkStatus> Mesh::links() {
       const Peer& other = at(peer);
       if (!other.session.was_connected()) continue;
       const Route route = !meeting_.tls ? Route::local : other.relayed ? Route::relayed : Route::direct;
-      links.push_back(
-          {.peer = peer, .route = route, .outages = other.session.outages(), .address = other.endpoint.text()});
+      const auto bundle = other.bundle.lock();
+      links.push_back({.peer = peer,
+                       .route = route,
+                       .outages = other.session.outages(),
+                       .address = other.endpoint.text(),
+                       .connections = bundle ? bundle->size() : 1});
     }
   });
   return links;
@@ -274,7 +284,8 @@ void Mesh::look_after(int peer, Time now) {
   Peer& other = at(peer);
   other.session.tick(now);
   if (const auto dial = other.dial) return dial->tick(now);
-  if (closed_ || other.session.is_connected() || has_failed_or_left(peer)) return;
+  if (closed_ || has_failed_or_left(peer)) return;
+  if (other.session.is_connected()) return widen(peer, now);
   const bool dials = peer < rank();
   bool seeks = false;  // whether anybody is still there
   if (other.session.was_connected()) {
@@ -342,6 +353,7 @@ std::string Mesh::hello_to(int peer) {
                       {"to", peer},
                       {"token", token_},
                       {"relayed", at(peer).asks},
+                      {"connections", meeting_.connections},
                       {"received", at(peer).session.received()}});
 }
 
@@ -384,11 +396,60 @@ bool Mesh::go_on(int peer, const std::shared_ptr<Connection>& connection, const 
     }
     other.relayed = other.asks;
     other.straight = !other.asks && peer < rank();
-    return other.session.attach(connection, said.at("received").get<uint64_t>());
+    const auto line =
+        line_over(peer, connection, said.value("connections", 1), said.value("bundle", uint64_t{0}));
+    if (const auto bundle = other.bundle.lock()) {
+      other.missing_connections = std::min(meeting_.connections, said.at("connections").get<int>()) - 1;
+    }
+    return other.session.attach(line, said.at("received").get<uint64_t>());
   } catch (const std::exception&) {
     not_reached(peer, Obstacle::stranger);
     return false;
   }
+}
+
+/// What carries the session over a first connection: a bundle of this id where both sides want several.
+std::shared_ptr<Line> Mesh::line_over(int peer, const std::shared_ptr<Connection>& connection, int connections,
+                                      uint64_t id) {
+  Peer& other = at(peer);
+  other.bundle.reset();
+  other.widening.reset();
+  other.missing_connections = 0;
+  if (!meeting_.tls || other.relayed || std::min(connections, meeting_.connections) < 2) return connection;
+  auto bundle = std::make_shared<Bundle>(*loop_, id);
+  bundle->add(connection);
+  other.bundle = bundle;
+  return bundle;
+}
+
+/// Adds the connections that a session over several has not yet, one after another.
+void Mesh::widen(int peer, Time now) {
+  Peer& other = at(peer);
+  if (const auto dial = other.widening) return dial->tick(now);
+  const auto bundle = other.bundle.lock();
+  if (!bundle || other.missing_connections == 0 || now < other.next_widening) return;
+  other.next_widening = now + kBetweenDials;
+  json hello = parse(hello_to(peer));
+  hello["joins"] = bundle->id();
+  other.widening = std::make_shared<Dial>(
+      *loop_, meeting_.tls.get(), other.endpoint, text_of(hello),
+      Dial::Events{.answered = [this, peer](const auto& connection,
+                                            const std::string& reply) { widened(peer, connection, reply); },
+                   .failed = [this, peer](Obstacle, const std::string&) { at(peer).widening.reset(); }});
+  const auto dial = other.widening;  // it may fail at once
+  dial->start();
+}
+
+/// One more connection is there, or is not wanted.
+void Mesh::widened(int peer, const std::shared_ptr<Connection>& connection, const std::string& reply) {
+  Peer& other = at(peer);
+  other.widening.reset();
+  const auto bundle = other.bundle.lock();
+  const bool joined = reply.find("refused") == std::string::npos;
+  if (!bundle || !joined || !bundle->is_open()) return connection->close();
+  --other.missing_connections;
+  bundle->add(connection);
+  widen(peer, other.next_widening);
 }
 
 /// The other side does not take this process for the rank.
@@ -440,6 +501,13 @@ void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& 
     const bool goes_on = received > 0 && !other.session.was_connected();
     if (goes_on || (!other.token.empty() && other.token != token)) return refuse(kTaken);
     if (to != rank()) return other.token.empty() ? refuse(kTaken) : relay(who, peer, to);
+    if (said.contains("joins")) {
+      const auto bundle = other.bundle.lock();
+      if (!bundle || bundle->id() != said.at("joins").get<uint64_t>() || bundle->size() >= Bundle::kMost) {
+        return refuse(kTaken);
+      }
+      return who->say(text_of(json{{"token", token_}}), [who, bundle] { bundle->add(who->release()); });
+    }
     other.token = token;
     if (!meeting_.tls) other.endpoint = meeting_.at_path(peer);
     other.relayed = said.at("relayed").get<bool>();
@@ -448,9 +516,14 @@ void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& 
     other.seen_at = peer_address(who->socket()).host();
     other.dial.reset();
     other.session.lose("replaced");
-    const json reply = {{"token", token_}, {"received", other.session.received()}};
-    who->say(text_of(reply), [this, who, peer, received] {
-      at(peer).session.attach(who->release(), received);
+    const auto connections = said.value("connections", 1);
+    const uint64_t bundle = ++other.bundles;
+    const json reply = {{"token", token_},
+                        {"received", other.session.received()},
+                        {"connections", meeting_.connections},
+                        {"bundle", bundle}};
+    who->say(text_of(reply), [this, who, peer, received, connections, bundle] {
+      at(peer).session.attach(line_over(peer, who->release(), connections, bundle), received);
       if (rank() == 0) note_missing();
     });
   } catch (const std::exception&) {

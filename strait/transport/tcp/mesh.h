@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "strait/transport/tcp/bundle.h"
 #include "strait/transport/tcp/dial.h"
 #include "strait/transport/tcp/listener.h"
 #include "strait/transport/tcp/mailroom.h"
@@ -107,6 +108,10 @@ class Mesh {
   void relay(std::shared_ptr<Introduction> who, int from, int to);
   void answered(int peer, const std::shared_ptr<Connection>& connection, const std::string& reply);
   bool go_on(int peer, const std::shared_ptr<Connection>& connection, const std::string& reply);
+  std::shared_ptr<Line> line_over(int peer, const std::shared_ptr<Connection>& connection, int connections,
+                                  uint64_t id);
+  void widen(int peer, Time now);
+  void widened(int peer, const std::shared_ptr<Connection>& connection, const std::string& reply);
   void refused(int peer, const std::string& why);
   void not_reached(int peer, Obstacle obstacle);
   void greeted(const std::shared_ptr<Introduction>& who, const std::string& hello);

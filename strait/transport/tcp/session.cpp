@@ -8,14 +8,14 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kBeat = 1s;     // without a word, after which a side gives a sign of life
-constexpr auto kSilence = 5s;  // after which a connection counts as lost
+constexpr auto kSilence = 5s;  // after which a line counts as lost
 
 }  // namespace
 
 Session::Session(int peer, Mailroom& mailroom, Events events)
     : peer_(peer), mailroom_(mailroom), events_(std::move(events)) {}
 
-bool Session::attach(std::shared_ptr<Connection> connection, uint64_t peer_received) {
+bool Session::attach(std::shared_ptr<Line> line, uint64_t peer_received) {
   lose("replaced");
   try {
     out_.carry_on_from(peer_received);
@@ -23,35 +23,35 @@ bool Session::attach(std::shared_ptr<Connection> connection, uint64_t peer_recei
     events_.broken(error.what());
     return false;
   }
-  connection_ = std::move(connection);
+  line_ = std::move(line);
   heard_ = wrote_ = std::chrono::steady_clock::now();
   if (lost_) {
     const auto now = std::chrono::system_clock::now();
     const auto lasted = std::chrono::duration_cast<std::chrono::system_clock::duration>(heard_ - *lost_);
     outages_.push_back({.begin = now - lasted, .end = now});
   }
-  connection_->set_speaker(*this);
+  line_->set_speaker(*this);
   out_.beat();
   flush();
   return true;
 }
 
 void Session::lose(const std::string& reason) {
-  if (!connection_) return;
-  connection_->close();
-  connection_.reset();
+  if (!line_) return;
+  line_->close();
+  line_.reset();
   lost_ = std::chrono::steady_clock::now();
   lost_reason_ = reason;
   if (mailroom_.has_left(peer_)) mailroom_.set_closed(peer_);
 }
 
 void Session::flush() {
-  // A connection that pumps may let go of the session's hold on it.
-  if (const auto connection = connection_) connection->pump();
+  // A line that pumps may let go of the session's hold on it.
+  if (const auto line = line_) line->pump();
 }
 
 void Session::tick(Time now) {
-  if (!connection_) return;
+  if (!line_) return;
   if (now - heard_ > kSilence) return lose("no sign of life");
   if (now - wrote_ < kBeat) return;
   out_.beat();

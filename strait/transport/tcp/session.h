@@ -15,8 +15,8 @@
 
 namespace strait::tcp {
 
-/// What two ranks say to each other, over one connection after another: what a connection that was lost did not
-/// bring, the next one brings again. So nothing is lost, twice or out of order. Apart from out(), all is for
+/// What two ranks say to each other, over one line after another: what a line that was lost did not bring, the
+/// next one brings again. So nothing is lost, twice or out of order. Apart from out(), all is for
 /// the loop's thread.
 class Session : public Speaker {
  public:
@@ -39,25 +39,25 @@ class Session : public Speaker {
   /// What is sent; whoever adds something has flush() called.
   Outbound& out() { return out_; }
 
-  /// Goes on over a connection, of whose other side `peer_received` bytes of this one's have been heard. False
-  /// where that cannot be: the connection is of no use.
-  bool attach(std::shared_ptr<Connection> connection, uint64_t peer_received);
+  /// Goes on over a line, at whose other side `peer_received` bytes of this one's have been heard. False where
+  /// that cannot be: the line is of no use.
+  bool attach(std::shared_ptr<Line> line, uint64_t peer_received);
 
-  /// Lets go of the connection.
+  /// Lets go of the line.
   void lose(const std::string& reason);
 
   /// Writes what there is.
   void flush();
 
-  /// Looks, a few times a second, at whether the connection still works, and keeps it alive.
+  /// Looks, a few times a second, at whether the line still works, and keeps it alive.
   void tick(Time now);
 
   /// Bytes of the other side's that have come.
   uint64_t received() const { return in_.received(); }
 
-  bool is_connected() const { return connection_ != nullptr; }
+  bool is_connected() const { return line_ != nullptr; }
 
-  /// Whether there has been a connection.
+  /// Whether there has been a line.
   bool was_connected() const { return lost_.has_value() || is_connected(); }
 
   /// Since when there is none, and why.
@@ -81,7 +81,7 @@ class Session : public Speaker {
   Events events_;
   Inbound in_;
   Outbound out_;
-  std::shared_ptr<Connection> connection_;
+  std::shared_ptr<Line> line_;
   Time heard_ = {};
   Time wrote_ = {};
   std::optional<Time> lost_;
