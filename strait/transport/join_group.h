@@ -35,7 +35,7 @@ struct Carriage {
   /// Over one connection between two processes where nothing else is said.
   Carriage(Carrier by, int over = 1) : carrier(by), connections(over) {}
 
-  Carrier carrier;
+  Carrier carrier;  ///< which
 
   /// Between two processes of different machines, at least 1; for Carrier::tcp alone. Where two processes say
   /// different numbers, they make the smaller one; those that speak through rank 0 make one.
