@@ -2,6 +2,7 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include "strait/codecs/sparsifier.h"
 
@@ -16,6 +17,11 @@ std::span<std::byte> bytes_of(const at::Tensor& payload) {
   return std::as_writable_bytes(std::span(payload.data_ptr<uint8_t>(), static_cast<size_t>(payload.numel())));
 }
 
+/// The bytes in place.
+at::Tensor tensor_over(std::span<std::byte> bytes) {
+  return at::from_blob(bytes.data(), {static_cast<int64_t>(bytes.size())}, at::kByte);
+}
+
 }  // namespace
 
 MessageMeta meta_of(const at::Tensor& x) { return {x.sizes().vec()}; }
@@ -25,6 +31,7 @@ PayloadSize Codec::payload_size(const MessageMeta& meta) const {
 }
 
 at::Tensor Codec::encode(const at::Tensor& x, const MessageContext& context) const {
+  if (at::Tensor payload = encode_there(x, context); payload.defined()) return payload;
   const at::Tensor space = at::empty({static_cast<int64_t>(payload_size(meta_of(x)).bound)}, at::kByte);
   ByteWriter out(bytes_of(space));
   write(x, context, out);
@@ -37,6 +44,7 @@ at::Tensor Codec::decode(const at::Tensor& payload, const MessageMeta& meta,
   STRAIT_CHECK(payload.scalar_type() == at::kByte && payload.dim() == 1,
                "a payload of codec {} is uint8 of one dimension, not {} of {}", spec(),
                c10::toString(payload.scalar_type()), payload.dim());
+  if (at::Tensor x = decode_there(payload, meta, context); x.defined()) return x;
   const at::Tensor here = payload.to(at::kCPU).contiguous();
   ByteReader in(bytes_of(here));
   MessageContext there = context;
@@ -47,6 +55,11 @@ at::Tensor Codec::decode(const at::Tensor& payload, const MessageMeta& meta,
 IndexSet Codec::write(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const {
   STRAIT_CHECK(x.scalar_type() == at::kFloat, "codec {} takes float32 tensors", spec());
   if (x.numel() == 0) return {};
+  if (const at::Tensor payload = encode_there(x, context); payload.defined()) {
+    const auto bytes = out.claim(static_cast<size_t>(payload.numel()));
+    tensor_over(bytes).copy_(payload);
+    return {};
+  }
   const at::Tensor dense = x.to(at::kCPU).contiguous();
   if (context.wants_indices && sparsifier() != nullptr) return sparsifier()->write_indexed(dense, context, out);
   do_encode(elements_of(dense), meta_of(x), context, out);
@@ -55,6 +68,18 @@ IndexSet Codec::write(const at::Tensor& x, const MessageContext& context, ByteWr
 
 Decoded Codec::read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
   Decoded message;
+  if (!context.device.is_cpu()) {
+    ByteReader ahead = in;
+    const auto bytes = ahead.take(ahead.left());
+    // Of a device, so that nothing is written to these bytes.
+    const at::Tensor payload =
+        tensor_over({const_cast<std::byte*>(bytes.data()), bytes.size()}).to(context.device);
+    message.tensor = decode_there(payload, meta, context);
+    if (message.tensor.defined()) {
+      in = ahead;
+      return message;
+    }
+  }
   MessageContext here = context;  // what codecs are made of works on the CPU
   here.device = at::kCPU;
   if (meta.elements() == 0) {
@@ -84,6 +109,33 @@ at::Tensor Codec::do_decode_tensor(ByteReader& in, const MessageMeta& meta,
   at::Tensor out = at::empty(meta.shape, at::kFloat);
   do_decode(in, meta, context, {out.data_ptr<float>(), meta.elements()});
   return out;
+}
+
+/// composed_encode() of a tensor of a device, where that can be had.
+at::Tensor Codec::encode_there(const at::Tensor& x, const MessageContext& context) const {
+  const bool reports_indices = context.wants_indices && sparsifier() != nullptr;
+  if (x.is_cpu() || x.numel() == 0 || x.scalar_type() != at::kFloat || reports_indices) return {};
+  payload_size(meta_of(x));  // throws where the codec takes no such message
+  return composed_encode(x.contiguous(), context);
+}
+
+/// composed_decode() of bytes on a device, where that can be had.
+at::Tensor Codec::decode_there(const at::Tensor& payload, const MessageMeta& meta,
+                               const MessageContext& context) const {
+  const bool reports_indices = context.wants_indices && sparsifier() != nullptr;
+  if (payload.is_cpu() || meta.elements() == 0 || reports_indices) return {};
+  const auto [bound, exact] = payload_size(meta);
+  if (!exact || static_cast<size_t>(payload.numel()) != bound) return {};
+  return composed_decode(payload.contiguous(), meta, context);
+}
+
+at::Tensor Codec::composed_encode(const at::Tensor& /*x*/, const MessageContext& /*context*/) const {
+  return {};
+}
+
+at::Tensor Codec::composed_decode(const at::Tensor& /*payload*/, const MessageMeta& /*meta*/,
+                                  const MessageContext& /*context*/) const {
+  return {};
 }
 
 at::Tensor Codec::reference(const at::Tensor& /*x*/) const { return {}; }

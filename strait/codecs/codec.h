@@ -112,6 +112,19 @@ class Codec {
   /// codec that has no such form. `x` is not empty.
   virtual at::Tensor reference(const at::Tensor& x) const;
 
+  // The two ways by tensor operations, for devices: what crosses to the host is the message and not the tensor.
+  // Undefined where the codec has no such form, and for bytes that it cannot have written; then the CPU does
+  // it.
+
+  /// The payload of x, contiguous and not empty, on its device: the bytes that write() gives. Throws
+  /// NumericError as that does.
+  virtual at::Tensor composed_encode(const at::Tensor& x, const MessageContext& context) const;
+
+  /// What read() gives of payload_size(meta).bound bytes, uint8 of one dimension and on its device. Only of a
+  /// codec that always uses all of them.
+  virtual at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
+                                     const MessageContext& context) const;
+
   /// True when what the receiver sees of a row depends on that row and its place in the batch only, so that
   /// one micro-batch or several give the same numbers. False promises nothing.
   virtual bool is_row_wise() const { return false; }
@@ -148,6 +161,10 @@ class Codec {
   void expect_end(const ByteReader& in) const;
 
  private:
+  at::Tensor encode_there(const at::Tensor& x, const MessageContext& context) const;
+  at::Tensor decode_there(const at::Tensor& payload, const MessageMeta& meta,
+                          const MessageContext& context) const;
+
   CodecIdentity identity_;
 };
 

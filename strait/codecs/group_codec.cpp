@@ -1,10 +1,12 @@
 #include "strait/codecs/group_codec.h"
 
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 
+#include "strait/codecs/composed.h"
 #include "strait/codecs/quant_group.h"
 
 namespace strait {
@@ -23,11 +25,34 @@ void for_each_group(std::span<Element> x, size_t size, unsigned bits, std::span<
 
 at::Tensor GroupCodec::reconstruct(const at::Tensor& x, const MessageContext& context) const {
   if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
-  const MessageMeta meta = meta_of(x);
+  const Grid grid = scope_.grid(meta_of(x));
+  return scope_.from_order(grid.from_groups(values_of(coded(x, grid, context))), x);
+}
+
+CodedGroups GroupCodec::coded(const at::Tensor& x, const Grid& grid, const MessageContext& context) const {
+  const auto dither = [&] { return grid.as_groups(dither_of(context, meta_of(x), x), Grid::Filler::zeros); };
+  return code_groups({grid.as_groups(scope_.in_order(x), Grid::Filler::zeros), grid.sizes(x), dither});
+}
+
+at::Tensor GroupCodec::composed_encode(const at::Tensor& x, const MessageContext& context) const {
+  const Grid grid = scope_.grid(meta_of(x));
+  const CodedGroups groups = coded(x, grid, context);
+  return at::cat({groups.headers.reshape(-1), packed_rows(grid.from_groups(groups.codes), bits_).reshape(-1)});
+}
+
+at::Tensor GroupCodec::composed_decode(const at::Tensor& payload, const MessageMeta& meta,
+                                       const MessageContext& /*context*/) const {
   const Grid grid = scope_.grid(meta);
-  const auto dither = [&] { return grid.as_groups(dither_of(context, meta, x), Grid::Filler::zeros); };
-  const at::Tensor groups = grid.as_groups(scope_.in_order(x), Grid::Filler::zeros);
-  return scope_.from_order(grid.from_groups(reconstruct_groups({groups, grid.sizes(x), dither})), x);
+  const auto groups = static_cast<int64_t>(grid.groups());
+  const int64_t headers = groups * static_cast<int64_t>(header_size_);
+  const at::Tensor packed = payload.narrow(0, headers, payload.numel() - headers);
+  const at::Tensor codes = unpacked_rows(packed.view({static_cast<int64_t>(grid.rows), -1}),
+                                         static_cast<int64_t>(grid.row_size), bits_);
+  if (!codes.defined()) return {};
+  const at::Tensor values = values_of({payload.narrow(0, 0, headers).view({groups, -1}),
+                                       grid.as_groups(codes.contiguous(), Grid::Filler::zeros)});
+  if (!values.defined()) return {};
+  return scope_.from_order(grid.from_groups(values), at::empty(meta.shape, values.options()));
 }
 
 PayloadSize GroupCodec::do_payload_size(const MessageMeta& meta) const {

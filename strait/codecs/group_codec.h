@@ -16,12 +16,21 @@ struct TensorGroups {
       dither;  ///< gives the elements' random numbers, float32 [G, n] (kernels::dither_at)
 };
 
+/// What is sent of groups, as tensors.
+struct CodedGroups {
+  at::Tensor headers;  ///< uint8 [G, bytes of a header]
+  at::Tensor codes;    ///< int64 [G, n]; behind the elements of a short group anything
+};
+
 /// A codec that sends of each group a header of fixed size, and a code of fixed size for each of its elements.
 /// Payload: all headers, then all codes (Grid::codes()). A codec of this kind implements what it does with
 /// groups.
 class GroupCodec : public Codec {
  public:
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override;
+  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& context) const override;
+  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
+                             const MessageContext& context) const override;
   bool is_row_wise() const override { return scope_.is_row_wise(); }
 
  protected:
@@ -43,9 +52,11 @@ class GroupCodec : public Codec {
   virtual void decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
                              std::span<float> out) const = 0;
 
-  /// What the receiver sees of the groups; what stands behind their elements is not looked at. Throws
-  /// NumericError as encode_groups() does.
-  virtual at::Tensor reconstruct_groups(const TensorGroups& groups) const = 0;
+  /// What encode_groups() writes of the groups. Throws NumericError as that does.
+  virtual CodedGroups code_groups(const TensorGroups& groups) const = 0;
+
+  /// What the receiver sees of them, float32 [G, n]; undefined for what code_groups() cannot have given.
+  virtual at::Tensor values_of(const CodedGroups& groups) const = 0;
 
   PayloadSize do_payload_size(const MessageMeta& meta) const final;
   void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
@@ -54,6 +65,8 @@ class GroupCodec : public Codec {
                  std::span<float> out) const final;
 
  private:
+  CodedGroups coded(const at::Tensor& x, const Grid& grid, const MessageContext& context) const;
+
   Scope scope_;
   size_t header_size_;  ///< bytes a group
   unsigned bits_;       ///< an element

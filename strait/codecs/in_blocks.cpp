@@ -40,29 +40,46 @@ MessageMeta InBlocks::blocks_of(const MessageMeta& meta) const {
   return {{static_cast<int64_t>(meta.rows() * ((row + size - 1) / size)), static_cast<int64_t>(size)}};
 }
 
-template <class Apply>
-at::Tensor InBlocks::in_blocks(const at::Tensor& x, const Apply& apply) const {
+/// The message as its blocks.
+at::Tensor InBlocks::in_blocks(const at::Tensor& x, const MessageMeta& blocks) {
   const MessageMeta meta = meta_of(x);
   const auto rows = static_cast<int64_t>(meta.rows());
   const auto row = static_cast<int64_t>(meta.row_size());
-  const MessageMeta blocks = blocks_of(meta);
   const auto padded = static_cast<int64_t>(blocks.elements()) / rows;
-  const at::Tensor groups = at::constant_pad_nd(x.reshape({rows, row}), {0, padded - row}).view(blocks.shape);
-  const at::Tensor seen = apply(groups, blocks);
+  return at::constant_pad_nd(x.reshape({rows, row}), {0, padded - row}).view(blocks.shape);
+}
+
+/// The way back; undefined stays undefined.
+at::Tensor InBlocks::from_blocks(const at::Tensor& seen, const MessageMeta& meta) {
   if (!seen.defined()) return {};
-  return seen.reshape({rows, padded}).narrow(1, 0, row).reshape(x.sizes()).contiguous();
+  const at::Tensor rows = seen.reshape({static_cast<int64_t>(meta.rows()), -1});
+  return rows.narrow(1, 0, static_cast<int64_t>(meta.row_size())).reshape(meta.shape).contiguous();
 }
 
 at::Tensor InBlocks::reconstruct(const at::Tensor& x, const MessageContext& context) const {
   if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
-  return in_blocks(x, [&](const at::Tensor& groups, const MessageMeta& blocks) {
-    return of_rows_->reconstruct(groups, context_of_blocks(context, meta_of(x), blocks));
-  });
+  const MessageMeta meta = meta_of(x);
+  const MessageMeta blocks = blocks_of(meta);
+  const MessageContext own = context_of_blocks(context, meta, blocks);
+  return from_blocks(of_rows_->reconstruct(in_blocks(x, blocks), own), meta);
 }
 
 at::Tensor InBlocks::reference(const at::Tensor& x) const {
-  return in_blocks(
-      x, [&](const at::Tensor& groups, const MessageMeta& /*blocks*/) { return of_rows_->reference(groups); });
+  const MessageMeta meta = meta_of(x);
+  return from_blocks(of_rows_->reference(in_blocks(x, blocks_of(meta))), meta);
+}
+
+at::Tensor InBlocks::composed_encode(const at::Tensor& x, const MessageContext& context) const {
+  const MessageMeta meta = meta_of(x);
+  const MessageMeta blocks = blocks_of(meta);
+  return of_rows_->composed_encode(in_blocks(x, blocks), context_of_blocks(context, meta, blocks));
+}
+
+at::Tensor InBlocks::composed_decode(const at::Tensor& payload, const MessageMeta& meta,
+                                     const MessageContext& context) const {
+  const MessageMeta blocks = blocks_of(meta);
+  return from_blocks(of_rows_->composed_decode(payload, blocks, context_of_blocks(context, meta, blocks)),
+                     meta);
 }
 
 PayloadSize InBlocks::do_payload_size(const MessageMeta& meta) const {

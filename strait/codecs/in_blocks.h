@@ -17,6 +17,9 @@ class InBlocks : public Codec {
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override;
   at::Tensor reference(const at::Tensor& x) const override;
+  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& context) const override;
+  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
+                             const MessageContext& context) const override;
   bool is_row_wise() const override { return true; }
 
  protected:
@@ -28,8 +31,8 @@ class InBlocks : public Codec {
 
  private:
   MessageMeta blocks_of(const MessageMeta& meta) const;
-  template <class Apply>
-  at::Tensor in_blocks(const at::Tensor& x, const Apply& apply) const;
+  static at::Tensor in_blocks(const at::Tensor& x, const MessageMeta& blocks);
+  static at::Tensor from_blocks(const at::Tensor& seen, const MessageMeta& meta);
 
   std::shared_ptr<const Codec> of_rows_;
   size_t block_;  ///< elements

@@ -1,6 +1,7 @@
 #include "strait/codecs/level_codec.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/stack.h>
@@ -14,6 +15,7 @@
 #include <cmath>
 
 #include "strait/base/text.h"
+#include "strait/codecs/composed.h"
 #include "strait/codecs/moments.h"
 
 namespace strait {
@@ -79,15 +81,55 @@ at::Tensor LevelCodec::units_of(const Lines& lines) const {
   return at::stack(tables).index_select(0, lines.table.view(-1));
 }
 
-at::Tensor LevelCodec::reconstruct_groups(const TensorGroups& groups) const {
+CodedGroups LevelCodec::code_groups(const TensorGroups& groups) const {
   Lines lines = lines_of(groups);
   if (!lines.offset.defined()) lines.offset = at::zeros_like(lines.scale);
+  if (!are_sendable(lines, units_of(lines))) reject();
+  return {headers_of(lines), codes_of(groups, lines)};
+}
+
+at::Tensor LevelCodec::values_of(const CodedGroups& groups) const {
+  const Lines lines = lines_in(groups.headers);
+  if (lines.table.defined() && !are_all(lines.table.lt(static_cast<int64_t>(tables_.size())))) return {};
   const at::Tensor units = units_of(lines);
+  if (!are_all(lines.scale.signbit().logical_not()) || !are_sendable(lines, units)) return {};
+  const at::Tensor values = lines.offset.add(lines.scale.mul(units.gather(1, groups.codes)));
+  return are_all(values.isfinite()) ? values : at::Tensor();
+}
+
+/// is_sendable() of all; `units` are those of the lines.
+bool LevelCodec::are_sendable(const Lines& lines, const at::Tensor& units) const {
   const at::Tensor known = at::nan_to_num(units);  // 0 is between the ends
-  for (const at::Tensor& end : {known.amin(1, true).clamp_max(0), known.amax(1, true).clamp_min(0)}) {
-    if (!lines.offset.add(lines.scale.mul(end)).isfinite().all().item<bool>()) reject();
+  const auto is_finite = [&](const at::Tensor& end) {
+    return lines.offset.add(lines.scale.mul(end)).isfinite();
+  };
+  return are_all(
+      is_finite(known.amin(1, true).clamp_max(0)).logical_and(is_finite(known.amax(1, true).clamp_min(0))));
+}
+
+/// What put_line() writes, uint8 [G, n].
+at::Tensor LevelCodec::headers_of(const Lines& lines) const {
+  const at::Tensor scale = bytes_of_rows(lines.scale);
+  if (header_ == Header::exponent) return lines.scale.view(at::kInt).bitwise_right_shift(23).to(at::kByte);
+  if (header_ == Header::scale) return scale;
+  const at::Tensor line = at::cat({bytes_of_rows(lines.offset), scale}, 1);
+  return header_ == Header::offset_and_scale ? line : at::cat({line, lines.table.to(at::kByte)}, 1);
+}
+
+/// The way back, unchecked.
+LevelCodec::Lines LevelCodec::lines_in(const at::Tensor& headers) const {
+  if (header_ == Header::exponent) {
+    const at::Tensor exponent = headers.to(at::kInt);
+    const at::Tensor bits =
+        exponent.bitwise_left_shift(23).add(exponent.eq(0).to(at::kInt).mul(int64_t{kLeastPower}));
+    const at::Tensor scale = bits.to(at::kInt).view(at::kFloat);
+    return {at::zeros_like(scale), scale};
   }
-  return lines.offset.add(lines.scale.mul(units.gather(1, codes_of(groups, lines))));
+  const auto number = [&](int64_t place) { return rows_of_bytes(headers.narrow(1, 4 * place, 4), at::kFloat); };
+  if (header_ == Header::scale) return {at::zeros_like(number(0)), number(0)};
+  Lines lines{number(0), number(1)};
+  if (header_ == Header::offset_scale_and_table) lines.table = headers.narrow(1, 8, 1).to(at::kLong);
+  return lines;
 }
 
 LevelCodec::Line LevelCodec::mean_and_deviation(std::span<const float> x) {

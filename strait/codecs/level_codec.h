@@ -71,7 +71,8 @@ class LevelCodec : public GroupCodec {
                      std::span<std::byte> codes) const final;
   void decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
                      std::span<float> out) const final;
-  at::Tensor reconstruct_groups(const TensorGroups& groups) const final;
+  CodedGroups code_groups(const TensorGroups& groups) const final;
+  at::Tensor values_of(const CodedGroups& groups) const final;
 
  private:
   /// The ends of a table.
@@ -82,6 +83,9 @@ class LevelCodec : public GroupCodec {
 
   static size_t header_size(Header header);
   bool is_sendable(const Line& line) const;
+  bool are_sendable(const Lines& lines, const at::Tensor& units) const;
+  at::Tensor headers_of(const Lines& lines) const;
+  Lines lines_in(const at::Tensor& headers) const;
   void put_line(const Line& line, ByteWriter& out) const;
   Line read_line(ByteReader& in) const;
   [[noreturn]] static void reject();

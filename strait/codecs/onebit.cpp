@@ -1,9 +1,11 @@
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/where.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "strait/codecs/composed.h"
 #include "strait/codecs/group_codec.h"
 #include "strait/kernels/signs.h"
 #include "strait/kernels/sums.h"
@@ -41,17 +43,29 @@ class OneBit : public OneByOneCodec {
     kernels::unpack_signs(codes, above, below, out);
   }
 
-  at::Tensor reconstruct_groups(const TensorGroups& groups) const override {
+  CodedGroups code_groups(const TensorGroups& groups) const override {
     const at::Tensor is_below = groups.values.lt(0);
     const at::Tensor negative = ordered_sum(groups.values.masked_fill(is_below.logical_not(), 0));
     const at::Tensor positive = ordered_sum(groups.values.masked_fill(is_below, 0));
-    if (!positive.isfinite().logical_and(negative.isfinite()).all().item<bool>()) reject();
+    if (!are_all(positive.isfinite().logical_and(negative.isfinite()))) reject();
     const at::Tensor negatives = is_below.sum(1, /*keepdim=*/true);
     const auto mean_of = [](const at::Tensor& sum, const at::Tensor& count) {
       return sum.div(count.clamp_min(1).to(at::kFloat)).add(0.0);
     };
-    return at::where(is_below, mean_of(negative, negatives),
-                     mean_of(positive, groups.sizes.to(at::kLong).sub(negatives)));
+    const at::Tensor above = mean_of(positive, groups.sizes.to(at::kLong).sub(negatives));
+    return {bytes_of_rows(at::cat({mean_of(negative, negatives), above}, 1)), is_below.to(at::kLong)};
+  }
+
+  at::Tensor values_of(const CodedGroups& groups) const override {
+    const at::Tensor means = rows_of_bytes(groups.headers, at::kFloat);
+    const at::Tensor below = means.narrow(1, 0, 1);
+    const at::Tensor above = means.narrow(1, 1, 1);
+    const at::Tensor is_below = groups.codes.ne(0);
+    const at::Tensor in_place = below.le(0).logical_and(above.signbit().logical_not());
+    const at::Tensor needed = below.eq(0).logical_or(is_below.any(1, /*keepdim=*/true));
+    const at::Tensor sound = in_place.logical_and(needed).logical_and(is_negative_zero(below).logical_not());
+    if (!are_all(means.isfinite()) || !are_all(sound)) return {};
+    return at::where(is_below, below, above);
   }
 
  private:

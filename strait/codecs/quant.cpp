@@ -1,6 +1,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <limits>
@@ -9,6 +10,7 @@
 
 #include "strait/base/text.h"
 #include "strait/codecs/codec.h"
+#include "strait/codecs/composed.h"
 #include "strait/codecs/groups.h"
 #include "strait/codecs/quant_group.h"
 #include "strait/codecs/quant_options.h"
@@ -36,12 +38,31 @@ class Quant : public Codec {
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
-    const MessageMeta meta = meta_of(x);
+    const Grid grid = scope_.grid(meta_of(x));
+    return scope_.from_order(grid.from_groups(dequantised_groups(quantised(x, grid, context), bits_)), x);
+  }
+
+  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& context) const override {
+    const Grid grid = scope_.grid(meta_of(x));
+    const QuantisedGroups groups = quantised(x, grid, context);
+    return at::cat({bytes_of_rows(groups.ranges).reshape(-1),
+                    packed_rows(grid.from_groups(groups.codes), bits_).reshape(-1)});
+  }
+
+  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
+                             const MessageContext& /*context*/) const override {
     const Grid grid = scope_.grid(meta);
-    std::optional<at::Tensor> dither;
-    if (stochastic_) dither = grid.as_groups(dither_of(context, meta, x), Grid::Filler::last_element);
-    const at::Tensor groups = grid.as_groups(scope_.in_order(x), Grid::Filler::last_element);
-    return scope_.from_order(grid.from_groups(reconstruct_groups(groups, bits_, dither)), x);
+    const auto ranges = static_cast<int64_t>(grid.groups() * kRangeSize);
+    const at::Tensor packed = payload.narrow(0, ranges, payload.numel() - ranges);
+    const at::Tensor codes = unpacked_rows(packed.view({static_cast<int64_t>(grid.rows), -1}),
+                                           static_cast<int64_t>(grid.row_size), bits_);
+    if (!codes.defined()) return {};
+    const at::Tensor values = dequantised_groups(
+        {rows_of_bytes(payload.narrow(0, 0, ranges).view({-1, static_cast<int64_t>(kRangeSize)}), at::kFloat),
+         grid.as_groups(codes.contiguous(), Grid::Filler::last_element)},
+        bits_);
+    if (!values.defined()) return {};
+    return scope_.from_order(grid.from_groups(values), at::empty(meta.shape, values.options()));
   }
 
   at::Tensor reference(const at::Tensor& x) const override {
@@ -102,6 +123,12 @@ class Quant : public Codec {
   }
 
  private:
+  QuantisedGroups quantised(const at::Tensor& x, const Grid& grid, const MessageContext& context) const {
+    std::optional<at::Tensor> dither;
+    if (stochastic_) dither = grid.as_groups(dither_of(context, meta_of(x), x), Grid::Filler::last_element);
+    return quantised_groups(grid.as_groups(scope_.in_order(x), Grid::Filler::last_element), bits_, dither);
+  }
+
   /// Encodes the groups from `first` to `last`, which is not one of them.
   void encode_run(std::span<const float> x, const Grid& grid, size_t first, size_t last,
                   const kernels::Dither& dither, std::span<std::byte> ranges,

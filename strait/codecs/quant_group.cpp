@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand_like.h>
 #include <ATen/ops/where.h>
@@ -12,6 +13,7 @@
 #include <cmath>
 
 #include "strait/base/random.h"
+#include "strait/codecs/composed.h"
 #include "strait/codecs/groups.h"
 
 namespace strait {
@@ -37,6 +39,11 @@ at::Tensor lowbias32(at::Tensor x) {
 /// A scalar that lives on the tensor's device. CUDA turns a division by a host scalar into a product with
 /// its inverse, which rounds differently.
 at::Tensor scalar_like(const at::Tensor& x, float value) { return at::full({1}, value, x.options()); }
+
+/// The greatest code.
+at::Tensor levels_like(const at::Tensor& x, unsigned bits) {
+  return scalar_like(x, static_cast<float>((1U << bits) - 1));
+}
 
 }  // namespace
 
@@ -98,8 +105,8 @@ at::Tensor dither_of(const MessageContext& context, const MessageMeta& meta, con
   return draws.bitwise_right_shift(8).to(at::kFloat).mul(0x1p-24);
 }
 
-at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits,
-                              const std::optional<at::Tensor>& dither) {
+QuantisedGroups quantised_groups(const at::Tensor& groups, unsigned bits,
+                                 const std::optional<at::Tensor>& dither) {
   const auto [least, greatest] = at::aminmax(groups, 1, /*keepdim=*/true);
   // Adding +0 turns -0 into +0, as kernels::range_of does.
   const at::Tensor lo = least.add(0.0);
@@ -112,7 +119,7 @@ at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits,
         {lo.view(-1).index_select(0, worst).item<float>(), hi.view(-1).index_select(0, worst).item<float>()});
   }
   const at::Tensor divisor = at::where(extent.eq(0.0), scalar_like(groups, 1), extent);
-  const at::Tensor levels = scalar_like(groups, static_cast<float>((1U << bits) - 1));
+  const at::Tensor levels = levels_like(groups, bits);
   const at::Tensor t = groups.sub(lo).div(divisor).mul(levels);
   at::Tensor codes;
   if (dither) {
@@ -121,7 +128,23 @@ at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits,
   } else {
     codes = t.round();
   }
-  return lo.add(codes.div(levels).mul(extent));
+  return {at::cat({lo, hi}, 1), codes.to(at::kLong)};
+}
+
+at::Tensor dequantised_groups(const QuantisedGroups& groups, unsigned bits) {
+  const at::Tensor lo = groups.ranges.narrow(1, 0, 1);
+  const at::Tensor extent = groups.ranges.narrow(1, 1, 1).sub(lo);
+  const at::Tensor in_order =
+      groups.ranges.isfinite().logical_and(is_negative_zero(groups.ranges).logical_not());
+  const at::Tensor has_extent = extent.isfinite().logical_and(extent.ge(0));
+  const at::Tensor has_codes = extent.gt(0).logical_or(groups.codes.eq(0).all(1, /*keepdim=*/true));
+  if (!are_all(in_order) || !are_all(has_extent.logical_and(has_codes))) return {};
+  return lo.add(groups.codes.to(at::kFloat).div(levels_like(extent, bits)).mul(extent));
+}
+
+at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits,
+                              const std::optional<at::Tensor>& dither) {
+  return dequantised_groups(quantised_groups(groups, bits, dither), bits);
 }
 
 at::Tensor reference_groups(const at::Tensor& groups, unsigned bits, bool stochastic) {

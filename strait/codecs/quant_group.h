@@ -47,8 +47,21 @@ at::Tensor dither_of(const MessageContext& context, const MessageMeta& meta, con
 /// kernels::draw_at() of `count` elements from the first on, as int64 [count], on the device of `like`.
 at::Tensor draws_of(kernels::Dither dither, size_t count, const at::Tensor& like);
 
-/// What the receiver sees of `groups` [G, n], n >= 1, each row one group, on the tensor's device. Rounds to
-/// nearest, or with `dither` [G, n] stochastically. Throws NumericError as sendable_range() does.
+/// Groups as they are sent, on their device.
+struct QuantisedGroups {
+  at::Tensor ranges;  ///< float32 [G, 2]: lo and hi
+  at::Tensor codes;   ///< int64 [G, n]
+};
+
+/// Quantises `groups` [G, n], n >= 1, each row one group. Rounds to nearest, or with `dither` [G, n]
+/// stochastically. Throws NumericError as sendable_range() does.
+QuantisedGroups quantised_groups(const at::Tensor& groups, unsigned bits,
+                                 const std::optional<at::Tensor>& dither);
+
+/// What the receiver sees of them, float32 [G, n]; undefined where read_range() or check_codes() would throw.
+at::Tensor dequantised_groups(const QuantisedGroups& groups, unsigned bits);
+
+/// Both.
 at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits, const std::optional<at::Tensor>& dither);
 
 /// The same in a few LibTorch calls (Codec::reference): encoded as a tensor of bytes, and decoded from it.

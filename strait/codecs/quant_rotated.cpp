@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "strait/base/random.h"
+#include "strait/codecs/composed.h"
 #include "strait/codecs/finite.h"
 #include "strait/codecs/quant_options.h"
 #include "strait/kernels/hadamard.h"
@@ -43,19 +44,19 @@ class Rotated : public Codec {
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
-    check_largest(largest_magnitude(x), kOverflow, kWhat);
-    const at::Tensor signs = sign_tensor(signs_of(context), x);
-    const auto in_blocks = [&](const at::Tensor& all, const auto& rotate) {
-      const at::Tensor rows = all.contiguous().view({x.dim() == 0 ? 1 : x.size(0), -1});
-      const int64_t whole = rows.size(1) / kBlock * kBlock;
-      const at::Tensor blocks = rotate(rows.narrow(1, 0, whole).reshape({-1, kBlock}));
-      return at::cat({blocks.view({rows.size(0), whole}), rows.narrow(1, whole, rows.size(1) - whole)}, 1)
-          .view(x.sizes());
-    };
-    const at::Tensor rotated =
-        in_blocks(x, [&](const at::Tensor& blocks) { return rotated_blocks(blocks.mul(signs)); });
-    return in_blocks(inner_->reconstruct(rotated, context),
-                     [&](const at::Tensor& blocks) { return rotated_blocks(blocks).mul(signs); });
+    return rotated_back(inner_->reconstruct(rotated(x, context), context), context);
+  }
+
+  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& context) const override {
+    return inner_->composed_encode(rotated(x, context), context);
+  }
+
+  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
+                             const MessageContext& context) const override {
+    const at::Tensor seen = inner_->composed_decode(payload, meta, context);
+    if (!seen.defined()) return {};
+    const at::Tensor values = rotated_back(seen, context);
+    return are_all(values.isfinite()) ? values : at::Tensor();
   }
 
   bool is_row_wise() const override { return inner_->is_row_wise(); }
@@ -91,6 +92,27 @@ class Rotated : public Codec {
   }
 
  private:
+  /// The message with each whole block of 64 elements of a row turned into what `rotate` gives.
+  template <class Rotate>
+  static at::Tensor in_blocks(const at::Tensor& x, const Rotate& rotate) {
+    const at::Tensor rows = x.contiguous().view({x.dim() == 0 ? 1 : x.size(0), -1});
+    const int64_t whole = rows.size(1) / kBlock * kBlock;
+    const at::Tensor blocks = rotate(rows.narrow(1, 0, whole).reshape({-1, kBlock}));
+    return at::cat({blocks.view({rows.size(0), whole}), rows.narrow(1, whole, rows.size(1) - whole)}, 1)
+        .view(x.sizes());
+  }
+
+  static at::Tensor rotated(const at::Tensor& x, const MessageContext& context) {
+    check_largest(largest_magnitude(x), kOverflow, kWhat);
+    const at::Tensor signs = sign_tensor(signs_of(context), x);
+    return in_blocks(x, [&](const at::Tensor& blocks) { return rotated_blocks(blocks.mul(signs)); });
+  }
+
+  static at::Tensor rotated_back(const at::Tensor& x, const MessageContext& context) {
+    const at::Tensor signs = sign_tensor(signs_of(context), x);
+    return in_blocks(x, [&](const at::Tensor& blocks) { return rotated_blocks(blocks).mul(signs); });
+  }
+
   // Two rotations make an element at most 64 times as large, and rounding a little more.
   static constexpr uint32_t kOverflow = (127U + 121U) << 23;  // 2^121
   static constexpr const char* kWhat = "a rotation, 2^121";

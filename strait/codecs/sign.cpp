@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "strait/codecs/composed.h"
 #include "strait/codecs/group_codec.h"
 #include "strait/kernels/signs.h"
 #include "strait/kernels/sums.h"
@@ -32,11 +33,16 @@ class Sign : public OneByOneCodec {
     kernels::unpack_signs(codes, scale, -scale, out);
   }
 
-  at::Tensor reconstruct_groups(const TensorGroups& groups) const override {
+  CodedGroups code_groups(const TensorGroups& groups) const override {
     const at::Tensor sum = ordered_sum(groups.values.abs());
-    if (!sum.isfinite().all().item<bool>()) reject();
-    const at::Tensor scale = sum.div(groups.sizes);
-    return at::where(groups.values.lt(0), scale.neg(), scale);
+    if (!are_all(sum.isfinite())) reject();
+    return {bytes_of_rows(sum.div(groups.sizes)), groups.values.lt(0).to(at::kLong)};
+  }
+
+  at::Tensor values_of(const CodedGroups& groups) const override {
+    const at::Tensor scale = rows_of_bytes(groups.headers, at::kFloat);
+    if (!are_all(scale.isfinite().logical_and(scale.signbit().logical_not()))) return {};
+    return at::where(groups.codes.eq(0), scale, scale.neg());
   }
 
  private:

@@ -1,6 +1,9 @@
 #include "strait/codecs/sparse.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -8,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "strait/codecs/composed.h"
 #include "strait/kernels/index_code.h"
 #include "strait/kernels/interlaced.h"
 #include "strait/kernels/masked.h"
@@ -147,6 +151,21 @@ at::Tensor ValueLists::reconstruct(const at::Tensor& groups, const at::Tensor& k
                                         values_->reconstruct(by == 1 ? lists : lists.mul(by), context));
 }
 
+at::Tensor ValueLists::composed_write(const at::Tensor& groups, const at::Tensor& kept,
+                                      const SparseShape& shape) const {
+  if (shape.k == shape.n) return values_->composed_write(groups);
+  const at::Tensor lists = groups.gather(1, kept);
+  const float by = factor(shape);
+  return values_->composed_write(by == 1 ? lists : lists.mul(by));
+}
+
+at::Tensor ValueLists::composed_read(const at::Tensor& bytes, const at::Tensor& kept,
+                                     const SparseShape& shape) const {
+  const at::Tensor lists = values_->composed_read(bytes, static_cast<int64_t>(shape.k));
+  if (shape.k == shape.n || !lists.defined()) return lists;
+  return at::zeros({lists.size(0), static_cast<int64_t>(shape.n)}, lists.options()).scatter(1, kept, lists);
+}
+
 SparseFormat::SparseFormat(IndexCode index, std::unique_ptr<const ValueFormat> values)
     : ValueLists(std::move(values)), index_(index) {}
 
@@ -223,6 +242,39 @@ void SparseFormat::write(const SparseShape& shape, const SparseSource& source, c
   }
   const auto place = out.claim(lists.size());
   if (place.data() != lists.data()) std::memmove(place.data(), lists.data(), lists.size());
+}
+
+at::Tensor SparseFormat::composed_encode(const at::Tensor& groups, const at::Tensor& kept,
+                                         const SparseShape& shape) const {
+  if (index_ != IndexCode::bitmap) return {};
+  const at::Tensor lists = composed_write(groups, std::get<0>(kept.sort(1)), shape);
+  if (!lists.defined()) return {};
+  const at::Tensor mask = at::zeros(groups.sizes(), groups.options().dtype(at::kLong)).scatter(1, kept, 1);
+  const at::Tensor sets = packed_rows(mask, 1);
+  const at::Tensor codes = at::full({groups.size(0)}, int64_t{kBitmapCode}, sets.options());
+  const at::Tensor lengths = at::full({groups.size(0), 1}, sets.size(1), sets.options().dtype(at::kInt));
+  return at::cat({codes, bytes_of_rows(lengths).view(-1), sets.reshape(-1), lists.reshape(-1)});
+}
+
+at::Tensor SparseFormat::composed_decode(const at::Tensor& payload, const SparseShape& shape) const {
+  if (index_ != IndexCode::bitmap) return {};
+  const auto groups = static_cast<int64_t>(shape.groups);
+  const auto n = static_cast<int64_t>(shape.n);
+  const auto k = static_cast<int64_t>(shape.k);
+  const auto bitmap = static_cast<int64_t>(kernels::bitmap_size(shape.n));
+  int64_t at = 0;
+  const auto rows_of = [&](int64_t bytes) {
+    const at::Tensor rows = payload.narrow(0, at, groups * bytes).view({groups, bytes});
+    at += groups * bytes;
+    return rows;
+  };
+  const at::Tensor codes = rows_of(1);
+  const at::Tensor lengths = rows_of_bytes(rows_of(sizeof(uint32_t)), at::kInt);
+  if (!are_all(codes.eq(int64_t{kBitmapCode})) || !are_all(lengths.eq(bitmap))) return {};
+  const at::Tensor mask = unpacked_rows(rows_of(bitmap), n, 1);
+  if (!mask.defined() || !are_all(mask.sum(1).eq(k))) return {};
+  const at::Tensor kept = mask.nonzero().select(1, 1).view({groups, k});
+  return composed_read(rows_of((payload.numel() - at) / groups), kept, shape);
 }
 
 void SparseFormat::check_set(size_t group, const CodedSet& set, const SparseShape& shape) const {

@@ -109,6 +109,13 @@ class ValueLists {
   at::Tensor reconstruct(const at::Tensor& groups, const at::Tensor& kept, const SparseShape& shape,
                          const MessageContext& context) const;
 
+  /// The lists of groups as write_list() writes them, by tensor operations: uint8 [G, bytes of a list]; `kept`
+  /// in ascending order. Undefined where the values have no such form.
+  at::Tensor composed_write(const at::Tensor& groups, const at::Tensor& kept, const SparseShape& shape) const;
+
+  /// The way back to groups [G, n]; undefined too for what read_list() refuses.
+  at::Tensor composed_read(const at::Tensor& bytes, const at::Tensor& kept, const SparseShape& shape) const;
+
   /// How a value is written.
   const ValueFormat& values() const { return *values_; }
 
@@ -138,6 +145,15 @@ class SparseFormat : public ValueLists {
   /// when it may have handed over some.
   void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, const MessageContext& context,
             IndexSet* indices) const;
+
+  // The same by tensor operations, on the device of groups [G, n], where all index sets are bitmaps; else
+  // undefined.
+
+  /// The payload of groups that keep the positions `kept`, int64 [G, k] in any order.
+  at::Tensor composed_encode(const at::Tensor& groups, const at::Tensor& kept, const SparseShape& shape) const;
+
+  /// The groups of a payload, k < n; undefined too for what read() refuses.
+  at::Tensor composed_decode(const at::Tensor& payload, const SparseShape& shape) const;
 
  private:
   size_t index_bound(const SparseShape& shape) const;

@@ -151,14 +151,28 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
     const SparseShape shape = shape_of(meta_of(x));
     if (shape.k == 0) return at::zeros_like(x, at::MemoryFormat::Contiguous);
-    const auto n = static_cast<int64_t>(shape.n);
-    const at::Tensor groups = x.contiguous().view({static_cast<int64_t>(shape.groups), n});
-    // Keys are distinct: magnitude first, then the lower index, so any order of comparison agrees.
-    const at::Tensor magnitude = groups.view(at::kInt).bitwise_and(0x7fffffff).to(at::kLong);
-    const at::Tensor from_last = at::arange(n - 1, -1, -1, x.options().dtype(at::kLong));
-    const at::Tensor keys = magnitude.bitwise_left_shift(32).bitwise_or(from_last);
-    const at::Tensor kept = std::get<1>(keys.topk(static_cast<int64_t>(shape.k), 1, true, /*sorted=*/false));
-    return format_->reconstruct(groups, kept, shape, context).view(x.sizes());
+    const at::Tensor groups = groups_of(x.contiguous(), shape);
+    return format_->reconstruct(groups, kept_of(groups, shape), shape, context).view(x.sizes());
+  }
+
+  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& /*context*/) const override {
+    const SparseShape shape = shape_of(meta_of(x));
+    if (shape.k == 0) return {};
+    const at::Tensor groups = groups_of(x, shape);
+    if (shape.k < shape.n) return format_->composed_encode(groups, kept_of(groups, shape), shape);
+    const at::Tensor lists = format_->composed_write(groups, {}, shape);
+    return lists.defined() ? lists.view(-1) : lists;
+  }
+
+  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
+                             const MessageContext& /*context*/) const override {
+    const SparseShape shape = shape_of(meta);
+    if (shape.k == 0) return {};
+    const at::Tensor groups =
+        shape.k < shape.n
+            ? format_->composed_decode(payload, shape)
+            : format_->composed_read(payload.view({static_cast<int64_t>(shape.groups), -1}), {}, shape);
+    return groups.defined() ? groups.view(meta.shape) : groups;
   }
 
   /// topk, unsorted, of the magnitudes, with gather and scatter: quicker than kthvalue and a mask.
@@ -250,6 +264,19 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
   }
 
  private:
+  static at::Tensor groups_of(const at::Tensor& x, const SparseShape& shape) {
+    return x.view({static_cast<int64_t>(shape.groups), static_cast<int64_t>(shape.n)});
+  }
+
+  /// The positions that groups [G, n] keep, int64 [G, k] in any order.
+  static at::Tensor kept_of(const at::Tensor& groups, const SparseShape& shape) {
+    // Keys are distinct: magnitude first, then the lower index, so any order of comparison agrees.
+    const at::Tensor magnitude = groups.view(at::kInt).bitwise_and(0x7fffffff).to(at::kLong);
+    const at::Tensor from_last = at::arange(groups.size(1) - 1, -1, -1, groups.options().dtype(at::kLong));
+    const at::Tensor keys = magnitude.bitwise_left_shift(32).bitwise_or(from_last);
+    return std::get<1>(keys.topk(static_cast<int64_t>(shape.k), 1, true, /*sorted=*/false));
+  }
+
   void write_groups(std::span<const float> x, const SparseShape& shape, const MessageContext& context,
                     ByteWriter& out, IndexSet* indices) const {
     // A value that is not finite is among the largest, so the kept values tell for all.

@@ -23,6 +23,18 @@ class ValueCodec : public Codec {
     return values_->reconstruct(x, context);
   }
 
+  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& /*context*/) const override {
+    const at::Tensor bytes = values_->composed_write(x.view({1, -1}));
+    return bytes.defined() ? bytes.view(-1) : bytes;
+  }
+
+  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
+                             const MessageContext& /*context*/) const override {
+    const at::Tensor values =
+        values_->composed_read(payload.view({1, -1}), static_cast<int64_t>(meta.elements()));
+    return values.defined() ? values.view(meta.shape) : values;
+  }
+
   at::Tensor reference(const at::Tensor& x) const override { return values_->reference(x); }
 
   bool is_row_wise() const override { return true; }

@@ -1,11 +1,13 @@
 #include "strait/codecs/value_format.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/cat.h>
 
 #include <utility>
 
 #include "strait/base/error.h"
 #include "strait/codecs/codec.h"
+#include "strait/codecs/composed.h"
 #include "strait/codecs/finite.h"
 #include "strait/codecs/quant_group.h"
 #include "strait/kernels/copy.h"
@@ -13,6 +15,10 @@
 
 namespace strait {
 namespace {
+
+at::Tensor finite_or_undefined(const at::Tensor& values) {
+  return are_all(values.isfinite()) ? values : at::Tensor();
+}
 
 class Fp32Values : public ValueFormat {
  public:
@@ -31,6 +37,15 @@ class Fp32Values : public ValueFormat {
   at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& /*context*/) const override {
     check_largest(largest_magnitude(lists), kernels::kInfinityBits, "float32");
     return lists.clone(at::MemoryFormat::Contiguous);
+  }
+
+  at::Tensor composed_write(const at::Tensor& lists) const override {
+    check_largest(largest_magnitude(lists), kernels::kInfinityBits, "float32");
+    return bytes_of_rows(lists);
+  }
+
+  at::Tensor composed_read(const at::Tensor& bytes, int64_t /*n*/) const override {
+    return finite_or_undefined(rows_of_bytes(bytes, at::kFloat));
   }
 
   at::Tensor reference(const at::Tensor& lists) const override { return lists; }
@@ -55,6 +70,15 @@ class Fp16Values : public ValueFormat {
     return lists.contiguous().to(at::kHalf).to(at::kFloat);
   }
 
+  at::Tensor composed_write(const at::Tensor& lists) const override {
+    check_largest(largest_magnitude(lists), kernels::kFp16OverflowBits, "fp16");
+    return bytes_of_rows(lists.contiguous().to(at::kHalf));
+  }
+
+  at::Tensor composed_read(const at::Tensor& bytes, int64_t /*n*/) const override {
+    return finite_or_undefined(rows_of_bytes(bytes, at::kHalf).to(at::kFloat));
+  }
+
   at::Tensor reference(const at::Tensor& lists) const override { return lists.to(at::kHalf).to(at::kFloat); }
 };
 
@@ -75,6 +99,15 @@ class Bf16Values : public ValueFormat {
   at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& /*context*/) const override {
     check_largest(largest_magnitude(lists), kernels::kBf16OverflowBits, "bf16");
     return lists.contiguous().to(at::kBFloat16).to(at::kFloat);
+  }
+
+  at::Tensor composed_write(const at::Tensor& lists) const override {
+    check_largest(largest_magnitude(lists), kernels::kBf16OverflowBits, "bf16");
+    return bytes_of_rows(lists.contiguous().to(at::kBFloat16));
+  }
+
+  at::Tensor composed_read(const at::Tensor& bytes, int64_t /*n*/) const override {
+    return finite_or_undefined(rows_of_bytes(bytes, at::kBFloat16).to(at::kFloat));
   }
 
   at::Tensor reference(const at::Tensor& lists) const override {
@@ -107,6 +140,18 @@ class QuantValues : public ValueFormat {
 
   at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& /*context*/) const override {
     return reconstruct_groups(lists, bits_, std::nullopt);
+  }
+
+  at::Tensor composed_write(const at::Tensor& lists) const override {
+    const QuantisedGroups groups = quantised_groups(lists, bits_, std::nullopt);
+    return at::cat({bytes_of_rows(groups.ranges), packed_rows(groups.codes, bits_)}, 1);
+  }
+
+  at::Tensor composed_read(const at::Tensor& bytes, int64_t n) const override {
+    const auto range = static_cast<int64_t>(kRangeSize);
+    const at::Tensor codes = unpacked_rows(bytes.narrow(1, range, bytes.size(1) - range), n, bits_);
+    if (!codes.defined()) return {};
+    return dequantised_groups({rows_of_bytes(bytes.narrow(1, 0, range), at::kFloat), codes}, bits_);
   }
 
   at::Tensor reference(const at::Tensor& lists) const override {

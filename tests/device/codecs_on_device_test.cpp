@@ -67,6 +67,27 @@ TEST_P(CodecOnDevice, RefusesWhatTheCpuRefuses) {
   EXPECT_THROW(codec_->decode(shorter.to(fake::device()), meta_of(good), kHere), WireError);
 }
 
+/// What goes to the host is the message, the numbers that say whether it can be sent, and no more.
+TEST(CodecsOnDevice, SendTheMessageAndNotTheTensorToTheHost) {
+  const at::Tensor x = normal_tensor({8, 3, 32, 32}, 9).to(fake::device());
+  constexpr size_t kNumbers = 64;
+  for (const char* spec :
+       {"fp16", "mx:int8", "sign", "quant:4", "quant:2,scope=block:64", "topk:0.1,index=bitmap"}) {
+    const auto codec = make_codec(spec);
+    std::vector<std::byte> space(codec->payload_size(meta_of(x)).bound);
+    ByteWriter out(space);
+    fake::take_bytes_to_host();
+    codec->write(x, kHere, out);
+    EXPECT_LE(fake::take_bytes_to_host(), space.size() + kNumbers) << spec;
+    ByteReader in(space);
+    MessageContext there = kHere;
+    there.device = fake::device();
+    const at::Tensor seen = codec->read(in, meta_of(x), there).tensor;
+    EXPECT_LE(fake::take_bytes_to_host(), kNumbers) << spec;
+    EXPECT_TRUE(same_bits(seen.cpu(), codec->reconstruct(x.cpu(), kHere))) << spec;
+  }
+}
+
 std::vector<std::string> all_specs() {
   std::vector<std::string> specs;
   for (const auto& info : codec_list()) specs.insert(specs.end(), info.samples.begin(), info.samples.end());

@@ -270,7 +270,7 @@ const at::Tensor& resize(const at::Tensor& self, c10::SymIntArrayRef size,
 }
 
 at::Scalar read_scalar(const at::Tensor& self) {
-  const at::Tensor here = at::empty({}, self.scalar_type());
+  const at::Tensor here = at::empty(self.sizes(), self.scalar_type());
   copy_to_host(self, here, false);
   return here.item();
 }

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+// Bytes by tensor operations, on any device: what Codec::composed_encode() and composed_decode() are made of.
+
+namespace strait {
+
+/// The bytes of the elements of each row of `values` [R, n], uint8 [R, n * size of an element].
+at::Tensor bytes_of_rows(const at::Tensor& values);
+
+/// The way back, for elements of this type.
+at::Tensor rows_of_bytes(const at::Tensor& bytes, at::ScalarType type);
+
+/// Each row of `codes`, int64 [R, n] from 0 to 2^bits - 1, packed as by kernels/pack.h: uint8
+/// [R, packed_size(n, bits)]. 1 <= bits <= 8.
+at::Tensor packed_rows(const at::Tensor& codes, unsigned bits);
+
+/// The way back, int64 [R, n]; undefined where the padding of a row is not zero. Waits for the device.
+at::Tensor unpacked_rows(const at::Tensor& bytes, int64_t n, unsigned bits);
+
+/// Whether every element is true. Waits for the device.
+bool are_all(const at::Tensor& conditions);
+
+/// Whether each number is -0.
+at::Tensor is_negative_zero(const at::Tensor& values);
+
+}  // namespace strait
