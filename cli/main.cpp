@@ -105,8 +105,7 @@ int fail_by_exception() {
     return fail(kFailed, "out of memory");
   } catch (const std::exception& error) {
     // LibTorch appends where it was thrown, a line a frame.
-    const std::string message = error.what();
-    return fail(kFailed, message.substr(0, message.find('\n')));
+    return fail(kFailed, first_line(error.what()));
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "strait/base/text.h"
+
 namespace strait::python {
 namespace {
 
@@ -9,7 +11,7 @@ namespace {
 std::string one_line(const py::error_already_set& error) {
   const std::string type = py::str(error.type().attr("__name__"));
   const std::string text = py::str(error.value());
-  return text.empty() ? type : fmt::format("{}: {}", type, text.substr(0, text.find('\n')));
+  return text.empty() ? type : fmt::format("{}: {}", type, first_line(text));
 }
 
 }  // namespace

@@ -80,6 +80,8 @@ std::string one_line(std::string_view text) {
   return printable(line);
 }
 
+std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
 std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
   constexpr size_t kLongest = 200;
   if (word.size() > kLongest) return "";

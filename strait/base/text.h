@@ -23,6 +23,9 @@ std::string printable(std::string_view text);
 /// The same on one line: ends of lines and tabs become spaces.
 std::string one_line(std::string_view text);
 
+/// The text up to the end of its first line.
+std::string first_line(std::string_view text);
+
 /// The names as `a, b, c`.
 std::string list_of(std::span<const std::string> names);
 

@@ -1,9 +1,12 @@
 #include "strait/boundary/channel.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "strait/base/clock.h"
+#include "strait/base/text.h"
 
 namespace strait {
 namespace {
@@ -11,6 +14,13 @@ namespace {
 std::string describe(const ChannelSpec& spec, const MessageContext& context) {
   return fmt::format("boundary {}, {}, micro-batch {}, step {}", spec.boundary_name, to_string(spec.direction),
                      context.micro_batch, context.step);
+}
+
+/// What LibTorch or the device says that a message met, such as that memory is out.
+Error failure_on_device(const ChannelSpec& spec, const Link& link, const MessageMeta& meta,
+                        const MessageContext& context, const c10::Error& error) {
+  return Error("{}: codec {}, message of {} on {}: {}", describe(spec, context), link.codec().spec(),
+               shape_text(meta.shape), context.device.str(), first_line(error.what_without_backtrace()));
 }
 
 /// Bytes of a message of this shape. Throws InputError that names the boundary where the codec does not take
@@ -128,6 +138,8 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     }
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
+  } catch (const c10::Error& error) {
+    throw failure_on_device(spec_, link, meta_of(x), context, error);
   }
   pass_indices(spec_, mode, context, std::move(report.indices));
   frame.resize(kFrameHeaderSize + out.used());
@@ -202,6 +214,8 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     throw WireError("{}: {}", describe(spec_, context), error.what());
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
+  } catch (const c10::Error& error) {
+    throw failure_on_device(spec_, link_for(spec_, others_, mode), meta, context, error);
   }
 }
 

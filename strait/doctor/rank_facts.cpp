@@ -12,6 +12,7 @@
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
 #include "strait/base/host.h"
+#include "strait/base/text.h"
 #include "strait/experiment/handshake.h"
 #include "strait/experiment/run.h"
 #include "strait/run/json_reader.h"
@@ -78,8 +79,7 @@ RankFacts facts_of_process(const Config& config, int rank, const std::vector<int
         facts.weight_bytes * static_cast<uint64_t>(std::max(0, config.checkpoint.keep) + 1);
     load_splits(config);
   } catch (const std::exception& error) {
-    const std::string reason = error.what();
-    facts.problem = reason.substr(0, reason.find('\n'));  // LibTorch's have more lines
+    facts.problem = first_line(error.what());  // LibTorch's have more lines
   }
   return facts;
 }

@@ -154,17 +154,25 @@ StepResult Executor::execute(Work work, int under_way, int added, WeightSteps* w
 }
 
 void Executor::perform(const Action& action, Run& run) {
+  const auto in_stage = [&](const char* what, void (Executor::*pass)(const Action&, Run&)) {
+    try {
+      (this->*pass)(action, run);
+    } catch (const c10::Error& error) {  // LibTorch's and the device's, such as one that is out of memory
+      throw Error("stage {}, {} of micro-batch {} on {}: {}", action.stage, what, action.micro_batch,
+                  setup_.device.str(), first_line(error.what_without_backtrace()));
+    }
+  };
   switch (action.op) {
     case Op::forward:
-      return forward(action, run);
+      return in_stage("forward pass", &Executor::forward);
     case Op::backward:
-      return backward(action, run);
+      return in_stage("backward pass", &Executor::backward);
     case Op::send_activation:
     case Op::send_gradient:
-      return send(action, run);
+      return in_stage("message", &Executor::send);
     case Op::recv_activation:
     case Op::recv_gradient:
-      return receive(action, run);
+      return in_stage("message", &Executor::receive);
   }
 }
 

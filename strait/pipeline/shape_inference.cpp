@@ -54,17 +54,21 @@ std::string shapes_text(const TensorList& tensors) {
   return list_of(shapes);
 }
 
-TensorList try_stage(int number, const StageModule& stage, const TensorList& x, at::Device device) {
+/// `rows` gives one row of what the stage gets.
+TensorList try_stage(int number, const StageModule& stage, const std::function<TensorList()>& rows,
+                     at::Device device) {
   const at::NoGradGuard no_grad;
   const GeneratorState cpu(at::kCPU);
   const GeneratorState own(device);
   const EvaluationScope evaluation(stage);
+  TensorList x;
   const auto refusal = [&](std::string_view why) {
     return InputError("stage {} cannot run on {}, {}: {}", number,
                       number == 0 ? "a row of the inputs" : fmt::format("what stage {} gives", number - 1),
-                      shapes_text(x), why.substr(0, why.find('\n')));
+                      shapes_text(x), first_line(why));
   };
   try {
+    x = rows();
     return stage.forward()(x);
   } catch (const c10::Error& error) {
     throw refusal(error.what_without_backtrace());
@@ -104,16 +108,18 @@ std::vector<CutShapes> infer_shapes(const std::vector<StageModule>& stages, cons
                                     const std::function<bool(int stage)>& runs, at::Device device,
                                     Group& group) {
   std::vector<CutShapes> cuts;
-  TensorList x;
-  if (runs(0)) {
+  const auto rows = [&] {
+    if (!cuts.empty()) return zeros_of(cuts.back(), device);
+    TensorList x;
     for (const auto& input : inputs) x.push_back(at::zeros_like(input.narrow(0, 0, 1)));
-  }
+    return x;
+  };
   for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {
     const bool is_last = stage + 1 == static_cast<int>(stages.size());
     std::string mine;
     run_collectively(group, [&] {
       if (!runs(stage)) return;
-      const TensorList outputs = try_stage(stage, stages[static_cast<size_t>(stage)], x, device);
+      const TensorList outputs = try_stage(stage, stages[static_cast<size_t>(stage)], rows, device);
       if (!is_last) mine = nlohmann::json(sample_shapes(stage, outputs)).dump();
     });
     if (is_last) break;
@@ -122,7 +128,6 @@ std::vector<CutShapes> infer_shapes(const std::vector<StageModule>& stages, cons
     }
     STRAIT_CHECK(cuts.size() == static_cast<size_t>(stage) + 1, "stage {} is in several processes or none",
                  stage);
-    x = zeros_of(cuts.back(), device);
   }
   return cuts;
 }

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 
+#include "strait/base/text.h"
 #include "strait/transport/loopback.h"
 
 namespace strait {
@@ -21,10 +22,9 @@ Failure failure_of(const std::exception& error, int rank) {
   if (const auto* other = dynamic_cast<const RankGaveUp*>(&error)) {
     return {.rank = other->rank, .diverged = false, .reason = other->reason};
   }
-  const std::string reason = error.what();
   return {.rank = rank,
           .diverged = dynamic_cast<const NumericError*>(&error) != nullptr,
-          .reason = reason.substr(0, reason.find('\n'))};
+          .reason = first_line(error.what())};
 }
 
 void Group::all_reduce(at::Tensor& tensor, const std::string& what) {

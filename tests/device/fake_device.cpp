@@ -297,8 +297,19 @@ void collect(const c10::IValue& value, std::vector<Uses*>& uses) {
   }
 }
 
+constexpr int kNever = -1;
+std::atomic<int> operations_left = kNever;  ///< before one fails
+
+/// Fails where fail_after() has asked for it.
+void count_operation() {
+  if (operations_left < 0) return;
+  if (operations_left-- == 0)
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "no memory on the fake device\nand a second line");
+}
+
 /// Any other operation: on the CPU, in the order of the current stream.
 void compute(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  count_operation();
   const auto& arguments = operation.schema().arguments();
   std::vector<Uses*> reads;
   std::vector<Uses*> writes;
@@ -359,6 +370,10 @@ at::Device device() {
 std::vector<std::string> take_races() { return streams().take_races(); }
 
 size_t take_bytes_to_host() { return bytes_to_host.exchange(0); }
+
+void fail_after(int operations) { operations_left = operations; }
+
+bool has_failed() { return operations_left.exchange(kNever) == kNever; }
 
 bool is_pinned(const at::Tensor& tensor) {
   return tensor.device().is_cpu() && PinnedAllocator::instance().has(tensor.data_ptr());

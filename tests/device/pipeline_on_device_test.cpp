@@ -1,6 +1,10 @@
 // A pipeline whose stages are on the fake device against the same on the CPU.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
 
 #include "tests/device/fake_device.h"
 #include "tests/pipeline/own_network.h"
@@ -15,10 +19,10 @@ StageModule product(const at::Tensor& weight, at::Tensor (*follow)(const at::Ten
   return {[weight, follow](const at::Tensor& x) { return follow(at::matmul(x, weight)); }, {weight}};
 }
 
-/// The parameters after three steps on this device, on the CPU.
-std::vector<at::Tensor> trained(at::Device device, const std::string& codec, const std::string& feedback) {
+/// A pipeline on this device.
+PipelineSetup setup_on(at::Device device, const std::string& codec, const std::string& feedback,
+                       std::vector<at::Tensor>& weights) {
   torch::manual_seed(1);
-  std::vector<at::Tensor> weights;
   for (const auto& shape : {std::pair(6, 16), std::pair(16, 12), std::pair(12, 8), std::pair(8, 5)}) {
     weights.push_back(torch::randn({shape.first, shape.second}).to(device).requires_grad_(true));
   }
@@ -30,7 +34,13 @@ std::vector<at::Tensor> trained(at::Device device, const std::string& codec, con
   setup.loss = test::mean_square;
   setup.device = device;
   setup.micro_batches = 3;
-  Pipeline pipeline(std::move(setup));
+  return setup;
+}
+
+/// The parameters after three steps on this device, on the CPU.
+std::vector<at::Tensor> trained(at::Device device, const std::string& codec, const std::string& feedback) {
+  std::vector<at::Tensor> weights;
+  Pipeline pipeline(setup_on(device, codec, feedback, weights));
   torch::optim::SGD optimizer(pipeline.parameters(), torch::optim::SGDOptions(0.1));
   for (uint64_t step = 0; step < 3; ++step) {
     const test::OwnBatch batch(step);
@@ -51,6 +61,42 @@ TEST_P(PipelineOnDevice, TrainsToTheBitsOfTheCpu) {
   ASSERT_EQ(parameters.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(parameters[i], expected[i])) << i;
   EXPECT_EQ(fake::take_races(), std::vector<std::string>());
+}
+
+/// Wherever in a step the device fails, one line says where that was.
+TEST(FailingDevice, IsNamedWithStageOrMessage) {
+  const test::OwnBatch batch(0);
+  const at::Tensor inputs = batch.inputs.to(fake::device());
+  const at::Tensor targets = batch.targets.to(fake::device());
+  std::set<std::string> places;
+  for (int operations = 0;; operations += 2) {
+    std::vector<at::Tensor> weights;
+    auto setup = setup_on(fake::device(), "quant:4,scope=sample", "ef", weights);
+    setup.micro_batches = 2;
+    Pipeline pipeline(std::move(setup));
+    fake::fail_after(operations);
+    std::string said;
+    try {
+      pipeline.train(inputs, targets);
+    } catch (const std::exception& error) {
+      said = error.what();
+    }
+    if (!fake::has_failed()) break;
+    EXPECT_EQ(said.find('\n'), std::string::npos);
+    EXPECT_THAT(said,
+                testing::MatchesRegex(
+                    "(stage . cannot run on .*|(stage|boundary) .* on fake:0): no memory on the fake device"))
+        << "after " << operations;
+    places.insert(said);
+  }
+  const auto has = [&](const std::string& text) {
+    return std::ranges::any_of(places,
+                               [&](const std::string& place) { return place.find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(has("stage 1, forward pass of micro-batch 1"));
+  EXPECT_TRUE(has("stage 2, backward pass of micro-batch 0"));
+  EXPECT_TRUE(has("activation, micro-batch 1, step 0: codec quant:4,scope=sample, message of ["));
+  EXPECT_TRUE(has("gradient, micro-batch 0, step 0: codec quant:4,scope=sample, message of ["));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PipelineOnDevice,

@@ -7,6 +7,7 @@
 
 #include "strait/base/clock.h"
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 #include "strait/transport/c10d/store_call.h"
 #include "strait/transport/failure.h"
 #include "strait/transport/store_protocol.h"
@@ -30,7 +31,7 @@ std::string reason_in(const std::string& message) {
   for (const char* known : {"Connection closed by peer", "Connection reset by peer", "Broken pipe"}) {
     if (message.find(known) != std::string::npos) return "connection closed";
   }
-  return message.substr(0, message.find('\n'));
+  return first_line(message);
 }
 
 bool has_word_in(c10d::Store& store) { return store.check({kFailureKey}) || store.check({kGoneKey}); }
