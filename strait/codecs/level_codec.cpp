@@ -109,7 +109,7 @@ bool LevelCodec::are_sendable(const Lines& lines, const at::Tensor& units) const
 
 /// What put_line() writes, uint8 [G, n].
 at::Tensor LevelCodec::headers_of(const Lines& lines) const {
-  const at::Tensor scale = bytes_of_rows(lines.scale);
+  at::Tensor scale = bytes_of_rows(lines.scale);
   if (header_ == Header::exponent) return lines.scale.view(at::kInt).bitwise_right_shift(23).to(at::kByte);
   if (header_ == Header::scale) return scale;
   const at::Tensor line = at::cat({bytes_of_rows(lines.offset), scale}, 1);

@@ -161,7 +161,7 @@ at::Tensor ValueLists::composed_write(const at::Tensor& groups, const at::Tensor
 
 at::Tensor ValueLists::composed_read(const at::Tensor& bytes, const at::Tensor& kept,
                                      const SparseShape& shape) const {
-  const at::Tensor lists = values_->composed_read(bytes, static_cast<int64_t>(shape.k));
+  at::Tensor lists = values_->composed_read(bytes, static_cast<int64_t>(shape.k));
   if (shape.k == shape.n || !lists.defined()) return lists;
   return at::zeros({lists.size(0), static_cast<int64_t>(shape.n)}, lists.options()).scatter(1, kept, lists);
 }
@@ -264,7 +264,7 @@ at::Tensor SparseFormat::composed_decode(const at::Tensor& payload, const Sparse
   const auto bitmap = static_cast<int64_t>(kernels::bitmap_size(shape.n));
   int64_t at = 0;
   const auto rows_of = [&](int64_t bytes) {
-    const at::Tensor rows = payload.narrow(0, at, groups * bytes).view({groups, bytes});
+    at::Tensor rows = payload.narrow(0, at, groups * bytes).view({groups, bytes});
     at += groups * bytes;
     return rows;
   };
