@@ -65,7 +65,7 @@ Executor::Executor(Setup setup, Transport& transport, Trace* trace)
   if (setup_.ranks == 1) {
     exchange_ = std::make_unique<Exchange>(setup_.boundaries, transport, trace);
   } else {
-    exchange_ = std::make_unique<OverlappedExchange>(setup_.boundaries, transport, trace);
+    exchange_ = std::make_unique<OverlappedExchange>(setup_.boundaries, transport, trace, setup_.device);
   }
 }
 

@@ -21,8 +21,12 @@ constexpr size_t kExpectedLimit = 4;
 }  // namespace
 
 OverlappedExchange::OverlappedExchange(std::vector<BoundaryEndpoints>& boundaries, Transport& transport,
-                                       Trace* trace)
-    : Exchange(boundaries, transport, trace), threads_(2) {
+                                       Trace* trace, c10::Device device)
+    : Exchange(boundaries, transport, trace),
+      device_(device),
+      streams_({OwnStream(device), OwnStream(device)}),
+      finished_(2),
+      threads_(2) {
 #ifdef _OPENMP
   for (const size_t thread : {kSendingThread, kReceivingThread}) {
     threads_.post(thread, [] { omp_set_num_threads(1); });  // of this thread: the others belong to the stages
@@ -40,8 +44,16 @@ void OverlappedExchange::begin(std::vector<MessageSlot> expected) {
 
 void OverlappedExchange::send(const MessageSlot& message, at::Tensor tensor) {
   threads_.check();
-  threads_.post(kSendingThread, [this, message, tensor = std::move(tensor)]() mutable {
+  post(kSendingThread, DevicePoint::here(device_), [this, message, tensor = std::move(tensor)]() mutable {
+    keep_for_current_stream(tensor);
     Exchange::send(message, std::move(tensor));
+  });
+}
+
+/// Has the thread do this on its stream.
+size_t OverlappedExchange::post(size_t thread, const DevicePoint& after, std::function<void()> work) {
+  return threads_.post(thread, [this, thread, after, work = std::move(work)] {
+    finished_[thread] = streams_[thread].run(after, work);
   });
 }
 
@@ -50,9 +62,10 @@ void OverlappedExchange::receive_ahead() {
   const size_t next = taken_ + arrivals_.size();
   if (next == expected_.size()) return;
   Arrival& arrival = arrivals_.emplace_back();
-  arrival.task = threads_.post(kReceivingThread, [this, next, &received = arrival.tensor] {
+  arrival.task = post(kReceivingThread, {}, [this, next, &arrival] {
     announce(std::min(expected_.size(), next + kExpectedLimit));
-    received = Exchange::receive(expected_[next]);
+    arrival.tensor = Exchange::receive(expected_[next]);
+    arrival.made = DevicePoint::here(device_);
   });
 }
 
@@ -70,13 +83,18 @@ at::Tensor OverlappedExchange::receive(const MessageSlot& message) {
   STRAIT_CHECK(!arrivals_.empty(), "a message that the step does not expect");
   threads_.wait_for(kReceivingThread, arrivals_.front().task);
   at::Tensor received = std::move(arrivals_.front().tensor);
+  arrivals_.front().made.wait();
+  keep_for_current_stream(received);
   arrivals_.pop_front();
   ++taken_;
   receive_ahead();
   return received;
 }
 
-void OverlappedExchange::finish() { threads_.wait(); }
+void OverlappedExchange::finish() {
+  threads_.wait();
+  for (const DevicePoint& point : finished_) point.wait();
+}
 
 void OverlappedExchange::cancel() {
   threads_.stop();

@@ -8,24 +8,25 @@
 
 #include "tests/device/fake_device.h"
 #include "tests/pipeline/own_network.h"
+#include "tests/transport/ranks.h"
 
 namespace strait {
 namespace {
 
-class PipelineOnDevice : public testing::TestWithParam<std::pair<std::string, std::string>> {};
+class PipelineOnDevice : public testing::TestWithParam<std::pair<std::string, std::string>> {
+ protected:
+  // Autograd makes its threads for the devices that there are when it is first used.
+  PipelineOnDevice() { fake::device(); }
+};
 
 /// A stage of a matrix product and what follows it. Modules cannot be moved to such a device.
 StageModule product(const at::Tensor& weight, at::Tensor (*follow)(const at::Tensor&)) {
   return {[weight, follow](const at::Tensor& x) { return follow(at::matmul(x, weight)); }, {weight}};
 }
 
-/// A pipeline on this device.
-PipelineSetup setup_on(at::Device device, const std::string& codec, const std::string& feedback,
-                       std::vector<at::Tensor>& weights) {
-  torch::manual_seed(1);
-  for (const auto& shape : {std::pair(6, 16), std::pair(16, 12), std::pair(12, 8), std::pair(8, 5)}) {
-    weights.push_back(torch::randn({shape.first, shape.second}).to(device).requires_grad_(true));
-  }
+/// A pipeline of these weights on their device.
+PipelineSetup setup_with(at::Device device, const std::string& codec, const std::string& feedback,
+                         const std::vector<at::Tensor>& weights) {
   PipelineSetup setup;
   setup.stages = {product(weights[0], at::tanh), product(weights[1], at::relu), product(weights[2], at::tanh),
                   product(weights[3], at::alias)};
@@ -35,6 +36,16 @@ PipelineSetup setup_on(at::Device device, const std::string& codec, const std::s
   setup.device = device;
   setup.micro_batches = 3;
   return setup;
+}
+
+/// The same of new weights, the same in every call.
+PipelineSetup setup_on(at::Device device, const std::string& codec, const std::string& feedback,
+                       std::vector<at::Tensor>& weights) {
+  torch::manual_seed(1);
+  for (const auto& shape : {std::pair(6, 16), std::pair(16, 12), std::pair(12, 8), std::pair(8, 5)}) {
+    weights.push_back(torch::randn({shape.first, shape.second}).to(device).requires_grad_(true));
+  }
+  return setup_with(device, codec, feedback, weights);
 }
 
 /// The parameters after three steps on this device, on the CPU.
@@ -59,6 +70,52 @@ TEST_P(PipelineOnDevice, TrainsToTheBitsOfTheCpu) {
   const auto expected = trained(at::kCPU, codec, feedback);
   const auto parameters = trained(fake::device(), codec, feedback);
   ASSERT_EQ(parameters.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(parameters[i], expected[i])) << i;
+  EXPECT_EQ(fake::take_races(), std::vector<std::string>());
+}
+
+/// Reads state as a checkpoint does, and replaces it as a run does that resumes from there.
+struct ByHost : StateVisitor {
+  void tensor(std::string_view /*name*/, at::Tensor& value) override {
+    if (value.defined()) value = value.cpu();
+  }
+};
+
+/// The parameters after three steps of ranks with a stage each, which encode and decode beside their stages.
+std::vector<at::Tensor> trained_by_ranks(at::Device device, const std::string& codec,
+                                         const std::string& feedback) {
+  std::vector<at::Tensor> first;
+  setup_on(at::kCPU, codec, feedback, first);
+  std::vector<at::Tensor> parameters(first.size());
+  std::vector<test::OwnBatch> batches;
+  for (uint64_t step = 0; step < 3; ++step) batches.emplace_back(step);
+  const auto errors = test::Ranks(static_cast<int>(first.size())).run([&](Group& group) {
+    const auto own = static_cast<size_t>(group.rank());
+    std::vector<at::Tensor> weights;
+    for (const auto& weight : first)
+      weights.push_back(weight.detach().to(device, at::kFloat, false, true).requires_grad_());
+    const std::shared_ptr<Group> borrowed(&group, [](Group*) {});
+    Pipeline pipeline(setup_with(device, codec, feedback, weights), borrowed);
+    torch::optim::SGD optimizer(pipeline.parameters(), torch::optim::SGDOptions(0.1));
+    for (const auto& batch : batches) {
+      optimizer.zero_grad();
+      pipeline.train(own == 0 ? batch.inputs.to(device) : at::Tensor(),
+                     own + 1 == first.size() ? batch.targets.to(device) : at::Tensor(), batch.ids);
+      optimizer.step();
+      ByHost by_host;
+      pipeline.visit_state(by_host);
+    }
+    parameters[own] = weights[own].detach().cpu();
+  });
+  EXPECT_THAT(errors, testing::Each(testing::IsEmpty()));
+  return parameters;
+}
+
+TEST_P(PipelineOnDevice, TrainsToTheSameBitsInSeveralRanks) {
+  const auto& [codec, feedback] = GetParam();
+  fake::take_races();
+  const auto expected = trained_by_ranks(at::kCPU, codec, feedback);
+  const auto parameters = trained_by_ranks(fake::device(), codec, feedback);
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(parameters[i], expected[i])) << i;
   EXPECT_EQ(fake::take_races(), std::vector<std::string>());
 }

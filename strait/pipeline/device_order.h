@@ -1,0 +1,54 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace c10 {
+struct Event;
+}
+
+namespace strait {
+
+// The order of a device's operations that several threads give it. Of the CPU, whose operations are done when
+// they return, all of this is nothing.
+
+/// A point in the order of one stream. May be copied and handed to other threads.
+class DevicePoint {
+ public:
+  /// Before everything.
+  DevicePoint() = default;
+
+  /// Behind what the calling thread has given the device's current stream so far.
+  static DevicePoint here(c10::Device device);
+
+  /// Has what the calling thread gives the device next come behind it.
+  void wait() const;
+
+ private:
+  std::shared_ptr<c10::Event> event_;
+  std::optional<c10::Device> device_;
+};
+
+/// A stream of a thread's own, so that what it gives the device runs beside what others give it.
+class OwnStream {
+ public:
+  explicit OwnStream(c10::Device device);
+
+  /// Does the work with its operations on this stream, behind `after`. Gives the point behind them.
+  DevicePoint run(const DevicePoint& after, const std::function<void()>& work) const;
+
+ private:
+  c10::Device device_;
+  std::optional<c10::Stream> stream_;  ///< none of the CPU
+};
+
+/// Keeps the tensor's memory, when nobody holds it any more, until the calling thread's current stream is done
+/// with it, which is another than the one it was made on.
+void keep_for_current_stream(const at::Tensor& tensor);
+
+}  // namespace strait
