@@ -37,6 +37,7 @@ class DevicePoint {
 /// A stream of a thread's own, so that what it gives the device runs beside what others give it.
 class OwnStream {
  public:
+  /// A stream of the device; of the CPU none.
   explicit OwnStream(c10::Device device);
 
   /// Does the work with its operations on this stream, behind `after`. Gives the point behind them.

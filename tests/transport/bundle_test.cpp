@@ -112,7 +112,7 @@ class SeveralConnections : public testing::Test {
     const auto size = static_cast<uint32_t>(bytes.size());
     std::memcpy(piece.data(), &place, 8);
     std::memcpy(piece.data() + 8, &size, 4);
-    std::memcpy(piece.data() + 12, bytes.data(), bytes.size());
+    std::ranges::copy(bytes, piece.begin() + 12);
     return piece;
   }
 
