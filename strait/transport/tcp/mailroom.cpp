@@ -6,6 +6,11 @@
 #include "strait/base/error.h"
 
 namespace strait::tcp {
+namespace {
+
+constexpr std::chrono::milliseconds kLateWord(1000);  // for the reason why a rank has left to come
+
+}  // namespace
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
@@ -181,6 +186,10 @@ void Mailroom::wait(Lock& lock, int peer, const std::string& where, int named,
   const milliseconds patience = part_to_wait(timeout_);
   const auto begin = steady_clock::now();
   while (!ready()) {
+    // Whoever leaves while it is waited for has failed. Where it could not tell this rank why, another one
+    // will.
+    if (at(peer).left) changed_.wait_for(lock, kLateWord, [&] { return failure_ || ended_ || ready(); });
+    if (ready()) return;
     check_locked(where, peer, named);
     const auto until = std::max(begin, at(peer).heard) + patience;
     if (steady_clock::now() >= until) throw_silence(where, named, timeout_);
