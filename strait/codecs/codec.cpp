@@ -68,13 +68,13 @@ IndexSet Codec::write(const at::Tensor& x, const MessageContext& context, ByteWr
 
 Decoded Codec::read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
   Decoded message;
-  if (!context.device.is_cpu()) {
+  if (!context.device.is_cpu() && goes_there(meta, context) && in.left() == payload_size(meta).bound) {
     ByteReader ahead = in;
     const auto bytes = ahead.take(ahead.left());
     // Of a device, so that nothing is written to these bytes.
     const at::Tensor payload =
         tensor_over({const_cast<std::byte*>(bytes.data()), bytes.size()}).to(context.device);
-    message.tensor = decode_there(payload, meta, context);
+    message.tensor = composed_decode(payload, meta, context);
     if (message.tensor.defined()) {
       in = ahead;
       return message;
@@ -111,22 +111,25 @@ at::Tensor Codec::do_decode_tensor(ByteReader& in, const MessageMeta& meta,
   return out;
 }
 
+/// Whether a message on a device may have a composed form. Throws InputError for one that the codec does not
+/// take.
+bool Codec::goes_there(const MessageMeta& meta, const MessageContext& context) const {
+  const bool reports_indices = context.wants_indices && sparsifier() != nullptr;
+  return meta.elements() > 0 && !reports_indices && payload_size(meta).exact;
+}
+
 /// composed_encode() of a tensor of a device, where that can be had.
 at::Tensor Codec::encode_there(const at::Tensor& x, const MessageContext& context) const {
-  const bool reports_indices = context.wants_indices && sparsifier() != nullptr;
-  if (x.is_cpu() || x.numel() == 0 || x.scalar_type() != at::kFloat || reports_indices) return {};
-  payload_size(meta_of(x));  // throws where the codec takes no such message
+  if (x.is_cpu() || x.scalar_type() != at::kFloat || !goes_there(meta_of(x), context)) return {};
   return composed_encode(x.contiguous(), context);
 }
 
 /// composed_decode() of bytes on a device, where that can be had.
 at::Tensor Codec::decode_there(const at::Tensor& payload, const MessageMeta& meta,
                                const MessageContext& context) const {
-  const bool reports_indices = context.wants_indices && sparsifier() != nullptr;
-  if (payload.is_cpu() || meta.elements() == 0 || reports_indices) return {};
-  const auto [bound, exact] = payload_size(meta);
-  if (!exact || static_cast<size_t>(payload.numel()) != bound) return {};
-  return composed_decode(payload.contiguous(), meta, context);
+  const bool fits = !payload.is_cpu() && goes_there(meta, context) &&
+                    static_cast<size_t>(payload.numel()) == payload_size(meta).bound;
+  return fits ? composed_decode(payload.contiguous(), meta, context) : at::Tensor();
 }
 
 at::Tensor Codec::composed_encode(const at::Tensor& /*x*/, const MessageContext& /*context*/) const {

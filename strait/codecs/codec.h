@@ -116,8 +116,8 @@ class Codec {
   // Undefined where the codec has no such form, and for bytes that it cannot have written; then the CPU does
   // it.
 
-  /// The payload of x, contiguous and not empty, on its device: the bytes that write() gives. Throws
-  /// NumericError as that does.
+  /// The payload of x, contiguous and not empty, on its device: the bytes that write() gives. Only asked of a
+  /// codec that always uses all of payload_size(). Throws NumericError as that does.
   virtual at::Tensor composed_encode(const at::Tensor& x, const MessageContext& context) const;
 
   /// What read() gives of payload_size(meta).bound bytes, uint8 of one dimension and on its device. Only of a
@@ -161,6 +161,7 @@ class Codec {
   void expect_end(const ByteReader& in) const;
 
  private:
+  bool goes_there(const MessageMeta& meta, const MessageContext& context) const;
   at::Tensor encode_there(const at::Tensor& x, const MessageContext& context) const;
   at::Tensor decode_there(const at::Tensor& payload, const MessageMeta& meta,
                           const MessageContext& context) const;

@@ -246,7 +246,7 @@ void SparseFormat::write(const SparseShape& shape, const SparseSource& source, c
 
 at::Tensor SparseFormat::composed_encode(const at::Tensor& groups, const at::Tensor& kept,
                                          const SparseShape& shape) const {
-  if (index_ != IndexCode::bitmap) return {};
+  if (!sends_bitmaps()) return {};
   const at::Tensor lists = composed_write(groups, std::get<0>(kept.sort(1)), shape);
   if (!lists.defined()) return {};
   const at::Tensor mask = at::zeros(groups.sizes(), groups.options().dtype(at::kLong)).scatter(1, kept, 1);
@@ -257,7 +257,7 @@ at::Tensor SparseFormat::composed_encode(const at::Tensor& groups, const at::Ten
 }
 
 at::Tensor SparseFormat::composed_decode(const at::Tensor& payload, const SparseShape& shape) const {
-  if (index_ != IndexCode::bitmap) return {};
+  if (!sends_bitmaps()) return {};
   const auto groups = static_cast<int64_t>(shape.groups);
   const auto n = static_cast<int64_t>(shape.n);
   const auto k = static_cast<int64_t>(shape.k);

@@ -149,6 +149,9 @@ class SparseFormat : public ValueLists {
   // The same by tensor operations, on the device of groups [G, n], where all index sets are bitmaps; else
   // undefined.
 
+  /// Whether they are.
+  bool sends_bitmaps() const { return index_ == IndexCode::bitmap; }
+
   /// The payload of groups that keep the positions `kept`, int64 [G, k] in any order.
   at::Tensor composed_encode(const at::Tensor& groups, const at::Tensor& kept, const SparseShape& shape) const;
 

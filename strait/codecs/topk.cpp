@@ -157,7 +157,8 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
 
   at::Tensor composed_encode(const at::Tensor& x, const MessageContext& /*context*/) const override {
     const SparseShape shape = shape_of(meta_of(x));
-    if (shape.k == 0) return {};
+    if (shape.k == 0 || (shape.k < shape.n && !format_->sends_bitmaps()))
+      return {};  // before anything is selected
     const at::Tensor groups = groups_of(x, shape);
     if (shape.k < shape.n) return format_->composed_encode(groups, kept_of(groups, shape), shape);
     const at::Tensor lists = format_->composed_write(groups, {}, shape);

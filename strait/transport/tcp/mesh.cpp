@@ -445,11 +445,12 @@ void Mesh::widened(int peer, const std::shared_ptr<Connection>& connection, cons
   Peer& other = at(peer);
   other.widening.reset();
   const auto bundle = other.bundle.lock();
-  const bool joined = reply.find("refused") == std::string::npos;
+  const bool joined = reply == text_of(json{{"token", other.token}});  // what greeted() says
   if (!bundle || !joined || !bundle->is_open()) return connection->close();
   --other.missing_connections;
   bundle->add(connection);
-  widen(peer, other.next_widening);
+  other.next_widening = {};
+  widen(peer, steady_clock::now());
 }
 
 /// The other side does not take this process for the rank.
