@@ -91,6 +91,12 @@ void add_bench(CLI::App& codec, Action& action) {
                    "Threads of codecs, memcpy and LibTorch; 0: OMP_NUM_THREADS, or one per core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  bench
+      ->add_option("--device", options->device,
+                   "auto, cpu, cuda or cuda:N; on a GPU codecs are verified against the CPU's and timed by its "
+                   "events, against copies there")
+      ->type_name("DEVICE")
+      ->capture_default_str();
   bench->add_flag("--json", options->json, "Print one JSON object");
   bench->footer(
       "bits, index and bound are bits of payload for every element of the tensor: all of it, its index\n"

@@ -14,8 +14,10 @@
 #include "cli/output.h"
 #include "strait/base/error.h"
 #include "strait/base/text.h"
+#include "strait/config/rules.h"
 #include "strait/formats/safetensors.h"
 #include "strait/planning/codec_bench.h"
+#include "strait/planning/device_bench.h"
 #include "strait/train/runtime.h"
 
 namespace strait::cli {
@@ -124,9 +126,7 @@ Json json_of(const Row& row, const std::string& feedback) {
 /// The rows as a table, printed as they come.
 class Table {
  public:
-  explicit Table(const std::vector<std::string>& codecs) {
-    for (const auto& codec : codecs) width_ = std::max(width_, codec.size());
-  }
+  explicit Table(size_t width) : width_(width) {}
 
   void print_heading(const BenchInput& input, const std::string& shape) const {
     print(fmt::format(
@@ -147,7 +147,7 @@ class Table {
   }
 
  private:
-  size_t width_ = std::string_view("codec").size();
+  size_t width_;  ///< of the first column
 };
 
 double median_memcpy(const std::vector<Row>& rows) {
@@ -157,13 +157,16 @@ double median_memcpy(const std::vector<Row>& rows) {
   return median(std::move(rates));
 }
 
-CodecRates measure(const LinkOptions& link, BenchInput& input, const std::string& file) {
-  constexpr Repetitions kRepetitions{.warm_up = 3, .least = 3, .most = 15, .seconds = 2};
+constexpr Repetitions kRepetitions{.warm_up = 3, .least = 3, .most = 15, .seconds = 2};
+
+/// What `bench` gives of the codec and the input.
+template <class Bench>
+auto measure(const std::string& codec, const BenchInput& input, const std::string& file, const Bench& bench) {
   try {
-    return bench_codec(link, input, kRepetitions);
+    return bench();
   } catch (const NumericError& error) {
     // Here it is the input that is wrong, not a training run that has diverged.
-    throw InputError("{}: tensor {}: codec {}: {}", file, in_quotes(input.data()), link.codec, error.what());
+    throw InputError("{}: tensor {}: codec {}: {}", file, in_quotes(input.data()), codec, error.what());
   }
 }
 
@@ -173,26 +176,95 @@ void print_json(const std::vector<Row>& rows, const std::string& feedback) {
   print(Json{{"memcpy_gb_s", median_memcpy(rows)}, {"results", results}}.dump() + "\n");
 }
 
-}  // namespace
-
-int run_codec_bench(const CodecBenchOptions& options) {
+/// Calls work(input, shape, codecs that take it) for each input.
+template <class Work>
+void for_each_input(const CodecBenchOptions& options, const Work& work) {
   const auto codecs = options.codecs.empty() ? default_codecs() : options.codecs;
   for (const auto& codec : codecs) make_link(codec, options.feedback);  // before minutes of work
   const auto inputs = options.in.empty() ? drawn_inputs(options.shapes) : inputs_of_file(options.in);
   configure_runtime(options.threads);
-  const Table table(codecs);
-  std::vector<Row> rows;
   for (const auto& make_input : inputs) {
     BenchInput input = make_input();
     write_ahead(input.bytes());
-    const std::string shape = fmt::format("{}", fmt::join(input.meta().shape, "x"));
+    auto taken = codecs;
+    // Where somebody has asked for it, its error is to be seen.
+    if (options.codecs.empty())
+      std::erase_if(taken, [&](const auto& codec) { return !takes(codec, input.meta()); });
+    work(input, fmt::format("{}", fmt::join(input.meta().shape, "x")), taken);
+  }
+}
+
+size_t width_of(const std::vector<std::string>& codecs) {
+  size_t width = std::string_view("codec").size();
+  for (const auto& codec : codecs) width = std::max(width, codec.size());
+  return width;
+}
+
+int run_on_device(const CodecBenchOptions& options, c10::Device device) {
+  if (options.feedback != kNoFeedback) {
+    throw InputError("--feedback {}: --device times codecs alone, expected {}", options.feedback, kNoFeedback);
+  }
+  Json results = Json::array();
+  std::vector<double> copies;
+  for_each_input(options, [&](BenchInput& input, const std::string& shape, const auto& codecs) {
+    const size_t width = width_of(codecs);
+    if (!options.json) {
+      print(fmt::format("{}, {}: {:.1f} MB on {}\n{:<{}} {:>11} {:>7} {:>11} {:>7} {:>9} {:>9}\n", shape,
+                        one_line(input.data()), static_cast<double>(input.bytes()) / 1e6, device.str(), "codec",
+                        width, "encode GB/s", "/copy", "decode GB/s", "/copy", "error", "bits"));
+      flush_output();
+    }
+    for (const auto& spec : codecs) {
+      const auto codec = make_codec(spec);
+      const DeviceRates rates = measure(spec, input, options.in,
+                                        [&] { return bench_on_device(device, *codec, input, kRepetitions); });
+      copies.push_back(rates.copy_gb_s);
+      results.push_back({{"codec", spec},
+                         {"shape", shape},
+                         {"data", input.data()},
+                         {"encode_gb_s", rates.encode_gb_s},
+                         {"decode_gb_s", rates.decode_gb_s},
+                         {"encode_copy_ratio", rates.encode_copy_ratio},
+                         {"decode_copy_ratio", rates.decode_copy_ratio},
+                         {"relative_error", rates.relative_error},
+                         {"bits_per_element", rates.bits}});
+      if (options.json) continue;
+      print(fmt::format("{:<{}} {:>11.3f} {:>7.3f} {:>11.3f} {:>7.3f} {:>9.4f} {:>9.4f}\n", spec, width,
+                        rates.encode_gb_s, rates.encode_copy_ratio, rates.decode_gb_s, rates.decode_copy_ratio,
+                        rates.relative_error, rates.bits));
+      flush_output();
+    }
+  });
+  const double copy = copies.empty() ? 0 : median(copies);
+  if (options.json) {
+    print(Json{{"device", device.str()}, {"copy_gb_s", copy}, {"results", results}}.dump() + "\n");
+  } else {
+    print(fmt::format("copy {:.3f} GB/s, the median of all rows\n", copy));
+  }
+  return 0;
+}
+
+c10::Device device_of_flag(const std::string& name) {
+  if (const std::string wrong = device_name()(name); !wrong.empty())
+    throw InputError("--device {}: {}", name, wrong);
+  return device_of(name, "--device");
+}
+
+}  // namespace
+
+int run_codec_bench(const CodecBenchOptions& options) {
+  if (const auto device = device_of_flag(options.device); !device.is_cpu())
+    return run_on_device(options, device);
+  std::vector<Row> rows;
+  for_each_input(options, [&](BenchInput& input, const std::string& shape, const auto& codecs) {
+    const Table table(width_of(codecs));
     if (!options.json) table.print_heading(input, shape);
     for (const auto& codec : codecs) {
-      if (options.codecs.empty() && !takes(codec, input.meta())) continue;  // nobody has asked for it
-      rows.push_back({codec, shape, input.data(), measure({codec, options.feedback}, input, options.in)});
+      const auto bench = [&] { return bench_codec({codec, options.feedback}, input, kRepetitions); };
+      rows.push_back({codec, shape, input.data(), measure(codec, input, options.in, bench)});
       if (!options.json) table.print_row(rows.back());
     }
-  }
+  });
   if (options.json) {
     print_json(rows, options.feedback);
   } else {

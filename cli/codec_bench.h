@@ -13,6 +13,8 @@ struct CodecBenchOptions {
   std::vector<std::string> shapes = {"100x64x32x32", "8x1024x768"};
   std::string in;   ///< a file of tensors, in place of shapes
   int threads = 1;  ///< 0: thread_count()
+  std::string device =
+      "cpu";  ///< as train.device; another than the CPU times the codecs there, without feedback
   bool json = false;
 };
 

@@ -2,8 +2,8 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 
+#include "strait/codecs/device_payload.h"
 #include "strait/codecs/sparsifier.h"
 
 namespace strait {
@@ -15,11 +15,6 @@ std::span<const float> elements_of(const at::Tensor& x) {
 
 std::span<std::byte> bytes_of(const at::Tensor& payload) {
   return std::as_writable_bytes(std::span(payload.data_ptr<uint8_t>(), static_cast<size_t>(payload.numel())));
-}
-
-/// The bytes in place.
-at::Tensor tensor_over(std::span<std::byte> bytes) {
-  return at::from_blob(bytes.data(), {static_cast<int64_t>(bytes.size())}, at::kByte);
 }
 
 }  // namespace
@@ -56,8 +51,7 @@ IndexSet Codec::write(const at::Tensor& x, const MessageContext& context, ByteWr
   STRAIT_CHECK(x.scalar_type() == at::kFloat, "codec {} takes float32 tensors", spec());
   if (x.numel() == 0) return {};
   if (const at::Tensor payload = encode_there(x, context); payload.defined()) {
-    const auto bytes = out.claim(static_cast<size_t>(payload.numel()));
-    tensor_over(bytes).copy_(payload);
+    copy_payload(payload, out);
     return {};
   }
   const at::Tensor dense = x.to(at::kCPU).contiguous();
@@ -70,11 +64,7 @@ Decoded Codec::read(ByteReader& in, const MessageMeta& meta, const MessageContex
   Decoded message;
   if (!context.device.is_cpu() && goes_there(meta, context) && in.left() == payload_size(meta).bound) {
     ByteReader ahead = in;
-    const auto bytes = ahead.take(ahead.left());
-    // Of a device, so that nothing is written to these bytes.
-    const at::Tensor payload =
-        tensor_over({const_cast<std::byte*>(bytes.data()), bytes.size()}).to(context.device);
-    message.tensor = composed_decode(payload, meta, context);
+    message.tensor = device_decode(take_payload(ahead, context.device), meta, context);
     if (message.tensor.defined()) {
       in = ahead;
       return message;
@@ -118,26 +108,24 @@ bool Codec::goes_there(const MessageMeta& meta, const MessageContext& context) c
   return meta.elements() > 0 && !reports_indices && payload_size(meta).exact;
 }
 
-/// composed_encode() of a tensor of a device, where that can be had.
+/// device_encode() of a tensor of a device, where that can be had.
 at::Tensor Codec::encode_there(const at::Tensor& x, const MessageContext& context) const {
   if (x.is_cpu() || x.scalar_type() != at::kFloat || !goes_there(meta_of(x), context)) return {};
-  return composed_encode(x.contiguous(), context);
+  return device_encode(x.contiguous(), context);
 }
 
-/// composed_decode() of bytes on a device, where that can be had.
+/// device_decode() of bytes on a device, where that can be had.
 at::Tensor Codec::decode_there(const at::Tensor& payload, const MessageMeta& meta,
                                const MessageContext& context) const {
   const bool fits = !payload.is_cpu() && goes_there(meta, context) &&
                     static_cast<size_t>(payload.numel()) == payload_size(meta).bound;
-  return fits ? composed_decode(payload.contiguous(), meta, context) : at::Tensor();
+  return fits ? device_decode(payload.contiguous(), meta, context) : at::Tensor();
 }
 
-at::Tensor Codec::composed_encode(const at::Tensor& /*x*/, const MessageContext& /*context*/) const {
-  return {};
-}
+at::Tensor Codec::device_encode(const at::Tensor& /*x*/, const MessageContext& /*context*/) const { return {}; }
 
-at::Tensor Codec::composed_decode(const at::Tensor& /*payload*/, const MessageMeta& /*meta*/,
-                                  const MessageContext& /*context*/) const {
+at::Tensor Codec::device_decode(const at::Tensor& /*payload*/, const MessageMeta& /*meta*/,
+                                const MessageContext& /*context*/) const {
   return {};
 }
 

@@ -25,6 +25,7 @@ struct PayloadSize {
   bool exact = false;  ///< always `bound` bytes
 };
 
+class FusedFeedback;
 class Sparsifier;
 
 /// What names a codec: in frames, and in what people write and read.
@@ -118,12 +119,12 @@ class Codec {
 
   /// The payload of x, contiguous and not empty, on its device: the bytes that write() gives. Only asked of a
   /// codec that always uses all of payload_size(). Throws NumericError as that does.
-  virtual at::Tensor composed_encode(const at::Tensor& x, const MessageContext& context) const;
+  virtual at::Tensor device_encode(const at::Tensor& x, const MessageContext& context) const;
 
   /// What read() gives of payload_size(meta).bound bytes, uint8 of one dimension and on its device. Only of a
   /// codec that always uses all of them.
-  virtual at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
-                                     const MessageContext& context) const;
+  virtual at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                                   const MessageContext& context) const;
 
   /// True when what the receiver sees of a row depends on that row and its place in the batch only, so that
   /// one micro-batch or several give the same numbers. False promises nothing.
@@ -131,6 +132,13 @@ class Codec {
 
   /// Not null for a codec that keeps k of n elements.
   virtual const Sparsifier* sparsifier() const { return nullptr; }
+
+  /// The codec as one that does the arithmetic of feedback around it in its own passes; null where it cannot
+  /// for messages of this shape, device and wishes.
+  virtual const FusedFeedback* fused_feedback(const MessageMeta& /*meta*/,
+                                              const MessageContext& /*context*/) const {
+    return nullptr;
+  }
 
   /// Not null for a codec whose links are to carry a start from message to message.
   virtual const WarmStart* warm_start() const { return nullptr; }
@@ -160,8 +168,10 @@ class Codec {
   /// Throws WireError when bytes of the payload are left over.
   void expect_end(const ByteReader& in) const;
 
- private:
+  /// Whether a message can be encoded and decoded on a device, as far as its length and indices are concerned.
   bool goes_there(const MessageMeta& meta, const MessageContext& context) const;
+
+ private:
   at::Tensor encode_there(const at::Tensor& x, const MessageContext& context) const;
   at::Tensor decode_there(const at::Tensor& payload, const MessageMeta& meta,
                           const MessageContext& context) const;

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-// Bytes by tensor operations, on any device: what Codec::composed_encode() and composed_decode() are made of.
+// Bytes by tensor operations, on any device: what Codec::device_encode() and device_decode() are made of.
 
 namespace strait {
 

@@ -38,6 +38,10 @@ class Fp8 : public LevelCodec {
     return strait::codes_of(over_scale(groups.values, lines.scale), format_);
   }
 
+  std::optional<GroupForm> kernel_form() const override {
+    return GroupForm{.levels = GroupForm::Levels::fp8, .format = format_};
+  }
+
  private:
   kernels::SmallFloat format_;
 };

@@ -34,14 +34,32 @@ CodedGroups GroupCodec::coded(const at::Tensor& x, const Grid& grid, const Messa
   return code_groups({grid.as_groups(scope_.in_order(x), Grid::Filler::zeros), grid.sizes(x), dither});
 }
 
-at::Tensor GroupCodec::composed_encode(const at::Tensor& x, const MessageContext& context) const {
-  const Grid grid = scope_.grid(meta_of(x));
+std::optional<GroupForm> GroupCodec::kernel_form_of(const MessageMeta& meta,
+                                                    const MessageContext& context) const {
+  auto form = kernel_form();
+  if (form) {
+    form->grid = scope_.grid(meta);
+    form->bits = bits_;
+    form->dither = make_dither(context, meta);
+  }
+  return form;
+}
+
+at::Tensor GroupCodec::device_encode(const at::Tensor& x, const MessageContext& context) const {
+  const MessageMeta meta = meta_of(x);
+  if (const auto form = kernel_form_of(meta, context)) {
+    if (at::Tensor message = write_by_kernels(x, scope_, *form); message.defined()) return message;
+  }
+  const Grid grid = scope_.grid(meta);
   const CodedGroups groups = coded(x, grid, context);
   return at::cat({groups.headers.reshape(-1), packed_rows(grid.from_groups(groups.codes), bits_).reshape(-1)});
 }
 
-at::Tensor GroupCodec::composed_decode(const at::Tensor& payload, const MessageMeta& meta,
-                                       const MessageContext& /*context*/) const {
+at::Tensor GroupCodec::device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                                     const MessageContext& context) const {
+  if (const auto form = kernel_form_of(meta, context)) {
+    if (at::Tensor x = read_by_kernels(payload, meta, scope_, *form); x.defined()) return x;
+  }
   const Grid grid = scope_.grid(meta);
   const auto groups = static_cast<int64_t>(grid.groups());
   const int64_t headers = groups * static_cast<int64_t>(header_size_);

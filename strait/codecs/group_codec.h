@@ -1,8 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "strait/codecs/codec.h"
+#include "strait/codecs/device_kernels.h"
 #include "strait/codecs/groups.h"
 #include "strait/kernels/quantise.h"
 
@@ -28,9 +30,9 @@ struct CodedGroups {
 class GroupCodec : public Codec {
  public:
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override;
-  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& context) const override;
-  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
-                             const MessageContext& context) const override;
+  at::Tensor device_encode(const at::Tensor& x, const MessageContext& context) const override;
+  at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                           const MessageContext& context) const override;
   bool is_row_wise() const override { return scope_.is_row_wise(); }
 
  protected:
@@ -52,6 +54,9 @@ class GroupCodec : public Codec {
   virtual void decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
                              std::span<float> out) const = 0;
 
+  /// The levels, rounding and format of GroupForm, where kernels know them.
+  virtual std::optional<GroupForm> kernel_form() const { return std::nullopt; }
+
   /// What encode_groups() writes of the groups. Throws NumericError as that does.
   virtual CodedGroups code_groups(const TensorGroups& groups) const = 0;
 
@@ -65,6 +70,7 @@ class GroupCodec : public Codec {
                  std::span<float> out) const final;
 
  private:
+  std::optional<GroupForm> kernel_form_of(const MessageMeta& meta, const MessageContext& context) const;
   CodedGroups coded(const at::Tensor& x, const Grid& grid, const MessageContext& context) const;
 
   Scope scope_;

@@ -122,6 +122,9 @@ class Scope {
   /// Whether a group has elements of one row alone.
   bool is_row_wise() const { return kind_ != Kind::tensor && kind_ != Kind::channel; }
 
+  /// Whether the groups' order is that of the message.
+  bool keeps_order() const { return kind_ != Kind::channel; }
+
   /// The elements of x in the groups' order: as they stand, or with channels first. Contiguous; may be x.
   at::Tensor in_order(const at::Tensor& x) const;
 

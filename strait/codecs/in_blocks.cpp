@@ -69,17 +69,16 @@ at::Tensor InBlocks::reference(const at::Tensor& x) const {
   return from_blocks(of_rows_->reference(in_blocks(x, blocks_of(meta))), meta);
 }
 
-at::Tensor InBlocks::composed_encode(const at::Tensor& x, const MessageContext& context) const {
+at::Tensor InBlocks::device_encode(const at::Tensor& x, const MessageContext& context) const {
   const MessageMeta meta = meta_of(x);
   const MessageMeta blocks = blocks_of(meta);
-  return of_rows_->composed_encode(in_blocks(x, blocks), context_of_blocks(context, meta, blocks));
+  return of_rows_->device_encode(in_blocks(x, blocks), context_of_blocks(context, meta, blocks));
 }
 
-at::Tensor InBlocks::composed_decode(const at::Tensor& payload, const MessageMeta& meta,
-                                     const MessageContext& context) const {
+at::Tensor InBlocks::device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                                   const MessageContext& context) const {
   const MessageMeta blocks = blocks_of(meta);
-  return from_blocks(of_rows_->composed_decode(payload, blocks, context_of_blocks(context, meta, blocks)),
-                     meta);
+  return from_blocks(of_rows_->device_decode(payload, blocks, context_of_blocks(context, meta, blocks)), meta);
 }
 
 PayloadSize InBlocks::do_payload_size(const MessageMeta& meta) const {

@@ -17,9 +17,9 @@ class InBlocks : public Codec {
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override;
   at::Tensor reference(const at::Tensor& x) const override;
-  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& context) const override;
-  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
-                             const MessageContext& context) const override;
+  at::Tensor device_encode(const at::Tensor& x, const MessageContext& context) const override;
+  at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                           const MessageContext& context) const override;
   bool is_row_wise() const override { return true; }
 
  protected:

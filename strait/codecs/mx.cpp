@@ -65,6 +65,10 @@ class MicroscalingFloat : public Microscaling {
     return strait::codes_of(groups.values.div(lines.scale), format_);
   }
 
+  std::optional<GroupForm> kernel_form() const override {
+    return GroupForm{.levels = GroupForm::Levels::mx, .format = format_};
+  }
+
  private:
   kernels::SmallFloat format_;
 };
@@ -82,6 +86,10 @@ class MicroscalingInteger : public Microscaling {
 
   at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {
     return groups.values.div(lines.scale).mul(64).clamp(-127, 127).round().to(at::kLong).bitwise_and(0xff);
+  }
+
+  std::optional<GroupForm> kernel_form() const override {
+    return GroupForm{.levels = GroupForm::Levels::mx_integers};
   }
 
  private:

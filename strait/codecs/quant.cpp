@@ -11,6 +11,7 @@
 #include "strait/base/text.h"
 #include "strait/codecs/codec.h"
 #include "strait/codecs/composed.h"
+#include "strait/codecs/fused_feedback.h"
 #include "strait/codecs/groups.h"
 #include "strait/codecs/quant_group.h"
 #include "strait/codecs/quant_options.h"
@@ -31,7 +32,7 @@ kernels::Range range_of_all(std::span<const float> x) {
 }
 
 /// b bits per element between the least and the greatest value of each group (docs/operators.md, "quant").
-class Quant : public Codec {
+class Quant : public Codec, public FusedByKernels {
  public:
   Quant(CodecIdentity identity, unsigned bits, Scope scope, bool stochastic)
       : Codec(std::move(identity)), bits_(bits), scope_(scope), stochastic_(stochastic) {}
@@ -42,15 +43,19 @@ class Quant : public Codec {
     return scope_.from_order(grid.from_groups(dequantised_groups(quantised(x, grid, context), bits_)), x);
   }
 
-  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& context) const override {
-    const Grid grid = scope_.grid(meta_of(x));
+  at::Tensor device_encode(const at::Tensor& x, const MessageContext& context) const override {
+    const MessageMeta meta = meta_of(x);
+    if (at::Tensor message = write_by_kernels(x, scope_, form(meta, context)); message.defined())
+      return message;
+    const Grid grid = scope_.grid(meta);
     const QuantisedGroups groups = quantised(x, grid, context);
     return at::cat({bytes_of_rows(groups.ranges).reshape(-1),
                     packed_rows(grid.from_groups(groups.codes), bits_).reshape(-1)});
   }
 
-  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
-                             const MessageContext& /*context*/) const override {
+  at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                           const MessageContext& context) const override {
+    if (at::Tensor x = read_by_kernels(payload, meta, scope_, form(meta, context)); x.defined()) return x;
     const Grid grid = scope_.grid(meta);
     const auto ranges = static_cast<int64_t>(grid.groups() * kRangeSize);
     const at::Tensor packed = payload.narrow(0, ranges, payload.numel() - ranges);
@@ -79,7 +84,23 @@ class Quant : public Codec {
 
   bool is_row_wise() const override { return scope_.is_row_wise(); }
 
+  const FusedFeedback* fused_feedback(const MessageMeta& meta, const MessageContext& context) const override {
+    const bool has_kernels = !context.device.is_cpu() && kernels_of(context.device) != nullptr;
+    return has_kernels && scope_.keeps_order() && goes_there(meta, context) ? this : nullptr;
+  }
+
  protected:
+  at::Tensor encode_by(const DeviceKernels& kernels, const at::Tensor& x, const KernelFeedback& feedback,
+                       const MessageContext& context) const override {
+    return kernels.write_groups(x, form(meta_of(x), context), feedback);
+  }
+
+  bool add_by(const DeviceKernels& kernels, const at::Tensor& payload, at::Tensor& sum) const override {
+    const MessageMeta meta = meta_of(sum);
+    return static_cast<size_t>(payload.numel()) == payload_size(meta).bound &&
+           kernels.add_groups(payload, form(meta, {}), sum);
+  }
+
   PayloadSize do_payload_size(const MessageMeta& meta) const override {
     const Grid grid = scope_.grid(meta);
     return {grid.groups() * kRangeSize + grid.code_bytes(bits_), true};
@@ -123,6 +144,14 @@ class Quant : public Codec {
   }
 
  private:
+  GroupForm form(const MessageMeta& meta, const MessageContext& context) const {
+    return {.levels = GroupForm::Levels::range,
+            .grid = scope_.grid(meta),
+            .bits = bits_,
+            .is_stochastic = stochastic_,
+            .dither = make_dither(context, meta)};
+  }
+
   QuantisedGroups quantised(const at::Tensor& x, const Grid& grid, const MessageContext& context) const {
     std::optional<at::Tensor> dither;
     if (stochastic_) dither = grid.as_groups(dither_of(context, meta_of(x), x), Grid::Filler::last_element);

@@ -47,13 +47,13 @@ class Rotated : public Codec {
     return rotated_back(inner_->reconstruct(rotated(x, context), context), context);
   }
 
-  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& context) const override {
-    return inner_->composed_encode(rotated(x, context), context);
+  at::Tensor device_encode(const at::Tensor& x, const MessageContext& context) const override {
+    return inner_->device_encode(rotated(x, context), context);
   }
 
-  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
-                             const MessageContext& context) const override {
-    const at::Tensor seen = inner_->composed_decode(payload, meta, context);
+  at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                           const MessageContext& context) const override {
+    const at::Tensor seen = inner_->device_decode(payload, meta, context);
     if (!seen.defined()) return {};
     const at::Tensor values = rotated_back(seen, context);
     return are_all(values.isfinite()) ? values : at::Tensor();

@@ -37,6 +37,10 @@ class Symmetric : public LevelCodec {
     return signed_codes(stochastic_ ? rounded_randomly(t, groups) : t.round(), groups, bits());
   }
 
+  std::optional<GroupForm> kernel_form() const override {
+    return GroupForm{.levels = GroupForm::Levels::symmetric, .is_stochastic = stochastic_};
+  }
+
  private:
   bool stochastic_;
 };

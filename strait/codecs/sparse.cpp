@@ -244,23 +244,36 @@ void SparseFormat::write(const SparseShape& shape, const SparseSource& source, c
   if (place.data() != lists.data()) std::memmove(place.data(), lists.data(), lists.size());
 }
 
-at::Tensor SparseFormat::composed_encode(const at::Tensor& groups, const at::Tensor& kept,
+SparseParts SparseFormat::composed_parts(const at::Tensor& groups, const at::Tensor& kept,
                                          const SparseShape& shape) const {
   if (!sends_bitmaps()) return {};
-  const at::Tensor lists = composed_write(groups, std::get<0>(kept.sort(1)), shape);
-  if (!lists.defined()) return {};
   const at::Tensor mask = at::zeros(groups.sizes(), groups.options().dtype(at::kLong)).scatter(1, kept, 1);
-  const at::Tensor sets = packed_rows(mask, 1);
-  const at::Tensor codes = at::full({groups.size(0)}, int64_t{kBitmapCode}, sets.options());
-  const at::Tensor lengths = at::full({groups.size(0), 1}, sets.size(1), sets.options().dtype(at::kInt));
-  return at::cat({codes, bytes_of_rows(lengths).view(-1), sets.reshape(-1), lists.reshape(-1)});
+  return {packed_rows(mask, 1), composed_write(groups, std::get<0>(kept.sort(1)), shape)};
 }
 
-at::Tensor SparseFormat::composed_decode(const at::Tensor& payload, const SparseShape& shape) const {
-  if (!sends_bitmaps()) return {};
+SparseParts SparseFormat::largest_by(const DeviceKernels& kernels, const at::Tensor& groups,
+                                     const SparseShape& shape, const KernelFeedback& feedback) const {
+  if (!sends_bitmaps() || shape.n > DeviceKernels::kMostElements) return {};
+  const auto plain = values().plain();
+  SparseParts parts =
+      kernels.write_largest(groups, static_cast<int64_t>(shape.k), plain.value_or(PlainValue::fp32), feedback);
+  if (!plain && parts.values.defined()) {
+    parts.values = values().composed_write(rows_of_bytes(parts.values, at::kFloat));
+  }
+  return parts;
+}
+
+at::Tensor SparseFormat::message_of(const SparseParts& parts) {
+  if (!parts.values.defined()) return {};
+  const at::Tensor& sets = parts.bitmaps;
+  const at::Tensor codes = at::full({sets.size(0)}, int64_t{kBitmapCode}, sets.options());
+  const at::Tensor lengths = at::full({sets.size(0), 1}, sets.size(1), sets.options().dtype(at::kInt));
+  return at::cat({codes, bytes_of_rows(lengths).view(-1), sets.reshape(-1), parts.values.reshape(-1)});
+}
+
+/// The way back, without a look at the parts themselves.
+SparseParts SparseFormat::parts_of(const at::Tensor& payload, const SparseShape& shape) {
   const auto groups = static_cast<int64_t>(shape.groups);
-  const auto n = static_cast<int64_t>(shape.n);
-  const auto k = static_cast<int64_t>(shape.k);
   const auto bitmap = static_cast<int64_t>(kernels::bitmap_size(shape.n));
   int64_t at = 0;
   const auto rows_of = [&](int64_t bytes) {
@@ -271,10 +284,37 @@ at::Tensor SparseFormat::composed_decode(const at::Tensor& payload, const Sparse
   const at::Tensor codes = rows_of(1);
   const at::Tensor lengths = rows_of_bytes(rows_of(sizeof(uint32_t)), at::kInt);
   if (!are_all(codes.eq(int64_t{kBitmapCode})) || !are_all(lengths.eq(bitmap))) return {};
-  const at::Tensor mask = unpacked_rows(rows_of(bitmap), n, 1);
+  const at::Tensor sets = rows_of(bitmap);
+  return {sets, rows_of((payload.numel() - at) / groups)};
+}
+
+at::Tensor SparseFormat::device_decode(const at::Tensor& payload, const SparseShape& shape) const {
+  if (!sends_bitmaps()) return {};
+  const auto n = static_cast<int64_t>(shape.n);
+  const auto k = static_cast<int64_t>(shape.k);
+  const SparseParts parts = parts_of(payload, shape);
+  if (!parts.values.defined()) return {};
+  const DeviceKernels* const kernels = kernels_of(payload.device());
+  if (kernels != nullptr && shape.n <= DeviceKernels::kMostElements) {
+    const auto plain = values().plain();
+    const at::Tensor lists = plain ? parts.values : values().composed_read(parts.values, k);
+    if (!lists.defined()) return {};
+    const at::Tensor bytes = plain ? lists : bytes_of_rows(lists);
+    const at::Tensor groups =
+        kernels->read_sparse({parts.bitmaps, bytes}, n, k, plain.value_or(PlainValue::fp32));
+    if (groups.defined()) return groups;
+  }
+  const at::Tensor mask = unpacked_rows(parts.bitmaps, n, 1);
   if (!mask.defined() || !are_all(mask.sum(1).eq(k))) return {};
-  const at::Tensor kept = mask.nonzero().select(1, 1).view({groups, k});
-  return composed_read(rows_of((payload.numel() - at) / groups), kept, shape);
+  const at::Tensor kept = mask.nonzero().select(1, 1).view({static_cast<int64_t>(shape.groups), k});
+  return composed_read(parts.values, kept, shape);
+}
+
+bool SparseFormat::add_by(const DeviceKernels& kernels, const at::Tensor& payload, const SparseShape& shape,
+                          at::Tensor& sum) const {
+  const SparseParts parts = parts_of(payload, shape);
+  return parts.values.defined() &&
+         kernels.add_sparse(parts, static_cast<int64_t>(shape.k), *values().plain(), sum);
 }
 
 void SparseFormat::check_set(size_t group, const CodedSet& set, const SparseShape& shape) const {

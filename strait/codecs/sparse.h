@@ -11,6 +11,7 @@
 
 #include "strait/base/bytes.h"
 #include "strait/codecs/codec.h"
+#include "strait/codecs/device_kernels.h"
 #include "strait/codecs/index_set.h"
 #include "strait/codecs/value_format.h"
 
@@ -146,17 +147,30 @@ class SparseFormat : public ValueLists {
   void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, const MessageContext& context,
             IndexSet* indices) const;
 
-  // The same by tensor operations, on the device of groups [G, n], where all index sets are bitmaps; else
-  // undefined.
+  // The same on the device of groups [G, n], where all index sets are bitmaps; else undefined.
 
   /// Whether they are.
   bool sends_bitmaps() const { return index_ == IndexCode::bitmap; }
 
-  /// The payload of groups that keep the positions `kept`, int64 [G, k] in any order.
-  at::Tensor composed_encode(const at::Tensor& groups, const at::Tensor& kept, const SparseShape& shape) const;
+  /// The parts of a message of groups that keep the positions `kept`, int64 [G, k] in any order, by tensor
+  /// operations.
+  SparseParts composed_parts(const at::Tensor& groups, const at::Tensor& kept, const SparseShape& shape) const;
+
+  /// The same of groups that keep their elements of largest magnitude, by kernels; undefined, too, where they
+  /// have none for that. With feedback the values must be plain.
+  SparseParts largest_by(const DeviceKernels& kernels, const at::Tensor& groups, const SparseShape& shape,
+                         const KernelFeedback& feedback) const;
+
+  /// The payload of these parts; undefined where they are.
+  static at::Tensor message_of(const SparseParts& parts);
 
   /// The groups of a payload, k < n; undefined too for what read() refuses.
-  at::Tensor composed_decode(const at::Tensor& payload, const SparseShape& shape) const;
+  at::Tensor device_decode(const at::Tensor& payload, const SparseShape& shape) const;
+
+  /// Adds them to the sum, by kernels; for values that are plain. False for what read() refuses; then the sum
+  /// is undefined.
+  bool add_by(const DeviceKernels& kernels, const at::Tensor& payload, const SparseShape& shape,
+              at::Tensor& sum) const;
 
  private:
   size_t index_bound(const SparseShape& shape) const;
@@ -164,6 +178,7 @@ class SparseFormat : public ValueLists {
   CodedSet write_set(std::span<const uint64_t> mask, const SparseShape& shape,
                      std::span<std::byte> space) const;
   void check_set(size_t group, const CodedSet& set, const SparseShape& shape) const;
+  static SparseParts parts_of(const at::Tensor& payload, const SparseShape& shape);
   std::span<const CodedSet> read_sets(ByteReader& in, const SparseShape& shape) const;
 
   IndexCode index_;

@@ -8,28 +8,6 @@
 
 namespace strait {
 
-/// The arithmetic of error feedback around an operator, in the passes that the operator makes anyway; for
-/// messages of which something is kept and something not (Sparsifier::is_partial). `x` is float32 on the CPU
-/// and contiguous, and so is the state, of the same shape. All give the indices that the message keeps where
-/// the context wants them.
-class FusedFeedback {
- public:
-  virtual ~FusedFeedback() = default;
-
-  /// Codec::write() of x + residual; `left`, of other memory, becomes what of it the receiver does not see.
-  virtual IndexSet write_sum(const at::Tensor& x, const at::Tensor& residual, at::Tensor& left,
-                             const MessageContext& context, ByteWriter& out) const = 0;
-
-  /// Codec::write() of x - estimate; the estimate moves by what the receiver sees. When it throws, the
-  /// estimate has the bits that it had.
-  virtual IndexSet write_difference(const at::Tensor& x, at::Tensor& estimate, const MessageContext& context,
-                                    ByteWriter& out) const = 0;
-
-  /// Codec::read(), by which the estimate moves. When it throws, the estimate is undefined.
-  virtual IndexSet read_difference(ByteReader& in, at::Tensor& estimate,
-                                   const MessageContext& context) const = 0;
-};
-
 /// What a codec can do besides that keeps, of every group of n elements, k and gives the others as 0.
 class Sparsifier {
  public:
@@ -70,9 +48,6 @@ class Sparsifier {
   /// Reads what write_indexed() writes; the other positions are +0. Throws WireError.
   virtual Decoded read_indexed(ByteReader& in, const MessageMeta& meta,
                                const MessageContext& context) const = 0;
-
-  /// The arithmetic of feedback in the operator's own passes; null where it has none.
-  virtual const FusedFeedback* fused_feedback() const { return nullptr; }
 
   /// Whether of messages of this shape something is kept and something not.
   bool is_partial(const MessageMeta& meta) const {

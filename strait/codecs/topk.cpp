@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "strait/base/error.h"
+#include "strait/codecs/fused_feedback.h"
 #include "strait/codecs/groups.h"
 #include "strait/codecs/in_blocks.h"
 #include "strait/codecs/selecting_codec.h"
@@ -155,23 +156,29 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
     return format_->reconstruct(groups, kept_of(groups, shape), shape, context).view(x.sizes());
   }
 
-  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& /*context*/) const override {
+  at::Tensor device_encode(const at::Tensor& x, const MessageContext& /*context*/) const override {
     const SparseShape shape = shape_of(meta_of(x));
     if (shape.k == 0 || (shape.k < shape.n && !format_->sends_bitmaps()))
       return {};  // before anything is selected
     const at::Tensor groups = groups_of(x, shape);
-    if (shape.k < shape.n) return format_->composed_encode(groups, kept_of(groups, shape), shape);
-    const at::Tensor lists = format_->composed_write(groups, {}, shape);
-    return lists.defined() ? lists.view(-1) : lists;
+    if (shape.k == shape.n) {
+      const at::Tensor lists = format_->composed_write(groups, {}, shape);
+      return lists.defined() ? lists.view(-1) : lists;
+    }
+    if (const DeviceKernels* const kernels = kernels_of(x.device())) {
+      const SparseParts parts = format_->largest_by(*kernels, groups, shape, {});
+      if (parts.values.defined()) return SparseFormat::message_of(parts);
+    }
+    return SparseFormat::message_of(format_->composed_parts(groups, kept_of(groups, shape), shape));
   }
 
-  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
-                             const MessageContext& /*context*/) const override {
+  at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                           const MessageContext& /*context*/) const override {
     const SparseShape shape = shape_of(meta);
     if (shape.k == 0) return {};
     const at::Tensor groups =
         shape.k < shape.n
-            ? format_->composed_decode(payload, shape)
+            ? format_->device_decode(payload, shape)
             : format_->composed_read(payload.view({static_cast<int64_t>(shape.groups), -1}), {}, shape);
     return groups.defined() ? groups.view(meta.shape) : groups;
   }
@@ -194,7 +201,13 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
   Selection selection() const override { return selection_; }
   const ValueLists& values() const override { return *format_; }
   bool sends_index_sets() const override { return true; }
-  const FusedFeedback* fused_feedback() const override { return this; }
+  const FusedFeedback* fused_feedback(const MessageMeta& meta, const MessageContext& context) const override {
+    if (!is_partial(meta)) return nullptr;
+    if (context.device.is_cpu()) return this;
+    const bool has_kernels = kernels_of(context.device) != nullptr && format_->values().plain().has_value() &&
+                             shape_of(meta).n <= DeviceKernels::kMostElements;
+    return has_kernels && goes_there(meta, context) ? &by_kernels_ : nullptr;
+  }
   std::shared_ptr<const Codec> half(Half half) const override {
     return std::make_shared<TopK>(CodecIdentity{id(), spec()}, selection_, format_, half);
   }
@@ -300,8 +313,30 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
     if (indices != nullptr) *indices = std::move(all);
   }
 
+  class ByKernels : public FusedByKernels {
+   public:
+    explicit ByKernels(const TopK& codec) : codec_(codec) {}
+
+   protected:
+    at::Tensor encode_by(const DeviceKernels& kernels, const at::Tensor& x, const KernelFeedback& feedback,
+                         const MessageContext& /*context*/) const override {
+      const SparseShape shape = codec_.shape_of(meta_of(x));
+      return SparseFormat::message_of(
+          codec_.format_->largest_by(kernels, groups_of(x, shape), shape, feedback));
+    }
+    bool add_by(const DeviceKernels& kernels, const at::Tensor& payload, at::Tensor& sum) const override {
+      const MessageMeta meta = meta_of(sum);
+      return static_cast<size_t>(payload.numel()) == codec_.payload_size(meta).bound &&
+             codec_.format_->add_by(kernels, payload, codec_.shape_of(meta), sum);
+    }
+
+   private:
+    const TopK& codec_;
+  };
+
   Selection selection_;
   std::shared_ptr<const SparseFormat> format_;
+  ByKernels by_kernels_{*this};
   std::optional<Half> half_;  ///< set: a half of the k that the share gives
 };
 

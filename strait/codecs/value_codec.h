@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "strait/codecs/codec.h"
+#include "strait/codecs/device_kernels.h"
 #include "strait/codecs/value_format.h"
 
 namespace strait {
@@ -23,13 +24,20 @@ class ValueCodec : public Codec {
     return values_->reconstruct(x, context);
   }
 
-  at::Tensor composed_encode(const at::Tensor& x, const MessageContext& /*context*/) const override {
+  at::Tensor device_encode(const at::Tensor& x, const MessageContext& /*context*/) const override {
+    if (const DeviceKernels* const kernels = narrowing_kernels(x)) {
+      if (at::Tensor bytes = kernels->narrow(x, *values_->plain()); bytes.defined()) return bytes;
+    }
     const at::Tensor bytes = values_->composed_write(x.view({1, -1}));
     return bytes.defined() ? bytes.view(-1) : bytes;
   }
 
-  at::Tensor composed_decode(const at::Tensor& payload, const MessageMeta& meta,
-                             const MessageContext& /*context*/) const override {
+  at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                           const MessageContext& /*context*/) const override {
+    if (const DeviceKernels* const kernels = narrowing_kernels(payload)) {
+      const at::Tensor x = kernels->widen(payload, *values_->plain());
+      if (x.defined()) return x.view(meta.shape);
+    }
     const at::Tensor values =
         values_->composed_read(payload.view({1, -1}), static_cast<int64_t>(meta.elements()));
     return values.defined() ? values.view(meta.shape) : values;
@@ -65,6 +73,12 @@ class ValueCodec : public Codec {
   }
 
  private:
+  /// Kernels for the tensor's device, where the format is one of 2 bytes.
+  const DeviceKernels* narrowing_kernels(const at::Tensor& x) const {
+    const auto plain = values_->plain();
+    return plain.has_value() && plain != PlainValue::fp32 ? kernels_of(x.device()) : nullptr;
+  }
+
   /// Shares the values between LibTorch's threads; for formats whose values stand alone.
   template <class Work>
   static void in_parts(size_t count, const Work& work) {

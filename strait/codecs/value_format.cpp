@@ -48,6 +48,8 @@ class Fp32Values : public ValueFormat {
     return finite_or_undefined(rows_of_bytes(bytes, at::kFloat));
   }
 
+  std::optional<PlainValue> plain() const override { return PlainValue::fp32; }
+
   at::Tensor reference(const at::Tensor& lists) const override { return lists; }
 };
 
@@ -79,6 +81,8 @@ class Fp16Values : public ValueFormat {
     return finite_or_undefined(rows_of_bytes(bytes, at::kHalf).to(at::kFloat));
   }
 
+  std::optional<PlainValue> plain() const override { return PlainValue::fp16; }
+
   at::Tensor reference(const at::Tensor& lists) const override { return lists.to(at::kHalf).to(at::kFloat); }
 };
 
@@ -109,6 +113,8 @@ class Bf16Values : public ValueFormat {
   at::Tensor composed_read(const at::Tensor& bytes, int64_t /*n*/) const override {
     return finite_or_undefined(rows_of_bytes(bytes, at::kBFloat16).to(at::kFloat));
   }
+
+  std::optional<PlainValue> plain() const override { return PlainValue::bf16; }
 
   at::Tensor reference(const at::Tensor& lists) const override {
     return lists.to(at::kBFloat16).to(at::kFloat);

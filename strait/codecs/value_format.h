@@ -3,13 +3,18 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "strait/codecs/message.h"
 
 namespace strait {
+
+/// How a value can stand by itself: 4 bytes, or 2 as by kernels/half.h.
+enum class PlainValue : uint8_t { fp32, fp16, bf16 };
 
 /// How a list of values is written when both endpoints know how many there are: 32 or 16 bits each, quantised
 /// as one group, or as a codec writes a row. Stateless. The context is that of the list's message, with the
@@ -44,6 +49,9 @@ class ValueFormat {
 
   /// reconstruct() in a few LibTorch calls and without checks (Codec::reference), or undefined.
   virtual at::Tensor reference(const at::Tensor& lists) const = 0;
+
+  /// How each value is written, where they are written by themselves and one behind the other.
+  virtual std::optional<PlainValue> plain() const { return std::nullopt; }
 
   /// Whether what is seen of a value depends on where in its list it stands.
   virtual bool depends_on_order() const { return false; }

@@ -28,7 +28,7 @@ class EfEncoder : public Encoder {
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     const at::Tensor residual = decayed(residual_->rows(meta_of(x), context));
     if (const FusedFeedback* operation = fused(codec_.get(), meta_of(x), context)) {
-      at::Tensor left = residual_->room(meta_of(x));
+      at::Tensor left = residual.is_cpu() ? residual_->room(meta_of(x)) : at::Tensor();
       IndexSet indices = operation->write_sum(x.contiguous(), residual, left, context, out);
       keep(residual, left, context);
       return {std::move(indices), {}, {}};

@@ -96,10 +96,7 @@ void RowState::visit(std::string_view name, StateVisitor& visitor) {
 }
 
 const FusedFeedback* fused(const Codec* codec, const MessageMeta& meta, const MessageContext& context) {
-  const Sparsifier* sparsifier = codec == nullptr ? nullptr : codec->sparsifier();
-  if (context.wants_received || sparsifier == nullptr || !context.device.is_cpu()) return nullptr;
-  const FusedFeedback* operation = sparsifier->fused_feedback();
-  return operation != nullptr && sparsifier->is_partial(meta) ? operation : nullptr;
+  return codec == nullptr || context.wants_received ? nullptr : codec->fused_feedback(meta, context);
 }
 
 Decoded write_and_read(const Codec& codec, const at::Tensor& x, const MessageContext& context,

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strait/codecs/sparsifier.h"
+#include "strait/codecs/fused_feedback.h"
 #include "strait/links/link.h"
 
 namespace strait {
@@ -73,8 +73,8 @@ std::unique_ptr<SlotState> make_slot_state(const SlotOptions& options);
 /// shared: the receiver's changes it, and the sender's only reads it.
 SlotEnds make_slot_ends(const SlotOptions& options);
 
-/// The codec as one that does the arithmetic around it itself, where it can for this message, on the CPU, and
-/// nobody wants to see more of it than its bytes; else null. `codec` may be null.
+/// The codec as one that does the arithmetic around it itself, where it can for this message, and nobody wants
+/// to see more of it than its bytes; else null. `codec` may be null.
 const FusedFeedback* fused(const Codec* codec, const MessageMeta& meta, const MessageContext& context);
 
 /// Codec::write() followed by Codec::read() of the bytes just written: what the receiver will see, with the

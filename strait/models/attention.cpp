@@ -64,10 +64,24 @@ struct Setting : torch::CustomClassHolder {
     return mask;
   }
 
+  /// The same, made on the device of `like`.
+  at::Tensor factors_there(const QueryBlock& block, int64_t rows, int64_t tokens,
+                           const at::Tensor& like) const {
+    const auto numbers = [&](int64_t first, int64_t last, int64_t step) {
+      return at::arange(first * step, last * step, step, like.options().dtype(at::kLong));
+    };
+    const at::Tensor index = numbers(0, heads, tokens * tokens).view({-1, 1, 1}) +
+                             numbers(block.begin, block.end, tokens).view({-1, 1}) + numbers(0, block.end, 1);
+    return draws.factors_at(rows / heads, index).flatten(0, 1);
+  }
+
   /// The factors like the weights; undefined where there is no dropout.
   at::Tensor factors_like(const at::Tensor& weights, const QueryBlock& block, int64_t tokens) const {
     if (draws.probability == 0) return {};
-    return factors(block, weights.size(0), tokens).to(weights.options());
+    const int64_t rows = weights.size(0);
+    const at::Tensor all =
+        weights.is_cpu() ? factors(block, rows, tokens) : factors_there(block, rows, tokens, weights);
+    return all.to(weights.scalar_type());
   }
 };
 

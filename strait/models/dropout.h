@@ -19,6 +19,13 @@ struct DropoutRng {
   /// The factors of the elements [begin, begin + factors.size()) of the input's sample `row`, in row-major
   /// order: 0 for those that go, 1 / (1 - probability) for the others.
   void fill(int64_t row, int64_t begin, std::span<float> factors) const;
+
+  /// The same factors of the elements that stand at `index`, int64, in each of the first `rows` samples:
+  /// float32 [rows, as index], made on the device of `index`.
+  at::Tensor factors_at(int64_t rows, const at::Tensor& index) const;
+
+  /// Of the sample's draws.
+  uint64_t key_of(int64_t row) const;
 };
 
 /// Sets each element of x, [rows, ...], to zero with the given probability, below 1, and scales the others by

@@ -4,6 +4,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/version.h>
 
 namespace strait {
 namespace {
@@ -26,6 +27,33 @@ DevicePoint DevicePoint::here(c10::Device device) {
 void DevicePoint::wait() const {
   if (event_) event_->block(current_stream(*device_));
 }
+
+// Older ones have no times of events.
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+
+DeviceMoment DeviceMoment::behind_all(c10::Device device) {
+  DeviceMoment moment;
+  if (device.is_cpu()) return moment;
+  moment.event_ = std::make_shared<c10::Event>(device.type(), c10::EventFlag::BACKEND_DEFAULT);
+  moment.event_->record(current_stream(device));
+  return moment;
+}
+
+double DeviceMoment::seconds_until(const DeviceMoment& later) const {
+  if (!event_) return std::chrono::duration<double>(later.host_ - host_).count();
+  later.event_->synchronize();
+  return event_->elapsedTime(*later.event_) / 1e3;
+}
+
+#else
+
+DeviceMoment DeviceMoment::behind_all(c10::Device /*device*/) { return {}; }
+
+double DeviceMoment::seconds_until(const DeviceMoment& later) const {
+  return std::chrono::duration<double>(later.host_ - host_).count();
+}
+
+#endif
 
 OwnStream::OwnStream(c10::Device device) : device_(device) {
   if (device.is_cpu()) return;

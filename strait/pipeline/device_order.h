@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -32,6 +33,20 @@ class DevicePoint {
  private:
   std::shared_ptr<c10::Event> event_;
   std::optional<c10::Device> device_;
+};
+
+/// A moment of a device's time, to measure what it did between two.
+class DeviceMoment {
+ public:
+  /// When the device is done with what the calling thread has given its current stream so far. Of the CPU: now.
+  static DeviceMoment behind_all(c10::Device device);
+
+  /// Seconds from this one to a later one of the same device. Waits until that one has passed.
+  double seconds_until(const DeviceMoment& later) const;
+
+ private:
+  std::chrono::steady_clock::time_point host_ = std::chrono::steady_clock::now();
+  std::shared_ptr<c10::Event> event_;  ///< of a device
 };
 
 /// A stream of a thread's own, so that what it gives the device runs beside what others give it.

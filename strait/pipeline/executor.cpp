@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "strait/base/clock.h"
 #include "strait/base/rng_scope.h"
 #include "strait/base/text.h"
 #include "strait/pipeline/overlapped_exchange.h"
@@ -132,6 +131,7 @@ const Executor::StepPlan& Executor::plan_for(Work work, int under_way, int added
 
 StepResult Executor::execute(Work work, int under_way, int added, WeightSteps* weights) {
   Run run{.weights = weights};
+  add_passes();  // of the last time, which a device is through with by now
   const auto numbered = [&](Action action) {
     action.micro_batch = micro_batches_.number(action.micro_batch);
     return action;
@@ -148,6 +148,7 @@ StepResult Executor::execute(Work work, int under_way, int added, WeightSteps* w
     exchange_->cancel();
     for (auto& [number, stage] : setup_.stages) stage.clear();
     micro_batches_.clear();
+    passes_.clear();
     throw;
   }
   return run.result;
@@ -183,7 +184,7 @@ void Executor::forward(const Action& action, Run& run) {
   const TensorList input = action.stage == 0 ? part.inputs() : take(run.inputs, action);
   const TraceSpan span(trace_, Lane::forward, "stage", action.stage, action.micro_batch);
   const RngScope draws(part.draws);
-  const Stopwatch watch;
+  const auto begin = DeviceMoment::behind_all(setup_.device);
   const auto pass = [&] {
     const bool trains = part.mode.training;
     if (stage.is_last()) {
@@ -197,7 +198,9 @@ void Executor::forward(const Action& action, Run& run) {
     run.outputs[{action.stage, action.micro_batch}] = std::move(outputs);
   };
   run.weights == nullptr ? pass() : run.weights->forward(action.stage, pass);
-  if (part.mode.training) times_[action.stage].forward_seconds += watch.seconds();
+  if (!part.mode.training) return;
+  passes_.push_back(
+      {action.stage, &StageTimes::forward_seconds, begin, DeviceMoment::behind_all(setup_.device)});
 }
 
 void Executor::backward(const Action& action, Run& run) {
@@ -208,14 +211,30 @@ void Executor::backward(const Action& action, Run& run) {
                       : take(run.gradients, action);
   const TraceSpan span(trace_, Lane::backward, "stage", action.stage, action.micro_batch);
   const auto pass = [&] {
-    const Stopwatch watch;
+    const auto begin = DeviceMoment::behind_all(setup_.device);
     TensorList returned = stage.backward(static_cast<uint32_t>(action.micro_batch), gradients);
     if (action.stage > 0) run.returned[{action.stage, action.micro_batch}] = std::move(returned);
-    StageTimes& times = times_[action.stage];
-    times.backward_seconds += watch.seconds();
-    times.micro_batches += 1;
+    passes_.push_back(
+        {action.stage, &StageTimes::backward_seconds, begin, DeviceMoment::behind_all(setup_.device)});
+    times_[action.stage].micro_batches += 1;
   };
   run.weights == nullptr ? pass() : run.weights->backward(action.stage, pass);
+}
+
+void Executor::add_passes() {
+  for (const Pass& pass : std::exchange(passes_, {})) {
+    try {
+      times_[pass.stage].*pass.sum += pass.begin.seconds_until(pass.end);
+    } catch (const c10::Error& error) {  // of what the device did meanwhile
+      throw Error("stage {} on {}: {}", pass.stage, setup_.device.str(),
+                  first_line(error.what_without_backtrace()));
+    }
+  }
+}
+
+std::map<int, StageTimes> Executor::take_times() {
+  add_passes();
+  return std::exchange(times_, {});
 }
 
 std::vector<MessageSlot> Executor::slots_of(const Action& action) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "strait/boundary/boundary.h"
+#include "strait/pipeline/device_order.h"
 #include "strait/pipeline/exchange.h"
 #include "strait/pipeline/micro_batch_queue.h"
 #include "strait/pipeline/plan.h"
@@ -97,10 +98,17 @@ class Executor {
   std::vector<BoundaryEndpoints>& boundaries() { return setup_.boundaries; }
 
   /// By stage, those of this process; since the last call.
-  std::map<int, StageTimes> take_times() { return std::exchange(times_, {}); }
+  std::map<int, StageTimes> take_times();
 
  private:
   enum class Work { train, evaluate, stream, drain };
+  /// A pass of training that the device may not be through with.
+  struct Pass {
+    int stage;
+    double StageTimes::*sum;  ///< what it counts towards
+    DeviceMoment begin;
+    DeviceMoment end;
+  };
   struct Run;
   struct StepPlan {
     std::vector<Action> actions;   ///< of this rank
@@ -115,6 +123,7 @@ class Executor {
   void send(const Action& action, Run& run);
   void receive(const Action& action, Run& run);
   std::vector<MessageSlot> slots_of(const Action& action) const;
+  void add_passes();
   void check_outputs(const Action& action, const TensorList& outputs) const;
   bool carries_integers(int boundary) const;
 
@@ -124,6 +133,7 @@ class Executor {
   std::map<std::tuple<Work, int, int>, StepPlan> plans_;
   MicroBatchQueue micro_batches_;
   std::map<int, StageTimes> times_;
+  std::vector<Pass> passes_;            ///< that are not in times_ yet
   std::unique_ptr<Exchange> exchange_;  // last: its threads use the boundaries
 };
 

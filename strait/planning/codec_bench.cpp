@@ -149,9 +149,13 @@ double choice_bits(const SparseShape& shape) {
   return static_cast<double>(shape.groups) * nats / std::log(2.0);
 }
 
-double norm_of(const at::Tensor& x) { return x.to(at::kDouble).norm().item<double>(); }
-
 }  // namespace
+
+double relative_error(const at::Tensor& x, const at::Tensor& seen) {
+  const auto norm = [](const at::Tensor& of) { return of.to(at::kDouble).norm().item<double>(); };
+  const double all = norm(x);
+  return all == 0 ? 0 : norm(x.sub(seen)) / all;
+}
 
 size_t cold_distance() {
   constexpr int64_t kLeast = 75'000'000;
@@ -220,8 +224,7 @@ VerifiedMessage verify_link(const std::string& feedback, const std::shared_ptr<c
           codec->spec(), feedback, input.data(), message);
     }
     if (message > 0 && in_full) continue;
-    const double norm = norm_of(x);
-    verified = {bytes, norm == 0 ? 0 : norm_of(x.sub(received)) / norm};
+    verified = {bytes, relative_error(x, received)};
   }
   return verified;
 }

@@ -67,10 +67,13 @@ struct MessageBits {
 /// something per sample.
 MessageBits message_bits(const Link& link, const MessageMeta& meta, size_t payload_bytes);
 
+/// |x - seen| / |x|, 2-norms; 0 where x is 0.
+double relative_error(const at::Tensor& x, const at::Tensor& seen);
+
 /// A message that was verified.
 struct VerifiedMessage {
   size_t payload_bytes = 0;   ///< without the frame's header
-  double relative_error = 0;  ///< |x - what is decoded| / |x|, 2-norms; 0 where x is 0
+  double relative_error = 0;  ///< relative_error() of what is decoded
 };
 
 /// Sends three messages over new endpoints of the link around the codec and compares bit for bit what is

@@ -54,19 +54,18 @@ void configure_runtime(int threads, int processes) {
   at::set_num_threads(thread_count(threads, processes));
 }
 
-c10::Device device_of(const std::string& name) {
+c10::Device device_of(const std::string& name, std::string_view given_for) {
   const auto count = static_cast<int64_t>(torch::cuda::device_count());
   if (name == "cpu" || (name == "auto" && count == 0)) return at::kCPU;
   if (count == 0) {
     throw InputError(
-        "train.device: {} is not available: no GPU, no driver, or a LibTorch without CUDA; expected auto or "
-        "cpu",
-        name);
+        "{}: {} is not available: no GPU, no driver, or a LibTorch without CUDA; expected auto or cpu",
+        given_for, name);
   }
   const size_t colon = name.find(':');
   const int64_t number = colon == std::string::npos ? 0 : std::stoll(name.substr(colon + 1));
   if (number >= count)
-    throw InputError("train.device: there is no {}, expected cuda:0 to cuda:{}", name, count - 1);
+    throw InputError("{}: there is no {}, expected cuda:0 to cuda:{}", given_for, name, count - 1);
   return {at::kCUDA, static_cast<c10::DeviceIndex>(number)};
 }
 

@@ -3,6 +3,7 @@
 #include <c10/core/Device.h>
 
 #include <string>
+#include <string_view>
 
 namespace strait {
 
@@ -20,8 +21,9 @@ std::string crowding_note(int threads, int processes, int cores, double others);
 /// from the operating system cost more than many an operation that fills them.
 void configure_runtime(int threads, int processes = 1);
 
-/// The device of a name (auto, cpu, cuda, cuda:N), with its number. Throws InputError when it is not there.
-c10::Device device_of(const std::string& name);
+/// The device of a name (auto, cpu, cuda, cuda:N), with its number. Throws InputError, which names what the
+/// name was given for, when it is not there.
+c10::Device device_of(const std::string& name, std::string_view given_for = "train.device");
 
 /// The processor, the number of threads and LibTorch's version, for the record.
 std::string machine_description();

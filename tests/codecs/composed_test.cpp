@@ -34,19 +34,19 @@ TEST_P(Composed, WritesTheBytesAndReadsThem) {
     if (x.numel() == 0) continue;
     try {
       const auto expected = encoded(*codec_, x, kComposedContext);
-      const at::Tensor payload = codec_->composed_encode(x, kComposedContext);
+      const at::Tensor payload = codec_->device_encode(x, kComposedContext);
       if (!payload.defined()) continue;
       ++composed;
       ASSERT_EQ(payload.scalar_type(), at::kByte);
       ASSERT_EQ(payload.dim(), 1);
       ASSERT_TRUE(std::ranges::equal(bytes_of(payload.contiguous()), expected));
-      const at::Tensor seen = codec_->composed_decode(payload, meta_of(x), kComposedContext);
+      const at::Tensor seen = codec_->device_decode(payload, meta_of(x), kComposedContext);
       ASSERT_TRUE(seen.defined());
       ASSERT_TRUE(seen.is_contiguous());
       ASSERT_TRUE(same_bits(seen, decoded(*codec_, expected, meta_of(x), kComposedContext)));
     } catch (const InputError&) {  // it takes no such shape
     } catch (const NumericError&) {
-      EXPECT_ANY_THROW(codec_->composed_encode(x, kComposedContext));
+      EXPECT_ANY_THROW(codec_->device_encode(x, kComposedContext));
     }
   }
   EXPECT_GT(composed, 10);
@@ -56,7 +56,7 @@ TEST_P(Composed, RefusesWhatIsNotFinite) {
   for (const float bad : {INFINITY, std::nanf("")}) {
     const at::Tensor x = normal_tensor({6, 64}, 20).contiguous();
     x.data_ptr<float>()[200] = bad;
-    EXPECT_THROW(codec_->composed_encode(x, kComposedContext), NumericError);
+    EXPECT_THROW(codec_->device_encode(x, kComposedContext), NumericError);
   }
 }
 
@@ -76,7 +76,7 @@ TEST_P(Composed, ReadsNoBytesThatAreRefused) {
       for (size_t flips = 1 + random() % 3; flips > 0; --flips) {
         bytes[random() % static_cast<size_t>(bad.numel())] ^= static_cast<uint8_t>(1U << (random() % 8));
       }
-      const at::Tensor seen = codec_->composed_decode(bad, meta_of(x), kComposedContext);
+      const at::Tensor seen = codec_->device_decode(bad, meta_of(x), kComposedContext);
       try {
         const at::Tensor expected = codec_->decode(bad, meta_of(x), kComposedContext);
         ASSERT_TRUE(seen.defined()) << round;
@@ -109,7 +109,7 @@ TEST(ComposedForms, AreThereForMostCodecs) {
     for (const auto& spec : info.samples) {
       const auto codec = make_codec(spec);
       ++all;
-      const bool has_form = codec->composed_encode(x, kComposedContext).defined();
+      const bool has_form = codec->device_encode(x, kComposedContext).defined();
       composed += has_form ? 1 : 0;
       EXPECT_TRUE(!has_form || codec->payload_size(meta_of(x)).exact) << spec;
     }

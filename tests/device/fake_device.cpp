@@ -18,9 +18,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "tests/device/streams.h"
@@ -152,7 +154,14 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void block(void* event, const c10::Stream& waits) const override {
     if (event != nullptr) streams().block(static_cast<size_t>(waits.id()), *static_cast<Clock*>(event));
   }
-  bool queryEvent(void* /*event*/) const override { return false; }
+  bool queryEvent(void* event) const override { return streams().has_waited_for(*static_cast<Clock*>(event)); }
+  double elapsedTime(void* from, void* to, const c10::DeviceIndex /*index*/) const override {
+    const auto operations = [](void* event) {
+      const auto& clock = *static_cast<Clock*>(event);
+      return std::accumulate(clock.begin(), clock.end(), uint64_t{0});
+    };
+    return static_cast<double>(operations(to)) - static_cast<double>(operations(from));
+  }
   void synchronizeEvent(void* event) const override {
     if (event != nullptr) streams().wait_for(*static_cast<Clock*>(event));
   }
@@ -229,7 +238,15 @@ void copy_from_host(const at::Tensor& from, const at::Tensor& to, bool late) {
   }
   streams().run(current_stream, {}, {uses_of(to)});
   if (late && is_pinned(from)) {
-    uses_of(to)->late_write = [from, there = near(to)]() mutable { there.copy_(from); };
+    // Whatever comes first, the memory's use or a wait for the stream.
+    const auto copy = std::make_shared<std::function<void()>>([from, there = near(to)] { there.copy_(from); });
+    const auto do_once = [](std::function<void()>& work) {
+      if (work) std::exchange(work, nullptr)();
+    };
+    uses_of(to)->late_write = [copy, do_once] { do_once(*copy); };
+    streams().put_off(current_stream, [weak = std::weak_ptr(copy), do_once] {
+      if (const auto same = weak.lock()) do_once(*same);
+    });
     return;
   }
   near(to).copy_(from);

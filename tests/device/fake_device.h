@@ -14,7 +14,8 @@ namespace strait::fake {
 // pattern, and bring the bytes when an event behind them is waited for, or their stream is. Memory is filled
 // with that pattern, too, where it is new.
 //
-// An operation on a tensor of the device and one of the CPU is refused, unless that is a number.
+// An operation on a tensor of the device and one of the CPU is refused, unless that is a number. Between two
+// events each operation takes a millisecond.
 //
 // A race is an operation of one stream on what another has written without an event between them, and the use
 // of memory that another stream's operations may still use. Races are noted, not stopped.

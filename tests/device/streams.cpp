@@ -83,6 +83,11 @@ void Streams::wait_for(const Clock& event) {
   });
 }
 
+bool Streams::has_waited_for(const Clock& event) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::equal(host_, event, std::ranges::greater_equal());
+}
+
 std::vector<std::string> Streams::take_races() {
   const std::lock_guard lock(mutex_);
   return std::exchange(races_, {});

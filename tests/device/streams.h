@@ -49,6 +49,9 @@ class Streams {
   /// The host waits for an event, or for all of a stream; what was put off happens.
   void wait_for(const Clock& event);
 
+  /// Whether the host has waited for it, or for what is behind it.
+  bool has_waited_for(const Clock& event);
+
   /// Messages since the last call.
   std::vector<std::string> take_races();
 

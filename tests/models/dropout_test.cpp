@@ -54,6 +54,24 @@ TEST(Dropout, APartOfAMaskIsThatPartOfTheWhole) {
   }
 }
 
+TEST(Dropout, TensorOperationsMakeTheSameMask) {
+  const DropoutRng draws{{.seed = 9, .step = 3, .first_row = 5}, 0.25, 2};
+  const at::Tensor index = torch::tensor({0, 1, 2, 3, 10, 1000001, 7}, at::kLong).view({7, 1});
+  const at::Tensor factors = draws.factors_at(4, index);
+  ASSERT_EQ(factors.sizes(), (std::vector<int64_t>{4, 7, 1}));
+  for (int64_t row = 0; row < 4; ++row) {
+    for (int64_t i = 0; i < 7; ++i) {
+      float expected = 0;
+      draws.fill(row, index[i].item<int64_t>(), {&expected, 1});
+      EXPECT_EQ(factors[row][i].item<float>(), expected) << row << " " << i;
+    }
+  }
+  const at::Tensor many = draws.factors_at(2, torch::arange(2001));
+  std::vector<float> expected(2001);
+  draws.fill(1, 0, expected);
+  EXPECT_TRUE(at::equal(many[1], torch::tensor(expected)));
+}
+
 TEST(Dropout, TheGradientGoesWhereTheValueWent) {
   const at::Tensor x = torch::ones({4, 10}).requires_grad_();
   const at::Tensor y = drop(x, {.seed = 1});
