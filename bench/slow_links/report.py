@@ -44,8 +44,10 @@ def table(cells: list[Cell]) -> str:
         ("samples/s", lambda c: show(c.strait, ".1f")),
         ("over raw", lambda c: show(c.speed_up, ".2f", "x")),
         ("share of ideal", lambda c: show(c.ideal_share, ".0%")),
+        ("cores at work", lambda c: show(c.cores, ".0%")),
         ("predicted step", lambda c: show(c.predicted, ".2f", "x")),
         ("c10d samples/s", lambda c: show(c.c10d, ".1f")),
+        ("c10d share of ideal", lambda c: show(c.c10d_ideal_share, ".0%")),
         ("over c10d", lambda c: show(c.over_c10d, ".2f", "x")),
         ("PyTorch samples/s", lambda c: show(c.torch, ".1f")),
         ("over PyTorch", lambda c: show(c.over_torch, ".2f", "x")),
@@ -62,9 +64,11 @@ def one_machine_table(cells: list[Cell]) -> str:
     if not cells:
         return ""
     lines = ["All ranks on one machine, without a limit:\n",
-             "| codec | sockets, samples/s | c10d samples/s | sockets over c10d | TLS, samples/s | TLS over sockets |",
-             "| --- |" + " ---: |" * 5]
-    lines += [f"| {c.row} | {show(c.strait, '.1f')} | {show(c.c10d, '.1f')} | {show(c.over_c10d, '.2f', 'x')} "
+             "| codec | sockets, samples/s | share of ideal | cores at work | c10d samples/s | c10d share of ideal "
+             "| sockets over c10d | TLS, samples/s | TLS over sockets |",
+             "| --- |" + " ---: |" * 8]
+    lines += [f"| {c.row} | {show(c.strait, '.1f')} | {show(c.ideal_share, '.0%')} | {show(c.cores, '.0%')} "
+              f"| {show(c.c10d, '.1f')} | {show(c.c10d_ideal_share, '.0%')} | {show(c.over_c10d, '.2f', 'x')} "
               f"| {show(c.tls, '.1f')} | {show(c.tls_share, '.2f', 'x')} |" for c in cells]
     return "\n".join(lines) + "\n\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -108,6 +109,16 @@ def of_measured_step(key: str) -> Callable[[Figures], float]:
     return lambda figures: float(figures["plan"][key] / figures["plan"]["measured_step_seconds"])
 
 
+def cores_at_work(cores: int) -> Callable[[Figures], float]:
+    """The time of all stages' passes in a step over what the cores have in that time. A pass that waits for a core
+    counts all the same."""
+    def share(figures: Figures) -> float:
+        micro_batches = int(re.search(r"(?m)^micro_batches = (\d+)$", figures["config"])[1])
+        passes = sum(stage["forward_seconds"] + stage["backward_seconds"] for stage in figures["last_epoch"]["stages"])
+        return float(micro_batches * passes / figures["plan"]["measured_step_seconds"] / cores)
+    return share
+
+
 def byte_ratio(figures: Figures) -> float:
     """Bytes of float32 over bytes sent, all boundaries and both directions of the last epoch."""
     traffic = [boundary[direction] for boundary in figures["last_epoch"]["boundaries"]
@@ -125,10 +136,12 @@ class Cell:
     strait: Spread | None
     speed_up: Spread | None  # over strait's raw fp32
     ideal_share: Spread | None
+    cores: Spread | None  # cores_at_work()
     predicted: Spread | None  # the predicted time of a step over the measured one
     torch: Spread | None
     over_torch: Spread | None
     c10d: Spread | None
+    c10d_ideal_share: Spread | None
     over_c10d: Spread | None
     tls: Spread | None  # on one machine, where strait needs none
     tls_share: Spread | None  # of what it makes without
@@ -142,10 +155,12 @@ def cell(results: Results, rate: str, row: str) -> Cell:
         strait=of_rounds(strait, samples_per_second),
         speed_up=ratio(strait, results.of("strait", rate, RAW)),
         ideal_share=of_rounds(strait, of_measured_step("ideal_step_seconds")),
+        cores=of_rounds(strait, cores_at_work(results.machine["cores"])),
         predicted=of_rounds(strait, of_measured_step("predicted_step_seconds")),
         torch=of_rounds(torch, samples_per_second),
         over_torch=ratio(strait, torch),
         c10d=of_rounds(c10d, samples_per_second),
+        c10d_ideal_share=of_rounds(c10d, of_measured_step("ideal_step_seconds")),
         over_c10d=ratio(strait, c10d),
         tls=of_rounds(tls, samples_per_second),
         tls_share=ratio(tls, strait))

@@ -22,8 +22,10 @@ from rows import BATCH, COMPUTE_RATE, ELEMENTS, EPOCHS, FILL, RATES, rate_of, st
 def strait(rate, seconds_a_step=1.0):
     traffic = {"raw_bytes": 600, "wire_bytes": 200}
     return {"samples_per_second": rate, "seconds": 4.0, "steps": 8, "code_version": "0.1.0+abc", "machine": "LibTorch 9",
-            "config": "name = \"x\"\nseed = 7\n",
-            "last_epoch": {"boundaries": [{"activations": traffic, "gradients": traffic | {"wire_bytes": 100}}]},
+            "config": "name = \"x\"\nseed = 7\n[pipeline]\nmicro_batches = 4\n",
+            "last_epoch": {"boundaries": [{"activations": traffic, "gradients": traffic | {"wire_bytes": 100}}],
+                           "stages": [{"forward_seconds": 0.05, "backward_seconds": 0.1},
+                                      {"forward_seconds": 0.03, "backward_seconds": 0.07}]},
             "plan": {"ideal_step_seconds": 0.9 * seconds_a_step, "predicted_step_seconds": 1.1 * seconds_a_step,
                      "measured_step_seconds": seconds_a_step}}
 
@@ -69,6 +71,7 @@ class Pages(unittest.TestCase):
         found = cell(self.results([entry("strait", "raw fp32", 0, strait(50, 0.5))]), "20Mbps", "raw fp32")
         self.assertAlmostEqual(found.ideal_share.median, 0.9)
         self.assertAlmostEqual(found.predicted.median, 1.1)
+        self.assertAlmostEqual(found.cores.median, 4 * 0.25 / 0.5 / 2)
 
     def test_bytes_count_both_directions(self):
         found = cell(self.results([entry("strait", "raw fp32", 0, strait(50))]), "20Mbps", "raw fp32")
