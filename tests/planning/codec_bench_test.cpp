@@ -216,8 +216,9 @@ TEST(BenchCodec, MeasuresEveryLink) {
       EXPECT_GT(value, 0);
       EXPECT_TRUE(std::isfinite(value));
     }
-    EXPECT_EQ(rates.reference_gb_s.has_value(), make_codec(link.codec)->reference(at::ones({1, 1})).defined());
-    const auto* const sparsifier = make_codec(link.codec)->sparsifier();
+    const auto codec = make_codec(link.codec);
+    EXPECT_EQ(rates.reference_gb_s.has_value(), codec->reference(at::ones({1, 1})).defined());
+    const auto* const sparsifier = codec->sparsifier();
     const bool alike = !make_link(link.codec, link.feedback)->needs_previous();  // no message goes in full
     EXPECT_EQ(rates.bits.index.has_value(), sparsifier != nullptr && sparsifier->sends_index_sets() && alike);
   }
