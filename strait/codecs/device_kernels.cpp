@@ -12,20 +12,27 @@
 namespace strait {
 namespace {
 
+constexpr auto kTypes = static_cast<size_t>(at::DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES);
+
+/// Those that strait is built with.
+const DeviceKernels* own_kernels([[maybe_unused]] at::DeviceType type) {
+#ifdef STRAIT_CUDA_KERNELS
+  if (type == at::kCUDA) return &cuda_kernels();
+#endif
+  return nullptr;
+}
+
 /// Those of each kind of device.
 class Entries {
  public:
   Entries() {
-#ifdef STRAIT_CUDA_KERNELS
-    of(at::kCUDA) = &cuda_kernels();
-#endif
+    for (size_t type = 0; type < kTypes; ++type)
+      entries_[type] = own_kernels(static_cast<at::DeviceType>(type));
   }
   std::atomic<const DeviceKernels*>& of(at::DeviceType type) { return entries_.at(static_cast<size_t>(type)); }
 
  private:
-  std::array<std::atomic<const DeviceKernels*>,
-             static_cast<size_t>(at::DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES)>
-      entries_ = {};
+  std::array<std::atomic<const DeviceKernels*>, kTypes> entries_ = {};
 };
 
 std::atomic<const DeviceKernels*>& entry(at::DeviceType type) {

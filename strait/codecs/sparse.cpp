@@ -300,8 +300,7 @@ at::Tensor SparseFormat::device_decode(const at::Tensor& payload, const SparseSh
     const at::Tensor lists = plain ? parts.values : values().composed_read(parts.values, k);
     if (!lists.defined()) return {};
     const at::Tensor bytes = plain ? lists : bytes_of_rows(lists);
-    const at::Tensor groups =
-        kernels->read_sparse({parts.bitmaps, bytes}, n, k, plain.value_or(PlainValue::fp32));
+    at::Tensor groups = kernels->read_sparse({parts.bitmaps, bytes}, n, k, plain.value_or(PlainValue::fp32));
     if (groups.defined()) return groups;
   }
   const at::Tensor mask = unpacked_rows(parts.bitmaps, n, 1);

@@ -27,7 +27,7 @@ at::Tensor verify(c10::Device device, const Codec& codec, const at::Tensor& x) {
     throw Error("codec {}: the payload that is written on {} differs from the CPU's", codec.spec(),
                 device.str());
   }
-  const at::Tensor received = codec.decode(payload, meta_of(x), kMessage);
+  at::Tensor received = codec.decode(payload, meta_of(x), kMessage);
   if (!are_same(codec.decode(there, meta_of(x), kMessage).cpu(), received)) {
     throw Error("codec {}: the tensor that is read on {} differs from the CPU's", codec.spec(), device.str());
   }
