@@ -245,8 +245,8 @@ class CudaKernels : public DeviceKernels {
 }  // namespace
 
 const DeviceKernels& cuda_kernels() {
-  static const CudaKernels kernels;
-  return kernels;
+  static const CudaKernels kKernels;
+  return kKernels;
 }
 
 }  // namespace strait
