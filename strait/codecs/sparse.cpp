@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "strait/codecs/composed.h"
+#include "strait/codecs/device_kernels.h"
 #include "strait/kernels/index_code.h"
 #include "strait/kernels/interlaced.h"
 #include "strait/kernels/masked.h"

@@ -11,11 +11,14 @@
 
 #include "strait/base/bytes.h"
 #include "strait/codecs/codec.h"
-#include "strait/codecs/device_kernels.h"
 #include "strait/codecs/index_set.h"
 #include "strait/codecs/value_format.h"
 
 namespace strait {
+
+class DeviceKernels;
+struct KernelFeedback;
+struct SparseParts;
 
 /// Where the groups of a message come from. Several groups may be asked for at once.
 class SparseSource {
