@@ -1,6 +1,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "strait/codecs/fused_feedback.h"
 #include "strait/links/slot_feedback.h"
 #include "strait/links/step_size.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strait/codecs/fused_feedback.h"
+#include "strait/codecs/codec.h"
 #include "strait/links/link.h"
 
 namespace strait {
