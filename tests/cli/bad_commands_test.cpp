@@ -154,7 +154,9 @@ INSTANTIATE_TEST_SUITE_P(
         bench("--in", "{dir}/nan.safetensors",
               {"{dir}/nan.safetensors", "tensor \"0\"", "codec none", "not finite"}),
         BadCommand{
-            {"codec", "bench", "--shape", "4", "--in", "{dir}/good.safetensors"}, 2, {"--in", "--shape"}}));
+            {"codec", "bench", "--shape", "4", "--in", "{dir}/good.safetensors"}, 2, {"--in", "--shape"}},
+        bench("--device", "gpu", {"--device gpu", "expected one of", "cuda:N", "did you mean \"cuda\""}),
+        bench("--device", "cuda:999", {"--device: ", "cuda:999"})));
 
 INSTANTIATE_TEST_SUITE_P(
     Data, BadCommands,
