@@ -113,7 +113,8 @@ class Codec {
   /// codec that has no such form. `x` is not empty.
   virtual at::Tensor reference(const at::Tensor& x) const;
 
-  // The two ways by tensor operations, for devices: what crosses to the host is the message and not the tensor.
+  // The two ways on a device, by its kernels (codecs/device_kernels.h) or by tensor operations: what crosses to
+  // the host is the message and not the tensor.
   // Undefined where the codec has no such form, and for bytes that it cannot have written; then the CPU does
   // it.
 

@@ -248,8 +248,10 @@ void SparseFormat::write(const SparseShape& shape, const SparseSource& source, c
 SparseParts SparseFormat::composed_parts(const at::Tensor& groups, const at::Tensor& kept,
                                          const SparseShape& shape) const {
   if (!sends_bitmaps()) return {};
+  const at::Tensor lists = composed_write(groups, std::get<0>(kept.sort(1)), shape);
+  if (!lists.defined()) return {};
   const at::Tensor mask = at::zeros(groups.sizes(), groups.options().dtype(at::kLong)).scatter(1, kept, 1);
-  return {packed_rows(mask, 1), composed_write(groups, std::get<0>(kept.sort(1)), shape)};
+  return {packed_rows(mask, 1), lists};
 }
 
 SparseParts SparseFormat::largest_by(const DeviceKernels& kernels, const at::Tensor& groups,
