@@ -1,5 +1,6 @@
 #include "strait/boundary/channel.h"
 
+#include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -128,14 +129,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   frame.resize(frame.capacity());
   ByteWriter out(frame.bytes().subspan(kFrameHeaderSize));
   try {
-    if (!mode.compressed) {
-      report = uncompressed_->encode(x, context, out);
-      if (mode.training) encoder_->observe(x, context);
-    } else if (moves_state(*spec_.link, mode)) {
-      report = encoder_->encode(x, context, out);
-    } else {
-      (uses_link(mode) ? *encoder_ : *bare_).encode_frozen(x, context, out);
-    }
+    report = encode_payload(x, context, mode, out);
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
   } catch (const c10::Error& error) {
@@ -144,8 +138,8 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   pass_indices(spec_, mode, context, std::move(report.indices));
   frame.resize(kFrameHeaderSize + out.used());
   seal_frame(frame.bytes(), header_for(spec_, link, context, sequence_++), check);
+  if (mode.has_gradients() && std::exchange(keeps_next_, false)) kept_ = kept(x, context);
   if (mode.training) {
-    if (std::exchange(keeps_next_, false)) kept_ = kept(x, context);
     traffic_.messages += 1;
     traffic_.raw_bytes +=
         link.carries_integers() ? out.used() : static_cast<uint64_t>(x.numel()) * sizeof(float);
@@ -154,6 +148,30 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     if (mode.diagnosed) diagnostics_.add(x, context, report);
   }
   return frame;
+}
+
+MessageReport Sender::encode_payload(const at::Tensor& x, const MessageContext& context, MessageMode mode,
+                                     ByteWriter& out) {
+  MessageReport report;
+  if (!mode.compressed) {
+    report = uncompressed_->encode(x, context, out);
+    if (mode.training) encoder_->observe(x, context);
+  } else if (moves_state(*spec_.link, mode)) {
+    report = encoder_->encode(x, context, out);
+  } else if (uses_link(mode)) {
+    encoder_->encode_frozen(x, context, out);
+  } else if (mode.trial) {
+    const ByteWriter empty = out;
+    try {
+      bare_->encode_frozen(x, context, out);
+    } catch (const NumericError&) {
+      out = empty;
+      bare_->encode_frozen(at::zeros_like(x), context, out);
+    }
+  } else {
+    bare_->encode_frozen(x, context, out);
+  }
+  return report;
 }
 
 bool Sender::needs_previous(MessageContext context, MessageMode mode) const {

@@ -22,6 +22,10 @@ struct MessageMode {
   bool compressed = true;                             ///< through the link; otherwise as they are
   EvaluationMode evaluation = EvaluationMode::plain;  ///< of a compressed message that is none of training
   bool diagnosed = true;                              ///< among the messages that diagnostics measure
+  bool trial = false;  ///< of Executor::trial(): not of training, and zeros where it cannot be sent
+
+  /// Whether its pass goes backward too.
+  bool has_gradients() const { return training || trial; }
 };
 
 /// On one side of a boundary: the indices of the activations of each micro-batch, for the gradients that reuse
@@ -106,7 +110,7 @@ class Sender {
   /// From now on messages go through `link`, as at the receiver. Neither it nor the one before may keep state.
   void set_link(std::shared_ptr<const Link> link);
 
-  /// Keeps the next message of training.
+  /// Keeps the next message of training or of a trial.
   void keep_next() { keeps_next_ = true; }
 
   /// What was kept since the last call, if anything.
@@ -122,6 +126,9 @@ class Sender {
   Traffic take_traffic();
 
  private:
+  MessageReport encode_payload(const at::Tensor& x, const MessageContext& context, MessageMode mode,
+                               ByteWriter& out);
+
   ChannelSpec spec_;
   OtherLinks others_;
   std::unique_ptr<Encoder> encoder_;

@@ -36,7 +36,8 @@ TensorList take(std::map<std::pair<int, int>, TensorList>& from, const Action& a
 
 void record(const Loss& loss, const MicroBatch& part, StepResult& result) {
   const double mean = loss.mean.item<double>();
-  if (!std::isfinite(mean)) throw NumericError("the loss is not finite at step {}", part.context.step);
+  if (!std::isfinite(mean) && !part.mode.trial)
+    throw NumericError("the loss is not finite at step {}", part.context.step);
   result.loss_sum += mean * static_cast<double>(loss.count);
   result.correct += loss.correct;
   result.count += loss.count;
@@ -72,17 +73,22 @@ StepResult Executor::train(const StepInput& batch, bool compressed, bool diagnos
   STRAIT_CHECK(!steps_per_micro_batch(setup_.schedule.weight_versions()), "schedule {} steps by itself",
                setup_.schedule.name());
   if (compressed) prefetch(setup_.boundaries, batch.next_ids);
-  return run_batch(batch, {.training = true, .compressed = compressed, .diagnosed = diagnosed});
+  return run_batch(Work::train, batch, {.training = true, .compressed = compressed, .diagnosed = diagnosed});
 }
 
 StepResult Executor::evaluate(const StepInput& batch, EvaluationMode mode) {
-  return run_batch(batch, {.training = false, .compressed = mode != EvaluationMode::off, .evaluation = mode});
+  return run_batch(Work::evaluate, batch,
+                   {.training = false, .compressed = mode != EvaluationMode::off, .evaluation = mode});
 }
 
-StepResult Executor::run_batch(const StepInput& batch, MessageMode mode) {
+StepResult Executor::trial(const StepInput& batch) {
+  return run_batch(Work::trial, batch, {.training = false, .diagnosed = false, .trial = true});
+}
+
+StepResult Executor::run_batch(Work work, const StepInput& batch, MessageMode mode) {
   STRAIT_CHECK(micro_batches_.count() == 0, "{} micro-batches are under way", micro_batches_.count());
   const int added = micro_batches_.add(batch, mode);
-  const StepResult result = execute(mode.training ? Work::train : Work::evaluate, 0, added, nullptr);
+  const StepResult result = execute(work, 0, added, nullptr);
   micro_batches_.clear();
   return result;
 }
@@ -113,8 +119,11 @@ const Executor::StepPlan& Executor::plan_for(Work work, int under_way, int added
   const bool streams = work == Work::stream || work == Work::drain;
   const int all = under_way + added;
   const ScheduleSize size{setup_.stage_count, streams ? all + 1 : all, setup_.stages_per_rank};
-  const Plan compute = work == Work::evaluate ? forward_only(size.stages, all, size.stages_per_rank)
-                                              : setup_.schedule.plan(size);
+  const auto make = [&] {
+    if (work == Work::evaluate) return forward_only(size.stages, all, size.stages_per_rank);
+    return work == Work::trial ? interleaved(size) : setup_.schedule.plan(size);
+  };
+  const Plan compute = make();
   const Plan whole = setup_.ranks == 1 ? one_process(lower(compute)) : lower(compute);
   simulate(whole);  // proves that it is in order and free of deadlock
   StepPlan& plan = place->second;
@@ -186,14 +195,14 @@ void Executor::forward(const Action& action, Run& run) {
   const RngScope draws(part.draws);
   const auto begin = DeviceMoment::behind_all(setup_.device);
   const auto pass = [&] {
-    const bool trains = part.mode.training;
+    const bool goes_back = part.mode.has_gradients();
     if (stage.is_last()) {
-      record(trains ? stage.forward_loss(micro_batch, input, part.targets())
-                    : stage.infer_loss(input, part.targets()),
+      record(goes_back ? stage.forward_loss(micro_batch, input, part.targets())
+                       : stage.infer_loss(input, part.targets()),
              part, run.result);
       return;
     }
-    TensorList outputs = trains ? stage.forward(micro_batch, input) : stage.infer(input);
+    TensorList outputs = goes_back ? stage.forward(micro_batch, input) : stage.infer(input);
     check_outputs(action, outputs);
     run.outputs[{action.stage, action.micro_batch}] = std::move(outputs);
   };
@@ -205,15 +214,17 @@ void Executor::forward(const Action& action, Run& run) {
 
 void Executor::backward(const Action& action, Run& run) {
   Stage& stage = setup_.stages.at(action.stage);
-  const double weight = micro_batches_.at(action.micro_batch).weight;
+  const MicroBatch& part = micro_batches_.at(action.micro_batch);
   const TensorList gradients =
-      stage.is_last() ? TensorList{at::full({}, weight, at::TensorOptions(at::kFloat).device(setup_.device))}
-                      : take(run.gradients, action);
+      stage.is_last()
+          ? TensorList{at::full({}, part.weight, at::TensorOptions(at::kFloat).device(setup_.device))}
+          : take(run.gradients, action);
   const TraceSpan span(trace_, Lane::backward, "stage", action.stage, action.micro_batch);
   const auto pass = [&] {
     const auto begin = DeviceMoment::behind_all(setup_.device);
     TensorList returned = stage.backward(static_cast<uint32_t>(action.micro_batch), gradients);
     if (action.stage > 0) run.returned[{action.stage, action.micro_batch}] = std::move(returned);
+    if (!part.mode.training) return;
     passes_.push_back(
         {action.stage, &StageTimes::backward_seconds, begin, DeviceMoment::behind_all(setup_.device)});
     times_[action.stage].micro_batches += 1;

@@ -94,6 +94,13 @@ class Executor {
   /// state. Not between stream() and drain().
   StepResult evaluate(const StepInput& batch, EvaluationMode mode);
 
+  /// Forward and backward over the batch with the codecs of the links, without their feedback: adds the
+  /// gradients of its mean loss to the parameters. Nothing of it is counted, and no link's state moves. A
+  /// message that its codec refuses, since it is not finite, crosses as zeros; so gradients and loss need not
+  /// be finite, nor right then. With any schedule, but not between stream() and drain(). Throws what the
+  /// transport throws.
+  StepResult trial(const StepInput& batch);
+
   /// The boundaries of the whole pipeline; not to be touched while a step runs.
   std::vector<BoundaryEndpoints>& boundaries() { return setup_.boundaries; }
 
@@ -101,7 +108,7 @@ class Executor {
   std::map<int, StageTimes> take_times();
 
  private:
-  enum class Work { train, evaluate, stream, drain };
+  enum class Work { train, evaluate, trial, stream, drain };
   /// A pass of training that the device may not be through with.
   struct Pass {
     int stage;
@@ -114,7 +121,7 @@ class Executor {
     std::vector<Action> actions;   ///< of this rank
     std::vector<Action> expected;  ///< the receives among them
   };
-  StepResult run_batch(const StepInput& batch, MessageMode mode);
+  StepResult run_batch(Work work, const StepInput& batch, MessageMode mode);
   StepResult execute(Work work, int under_way, int added, WeightSteps* weights);
   const StepPlan& plan_for(Work work, int under_way, int added);
   void perform(const Action& action, Run& run);

@@ -17,8 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kForwardExponent = 0.9;
-constexpr double kBackwardExponent = 0.35;
+constexpr double kPower = 1.5;         // of one over the cosines
 constexpr double kWorthwhile = 0.995;  // of the time before: a change that gains less is none
 
 /// Seconds for each way of a link: all of them take a little of the time since the last choice.
@@ -29,9 +28,31 @@ double measuring_seconds(double since_last, size_t links) {
   return std::clamp(kShare * since_last / static_cast<double>(2 * links), kLeast, kMost);
 }
 
-double log_of_factor(double error, double exponent) {
-  if (!(error < 1)) return std::numeric_limits<double>::infinity();
-  return -exponent * std::log1p(-error * error);
+using TrialsOf = std::vector<CodecTrial> BoundaryTrials::*;
+using RungOf = size_t BoundaryRungs::*;
+
+/// Of one direction: the logarithm of what its codecs make of the steps.
+double log_of_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
+                     TrialsOf trials, RungOf rung, const std::vector<std::optional<double>>& cosines) {
+  constexpr double kGreatest = 1e6;  // of an error, which may be infinite
+  const auto square = [&](const BoundaryTrials& boundary, size_t codec) {
+    return std::pow(std::min((boundary.*trials)[codec].relative_error, kGreatest), 2);
+  };
+  const auto is_chosen = [&](const BoundaryTrials& boundary) {
+    return (boundary.*trials).size() == cosines.size();
+  };
+  double sum = 0;
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    if (!is_chosen(boundaries[i])) continue;
+    const size_t codec = rungs[i].*rung;
+    const double own = square(boundaries[i], codec);
+    const double cosine = cosines[codec].value_or(1);
+    if (own == 0 || cosine == 1) continue;
+    double all = 0;
+    for (const auto& boundary : boundaries) all += is_chosen(boundary) ? square(boundary, codec) : 0;
+    sum -= own / all * std::log(cosine);
+  }
+  return sum;
 }
 
 MessageCost cost_of(const CodecTrial& trial) {
@@ -42,8 +63,9 @@ MessageCost cost_of(const CodecTrial& trial) {
 class Search {
  public:
   Search(const Predictor& predictor, const std::vector<StageSeconds>& stages,
-         std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links)
-      : predictor_(predictor), boundaries_(boundaries), links_(links) {
+         std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
+         const LadderCosines& cosines)
+      : predictor_(predictor), boundaries_(boundaries), links_(links), cosines_(cosines) {
     measurement_.stages = stages;
     measurement_.candidates.resize(1);
   }
@@ -83,7 +105,7 @@ class Search {
       costs.gradient.push_back(cost_of(boundaries_[i].gradients[rungs[i].gradients]));
     }
     const double seconds = predictor_.predict(measurement_, {}, links_).steps.front().seconds;
-    const double factor = step_factor(boundaries_, rungs);
+    const double factor = step_factor(boundaries_, rungs, cosines_);
     return {std::move(rungs), seconds, factor};
   }
 
@@ -119,6 +141,7 @@ class Search {
   Measurement measurement_;
   std::span<const BoundaryTrials> boundaries_;
   std::span<const BoundaryLink> links_;
+  const LadderCosines& cosines_;
 };
 
 json to_json(const ChoiceFacts& facts) {
@@ -189,16 +212,45 @@ class Chooser {
     if (!name.empty() && found != config_.networks.end()) network_ = *found;
   }
 
-  CodecChoice choose(const ChoiceFacts& mine, Group& group) {
+  /// Again and again, with the cosines that the last choice was made without: what is not measured counts as
+  /// free, so that the last one is the best of all.
+  CodecChoice choose(const ChoiceFacts& mine, Group& group, const MeasureCosine& cosine) {
     const std::vector<BoundaryLink> links = links_of(mine.since_last, group);
     const auto texts = group.gather(to_json(mine).dump());
-    std::string decided;
-    if (group.rank() == 0) decided = strait::to_json(std::vector{decide(texts, links)}).dump();
-    const JsonText known(group.gather(decided).front(), "the choice of codecs");
-    return choices_in(known.root()).front();
+    LadderCosines cosines = mine.cosines;
+    for (;;) {
+      std::string decided;
+      if (group.rank() == 0) decided = strait::to_json(std::vector{decide(texts, links, cosines)}).dump();
+      const JsonText known(group.gather(decided).front(), "the choice of codecs");
+      CodecChoice choice = choices_in(known.root()).front();
+      if (has_budget()) return choice;
+      if (measure_missing(choice, cosines, cosine)) continue;
+      choice.cosines = std::move(cosines);
+      return choice;
+    }
   }
 
  private:
+  /// Measures the cosines of the choice that are not known; whether there were any.
+  bool measure_missing(const CodecChoice& choice, LadderCosines& cosines, const MeasureCosine& measure) const {
+    const auto& ladder = config_.compression.automatic.ladder;
+    bool measured = false;
+    for (const auto& [boundary, activations, gradients] : choice.boundaries) {
+      const auto own = config_.compression.at(boundary);
+      for (const Direction direction : {Direction::activation, Direction::gradient}) {
+        const bool forward = direction == Direction::activation;
+        if ((forward ? own.activations : own.gradients).codec != kAutoCodec) continue;
+        const auto found = std::ranges::find(ladder, (forward ? activations : gradients).codec);
+        const auto rung = static_cast<size_t>(found - ladder.begin());
+        auto& cosine = cosines.of(direction).at(rung);
+        if (cosine) continue;
+        cosine = measure(direction, rung);
+        measured = true;
+      }
+    }
+    return measured;
+  }
+
   bool has_budget() const { return config_.compression.automatic.budget > 0; }
   size_t boundaries() const { return config_.model.cuts.size(); }
 
@@ -247,7 +299,8 @@ class Chooser {
     link.latency_seconds = std::max(link.latency_seconds, measured.latency_seconds);
   }
 
-  CodecChoice decide(const std::vector<std::string>& texts, const std::vector<BoundaryLink>& links) const {
+  CodecChoice decide(const std::vector<std::string>& texts, const std::vector<BoundaryLink>& links,
+                     const LadderCosines& cosines) const {
     std::vector<BoundaryTrials> trials(boundaries());
     TimesOfStages times;
     const auto rows = static_cast<double>(micro_batches_of(config_).rows);
@@ -265,7 +318,7 @@ class Chooser {
     } else {
       auto stages = seconds_per_micro_batch(times);
       if (network_) stages = stages_on(std::move(stages), *network_);
-      FastestCodecs fastest = fastest_codecs(predictor_, stages, trials, links);
+      FastestCodecs fastest = fastest_codecs(predictor_, stages, trials, links, cosines);
       rungs = std::move(fastest.rungs);
       choice.step_seconds = fastest.step_seconds;
       choice.step_factor = fastest.step_factor;
@@ -307,14 +360,13 @@ class Chooser {
 
 }  // namespace
 
-double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs) {
-  if (boundaries.empty()) return 1;
-  double sum = 0;
-  for (size_t i = 0; i < boundaries.size(); ++i) {
-    sum += log_of_factor(boundaries[i].activations[rungs[i].activations].relative_error, kForwardExponent);
-    sum += log_of_factor(boundaries[i].gradients[rungs[i].gradients].relative_error, kBackwardExponent);
-  }
-  return std::exp(sum / static_cast<double>(boundaries.size()));
+double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
+                   const LadderCosines& cosines) {
+  const double forward = log_of_factor(boundaries, rungs, &BoundaryTrials::activations,
+                                       &BoundaryRungs::activations, cosines.activations);
+  const double backward = log_of_factor(boundaries, rungs, &BoundaryTrials::gradients,
+                                        &BoundaryRungs::gradients, cosines.gradients);
+  return std::exp(kPower * (forward + backward));
 }
 
 std::vector<BoundaryRungs> within_budget(std::span<const BoundaryTrials> boundaries, double budget) {
@@ -332,13 +384,15 @@ std::vector<BoundaryRungs> within_budget(std::span<const BoundaryTrials> boundar
 }
 
 FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<StageSeconds>& stages,
-                             std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links) {
-  return Search(predictor, stages, boundaries, links).run();
+                             std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
+                             const LadderCosines& cosines) {
+  return Search(predictor, stages, boundaries, links, cosines).run();
 }
 
 ChooseCodecs codec_chooser(const Config& config) {
-  return [chooser = std::make_shared<Chooser>(config)](const ChoiceFacts& mine, Group& group) {
-    return chooser->choose(mine, group);
+  return [chooser = std::make_shared<Chooser>(config)](const ChoiceFacts& mine, Group& group,
+                                                       const MeasureCosine& cosine) {
+    return chooser->choose(mine, group, cosine);
   };
 }
 

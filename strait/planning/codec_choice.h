@@ -28,13 +28,13 @@ struct BoundaryRungs {
   bool operator==(const BoundaryRungs&) const = default;
 };
 
-/// How many times as many steps a training is expected to need with such errors of its messages: the product
-/// over the boundaries of (1 - e^2)^(-a / boundaries), e the relative error and a 0.9 forward and 0.35
-/// backward. Fitted to the trainings of docs/results/operators.md and findings.md: of 73 schemes without
-/// feedback it gives 53 within 15% of the steps that none needs to the loss with which each ends. `lowrank`,
-/// `sign` and `onebit` of activations and `daq` need more than it says, `random` less. Infinite from an error
-/// of 1 on.
-double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs);
+/// How many times as many steps a training is expected to need with such codecs: the power -1.5 of the product
+/// of the cosines, between the first power, for steps of a given length, and the second, for steps of the best.
+/// A boundary has a share in the logarithm of its codec's that is that of its error's square among all
+/// boundaries with a choice. Entries that are not known count as one, and so do boundaries whose codec is not
+/// chosen: they have one trial where the ladder has more codecs. Infinite with a cosine of 0.
+double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
+                   const LadderCosines& cosines);
 
 /// For every direction the codec with the fewest bytes whose error is below the budget; where there is none,
 /// the one with the least error.
@@ -51,11 +51,13 @@ struct FastestCodecs {
 /// uniform choice is expected to be faster. Among those as fast as each other, the milder. `links` are one a
 /// boundary.
 FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<StageSeconds>& stages,
-                             std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links);
+                             std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
+                             const LadderCosines& cosines);
 
 /// Makes choices for runs of a configuration: measures the links of its boundaries, or takes those of
 /// compression.auto.network or pipeline.link, puts together what all processes know, and decides on the first
-/// of them. One process without any of these has links that are no limit.
+/// of them, again until every cosine that the choice rests on is known. One process without any of these has
+/// links that are no limit.
 ChooseCodecs codec_chooser(const Config& config);
 
 }  // namespace strait

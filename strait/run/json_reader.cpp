@@ -76,6 +76,17 @@ std::optional<double> JsonReader::optional_number(const std::string& key) const 
   return number(key);
 }
 
+std::vector<std::optional<double>> JsonReader::optional_numbers(const std::string& key) const {
+  const JsonReader all = at(key);
+  std::vector<std::optional<double>> numbers;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const JsonReader each = all.at(i);
+    if (!each.value_.is_null() && !each.value_.is_number()) each.fail("a number or null");
+    numbers.push_back(each.value_.is_null() ? std::nullopt : std::optional(each.value_.get<double>()));
+  }
+  return numbers;
+}
+
 std::string JsonReader::optional_text(const std::string& key) const { return has(key) ? text(key) : ""; }
 
 JsonText::JsonText(std::string_view text, std::string origin)

@@ -43,6 +43,9 @@ class JsonReader {
   /// Empty where the key is missing or null, which is how JSON says "not measured" and "not finite".
   std::optional<double> optional_number(const std::string& key) const;
 
+  /// The member, an array of numbers, of which each may be null, likewise.
+  std::vector<std::optional<double>> optional_numbers(const std::string& key) const;
+
   /// The member, a string; empty where the key is missing.
   std::string optional_text(const std::string& key) const;
 

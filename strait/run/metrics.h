@@ -117,14 +117,38 @@ struct ChosenCodecs {
   ChosenCodec gradients;    ///< backward
 };
 
+/// How well the gradient keeps its direction with each codec of a ladder: the cosine of the angle between the
+/// mean gradients over all samples with and without compression, of a stage's parameters, and the mean over the
+/// stages. One where nothing is lost; a step goes that part of its way. Errors that differ from sample to
+/// sample do not count.
+struct LadderCosines {
+  uint64_t step = 0;  ///< optimizer steps taken before the first of them was measured, of the whole training
+
+  // Of each codec, where all boundaries have it in one direction and hardly an error in the other; nothing
+  // where it was not measured.
+  std::vector<std::optional<double>> activations;  ///< forward
+  std::vector<std::optional<double>> gradients;    ///< backward
+
+  /// Those of a direction.
+  std::vector<std::optional<double>>& of(Direction direction) {
+    return direction == Direction::activation ? activations : gradients;
+  }
+
+  /// Likewise.
+  const std::vector<std::optional<double>>& of(Direction direction) const {
+    return direction == Direction::activation ? activations : gradients;
+  }
+};
+
 /// The codecs that training chose for itself (codec "auto").
 struct CodecChoice {
   uint64_t step = 0;                        ///< optimizer steps taken before it holds, of the whole training
   std::vector<ChosenCodecs> boundaries;     ///< all, in order
   std::optional<double> step_seconds = {};  ///< that a step is expected to take with them, where time decides
   std::optional<double> step_factor = {};  ///< how many times as many steps they are expected to cost, likewise
+  std::optional<LadderCosines> cosines = {};  ///< that this is expected by, likewise
 
-  /// Whether codecs were tried on messages; otherwise they are the strongest, with which a training begins.
+  /// Whether codecs were tried on messages; otherwise they are those with which a training begins.
   bool is_tried() const {
     return std::ranges::any_of(boundaries, [](const ChosenCodecs& chosen) {
       return chosen.activations.relative_error.has_value() || chosen.gradients.relative_error.has_value();

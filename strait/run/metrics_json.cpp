@@ -73,6 +73,21 @@ ChosenCodec chosen_codec_in(const JsonReader& from) {
                    .latency_seconds = from.number("latency_seconds")}};
 }
 
+json cosines_json(const LadderCosines& cosines) {
+  const auto list = [](const std::vector<std::optional<double>>& of_codecs) {
+    json all = json::array();
+    for (const auto& cosine : of_codecs) all.push_back(number_or_null(cosine));
+    return all;
+  };
+  return {{"step", cosines.step},
+          {"activations", list(cosines.activations)},
+          {"gradients", list(cosines.gradients)}};
+}
+
+LadderCosines cosines_in(const JsonReader& from) {
+  return {from.count("step"), from.optional_numbers("activations"), from.optional_numbers("gradients")};
+}
+
 Traffic traffic_in(const JsonReader& from) {
   return {.messages = from.whole_or("messages", 0),
           .raw_bytes = from.whole("raw_bytes"),
@@ -219,6 +234,7 @@ json to_json(const std::vector<CodecChoice>& choices) {
     json each = {{"step", choice.step}, {"boundaries", std::move(boundaries)}};
     if (choice.step_seconds) each["step_seconds"] = *choice.step_seconds;
     if (choice.step_factor) each["step_factor"] = *choice.step_factor;
+    if (choice.cosines) each["cosines"] = cosines_json(*choice.cosines);
     list.push_back(std::move(each));
   }
   return list;
@@ -315,6 +331,7 @@ std::vector<CodecChoice> choices_in(const JsonReader& from) {
     found.step = choice.count("step");
     found.step_seconds = choice.optional_number("step_seconds");
     found.step_factor = choice.optional_number("step_factor");
+    if (choice.has("cosines")) found.cosines = cosines_in(choice.at("cosines"));
     for (size_t j = 0; j < boundaries.size(); ++j) {
       const JsonReader boundary = boundaries.at(j);
       found.boundaries.push_back({boundary.text("name"), chosen_codec_in(boundary.at("activations")),

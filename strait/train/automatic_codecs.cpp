@@ -1,28 +1,36 @@
 #include "strait/train/automatic_codecs.h"
 
 #include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "strait/base/error.h"
 #include "strait/base/multiples.h"
+#include "strait/train/gradient_trial.h"
 
 namespace strait {
 namespace {
 
-constexpr int64_t kFirstBatches = 4;  // before the first choice: the first of them warms up
+using nlohmann::json;
 
-/// Those that are chosen where nothing is known yet.
-CodecChoice strongest(const CompressionOptions& asked, const std::vector<BoundaryEndpoints>& boundaries,
-                      uint64_t step) {
-  const CompressionOptions options = with_strongest_codecs(asked);
-  CodecChoice choice{.step = step, .boundaries = {}};
-  for (const auto& boundary : boundaries) {
-    if (boundary.activations.link->carries_integers()) continue;
-    const auto [activations, gradients] = options.at(boundary.name);
-    choice.boundaries.push_back({boundary.name, {activations.codec}, {gradients.codec}});
+constexpr int64_t kFirstBatches = 4;        // before the first choice: the first of them warms up
+constexpr uint64_t kSecondSteps = 16;       // before the second
+constexpr double kCosinesHold = 1.5;        // until a training has made so many times as many steps
+constexpr int64_t kRowsToBegin = 4;         // whose messages say what to begin with
+constexpr double kErrorToBegin = 0.2;       // of these messages at most
+constexpr double kErrorOfReference = 0.02;  // of messages with which gradients are as good as uncompressed
+
+/// The strongest codec whose error is at most that, or else the one with the least.
+size_t strongest_within(const std::vector<double>& errors, double most) {
+  size_t best = 0;
+  for (size_t rung = 1; rung < errors.size(); ++rung) {
+    if (errors[rung] <= most || errors[rung] < std::min(errors[best], errors[0])) best = rung;
   }
-  return choice;
+  return best;
 }
+
+size_t place(Direction direction) { return static_cast<size_t>(direction); }
 
 /// Of the stages in `all`, what came behind `before`.
 TimesOfStages difference(TimesOfStages all, const TimesOfStages& before) {
@@ -38,13 +46,24 @@ TimesOfStages difference(TimesOfStages all, const TimesOfStages& before) {
 
 }  // namespace
 
-AutomaticCodecs::AutomaticCodecs(Executor& executor, Group& group, CompressionOptions asked,
+AutomaticCodecs::AutomaticCodecs(Executor& executor, Placement& placement, CompressionOptions asked,
                                  ChooseCodecs choose)
-    : executor_(executor), group_(group), asked_(std::move(asked)), choose_(std::move(choose)) {
+    : executor_(executor),
+      group_(placement.group()),
+      asked_(std::move(asked)),
+      choose_(std::move(choose)),
+      side_pass_(placement.own()) {
   if (!choose_) {
     throw InputError("compression: codec \"{}\" expects TrainerOptions::choose_codecs, found none", kAutoCodec);
   }
   for (const auto& codec : asked_.automatic.ladder) ladder_.push_back(make_link(codec));
+  for (size_t stage = 0; stage < placement.stages().size(); ++stage) {
+    if (!placement.is_here(stage)) continue;
+    const size_t parameters = placement.model().part(placement.stages()[stage]).parameters().size();
+    stages_.insert(stages_.end(), parameters, static_cast<int>(stage));
+  }
+  STRAIT_CHECK(stages_.size() == side_pass_.parameters().size(), "{} parameters, {} of stages",
+               side_pass_.parameters().size(), stages_.size());
 }
 
 bool AutomaticCodecs::is_chosen(const std::string& boundary, Direction direction) const {
@@ -53,21 +72,60 @@ bool AutomaticCodecs::is_chosen(const std::string& boundary, Direction direction
 }
 
 void AutomaticCodecs::begin(TrainingState& state) {
-  if (state.choices.empty()) state.choices.push_back(strongest(asked_, executor_.boundaries(), state.step));
+  const size_t strongest = ladder_.size() - 1;
+  if (state.choices.empty()) state.choices.push_back(provisional({strongest, strongest}, state.step));
   applied_.reset();
   apply(choice_of_last_step(state));
 }
 
+/// Those that are chosen where nothing is known yet.
+CodecChoice AutomaticCodecs::provisional(const LadderRungs& rungs, uint64_t step) const {
+  CodecChoice choice{.step = step, .boundaries = {}};
+  for (const auto& boundary : executor_.boundaries()) {
+    if (boundary.activations.link->carries_integers()) continue;
+    const auto own = asked_.at(boundary.name);
+    const auto codec = [&](Direction direction, const LinkOptions& asked) {
+      return is_chosen(boundary.name, direction) ? asked_.automatic.ladder[rungs[place(direction)]]
+                                                 : asked.codec;
+    };
+    choice.boundaries.push_back({boundary.name,
+                                 {codec(Direction::activation, own.activations)},
+                                 {codec(Direction::gradient, own.gradients)}});
+  }
+  return choice;
+}
+
+void AutomaticCodecs::start(TrainingState& state, const StepInput& batch) {
+  put_everywhere({0, 0});
+  keep_messages();
+  std::vector<at::Tensor> gradients;
+  const StepInput part = rows_of(batch, 0, std::min(batch.rows, kRowsToBegin));
+  side_pass_.run(gradients, [&] { executor_.trial(part); });
+  const LadderErrors errors = greatest_errors(try_links());
+  const double budget = asked_.automatic.budget;
+  const double most = budget > 0 ? budget : kErrorToBegin;
+  state.choices.back() =
+      provisional({strongest_within(errors[0], most), strongest_within(errors[1], most)}, state.step);
+  applied_.reset();
+  apply(state.choices.back());
+}
+
 void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, int64_t left,
                                    bool is_last_epoch) {
-  if (state.choices.back().step <= state.step) apply(state.choices.back());
+  const auto& choices = state.choices;
+  if (choices.back().step <= state.step) apply(choices.back());
   const auto ending = static_cast<uint64_t>(steps);
   const auto every = static_cast<uint64_t>(asked_.automatic.every_steps);
   const bool is_first = is_provisional(state) && (state.batches + 1 >= kFirstBatches || left == 0);
+  const bool is_second = choices.size() == 2 && !choices.front().is_tried() &&
+                         state.step + ending >= choices.front().step + kSecondSteps;
   const bool is_another = left == 0 || passes_multiple(every, state.step + ending, ending);
   const bool is_last = left == 0 && is_last_epoch;
-  due_ = steps > 0 && (is_first || (is_another && !is_last));
-  if (!due_) return;
+  due_ = steps > 0 && (is_first || ((is_second || is_another) && !is_last));
+  if (due_) keep_messages();
+}
+
+void AutomaticCodecs::keep_messages() {
   for (auto& boundary : executor_.boundaries()) {
     for (auto* channel : {&boundary.activations, &boundary.gradients}) {
       if (channel->sender) channel->sender->keep_next();
@@ -83,9 +141,9 @@ std::vector<std::shared_ptr<const Link>> AutomaticCodecs::links_to_try(const std
   return {make_link(channel.link->shared_codec())};  // without feedback, whose state is its own
 }
 
-void AutomaticCodecs::choose(TrainingState& state) {
-  ChoiceFacts mine{
-      .channels = {}, .stages = difference(state.stages, warm_up_), .since_last = since_last_.seconds()};
+/// On the messages that were kept.
+std::vector<TriedChannel> AutomaticCodecs::try_links() {
+  std::vector<TriedChannel> channels;
   for (auto& boundary : executor_.boundaries()) {
     for (const Direction direction : {Direction::activation, Direction::gradient}) {
       ChannelEndpoints& channel = boundary.channel(direction);
@@ -93,13 +151,71 @@ void AutomaticCodecs::choose(TrainingState& state) {
       const auto message = channel.sender->take_kept();
       if (!message) continue;  // integers do not come back
       TriedChannel& tried =
-          mine.channels.emplace_back(TriedChannel{boundary.name, direction, message->tensor.size(0), {}});
+          channels.emplace_back(TriedChannel{boundary.name, direction, message->tensor.size(0), {}});
       for (const auto& link : links_to_try(boundary.name, channel, direction)) {
         tried.trials.push_back(try_link(*message, link));
       }
     }
   }
-  CodecChoice choice = choose_(mine, group_);
+  return channels;
+}
+
+/// Over the boundaries of all processes.
+AutomaticCodecs::LadderErrors AutomaticCodecs::greatest_errors(const std::vector<TriedChannel>& mine) const {
+  json errors = json::array();
+  for (const auto& channel : mine) {
+    if (!is_chosen(channel.boundary, channel.direction)) continue;
+    for (size_t rung = 0; rung < channel.trials.size(); ++rung)
+      errors.push_back({place(channel.direction), rung, channel.trials[rung].relative_error});
+  }
+  LadderErrors greatest;
+  for (auto& of_direction : greatest) of_direction.resize(ladder_.size(), 0);
+  for (const auto& text : group_.gather(errors.dump())) {
+    for (const auto& each : json::parse(text)) {
+      const json& error = each.at(2);  // JSON has no infinite one
+      double& most = greatest.at(each.at(0)).at(each.at(1));
+      most = std::max(most, error.is_null() ? std::numeric_limits<double>::infinity() : error.get<double>());
+    }
+  }
+  return greatest;
+}
+
+/// Those that hold still.
+LadderCosines AutomaticCodecs::known_cosines(const TrainingState& state) const {
+  const auto& last = state.choices.back().cosines;
+  if (last && static_cast<double>(state.step) < kCosinesHold * static_cast<double>(last->step)) return *last;
+  const std::vector<std::optional<double>> unknown(ladder_.size());
+  return {state.step, unknown, unknown};
+}
+
+void AutomaticCodecs::choose(TrainingState& state, const StepInput& batch) {
+  const ChoiceFacts mine{.channels = try_links(),
+                         .stages = difference(state.stages, warm_up_),
+                         .since_last = since_last_.seconds(),
+                         .cosines = known_cosines(state)};
+  GradientTrial trial(side_pass_, stages_, executor_, group_, batch);
+  std::optional<size_t> reference;
+  const auto cosine = [&](Direction direction, size_t rung) {
+    if (!reference) {
+      const auto [activations, gradients] = greatest_errors(mine.channels);
+      reference = std::min(strongest_within(activations, kErrorOfReference),
+                           strongest_within(gradients, kErrorOfReference));
+    }
+    if (rung <= *reference) return 1.0;
+    LadderRungs rungs = {*reference, *reference};
+    if (!trial.has_reference()) {
+      put_everywhere(rungs);
+      trial.set_reference();
+    }
+    rungs[place(direction)] = rung;
+    put_everywhere(rungs);
+    return trial.cosine();
+  };
+  CodecChoice choice = choose_(mine, group_, cosine);
+  if (trial.has_reference()) {
+    applied_.reset();
+    apply(choice_of_last_step(state));
+  }
   choice.step = state.step;
   state.choices.push_back(std::move(choice));
   warm_up_.clear();
@@ -113,26 +229,39 @@ std::vector<CodecChoice> AutomaticCodecs::of_epoch(const TrainingState& state) {
   return held;
 }
 
+/// Where the direction is chosen; elsewhere the link stays.
+void AutomaticCodecs::put(BoundaryEndpoints& boundary, Direction direction, size_t rung) {
+  ChannelEndpoints& channel = boundary.channel(direction);
+  if (!is_chosen(boundary.name, direction) || channel.link->carries_integers()) return;
+  if (channel.link != ladder_[rung]) channel.set_link(ladder_[rung]);
+}
+
+void AutomaticCodecs::put_everywhere(const LadderRungs& rungs) {
+  for (auto& boundary : executor_.boundaries()) {
+    for (const Direction direction : {Direction::activation, Direction::gradient})
+      put(boundary, direction, rungs[place(direction)]);
+  }
+}
+
 void AutomaticCodecs::apply(const CodecChoice& choice) {
   if (applied_ == choice.step) return;
   applied_ = choice.step;
   auto& boundaries = executor_.boundaries();
+  const auto& ladder = asked_.automatic.ladder;
   for (const auto& [name, activations, gradients] : choice.boundaries) {
     const auto boundary = std::ranges::find(boundaries, name, &BoundaryEndpoints::name);
     if (boundary == boundaries.end()) {
       throw InputError("codecs of boundary {} were chosen, which this training does not have", name);
     }
-    const auto put = [&](ChannelEndpoints& channel, Direction direction, const std::string& codec) {
-      if (!is_chosen(boundary->name, direction)) return;
-      const auto rung = std::ranges::find(asked_.automatic.ladder, codec);
-      if (rung == asked_.automatic.ladder.end()) {
+    for (const Direction direction : {Direction::activation, Direction::gradient}) {
+      if (!is_chosen(name, direction)) continue;
+      const std::string& codec = (direction == Direction::activation ? activations : gradients).codec;
+      const auto rung = std::ranges::find(ladder, codec);
+      if (rung == ladder.end()) {
         throw InputError("compression.auto.ladder: expected one with \"{}\", which was chosen", codec);
       }
-      const auto& link = ladder_.at(static_cast<size_t>(rung - asked_.automatic.ladder.begin()));
-      if (channel.link != link) channel.set_link(link);
-    };
-    put(boundary->activations, Direction::activation, activations.codec);
-    put(boundary->gradients, Direction::gradient, gradients.codec);
+      put(*boundary, direction, static_cast<size_t>(rung - ladder.begin()));
+    }
   }
 }
 

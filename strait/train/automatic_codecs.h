@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +14,8 @@
 #include "strait/checkpoint/training_state.h"
 #include "strait/pipeline/executor.h"
 #include "strait/run/metrics.h"
+#include "strait/train/placement.h"
+#include "strait/train/side_pass.h"
 #include "strait/transport/group.h"
 
 namespace strait {
@@ -32,22 +35,40 @@ struct ChoiceFacts {
   std::vector<TriedChannel> channels;  ///< in the order of boundaries
   TimesOfStages stages;                ///< of the first replica, since its stages have warmed up
   double since_last = 0;               ///< seconds since the last choice, or since training began here
+
+  LadderCosines cosines;  ///< that are known, the same on every process; one entry for each codec of the ladder
 };
 
-/// Makes the next choice, without CodecChoice::step, of what all processes know. Collective: the same on every
+/// Measures an entry of LadderCosines, of the codec at that place of the ladder. Collective: the same on every
 /// process.
-using ChooseCodecs = std::function<CodecChoice(const ChoiceFacts& mine, Group& group)>;
+using MeasureCosine = std::function<double(Direction direction, size_t rung)>;
 
-/// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder,
-/// so that no link is waited for before anything is known of it; the first choice follows after a few steps,
-/// and the next ones with the last step of each epoch, or more often. A choice holds from the next step on.
+/// Makes the next choice, without CodecChoice::step, of what all processes know. Collective: the same on every
+/// process. What it asks `cosine` for it keeps in CodecChoice::cosines, beside those that are known.
+using ChooseCodecs =
+    std::function<CodecChoice(const ChoiceFacts& mine, Group& group, const MeasureCosine& cosine)>;
+
+/// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder
+/// whose errors of the first messages are small, so that no link is waited for long before anything is known of
+/// it; the first choices follow after a few steps, and the next ones with the last step of each epoch, or more
+/// often. A choice holds from the next step on. Cosines hold until training has made half as many steps again.
 class AutomaticCodecs {
  public:
-  /// `asked` is what the configuration says. The executor and the group must outlive this.
-  AutomaticCodecs(Executor& executor, Group& group, CompressionOptions asked, ChooseCodecs choose);
+  /// `asked` is what the configuration says. The executor and the placement must outlive this.
+  AutomaticCodecs(Executor& executor, Placement& placement, CompressionOptions asked, ChooseCodecs choose);
 
-  /// Brings the links to where the state was, or its choices to the beginning of a training.
+  /// Brings the links to where the state was. At the beginning of a training its choice is the strongest codec,
+  /// until start().
   void begin(TrainingState& state);
+
+  /// Whether start() is due before the next batch.
+  bool is_starting(const TrainingState& state) const {
+    return state.choices.size() == 1 && is_provisional(state) && state.choices.back().step == state.step;
+  }
+
+  /// Replaces the choice by the one to begin training with, of the messages of some rows of the first batch.
+  /// Collective.
+  void start(TrainingState& state, const StepInput& batch);
 
   /// Before a batch. `steps` of the optimizer end with it, `left` says how many batches the epoch has behind
   /// it, and `is_last_epoch` that no other follows.
@@ -56,8 +77,8 @@ class AutomaticCodecs {
   /// Whether choose() is due behind the batch that before_batch() was called for.
   bool is_due() const { return due_; }
 
-  /// Adds the next choice to the state, whose times are up to date. Collective.
-  void choose(TrainingState& state);
+  /// Adds the next choice to the state, whose times are up to date, behind the batch. Collective.
+  void choose(TrainingState& state, const StepInput& batch);
 
   /// Of the first batch of a training: what came until now does not count, since stages were warming up.
   void warmed_up(const TrainingState& state) { warm_up_ = state.stages; }
@@ -71,6 +92,9 @@ class AutomaticCodecs {
   static std::vector<CodecChoice> of_epoch(const TrainingState& state);
 
  private:
+  using LadderRungs = std::array<size_t, 2>;                ///< by Direction, a place in the ladder
+  using LadderErrors = std::array<std::vector<double>, 2>;  ///< likewise, for each codec of the ladder
+
   static bool is_provisional(const TrainingState& state) {
     return state.choices.empty() || !state.choices.back().is_tried();
   }
@@ -78,6 +102,13 @@ class AutomaticCodecs {
                                                         const ChannelEndpoints& channel,
                                                         Direction direction) const;
   bool is_chosen(const std::string& boundary, Direction direction) const;
+  CodecChoice provisional(const LadderRungs& rungs, uint64_t step) const;
+  void keep_messages();
+  std::vector<TriedChannel> try_links();
+  LadderErrors greatest_errors(const std::vector<TriedChannel>& mine) const;
+  LadderCosines known_cosines(const TrainingState& state) const;
+  void put(BoundaryEndpoints& boundary, Direction direction, size_t rung);
+  void put_everywhere(const LadderRungs& rungs);
   void apply(const CodecChoice& choice);
 
   Executor& executor_;
@@ -85,6 +116,8 @@ class AutomaticCodecs {
   CompressionOptions asked_;
   ChooseCodecs choose_;
   std::vector<std::shared_ptr<const Link>> ladder_;
+  SidePass side_pass_;
+  std::vector<int> stages_;  ///< of its parameters
   TimesOfStages warm_up_;
   std::optional<uint64_t> applied_;  ///< CodecChoice::step of the choice whose links are in use
   Stopwatch since_last_;

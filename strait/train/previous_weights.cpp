@@ -1,112 +1,25 @@
 #include "strait/train/previous_weights.h"
 
-#include <ATen/Context.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/zeros_like.h>
-
-#include <mutex>
-#include <optional>
-#include <set>
-#include <utility>
 
 #include "strait/base/error.h"
 #include "strait/train/exchanged_values.h"
 
 namespace strait {
-namespace {
 
-/// Exchanges the gradients of parameters with others for its lifetime.
-class ExchangedGradients {
- public:
-  ExchangedGradients(const std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& others)
-      : parameters_(parameters), others_(others) {
-    swap();
-  }
-  ~ExchangedGradients() { swap(); }
-  ExchangedGradients(const ExchangedGradients&) = delete;
-  ExchangedGradients& operator=(const ExchangedGradients&) = delete;
-
- private:
-  void swap() const {
-    for (size_t i = 0; i < parameters_.size(); ++i) std::swap(parameters_[i].mutable_grad(), others_[i]);
-  }
-
-  const std::vector<at::Tensor>& parameters_;
-  std::vector<at::Tensor>& others_;
-};
-
-/// Gives tensors at the end of its lifetime the values that they had at its beginning.
-class RestoredValues {
- public:
-  explicit RestoredValues(const std::vector<at::Tensor>& tensors) : tensors_(tensors) {
-    for (const auto& tensor : tensors) before_.push_back(tensor.detach().clone());
-  }
-  ~RestoredValues() {
-    const at::NoGradGuard no_grad;
-    for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i].variable_data().copy_(before_[i]);
-  }
-  RestoredValues(const RestoredValues&) = delete;
-  RestoredValues& operator=(const RestoredValues&) = delete;
-
- private:
-  const std::vector<at::Tensor>& tensors_;
-  std::vector<at::Tensor> before_;
-};
-
-/// The same for the state of a device's generator, for layers that draw from it.
-class RestoredGenerator {
- public:
-  explicit RestoredGenerator(at::Device device) : generator_(at::globalContext().defaultGenerator(device)) {
-    const std::scoped_lock lock(generator_.mutex());
-    before_ = generator_.get_state();
-  }
-  ~RestoredGenerator() {
-    const std::scoped_lock lock(generator_.mutex());
-    generator_.set_state(before_);
-  }
-  RestoredGenerator(const RestoredGenerator&) = delete;
-  RestoredGenerator& operator=(const RestoredGenerator&) = delete;
-
- private:
-  at::Generator generator_;
-  at::Tensor before_;
-};
-
-}  // namespace
-
-PreviousWeights::PreviousWeights(const Model& own) {
-  std::set<std::string> of_parameters;
-  for (const auto& [name, parameter] : own.named_parameters()) {
-    of_parameters.insert(name);
-    names_.push_back(name);
-    parameters_.push_back(parameter);
-  }
-  for (const auto& [name, value] : own.state()) {
-    if (!of_parameters.contains(name)) buffers_.push_back(value);
-  }
-  drop();
-}
+PreviousWeights::PreviousWeights(const Model& own) : side_pass_(own) { drop(); }
 
 void PreviousWeights::run(const std::function<void()>& pass) {
-  if (gradients_.empty()) {
-    for (const auto& parameter : parameters_) gradients_.push_back(at::zeros_like(parameter));
-  }
   for (size_t i = 0; i < weights_.size(); ++i)
-    STRAIT_CHECK(weights_[i].defined(), "no weights before of {}", names_[i]);
-  const at::Device device = parameters_.empty() ? at::kCPU : parameters_.front().device();
-  const RestoredGenerator host(at::kCPU);
-  std::optional<RestoredGenerator> other;
-  if (!device.is_cpu()) other.emplace(device);
-  const RestoredValues buffers(buffers_);
-  const ExchangedGradients gradients(parameters_, gradients_);
-  const ExchangedValues values(parameters_, weights_);
-  pass();
+    STRAIT_CHECK(weights_[i].defined(), "no weights before of {}", side_pass_.names()[i]);
+  const ExchangedValues values(side_pass_.parameters(), weights_);
+  side_pass_.run(gradients_, pass);
 }
 
 void PreviousWeights::keep() {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const at::Tensor now = parameters_[i].detach();
+  const auto& parameters = side_pass_.parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const at::Tensor now = parameters[i].detach();
     if (weights_[i].defined() && weights_[i].device() == now.device()) {
       weights_[i].copy_(now);
     } else {
@@ -116,7 +29,7 @@ void PreviousWeights::keep() {
 }
 
 void PreviousWeights::visit_state(StateVisitor& visitor) {
-  for (size_t i = 0; i < names_.size(); ++i) visitor.tensor(names_[i], weights_[i]);
+  for (size_t i = 0; i < weights_.size(); ++i) visitor.tensor(side_pass_.names()[i], weights_[i]);
 }
 
 }  // namespace strait

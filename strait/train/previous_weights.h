@@ -4,11 +4,11 @@
 
 #include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "strait/links/link.h"
 #include "strait/models/model.h"
+#include "strait/train/side_pass.h"
 
 namespace strait {
 
@@ -23,8 +23,7 @@ class PreviousWeights {
   void begin() { gradients_.clear(); }
 
   /// Runs `pass`, which adds a batch's gradients, at those weights, which must be there, and keeps what it
-  /// adds. Afterwards parameters, gradients, buffers such as batch normalisation's and the state of LibTorch's
-  /// generators have the bits that they had, so that the batch's own pass draws the same.
+  /// adds. Afterwards the parameters have their values again, and all else is as SidePass::run() leaves it.
   void run(const std::function<void()>& pass);
 
   /// What run() has added up since begin(), in the order of the parameters; empty where it was not called.
@@ -34,15 +33,13 @@ class PreviousWeights {
   void keep();
 
   /// Such weights are not there any more.
-  void drop() { weights_.assign(parameters_.size(), {}); }
+  void drop() { weights_.assign(side_pass_.parameters().size(), {}); }
 
   /// Shows the weights, under the parameters' names.
   void visit_state(StateVisitor& visitor);
 
  private:
-  std::vector<std::string> names_;
-  std::vector<at::Tensor> parameters_;
-  std::vector<at::Tensor> buffers_;
+  SidePass side_pass_;
   std::vector<at::Tensor> weights_;    ///< before, by parameter; not defined where there are none
   std::vector<at::Tensor> gradients_;  ///< at these, likewise
 };

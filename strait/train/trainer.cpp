@@ -63,7 +63,7 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
   check_micro_batch_steps(options_.train, options_.pipeline);
   check_previous(options_.compression, options_.cuts);
   if (chooses_codecs(asked_) && !options_.cuts.empty()) {
-    automatic_codecs_.emplace(*executor_, placement_.group(), asked_, options_.choose_codecs);
+    automatic_codecs_.emplace(*executor_, placement_, asked_, options_.choose_codecs);
   }
   if (!steps_per_micro_batch(weight_versions(options_.pipeline.schedule))) return;
   micro_batch_update_.emplace(placement_, update_, options_);
@@ -195,13 +195,15 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   while (auto batch = loader.next()) {
     const StepPlan::Part part = plan.part(state_.batches, placement_.replica());
     stop_->begin_step(observer.should_stop());
+    const StepInput input = input_of(*batch, part, loader.next_ids());
     if (automatic_codecs_) {
+      begin_codecs(input, observer);
       const bool is_last_epoch = state_.epoch + 1 == options_.train.epochs;
       automatic_codecs_->before_batch(state_, part.ends ? part.steps : 0, plan.batches() - state_.batches - 1,
                                       is_last_epoch);
     }
-    train_batch(*batch, plan, loader.next_ids());
-    if (automatic_codecs_) choose_codecs(observer);
+    train_batch(input, plan);
+    if (automatic_codecs_) choose_codecs(input, observer);
     state_.data_wait_seconds = waited_before + loader.waited_seconds();
     state_.seconds += watch.seconds();
     observer.on_batch(state_.epoch, "train", std::min(state_.batches * options_.batch_size, samples), samples,
@@ -218,8 +220,24 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   return true;
 }
 
+StepInput Trainer::input_of(Batch& batch, const StepPlan::Part& part, std::vector<int64_t> next_ids) const {
+  StepInput input = executor_.input_of(batch, state_.step);
+  input.next_ids = std::move(next_ids);
+  if (micro_batch_update_) return input;
+  input.all_rows = part.all_rows;
+  input.first_row = part.first_row;
+  return input;
+}
+
 /// Where it is due.
-void Trainer::choose_codecs(TrainObserver& observer) {
+void Trainer::begin_codecs(const StepInput& batch, TrainObserver& observer) {
+  if (!automatic_codecs_->is_starting(state_)) return;
+  automatic_codecs_->start(state_, batch);
+  observer.on_note(describe(state_.choices.back()));
+}
+
+/// Likewise.
+void Trainer::choose_codecs(const StepInput& batch, TrainObserver& observer) {
   const bool is_due = automatic_codecs_->is_due();
   if (is_due) drain();
   if (!is_due && !automatic_codecs_->is_warming_up(state_)) return;
@@ -229,7 +247,7 @@ void Trainer::choose_codecs(TrainObserver& observer) {
     return;
   }
   const std::string before = describe(state_.choices.back());
-  automatic_codecs_->choose(state_);
+  automatic_codecs_->choose(state_, batch);
   const std::string now = describe(state_.choices.back());
   if (now != before) observer.on_note(now);
 }
@@ -240,20 +258,16 @@ void Trainer::log_steps(const StepPlan& plan, TrainObserver& observer) {
 }
 
 /// Adds the batch to the sums of the epoch, and makes the steps that end with it.
-void Trainer::train_batch(Batch& batch, const StepPlan& plan, std::vector<int64_t> next_ids) {
+void Trainer::train_batch(const StepInput& batch, const StepPlan& plan) {
   const StepPlan::Part part = plan.part(state_.batches, placement_.replica());
   const bool compressed = options_.compression.is_on_in(state_.epoch);
-  StepInput input = executor_.input_of(batch, state_.step);
-  input.next_ids = std::move(next_ids);
   if (micro_batch_update_) {
-    state_.sums += executor_->stream(input, compressed, *micro_batch_update_);
+    state_.sums += executor_->stream(batch, compressed, *micro_batch_update_);
   } else {
-    input.all_rows = part.all_rows;
-    input.first_row = part.first_row;
     if (part.begins) update_.begin();
     update_.run_previous(state_.step, compressed,
-                         [&] { executor_->train(input, compressed, /*diagnosed=*/false); });
-    state_.sums += executor_->train(input, compressed);
+                         [&] { executor_->train(batch, compressed, /*diagnosed=*/false); });
+    state_.sums += executor_->train(batch, compressed);
     if (part.ends)
       update_.finish(state_.step, point_at(plan, plan.steps_of(state_.batches + 1) - 1), compressed);
   }

@@ -102,8 +102,10 @@ class Trainer {
   Loader load_rest(const DataSplits& data) const;
   bool run_epoch(const DataSplits& data, TrainObserver& observer);
   bool train_epoch(const DataSplits& data, TrainObserver& observer);
-  void train_batch(Batch& batch, const StepPlan& plan, std::vector<int64_t> next_ids);
-  void choose_codecs(TrainObserver& observer);
+  StepInput input_of(Batch& batch, const StepPlan::Part& part, std::vector<int64_t> next_ids) const;
+  void train_batch(const StepInput& batch, const StepPlan& plan);
+  void begin_codecs(const StepInput& batch, TrainObserver& observer);
+  void choose_codecs(const StepInput& batch, TrainObserver& observer);
   void drain();
   bool is_evaluation_due(const StepPlan& plan) const;
   bool is_evaluation_due_after_epoch(const StepPlan& plan) const;

@@ -5,42 +5,16 @@
 
 #include <memory>
 
+#include "tests/pipeline/compress_function.h"
 #include "tests/pipeline/small_network.h"
 
 namespace strait {
 namespace {
 
+using test::CompressFunction;
 using test::cross_entropy;
 using test::Fixture;
 using test::Network;
-
-/// Identity forward and backward with a codec's operator applied to each: what a boundary computes, said
-/// in autograd's terms and without bytes.
-class CompressFunction : public torch::autograd::Function<CompressFunction> {
- public:
-  struct Codecs {
-    std::shared_ptr<const Codec> activation;
-    std::shared_ptr<const Codec> gradient;
-    uint64_t seed;
-    uint64_t step;
-    uint16_t boundary;
-  };
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, int64_t codecs) {
-    context->saved_data["codecs"] = codecs;
-    const auto& all = *reinterpret_cast<const Codecs*>(codecs);
-    return all.activation->reconstruct(x, message(all, Direction::activation));
-  }
-  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
-                                               torch::autograd::tensor_list gradients) {
-    const auto& all = *reinterpret_cast<const Codecs*>(context->saved_data["codecs"].toInt());
-    return {all.gradient->reconstruct(gradients[0].contiguous(), message(all, Direction::gradient)), {}};
-  }
-
- private:
-  static MessageContext message(const Codecs& all, Direction direction) {
-    return {.seed = all.seed, .boundary = all.boundary, .direction = direction, .step = all.step};
-  }
-};
 
 /// Index reuse in autograd's terms: TopK forward, the gradient at the same indices backward.
 class MaskFunction : public torch::autograd::Function<MaskFunction> {
@@ -309,6 +283,66 @@ TEST(Executor, ANonFiniteMessageNamesWhereItWas) {
   } catch (const NumericError& error) {
     EXPECT_STREQ(error.what(), "boundary cut0, activation, micro-batch 1, step 7: a value is not finite");
   }
+}
+
+/// Of an executor whose codecs keep nothing: what it trains with.
+TEST(Executor, ATrialHasTheGradientsOfTrainingAndIsNotCounted) {
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved"}) {
+    PipelineOptions options{.schedule = schedule, .micro_batches = 3};
+    if (options.schedule == "interleaved") options.stages_per_rank = 2;
+    const CompressionOptions codecs = compression("quant:4,scope=sample", "topk:0.5");
+    Fixture trained;
+    Executor training = trained.executor(options, codecs, 12);
+    Fixture tried;
+    Executor trial = tried.executor(options, codecs, 12);
+    for (const int64_t rows : {12, 7}) {
+      trained.network.zero_grad();
+      tried.network.zero_grad();
+      const StepResult expected = training.train(Fixture::batch(rows, 2), true);
+      EXPECT_EQ(trial.trial(Fixture::batch(rows, 2)).loss_sum, expected.loss_sum);
+      expect_equal(tried.network.gradients(), trained.network.gradients());
+    }
+    EXPECT_EQ(trial.boundaries()[0].activations.sender->take_traffic().messages, 0U);
+    EXPECT_TRUE(trial.take_times().empty());
+  }
+}
+
+TEST(Executor, ATrialIsOfTheBareCodecAndLeavesTrainingAlone) {
+  for (const Scheme& scheme : kSchemes) {
+    Fixture alone;
+    Executor expected = alone.executor({"1f1b", 2}, scheme.options(), 12);
+    Fixture split;
+    Executor executor = split.executor({"1f1b", 2}, scheme.options(), 12);
+    Fixture bare;
+    Executor without = bare.executor({"1f1b", 2}, compression("topk:0.3", "topk:0.3"), 12);
+    for (uint64_t step = 0; step < 6; ++step) {
+      split.network.zero_grad();
+      bare.network.zero_grad();
+      executor.trial(Fixture::batch(12, step));
+      without.train(Fixture::batch(12, step), true);
+      if (!scheme.reuse_indices) expect_equal(split.network.gradients(), bare.network.gradients());
+      split.network.zero_grad();
+      alone.network.zero_grad();
+      executor.train(Fixture::batch(12, step), true);
+      expected.train(Fixture::batch(12, step), true);
+      expect_equal(split.network.gradients(), alone.network.gradients());
+    }
+  }
+}
+
+TEST(Executor, WhatATrialCannotSendCrossesAsZeros) {
+  Fixture split;
+  Executor executor = split.executor({"1f1b", 2}, compression("quant:4,scope=sample", "topk:0.1"), 10);
+  StepInput bad = Fixture::batch(10, 7);
+  bad.inputs[0][8][0] = std::numeric_limits<float>::infinity();
+  {
+    const torch::NoGradGuard no_grad;
+    split.network.layers[0]->weight[0][0] = 0;  // an infinity times it is no number
+  }
+  EXPECT_NO_THROW(executor.trial(bad));
+  split.network.zero_grad();
+  executor.train(Fixture::batch(10), true);
+  for (const auto& gradient : split.network.gradients()) EXPECT_TRUE(gradient.isfinite().all().item<bool>());
 }
 
 }  // namespace

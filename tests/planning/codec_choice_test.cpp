@@ -6,6 +6,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "strait/base/error.h"
 #include "tests/planning/config_with.h"
@@ -20,23 +22,38 @@ CodecTrial trial(double bytes, double error, double encode_seconds = 0) {
   return {.bytes = bytes, .encode_seconds = encode_seconds, .relative_error = error};
 }
 
-TEST(StepFactor, IsOneWithoutErrorsAndNeverEndsWithAllLost) {
-  const std::vector<BoundaryTrials> boundaries(3, {{trial(1, 0), trial(1, 1)}, {trial(1, 0), trial(1, 1.2)}});
-  const auto factor = [&](std::vector<BoundaryRungs> rungs) { return step_factor(boundaries, rungs); };
-  EXPECT_EQ(factor({{0, 0}, {0, 0}, {0, 0}}), 1);
-  EXPECT_EQ(factor({{0, 0}, {1, 0}, {0, 0}}), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(factor({{0, 0}, {0, 0}, {0, 1}}), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(step_factor({}, {}), 1);
+using Known = std::vector<std::optional<double>>;
+
+LadderCosines cosines(Known activations, Known gradients) {
+  return {.activations = std::move(activations), .gradients = std::move(gradients)};
 }
 
-TEST(StepFactor, IsAMeanOfBoundariesInWhichActivationsCountForMore) {
-  const std::vector<BoundaryTrials> boundaries(2, {{trial(1, 0), trial(1, 0.6)}, {trial(1, 0), trial(1, 0.6)}});
-  const std::vector<BoundaryRungs> forward = {{1, 0}, {1, 0}};
-  const std::vector<BoundaryRungs> backward = {{0, 1}, {0, 1}};
-  const std::vector<BoundaryRungs> at_one = {{1, 0}, {0, 0}};
-  EXPECT_DOUBLE_EQ(step_factor(boundaries, forward), std::pow(1 - 0.36, -0.9));
-  EXPECT_DOUBLE_EQ(step_factor(boundaries, backward), std::pow(1 - 0.36, -0.35));
-  EXPECT_DOUBLE_EQ(step_factor(boundaries, at_one), std::pow(1 - 0.36, -0.45));
+TEST(StepFactor, IsAPowerOfTheProductOfTheCosines) {
+  const std::vector<BoundaryTrials> boundaries(2, {{trial(1, 0), trial(1, 0.6)}, {trial(1, 0), trial(1, 0.3)}});
+  const auto factor = [&](std::vector<BoundaryRungs> rungs, const LadderCosines& known) {
+    return step_factor(boundaries, rungs, known);
+  };
+  const LadderCosines all = cosines({1.0, 0.8}, {1.0, 0.5});
+  EXPECT_EQ(factor({{0, 0}, {0, 0}}, all), 1);
+  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}}, all), std::pow(0.8, -1.5));
+  EXPECT_DOUBLE_EQ(factor({{0, 1}, {0, 1}}, all), std::pow(0.5, -1.5));
+  EXPECT_DOUBLE_EQ(factor({{1, 1}, {1, 1}}, all), std::pow(0.4, -1.5));
+  EXPECT_EQ(factor({{1, 0}, {1, 0}}, cosines({{}, {}}, {{}, {}})), 1) << "what is not known is free";
+  EXPECT_EQ(factor({{0, 1}, {0, 0}}, cosines({1.0, 1.0}, {1.0, 0.0})), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(step_factor({}, {}, all), 1);
+}
+
+TEST(StepFactor, BoundariesHaveSharesByTheSquaresOfTheirErrors) {
+  const std::vector<BoundaryTrials> boundaries = {{{trial(1, 0), trial(1, 0.1)}, {trial(1, 0), trial(1, 0)}},
+                                                  {{trial(1, 0), trial(1, 0.2)}, {trial(1, 0), trial(1, 0)}},
+                                                  {{trial(1, 0.9)}, {trial(1, 0.9)}}};  // by hand
+  const auto factor = [&](std::vector<BoundaryRungs> rungs) {
+    return step_factor(boundaries, rungs, cosines({1.0, 0.5}, {1.0, 0.5}));
+  };
+  EXPECT_DOUBLE_EQ(factor({{1, 0}, {0, 0}, {0, 0}}), std::pow(2, 0.3));
+  EXPECT_DOUBLE_EQ(factor({{0, 0}, {1, 0}, {0, 0}}), std::pow(2, 1.2));
+  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}, {0, 0}}), std::pow(2, 1.5));
+  EXPECT_EQ(factor({{0, 1}, {0, 1}, {0, 0}}), 1) << "without an error there is no share";
 }
 
 TEST(WithinBudget, TakesTheFewestBytesBelowTheBoundOrElseTheLeastError) {
@@ -57,7 +74,7 @@ class Fastest : public testing::Test {
 
   FastestCodecs find(const std::vector<BoundaryTrials>& boundaries,
                      const std::vector<BoundaryLink>& links) const {
-    return fastest_codecs(predictor_, stages_, boundaries, links);
+    return fastest_codecs(predictor_, stages_, boundaries, links, cosines_);
   }
 
   /// The time of these, by the predictor alone.
@@ -78,6 +95,7 @@ class Fastest : public testing::Test {
   const Predictor predictor_{config_with({}), 4, CodecPlace::own_threads};
   const std::vector<CodecTrial> ladder_ = {trial(100, 0), trial(50, 0.01), trial(12, 0.1), trial(5, 0.5)};
   const std::vector<BoundaryTrials> boundaries_ = std::vector<BoundaryTrials>(3, {ladder_, ladder_});
+  const LadderCosines cosines_ = cosines({1.0, 0.999, 0.99, 0.8}, {1.0, 0.999, 0.98, 0.6});
 };
 
 TEST_F(Fastest, NothingIsCompressedWhereLinksAreNoLimit) {
@@ -129,7 +147,7 @@ TEST_F(Fastest, IsWithinAPercentOfTheBestOfAll) {
         gradients = rest / n % n;
         rest /= n * n;
       }
-      best = std::min(best, seconds(boundaries_, rungs, links) * step_factor(boundaries_, rungs));
+      best = std::min(best, seconds(boundaries_, rungs, links) * step_factor(boundaries_, rungs, cosines_));
     }
     const auto found = find(boundaries_, links);
     EXPECT_DOUBLE_EQ(found.step_seconds, seconds(boundaries_, found.rungs, links));
@@ -144,7 +162,13 @@ ChoiceFacts facts() {
                        {"layer1", Direction::gradient, 10, ladder},
                        {"layer2", Direction::activation, 10, {trial(500, 0.2)}},
                        {"layer2", Direction::gradient, 10, {trial(500, 0.3)}}},
-          .stages = {{{0, "a"}, {1, 2, 1}}, {{1, "b"}, {1, 2, 1}}, {{2, "c"}, {1, 2, 1}}}};
+          .stages = {{{0, "a"}, {1, 2, 1}}, {{1, "b"}, {1, 2, 1}}, {{2, "c"}, {1, 2, 1}}},
+          .cosines = cosines({{}, {}}, {{}, {}})};
+}
+
+/// The same for every codec but the first, with which nothing is lost.
+MeasureCosine with_cosine(double lost = 0.98) {
+  return [lost](Direction, size_t rung) { return rung == 0 ? 1 : lost; };
 }
 
 Config two_boundaries(const std::vector<std::string>& more) {
@@ -164,7 +188,7 @@ TEST(CodecChooser, OneByHandStaysAndTheOthersAreChosenForTheNetwork) {
   SingleProcessGroup group;
   const auto slow = codec_chooser(two_boundaries(
       {R"(networks=[{name="slow", bandwidth="8kbps", latency="20ms"}])", "compression.auto.network=slow"}));
-  const CodecChoice choice = slow(facts(), group);
+  const CodecChoice choice = slow(facts(), group, with_cosine());
   ASSERT_EQ(choice.boundaries.size(), 2U);
   const auto& [layer1, layer2] = std::tie(choice.boundaries[0], choice.boundaries[1]);
   EXPECT_EQ(layer1.boundary, "layer1");
@@ -178,27 +202,64 @@ TEST(CodecChooser, OneByHandStaysAndTheOthersAreChosenForTheNetwork) {
   // A batch of 20 has messages twice as large as the ones of 10 rows: 0.2 s and 1 s of wire each way, 0.02 s of
   // latency, and three stages of 3 s.
   EXPECT_NEAR(choice.step_seconds.value(), 9 + 2 * (0.2 + 1) + 4 * 0.02, 1e-9);
-  EXPECT_GT(choice.step_factor.value(), 1);
+  EXPECT_DOUBLE_EQ(choice.step_factor.value(), std::pow(0.98, -3));
 }
 
 TEST(CodecChooser, WithoutALimitTheMildestIsChosen) {
   SingleProcessGroup group;
-  const CodecChoice choice = codec_chooser(two_boundaries({}))(facts(), group);
+  const CodecChoice choice = codec_chooser(two_boundaries({}))(facts(), group, with_cosine());
   EXPECT_EQ(choice.boundaries[0].activations.codec, "none");
   EXPECT_EQ(choice.boundaries[0].gradients.codec, "none");
   EXPECT_FALSE(choice.boundaries[0].activations.link.bytes_per_second);
 }
 
+/// Asks for as few as it can: those of what it would choose if what it does not know were free.
+TEST(CodecChooser, MeasuresTheCosinesThatItsChoiceRestsOnAndNoOthers) {
+  SingleProcessGroup group;
+  Config config = two_boundaries({"pipeline.link=1kbps"});
+  config.compression.automatic.ladder = {"none", "quant:8", "quant:2"};
+  ChoiceFacts mine = facts();
+  for (auto& channel : mine.channels) {
+    if (channel.trials.size() == 2) channel.trials.insert(channel.trials.begin() + 1, trial(250, 0.01));
+  }
+  mine.cosines = cosines({{}, {}, {}}, {{}, {}, {}});
+  std::vector<std::pair<Direction, size_t>> asked;
+  const auto choose = [&](double strongest) {
+    asked.clear();
+    return codec_chooser(config)(mine, group, [&](Direction direction, size_t rung) {
+      asked.emplace_back(direction, rung);
+      return rung == 2 ? strongest : 1;
+    });
+  };
+  CodecChoice choice = choose(0.97);
+  EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:2");
+  EXPECT_THAT(asked, ElementsAre(std::pair(Direction::activation, 2U), std::pair(Direction::gradient, 2U)));
+  EXPECT_THAT(choice.cosines->gradients, ElementsAre(std::nullopt, std::nullopt, 0.97));
+
+  choice = choose(0);
+  EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:8");
+  EXPECT_EQ(choice.boundaries[0].gradients.codec, "quant:8");
+  EXPECT_EQ(asked.size(), 4U);
+  EXPECT_THAT(choice.cosines->activations, ElementsAre(std::nullopt, 1, 0));
+
+  mine.cosines = *choice.cosines;
+  choice = choose(1);
+  EXPECT_TRUE(asked.empty()) << "all are known";
+  EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:8");
+}
+
 TEST(CodecChooser, TheEmulatedLinkOfTheRunIsOneToChooseFor) {
   SingleProcessGroup group;
-  const CodecChoice choice = codec_chooser(two_boundaries({"pipeline.link=8kbps"}))(facts(), group);
+  const CodecChoice choice =
+      codec_chooser(two_boundaries({"pipeline.link=8kbps"}))(facts(), group, with_cosine());
   EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:2");
 }
 
 TEST(CodecChooser, ABudgetDecidesByTheErrorsAlone) {
   SingleProcessGroup group;
   const auto choose = [&](const char* budget) {
-    return codec_chooser(two_boundaries({std::string("compression.auto.budget=") + budget}))(facts(), group);
+    return codec_chooser(two_boundaries({std::string("compression.auto.budget=") + budget}))(facts(), group,
+                                                                                             with_cosine());
   };
   EXPECT_EQ(choose("0.05").boundaries[0].activations.codec, "none");
   EXPECT_EQ(choose("0.1").boundaries[0].activations.codec, "quant:2");

@@ -1,0 +1,148 @@
+#include "strait/train/gradient_trial.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "strait/models/layer.h"
+#include "tests/pipeline/compress_function.h"
+#include "tests/pipeline/small_network.h"
+
+namespace strait {
+namespace {
+
+/// One layer of the small network.
+class OfNetwork : public Layer {
+ public:
+  explicit OfNetwork(torch::nn::Linear linear) : linear_(register_module("linear", std::move(linear))) {}
+  at::Tensor forward(const at::Tensor& x) override { return linear_(x); }
+
+ private:
+  torch::nn::Linear linear_;
+};
+
+class GradientTrialTest : public testing::Test {
+ protected:
+  GradientTrialTest() {
+    model_.sample_shape = {6};
+    for (size_t i = 0; const auto& linear : split_.network.layers) {
+      const std::string name = "layer" + std::to_string(i++);
+      model_.layers.push_back({name, name, std::make_shared<OfNetwork>(linear)});
+    }
+  }
+
+  static CompressionOptions options(const std::string& codec) {
+    CompressionOptions all;
+    all.activations.codec = codec;
+    all.gradients.codec = codec;
+    return all;
+  }
+
+  void put(const std::string& activations, const std::string& gradients) {
+    for (auto& boundary : executor_.boundaries()) {
+      boundary.activations.set_link(make_link(activations));
+      boundary.gradients.set_link(make_link(gradients));
+    }
+  }
+
+  /// The gradient of some rows, a vector a stage, by autograd and the operators alone.
+  static std::vector<at::Tensor> gradient(const StepInput& batch, int64_t first, const std::string& activations,
+                                          const std::string& gradients) {
+    test::Network whole(1);
+    const int64_t rows = batch.rows / 2;
+    at::Tensor x = batch.inputs.front().narrow(0, first, rows);
+    std::vector<test::CompressFunction::Codecs> codecs(
+        3, {make_codec(activations), make_codec(gradients), 9, batch.step, 0});
+    for (size_t i = 0; i < whole.layers.size(); ++i) {
+      x = whole.layer(i, x);
+      if (i + 1 < whole.layers.size())
+        x = test::CompressFunction::apply(x, reinterpret_cast<int64_t>(&codecs[i]));
+    }
+    test::cross_entropy(x, batch.targets.narrow(0, first, rows)).mean.backward();
+    const auto all = whole.gradients();
+    std::vector<at::Tensor> of_stages;
+    for (size_t i = 0; i < all.size(); i += 2)
+      of_stages.push_back(at::cat({all[i].flatten(), all[i + 1].flatten()}).to(at::kDouble));
+    return of_stages;
+  }
+
+  static double dot(const at::Tensor& x, const at::Tensor& y) { return at::dot(x, y).item<double>(); }
+
+  static double cosine(const at::Tensor& c_a, const at::Tensor& c_b, const at::Tensor& g_a,
+                       const at::Tensor& g_b) {
+    const double square = (dot(g_a, g_a) + dot(g_b, g_b)) / 2;
+    const double own = std::max(0.0, 0.3 - dot(g_a, g_b) / square);
+    const auto common = [&](const at::Tensor& x_a, const at::Tensor& x_b, const at::Tensor& y_a,
+                            const at::Tensor& y_b) {
+      return (dot(x_a, y_b) + dot(x_b, y_a) + own * (dot(x_a, y_a) + dot(x_b, y_b))) / 2;
+    };
+    const double cosine =
+        common(c_a, c_b, g_a, g_b) / std::sqrt(common(c_a, c_b, c_a, c_b) * common(g_a, g_b, g_a, g_b));
+    return std::min(cosine, 1.0);
+  }
+
+  test::Fixture split_;
+  Executor executor_ = split_.executor({"1f1b", 2}, options("none"), 10);
+  SingleProcessGroup group_;
+  Model model_;
+  const std::vector<int> stages_ = {0, 0, 1, 1, 2, 2, 3, 3};  // a weight and a bias each
+};
+
+TEST_F(GradientTrialTest, IsTheCosineOfWhatTheHalvesHaveInCommon) {
+  const StepInput batch = test::Fixture::batch(20, 3);
+  const SidePass pass(model_);
+  GradientTrial trial(pass, stages_, executor_, group_, batch);
+  EXPECT_FALSE(trial.has_reference());
+  trial.set_reference();
+  EXPECT_TRUE(trial.has_reference());
+  EXPECT_NEAR(trial.cosine(), 1, 1e-12);
+  const auto g_a = gradient(batch, 0, "none", "none");
+  const auto g_b = gradient(batch, 10, "none", "none");
+  double least = 1;
+  for (const auto& [activations, gradients] : std::vector<std::pair<std::string, std::string>>{
+           {"quant:2,scope=sample", "none"}, {"none", "topk:0.2"}, {"topk:0.1", "none"}}) {
+    put(activations, gradients);
+    const auto c_a = gradient(batch, 0, activations, gradients);
+    const auto c_b = gradient(batch, 10, activations, gradients);
+    double expected = 0;
+    for (size_t stage = 0; stage < 4; ++stage)
+      expected += cosine(c_a[stage], c_b[stage], g_a[stage], g_b[stage]) / 4;
+    EXPECT_NEAR(trial.cosine(), expected, 1e-6) << activations << " " << gradients;
+    least = std::min(least, expected);
+  }
+  EXPECT_LT(least, 0.95) << "the codecs should lose something";
+}
+
+TEST_F(GradientTrialTest, LeavesNoGradientBehind) {
+  const StepInput batch = test::Fixture::batch(20, 3);
+  const SidePass pass(model_);
+  GradientTrial trial(pass, stages_, executor_, group_, batch);
+  trial.set_reference();
+  trial.cosine();
+  for (const auto& parameter : model_.parameters()) EXPECT_FALSE(parameter.grad().defined());
+}
+
+TEST_F(GradientTrialTest, OneRowIsEnough) {
+  const StepInput batch = test::Fixture::batch(1);
+  const SidePass pass(model_);
+  GradientTrial trial(pass, stages_, executor_, group_, batch);
+  trial.set_reference();
+  put("quant:4,scope=sample", "none");
+  EXPECT_GT(trial.cosine(), 0.5);
+  EXPECT_LT(trial.cosine(), 1);
+}
+
+TEST_F(GradientTrialTest, AStageWhoseGradientIsNotFiniteCountsAsNone) {
+  StepInput batch = test::Fixture::batch(20);
+  const SidePass pass(model_);
+  GradientTrial trial(pass, stages_, executor_, group_, batch);
+  trial.set_reference();
+  batch.inputs[0].index_put_({3, 2}, std::numeric_limits<float>::quiet_NaN());
+  put("quant:4,scope=sample", "none");
+  EXPECT_GT(trial.cosine(), 0.3);
+  EXPECT_LE(trial.cosine(), 0.75);
+}
+
+}  // namespace
+}  // namespace strait
