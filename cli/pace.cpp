@@ -11,11 +11,13 @@ constexpr double kMeasurable = 0.05;  // seconds: a rate over less tells nothing
 
 }  // namespace
 
-bool PassRate::reach(int64_t done) {
-  const bool begins = done <= std::exchange(done_, done);
+bool PassRate::reach(std::string_view phase, int64_t done) {
+  const bool begins = phase_ != phase || done <= done_;
+  done_ = done;
   if (begins) {
     watch_ = Stopwatch();
     first_ = done;
+    phase_ = phase;
   }
   return begins;
 }

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
+#include <string>
+#include <string_view>
 
 #include "strait/base/clock.h"
 
@@ -11,17 +12,19 @@ namespace strait::cli {
 /// part of the rate.
 class PassRate {
  public:
-  /// Hears that `done` samples of a pass are done. Says whether a pass begins with them: they are not more than
-  /// before.
-  bool reach(int64_t done);
+  /// Hears that `done` samples of a pass are done, in training or in a test. Says whether a pass begins with
+  /// them: it is another phase than before, or they are not more than before. So training begins one again
+  /// behind a test within an epoch.
+  bool reach(std::string_view phase, int64_t done);
 
   /// Samples per second up to now; not a number where the time is too short to tell.
   double rate() const;
 
  private:
   Stopwatch watch_;
+  std::string phase_;
   int64_t first_ = 0;
-  int64_t done_ = std::numeric_limits<int64_t>::max();  ///< before the first pass
+  int64_t done_ = 0;
 };
 
 /// Measures epochs, to say how long the rest of a run takes.

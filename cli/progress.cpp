@@ -90,7 +90,7 @@ double Progress::run_left(const Pace& pace) const {
 }
 
 void Progress::on_batch(int epoch, const char* phase, int64_t done, int64_t total, double mean_loss) {
-  if (pass_.reach(done)) epoch_times_.begin_pass(epoch);
+  if (pass_.reach(phase, done)) epoch_times_.begin_pass(epoch);
   const bool is_due = bar_.on_terminal() ? done >= total || bar_.is_due(kSecondsBetweenDraws)
                                          : epoch >= 0 && since_line_.seconds() >= seconds_between_lines_;
   if (!is_due) return;

@@ -25,7 +25,7 @@ class GradientTrial {
       : pass_(pass), stages_(stages), executor_(executor), group_(group), batch_(batch) {}
 
   /// Whether there is something to compare with.
-  bool has_reference() const { return reference_[0].size() > 0; }
+  bool has_reference() const { return !reference_[0].empty(); }
 
   /// Compares with the links as they are from now on. Collective.
   void set_reference();

@@ -100,14 +100,24 @@ void pause(int milliseconds) { std::this_thread::sleep_for(std::chrono::millisec
 TEST(PassRate, APassIsTimedFromTheEndOfItsFirstBatch) {
   cli::PassRate pass;
   pause(60);
-  EXPECT_TRUE(pass.reach(10)) << "the first of all";
+  EXPECT_TRUE(pass.reach("train", 10)) << "the first of all";
   EXPECT_TRUE(std::isnan(pass.rate()));
   pause(60);
-  EXPECT_FALSE(pass.reach(40));
+  EXPECT_FALSE(pass.reach("train", 40));
   EXPECT_LE(pass.rate(), 30 / 0.06);
   EXPECT_GT(pass.rate(), 0);
-  EXPECT_TRUE(pass.reach(40)) << "as long as a batch: another pass";
+  EXPECT_TRUE(pass.reach("train", 40)) << "as long as a batch: another pass";
   EXPECT_TRUE(std::isnan(pass.rate()));
+}
+
+TEST(PassRate, BehindATestTrainingIsTimedAnew) {
+  cli::PassRate pass;
+  pass.reach("train", 1000);
+  EXPECT_TRUE(pass.reach("test", 10));
+  EXPECT_TRUE(pass.reach("train", 1010)) << "more samples than of the test, yet not in its time";
+  pause(60);
+  EXPECT_FALSE(pass.reach("train", 1020));
+  EXPECT_LE(pass.rate(), 10 / 0.06);
 }
 
 TEST(EpochTimes, AnEpochIsAllOfItsPasses) {
