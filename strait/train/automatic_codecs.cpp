@@ -74,6 +74,7 @@ bool AutomaticCodecs::is_chosen(const std::string& boundary, Direction direction
 void AutomaticCodecs::begin(TrainingState& state) {
   const size_t strongest = ladder_.size() - 1;
   if (state.choices.empty()) state.choices.push_back(provisional({strongest, strongest}, state.step));
+  starting_ = is_provisional(state) && state.choices.back().step == state.step;
   applied_.reset();
   apply(choice_of_last_step(state));
 }
@@ -106,6 +107,7 @@ void AutomaticCodecs::start(TrainingState& state, const StepInput& batch) {
   const double most = budget > 0 ? budget : kErrorToBegin;
   state.choices.back() =
       provisional({strongest_within(errors[0], most), strongest_within(errors[1], most)}, state.step);
+  starting_ = false;
   applied_.reset();
   apply(state.choices.back());
 }

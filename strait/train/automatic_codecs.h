@@ -62,9 +62,7 @@ class AutomaticCodecs {
   void begin(TrainingState& state);
 
   /// Whether start() is due before the next batch.
-  bool is_starting(const TrainingState& state) const {
-    return state.choices.size() == 1 && is_provisional(state) && state.choices.back().step == state.step;
-  }
+  bool is_starting() const { return starting_; }
 
   /// Replaces the choice by the one to begin training with, of the messages of some rows of the first batch.
   /// Collective.
@@ -121,6 +119,7 @@ class AutomaticCodecs {
   TimesOfStages warm_up_;
   std::optional<uint64_t> applied_;  ///< CodecChoice::step of the choice whose links are in use
   Stopwatch since_last_;
+  bool starting_ = false;
   bool due_ = false;
 };
 

@@ -231,7 +231,7 @@ StepInput Trainer::input_of(Batch& batch, const StepPlan::Part& part, std::vecto
 
 /// Where it is due.
 void Trainer::begin_codecs(const StepInput& batch, TrainObserver& observer) {
-  if (!automatic_codecs_->is_starting(state_)) return;
+  if (!automatic_codecs_->is_starting()) return;
   automatic_codecs_->start(state_, batch);
   observer.on_note(describe(state_.choices.back()));
 }
