@@ -17,6 +17,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr double kLeastCosine = 0.9;   // of a codec that may be chosen
 constexpr double kPower = 1.5;         // of one over the cosines
 constexpr double kWorthwhile = 0.995;  // of the time before: a change that gains less is none
 
@@ -50,7 +51,7 @@ double log_of_factor(std::span<const BoundaryTrials> boundaries, std::span<const
     if (own == 0 || cosine == 1) continue;
     double all = 0;
     for (const auto& boundary : boundaries) all += is_chosen(boundary) ? square(boundary, codec) : 0;
-    sum -= own / all * std::log(cosine);
+    sum -= own / all * std::log(cosine < kLeastCosine ? 0 : cosine);
   }
   return sum;
 }

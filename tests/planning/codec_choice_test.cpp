@@ -33,11 +33,11 @@ TEST(StepFactor, IsAPowerOfTheProductOfTheCosines) {
   const auto factor = [&](std::vector<BoundaryRungs> rungs, const LadderCosines& known) {
     return step_factor(boundaries, rungs, known);
   };
-  const LadderCosines all = cosines({1.0, 0.8}, {1.0, 0.5});
+  const LadderCosines all = cosines({1.0, 0.95}, {1.0, 0.92});
   EXPECT_EQ(factor({{0, 0}, {0, 0}}, all), 1);
-  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}}, all), std::pow(0.8, -1.5));
-  EXPECT_DOUBLE_EQ(factor({{0, 1}, {0, 1}}, all), std::pow(0.5, -1.5));
-  EXPECT_DOUBLE_EQ(factor({{1, 1}, {1, 1}}, all), std::pow(0.4, -1.5));
+  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}}, all), std::pow(0.95, -1.5));
+  EXPECT_DOUBLE_EQ(factor({{0, 1}, {0, 1}}, all), std::pow(0.92, -1.5));
+  EXPECT_DOUBLE_EQ(factor({{1, 1}, {1, 1}}, all), std::pow(0.95 * 0.92, -1.5));
   EXPECT_EQ(factor({{1, 0}, {1, 0}}, cosines({{}, {}}, {{}, {}})), 1) << "what is not known is free";
   EXPECT_EQ(factor({{0, 1}, {0, 0}}, cosines({1.0, 1.0}, {1.0, 0.0})), std::numeric_limits<double>::infinity());
   EXPECT_EQ(step_factor({}, {}, all), 1);
@@ -48,11 +48,11 @@ TEST(StepFactor, BoundariesHaveSharesByTheSquaresOfTheirErrors) {
                                                   {{trial(1, 0), trial(1, 0.2)}, {trial(1, 0), trial(1, 0)}},
                                                   {{trial(1, 0.9)}, {trial(1, 0.9)}}};  // by hand
   const auto factor = [&](std::vector<BoundaryRungs> rungs) {
-    return step_factor(boundaries, rungs, cosines({1.0, 0.5}, {1.0, 0.5}));
+    return step_factor(boundaries, rungs, cosines({1.0, 0.95}, {1.0, 0.95}));
   };
-  EXPECT_DOUBLE_EQ(factor({{1, 0}, {0, 0}, {0, 0}}), std::pow(2, 0.3));
-  EXPECT_DOUBLE_EQ(factor({{0, 0}, {1, 0}, {0, 0}}), std::pow(2, 1.2));
-  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}, {0, 0}}), std::pow(2, 1.5));
+  EXPECT_DOUBLE_EQ(factor({{1, 0}, {0, 0}, {0, 0}}), std::pow(0.95, -0.3));
+  EXPECT_DOUBLE_EQ(factor({{0, 0}, {1, 0}, {0, 0}}), std::pow(0.95, -1.2));
+  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}, {0, 0}}), std::pow(0.95, -1.5));
   EXPECT_EQ(factor({{0, 1}, {0, 1}, {0, 0}}), 1) << "without an error there is no share";
 }
 
@@ -95,7 +95,7 @@ class Fastest : public testing::Test {
   const Predictor predictor_{config_with({}), 4, CodecPlace::own_threads};
   const std::vector<CodecTrial> ladder_ = {trial(100, 0), trial(50, 0.01), trial(12, 0.1), trial(5, 0.5)};
   const std::vector<BoundaryTrials> boundaries_ = std::vector<BoundaryTrials>(3, {ladder_, ladder_});
-  const LadderCosines cosines_ = cosines({1.0, 0.999, 0.99, 0.8}, {1.0, 0.999, 0.98, 0.6});
+  const LadderCosines cosines_ = cosines({1.0, 0.999, 0.99, 0.92}, {1.0, 0.999, 0.98, 0.91});
 };
 
 TEST_F(Fastest, NothingIsCompressedWhereLinksAreNoLimit) {
