@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kFirstBatches = 4;        // before the first choice: the first of them warms up
-constexpr uint64_t kSecondSteps = 8;         // before the second
+constexpr uint64_t kSecondSteps = 8;        // before the second
 constexpr double kCosinesHold = 1.5;        // until a training has made so many times as many steps
 constexpr int64_t kRowsToBegin = 4;         // whose messages say what to begin with
 constexpr double kErrorToBegin = 0.2;       // of these messages at most

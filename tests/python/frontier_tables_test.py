@@ -64,10 +64,13 @@ class FrontierTables(unittest.TestCase):
                 reached = [one["step"] for epoch in epochs for one in epoch["evaluations"] if one["test"]["on"][name] <= float(target)]
                 if not reached:
                     continue
-                wire = sum(boundary[way]["wire_bytes"] for epoch in epochs for boundary in epoch["boundaries"]
-                           for way in ("activations", "gradients"))
                 steps.append(reached[0])
-                sent.append(wire / sum(epoch["steps"] for epoch in epochs) * reached[0])
+                sent.append(0)
+                left = reached[0]
+                for epoch in epochs:  # of the last one the share of its steps
+                    wire = sum(boundary[way]["wire_bytes"] for boundary in epoch["boundaries"] for way in ("activations", "gradients"))
+                    sent[-1] += wire * min(left, epoch["steps"]) / epoch["steps"]
+                    left -= min(left, epoch["steps"])
             self.assertEqual(row["reached"], len(steps))
             if steps:
                 self.assertAlmostEqual(row["steps"], sum(steps) / len(steps))
