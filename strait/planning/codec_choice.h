@@ -32,8 +32,8 @@ struct BoundaryRungs {
 /// of the cosines, between the first power, for steps of a given length, and the second, for steps of the best.
 /// A boundary has a share in the logarithm of its codec's that is that of its error's square among all
 /// boundaries with a choice. Entries that are not known count as one, and so do boundaries whose codec is not
-/// chosen: they have one trial where the ladder has more codecs. Infinite with a cosine below 0.9: what so far
-/// turned from the way has led trainings to where they did not come back from.
+/// chosen: they have one trial where the ladder has more codecs. Infinite with a cosine below 0.9, since
+/// a training was lost with 0.81 (docs/results/auto.md).
 double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
                    const LadderCosines& cosines);
 
