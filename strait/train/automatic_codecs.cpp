@@ -15,10 +15,11 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kFirstBatches = 4;        // before the first choice: the first of them warms up
-constexpr uint64_t kSecondSteps = 8;        // before the second
+constexpr uint64_t kAgain = 2;              // times the steps before a choice are those before the next
 constexpr double kCosinesHold = 1.5;        // until a training has made so many times as many steps
 constexpr int64_t kRowsToBegin = 4;         // whose messages say what to begin with
 constexpr double kErrorToBegin = 0.2;       // of these messages at most
+constexpr uint64_t kEarlySteps = 16;        // in which gradients of two halves of a batch have little in common
 constexpr double kErrorOfReference = 0.02;  // of messages with which gradients are as good as uncompressed
 
 /// The strongest codec whose error is at most that, or else the one with the least.
@@ -119,11 +120,10 @@ void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, in
   const auto ending = static_cast<uint64_t>(steps);
   const auto every = static_cast<uint64_t>(asked_.automatic.every_steps);
   const bool is_first = is_provisional(state) && (state.batches + 1 >= kFirstBatches || left == 0);
-  const bool is_second = choices.size() == 2 && !choices.front().is_tried() &&
-                         state.step + ending >= choices.front().step + kSecondSteps;
-  const bool is_another = left == 0 || passes_multiple(every, state.step + ending, ending);
+  const bool is_another = left == 0 || passes_multiple(every, state.step + ending, ending) ||
+                          (!is_provisional(state) && state.step + ending >= kAgain * choices.back().step);
   const bool is_last = left == 0 && is_last_epoch;
-  due_ = steps > 0 && (is_first || ((is_second || is_another) && !is_last));
+  due_ = steps > 0 && (is_first || (is_another && !is_last));
   if (due_) keep_messages();
 }
 
@@ -199,9 +199,9 @@ void AutomaticCodecs::choose(TrainingState& state, const StepInput& batch) {
   std::optional<size_t> reference;
   const auto cosine = [&](Direction direction, size_t rung) {
     if (!reference) {
+      const double most = state.step < kEarlySteps ? kErrorToBegin : kErrorOfReference;
       const auto [activations, gradients] = greatest_errors(mine.channels);
-      reference = std::min(strongest_within(activations, kErrorOfReference),
-                           strongest_within(gradients, kErrorOfReference));
+      reference = std::min(strongest_within(activations, most), strongest_within(gradients, most));
     }
     if (rung <= *reference) return 1.0;
     LadderRungs rungs = {*reference, *reference};

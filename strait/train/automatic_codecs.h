@@ -50,8 +50,9 @@ using ChooseCodecs =
 
 /// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder
 /// whose errors of the first messages are small, so that no link is waited for long before anything is known of
-/// it; the first choices follow after a few steps, and the next ones with the last step of each epoch, or more
-/// often. A choice holds from the next step on. Cosines hold until training has made half as many steps again.
+/// it; the first choice follows after a few steps, and the next ones when training has made twice as many
+/// steps, with the last step of each epoch, or more often. A choice holds from the next step on. Cosines hold
+/// until training has made half as many steps again.
 class AutomaticCodecs {
  public:
   /// `asked` is what the configuration says. The executor and the placement must outlive this.

@@ -123,6 +123,14 @@ TEST_F(AutoCodec, ChoosesAfterStepsToo) {
   expect_equal_runs("run", "four");
 }
 
+TEST_F(AutoCodec, ChoosesAgainWheneverItHasTrainedTwiceAsLong) {
+  ASSERT_EQ(train("run", {"--set", "data.batch_size=4", "--set", "train.epochs=1"}).status, 0);
+  const json epoch = test::metrics_of(dir_ / "run").at(0);
+  std::vector<int> steps;
+  for (const auto& choice : epoch.at("choices")) steps.push_back(choice.at("step"));
+  EXPECT_EQ(steps, (std::vector<int>{0, 4, 8, 16, 32})) << "of 40 steps";
+}
+
 // By time, over a link on which only what is compressed most goes. Times differ from run to run, but not what
 // is measured of gradients at the same step with the same codecs before it.
 TEST_F(AutoCodec, FourProcessesMeasureTheCosinesOfOne) {
@@ -148,6 +156,25 @@ TEST_F(AutoCodec, FourProcessesMeasureTheCosinesOfOne) {
     }
   }
   EXPECT_GE(compared, 1);
+}
+
+// Gradients of two halves of a batch have too little in common then to say what a small error costs.
+TEST_F(AutoCodec, SmallErrorsCountAsNoneInTheFirstSteps) {
+  const auto result =
+      train("run", {"--set", "compression.auto.budget=0", "--set",
+                    R"(compression.auto.ladder=["none", "quant:6,scope=sample"])", "--set", "data.batch_size=4",
+                    "--set", "train.epochs=1", "--set", "train.evaluate_every=0", "--link", "20Mbps"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const json epoch = test::metrics_of(dir_ / "run").at(0);
+  std::vector<double> cosines;
+  for (const auto& choice : epoch.at("choices")) {
+    if (choice.contains("cosines")) cosines.push_back(choice.at("cosines").at("activations").at(1));
+  }
+  ASSERT_EQ(cosines.size(), 4U) << "after 4, 8, 16 and 32 steps";
+  EXPECT_EQ(cosines[0], 1);
+  EXPECT_EQ(cosines[1], 1);
+  EXPECT_LT(cosines[2], 1);
+  EXPECT_LT(cosines[3], 1);
 }
 
 // Over its own links, which are measured: nothing is known of what is chosen, but it is one thing everywhere.
