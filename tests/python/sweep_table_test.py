@@ -138,6 +138,30 @@ class SweepTable(unittest.TestCase):
         self.assertEqual([cell.strip() for cell in part.split("|")[5:7]], ["0.25", "0"])
         self.assertEqual([cell.strip() for cell in none.split("|")[5:7]], ["", ""])
 
+    def test_the_best_of_a_factor_is_compared_with_none_of_the_same_seeds(self):
+        def both_ways(variant, seed, on, wire):
+            one = run(variant, seed, 1.0, on, wire)
+            for boundary in one["epochs"][0]["boundaries"].values():
+                boundary["gradients"] = {"raw": 640, "wire": wire, "error": 0.5}
+            return one
+
+        runs = [run("none", seed, 1.0, on, 640) for seed, on in ((0, 59.0), (1, 62.0), (2, 99.0))]
+        runs += [run("quarter", 0, 1.0, 57.0, 160), run("quarter", 1, 1.0, 61.0, 160)]
+        runs += [run("worse", 0, 1.0, 50.0, 150), run("worse", 1, 1.0, 50.0, 150)]
+        runs += [run("milder", 0, 1.0, 59.0, 320), run("milder", 1, 1.0, 62.0, 320), run("one seed", 0, 1.0, 60.0, 160)]
+        other = [both_ways("both", 0, 50.0, 170), both_ways("both", 1, 51.0, 170)]  # 3.76 times, which counts as 4
+        other.append(run("none", 0, 1.0, 61.0, 640))  # so that none of seed 0 has 60
+        with tempfile.TemporaryDirectory() as folder:
+            first = file_of(runs, folder).rename(pathlib.Path(folder) / "first.jsonl")
+            file_of(other, folder)
+            page = pathlib.Path(folder) / "page.md"
+            page.write_text("<!-- best_table first.jsonl runs.jsonl 2 4 8 -->\n\n")
+            self.assertEqual(sweep_table("--update", page).returncode, 0)
+            rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.read_text().splitlines()[4:]]
+        self.assertEqual(rows, [["2", "milder", "2.0", "-0.5 ± 0.5", "", "", "", "both", "3.8", "-10.5 ± 0.5"],
+                                ["4", "quarter", "4.0", "-2.0 ± 1.0", "", "", "", "both", "3.8", "-10.5 ± 0.5"],
+                                ["8"] + [""] * 9])
+
     def test_the_line_of_the_picture_has_those_that_nothing_beats(self):
         script = script_as_module()
         runs = [run("none", 0, 1.0, 60.0, 640), run("fewest", 0, 1.0, 30.0, 10), run("good", 0, 1.0, 50.0, 64),
