@@ -56,6 +56,18 @@ double log_of_factor(std::span<const BoundaryTrials> boundaries, std::span<const
   return sum;
 }
 
+/// Where both are known, else those of now.
+LadderCosines worse_of(LadderCosines now, const std::optional<LadderCosines>& before) {
+  if (!before) return now;
+  for (const Direction direction : {Direction::activation, Direction::gradient}) {
+    for (size_t rung = 0; rung < now.of(direction).size(); ++rung) {
+      auto& cosine = now.of(direction)[rung];
+      if (cosine) cosine = std::min(*cosine, before->of(direction).at(rung).value_or(*cosine));
+    }
+  }
+  return now;
+}
+
 MessageCost cost_of(const CodecTrial& trial) {
   return {trial.bytes, trial.encode_seconds, trial.decode_seconds};
 }
@@ -221,12 +233,14 @@ class Chooser {
     LadderCosines cosines = mine.cosines;
     for (;;) {
       std::string decided;
-      if (group.rank() == 0) decided = strait::to_json(std::vector{decide(texts, links, cosines)}).dump();
+      const auto worse = worse_of(cosines, mine.cosines_before);
+      if (group.rank() == 0) decided = strait::to_json(std::vector{decide(texts, links, worse)}).dump();
       const JsonText known(group.gather(decided).front(), "the choice of codecs");
       CodecChoice choice = choices_in(known.root()).front();
       if (has_budget()) return choice;
       if (measure_missing(choice, cosines, cosine)) continue;
       choice.cosines = std::move(cosines);
+      choice.cosines_before = mine.cosines_before;
       return choice;
     }
   }

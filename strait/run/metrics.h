@@ -146,7 +146,8 @@ struct CodecChoice {
   std::vector<ChosenCodecs> boundaries;     ///< all, in order
   std::optional<double> step_seconds = {};  ///< that a step is expected to take with them, where time decides
   std::optional<double> step_factor = {};  ///< how many times as many steps they are expected to cost, likewise
-  std::optional<LadderCosines> cosines = {};  ///< that this is expected by, likewise
+  std::optional<LadderCosines> cosines = {};         ///< that this is expected by, likewise
+  std::optional<LadderCosines> cosines_before = {};  ///< those measured before them, as far as they still count
 
   /// Whether codecs were tried on messages; otherwise they are those with which a training begins.
   bool is_tried() const {

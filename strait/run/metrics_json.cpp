@@ -235,6 +235,7 @@ json to_json(const std::vector<CodecChoice>& choices) {
     if (choice.step_seconds) each["step_seconds"] = *choice.step_seconds;
     if (choice.step_factor) each["step_factor"] = *choice.step_factor;
     if (choice.cosines) each["cosines"] = cosines_json(*choice.cosines);
+    if (choice.cosines_before) each["cosines_before"] = cosines_json(*choice.cosines_before);
     list.push_back(std::move(each));
   }
   return list;
@@ -332,6 +333,7 @@ std::vector<CodecChoice> choices_in(const JsonReader& from) {
     found.step_seconds = choice.optional_number("step_seconds");
     found.step_factor = choice.optional_number("step_factor");
     if (choice.has("cosines")) found.cosines = cosines_in(choice.at("cosines"));
+    if (choice.has("cosines_before")) found.cosines_before = cosines_in(choice.at("cosines_before"));
     for (size_t j = 0; j < boundaries.size(); ++j) {
       const JsonReader boundary = boundaries.at(j);
       found.boundaries.push_back({boundary.text("name"), chosen_codec_in(boundary.at("activations")),

@@ -182,19 +182,35 @@ AutomaticCodecs::LadderErrors AutomaticCodecs::greatest_errors(const std::vector
   return greatest;
 }
 
-/// Those that hold still.
-LadderCosines AutomaticCodecs::known_cosines(const TrainingState& state) const {
+/// Those that hold still, and those before them. Where none hold, the last ones are those before; of a codec
+/// that was not measured then, what is known from before that.
+void AutomaticCodecs::take_known_cosines(const TrainingState& state, ChoiceFacts& facts) const {
   const auto& last = state.choices.back().cosines;
-  if (last && static_cast<double>(state.step) < kCosinesHold * static_cast<double>(last->step)) return *last;
+  const auto& before = state.choices.back().cosines_before;
+  if (last && static_cast<double>(state.step) < kCosinesHold * static_cast<double>(last->step)) {
+    facts.cosines = *last;
+    facts.cosines_before = before;
+    return;
+  }
   const std::vector<std::optional<double>> unknown(ladder_.size());
-  return {state.step, unknown, unknown};
+  facts.cosines = {state.step, unknown, unknown};
+  if (!last || last->step < kEarlySteps) return;
+  facts.cosines_before = last;
+  if (!before) return;
+  for (const Direction direction : {Direction::activation, Direction::gradient}) {
+    for (size_t rung = 0; rung < ladder_.size(); ++rung) {
+      auto& cosine = facts.cosines_before->of(direction).at(rung);
+      if (!cosine) cosine = before->of(direction).at(rung);
+    }
+  }
 }
 
 void AutomaticCodecs::choose(TrainingState& state, const StepInput& batch) {
-  const ChoiceFacts mine{.channels = try_links(),
-                         .stages = difference(state.stages, warm_up_),
-                         .since_last = since_last_.seconds(),
-                         .cosines = known_cosines(state)};
+  ChoiceFacts mine{.channels = try_links(),
+                   .stages = difference(state.stages, warm_up_),
+                   .since_last = since_last_.seconds(),
+                   .cosines = {}};
+  take_known_cosines(state, mine);
   GradientTrial trial(side_pass_, stages_, executor_, group_, batch);
   std::optional<size_t> reference;
   const auto cosine = [&](Direction direction, size_t rung) {

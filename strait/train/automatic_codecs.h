@@ -37,6 +37,9 @@ struct ChoiceFacts {
   double since_last = 0;               ///< seconds since the last choice, or since training began here
 
   LadderCosines cosines;  ///< that are known, the same on every process; one entry for each codec of the ladder
+
+  /// Those measured before them, if they count: a codec counts for the worse of the two.
+  std::optional<LadderCosines> cosines_before = {};
 };
 
 /// Measures an entry of LadderCosines, of the codec at that place of the ladder. Collective: the same on every
@@ -105,7 +108,7 @@ class AutomaticCodecs {
   void keep_messages();
   std::vector<TriedChannel> try_links();
   LadderErrors greatest_errors(const std::vector<TriedChannel>& mine) const;
-  LadderCosines known_cosines(const TrainingState& state) const;
+  void take_known_cosines(const TrainingState& state, ChoiceFacts& facts) const;
   void put(BoundaryEndpoints& boundary, Direction direction, size_t rung);
   void put_everywhere(const LadderRungs& rungs);
   void apply(const CodecChoice& choice);

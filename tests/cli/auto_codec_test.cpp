@@ -166,15 +166,18 @@ TEST_F(AutoCodec, SmallErrorsCountAsNoneInTheFirstSteps) {
                     "--set", "train.epochs=1", "--set", "train.evaluate_every=0", "--link", "20Mbps"});
   ASSERT_EQ(result.status, 0) << result.err;
   const json epoch = test::metrics_of(dir_ / "run").at(0);
-  std::vector<double> cosines;
+  std::vector<json> choices;
   for (const auto& choice : epoch.at("choices")) {
-    if (choice.contains("cosines")) cosines.push_back(choice.at("cosines").at("activations").at(1));
+    if (choice.contains("cosines")) choices.push_back(choice);
   }
-  ASSERT_EQ(cosines.size(), 4U) << "after 4, 8, 16 and 32 steps";
-  EXPECT_EQ(cosines[0], 1);
-  EXPECT_EQ(cosines[1], 1);
-  EXPECT_LT(cosines[2], 1);
-  EXPECT_LT(cosines[3], 1);
+  ASSERT_EQ(choices.size(), 4U) << "after 4, 8, 16 and 32 steps";
+  const auto cosine = [&](size_t choice) { return choices[choice].at("cosines").at("activations").at(1); };
+  EXPECT_EQ(cosine(0), 1);
+  EXPECT_EQ(cosine(1), 1);
+  EXPECT_LT(cosine(2), 1);
+  EXPECT_LT(cosine(3), 1);
+  EXPECT_FALSE(choices[2].contains("cosines_before")) << "those of the first steps do not count";
+  EXPECT_EQ(choices[3].at("cosines_before"), choices[2].at("cosines"));
 }
 
 // Over its own links, which are measured: nothing is known of what is chosen, but it is one thing everywhere.

@@ -248,6 +248,21 @@ TEST(CodecChooser, MeasuresTheCosinesThatItsChoiceRestsOnAndNoOthers) {
   EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:8");
 }
 
+// One measurement may be high by chance, of a codec that ruins a training.
+TEST(CodecChooser, ACodecCountsForTheWorseOfItsLastTwoCosines) {
+  SingleProcessGroup group;
+  const Config config = two_boundaries({"pipeline.link=1kbps"});
+  ChoiceFacts mine = facts();
+  mine.cosines = cosines({{}, {}}, {{}, {}});
+  mine.cosines_before = cosines({{}, 0.98}, {{}, 0.5});
+  const CodecChoice choice = codec_chooser(config)(mine, group, [](Direction, size_t) { return 0.99; });
+  EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:2");
+  EXPECT_EQ(choice.boundaries[0].gradients.codec, "none");
+  EXPECT_THAT(choice.cosines->activations, ElementsAre(std::nullopt, 0.99)) << "as measured now";
+  EXPECT_THAT(choice.cosines->gradients, ElementsAre(0.99, 0.99));
+  EXPECT_THAT(choice.cosines_before->gradients, ElementsAre(std::nullopt, 0.5));
+}
+
 TEST(CodecChooser, TheEmulatedLinkOfTheRunIsOneToChooseFor) {
   SingleProcessGroup group;
   const CodecChoice choice =

@@ -46,7 +46,9 @@ CheckpointRecord sample_record() {
                                    {"quant:4", 1.0 / 3, {.bytes_per_second = 2.5e6, .latency_seconds = 0.1}},
                                    {"none"}}},
                    .step_seconds = 0.7,
-                   .step_factor = 1.1}}};
+                   .step_factor = 1.1,
+                   .cosines = LadderCosines{990, {1.0, 0.97}, {std::nullopt, 2.0 / 3}},
+                   .cosines_before = LadderCosines{500, {std::nullopt, 0.9}, {1.0, 1.0 / 3}}}}};
   record.seed = std::numeric_limits<uint64_t>::max();
   record.metrics = {"{\"epoch\":0}", "{\"epoch\":1,\"x\":\"caf\u00e9\"}"};
   record.config = "name = \"caf\u00e9\"\n";
