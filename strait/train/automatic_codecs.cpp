@@ -194,7 +194,6 @@ void AutomaticCodecs::take_known_cosines(const TrainingState& state, ChoiceFacts
   }
   const std::vector<std::optional<double>> unknown(ladder_.size());
   facts.cosines = {state.step, unknown, unknown};
-  if (!last || last->step < kEarlySteps) return;
   facts.cosines_before = last;
   if (!before) return;
   for (const Direction direction : {Direction::activation, Direction::gradient}) {
