@@ -195,7 +195,7 @@ void AutomaticCodecs::take_known_cosines(const TrainingState& state, ChoiceFacts
   const std::vector<std::optional<double>> unknown(ladder_.size());
   facts.cosines = {state.step, unknown, unknown};
   facts.cosines_before = last;
-  if (!before) return;
+  if (!last || !before) return;
   for (const Direction direction : {Direction::activation, Direction::gradient}) {
     for (size_t rung = 0; rung < ladder_.size(); ++rung) {
       auto& cosine = facts.cosines_before->of(direction).at(rung);
