@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double kLeastCosine = 0.9;   // of a codec that may be chosen
-constexpr double kPower = 1.5;         // of one over the cosines
+constexpr double kPower = 3;           // of one over the cosines
 constexpr double kWorthwhile = 0.995;  // of the time before: a change that gains less is none
 
 /// Seconds for each way of a link: all of them take a little of the time since the last choice.
