@@ -50,21 +50,21 @@ class SweepTable(unittest.TestCase):
 
     def test_the_readme_has_the_numbers_of_the_runs(self):
         script = script_as_module()
-        sweep = script.Sweep(RESULTS / "operators.jsonl")
         variants = {}
-        for variant, runs in sweep.variants.items():
-            codecs = {runs[0]["config"][f"compression.{direction}.codec"] for direction in script.DIRECTIONS}
-            if len(codecs) == 1:
-                variants[codecs.pop()] = sweep.last_epochs(variant)
+        for file in ("operators.jsonl", "findings/recipes.jsonl"):
+            sweep = script.Sweep(RESULTS / file)
+            for variant, runs in sweep.variants.items():
+                codecs = tuple(runs[0]["config"][f"compression.{direction}.codec"] for direction in script.DIRECTIONS)
+                variants.setdefault(codecs, sweep.last_epochs(variant))
         text = (ROOT / "README.md").read_text()
-        rows = text[text.index("| activations and gradients |"):].split("\n\n")[0].splitlines()[2:]
+        rows = text[text.index("| activations | gradients |"):].split("\n\n")[0].splitlines()[2:]
         self.assertGreater(len(rows), 2)
         for row in rows:
-            codec, *cells = (cell.strip(" `") for cell in row.split("|")[1:-1])
-            last = variants[codec]
+            *codecs, fewer, on, off, loss = (cell.strip(" `") for cell in row.split("|")[1:-1])
+            last = variants[tuple(codecs)]
             shown = [script.spread(script.scores(last, "accuracy", mode), 1) for mode in ("on", "off")]
-            loss = script.spread([epoch["train_loss"] for epoch in last], 3)
-            self.assertEqual(cells, [f"{script.ratio(last[0], script.DIRECTIONS):.1f}", *shown, loss], codec)
+            shown.append(script.spread([epoch["train_loss"] for epoch in last], 3))
+            self.assertEqual([fewer, on, off, loss], [f"{script.ratio(last[0], script.DIRECTIONS):.1f}", *shown], codecs)
 
     def test_a_changed_figure_is_noticed(self):
         with tempfile.TemporaryDirectory() as folder:
