@@ -233,8 +233,10 @@ class Chooser {
     LadderCosines cosines = mine.cosines;
     for (;;) {
       std::string decided;
-      const auto worse = worse_of(cosines, mine.cosines_before);
-      if (group.rank() == 0) decided = strait::to_json(std::vector{decide(texts, links, worse)}).dump();
+      if (group.rank() == 0) {
+        const LadderCosines worse = worse_of(cosines, mine.cosines_before);
+        decided = strait::to_json(std::vector{decide(texts, links, worse)}).dump();
+      }
       const JsonText known(group.gather(decided).front(), "the choice of codecs");
       CodecChoice choice = choices_in(known.root()).front();
       if (has_budget()) return choice;
