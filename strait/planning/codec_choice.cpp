@@ -17,8 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kLeastCosine = 0.9;   // of a codec that may be chosen
-constexpr double kPower = 3;           // of one over the cosines
+constexpr double kLeastCosine = 0.85;  // of a codec that may be chosen
+constexpr double kPower = 2;           // of one over the cosines
 constexpr double kWorthwhile = 0.995;  // of the time before: a change that gains less is none
 
 /// Seconds for each way of a link: all of them take a little of the time since the last choice.
@@ -54,18 +54,6 @@ double log_of_factor(std::span<const BoundaryTrials> boundaries, std::span<const
     sum -= own / all * std::log(cosine < kLeastCosine ? 0 : cosine);
   }
   return sum;
-}
-
-/// Where both are known, else those of now.
-LadderCosines worse_of(LadderCosines now, const std::optional<LadderCosines>& before) {
-  if (!before) return now;
-  for (const Direction direction : {Direction::activation, Direction::gradient}) {
-    for (size_t rung = 0; rung < now.of(direction).size(); ++rung) {
-      auto& cosine = now.of(direction)[rung];
-      if (cosine) cosine = std::min(*cosine, before->of(direction).at(rung).value_or(*cosine));
-    }
-  }
-  return now;
 }
 
 MessageCost cost_of(const CodecTrial& trial) {
@@ -234,16 +222,11 @@ class Chooser {
     for (;;) {
       std::string decided;
       if (group.rank() == 0) {
-        const LadderCosines worse = worse_of(cosines, mine.cosines_before);
-        decided = strait::to_json(std::vector{decide(texts, links, worse)}).dump();
+        decided = strait::to_json(std::vector{decide(texts, links, cosines)}).dump();
       }
       const JsonText known(group.gather(decided).front(), "the choice of codecs");
       CodecChoice choice = choices_in(known.root()).front();
-      if (has_budget()) return choice;
-      if (measure_missing(choice, cosines, cosine)) continue;
-      choice.cosines = std::move(cosines);
-      choice.cosines_before = mine.cosines_before;
-      return choice;
+      if (has_budget() || !measure_missing(choice, cosines, cosine)) return choice;
     }
   }
 

@@ -28,12 +28,11 @@ struct BoundaryRungs {
   bool operator==(const BoundaryRungs&) const = default;
 };
 
-/// How many times as many steps a training is expected to need with such codecs: the power -3 of the product of
-/// the cosines. Steps of a given length would make it the first power and steps of the best length the second;
-/// a GPT pays more than either and a ResNet-18 less (docs/results/auto.md). A boundary has a share in the
+/// How many times as many steps a training is expected to need with such codecs: the power -2 of the product of
+/// the cosines, as with steps of the best length. A boundary has a share in the
 /// logarithm of its codec's that is that of its error's square among all boundaries with a choice. Entries that
 /// are not known count as one, and so do boundaries whose codec is not chosen: they have one trial where the
-/// ladder has more codecs. Infinite with a cosine below 0.9, since a training was lost with 0.81
+/// ladder has more codecs. Infinite with a cosine below 0.85, since a training was lost with 0.81
 /// (docs/results/auto.md).
 double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
                    const LadderCosines& cosines);

@@ -17,6 +17,8 @@ void JsonReader::fail(std::string_view expected) const {
   throw InputError("{}: {}expected {}, found {}", origin_, path_.empty() ? "" : path_ + ": ", expected, found);
 }
 
+bool JsonReader::is_null() const { return value_.is_null(); }
+
 bool JsonReader::has(const std::string& key) const { return value_.is_object() && value_.contains(key); }
 
 JsonReader JsonReader::at(const std::string& key) const {
@@ -74,17 +76,6 @@ uint64_t JsonReader::whole(const std::string& key) const {
 std::optional<double> JsonReader::optional_number(const std::string& key) const {
   if (!has(key) || value_.at(key).is_null()) return std::nullopt;
   return number(key);
-}
-
-std::vector<std::optional<double>> JsonReader::optional_numbers(const std::string& key) const {
-  const JsonReader all = at(key);
-  std::vector<std::optional<double>> numbers;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const JsonReader each = all.at(i);
-    if (!each.value_.is_null() && !each.value_.is_number()) each.fail("a number or null");
-    numbers.push_back(each.value_.is_null() ? std::nullopt : std::optional(each.value_.get<double>()));
-  }
-  return numbers;
 }
 
 std::string JsonReader::optional_text(const std::string& key) const { return has(key) ? text(key) : ""; }

@@ -19,6 +19,9 @@ class JsonReader {
   JsonReader(const nlohmann::json& value, std::string origin, std::string path = "")
       : value_(value), origin_(std::move(origin)), path_(std::move(path)) {}
 
+  /// Whether there is nothing in the place.
+  bool is_null() const;
+
   /// Whether the place is an object with that key.
   bool has(const std::string& key) const;
 
@@ -42,9 +45,6 @@ class JsonReader {
 
   /// Empty where the key is missing or null, which is how JSON says "not measured" and "not finite".
   std::optional<double> optional_number(const std::string& key) const;
-
-  /// The member, an array of numbers, of which each may be null, likewise.
-  std::vector<std::optional<double>> optional_numbers(const std::string& key) const;
 
   /// The member, a string; empty where the key is missing.
   std::string optional_text(const std::string& key) const;

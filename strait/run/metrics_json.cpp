@@ -73,19 +73,52 @@ ChosenCodec chosen_codec_in(const JsonReader& from) {
                    .latency_seconds = from.number("latency_seconds")}};
 }
 
-json cosines_json(const LadderCosines& cosines) {
-  const auto list = [](const std::vector<std::optional<double>>& of_codecs) {
-    json all = json::array();
-    for (const auto& cosine : of_codecs) all.push_back(number_or_null(cosine));
-    return all;
-  };
-  return {{"step", cosines.step},
-          {"activations", list(cosines.activations)},
-          {"gradients", list(cosines.gradients)}};
+json halves_json(const GradientProducts::Halves& halves) {
+  return {{"between", halves.between}, {"within", halves.within}};
 }
 
-LadderCosines cosines_in(const JsonReader& from) {
-  return {from.count("step"), from.optional_numbers("activations"), from.optional_numbers("gradients")};
+GradientProducts::Halves halves_in(const JsonReader& from) {
+  return {from.number("between"), from.number("within")};
+}
+
+json cosines_json(const MeasuredCosines& cosines) {
+  const auto list = [](const std::vector<std::optional<CodecCosine>>& of_codecs) {
+    json all = json::array();
+    for (const auto& codec : of_codecs) {
+      if (!codec) {
+        all.push_back(nullptr);
+        continue;
+      }
+      const auto& [both, with, without] = codec->products;
+      all.push_back(
+          {{"step", codec->step},
+           {"cosine", codec->cosine},
+           {"products",
+            {{"both", halves_json(both)}, {"with", halves_json(with)}, {"without", halves_json(without)}}}});
+    }
+    return all;
+  };
+  return {{"activations", list(cosines.activations)}, {"gradients", list(cosines.gradients)}};
+}
+
+std::vector<std::optional<CodecCosine>> cosines_of_codecs(const JsonReader& from) {
+  std::vector<std::optional<CodecCosine>> all(from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    const JsonReader codec = from.at(i);
+    if (codec.is_null()) continue;
+    const JsonReader products = codec.at("products");
+    all[i] = {
+        codec.count("step"),
+        codec.number("cosine"),
+        {halves_in(products.at("both")), halves_in(products.at("with")), halves_in(products.at("without"))}};
+  }
+  return all;
+}
+
+/// Nothing where they are as earlier versions wrote them, without products.
+std::optional<MeasuredCosines> cosines_in(const JsonReader& from) {
+  if (from.has("step")) return std::nullopt;
+  return MeasuredCosines{cosines_of_codecs(from.at("activations")), cosines_of_codecs(from.at("gradients"))};
 }
 
 Traffic traffic_in(const JsonReader& from) {
@@ -235,7 +268,7 @@ json to_json(const std::vector<CodecChoice>& choices) {
     if (choice.step_seconds) each["step_seconds"] = *choice.step_seconds;
     if (choice.step_factor) each["step_factor"] = *choice.step_factor;
     if (choice.cosines) each["cosines"] = cosines_json(*choice.cosines);
-    if (choice.cosines_before) each["cosines_before"] = cosines_json(*choice.cosines_before);
+    if (choice.trial_batches > 0) each["trial_batches"] = choice.trial_batches;
     list.push_back(std::move(each));
   }
   return list;
@@ -333,7 +366,7 @@ std::vector<CodecChoice> choices_in(const JsonReader& from) {
     found.step_seconds = choice.optional_number("step_seconds");
     found.step_factor = choice.optional_number("step_factor");
     if (choice.has("cosines")) found.cosines = cosines_in(choice.at("cosines"));
-    if (choice.has("cosines_before")) found.cosines_before = cosines_in(choice.at("cosines_before"));
+    found.trial_batches = choice.whole_or("trial_batches", 0);
     for (size_t j = 0; j < boundaries.size(); ++j) {
       const JsonReader boundary = boundaries.at(j);
       found.boundaries.push_back({boundary.text("name"), chosen_codec_in(boundary.at("activations")),

@@ -17,6 +17,10 @@ using nlohmann::json;
 constexpr int64_t kFirstBatches = 4;        // before the first choice: the first of them warms up
 constexpr uint64_t kAgain = 2;              // times the steps before a choice are those before the next
 constexpr double kCosinesHold = 1.5;        // until a training has made so many times as many steps
+constexpr double kHopeless = 0.7;           // a cosine below it
+constexpr double kHopelessHold = 4;         // likewise
+constexpr double kEarlierProducts = 0.7;    // what they count for beside those of now
+constexpr int64_t kTrialBatches = 2;        // that gradients are of
 constexpr int64_t kRowsToBegin = 4;         // whose messages say what to begin with
 constexpr double kErrorToBegin = 0.2;       // of these messages at most
 constexpr uint64_t kEarlySteps = 16;        // in which gradients of two halves of a batch have little in common
@@ -29,6 +33,30 @@ size_t strongest_within(const std::vector<double>& errors, double most) {
     if (errors[rung] <= most || errors[rung] < std::min(errors[best], errors[0])) best = rung;
   }
   return best;
+}
+
+LadderCosines that_hold(const MeasuredCosines& measured, uint64_t step) {
+  LadderCosines holding;
+  for (const Direction direction : {Direction::activation, Direction::gradient}) {
+    for (const auto& codec : measured.of(direction)) {
+      auto& cosine = holding.of(direction).emplace_back();
+      if (!codec) continue;
+      const double times = codec->cosine < kHopeless ? kHopelessHold : kCosinesHold;
+      if (static_cast<double>(step) < times * static_cast<double>(codec->step)) cosine = codec->cosine;
+    }
+  }
+  return holding;
+}
+
+CodecCosine measured_now(uint64_t step, const GradientProducts& now, const std::optional<CodecCosine>& before) {
+  const GradientProducts all = before ? sum_of(now, before->products, kEarlierProducts) : now;
+  return {step, cosine_of(all), all};
+}
+
+bool has_any(const MeasuredCosines& measured) {
+  const auto is_known = [](const auto& codec) { return codec.has_value(); };
+  return std::ranges::any_of(measured.activations, is_known) ||
+         std::ranges::any_of(measured.gradients, is_known);
 }
 
 size_t place(Direction direction) { return static_cast<size_t>(direction); }
@@ -182,58 +210,58 @@ AutomaticCodecs::LadderErrors AutomaticCodecs::greatest_errors(const std::vector
   return greatest;
 }
 
-/// Those that hold still, and those before them. Where none hold, the last ones are those before; of a codec
-/// that was not measured then, what is known from before that.
-void AutomaticCodecs::take_known_cosines(const TrainingState& state, ChoiceFacts& facts) const {
+MeasuredCosines AutomaticCodecs::measured_before(const TrainingState& state) const {
   const auto& last = state.choices.back().cosines;
-  const auto& before = state.choices.back().cosines_before;
-  if (last && static_cast<double>(state.step) < kCosinesHold * static_cast<double>(last->step)) {
-    facts.cosines = *last;
-    facts.cosines_before = before;
-    return;
-  }
-  const std::vector<std::optional<double>> unknown(ladder_.size());
-  facts.cosines = {state.step, unknown, unknown};
-  facts.cosines_before = last;
-  if (!last || !before) return;
-  for (const Direction direction : {Direction::activation, Direction::gradient}) {
-    for (size_t rung = 0; rung < ladder_.size(); ++rung) {
-      auto& cosine = facts.cosines_before->of(direction).at(rung);
-      if (!cosine) cosine = before->of(direction).at(rung);
-    }
-  }
+  if (last && last->activations.size() == ladder_.size() && last->gradients.size() == ladder_.size())
+    return *last;
+  const std::vector<std::optional<CodecCosine>> unknown(ladder_.size());
+  return {unknown, unknown};
 }
 
-void AutomaticCodecs::choose(TrainingState& state, const StepInput& batch) {
-  ChoiceFacts mine{.channels = try_links(),
-                   .stages = difference(state.stages, warm_up_),
-                   .since_last = since_last_.seconds(),
-                   .cosines = {}};
-  take_known_cosines(state, mine);
-  GradientTrial trial(side_pass_, stages_, executor_, group_, batch);
-  std::optional<size_t> reference;
+void AutomaticCodecs::choose(TrainingState& state, const StepInput& batch,
+                             const std::function<std::optional<StepInput>()>& batch_before) {
+  MeasuredCosines measured = measured_before(state);
+  const ChoiceFacts mine{.channels = try_links(),
+                         .stages = difference(state.stages, warm_up_),
+                         .since_last = since_last_.seconds(),
+                         .cosines = that_hold(measured, state.step)};
+  std::optional<GradientTrial> trial;
+  size_t reference = 0;
+  int64_t trial_batches = 0;
+  const auto run_with = [&](const LadderRungs& rungs, const auto& pass) {
+    put_everywhere(rungs);
+    trial_batches += kTrialBatches;
+    return pass();
+  };
   const auto cosine = [&](Direction direction, size_t rung) {
-    if (!reference) {
+    if (!trial) {
       const double most = state.step < kEarlySteps ? kErrorToBegin : kErrorOfReference;
       const auto [activations, gradients] = greatest_errors(mine.channels);
       reference = std::min(strongest_within(activations, most), strongest_within(gradients, most));
     }
-    if (rung <= *reference) return 1.0;
-    LadderRungs rungs = {*reference, *reference};
-    if (!trial.has_reference()) {
-      put_everywhere(rungs);
-      trial.set_reference();
+    if (rung <= reference) return 1.0;
+    LadderRungs rungs = {reference, reference};
+    if (!trial) {
+      const auto before = batch_before();
+      const auto whole = [](const StepInput& of) { return rows_of(of, 0, of.rows); };
+      trial.emplace(side_pass_, stages_, executor_, group_,
+                    before ? BatchHalves{whole(*before), whole(batch)} : halves_of(batch));
+      run_with(rungs, [&] { trial->set_reference(); });
     }
     rungs[place(direction)] = rung;
-    put_everywhere(rungs);
-    return trial.cosine();
+    auto& known = measured.of(direction)[rung];
+    const auto products = run_with(rungs, [&] { return trial->products(); });
+    known = measured_now(state.step, products, known);
+    return known->cosine;
   };
   CodecChoice choice = choose_(mine, group_, cosine);
-  if (trial.has_reference()) {
+  if (trial) {
     applied_.reset();
     apply(choice_of_last_step(state));
   }
   choice.step = state.step;
+  choice.trial_batches = trial_batches;
+  if (has_any(measured)) choice.cosines = std::move(measured);
   state.choices.push_back(std::move(choice));
   warm_up_.clear();
   since_last_ = Stopwatch();

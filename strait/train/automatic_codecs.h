@@ -36,26 +36,23 @@ struct ChoiceFacts {
   TimesOfStages stages;                ///< of the first replica, since its stages have warmed up
   double since_last = 0;               ///< seconds since the last choice, or since training began here
 
-  LadderCosines cosines;  ///< that are known, the same on every process; one entry for each codec of the ladder
-
-  /// Those measured before them, if they count: a codec counts for the worse of the two.
-  std::optional<LadderCosines> cosines_before = {};
+  LadderCosines cosines;  ///< that hold, the same on every process; one entry for each codec of the ladder
 };
 
 /// Measures an entry of LadderCosines, of the codec at that place of the ladder. Collective: the same on every
 /// process.
 using MeasureCosine = std::function<double(Direction direction, size_t rung)>;
 
-/// Makes the next choice, without CodecChoice::step, of what all processes know. Collective: the same on every
-/// process. What it asks `cosine` for it keeps in CodecChoice::cosines, beside those that are known.
+/// Makes the next choice of what all processes know: its codecs, with the time and the steps that are expected
+/// of them. Collective: the same on every process.
 using ChooseCodecs =
     std::function<CodecChoice(const ChoiceFacts& mine, Group& group, const MeasureCosine& cosine)>;
 
 /// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder
 /// whose errors of the first messages are small, so that no link is waited for long before anything is known of
 /// it; the first choice follows after a few steps, and the next ones when training has made twice as many
-/// steps, with the last step of each epoch, or more often. A choice holds from the next step on. Cosines hold
-/// until training has made half as many steps again.
+/// steps, with the last step of each epoch, or more often. A choice holds from the next step on. A cosine holds
+/// until training has made half as many steps again, and one far below what may be chosen four times as many.
 class AutomaticCodecs {
  public:
   /// `asked` is what the configuration says. The executor and the placement must outlive this.
@@ -79,8 +76,10 @@ class AutomaticCodecs {
   /// Whether choose() is due behind the batch that before_batch() was called for.
   bool is_due() const { return due_; }
 
-  /// Adds the next choice to the state, whose times are up to date, behind the batch. Collective.
-  void choose(TrainingState& state, const StepInput& batch);
+  /// Adds the next choice to the state, whose times are up to date, behind the batch. Where gradients are to be
+  /// compared it asks for the batch before, of which there is none at the beginning of an epoch. Collective.
+  void choose(TrainingState& state, const StepInput& batch,
+              const std::function<std::optional<StepInput>()>& batch_before);
 
   /// Of the first batch of a training: what came until now does not count, since stages were warming up.
   void warmed_up(const TrainingState& state) { warm_up_ = state.stages; }
@@ -108,7 +107,7 @@ class AutomaticCodecs {
   void keep_messages();
   std::vector<TriedChannel> try_links();
   LadderErrors greatest_errors(const std::vector<TriedChannel>& mine) const;
-  void take_known_cosines(const TrainingState& state, ChoiceFacts& facts) const;
+  MeasuredCosines measured_before(const TrainingState& state) const;
   void put(BoundaryEndpoints& boundary, Direction direction, size_t rung);
   void put_everywhere(const LadderRungs& rungs);
   void apply(const CodecChoice& choice);

@@ -14,51 +14,58 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kLeastInCommon = 0.3;  // of what the gradients of the halves are
+using Halves = GradientProducts::Halves;
+
+constexpr double kLeastInCommon = 0.15;  // of what the gradients of the halves are
 
 double product(const at::Tensor& x, const at::Tensor& y) { return (x * y).sum(at::kDouble).item<double>(); }
 
-/// Products of gradients of the halves a and b.
-struct Products {
-  double between = 0;  ///< one from each half
-  double within = 0;   ///< both from the same
+void add(Halves& sum, const Halves& other, double share = 1) {
+  sum.between += share * other.between;
+  sum.within += share * other.within;
+}
 
-  void add(const at::Tensor& x_a, const at::Tensor& x_b, const at::Tensor& y_a, const at::Tensor& y_b) {
-    between += (product(x_a, y_b) + product(x_b, y_a)) / 2;
-    within += (product(x_a, y_a) + product(x_b, y_b)) / 2;
-  }
-  double with(double share_within) const { return between + share_within * within; }
-};
+void add(GradientProducts& sum, const GradientProducts& other, double share = 1) {
+  add(sum.both, other.both, share);
+  add(sum.with, other.with, share);
+  add(sum.without, other.without, share);
+}
 
-/// Of the parameters of a stage.
-struct StageProducts {
-  Products both;   ///< of a gradient and the one to compare with
-  Products own;    ///< of the gradient with itself
-  Products first;  ///< of the one to compare with, with itself
+/// Of gradients x and y, each of the halves a and b.
+Halves products_of(const at::Tensor& x_a, const at::Tensor& x_b, const at::Tensor& y_a, const at::Tensor& y_b) {
+  return {(product(x_a, y_b) + product(x_b, y_a)) / 2, (product(x_a, y_a) + product(x_b, y_b)) / 2};
+}
 
-  std::array<Products*, 3> all() { return {&both, &own, &first}; }
-
-  double cosine() const {
-    const double share = std::max(0.0, kLeastInCommon - first.between / first.within);
-    const double cosine = both.with(share) / std::sqrt(own.with(share) * first.with(share));
-    return own.with(share) > 0 && std::isfinite(cosine) ? std::clamp(cosine, 0.0, 1.0) : 0;
-  }
-};
-
-json to_json(StageProducts& products) {
+json to_json(const GradientProducts& products) {
   json list = json::array();
-  for (const Products* each : products.all()) list.push_back({each->between, each->within});
+  for (const Halves& each : {products.both, products.with, products.without})
+    list.push_back({each.between, each.within});
   return list;
 }
 
-void add(const json& list, StageProducts& sum) {
-  const auto number = [](const json& value) {  // JSON has none that is not finite
-    return value.is_null() ? std::nan("") : value.get<double>();
+GradientProducts products_in(const json& list) {
+  const auto halves = [&](size_t place) -> Halves {
+    const auto number = [](const json& value) {  // JSON has none that is not finite
+      return value.is_null() ? std::nan("") : value.get<double>();
+    };
+    return {number(list.at(place).at(0)), number(list.at(place).at(1))};
   };
-  for (size_t i = 0; Products * each : sum.all()) {
-    each->between += number(list.at(i).at(0));
-    each->within += number(list.at(i++).at(1));
-  }
+  return {halves(0), halves(1), halves(2)};
+}
+
+bool is_finite(const GradientProducts& products) {
+  double sum = 0;
+  for (const Halves& each : {products.both, products.with, products.without})
+    sum += std::abs(each.between) + std::abs(each.within);
+  return std::isfinite(sum);
+}
+
+/// Over the square of its gradient without codecs.
+GradientProducts of_stage(const GradientProducts& products) {
+  GradientProducts scaled;
+  add(scaled, products, 1 / products.without.within);
+  if (is_finite(scaled)) return scaled;
+  return {.both = {}, .with = {1, 1}, .without = {1, 1}};
 }
 
 }  // namespace
@@ -72,43 +79,57 @@ StepInput rows_of(const StepInput& batch, int64_t first, int64_t rows) {
   return part;
 }
 
-GradientTrial::Halves GradientTrial::gradients() const {
-  const int64_t rows = std::max<int64_t>(batch_.rows / 2, 1);
-  Halves halves;
-  for (const bool second : {false, true}) {
-    const StepInput half = rows_of(batch_, second ? batch_.rows - rows : 0, rows);
-    pass_.run(halves[second ? 1 : 0], [&] { executor_.trial(half); });
-  }
-  return halves;
+BatchHalves halves_of(const StepInput& batch) {
+  const int64_t rows = std::max<int64_t>(batch.rows / 2, 1);
+  return {rows_of(batch, 0, rows), rows_of(batch, batch.rows - rows, rows)};
+}
+
+GradientTrial::Gradients GradientTrial::gradients() const {
+  Gradients gradients;
+  for (size_t half = 0; half < gradients.size(); ++half)
+    pass_.run(gradients[half], [&] { executor_.trial(samples_[half]); });
+  return gradients;
 }
 
 void GradientTrial::set_reference() { reference_ = gradients(); }
 
 // A stage is in one process of each replica, so that its sums have the same bits however many there are.
-double GradientTrial::cosine() {
+GradientProducts GradientTrial::products() {
   const auto [a, b] = gradients();
   const auto& [first_a, first_b] = reference_;
-  std::map<int, StageProducts> mine;
+  std::map<int, GradientProducts> mine;
   for (size_t i = 0; i < a.size(); ++i) {
-    StageProducts& products = mine[stages_[i]];
-    products.both.add(a[i], b[i], first_a[i], first_b[i]);
-    products.own.add(a[i], b[i], a[i], b[i]);
-    products.first.add(first_a[i], first_b[i], first_a[i], first_b[i]);
+    GradientProducts& sum = mine[stages_[i]];
+    add(sum.both, products_of(a[i], b[i], first_a[i], first_b[i]));
+    add(sum.with, products_of(a[i], b[i], a[i], b[i]));
+    add(sum.without, products_of(first_a[i], first_b[i], first_a[i], first_b[i]));
   }
   json told = json::array();
-  for (auto& [stage, products] : mine) told.push_back({stage, to_json(products)});
-  std::map<int, StageProducts> all;
+  for (const auto& [stage, products] : mine) told.push_back({stage, to_json(products)});
+  std::map<int, GradientProducts> all;
   for (const auto& text : group_.gather(told.dump())) {
-    for (const auto& of_stage : json::parse(text)) add(of_stage.at(1), all[of_stage.at(0)]);
+    for (const auto& each : json::parse(text)) add(all[each.at(0)], products_in(each.at(1)));
   }
-  double sum = 0;
-  int count = 0;
+  GradientProducts sum;
   for (const auto& [stage, products] : all) {
-    if (products.first.within == 0) continue;
-    sum += products.cosine();
-    ++count;
+    if (products.without.within != 0) add(sum, of_stage(products));
   }
-  return count == 0 ? 1 : sum / count;
+  return sum;
+}
+
+GradientProducts sum_of(const GradientProducts& now, const GradientProducts& earlier, double kept) {
+  GradientProducts sum = now;
+  add(sum, earlier, kept);
+  return sum;
+}
+
+double cosine_of(const GradientProducts& products) {
+  const auto& [both, with, without] = products;
+  if (without.within == 0) return 1;
+  const double share = std::max(0.0, kLeastInCommon - without.between / without.within);
+  const auto common = [&](const Halves& halves) { return halves.between + share * halves.within; };
+  if (common(with) <= 0) return 0;
+  return std::clamp(common(both) / std::sqrt(common(with) * common(without)), 0.0, 1.0);
 }
 
 }  // namespace strait

@@ -167,13 +167,13 @@ std::vector<int64_t> Trainer::order_of_epoch(int64_t samples) const {
   return order_with_parts_of(epoch_order(options_.seed, 0, samples), order, options_.batch_size, replicas);
 }
 
-/// What is left of the epoch.
-Loader Trainer::load_rest(const DataSplits& data) const {
+/// What is left of the epoch behind so many of its batches.
+Loader Trainer::load_rest(const DataSplits& data, int64_t batches) const {
   const int replica = placement_.replica();
   const int replicas = options_.pipeline.replicas;
   const int64_t samples = data.train->size();
   auto order = order_of_epoch(samples);
-  order.erase(order.begin(), order.begin() + std::min(state_.batches * options_.batch_size, samples));
+  order.erase(order.begin(), order.begin() + std::min(batches * options_.batch_size, samples));
   return {data.train,
           {.order = part_of_order(order, options_.batch_size, replica, replicas),
            .batch_size = part_of_batch(options_.batch_size, replica, replicas).rows,
@@ -187,7 +187,7 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   placement_.model().train(true);
   const int64_t samples = data.train->size();
   const StepPlan plan = plan_for(data);
-  Loader loader = load_rest(data);
+  Loader loader = load_rest(data, state_.batches);
   if (micro_batch_update_) micro_batch_update_->start(point_at(plan, plan.steps_of(state_.batches)));
   const double waited_before = state_.data_wait_seconds;
   recorder_.take_in(state_);
@@ -203,7 +203,7 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
                                       is_last_epoch);
     }
     train_batch(input, plan);
-    if (automatic_codecs_) choose_codecs(input, observer);
+    if (automatic_codecs_) choose_codecs(data, input, observer);
     state_.data_wait_seconds = waited_before + loader.waited_seconds();
     state_.seconds += watch.seconds();
     observer.on_batch(state_.epoch, "train", std::min(state_.batches * options_.batch_size, samples), samples,
@@ -236,8 +236,16 @@ void Trainer::begin_codecs(const StepInput& batch, TrainObserver& observer) {
   observer.on_note(describe(state_.choices.back()));
 }
 
-/// Likewise.
-void Trainer::choose_codecs(const StepInput& batch, TrainObserver& observer) {
+/// The one before the last that was trained with, made once more, so that a resumed training has it too.
+std::optional<StepInput> Trainer::batch_before(const DataSplits& data) const {
+  if (state_.batches < 2) return std::nullopt;
+  const int64_t place = state_.batches - 2;
+  auto batch = load_rest(data, place).next();
+  return input_of(*batch, plan_for(data).part(place, placement_.replica()), {});
+}
+
+/// Where it is due.
+void Trainer::choose_codecs(const DataSplits& data, const StepInput& batch, TrainObserver& observer) {
   const bool is_due = automatic_codecs_->is_due();
   if (is_due) drain();
   if (!is_due && !automatic_codecs_->is_warming_up(state_)) return;
@@ -247,7 +255,7 @@ void Trainer::choose_codecs(const StepInput& batch, TrainObserver& observer) {
     return;
   }
   const std::string before = describe(state_.choices.back());
-  automatic_codecs_->choose(state_, batch);
+  automatic_codecs_->choose(state_, batch, [&] { return batch_before(data); });
   const std::string now = describe(state_.choices.back());
   if (now != before) observer.on_note(now);
 }

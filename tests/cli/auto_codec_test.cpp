@@ -132,52 +132,104 @@ TEST_F(AutoCodec, ChoosesAgainWheneverItHasTrainedTwiceAsLong) {
 }
 
 // By time, over a link on which only what is compressed most goes. Times differ from run to run, but not what
-// is measured of gradients at the same step with the same codecs before it.
+// is measured of gradients at the same step with the same codecs before it: behind the fourth batch, where two
+// are compared, and where an epoch of one batch leaves its halves.
 TEST_F(AutoCodec, FourProcessesMeasureTheCosinesOfOne) {
-  const std::vector<std::string> flags = {
-      "--set", "compression.auto.budget=0", "--set", "train.epochs=1", "--link", "20Mbps"};
-  ASSERT_EQ(train("one", flags).status, 0);
-  train_with_ranks("four", flags);
-  const auto one = test::metrics_of(dir_ / "one").at(0).at("choices");
-  const auto four = test::metrics_of(dir_ / "four").at(0).at("choices");
-  ASSERT_EQ(one.size(), 2U);
-  EXPECT_EQ(choices("one")[0][0], choices("four")[0][0]);
-  const auto& cosines = one[1].at("cosines");
-  EXPECT_EQ(cosines.at("step"), 4);
-  int compared = 0;
-  for (const char* direction : {"activations", "gradients"}) {
-    ASSERT_EQ(cosines.at(direction).size(), 4U);
-    for (size_t rung = 0; rung < 4; ++rung) {
-      const auto& measured = cosines.at(direction)[rung];
-      const auto& there = four[1].at("cosines").at(direction)[rung];
-      if (measured.is_null() || there.is_null()) continue;
-      EXPECT_EQ(measured, there) << direction << rung;
-      compared += rung > 1 ? 1 : 0;  // the milder ones are not the less for their errors
+  for (const auto& [batch_size, step] : {std::pair("20", 4), std::pair("160", 1)}) {
+    SCOPED_TRACE(batch_size);
+    const std::string one_name = std::string("one ") + batch_size;
+    const std::string four_name = std::string("four ") + batch_size;
+    const std::vector<std::string> flags = {"--set",  "compression.auto.budget=0",
+                                            "--set",  std::string("data.batch_size=") + batch_size,
+                                            "--set",  "train.epochs=2",
+                                            "--link", "50Mbps"};
+    ASSERT_EQ(train(one_name, flags).status, 0);
+    train_with_ranks(four_name, flags);
+    const auto first_with_cosines = [&](const std::string& out) {
+      for (const auto& epoch : test::metrics_of(dir_ / out)) {
+        for (const auto& choice : epoch.at("choices")) {
+          if (choice.contains("cosines")) return choice;
+        }
+      }
+      return json();
+    };
+    const json one = first_with_cosines(one_name);
+    const json four = first_with_cosines(four_name);
+    EXPECT_EQ(choices(one_name)[0][0], choices(four_name)[0][0]);
+    ASSERT_EQ(one.at("step"), step);
+    EXPECT_GE(one.at("trial_batches"), 4) << "two without the codec and two with it";
+    int compared = 0;
+    for (const char* direction : {"activations", "gradients"}) {
+      const auto& cosines = one.at("cosines").at(direction);
+      ASSERT_EQ(cosines.size(), 4U);
+      for (size_t rung = 0; rung < 4; ++rung) {
+        const auto& there = four.at("cosines").at(direction)[rung];
+        if (cosines[rung].is_null() || there.is_null()) continue;
+        EXPECT_EQ(cosines[rung], there) << direction << rung;
+        EXPECT_EQ(cosines[rung].at("step"), step);
+        ++compared;
+      }
     }
+    EXPECT_GE(compared, 1);
+  }
+}
+
+// A choice right behind a resume needs a batch of before it.
+TEST_F(AutoCodec, AResumedRunMeasuresTheCosinesOfAnUndisturbedOne) {
+  const std::vector<std::string> flags = {
+      "--set", "compression.auto.budget=0", "--set",  "train.epochs=1", "--set", "checkpoint.every_steps=3",
+      "--set", "checkpoint.keep=100",       "--link", "20Mbps"};
+  const auto measured = [&](const std::string& out) {
+    const json choice = test::metrics_of(dir_ / out).at(0).at("choices").at(1);
+    EXPECT_EQ(choice.at("step"), 4);
+    return choice.at("cosines").at("gradients");
+  };
+  ASSERT_EQ(train("whole", flags).status, 0);
+  ASSERT_EQ(train("cut", flags).status, 0);
+  for (const auto& name : checkpoints("cut")) {
+    const auto position = json::parse(test::read_file(dir_ / "cut/checkpoint" / name / "position.json"));
+    if (position.at("position").at("step") > 3) std::filesystem::remove_all(dir_ / "cut/checkpoint" / name);
+  }
+  std::filesystem::remove(dir_ / "cut/model.safetensors");
+  std::filesystem::remove(dir_ / "cut/status.json");
+  std::vector<std::string> resumed = flags;
+  resumed.emplace_back("--resume");
+  ASSERT_EQ(train("cut", resumed).status, 0);
+  const auto whole = measured("whole");
+  const auto cut = measured("cut");
+  int compared = 0;
+  for (size_t rung = 0; rung < 4; ++rung) {
+    if (whole[rung].is_null() || cut[rung].is_null()) continue;
+    EXPECT_EQ(whole[rung], cut[rung]);
+    ++compared;
   }
   EXPECT_GE(compared, 1);
 }
 
-// Gradients of two halves of a batch have too little in common then to say what a small error costs.
-TEST_F(AutoCodec, SmallErrorsCountAsNoneInTheFirstSteps) {
+// Gradients of so few samples have too little in common then to say what a small error costs.
+TEST_F(AutoCodec, SmallErrorsCountAsNoneInTheFirstStepsAndMeasurementsAddUp) {
   const auto result =
       train("run", {"--set", "compression.auto.budget=0", "--set",
                     R"(compression.auto.ladder=["none", "quant:6,scope=sample"])", "--set", "data.batch_size=4",
                     "--set", "train.epochs=1", "--set", "train.evaluate_every=0", "--link", "20Mbps"});
   ASSERT_EQ(result.status, 0) << result.err;
   const json epoch = test::metrics_of(dir_ / "run").at(0);
-  std::vector<json> choices;
-  for (const auto& choice : epoch.at("choices")) {
-    if (choice.contains("cosines")) choices.push_back(choice);
+  const auto& choices = epoch.at("choices");
+  ASSERT_EQ(choices.size(), 5U) << "after 4, 8, 16 and 32 steps";
+  for (const size_t early : {1, 2}) {
+    EXPECT_GT(choices[early].at("step_seconds"), 0);
+    EXPECT_FALSE(choices[early].contains("cosines"));
+    EXPECT_FALSE(choices[early].contains("trial_batches"));
   }
-  ASSERT_EQ(choices.size(), 4U) << "after 4, 8, 16 and 32 steps";
-  const auto cosine = [&](size_t choice) { return choices[choice].at("cosines").at("activations").at(1); };
-  EXPECT_EQ(cosine(0), 1);
-  EXPECT_EQ(cosine(1), 1);
-  EXPECT_LT(cosine(2), 1);
-  EXPECT_LT(cosine(3), 1);
-  EXPECT_FALSE(choices[0].contains("cosines_before"));
-  EXPECT_EQ(choices[3].at("cosines_before"), choices[2].at("cosines"));
+  const auto measured = [&](size_t choice) { return choices[choice].at("cosines").at("activations").at(1); };
+  EXPECT_NE(measured(3).at("products").at("with"), measured(3).at("products").at("without"));
+  EXPECT_EQ(measured(3).at("step"), 16);
+  EXPECT_EQ(choices[3].at("trial_batches"), 6) << "two without, with it forward and with it back";
+  EXPECT_EQ(measured(4).at("step"), 32);
+  const auto within = [&](size_t choice) {
+    return measured(choice).at("products").at("without").at("within").get<double>();
+  };
+  EXPECT_DOUBLE_EQ(within(4), within(3) + 0.7 * within(3)) << "a unit for each stage";
 }
 
 // Over its own links, which are measured: nothing is known of what is chosen, but it is one thing everywhere.

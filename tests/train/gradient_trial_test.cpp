@@ -69,16 +69,22 @@ class GradientTrialTest : public testing::Test {
 
   static double dot(const at::Tensor& x, const at::Tensor& y) { return at::dot(x, y).item<double>(); }
 
-  static double cosine(const at::Tensor& c_a, const at::Tensor& c_b, const at::Tensor& g_a,
-                       const at::Tensor& g_b) {
-    const double square = (dot(g_a, g_a) + dot(g_b, g_b)) / 2;
-    const double own = std::max(0.0, 0.3 - dot(g_a, g_b) / square);
+  /// Of the gradients c and g of the halves a and b, a vector a stage: of vectors of all stages, of which each
+  /// is as long as the stage's gradient without codecs is in units of itself.
+  static double cosine(std::vector<at::Tensor> c_a, std::vector<at::Tensor> c_b, std::vector<at::Tensor> g_a,
+                       std::vector<at::Tensor> g_b) {
+    for (size_t stage = 0; stage < g_a.size(); ++stage) {
+      const double square = (dot(g_a[stage], g_a[stage]) + dot(g_b[stage], g_b[stage])) / 2;
+      for (auto* all : {&c_a, &c_b, &g_a, &g_b}) (*all)[stage] = (*all)[stage] / std::sqrt(square);
+    }
+    const at::Tensor with_a = at::cat(c_a), with_b = at::cat(c_b), a = at::cat(g_a), b = at::cat(g_b);
+    const double own = std::max(0.0, 0.15 - 2 * dot(a, b) / (dot(a, a) + dot(b, b)));
     const auto common = [&](const at::Tensor& x_a, const at::Tensor& x_b, const at::Tensor& y_a,
                             const at::Tensor& y_b) {
       return (dot(x_a, y_b) + dot(x_b, y_a) + own * (dot(x_a, y_a) + dot(x_b, y_b))) / 2;
     };
     const double cosine =
-        common(c_a, c_b, g_a, g_b) / std::sqrt(common(c_a, c_b, c_a, c_b) * common(g_a, g_b, g_a, g_b));
+        common(with_a, with_b, a, b) / std::sqrt(common(with_a, with_b, with_a, with_b) * common(a, b, a, b));
     return std::min(cosine, 1.0);
   }
 
@@ -92,11 +98,9 @@ class GradientTrialTest : public testing::Test {
 TEST_F(GradientTrialTest, IsTheCosineOfWhatTheHalvesHaveInCommon) {
   const StepInput batch = test::Fixture::batch(20, 3);
   const SidePass pass(model_);
-  GradientTrial trial(pass, stages_, executor_, group_, batch);
-  EXPECT_FALSE(trial.has_reference());
+  GradientTrial trial(pass, stages_, executor_, group_, halves_of(batch));
   trial.set_reference();
-  EXPECT_TRUE(trial.has_reference());
-  EXPECT_NEAR(trial.cosine(), 1, 1e-12);
+  EXPECT_NEAR(cosine_of(trial.products()), 1, 1e-12);
   const auto g_a = gradient(batch, 0, "none", "none");
   const auto g_b = gradient(batch, 10, "none", "none");
   double least = 1;
@@ -105,10 +109,8 @@ TEST_F(GradientTrialTest, IsTheCosineOfWhatTheHalvesHaveInCommon) {
     put(activations, gradients);
     const auto c_a = gradient(batch, 0, activations, gradients);
     const auto c_b = gradient(batch, 10, activations, gradients);
-    double expected = 0;
-    for (size_t stage = 0; stage < 4; ++stage)
-      expected += cosine(c_a[stage], c_b[stage], g_a[stage], g_b[stage]) / 4;
-    EXPECT_NEAR(trial.cosine(), expected, 1e-6) << activations << " " << gradients;
+    const double expected = cosine(c_a, c_b, g_a, g_b);
+    EXPECT_NEAR(cosine_of(trial.products()), expected, 1e-6) << activations << " " << gradients;
     least = std::min(least, expected);
   }
   EXPECT_LT(least, 0.95) << "the codecs should lose something";
@@ -117,31 +119,57 @@ TEST_F(GradientTrialTest, IsTheCosineOfWhatTheHalvesHaveInCommon) {
 TEST_F(GradientTrialTest, LeavesNoGradientBehind) {
   const StepInput batch = test::Fixture::batch(20, 3);
   const SidePass pass(model_);
-  GradientTrial trial(pass, stages_, executor_, group_, batch);
+  GradientTrial trial(pass, stages_, executor_, group_, halves_of(batch));
   trial.set_reference();
-  trial.cosine();
+  trial.products();
   for (const auto& parameter : model_.parameters()) EXPECT_FALSE(parameter.grad().defined());
 }
 
 TEST_F(GradientTrialTest, OneRowIsEnough) {
   const StepInput batch = test::Fixture::batch(1);
   const SidePass pass(model_);
-  GradientTrial trial(pass, stages_, executor_, group_, batch);
+  GradientTrial trial(pass, stages_, executor_, group_, halves_of(batch));
   trial.set_reference();
   put("quant:4,scope=sample", "none");
-  EXPECT_GT(trial.cosine(), 0.5);
-  EXPECT_LT(trial.cosine(), 1);
+  const double cosine = cosine_of(trial.products());
+  EXPECT_GT(cosine, 0.5);
+  EXPECT_LT(cosine, 1);
 }
 
-TEST_F(GradientTrialTest, AStageWhoseGradientIsNotFiniteCountsAsNone) {
+TEST_F(GradientTrialTest, AStageWhoseGradientIsNotFiniteHasNothingInCommon) {
   StepInput batch = test::Fixture::batch(20);
   const SidePass pass(model_);
-  GradientTrial trial(pass, stages_, executor_, group_, batch);
+  GradientTrial trial(pass, stages_, executor_, group_, halves_of(batch));
   trial.set_reference();
   batch.inputs[0].index_put_({3, 2}, std::numeric_limits<float>::quiet_NaN());
   put("quant:4,scope=sample", "none");
-  EXPECT_GT(trial.cosine(), 0.3);
-  EXPECT_LE(trial.cosine(), 0.75);
+  const GradientProducts products = trial.products();
+  EXPECT_DOUBLE_EQ(products.without.within, 4) << "of each stage in units of itself";
+  EXPECT_GT(cosine_of(products), 0.3);
+  EXPECT_LE(cosine_of(products), 0.75);
+}
+
+GradientProducts products(double both, double with, double without, double without_within = 1) {
+  return {.both = {both, 1}, .with = {with, 1}, .without = {without, without_within}};
+}
+
+TEST(GradientProducts, TheCosineIsOfWhatIsCommon) {
+  EXPECT_DOUBLE_EQ(cosine_of(products(0.24, 0.36, 0.25)), 0.8);
+  EXPECT_EQ(cosine_of(products(-0.24, 0.36, 0.25)), 0);
+  EXPECT_EQ(cosine_of(products(0.9, 0.36, 0.25)), 1);
+  EXPECT_EQ(cosine_of(products(0.24, -0.36, 0.25)), 0) << "the halves contradict each other";
+  EXPECT_EQ(cosine_of({}), 1);
+}
+
+TEST(GradientProducts, WhereLittleIsCommonThePlainCosineCountsToo) {
+  // A tenth of each of the products within the halves makes 0.05 to 0.15.
+  EXPECT_DOUBLE_EQ(cosine_of(products(0.02, 0.06, 0.05)), 0.12 / std::sqrt(0.16 * 0.15));
+}
+
+TEST(GradientProducts, EarlierOnesCountForTheirShare) {
+  const GradientProducts sum = sum_of(products(0.1, 0.2, 0.3, 4), products(0.4, 0.5, 0.6, 2), 0.5);
+  EXPECT_EQ(sum,
+            (GradientProducts{.both = {0.1 + 0.2, 1.5}, .with = {0.2 + 0.25, 1.5}, .without = {0.3 + 0.3, 5}}));
 }
 
 }  // namespace
