@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr int64_t kFirstBatches = 4;        // before the first choice: the first of them warms up
 constexpr uint64_t kAgain = 2;              // times the steps before a choice are those before the next
-constexpr double kCosinesHold = 1.5;        // until a training has made so many times as many steps
+constexpr double kCosinesHold = 2;          // until a training has made so many times as many steps
 constexpr double kHopeless = 0.7;           // a cosine below it
 constexpr double kHopelessHold = 4;         // likewise
 constexpr double kEarlierProducts = 0.7;    // what they count for beside those of now
