@@ -16,9 +16,7 @@ using nlohmann::json;
 
 constexpr int64_t kFirstBatches = 4;        // before the first choice: the first of them warms up
 constexpr uint64_t kAgain = 2;              // times the steps before a choice are those before the next
-constexpr double kCosinesHold = 2;          // until a training has made so many times as many steps
-constexpr double kHopeless = 0.7;           // a cosine below it
-constexpr double kHopelessHold = 4;         // likewise
+constexpr uint64_t kCosinesHold = 4;        // until a training has made so many times as many steps
 constexpr double kEarlierProducts = 0.7;    // what they count for beside those of now
 constexpr int64_t kTrialBatches = 2;        // that gradients are of
 constexpr int64_t kRowsToBegin = 4;         // whose messages say what to begin with
@@ -40,9 +38,7 @@ LadderCosines that_hold(const MeasuredCosines& measured, uint64_t step) {
   for (const Direction direction : {Direction::activation, Direction::gradient}) {
     for (const auto& codec : measured.of(direction)) {
       auto& cosine = holding.of(direction).emplace_back();
-      if (!codec) continue;
-      const double times = codec->cosine < kHopeless ? kHopelessHold : kCosinesHold;
-      if (static_cast<double>(step) < times * static_cast<double>(codec->step)) cosine = codec->cosine;
+      if (codec && step < kCosinesHold * codec->step) cosine = codec->cosine;
     }
   }
   return holding;
