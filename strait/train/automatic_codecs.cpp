@@ -18,7 +18,6 @@ constexpr int64_t kFirstBatches = 4;        // before the first choice: the firs
 constexpr uint64_t kAgain = 2;              // times the steps before a choice are those before the next
 constexpr uint64_t kCosinesHold = 4;        // until a training has made so many times as many steps
 constexpr double kEarlierProducts = 0.7;    // what they count for beside those of now
-constexpr int64_t kTrialBatches = 2;        // that gradients are of
 constexpr int64_t kRowsToBegin = 4;         // whose messages say what to begin with
 constexpr double kErrorToBegin = 0.2;       // of these messages at most
 constexpr uint64_t kEarlySteps = 16;        // in which gradients of two halves of a batch have little in common
@@ -223,10 +222,11 @@ void AutomaticCodecs::choose(TrainingState& state, const StepInput& batch,
                          .cosines = that_hold(measured, state.step)};
   std::optional<GradientTrial> trial;
   size_t reference = 0;
+  int64_t batches = 1;  // that gradients are of
   int64_t trial_batches = 0;
   const auto run_with = [&](const LadderRungs& rungs, const auto& pass) {
     put_everywhere(rungs);
-    trial_batches += kTrialBatches;
+    trial_batches += batches;
     return pass();
   };
   const auto cosine = [&](Direction direction, size_t rung) {
@@ -239,6 +239,7 @@ void AutomaticCodecs::choose(TrainingState& state, const StepInput& batch,
     LadderRungs rungs = {reference, reference};
     if (!trial) {
       const auto before = batch_before();
+      if (before) batches = 2;
       const auto whole = [](const StepInput& of) { return rows_of(of, 0, of.rows); };
       trial.emplace(side_pass_, stages_, executor_, group_,
                     before ? BatchHalves{whole(*before), whole(batch)} : halves_of(batch));

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "strait/pipeline/executor.h"

@@ -158,7 +158,7 @@ TEST_F(AutoCodec, FourProcessesMeasureTheCosinesOfOne) {
     const json four = first_with_cosines(four_name);
     EXPECT_EQ(choices(one_name)[0][0], choices(four_name)[0][0]);
     ASSERT_EQ(one.at("step"), step);
-    EXPECT_GE(one.at("trial_batches"), 4) << "two without the codec and two with it";
+    EXPECT_GE(one.at("trial_batches"), step > 1 ? 4 : 2) << "two without the codec and two with it, or one";
     int compared = 0;
     for (const char* direction : {"activations", "gradients"}) {
       const auto& cosines = one.at("cosines").at(direction);
