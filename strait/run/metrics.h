@@ -140,7 +140,7 @@ struct GradientProducts {
 /// hardly an error in the other.
 struct CodecCosine {
   uint64_t step = 0;          ///< optimizer steps taken before it was last measured, of the whole training
-  double cosine = 1;          ///< of the mean gradients over all samples; one where nothing is lost
+  double cosine = 1;          ///< of the mean gradients over all samples, 0.99 where nothing is seen to be lost
   GradientProducts products;  ///< that it is computed from: sums in which those of later steps weigh more
 
   bool operator==(const CodecCosine&) const = default;

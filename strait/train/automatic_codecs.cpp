@@ -17,6 +17,8 @@ using nlohmann::json;
 constexpr int64_t kFirstBatches = 4;        // before the first choice: the first of them warms up
 constexpr uint64_t kAgain = 2;              // times the steps before a choice are those before the next
 constexpr uint64_t kCosinesHold = 4;        // until a training has made so many times as many steps
+constexpr uint64_t kEarlyCosinesHold = 2;   // likewise, those of the early steps
+constexpr double kSurest = 0.99;            // of a measured cosine: what is lost beyond it cannot be seen
 constexpr double kEarlierProducts = 0.7;    // what they count for beside those of now
 constexpr int64_t kRowsToBegin = 4;         // whose messages say what to begin with
 constexpr double kErrorToBegin = 0.2;       // of these messages at most
@@ -37,7 +39,9 @@ LadderCosines that_hold(const MeasuredCosines& measured, uint64_t step) {
   for (const Direction direction : {Direction::activation, Direction::gradient}) {
     for (const auto& codec : measured.of(direction)) {
       auto& cosine = holding.of(direction).emplace_back();
-      if (codec && step < kCosinesHold * codec->step) cosine = codec->cosine;
+      if (!codec) continue;
+      const uint64_t times = codec->step > kEarlySteps ? kCosinesHold : kEarlyCosinesHold;
+      if (step < times * codec->step) cosine = codec->cosine;
     }
   }
   return holding;
@@ -45,7 +49,7 @@ LadderCosines that_hold(const MeasuredCosines& measured, uint64_t step) {
 
 CodecCosine measured_now(uint64_t step, const GradientProducts& now, const std::optional<CodecCosine>& before) {
   const GradientProducts all = before ? sum_of(now, before->products, kEarlierProducts) : now;
-  return {step, cosine_of(all), all};
+  return {step, std::min(cosine_of(all), kSurest), all};
 }
 
 bool has_any(const MeasuredCosines& measured) {

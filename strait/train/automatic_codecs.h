@@ -52,7 +52,7 @@ using ChooseCodecs =
 /// whose errors of the first messages are small, so that no link is waited for long before anything is known of
 /// it; the first choice follows after a few steps, and the next ones when training has made twice as many
 /// steps, with the last step of each epoch, or more often. A choice holds from the next step on. A cosine holds
-/// until training has made four times as many steps.
+/// until training has made four times as many steps, one of the first steps twice as many.
 class AutomaticCodecs {
  public:
   /// `asked` is what the configuration says. The executor and the placement must outlive this.
