@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 
+#include <algorithm>
+
 #include "strait/base/text.h"
 #include "strait/transport/loopback.h"
 
@@ -76,6 +78,12 @@ void run_collectively(Group& group, const std::function<void()>& work) {
     mine = std::current_exception();
   }
   const auto reasons = group.gather(reason);
+  if (std::ranges::all_of(reasons, &std::string::empty)) return;
+  // Nobody goes before all have the reasons, which word of his end could overtake.
+  try {
+    group.gather("");
+  } catch (const std::exception&) {  // somebody has gone, who had them
+  }
   if (mine) std::rethrow_exception(mine);
   for (size_t rank = 0; rank < reasons.size(); ++rank) {
     if (!reasons[rank].empty()) throw RankGaveUp(static_cast<int>(rank), reasons[rank]);
