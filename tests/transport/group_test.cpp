@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <latch>
 #include <thread>
 
 #include "strait/base/random.h"
@@ -229,10 +230,12 @@ TEST_P(GroupOver, ASilentPeerIsNamedWithinTheTimeout) {
 }
 
 TEST_P(GroupOver, APeerThatFailsSaysWhy) {
-  const auto errors = ranks(3).run([](Group& group) {
+  std::latch made(3);  // whoever is still making his hears of the failure there
+  const auto errors = ranks(3).run([&](Group& group) {
     // In a row: 0, 1, 2. The last one breaks and the first hears of it through the one between.
     const int rank = group.rank();
     const auto transport = group.make_transport({rank == 0 ? 1 : 0, rank == 2 ? 1 : 2}, {"a", "b"});
+    made.arrive_and_wait();
     if (rank == 2) throw Error("no space left");
     transport->receive({rank == 0 ? 0U : 1U, Direction::gradient, 0}, 1000);
   });
