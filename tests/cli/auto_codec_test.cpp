@@ -228,13 +228,13 @@ TEST_F(AutoCodec, SmallErrorsCountAsNoneInTheFirstStepsAndMeasurementsAddUp) {
   EXPECT_NE(measured(16).at("products").at("with"), measured(16).at("products").at("without"));
   EXPECT_EQ(measured(16).at("step"), 16);
   EXPECT_EQ(choices[16].at("trial_batches"), 6) << "two without, with it forward and with it back";
-  EXPECT_EQ(measured(40), measured(16)) << "it holds until training has made four times as many steps";
-  EXPECT_FALSE(choices[40].contains("trial_batches"));
-  EXPECT_EQ(measured(80).at("step"), 80);
+  EXPECT_EQ(measured(32).at("step"), 32) << "of the first steps they hold for twice as many";
+  EXPECT_EQ(measured(80), measured(32)) << "and else for four times as many";
+  EXPECT_FALSE(choices[80].contains("trial_batches"));
   const auto within = [&](int step) {
     return measured(step).at("products").at("without").at("within").get<double>();
   };
-  EXPECT_DOUBLE_EQ(within(80), within(16) + 0.7 * within(16)) << "a unit for each stage";
+  EXPECT_DOUBLE_EQ(within(32), within(16) + 0.7 * within(16)) << "a unit for each stage";
 }
 
 // Over its own links, which are measured: nothing is known of what is chosen, but it is one thing everywhere.
