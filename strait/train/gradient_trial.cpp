@@ -91,7 +91,12 @@ GradientTrial::Gradients GradientTrial::gradients() const {
   return gradients;
 }
 
-void GradientTrial::set_reference() { reference_ = gradients(); }
+void GradientTrial::set_reference() {
+  reference_ = gradients();
+  const auto& [a, b] = reference_;
+  of_reference_.clear();
+  for (size_t i = 0; i < a.size(); ++i) of_reference_.push_back(products_of(a[i], b[i], a[i], b[i]));
+}
 
 // A stage is in one process of each replica, so that its sums have the same bits however many there are.
 GradientProducts GradientTrial::products() {
@@ -102,7 +107,7 @@ GradientProducts GradientTrial::products() {
     GradientProducts& sum = mine[stages_[i]];
     add(sum.both, products_of(a[i], b[i], first_a[i], first_b[i]));
     add(sum.with, products_of(a[i], b[i], a[i], b[i]));
-    add(sum.without, products_of(first_a[i], first_b[i], first_a[i], first_b[i]));
+    add(sum.without, of_reference_[i]);
   }
   json told = json::array();
   for (const auto& [stage, products] : mine) told.push_back({stage, to_json(products)});

@@ -51,6 +51,7 @@ class GradientTrial {
   Group& group_;
   BatchHalves samples_;
   Gradients reference_;
+  std::vector<GradientProducts::Halves> of_reference_;  ///< of each parameter its own products
 };
 
 /// The sum of products of two measurements, where the earlier ones count for the share `kept`.

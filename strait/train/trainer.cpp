@@ -167,13 +167,15 @@ std::vector<int64_t> Trainer::order_of_epoch(int64_t samples) const {
   return order_with_parts_of(epoch_order(options_.seed, 0, samples), order, options_.batch_size, replicas);
 }
 
-/// What is left of the epoch behind so many of its batches.
-Loader Trainer::load_rest(const DataSplits& data, int64_t batches) const {
+/// So many of the epoch's batches from one on, or those that there are.
+Loader Trainer::load(const DataSplits& data, int64_t first, int64_t batches) const {
   const int replica = placement_.replica();
   const int replicas = options_.pipeline.replicas;
   const int64_t samples = data.train->size();
   auto order = order_of_epoch(samples);
-  order.erase(order.begin(), order.begin() + std::min(batches * options_.batch_size, samples));
+  const int64_t begin = std::min(first * options_.batch_size, samples);
+  const int64_t end = std::min((first + batches) * options_.batch_size, samples);
+  order = {order.begin() + begin, order.begin() + end};
   return {data.train,
           {.order = part_of_order(order, options_.batch_size, replica, replicas),
            .batch_size = part_of_batch(options_.batch_size, replica, replicas).rows,
@@ -187,7 +189,7 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   placement_.model().train(true);
   const int64_t samples = data.train->size();
   const StepPlan plan = plan_for(data);
-  Loader loader = load_rest(data, state_.batches);
+  Loader loader = load(data, state_.batches, plan.batches() - state_.batches);
   if (micro_batch_update_) micro_batch_update_->start(point_at(plan, plan.steps_of(state_.batches)));
   const double waited_before = state_.data_wait_seconds;
   recorder_.take_in(state_);
@@ -240,7 +242,7 @@ void Trainer::begin_codecs(const StepInput& batch, TrainObserver& observer) {
 std::optional<StepInput> Trainer::batch_before(const DataSplits& data) const {
   if (state_.batches < 2) return std::nullopt;
   const int64_t place = state_.batches - 2;
-  auto batch = load_rest(data, place).next();
+  auto batch = load(data, place, 1).next();
   return input_of(*batch, plan_for(data).part(place, placement_.replica()), {});
 }
 

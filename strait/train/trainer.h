@@ -99,7 +99,7 @@ class Trainer {
   StepPlan plan_for(const DataSplits& data) const;
   SchedulePoint point_at(const StepPlan& plan, int64_t step_of_epoch) const;
   std::vector<int64_t> order_of_epoch(int64_t samples) const;
-  Loader load_rest(const DataSplits& data, int64_t batches) const;
+  Loader load(const DataSplits& data, int64_t first, int64_t batches) const;
   bool run_epoch(const DataSplits& data, TrainObserver& observer);
   bool train_epoch(const DataSplits& data, TrainObserver& observer);
   StepInput input_of(Batch& batch, const StepPlan::Part& part, std::vector<int64_t> next_ids) const;
