@@ -17,12 +17,14 @@ using nlohmann::json;
 constexpr int64_t kFirstBatches = 4;        // before the first choice: the first of them warms up
 constexpr uint64_t kAgain = 2;              // times the steps before a choice are those before the next
 constexpr uint64_t kCosinesHold = 4;        // until a training has made so many times as many steps
-constexpr uint64_t kEarlyCosinesHold = 2;   // likewise, those of the early steps
+constexpr uint64_t kLowCosinesHold = 16;    // likewise, one so low that its codec is far from being taken
+constexpr double kLow = 0.7;                // that much
 constexpr double kSurest = 0.99;            // of a measured cosine: what is lost beyond it cannot be seen
 constexpr double kEarlierProducts = 0.7;    // what they count for beside those of now
 constexpr int64_t kRowsToBegin = 4;         // whose messages say what to begin with
-constexpr double kErrorToBegin = 0.2;       // of these messages at most
-constexpr uint64_t kEarlySteps = 16;        // in which gradients of two halves of a batch have little in common
+constexpr double kSmallError = 0.2;         // that counts as none in the early steps
+constexpr uint64_t kEarlySteps = 32;        // before cosines are measured, as they still rise and fall
+constexpr int64_t kTrialBatches = 4;        // whose gradients are compared
 constexpr double kErrorOfReference = 0.02;  // of messages with which gradients are as good as uncompressed
 
 /// The strongest codec whose error is at most that, or else the one with the least.
@@ -40,7 +42,7 @@ LadderCosines that_hold(const MeasuredCosines& measured, uint64_t step) {
     for (const auto& codec : measured.of(direction)) {
       auto& cosine = holding.of(direction).emplace_back();
       if (!codec) continue;
-      const uint64_t times = codec->step > kEarlySteps ? kCosinesHold : kEarlyCosinesHold;
+      const uint64_t times = codec->cosine < kLow ? kLowCosinesHold : kCosinesHold;
       if (step < times * codec->step) cosine = codec->cosine;
     }
   }
@@ -132,7 +134,7 @@ void AutomaticCodecs::start(TrainingState& state, const StepInput& batch) {
   side_pass_.run(gradients, [&] { executor_.trial(part); });
   const LadderErrors errors = greatest_errors(try_links());
   const double budget = asked_.automatic.budget;
-  const double most = budget > 0 ? budget : kErrorToBegin;
+  const double most = budget > 0 ? budget : kSmallError;
   state.choices.back() =
       provisional({strongest_within(errors[0], most), strongest_within(errors[1], most)}, state.step);
   starting_ = false;
@@ -217,16 +219,17 @@ MeasuredCosines AutomaticCodecs::measured_before(const TrainingState& state) con
   return {unknown, unknown};
 }
 
-void AutomaticCodecs::choose(TrainingState& state, const StepInput& batch,
-                             const std::function<std::optional<StepInput>()>& batch_before) {
+void AutomaticCodecs::choose(TrainingState& state,
+                             const std::function<std::vector<StepInput>(int64_t most)>& last_batches) {
   MeasuredCosines measured = measured_before(state);
   const ChoiceFacts mine{.channels = try_links(),
                          .stages = difference(state.stages, warm_up_),
                          .since_last = since_last_.seconds(),
                          .cosines = that_hold(measured, state.step)};
+  const bool is_early = state.step < kEarlySteps;
+  std::optional<size_t> reference;  // the rung that others are compared with
   std::optional<GradientTrial> trial;
-  size_t reference = 0;
-  int64_t batches = 1;  // that gradients are of
+  int64_t batches = 0;  // that gradients are of
   int64_t trial_batches = 0;
   const auto run_with = [&](const LadderRungs& rungs, const auto& pass) {
     put_everywhere(rungs);
@@ -234,19 +237,18 @@ void AutomaticCodecs::choose(TrainingState& state, const StepInput& batch,
     return pass();
   };
   const auto cosine = [&](Direction direction, size_t rung) {
-    if (!trial) {
-      const double most = state.step < kEarlySteps ? kErrorToBegin : kErrorOfReference;
+    if (!reference) {
+      const double most = is_early ? kSmallError : kErrorOfReference;
       const auto [activations, gradients] = greatest_errors(mine.channels);
       reference = std::min(strongest_within(activations, most), strongest_within(gradients, most));
     }
-    if (rung <= reference) return 1.0;
-    LadderRungs rungs = {reference, reference};
+    if (rung <= *reference) return 1.0;
+    if (is_early) return 0.0;
+    LadderRungs rungs = {*reference, *reference};
     if (!trial) {
-      const auto before = batch_before();
-      if (before) batches = 2;
-      const auto whole = [](const StepInput& of) { return rows_of(of, 0, of.rows); };
-      trial.emplace(side_pass_, stages_, executor_, group_,
-                    before ? BatchHalves{whole(*before), whole(batch)} : halves_of(batch));
+      const auto samples = last_batches(kTrialBatches);
+      batches = static_cast<int64_t>(samples.size() == 1 ? 1 : samples.size() / 2 * 2);
+      trial.emplace(side_pass_, stages_, executor_, group_, halves_of(samples));
       run_with(rungs, [&] { trial->set_reference(); });
     }
     rungs[place(direction)] = rung;

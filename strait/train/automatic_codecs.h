@@ -51,8 +51,9 @@ using ChooseCodecs =
 /// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder
 /// whose errors of the first messages are small, so that no link is waited for long before anything is known of
 /// it; the first choice follows after a few steps, and the next ones when training has made twice as many
-/// steps, with the last step of each epoch, or more often. A choice holds from the next step on. A cosine holds
-/// until training has made four times as many steps, one of the first steps twice as many.
+/// steps, with the last step of each epoch, or more often. A choice holds from the next step on. From the 32nd
+/// step on the cosines of codecs are measured; one holds until training has made four times as many steps, and
+/// one below 0.7 sixteen times as many.
 class AutomaticCodecs {
  public:
   /// `asked` is what the configuration says. The executor and the placement must outlive this.
@@ -76,10 +77,10 @@ class AutomaticCodecs {
   /// Whether choose() is due behind the batch that before_batch() was called for.
   bool is_due() const { return due_; }
 
-  /// Adds the next choice to the state, whose times are up to date, behind the batch. Where gradients are to be
-  /// compared it asks for the batch before, of which there is none at the beginning of an epoch. Collective.
-  void choose(TrainingState& state, const StepInput& batch,
-              const std::function<std::optional<StepInput>()>& batch_before);
+  /// Adds the next choice to the state, whose times are up to date, behind a batch. Where gradients are to be
+  /// compared it asks for so many of the epoch's last batches, or those that there are, this one among them.
+  /// Collective.
+  void choose(TrainingState& state, const std::function<std::vector<StepInput>(int64_t most)>& last_batches);
 
   /// Of the first batch of a training: what came until now does not count, since stages were warming up.
   void warmed_up(const TrainingState& state) { warm_up_ = state.stages; }

@@ -79,15 +79,28 @@ StepInput rows_of(const StepInput& batch, int64_t first, int64_t rows) {
   return part;
 }
 
-BatchHalves halves_of(const StepInput& batch) {
-  const int64_t rows = std::max<int64_t>(batch.rows / 2, 1);
-  return {rows_of(batch, 0, rows), rows_of(batch, batch.rows - rows, rows)};
+SampleHalves halves_of(const std::vector<StepInput>& batches) {
+  SampleHalves halves;
+  if (batches.size() == 1) {
+    const StepInput& batch = batches.front();
+    const int64_t rows = std::max<int64_t>(batch.rows / 2, 1);
+    halves[0].push_back(rows_of(batch, 0, rows));
+    halves[1].push_back(rows_of(batch, batch.rows - rows, rows));
+  }
+  for (size_t i = 0; i + 1 < batches.size(); i += 2) {
+    for (size_t half = 0; half < halves.size(); ++half) {
+      const StepInput& batch = batches[i + half];
+      halves[half].push_back(rows_of(batch, 0, batch.rows));
+    }
+  }
+  return halves;
 }
 
 GradientTrial::Gradients GradientTrial::gradients() const {
   Gradients gradients;
-  for (size_t half = 0; half < gradients.size(); ++half)
-    pass_.run(gradients[half], [&] { executor_.trial(samples_[half]); });
+  for (size_t half = 0; half < gradients.size(); ++half) {
+    for (const auto& batch : samples_[half]) pass_.run(gradients[half], [&] { executor_.trial(batch); });
+  }
   return gradients;
 }
 

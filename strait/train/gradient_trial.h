@@ -16,11 +16,12 @@ namespace strait {
 /// The rows of a batch from `first` on, without what links know of samples.
 StepInput rows_of(const StepInput& batch, int64_t first, int64_t rows);
 
-/// Samples in two halves.
-using BatchHalves = std::array<StepInput, 2>;
+/// Samples in two halves, each of them as many batches as the other.
+using SampleHalves = std::array<std::vector<StepInput>, 2>;
 
-/// Those of one batch; with a single row it is both of them.
-BatchHalves halves_of(const StepInput& batch);
+/// Those of some batches, which go to the halves by turns; of an odd number the last one is left out. A single
+/// batch has its rows in halves, and a single row is both of them.
+SampleHalves halves_of(const std::vector<StepInput>& batches);
 
 /// Compares the gradients that samples have with some codecs with those that they have with others, with the
 /// same random draws. Holds up to four gradients of all parameters.
@@ -29,7 +30,7 @@ class GradientTrial {
   /// The pass is over the layers of this process's stages, which the executor runs; `stages` are those of its
   /// parameters. All must outlive it.
   GradientTrial(const SidePass& pass, const std::vector<int>& stages, Executor& executor, Group& group,
-                BatchHalves samples)
+                SampleHalves samples)
       : pass_(pass), stages_(stages), executor_(executor), group_(group), samples_(std::move(samples)) {}
 
   /// Compares with the links as they are from now on. Collective.
@@ -49,7 +50,7 @@ class GradientTrial {
   const std::vector<int>& stages_;
   Executor& executor_;
   Group& group_;
-  BatchHalves samples_;
+  SampleHalves samples_;
   Gradients reference_;
   std::vector<GradientProducts::Halves> of_reference_;  ///< of each parameter its own products
 };

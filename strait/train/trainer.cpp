@@ -205,7 +205,7 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
                                       is_last_epoch);
     }
     train_batch(input, plan);
-    if (automatic_codecs_) choose_codecs(data, input, observer);
+    if (automatic_codecs_) choose_codecs(data, observer);
     state_.data_wait_seconds = waited_before + loader.waited_seconds();
     state_.seconds += watch.seconds();
     observer.on_batch(state_.epoch, "train", std::min(state_.batches * options_.batch_size, samples), samples,
@@ -238,16 +238,20 @@ void Trainer::begin_codecs(const StepInput& batch, TrainObserver& observer) {
   observer.on_note(describe(state_.choices.back()));
 }
 
-/// The one before the last that was trained with, made once more, so that a resumed training has it too.
-std::optional<StepInput> Trainer::batch_before(const DataSplits& data) const {
-  if (state_.batches < 2) return std::nullopt;
-  const int64_t place = state_.batches - 2;
-  auto batch = load(data, place, 1).next();
-  return input_of(*batch, plan_for(data).part(place, placement_.replica()), {});
+/// Those of the epoch that were trained with, made once more, so that a resumed training has them too.
+std::vector<StepInput> Trainer::last_batches(const DataSplits& data, int64_t most) const {
+  const int64_t first = std::max<int64_t>(state_.batches - most, 0);
+  Loader loader = load(data, first, state_.batches - first);
+  std::vector<StepInput> batches;
+  while (auto batch = loader.next()) {
+    const auto place = first + static_cast<int64_t>(batches.size());
+    batches.push_back(input_of(*batch, plan_for(data).part(place, placement_.replica()), {}));
+  }
+  return batches;
 }
 
 /// Where it is due.
-void Trainer::choose_codecs(const DataSplits& data, const StepInput& batch, TrainObserver& observer) {
+void Trainer::choose_codecs(const DataSplits& data, TrainObserver& observer) {
   const bool is_due = automatic_codecs_->is_due();
   if (is_due) drain();
   if (!is_due && !automatic_codecs_->is_warming_up(state_)) return;
@@ -257,7 +261,7 @@ void Trainer::choose_codecs(const DataSplits& data, const StepInput& batch, Trai
     return;
   }
   const std::string before = describe(state_.choices.back());
-  automatic_codecs_->choose(state_, batch, [&] { return batch_before(data); });
+  automatic_codecs_->choose(state_, [&](int64_t most) { return last_batches(data, most); });
   const std::string now = describe(state_.choices.back());
   if (now != before) observer.on_note(now);
 }

@@ -105,8 +105,8 @@ class Trainer {
   StepInput input_of(Batch& batch, const StepPlan::Part& part, std::vector<int64_t> next_ids) const;
   void train_batch(const StepInput& batch, const StepPlan& plan);
   void begin_codecs(const StepInput& batch, TrainObserver& observer);
-  std::optional<StepInput> batch_before(const DataSplits& data) const;
-  void choose_codecs(const DataSplits& data, const StepInput& batch, TrainObserver& observer);
+  std::vector<StepInput> last_batches(const DataSplits& data, int64_t most) const;
+  void choose_codecs(const DataSplits& data, TrainObserver& observer);
   void drain();
   bool is_evaluation_due(const StepPlan& plan) const;
   bool is_evaluation_due_after_epoch(const StepPlan& plan) const;

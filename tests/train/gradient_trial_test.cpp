@@ -47,10 +47,9 @@ class GradientTrialTest : public testing::Test {
   }
 
   /// The gradient of some rows, a vector a stage, by autograd and the operators alone.
-  static std::vector<at::Tensor> gradient(const StepInput& batch, int64_t first, const std::string& activations,
-                                          const std::string& gradients) {
+  static std::vector<at::Tensor> gradient(const StepInput& batch, int64_t first, int64_t rows,
+                                          const std::string& activations, const std::string& gradients) {
     test::Network whole(1);
-    const int64_t rows = batch.rows / 2;
     at::Tensor x = batch.inputs.front().narrow(0, first, rows);
     std::vector<test::CompressFunction::Codecs> codecs(
         3, {make_codec(activations), make_codec(gradients), 9, batch.step, 0});
@@ -98,17 +97,17 @@ class GradientTrialTest : public testing::Test {
 TEST_F(GradientTrialTest, IsTheCosineOfWhatTheHalvesHaveInCommon) {
   const StepInput batch = test::Fixture::batch(20, 3);
   const SidePass pass(model_);
-  GradientTrial trial(pass, stages_, executor_, group_, halves_of(batch));
+  GradientTrial trial(pass, stages_, executor_, group_, halves_of({batch}));
   trial.set_reference();
   EXPECT_NEAR(cosine_of(trial.products()), 1, 1e-12);
-  const auto g_a = gradient(batch, 0, "none", "none");
-  const auto g_b = gradient(batch, 10, "none", "none");
+  const auto g_a = gradient(batch, 0, 10, "none", "none");
+  const auto g_b = gradient(batch, 10, 10, "none", "none");
   double least = 1;
   for (const auto& [activations, gradients] : std::vector<std::pair<std::string, std::string>>{
            {"quant:2,scope=sample", "none"}, {"none", "topk:0.2"}, {"topk:0.1", "none"}}) {
     put(activations, gradients);
-    const auto c_a = gradient(batch, 0, activations, gradients);
-    const auto c_b = gradient(batch, 10, activations, gradients);
+    const auto c_a = gradient(batch, 0, 10, activations, gradients);
+    const auto c_b = gradient(batch, 10, 10, activations, gradients);
     const double expected = cosine(c_a, c_b, g_a, g_b);
     EXPECT_NEAR(cosine_of(trial.products()), expected, 1e-6) << activations << " " << gradients;
     least = std::min(least, expected);
@@ -116,10 +115,28 @@ TEST_F(GradientTrialTest, IsTheCosineOfWhatTheHalvesHaveInCommon) {
   EXPECT_LT(least, 0.95) << "the codecs should lose something";
 }
 
+TEST_F(GradientTrialTest, BatchesGoToTheHalvesByTurns) {
+  std::vector<StepInput> batches;
+  for (int seed = 3; seed < 8; ++seed) batches.push_back(test::Fixture::batch(20, seed));
+  const SidePass pass(model_);
+  GradientTrial trial(pass, stages_, executor_, group_, halves_of(batches));
+  trial.set_reference();
+  const auto half = [&](size_t first, const std::string& codec) {
+    auto sum = gradient(batches[first], 0, 20, codec, "none");
+    const auto other = gradient(batches[first + 2], 0, 20, codec, "none");
+    for (size_t stage = 0; stage < sum.size(); ++stage) sum[stage] += other[stage];
+    return sum;
+  };
+  put("topk:0.1", "none");
+  const double expected = cosine(half(0, "topk:0.1"), half(1, "topk:0.1"), half(0, "none"), half(1, "none"));
+  EXPECT_NEAR(cosine_of(trial.products()), expected, 1e-6) << "the fifth has no other to be compared with";
+  EXPECT_LT(expected, 0.95);
+}
+
 TEST_F(GradientTrialTest, LeavesNoGradientBehind) {
   const StepInput batch = test::Fixture::batch(20, 3);
   const SidePass pass(model_);
-  GradientTrial trial(pass, stages_, executor_, group_, halves_of(batch));
+  GradientTrial trial(pass, stages_, executor_, group_, halves_of({batch}));
   trial.set_reference();
   trial.products();
   for (const auto& parameter : model_.parameters()) EXPECT_FALSE(parameter.grad().defined());
@@ -128,7 +145,7 @@ TEST_F(GradientTrialTest, LeavesNoGradientBehind) {
 TEST_F(GradientTrialTest, OneRowIsEnough) {
   const StepInput batch = test::Fixture::batch(1);
   const SidePass pass(model_);
-  GradientTrial trial(pass, stages_, executor_, group_, halves_of(batch));
+  GradientTrial trial(pass, stages_, executor_, group_, halves_of({batch}));
   trial.set_reference();
   put("quant:4,scope=sample", "none");
   const double cosine = cosine_of(trial.products());
@@ -139,7 +156,7 @@ TEST_F(GradientTrialTest, OneRowIsEnough) {
 TEST_F(GradientTrialTest, AStageWhoseGradientIsNotFiniteHasNothingInCommon) {
   StepInput batch = test::Fixture::batch(20);
   const SidePass pass(model_);
-  GradientTrial trial(pass, stages_, executor_, group_, halves_of(batch));
+  GradientTrial trial(pass, stages_, executor_, group_, halves_of({batch}));
   trial.set_reference();
   batch.inputs[0].index_put_({3, 2}, std::numeric_limits<float>::quiet_NaN());
   put("quant:4,scope=sample", "none");
