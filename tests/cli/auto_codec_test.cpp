@@ -147,7 +147,8 @@ TEST_F(AutoCodec, ChoosesAgainWheneverItHasTrainedTwiceAsLong) {
 // codecs before it, of which there is one here in the early steps. Four batches are compared, or the halves of
 // the only one of an epoch.
 TEST_F(AutoCodec, FourProcessesMeasureTheCosinesOfOne) {
-  for (const auto& [batch_size, epochs, batches] : {std::tuple("4", "1", 4), std::tuple("160", "33", 1)}) {
+  for (const auto& [batch_size, samples, epochs, batches] :
+       {std::tuple("4", "160", "1", 4), std::tuple("8", "8", "33", 1)}) {
     SCOPED_TRACE(batch_size);
     const std::string one_name = std::string("one ") + batch_size;
     const std::string four_name = std::string("four ") + batch_size;
@@ -155,8 +156,9 @@ TEST_F(AutoCodec, FourProcessesMeasureTheCosinesOfOne) {
         "--set",  "compression.auto.budget=0",
         "--set",  R"(compression.auto.ladder=["quant:4,scope=sample", "topk:0.1"])",
         "--set",  std::string("data.batch_size=") + batch_size,
+        "--set",  std::string("data.train_limit=") + samples,
         "--set",  std::string("train.epochs=") + epochs,
-        "--link", "20Mbps"};
+        "--link", "50Mbps"};
     ASSERT_EQ(train(one_name, flags).status, 0);
     train_with_ranks(four_name, flags);
     const json one = choice_after(one_name, 32);
@@ -189,7 +191,7 @@ TEST_F(AutoCodec, AResumedRunMeasuresTheCosinesOfAnUndisturbedOne) {
       "--set",  "train.epochs=1",
       "--set",  "checkpoint.every_steps=3",
       "--set",  "checkpoint.keep=100",
-      "--link", "20Mbps"};
+      "--link", "50Mbps"};
   ASSERT_EQ(train("whole", flags).status, 0);
   ASSERT_EQ(train("cut", flags).status, 0);
   for (const auto& name : checkpoints("cut")) {
