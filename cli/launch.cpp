@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,8 @@
 #include "strait/base/exit_status.h"
 #include "strait/base/stop_signal.h"
 #include "strait/base/text.h"
+#include "strait/base/token.h"
+#include "strait/experiment/launch_mark.h"
 #include "strait/transport/launched_ranks.h"
 
 namespace strait::cli {
@@ -40,12 +43,6 @@ std::vector<std::string> command_of(const LaunchFlags& flags) {
   if (flags.verbosity.quiet) words.emplace_back("--quiet");
   if (flags.verbosity.verbose) words.emplace_back("--verbose");
   return words;
-}
-
-/// The same for what resumes where it was broken off.
-void resume_instead(std::vector<std::string>& words) {
-  std::erase(words, "--overwrite");
-  if (std::ranges::find(words, "--resume") == words.end()) words.emplace_back("--resume");
 }
 
 /// The same for ranks that are replaced: the others must wait for a new process.
@@ -98,6 +95,7 @@ int run_launch(const LaunchFlags& flags) {
   }
   check_link_flag(flags.link);
   catch_stop_signals();
+  ::setenv(kLaunchVariable, random_token().c_str(), 1);
   auto words = command_of(flags);
   if (flags.replacements > 0) have_them_wait(words);
   for (int restart = 0;; ++restart) {
@@ -105,10 +103,9 @@ int run_launch(const LaunchFlags& flags) {
                         replaces_lost_ranks(flags.replacements));
     const int status = ranks.wait();
     if (restart == flags.restarts || !is_worth_a_restart(status)) return status;
-    print(fmt::format("{}; restarting all ranks with --resume, restart {} of {}\n", ranks.failure(),
-                      restart + 1, flags.restarts));
+    print(fmt::format("{}; restarting all ranks, restart {} of {}\n", ranks.failure(), restart + 1,
+                      flags.restarts));
     flush_output();
-    resume_instead(words);
   }
 }
 
@@ -130,10 +127,10 @@ void add_launch(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 65535))
       ->type_name("PORT");
   launch
-      ->add_option(
-          "--restarts", flags->restarts,
-          "When a process fails, start all again with --resume, at most N times (not when the input is wrong "
-          "or training diverged)")
+      ->add_option("--restarts", flags->restarts,
+                   "When a process fails, start all again, to resume what they had begun, at most N times (not "
+                   "when the input is wrong "
+                   "or training diverged)")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str()
       ->type_name("N");

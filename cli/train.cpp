@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -58,13 +59,13 @@ std::string shared_flags(const TrainFlags& flags) {
 }
 
 RunOutcome train_in(std::shared_ptr<Group> group, const TrainFlags& flags, const Config& config,
-                    const std::string& out, Start start) {
+                    const std::string& out, Start start, const std::function<void()>& begun = {}) {
   const auto trace = flags.trace.empty() ? nullptr : std::make_unique<Trace>();
   std::unique_ptr<TrainObserver> observer = std::make_unique<Quiet>();
   if (group->rank() == 0 && !flags.verbosity.quiet) {
     observer = std::make_unique<Progress>("", config.train.epochs, flags.verbosity.verbose);
   }
-  RunOutcome outcome = run_experiment(config, out, start, *observer, group, trace.get());
+  RunOutcome outcome = run_experiment(config, out, start, *observer, group, trace.get(), begun);
   observer.reset();  // a bar must not stand before what comes now
   if (trace && outcome.status != RunStatus::diverged) write_trace(*trace, flags.trace, *group);
   return outcome;
@@ -105,8 +106,8 @@ int run_train(const TrainFlags& flags) {
     print(line + "\n");
     flush_output();
   };
-  const auto train = [&](std::shared_ptr<Group> group, Start start) {
-    return train_in(std::move(group), flags, config, out, start);
+  const auto train = [&](std::shared_ptr<Group> group, Start start, const std::function<void()>& begun) {
+    return train_in(std::move(group), flags, config, out, start, begun);
   };
   try {
     const auto outcome = train_with_others(config, *membership, shared_flags(flags), flags.start(),

@@ -119,7 +119,12 @@ void write_record(const std::filesystem::path& folder, const CheckpointRecord& r
       {"ranks", record.place.ranks}, {"replicas", record.place.replicas}, {"seed", record.seed},
       {"config", record.config},     {"metrics", record.metrics},         {"checksums", record.checksums}};
   content["checksum"] = digest(content);
-  replace_file(folder / kRecordFile, content.dump(2) + "\n");
+  const std::string text = content.dump() + "\n";
+  if (text.size() > kJsonBytesMost) {
+    throw Error("{}: would have {} bytes, and at most {} are read", (folder / kRecordFile).string(),
+                text.size(), kJsonBytesMost);
+  }
+  replace_file(folder / kRecordFile, text);
 }
 
 CheckpointRecord read_record(const std::filesystem::path& folder) {

@@ -1,6 +1,9 @@
 #include "strait/codecs/spec.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
@@ -53,6 +56,15 @@ std::string OperatorSpec::option(const std::string& key, std::string fallback) {
 
 void OperatorSpec::set_default(const std::string& key, std::string value) {
   defaults_.emplace_back(key, std::move(value));
+}
+
+std::string OperatorSpec::text_without(const std::vector<std::string_view>& options) const {
+  std::map<std::string, std::string> values(options_.begin(), options_.end());
+  values.insert(defaults_.begin(), defaults_.end());  // of keys that are not there
+  for (const auto& key : options) values.erase(std::string(key));
+  std::string text = argument_ ? fmt::format("{}:{}", name_, *argument_) : name_;
+  for (const auto& [key, value] : values) text += fmt::format(",{}={}", key, value);
+  return text;
 }
 
 void OperatorSpec::reject(std::string_view what, std::string_view value, std::string_view expected) const {

@@ -39,6 +39,9 @@ class OperatorSpec {
   /// A value for an option, understood or not, that the spec does not set.
   void set_default(const std::string& key, std::string value);
 
+  /// Name, argument and the options that it or set_default() sets, but for these.
+  std::string text_without(const std::vector<std::string_view>& options) const;
+
   /// Throws InputError: `value` is not one that `what` (an option, or the part behind the colon) can have.
   [[noreturn]] void reject(std::string_view what, std::string_view value, std::string_view expected) const;
 

@@ -29,7 +29,8 @@ RunOutcome train_with_others(const Config& config, const Membership& membership,
                              const std::function<void(const std::string&)>& note, const TrainTogether& train) {
   const auto patience = std::chrono::ceil<steady_clock::duration>(
       std::chrono::duration<double>(parse_seconds(config.pipeline.rejoin, "pipeline.rejoin")));
-  if (patience.count() == 0) return train(join_training(config, membership, flags, waiting), start);
+  const auto begun = [&start] { start = Start::resume; };
+  if (patience.count() == 0) return train(join_training(config, membership, flags, waiting), start, begun);
   auto end = steady_clock::now() + patience;
   bool has_trained = false;
   bool waits = false;
@@ -45,12 +46,11 @@ RunOutcome train_with_others(const Config& config, const Membership& membership,
       const auto group = join_training(config, membership, flags, waiting);
       has_trained = trains = true;
       waits = false;
-      return train(group, agree_on_start(*group, start));
+      return train(group, agree_on_start(*group, start), begun);
     } catch (const PeerError& error) {
-      if (trains) {
-        end = steady_clock::now() + patience;
-        start = Start::resume;
-      }
+      const auto* other = dynamic_cast<const RankGaveUp*>(&error);
+      if (other != nullptr && other->is_wrong_input) throw;
+      if (trains) end = steady_clock::now() + patience;
       wait_or_throw(error);
     } catch (const HandshakeMismatch& error) {
       // Whoever comes with other settings is turned away; those who have trained together have the same.

@@ -6,6 +6,7 @@
 #include "strait/base/host.h"
 #include "strait/data/kinds.h"
 #include "strait/data/registry.h"
+#include "strait/experiment/launch_mark.h"
 #include "strait/experiment/resume.h"
 #include "strait/experiment/start_summary.h"
 #include "strait/models/kinds.h"
@@ -108,6 +109,7 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
     }
     at_the_beginning(
         [&] { files.emplace(folder, identity_of(config), trainer.metrics(), trainer.state().step); });
+    at_the_beginning([&] { mark_launch(folder); });
   });
 }
 
@@ -159,7 +161,9 @@ Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* 
 }
 
 RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, Start start,
-                          TrainObserver& observer, std::shared_ptr<Group> group, Trace* trace) {
+                          TrainObserver& observer, std::shared_ptr<Group> group, Trace* trace,
+                          const std::function<void()>& begun) {
+  if (has_mark_of_launch(folder)) start = Start::resume;
   const int rank = group->rank();
   std::optional<FolderLock> lock;
   std::optional<RunFolder> files;
@@ -179,6 +183,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
       trainer->check(data);
     });
     begin_run(config, folder, beginning, observer, *group, *trainer, files);
+    if (begun) begun();
     if (files) outcome.epochs = files->epochs();
     if (rank == 0) {
       for (const auto& line :

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,14 +31,16 @@ Trainer make_trainer(const Config& config,
 /// Trains what the configuration describes and leaves its files in `folder`. A divergence is an outcome;
 /// any other failure is recorded in status.json and thrown on. Start::resume resumes at the folder's newest
 /// checkpoint, which with the same threads gives the bits of a run that was never interrupted; from the
-/// beginning where there is none; and does nothing, with an outcome without epochs, when the run is done.
+/// beginning where there is none; and does nothing, with an outcome without epochs, when the run is done. A
+/// process whose launch has trained in the folder already (has_mark_of_launch()) resumes in any case. `begun`
+/// is called once the folder is the run's: who starts again after that is to resume.
 ///
 /// With a group of several processes each makes this call and runs its stage. The first one leaves the run's
 /// files; the others leave their parts of the checkpoints in the same folder, which may be on another machine.
 RunOutcome run_experiment(const Config& config, const std::filesystem::path& folder, Start start,
                           TrainObserver& observer,
                           std::shared_ptr<Group> group = std::make_shared<SingleProcessGroup>(),
-                          Trace* trace = nullptr);
+                          Trace* trace = nullptr, const std::function<void()>& begun = {});
 
 /// What one of several processes, of which `processes_here` are on this machine, would do with
 /// run_experiment(), for people: the first one says what start_summary() says, and each of several what it

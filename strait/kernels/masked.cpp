@@ -143,18 +143,6 @@ bool move(std::span<const float> values, std::span<const uint64_t> mask, std::sp
   return finite && hn::AllTrue(Integers(), hn::Eq(special, hn::Zero(Integers())));
 }
 
-void clear(std::span<const uint64_t> mask, std::span<float> out) {
-  const auto zero = hn::Zero(Floats());
-  for (size_t word = 0; word < out.size() / 64; ++word) {
-    for (size_t i = 0; i < 64; i += kLanes) {
-      hn::BlendedStore(zero, mask_of(mask[word] >> i), Floats(), out.data() + word * 64 + i);
-    }
-  }
-  for (size_t i = out.size() - out.size() % 64; i < out.size(); ++i) {
-    if ((mask[i / 64] >> i % 64 & 1) != 0) out[i] = 0;
-  }
-}
-
 }  // namespace strait::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -167,7 +155,6 @@ HWY_EXPORT(scatter);
 HWY_EXPORT(put);
 HWY_EXPORT(add);
 HWY_EXPORT(move);
-HWY_EXPORT(clear);
 
 size_t count_masked(std::span<const uint64_t> mask) { return STRAIT_KERNEL(count)(mask); }
 
@@ -191,8 +178,6 @@ bool move_masked(std::span<const float> values, std::span<const uint64_t> mask, 
                  std::span<float> before) {
   return STRAIT_KERNEL(move)(values, mask, out, before.data());
 }
-
-void clear_masked(std::span<const uint64_t> mask, std::span<float> out) { STRAIT_KERNEL(clear)(mask, out); }
 
 }  // namespace strait::kernels
 #endif

@@ -32,7 +32,4 @@ void add_masked(std::span<const float> values, std::span<const uint64_t> mask, s
 bool move_masked(std::span<const float> values, std::span<const uint64_t> mask, std::span<float> out,
                  std::span<float> before);
 
-/// Puts +0 at the masked positions.
-void clear_masked(std::span<const uint64_t> mask, std::span<float> out);
-
 }  // namespace strait::kernels

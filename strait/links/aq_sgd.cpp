@@ -185,7 +185,7 @@ class AqSgd : public Link {
   const StoreOptions* store() const override { return &options_; }
   bool serves_gradients() const override { return false; }
   /// None that keeps something per row: the rows of a message are samples here, other ones every time.
-  std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
+  std::shared_ptr<Link> around(std::shared_ptr<const Link> compressor) const override {
     if (compressor->slots() != Slots::none) return nullptr;
     return std::make_shared<AqSgd>(id(), std::move(compressor), options_);
   }

@@ -85,7 +85,7 @@ class Ef : public SenderFeedback {
   template <class Compressor>
   Ef(uint16_t id, const std::shared_ptr<const Compressor>& compressor, SlotOptions slots, ResidualRule rule)
       : SenderFeedback(id, compressor, std::move(slots)), rule_(rule) {}
-  std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
+  std::shared_ptr<Link> around(std::shared_ptr<const Link> compressor) const override {
     if (!fits(*compressor)) return nullptr;
     return std::make_shared<Ef>(id(), compressor, slot_options(), rule_);
   }

@@ -123,7 +123,7 @@ class EstimateFeedback : public CompressorFeedback {
                    float alpha)
       : CompressorFeedback(id, compressor, slots),
         rule_{.alpha = alpha, .fills_early = slots.store.fill == "warmup"} {}
-  std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
+  std::shared_ptr<Link> around(std::shared_ptr<const Link> compressor) const override {
     if (!fits(*compressor)) return nullptr;
     return std::make_shared<EstimateFeedback>(id(), compressor, slot_options(), rule_.alpha);
   }

@@ -50,7 +50,7 @@ class AveragedFeedback : public SenderFeedback {
   /// `ef21` is the link that sends the average.
   AveragedFeedback(uint16_t id, const std::shared_ptr<const Link>& ef21, SlotOptions slots, float eta)
       : SenderFeedback(id, ef21, std::move(slots)), eta_(eta) {}
-  std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
+  std::shared_ptr<Link> around(std::shared_ptr<const Link> compressor) const override {
     auto inner = this->compressor().around(std::move(compressor));
     return inner == nullptr ? nullptr : std::make_shared<AveragedFeedback>(id(), inner, slot_options(), eta_);
   }

@@ -18,7 +18,7 @@ void expect_no_previous(std::string_view place, const Link& link) {
       place);
 }
 
-std::shared_ptr<const Link> Link::around(std::shared_ptr<const Link> /*compressor*/) const { return nullptr; }
+std::shared_ptr<Link> Link::around(std::shared_ptr<const Link> /*compressor*/) const { return nullptr; }
 
 MessageOperator Link::reference(ApplyCodec /*apply*/) const { return {}; }
 

@@ -108,7 +108,8 @@ using ApplyCodec = std::function<at::Tensor(const Codec& codec, const at::Tensor
 /// What the receiver sees of each of a sequence of messages.
 using MessageOperator = std::function<at::Tensor(const at::Tensor& x, const MessageContext& context)>;
 
-/// A feedback scheme around a codec: makes the two endpoints, which share the codec. Immutable.
+/// A feedback scheme around a codec: makes the two endpoints, which share the codec. Immutable once it is
+/// shared.
 class Link {
  public:
   /// `id` is that of link_list.def, from kFirstOwnId on for any other link.
@@ -117,6 +118,13 @@ class Link {
 
   /// The number in the frame header.
   uint16_t id() const { return id_; }
+
+  /// The feedback spec that it was made of, without what says where a store lies: with the codec's what both
+  /// endpoints must have alike. Empty for a link that make_link() has not made.
+  const std::string& spec() const { return spec_; }
+
+  /// See spec(); for who makes links of specs, before anybody shares it.
+  void set_spec(std::string spec) { spec_ = std::move(spec); }
 
   /// The codec inside.
   const Codec& codec() const { return *codec_; }
@@ -150,7 +158,7 @@ class Link {
   bool keeps_state() const { return slots() != Slots::none || codec_->warm_start() != nullptr; }
 
   /// The same feedback around a compressor that has state of its own; null where it cannot go around that one.
-  virtual std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const;
+  virtual std::shared_ptr<Link> around(std::shared_ptr<const Link> compressor) const;
 
   /// Whether a batch may be cut into several messages: state of rows then goes with a codec that treats every
   /// row by itself. That of classes changes with every message.
@@ -191,6 +199,7 @@ class Link {
  private:
   std::shared_ptr<const Codec> codec_;
   uint16_t id_;
+  std::string spec_;
 };
 
 /// The receiving endpoint of links whose receiver sees what the codec decodes.

@@ -121,7 +121,7 @@ class Marina : public CompressorFeedback {
   template <class Compressor>
   Marina(uint16_t id, const std::shared_ptr<const Compressor>& compressor, Coin coin)
       : CompressorFeedback(id, compressor, SlotOptions{}), coin_(coin), full_(make_codec(kUncompressed)) {}
-  std::shared_ptr<const Link> around(std::shared_ptr<const Link> compressor) const override {
+  std::shared_ptr<Link> around(std::shared_ptr<const Link> compressor) const override {
     return std::make_shared<Marina>(id(), compressor, coin_);
   }
   bool needs_previous() const override { return true; }

@@ -38,7 +38,10 @@ const std::vector<LinkInfo>& all_rows() {
 }
 
 std::shared_ptr<const Link> make(const LinkInfo& info, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
-  return info.factory(info.id, std::move(codec), std::move(spec));
+  std::string text = spec.text_without({"place", "folder"});
+  auto link = info.factory(info.id, std::move(codec), std::move(spec));
+  link->set_spec(std::move(text));
+  return link;
 }
 
 /// The row of a feedback scheme.
@@ -115,11 +118,13 @@ std::shared_ptr<const Link> make_link(const std::shared_ptr<const Link>& compres
     throw InputError("feedback \"{}\" goes around no link that keeps samples or classes or reuses indices",
                      feedback);
   }
-  auto link = make_link(compressor->shared_codec(), feedback)->around(compressor);
+  const auto plain = make_link(compressor->shared_codec(), feedback);
+  const auto link = plain->around(compressor);
   if (link == nullptr) {
     throw InputError("feedback \"{}\" does not go around this compressor, which has state of its own",
                      feedback);
   }
+  link->set_spec(plain->spec());
   return link;
 }
 

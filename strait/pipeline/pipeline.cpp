@@ -93,13 +93,14 @@ std::string description(const PipelineSetup& setup, int processes) {
   add("batch_size", std::to_string(setup.batch_size));
   add("replicas", std::to_string(setup.replicas));
   add("seed", std::to_string(setup.seed));
+  const auto add_link = [&](std::string key, const Link& link) {
+    add(std::move(key), fmt::format("codec {}, link {} {}", link.codec().spec(), link.id(), link.spec()));
+  };
   for (const Boundary& boundary : setup.boundaries) {
-    for (const auto& [direction, link] :
-         {std::pair{"activations", boundary.links.activations}, {"gradients", boundary.links.gradients}}) {
-      add(fmt::format("boundary {}, {}", boundary.name, direction),
-          fmt::format("codec {}, link {}", link->codec().spec(), link->id()));
-    }
+    add_link(fmt::format("boundary {}, activations", boundary.name), *boundary.links.activations);
+    add_link(fmt::format("boundary {}, gradients", boundary.name), *boundary.links.gradients);
   }
+  add_link("replicas", setup.replica_link ? *setup.replica_link : *make_link(kUncompressed));
   return mine.text();
 }
 

@@ -46,6 +46,8 @@ double log_of_factor(std::span<const BoundaryTrials> boundaries, std::span<const
   for (size_t i = 0; i < boundaries.size(); ++i) {
     if (!is_chosen(boundaries[i])) continue;
     const size_t codec = rungs[i].*rung;
+    if (std::isinf((boundaries[i].*trials)[codec].relative_error))
+      return std::numeric_limits<double>::infinity();
     const double own = square(boundaries[i], codec);
     const double cosine = cosines[codec].value_or(1);
     if (own == 0 || cosine == 1) continue;
@@ -254,19 +256,25 @@ class Chooser {
   bool has_budget() const { return config_.compression.automatic.budget > 0; }
   size_t boundaries() const { return config_.model.cuts.size(); }
 
-  /// One a boundary; only the first rank's count.
+  /// One a boundary; only the first rank's count. That rank also says whether they are measured, since others
+  /// may have other keys.
   std::vector<BoundaryLink> links_of(double since_last, Group& group) const {
-    if (has_budget()) return std::vector<BoundaryLink>(boundaries());
-    if (network_) return std::vector<BoundaryLink>(boundaries(), same_both_ways(link_of(*network_)));
-    const std::string& emulated = config_.pipeline.link;
-    if (!emulated.empty()) {
-      return std::vector<BoundaryLink>(boundaries(),
-                                       same_both_ways(parse_link_rate(emulated, "pipeline.link")));
-    }
-    return group.size() == 1 ? std::vector<BoundaryLink>(boundaries()) : measured_links(since_last, group);
+    constexpr const char* kMeasured = "measured";
+    const auto known = known_links();
+    const auto said = group.gather(known || group.size() == 1 ? "" : kMeasured);
+    if (said.front() == kMeasured) return measured_links(since_last, group);
+    return std::vector<BoundaryLink>(boundaries(), known.value_or(BoundaryLink{}));
   }
 
-  static BoundaryLink same_both_ways(const LinkRate& link) { return {link, link}; }
+  /// What all of them are by the configuration, if it says so or they do not matter.
+  std::optional<BoundaryLink> known_links() const {
+    const auto same_both_ways = [](const LinkRate& link) { return BoundaryLink{link, link}; };
+    if (has_budget()) return BoundaryLink{};
+    if (network_) return same_both_ways(link_of(*network_));
+    const std::string& emulated = config_.pipeline.link;
+    if (!emulated.empty()) return same_both_ways(parse_link_rate(emulated, "pipeline.link"));
+    return std::nullopt;
+  }
 
   /// Measures one after the other, so that none disturbs another; of several replicas the slowest counts.
   std::vector<BoundaryLink> measured_links(double since_last, Group& group) const {

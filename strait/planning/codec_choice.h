@@ -37,7 +37,7 @@ struct BoundaryRungs {
 double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
                    const LadderCosines& cosines);
 
-/// For every direction the codec with the fewest bytes whose error is below the budget; where there is none,
+/// For every direction the codec with the fewest bytes whose error is at most the budget; where there is none,
 /// the one with the least error.
 std::vector<BoundaryRungs> within_budget(std::span<const BoundaryTrials> boundaries, double budget);
 

@@ -1,5 +1,7 @@
 #include "strait/run/reader.h"
 
+#include <fstream>
+
 #include "strait/base/error.h"
 #include "strait/base/files.h"
 #include "strait/base/text.h"
@@ -31,10 +33,11 @@ std::vector<EpochMetrics> read_epochs(const std::filesystem::path& folder, bool 
 std::vector<StepMetrics> read_steps(const std::filesystem::path& folder) {
   const auto path = folder / "steps.jsonl";
   if (!std::filesystem::exists(path)) return {};
-  const auto lines = split(read_whole(path, kMetricsBytesMost), '\n');
+  std::ifstream file(path);
+  if (!file) throw InputError("{}: cannot be read", path.string());
   std::vector<StepMetrics> steps;
-  for (size_t i = 0; i + 1 < lines.size(); ++i) {
-    steps.push_back(parse_step(lines[i], fmt::format("{}:{}", path.string(), i + 1)));
+  for (std::string line; std::getline(file, line) && !file.eof();) {  // the last one may be unfinished
+    steps.push_back(parse_step(line, fmt::format("{}:{}", path.string(), steps.size() + 1)));
   }
   return steps;
 }

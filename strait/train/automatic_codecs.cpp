@@ -60,6 +60,24 @@ bool has_any(const MeasuredCosines& measured) {
          std::ranges::any_of(measured.gradients, is_known);
 }
 
+/// One that cannot send the message costs what sending it raw does and loses all of it. Throws NumericError
+/// where none can.
+std::vector<CodecTrial> try_all(const KeptMessage& message,
+                                const std::vector<std::shared_ptr<const Link>>& links) {
+  std::vector<CodecTrial> trials;
+  size_t failed = 0;
+  for (const auto& link : links) {
+    try {
+      trials.push_back(try_link(message, link));
+    } catch (const NumericError&) {
+      if (++failed == links.size()) throw;
+      trials.push_back({.bytes = static_cast<double>(message.tensor.nbytes()),
+                        .relative_error = std::numeric_limits<double>::infinity()});
+    }
+  }
+  return trials;
+}
+
 size_t place(Direction direction) { return static_cast<size_t>(direction); }
 
 /// Of the stages in `all`, what came behind `before`.
@@ -183,9 +201,7 @@ std::vector<TriedChannel> AutomaticCodecs::try_links() {
       if (!message) continue;  // integers do not come back
       TriedChannel& tried =
           channels.emplace_back(TriedChannel{boundary.name, direction, message->tensor.size(0), {}});
-      for (const auto& link : links_to_try(boundary.name, channel, direction)) {
-        tried.trials.push_back(try_link(*message, link));
-      }
+      tried.trials = try_all(*message, links_to_try(boundary.name, channel, direction));
     }
   }
   return channels;

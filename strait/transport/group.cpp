@@ -68,13 +68,15 @@ std::unique_ptr<ControlChannel> SingleProcessGroup::make_control(std::vector<int
 }
 
 void run_collectively(Group& group, const std::function<void()>& work) {
-  std::string reason;  // empty: it worked
+  constexpr char kWrongInput = 'i';
+  constexpr char kOther = 'o';
+  std::string reason;  // empty: it worked; else one of these and the error's text
   std::exception_ptr mine;
   try {
     work();
   } catch (const std::exception& error) {
-    reason = error.what();
-    if (reason.empty()) reason = "an error without a message";
+    reason = dynamic_cast<const InputError*>(&error) == nullptr ? kOther : kWrongInput;
+    reason += error.what();
     mine = std::current_exception();
   }
   const auto reasons = group.gather(reason);
@@ -86,7 +88,8 @@ void run_collectively(Group& group, const std::function<void()>& work) {
   }
   if (mine) std::rethrow_exception(mine);
   for (size_t rank = 0; rank < reasons.size(); ++rank) {
-    if (!reasons[rank].empty()) throw RankGaveUp(static_cast<int>(rank), reasons[rank]);
+    const std::string& theirs = reasons[rank];
+    if (!theirs.empty()) throw RankGaveUp(static_cast<int>(rank), theirs.substr(1), theirs[0] == kWrongInput);
   }
 }
 

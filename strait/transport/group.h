@@ -24,12 +24,16 @@ struct Failure {
 /// Work that the ranks do together failed at one of them, and all have heard it from the exchange itself.
 class RankGaveUp : public PeerError {
  public:
-  /// `rank` failed, for `reason`.
-  RankGaveUp(int rank, const std::string& reason)
-      : PeerError("rank {} gave up: {}", rank, reason), rank(rank), reason(reason) {}
+  /// `rank` failed, for `reason`; `is_wrong_input` where that was an InputError.
+  RankGaveUp(int rank, const std::string& reason, bool is_wrong_input)
+      : PeerError("rank {} gave up: {}", rank, reason),
+        rank(rank),
+        reason(reason),
+        is_wrong_input(is_wrong_input) {}
 
-  int rank;            ///< that failed
-  std::string reason;  ///< one line, as that rank gave it
+  int rank;             ///< that failed
+  std::string reason;   ///< one line, as that rank gave it
+  bool is_wrong_input;  ///< so that trying again would fail again
 };
 
 /// What `rank` has to tell the others when it ends with `error`: its own failure, or, where another gave up,

@@ -264,6 +264,20 @@ TEST_F(AutoCodec, MeasuresTheLinksOfItsProcesses) {
   }
 }
 
+// Each process's own keys say what it pretends its link to be, and the first one decides what is chosen for.
+TEST_F(AutoCodec, OneProcessAloneMayPretendALink) {
+  test::RankProcesses all = ranks();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    std::vector<std::string> flags = {"--set", "compression.auto.budget=0", "--set", "train.epochs=1"};
+    if (rank == 0) flags.insert(flags.end(), {"--link", "50Mbps"});
+    all.start(rank, arguments("run", flags));
+  }
+  expect_all(all, 0);
+  const json choice = choice_after("run", 4);
+  for (const auto& boundary : choice.at("boundaries"))
+    EXPECT_EQ(boundary.at("gradients").at("bytes_per_second"), 50e6 / 8);
+}
+
 TEST_F(AutoCodec, WeightsAreScoredWithTheCodecsThatTheirTrainingEndedWith) {
   ASSERT_EQ(train("run").status, 0);
   const auto eval = [&](const std::vector<std::string>& flags) {

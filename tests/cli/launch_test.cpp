@@ -76,9 +76,8 @@ TEST_F(Launch, StartsAgainAfterAKillAndGivesTheSameBits) {
   }
   const auto result = launcher.wait(kLimit);
   EXPECT_EQ(result.status, 0) << result.err;
-  for (const char* line :
-       {"rank 2 was killed by signal 9 (Killed); restarting all ranks with --resume, restart 1 of 2\n",
-        "rank 0 was killed by signal 9 (Killed); restarting all ranks with --resume, restart 2 of 2\n"}) {
+  for (const char* line : {"rank 2 was killed by signal 9 (Killed); restarting all ranks, restart 1 of 2\n",
+                           "rank 0 was killed by signal 9 (Killed); restarting all ranks, restart 2 of 2\n"}) {
     EXPECT_THAT(result.out, HasSubstr(line));
   }
   EXPECT_THAT(result.out, HasSubstr("[0] resuming from"));
@@ -116,6 +115,20 @@ TEST_F(Launch, ReplacesALostRankAndGivesTheSameBits) {
     EXPECT_THAT(result.out, HasSubstr(line));
   }
   ASSERT_EQ(train("alone", {"--set", "train.epochs=10"}).status, 0);
+  expect_equal_runs("alone", "run");
+}
+
+TEST_F(Launch, ARestartBeforeTheRunHasBegunStillReplacesTheOldOne) {
+  ASSERT_EQ(train("run").status, 0);
+  test::Process launcher(STRAIT_PROGRAM,
+                         launch({"--restarts", "1"}, "run", {"--overwrite", "--set", "seed=8"}));
+  pid_t rank = 0;
+  while (rank == 0 && !launcher.has_ended()) rank = rank_process(launcher.id(), "1");
+  kill(rank, SIGKILL);
+  const auto result = launcher.wait(kLimit);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("restarting all ranks, restart 1 of 1\n"));
+  ASSERT_EQ(train("alone", {"--set", "seed=8"}).status, 0);
   expect_equal_runs("alone", "run");
 }
 

@@ -71,6 +71,29 @@ TEST_F(OwnData, APerceptronLearnsTensors) {
       HasSubstr("model.kind: expected pictures, [channels, rows, columns], found samples of shape [2, 3]"));
 }
 
+// 16-bit floats end at 65504.
+TEST_F(OwnData, AutoLeavesOutACodecThatCannotSend) {
+  write_config("tensors");
+  const at::Tensor inputs = at::randn({40, 6}).mul(1e8);
+  for (const char* name : {"train.safetensors", "test.safetensors"}) {
+    write_safetensors(dir_ / name, {{{"inputs", inputs}, {"targets", inputs.sum(1).gt(0).to(at::kLong)}}, {}});
+  }
+  std::vector<std::string> settings = {"model.kind=mlp", "data.train_file=train.safetensors",
+                                       "data.test_file=test.safetensors", "compression.gradients.codec=auto",
+                                       "compression.auto.ladder=[\"fp16\", \"quant:8,scope=block:64\"]"};
+  settings.emplace_back("compression.activations.codec=fp16");
+  EXPECT_EQ(train("by hand", settings).status, 3);
+  settings.back() = "compression.activations.codec=auto";
+  const auto result = train("auto", settings);
+  ASSERT_EQ(result.status, 0) << result.err;
+  for (const auto& epoch : test::metrics_of(dir_ / "auto")) {
+    for (const auto& choice : epoch.at("choices")) {
+      for (const auto& boundary : choice.at("boundaries"))
+        EXPECT_EQ(boundary.at("activations").at("codec"), "quant:8,scope=block:64");
+    }
+  }
+}
+
 TEST_F(OwnData, NetworksLearnAFolderOfPictures) {
   write_config("images");
   const fs::path pictures = fs::absolute("tests/golden/pictures");

@@ -37,6 +37,20 @@ TEST_F(Rejoin, AnyRankIsReplacedAndTheOthersKeepTheirProcesses) {
   expect_undisturbed(all);
 }
 
+// They would wait longer than the test does.
+TEST_F(Rejoin, WrongInputOfOneEndsAll) {
+  auto all = ranks();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    auto flags = flags_;
+    if (rank == 1) flags.insert(flags.end(), {"--set", "data.root=" + (dir_ / "nowhere").string()});
+    all.start(rank, arguments("run", flags));
+  }
+  for (const auto& [rank, result] : all.wait(kLimit)) {
+    EXPECT_EQ(result.status, rank == 1 ? 2 : 1) << "rank " << rank << ": " << result.err;
+    EXPECT_THAT(result.err, HasSubstr("nowhere"));
+  }
+}
+
 TEST_F(Rejoin, AFrozenRankIsReplacedToo) {
   auto all = start("run", {"--set", "train.epochs=10", "--set", "checkpoint.every_steps=3", "--set",
                            "pipeline.rejoin=60s", "--set", "pipeline.timeout=4s"});

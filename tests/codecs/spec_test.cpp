@@ -39,6 +39,15 @@ TEST(OperatorSpec, ADefaultServesWhatTheSpecLeavesOpenAndNobodyNeedUnderstandIt)
   EXPECT_NO_THROW(spec.finish());
 }
 
+TEST(OperatorSpec, ItsTextHasTheDefaultsAndNotWhatIsLeftOut) {
+  auto spec = OperatorSpec::parse("feedback", "keep:2,place=file,format=bf16");
+  spec.set_default("format", "fp32");
+  spec.set_default("fill", "warmup");
+  spec.set_default("folder", "/elsewhere");
+  EXPECT_EQ(spec.text_without({"place", "folder"}), "keep:2,fill=warmup,format=bf16");
+  EXPECT_EQ(OperatorSpec::parse("feedback", "keep").text_without({}), "keep");
+}
+
 TEST(OperatorSpec, ComplaintsNameTheKindAndTheText) {
   const auto complaint = [](auto&& use) {
     auto spec = OperatorSpec::parse("feedback", "keep:2,formt=bf16");

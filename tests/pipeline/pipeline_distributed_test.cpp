@@ -135,6 +135,14 @@ TEST(DistributedPipeline, EveryRankHearsWhatOneCannotDo) {
                 if (rank == 2) setup.replicas = 3;
               }),
               Each(HasSubstr("replicas = ")));
+  EXPECT_THAT(errors_of([](int rank, PipelineSetup& setup) {
+                setup.boundaries[1].links.activations = make_link("topk:0.5", rank == 2 ? "ef:0.9" : "ef:0.1");
+              }),
+              Each(HasSubstr("ef:0.9")));
+  EXPECT_THAT(errors_of([](int rank, PipelineSetup& setup) {
+                if (rank == 2) setup.replica_link = make_link("quant:8");
+              }),
+              Each(HasSubstr("replicas = codec ")));
   EXPECT_THAT(errors_of([](int /*rank*/, PipelineSetup& setup) { setup.replicas = 3; }),
               Each(HasSubstr("replicas: expected a number that divides the 4 processes, found 3")));
   EXPECT_THAT(errors_of([](int rank, PipelineSetup& setup) {

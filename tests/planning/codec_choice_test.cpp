@@ -56,6 +56,18 @@ TEST(StepFactor, BoundariesHaveSharesByTheSquaresOfTheirErrors) {
   EXPECT_EQ(factor({{0, 1}, {0, 1}, {0, 0}}), 1) << "without an error there is no share";
 }
 
+TEST(StepFactor, WhatCannotBeSentIsNeverTaken) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  const std::vector<BoundaryTrials> boundaries = {
+      {{trial(1, 0), trial(1, kInfinite)}, {trial(1, 0), trial(1, 0)}},
+      {{trial(1, 0), trial(1, 0.1)}, {trial(1, 0), trial(1, 0)}}};
+  const LadderCosines known = cosines({1.0, 1.0}, {1.0, 1.0});
+  const std::vector<BoundaryRungs> there = {{1, 0}, {0, 0}};
+  const std::vector<BoundaryRungs> elsewhere = {{0, 0}, {1, 0}};
+  EXPECT_EQ(step_factor(boundaries, there, known), kInfinite);
+  EXPECT_EQ(step_factor(boundaries, elsewhere, known), 1);
+}
+
 TEST(WithinBudget, TakesTheFewestBytesBelowTheBoundOrElseTheLeastError) {
   const std::vector<BoundaryTrials> boundaries = {
       {{trial(100, 0), trial(50, 0.01), trial(20, 0.3), trial(25, 0.02)}, {trial(100, 0), trial(20, 0.021)}},

@@ -132,7 +132,7 @@ TEST_P(GroupOver, WhatOneRankCannotDoNoneDoes) {
 }
 
 TEST(FailureOf, IsThatOfTheRankWhichGaveUp) {
-  const Failure other = failure_of(RankGaveUp(2, "weights.safetensors: cannot be read"), 1);
+  const Failure other = failure_of(RankGaveUp(2, "weights.safetensors: cannot be read", false), 1);
   EXPECT_EQ(other.rank, 2);
   EXPECT_EQ(other.reason, "weights.safetensors: cannot be read");
   EXPECT_FALSE(other.diverged);
