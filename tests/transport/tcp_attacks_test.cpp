@@ -1,5 +1,5 @@
-// What somebody does at rank 0's port while a training runs, without the secret and with it. Nothing of it may
-// reach the training.
+// What somebody does at rank 0's port while a training runs, without the secret and with it, or in rank 0's
+// place. Nothing of it may reach the training.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +17,7 @@
 #include "tests/support/variable.h"
 #include "tests/transport/meetings.h"
 #include "tests/transport/ranks.h"
+#include "tests/transport/tls_impostor.h"
 
 namespace strait {
 namespace {
@@ -220,6 +221,42 @@ TEST_P(Attacked, TheTrainingGoesOn) {
   EXPECT_LT(most_memory() - before, 200 << 20);
   over = true;
   EXPECT_THAT(training.get(), Each(IsEmpty()));
+}
+
+TEST(AttackedRank, TellsNothingToOneInTheFirstOnesPlaceWhoKnowsNoSecret) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const test::Variable secret("STRAIT_SECRET", kAttackedSecret);
+  const Socket place = listen_at("127.0.0.1", 0);
+  Membership member = test::Ranks(2).membership(1);
+  member.master_port = port_of(place);
+  std::atomic<bool> over = false;
+  int visits = 0;
+  std::string heard;
+  std::thread impostor([&] {
+    while (!over) {
+      auto socket = accept_from(place);
+      if (socket) {
+        ++visits;
+        test::TlsImpostor visited(std::move(*socket));
+        while (!over && visited.turn()) std::this_thread::sleep_for(1ms);
+        heard += visited.heard();
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+  });
+  std::string error;
+  try {
+    join_group(
+        Carrier::tcp, member, 2s, "settings", [](const auto&) {}, [](const auto&) {});
+  } catch (const Error& refused) {
+    error = refused.what();
+  }
+  over = true;
+  impostor.join();
+  EXPECT_EQ(error,
+            "rank 1: what listens at " + member.rendezvous_endpoint() + " does not answer as rank 0 would");
+  EXPECT_GT(visits, 0);
+  EXPECT_EQ(heard, "");
 }
 
 }  // namespace
