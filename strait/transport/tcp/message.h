@@ -47,7 +47,7 @@ struct Channel {
 /// What comes before a payload.
 struct MessageHeader {
   enum class Type : uint8_t {
-    beat,   ///< nothing but `received`
+    beat,   ///< nothing but `received`, and in `size` how lately its sender has heard of others; see below
     data,   ///< a payload of `size` bytes
     taken,  ///< the receiver has room again for `size` messages of that lane
     leave,  ///< the sender ends in order; nothing follows
@@ -59,6 +59,9 @@ struct MessageHeader {
 
   bool operator==(const MessageHeader&) const = default;
 };
+
+// A beat's `size` is 0, or one more than the milliseconds since its sender, which waits for another rank than
+// the receiver, has heard of that one, or has begun to wait.
 
 /// Bytes of a header.
 inline constexpr size_t kHeaderSize = 24;
