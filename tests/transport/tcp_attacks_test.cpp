@@ -223,6 +223,33 @@ TEST_P(Attacked, TheTrainingGoesOn) {
   EXPECT_THAT(training.get(), Each(IsEmpty()));
 }
 
+/// Two who know the secret and come one after another as the second rank, the later one with what cannot be.
+TEST(AttackedRank, EndsInOrderWhenAnotherHasHadMoreThanWasEverSaid) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const test::Variable secret("STRAIT_SECRET", kAttackedSecret);
+  const test::Ranks ranks(2);
+  auto first = std::async(std::launch::async, [&]() -> std::string {
+    try {
+      join_group(
+          Carrier::tcp, ranks.membership(0), 20s, "", [](const auto&) {}, [](const auto&) {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  });
+  const uint16_t port = ranks.membership(0).master_port;
+  while (!connect_to("127.0.0.1", port, soon())) std::this_thread::sleep_for(1ms);
+  for (const uint64_t received : {uint64_t{0}, uint64_t{1} << 40}) {
+    TlsVisitor visitor(port, kAttackedSecret);
+    ASSERT_TRUE(visitor.prove());
+    EXPECT_THAT(visitor.introduce(1, "", received), testing::HasSubstr(R"("received":0)"));
+    if (received > 0) {
+      EXPECT_EQ(visitor.hear(), "");
+    }
+  }
+  EXPECT_THAT(first.get(), testing::HasSubstr("the first to fail was rank 1"));
+}
+
 TEST(AttackedRank, TellsNothingToOneInTheFirstOnesPlaceWhoKnowsNoSecret) {
   std::signal(SIGPIPE, SIG_IGN);
   const test::Variable secret("STRAIT_SECRET", kAttackedSecret);

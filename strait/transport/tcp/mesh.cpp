@@ -524,7 +524,9 @@ void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& 
                         {"connections", meeting_.connections},
                         {"bundle", bundle}};
     who->say(text_of(reply), [this, who, peer, received, connections, bundle] {
-      at(peer).session.attach(line_over(peer, who->release(), connections, bundle), received);
+      // The connection is in the middle of writing, so that it must be closed before it goes.
+      const auto line = line_over(peer, who->release(), connections, bundle);
+      if (!at(peer).session.attach(line, received)) return line->close();
       if (rank() == 0) note_missing();
     });
   } catch (const std::exception&) {
