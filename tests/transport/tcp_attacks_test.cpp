@@ -247,7 +247,8 @@ TEST(AttackedRank, EndsInOrderWhenAnotherHasHadMoreThanWasEverSaid) {
       EXPECT_EQ(visitor.hear(), "");
     }
   }
-  EXPECT_THAT(first.get(), testing::HasSubstr("the first to fail was rank 1"));
+  EXPECT_THAT(first.get(),
+              testing::HasSubstr("rank 1, to rank 0: 1099511627776 bytes have come, expected 0 to "));
 }
 
 TEST(AttackedRank, TellsNothingToOneInTheFirstOnesPlaceWhoKnowsNoSecret) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <tuple>
 
 // What goes over a session between two ranks: messages, each a header and a payload. Numbers are little-endian.
@@ -71,6 +72,9 @@ inline constexpr uint64_t kMaxPayload = uint64_t{1} << 32;
 
 /// Most bytes of an urgent one.
 inline constexpr uint64_t kMaxUrgent = uint64_t{1} << 16;
+
+/// Throws WireError, which says `where`, for a payload that the receiver would not take.
+void check_size(const Channel& channel, uint64_t size, const std::string& where);
 
 void write_header(std::span<std::byte, kHeaderSize> bytes, const MessageHeader& header);
 
