@@ -92,9 +92,12 @@ TEST_F(LinkedRuns, SendNoFasterThanTheLink) {
 }
 
 TEST_F(LinkedRuns, NothingCrossesALinkWithinOneProcessOfTheSchedule) {
-  // 24 messages of 1000 s each otherwise.
-  run("linked",
-      {"pipeline.link=unlimited,1000s", "pipeline.schedule=interleaved", "pipeline.stages_per_rank=4"});
+  const EpochMetrics epoch = run(
+      "linked", {"pipeline.link=unlimited,20s", "pipeline.schedule=interleaved", "pipeline.stages_per_rank=4"});
+  for (const auto direction : {Direction::activation, Direction::gradient}) {
+    EXPECT_EQ(epoch.total(direction).messages, 4U * 3U) << to_string(direction);  // steps, cuts
+  }
+  EXPECT_LT(epoch.seconds, 20) << "one of them has crossed the link";
 }
 
 TEST_F(LinkedRuns, SayInOneLineOverWhatTheySend) {

@@ -229,6 +229,22 @@ TEST_F(SeveralConnections, EndTogetherWhenOneBreaksOff) {
   }
 }
 
+TEST_F(SeveralConnections, TakeNoOtherOnceTheyHaveEnded) {
+  open(2);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  const Socket far(ends[1]);
+  bool open = true;
+  on_loop([&] {
+    bundle_->close();
+    const auto late = std::make_shared<Connection>(loop_, make_plain_stream(Socket(ends[0])));
+    bundle_->add(late);
+    open = late->is_open();
+    bundle_.reset();
+  });
+  EXPECT_FALSE(open);
+}
+
 TEST_F(SeveralConnections, EndWhenAPieceCannotBe) {
   const Bytes some(100);
   const std::vector<std::pair<std::string, std::vector<Bytes>>> cases = {

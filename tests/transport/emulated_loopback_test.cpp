@@ -40,13 +40,29 @@ TEST(EmulatedLoopback, AMessageIsWaitedForUntilItHasArrived) {
 // With one wire for all it would take a quarter of an hour.
 TEST(EmulatedLoopback, AStageDoesNotWaitForTheWireOfAnother) {
   EmulatedLoopback transport = three_stages({.bytes_per_second = kLeastLinkRate}, {}, {});
-  transport.send({0, Direction::activation, 0}, frame_of(100'000, 0, 0));
-  transport.send({0, Direction::gradient, 0}, frame_of(100'000, 0, 0));
-  transport.send({1, Direction::activation, 0}, frame_of(100'000, 0, 0));
-  transport.send({1, Direction::gradient, 0}, frame_of(100'000, 0, 0));
-  transport.receive({0, Direction::gradient, 0}, 200'000);
-  transport.receive({1, Direction::activation, 0}, 200'000);
-  transport.receive({1, Direction::gradient, 0}, 200'000);
+  const Tag slow(0, Direction::activation, 0);
+  const std::vector<Tag> others = {
+      {0, Direction::gradient, 0}, {1, Direction::activation, 0}, {1, Direction::gradient, 0}};
+  transport.send(slow, frame_of(100'000, 0, 7));
+  for (size_t i = 0; i < others.size(); ++i)
+    transport.send(others[i], frame_of(100'000, 0, static_cast<uint32_t>(i)));
+  const auto receive = [&](const Tag& tag) {
+    return parse_frame(transport.receive(tag, 200'000).bytes()).header.micro_batch;
+  };
+  std::vector<uint32_t> came;
+  auto receiving = std::async(std::launch::async, [&] {
+    for (const Tag& tag : others) came.push_back(receive(tag));
+  });
+  EXPECT_EQ(receiving.wait_for(30s), std::future_status::ready);
+  auto waiting = std::async(std::launch::async, [&] {
+    receiving.get();
+    return test::message_of<Error>([&] { receive(slow); });
+  });
+  EXPECT_EQ(waiting.wait_for(50ms), std::future_status::timeout)
+      << "the first stage's own message is under way";
+  transport.cancel();
+  EXPECT_EQ(waiting.get(), "the emulated link has been given up");
+  EXPECT_EQ(came, (std::vector<uint32_t>{0, 1, 2}));
 }
 
 TEST(EmulatedLoopback, KeepsTagsApartAndOrderWithinATag) {

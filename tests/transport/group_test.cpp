@@ -61,6 +61,39 @@ TEST_P(GroupOver, SendsTensorsOfAnyType) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
+TEST(TcpGroup, SendsATensorThatIsLongerThanAMessage) {
+  constexpr int64_t kLong = (int64_t{64} << 20) + 17;
+  const auto errors = test::Ranks(2).run([](Group& group) {
+    for (const int64_t size : {kLong, int64_t{0}, int64_t{1}}) {
+      const at::Tensor tensor = at::arange(size, at::kLong).to(at::kByte);
+      if (group.rank() == 1) {
+        group.send(tensor, 0, "numbers");
+        continue;
+      }
+      at::Tensor got = at::zeros_like(tensor);
+      group.receive(got, 1, "numbers");
+      EXPECT_TRUE(at::equal(got, tensor)) << size;
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(TcpGroup, AFrameThatIsTooLongIsNamedByItsSender) {
+  const auto errors = test::Ranks(2).run([](Group& group) {
+    const auto transport = group.make_transport({1 - group.rank()}, {"cut"});
+    const Tag tag(0, Direction::activation, 3);
+    if (group.rank() == 1) transport->receive(tag, 100);
+    Buffer frame((size_t{4} << 30) + 1);
+    frame.resize(frame.capacity());
+    transport->send(tag, std::move(frame));
+    transport->drain();
+  });
+  EXPECT_EQ(errors[0],
+            "rank 0, boundary cut, activation, micro-batch 3: a message of 4294967297 bytes, expected at most "
+            "4294967296");
+  EXPECT_THAT(errors[1], HasSubstr(errors[0]));
+}
+
 /// The sum over all ranks of what each has, as every rank gets it.
 template <class Number, class Met>
 std::vector<std::vector<Number>> sums_of(const Met& ranks, const std::vector<std::vector<Number>>& parts) {

@@ -38,6 +38,9 @@ class LinkCutter {
     frozen_until_ = (std::chrono::steady_clock::now() + pause).time_since_epoch().count();
   }
 
+  /// Passes on at most so many bytes a second.
+  void throttle(double bytes_per_second) { rate_ = bytes_per_second; }
+
   /// Connections that there have been.
   int connections() const { return connections_; }
 
@@ -61,9 +64,11 @@ class LinkCutter {
       }
       if (now() >= until_) accept_one();
       wait();
-      std::erase_if(pairs_, [](const Pair& pair) {
+      const size_t passed = passed_;
+      std::erase_if(pairs_, [this](const Pair& pair) {
         return !pass(pair.here, pair.there) || !pass(pair.there, pair.here);
       });
+      if (rate_ > 0) std::this_thread::sleep_for(std::chrono::duration<double>((passed_ - passed) / rate_));
     }
   }
 
@@ -87,10 +92,11 @@ class LinkCutter {
   }
 
   /// False: one side has closed.
-  static bool pass(const Socket& from, const Socket& to) {
+  bool pass(const Socket& from, const Socket& to) {
     std::array<char, 65536> bytes;
     const ssize_t got = recv(from.descriptor(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
+    passed_ += static_cast<size_t>(got);
     return got > 0 && send_all(to, {bytes.data(), static_cast<size_t>(got)},
                                std::chrono::steady_clock::now() + std::chrono::seconds(5));
   }
@@ -98,6 +104,8 @@ class LinkCutter {
   uint16_t to_;
   Socket listener_;
   std::list<Pair> pairs_;
+  size_t passed_ = 0;             ///< bytes
+  std::atomic<double> rate_ = 0;  ///< 0: as fast as it goes
   std::atomic<int64_t> until_ = 0;
   std::atomic<int64_t> frozen_until_ = 0;
   std::atomic<int> cuts_ = 0;

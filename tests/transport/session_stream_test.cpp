@@ -111,6 +111,33 @@ TEST(SessionStream, ABeatGoesAloneWhereNothingElseDoes) {
   EXPECT_EQ(move(out, in, 1000).front().first.type, MessageHeader::Type::beat);
 }
 
+TEST(SessionStream, TellsHowMuchOfAMessageIsConfirmed) {
+  Outbound out;
+  Inbound in;
+  out.beat();
+  move(out, in, 1000);
+  out.confirm(in.received());
+  EXPECT_EQ(out.confirmed_part(), 0U) << "a sign of life is no message";
+  for (const uint8_t value : {1, 2}) out.send(kTensors, filled(1000, value));
+  for (const size_t part : {300, 600}) {
+    move(out, in, 300);
+    EXPECT_EQ(out.confirm(in.received()), 0U);
+    EXPECT_EQ(out.confirmed_part(), part);
+  }
+  move(out, in, 600);
+  EXPECT_EQ(out.confirm(in.received()), 1U);
+  EXPECT_EQ(out.confirmed_part(), 1200 - (1000 + kHeaderSize)) << "of the second";
+}
+
+TEST(SessionStream, ABeatSaysHowLatelyItsSenderHasHeardOfOthers) {
+  Outbound out;
+  Inbound in;
+  out.beat(4001);
+  EXPECT_EQ(move(out, in, 1000).front().first.size, 4001U);
+  out.beat();
+  EXPECT_EQ(move(out, in, 1000).front().first.size, 0U);
+}
+
 TEST(SessionStream, WhatWasNeverSentCannotBeConfirmed) {
   Outbound out;
   Inbound in;

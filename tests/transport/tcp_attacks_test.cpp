@@ -1,5 +1,5 @@
-// What somebody does at rank 0's port while a training runs, without the secret and with it. Nothing of it may
-// reach the training.
+// What somebody does at rank 0's port while a training runs, without the secret and with it, or in rank 0's
+// place. Nothing of it may reach the training.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +17,7 @@
 #include "tests/support/variable.h"
 #include "tests/transport/meetings.h"
 #include "tests/transport/ranks.h"
+#include "tests/transport/tls_impostor.h"
 
 namespace strait {
 namespace {
@@ -220,6 +221,70 @@ TEST_P(Attacked, TheTrainingGoesOn) {
   EXPECT_LT(most_memory() - before, 200 << 20);
   over = true;
   EXPECT_THAT(training.get(), Each(IsEmpty()));
+}
+
+/// Two who know the secret and come one after another as the second rank, the later one with what cannot be.
+TEST(AttackedRank, EndsInOrderWhenAnotherHasHadMoreThanWasEverSaid) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const test::Variable secret("STRAIT_SECRET", kAttackedSecret);
+  const test::Ranks ranks(2);
+  auto first = std::async(std::launch::async, [&]() -> std::string {
+    try {
+      join_group(
+          Carrier::tcp, ranks.membership(0), 20s, "", [](const auto&) {}, [](const auto&) {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  });
+  const uint16_t port = ranks.membership(0).master_port;
+  while (!connect_to("127.0.0.1", port, soon())) std::this_thread::sleep_for(1ms);
+  for (const uint64_t received : {uint64_t{0}, uint64_t{1} << 40}) {
+    TlsVisitor visitor(port, kAttackedSecret);
+    ASSERT_TRUE(visitor.prove());
+    EXPECT_THAT(visitor.introduce(1, "", received), testing::HasSubstr(R"("received":0)"));
+    if (received > 0) {
+      EXPECT_EQ(visitor.hear(), "");
+    }
+  }
+  EXPECT_THAT(first.get(),
+              testing::HasSubstr("rank 1, to rank 0: 1099511627776 bytes have come, expected 0 to "));
+}
+
+TEST(AttackedRank, TellsNothingToOneInTheFirstOnesPlaceWhoKnowsNoSecret) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const test::Variable secret("STRAIT_SECRET", kAttackedSecret);
+  const Socket place = listen_at("127.0.0.1", 0);
+  Membership member = test::Ranks(2).membership(1);
+  member.master_port = port_of(place);
+  std::atomic<bool> over = false;
+  int visits = 0;
+  std::string heard;
+  std::thread impostor([&] {
+    while (!over) {
+      auto socket = accept_from(place);
+      if (socket) {
+        ++visits;
+        test::TlsImpostor visited(std::move(*socket));
+        while (!over && visited.turn()) std::this_thread::sleep_for(1ms);
+        heard += visited.heard();
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+  });
+  std::string error;
+  try {
+    join_group(
+        Carrier::tcp, member, 2s, "settings", [](const auto&) {}, [](const auto&) {});
+  } catch (const Error& refused) {
+    error = refused.what();
+  }
+  over = true;
+  impostor.join();
+  EXPECT_EQ(error,
+            "rank 1: what listens at " + member.rendezvous_endpoint() + " does not answer as rank 0 would");
+  EXPECT_GT(visits, 0);
+  EXPECT_EQ(heard, "");
 }
 
 }  // namespace

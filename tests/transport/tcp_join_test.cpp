@@ -11,6 +11,7 @@
 #include <future>
 
 #include "strait/base/random.h"
+#include "strait/transport/tcp/meeting.h"
 #include "strait/transport/tcp/secret.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/variable.h"
@@ -179,6 +180,25 @@ TEST(TcpMeeting, AFolderThatOthersCanOpenIsRefused) {
   mkdir(folder.c_str(), 0755);
   chmod(folder.c_str(), 0755);
   EXPECT_THAT(join(test::Ranks(2).membership(0)), StartsWith(folder + ": expected a folder that only user "));
+}
+
+TEST(TcpMeeting, AFolderThatTheLastToLeaveHasTakenAwayIsMadeAgain) {
+  const test::TempDir dir;
+  const std::string folder = (dir / "29500").string();
+  const tcp::RankPlace place(folder, 0);
+  struct stat made {};
+  ASSERT_EQ(stat(folder.c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode & 0777, 0700U);
+  EXPECT_THROW(tcp::RankPlace(folder, 0), tcp::PlaceTaken);
+  EXPECT_THROW(tcp::RankPlace((dir / "none/29500").string(), 0), Error);
+}
+
+TEST(TcpMeeting, WhoComesFindsAFolderHoweverOftenTheLastTakesItAway) {
+  const test::TempDir dir;
+  const auto errors = test::run_in_threads(3, [&](int rank) {
+    for (int round = 0; round < 2000; ++round) const tcp::RankPlace place((dir / "29500").string(), rank);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
 TEST(TcpMeeting, NothingIsLeftInTheFolder) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "strait/base/random.h"
+#include "tests/transport/tls_impostor.h"
 
 namespace strait::tcp {
 namespace {
@@ -67,6 +68,25 @@ TEST_F(TlsStreams, TheWriterKnowsOfAllThatTheReaderHas) {
   }
   EXPECT_EQ(got, text);
   EXPECT_GT(waited, 10);
+}
+
+TEST(TlsDialer, BelievesNobodyWhoKnowsNoSecretAndTellsHimNothing) {
+  std::signal(SIGPIPE, SIG_IGN);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  const Tls tls("a secret");
+  const auto dialer = tls.make_stream(Socket(ends[0]), Side::dialer);
+  test::TlsImpostor impostor{Socket(ends[1])};
+  Progress proved;
+  for (int turn = 0; turn < 10 && proved.state != Progress::State::closed; ++turn) {
+    proved = dialer->prove();
+    if (proved.state == Progress::State::moved) dialer->write(std::as_bytes(std::span("a word")));
+    impostor.turn();
+  }
+  EXPECT_EQ(proved.state, Progress::State::closed);
+  EXPECT_EQ(dialer->reason(), "certificate verify failed");
+  EXPECT_FALSE(impostor.is_believed());
+  EXPECT_EQ(impostor.heard(), "");
 }
 
 }  // namespace

@@ -125,6 +125,7 @@ Bundle::~Bundle() { close(); }
 int Bundle::size() const { return static_cast<int>(strands_.size()); }
 
 void Bundle::add(std::shared_ptr<Connection> connection) {
+  if (!open_) return connection->close();
   setsockopt(connection->socket().descriptor(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsent, sizeof(kUnsent));
   strands_.push_back(std::make_unique<Strand>(*this, std::move(connection)));
   if (speaker_ != nullptr) strands_.back()->connection().pump();

@@ -29,7 +29,7 @@ class Bundle : public Line, public std::enable_shared_from_this<Bundle> {
 
   uint64_t id() const { return id_; }
 
-  /// Adds a connection, at the beginning or later.
+  /// Adds a connection, at the beginning or later. One that comes when the bundle is closed is closed too.
   void add(std::shared_ptr<Connection> connection);
 
   /// Connections that it has.

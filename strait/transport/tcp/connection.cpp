@@ -10,6 +10,7 @@ constexpr size_t kTurn = size_t{4} << 20;  // bytes after which others have thei
 }  // namespace
 
 void Connection::pump() {
+  is_asked_again_ = pumping_;
   if (pumping_ || !is_open()) return;
   const auto self = shared_from_this();  // a speaker may let go of it
   pumping_ = true;
@@ -21,7 +22,8 @@ void Connection::pump() {
       if (writes) writes = write(moved);
       if (is_open() && reads) reads = read(moved);
       if (!is_open()) break;
-      if (std::exchange(is_new_speaker_, false)) reads = writes = true;
+      const bool is_new = std::exchange(is_new_speaker_, false);
+      if (std::exchange(is_asked_again_, false) || is_new) reads = writes = true;
       // What was read may have given something to write.
       if (!writes && !waits_to_write_) writes = !speaker_->bytes().empty();
     }

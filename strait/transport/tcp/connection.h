@@ -85,6 +85,7 @@ class Connection : public Line, public std::enable_shared_from_this<Connection> 
   bool is_new_speaker_ = false;
   bool proved_ = false;
   bool pumping_ = false;
+  bool is_asked_again_ = false;  ///< to pump, while it did
   bool waits_to_read_ = false;
   bool waits_to_write_ = false;
 };

@@ -97,6 +97,21 @@ void Mailroom::touch(int from) {
   at(from).heard = steady_clock::now();
 }
 
+std::optional<Mailroom::Time> Mailroom::alive_at(int to) const {
+  const std::scoped_lock lock(mutex_);
+  std::optional<Time> latest;
+  for (const Wait& wait : waits_) {
+    if (wait.peer == to) continue;
+    latest = std::max({latest.value_or(wait.begin), wait.begin, at(wait.peer).heard});
+  }
+  return latest;
+}
+
+void Mailroom::note_alive(int from, Time then) {
+  const std::scoped_lock lock(mutex_);
+  at(from).heard = std::max(at(from).heard, then);
+}
+
 void Mailroom::wait_for_room(int to, const Channel& lane, const std::string& where, int named) {
   Lock lock(mutex_);
   check_locked(where, to, named);
@@ -183,8 +198,14 @@ void Mailroom::check_locked(const std::string& where, int peer, int named) const
 
 void Mailroom::wait(Lock& lock, int peer, const std::string& where, int named,
                     const std::function<bool()>& ready) {
+  if (ready()) return;
   const milliseconds patience = part_to_wait(timeout_);
   const auto begin = steady_clock::now();
+  struct Listed {
+    std::list<Wait>& waits;
+    std::list<Wait>::iterator mine;
+    ~Listed() { waits.erase(mine); }
+  } const listed{waits_, waits_.insert(waits_.end(), {.peer = peer, .begin = begin})};
   while (!ready()) {
     // Whoever leaves while it is waited for has failed. Where it could not tell this rank why, another one
     // will.

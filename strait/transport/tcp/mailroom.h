@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -21,7 +22,8 @@ namespace strait::tcp {
 /// Where threads wait for what the loop brings: messages, room at a receiver, confirmations, the end. Any
 /// thread may call anything. `where` says in an error what is waited for, and `named` is the peer that it names
 /// (-1: any). A wait ends with Error when a rank has failed or left, or when the peer has been silent for the
-/// part of the timeout that is for waits.
+/// part of the timeout that is for waits. A peer that waits itself is not silent as long as it hears of whom it
+/// waits for: it may be busy with what a third one sends over a slow link.
 class Mailroom {
  public:
   /// Messages of one lane that may lie at a receiver who has not asked for them.
@@ -57,8 +59,19 @@ class Mailroom {
   /// Drops what has come for a transport or control channel that is gone.
   void drop(Kind kind, uint16_t instance);
 
-  /// A part of a message has come: the rank is not silent.
+  /// A part of a message has come, or was confirmed: the rank is not silent.
   void touch(int from);
+
+  // Who is alive.
+
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// When this rank last heard of those for whom it waits now, or began to wait, for `to` to hear. Nothing
+  /// where it waits for nobody but `to`: two that wait for each other would keep each other waiting.
+  std::optional<Time> alive_at(int to) const;
+
+  /// The rank, which waits itself, has last heard of whom it waits for then.
+  void note_alive(int from, Time then);
 
   // What goes.
 
@@ -104,12 +117,16 @@ class Mailroom {
     uint64_t expected = 0;  ///< receives that were announced and have not got theirs
   };
   struct Peer {
-    std::chrono::steady_clock::time_point heard = {};
+    Time heard = {};
     std::map<Channel, uint64_t> on_lane;  ///< messages that take room there
     uint64_t sent = 0;
     uint64_t confirmed = 0;
     bool left = false;
     bool closed = false;
+  };
+  struct Wait {
+    int peer;
+    Time begin;
   };
   using Lock = std::unique_lock<std::mutex>;
   void wait(Lock& lock, int peer, const std::string& where, int named, const std::function<bool()>& ready);
@@ -124,6 +141,7 @@ class Mailroom {
   std::condition_variable changed_;
   std::map<std::pair<Channel, int>, Box> boxes_;
   std::vector<Peer> peers_;
+  std::list<Wait> waits_;  ///< of all threads
   std::optional<Failure> failure_;
   std::optional<std::string> ended_;
 };

@@ -17,11 +17,15 @@ namespace {
 
 /// Makes the folder, or takes it where it is the user's and nobody else's.
 void make_private_folder(const std::string& folder) {
-  if (mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
-    throw Error("{}: cannot be made: {}", folder, std::strerror(errno));
-  }
   struct stat found {};
-  if (lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() ||
+  int error = ENOENT;
+  while (error == ENOENT) {  // the last to leave it may take it away meanwhile
+    if (mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+      throw Error("{}: cannot be made: {}", folder, std::strerror(errno));
+    }
+    error = lstat(folder.c_str(), &found) == 0 ? 0 : errno;
+  }
+  if (error != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() ||
       (found.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     throw Error("{}: expected a folder that only user {} can open", folder, geteuid());
   }
@@ -46,14 +50,23 @@ bool is_at(const Socket& file, const std::string& path) {
          open.st_ino == there.st_ino && open.st_dev == there.st_dev;
 }
 
+/// Opens a file of the folder, or makes it, and the folder again where the last to leave it has taken it away.
+Socket open_in(const std::string& folder, const std::string& path) {
+  while (true) {
+    Socket file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (file) return file;
+    if (errno != ENOENT) throw Error("{}: {}", path, std::strerror(errno));
+    make_private_folder(folder);
+  }
+}
+
 }  // namespace
 
 RankPlace::RankPlace(std::string folder, int rank)
     : folder_(std::move(folder)), path_(fmt::format("{}/{}", folder_, rank)) {
   const std::string lock = path_ + ".lock";
   do {
-    lock_ = Socket(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
-    if (!lock_) throw Error("{}: {}", lock, std::strerror(errno));
+    lock_ = open_in(folder_, lock);
     if (flock(lock_.descriptor(), LOCK_EX | LOCK_NB) != 0) throw PlaceTaken("{}: another process has it", lock);
   } while (!is_at(lock_, lock));  // its last owner has just taken it away
 }

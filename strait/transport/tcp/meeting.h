@@ -24,7 +24,8 @@ struct Meeting {
 /// A rank's place in the folder of a meeting, which one process at a time has.
 class RankPlace {
  public:
-  /// Throws PlaceTaken when another process has it, Error with the reason when nobody can have it.
+  /// Makes the folder where it is not there. Throws PlaceTaken when another process has the place, Error with
+  /// the reason when nobody can have it.
   RankPlace(std::string folder, int rank);
 
   /// Leaves nothing behind: the last of the ranks takes the folder away too.

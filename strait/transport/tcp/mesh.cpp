@@ -89,7 +89,7 @@ Mesh::Mesh(Meeting meeting, int rank, int ranks, std::string attempt, millisecon
     peers_.push_back(std::make_unique<Peer>(
         peer, mailroom_,
         Session::Events{.heard = [this, peer](Kind kind, const Buffer& message) { hear(peer, kind, message); },
-                        .broken = [this, peer](const std::string&) { set_gone(peer); }}));
+                        .broken = [this, peer](const std::string& reason) { set_broken(peer, reason); }}));
     if (peer != 0 || rank != 0) attendance_.missing.push_back(peer);
   }
   std::erase(attendance_.missing, rank);
@@ -140,6 +140,7 @@ Mesh::~Mesh() {
 }
 
 void Mesh::send(int to, const Channel& channel, Buffer message, const std::string& where, int named) {
+  check_size(channel, message.size(), where);
   want(to);
   if (channel.is_urgent()) {
     mailroom_.check(where, to, named);
@@ -524,7 +525,9 @@ void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& 
                         {"connections", meeting_.connections},
                         {"bundle", bundle}};
     who->say(text_of(reply), [this, who, peer, received, connections, bundle] {
-      at(peer).session.attach(line_over(peer, who->release(), connections, bundle), received);
+      // The connection is in the middle of writing, so that it must be closed before it goes.
+      const auto line = line_over(peer, who->release(), connections, bundle);
+      if (!at(peer).session.attach(line, received)) return line->close();
       if (rank() == 0) note_missing();
     });
   } catch (const std::exception&) {
@@ -554,7 +557,8 @@ void Mesh::hear(int peer, Kind kind, const Buffer& message) {
     const json said = parse(text_of(message));
     if (kind == Kind::call) {
       const auto from = said.at("rank").get<int>();
-      return peer == 0 && from > rank() && from < ranks() ? called(from) : set_gone(peer);
+      if (peer != 0 || from <= rank() || from >= ranks()) throw WireError("a call from rank {}", from);
+      return called(from);
     }
     if (kind == Kind::missing) {
       const std::scoped_lock lock(mutex_);
@@ -564,18 +568,25 @@ void Mesh::hear(int peer, Kind kind, const Buffer& message) {
     const Failure failure{.rank = said.at("rank").get<int>(),
                           .diverged = said.at("diverged").get<bool>(),
                           .reason = said.at("reason").get<std::string>().substr(0, kMaxReason)};
-    if (failure.rank < 0 || failure.rank >= ranks()) return set_gone(peer);
+    if (failure.rank < 0 || failure.rank >= ranks()) {
+      throw WireError("a failure of rank {}, expected one of {} ranks", failure.rank, ranks());
+    }
     if (!mailroom_.set_failure(failure)) return;
     tell_news();
     spread(failure, peer);  // who leaves because of it is to have told why
-  } catch (const std::exception&) {
-    set_gone(peer);
+  } catch (const std::exception& error) {
+    set_broken(peer, error.what());
   }
 }
 
-void Mesh::set_gone(int peer) {
+/// The rank has said what cannot be.
+void Mesh::set_broken(int peer, const std::string& reason) {
+  set_gone(peer, fmt::format("rank {}, to rank {}: {}", peer, rank(), reason).substr(0, kMaxReason));
+}
+
+void Mesh::set_gone(int peer, const std::string& reason) {
   if (has_failed_or_left(peer)) return;
-  const Failure failure{.rank = peer, .diverged = false, .reason = kGoneReason};
+  const Failure failure{.rank = peer, .diverged = false, .reason = reason};
   if (!mailroom_.set_failure(failure)) return;
   tell_news();
   spread(failure, rank());

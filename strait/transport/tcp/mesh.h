@@ -44,7 +44,8 @@ class Mesh {
   int ranks() const { return mailroom_.ranks(); }
   Mailroom& mailroom() { return mailroom_; }
 
-  /// Sends; waits while the receiver has no room.
+  /// Sends; waits while the receiver has no room. Throws WireError for a message that is longer than the
+  /// receiver takes.
   void send(int to, const Channel& channel, Buffer message, const std::string& where, int named);
 
   /// Sees to it that there is a session with the peer soon.
@@ -118,7 +119,8 @@ class Mesh {
   void hear(int peer, Kind kind, const Buffer& message);
   void note_missing();
   void tell_news();
-  void set_gone(int peer);
+  void set_broken(int peer, const std::string& reason);
+  void set_gone(int peer, const std::string& reason = kGoneReason);
   void spread(const Failure& failure, int except);
   std::string hello_to(int peer);
 

@@ -3,6 +3,16 @@
 #include "strait/base/bytes.h"
 
 namespace strait::tcp {
+namespace {
+
+uint64_t most_bytes_on(const Channel& channel) { return channel.is_urgent() ? kMaxUrgent : kMaxPayload; }
+
+}  // namespace
+
+void check_size(const Channel& channel, uint64_t size, const std::string& where) {
+  const uint64_t limit = most_bytes_on(channel);
+  if (size > limit) throw WireError("{}: a message of {} bytes, expected at most {}", where, size, limit);
+}
 
 void write_header(std::span<std::byte, kHeaderSize> bytes, const MessageHeader& header) {
   ByteWriter out(bytes);
@@ -28,7 +38,7 @@ MessageHeader read_header(std::span<const std::byte, kHeaderSize> bytes) {
                     static_cast<int>(header.type), static_cast<int>(header.channel.kind),
                     static_cast<int>(MessageHeader::Type::leave), static_cast<int>(kLastKind));
   }
-  const uint64_t limit = header.channel.is_urgent() ? kMaxUrgent : kMaxPayload;
+  const uint64_t limit = most_bytes_on(header.channel);
   if (header.size > limit) {
     throw WireError("a message of {} bytes, expected at most {}", header.size, limit);
   }

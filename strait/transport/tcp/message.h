@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <tuple>
 
 // What goes over a session between two ranks: messages, each a header and a payload. Numbers are little-endian.
@@ -47,7 +48,7 @@ struct Channel {
 /// What comes before a payload.
 struct MessageHeader {
   enum class Type : uint8_t {
-    beat,   ///< nothing but `received`
+    beat,   ///< nothing but `received`, and in `size` how lately its sender has heard of others; see below
     data,   ///< a payload of `size` bytes
     taken,  ///< the receiver has room again for `size` messages of that lane
     leave,  ///< the sender ends in order; nothing follows
@@ -60,6 +61,9 @@ struct MessageHeader {
   bool operator==(const MessageHeader&) const = default;
 };
 
+// A beat's `size` is 0, or one more than the milliseconds since its sender, which waits for another rank than
+// the receiver, has heard of that one, or has begun to wait.
+
 /// Bytes of a header.
 inline constexpr size_t kHeaderSize = 24;
 
@@ -68,6 +72,9 @@ inline constexpr uint64_t kMaxPayload = uint64_t{1} << 32;
 
 /// Most bytes of an urgent one.
 inline constexpr uint64_t kMaxUrgent = uint64_t{1} << 16;
+
+/// Throws WireError, which says `where`, for a payload that the receiver would not take.
+void check_size(const Channel& channel, uint64_t size, const std::string& where);
 
 void write_header(std::span<std::byte, kHeaderSize> bytes, const MessageHeader& header);
 

@@ -1,5 +1,7 @@
 #include "strait/transport/tcp/outbound.h"
 
+#include <algorithm>
+
 #include "strait/base/error.h"
 
 namespace strait::tcp {
@@ -47,16 +49,18 @@ void Outbound::fill(uint64_t received) {
       auto [channel, payload] = std::move(messages->front());
       messages->pop_front();
       const size_t size = payload.size();
+      const uint64_t begin = queue_.pushed();
       push(MessageHeader::Type::data, channel, size, std::move(payload));
-      ends_.push_back(queue_.pushed());
+      sent_.push_back({.begin = begin, .end = queue_.pushed()});
     }
   }
   if (leaves_ && urgent_.empty() && messages_.empty()) {
+    const uint64_t begin = queue_.pushed();
     push(MessageHeader::Type::leave, {}, 0, {});
-    ends_.push_back(queue_.pushed());
+    sent_.push_back({.begin = begin, .end = queue_.pushed()});
     leaves_ = false;
   }
-  if (beats_) push(MessageHeader::Type::beat, {}, 0, {});
+  if (beats_) push(MessageHeader::Type::beat, {}, alive_, {});
 }
 
 uint64_t Outbound::confirm(uint64_t bytes) {
@@ -64,8 +68,13 @@ uint64_t Outbound::confirm(uint64_t bytes) {
     throw WireError("{} bytes are confirmed, expected at most {}", bytes, queue_.written());
   }
   uint64_t messages = 0;
-  for (; !ends_.empty() && ends_.front() <= bytes; ends_.pop_front()) ++messages;
+  for (; !sent_.empty() && sent_.front().end <= bytes; sent_.pop_front()) ++messages;
   return messages;
+}
+
+uint64_t Outbound::confirmed_part() const {
+  if (sent_.empty()) return 0;
+  return std::max(queue_.confirmed(), sent_.front().begin) - sent_.front().begin;
 }
 
 void Outbound::carry_on_from(uint64_t bytes) {

@@ -27,12 +27,18 @@ class Outbound {
   std::span<const std::byte> next(uint64_t received);
   void wrote(size_t bytes) { queue_.advance(bytes); }
 
-  /// Adds a header that says what was received, unless something else is about to.
-  void beat() { beats_ = true; }
+  /// Adds a header that says what was received, unless something else is about to. `alive` is its size.
+  void beat(uint64_t alive = 0) {
+    beats_ = true;
+    alive_ = alive;
+  }
 
   /// The other side has had so many bytes: gives how many messages it has had besides. Throws WireError where
   /// there were never so many.
   uint64_t confirm(uint64_t bytes);
+
+  /// Bytes that the other side has had of the first message that it has not had as a whole.
+  uint64_t confirmed_part() const;
 
   /// Another connection is to carry on behind so many bytes. Throws WireError where they were freed already.
   void carry_on_from(uint64_t bytes);
@@ -48,8 +54,13 @@ class Outbound {
   bool told_ = false;  ///< the loop was, since it last looked
 
   OutQueue queue_;
-  std::deque<uint64_t> ends_;  ///< of the messages that are not confirmed
+  struct Sent {
+    uint64_t begin;
+    uint64_t end;
+  };
+  std::deque<Sent> sent_;  ///< messages that are not confirmed
   bool beats_ = false;
+  uint64_t alive_ = 0;  ///< what the next beat says of others
 };
 
 }  // namespace strait::tcp

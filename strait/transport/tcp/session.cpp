@@ -10,6 +10,10 @@ using namespace std::chrono_literals;
 constexpr auto kBeat = 1s;     // without a word, after which a side gives a sign of life
 constexpr auto kSilence = 5s;  // after which a line counts as lost
 
+// How much older a rank takes another one's word of a third to be than it says. On its way the word has aged,
+// and what goes round among ranks that wait for each other must not stay young.
+constexpr auto kHearsay = 500ms;
+
 }  // namespace
 
 Session::Session(int peer, Mailroom& mailroom, Events events)
@@ -31,7 +35,7 @@ bool Session::attach(std::shared_ptr<Line> line, uint64_t peer_received) {
     outages_.push_back({.begin = now - lasted, .end = now});
   }
   line_->set_speaker(*this);
-  out_.beat();
+  beat();
   flush();
   return true;
 }
@@ -54,7 +58,7 @@ void Session::tick(Time now) {
   if (!line_) return;
   if (now - heard_ > kSilence) return lose("no sign of life");
   if (now - wrote_ < kBeat) return;
-  out_.beat();
+  beat();
   flush();
 }
 
@@ -77,13 +81,37 @@ void Session::wrote(size_t bytes) {
   out_.wrote(bytes);
 }
 
+/// Gives a sign of life, and passes on that of those for whom this rank waits.
+void Session::beat() {
+  const auto alive = mailroom_.alive_at(peer_);
+  if (!alive) return out_.beat();
+  const auto now = std::chrono::steady_clock::now();
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(now - *alive);
+  out_.beat(age < mailroom_.timeout() ? static_cast<uint64_t>(age.count()) + 1 : 0);
+}
+
+/// The other side is not silent as long as it takes in what is sent, however long a message is. That it has had
+/// this side's signs of life does not count.
+void Session::confirm(const MessageHeader& header) {
+  const uint64_t part = out_.confirmed_part();
+  if (const uint64_t messages = out_.confirm(header.received)) {
+    mailroom_.note_confirmed(peer_, messages);
+  } else if (out_.confirmed_part() > part) {
+    mailroom_.touch(peer_);
+  }
+}
+
 void Session::take(const MessageHeader& header, Buffer message) {
-  if (const uint64_t messages = out_.confirm(header.received)) mailroom_.note_confirmed(peer_, messages);
-  if (header.type == MessageHeader::Type::beat) return;
+  confirm(header);
+  if (header.type == MessageHeader::Type::beat) {
+    if (header.size == 0) return;
+    const std::chrono::milliseconds age(header.size - 1);
+    return mailroom_.note_alive(peer_, std::chrono::steady_clock::now() - age - kHearsay);
+  }
   if (header.type == MessageHeader::Type::taken) {
     return mailroom_.make_room(peer_, header.channel, header.size);
   }
-  out_.beat();
+  beat();
   if (header.type == MessageHeader::Type::leave) return mailroom_.set_left(peer_);
   if (header.channel.kind >= Kind::failure) {
     return events_.heard(header.channel.kind, std::move(message));

@@ -74,6 +74,8 @@ class Session : public Speaker {
   void closed(const std::string& reason) override { lose(reason); }
 
  private:
+  void beat();
+  void confirm(const MessageHeader& header);
   void take(const MessageHeader& header, Buffer message);
 
   int peer_;

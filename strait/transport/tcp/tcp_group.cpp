@@ -1,5 +1,6 @@
 #include "strait/transport/tcp/tcp_group.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "strait/base/error.h"
@@ -11,7 +12,8 @@ namespace {
 
 constexpr Channel kTexts{.kind = Kind::text};
 constexpr Channel kTensors{.kind = Kind::tensor};
-constexpr int kNobody = -1;  // which rank keeps the others waiting in gather() is not known
+constexpr size_t kPiece = size_t{64} << 20;  // bytes of a message, of which a tensor may need several
+constexpr int kNobody = -1;                  // which rank keeps the others waiting in gather() is not known
 
 /// The texts one after another, each behind its length.
 Buffer pack(const std::vector<std::string>& texts) {
@@ -58,19 +60,33 @@ std::vector<std::string> TcpGroup::gather(const std::string& mine) {
 }
 
 void TcpGroup::send(const at::Tensor& tensor, int to, const std::string& what) {
-  Buffer buffer(tensor.nbytes());
-  buffer.resize(tensor.nbytes());
-  std::memcpy(buffer.data(), tensor.data_ptr(), tensor.nbytes());
-  mesh_->send(to, kTensors, std::move(buffer), fmt::format("rank {}, {}", rank(), what), to);
+  const std::string where = fmt::format("rank {}, {}", rank(), what);
+  const auto* bytes = static_cast<const std::byte*>(tensor.data_ptr());
+  size_t sent = 0;
+  do {
+    const size_t size = std::min(kPiece, tensor.nbytes() - sent);
+    Buffer piece(size);
+    piece.resize(size);
+    std::copy_n(bytes + sent, size, piece.data());
+    mesh_->send(to, kTensors, std::move(piece), where, to);
+    sent += size;
+  } while (sent < tensor.nbytes());
 }
 
 void TcpGroup::receive(at::Tensor& tensor, int from, const std::string& what) {
   const std::string where = fmt::format("rank {}, {}", rank(), what);
-  const Buffer buffer = mesh_->receive(from, kTensors, where, from);
-  if (buffer.size() != tensor.nbytes()) {
-    throw WireError("{}: rank {} sends {} bytes, expected {}", where, from, buffer.size(), tensor.nbytes());
-  }
-  std::memcpy(tensor.data_ptr(), buffer.data(), buffer.size());
+  auto* bytes = static_cast<std::byte*>(tensor.data_ptr());
+  size_t received = 0;
+  do {
+    const size_t size = std::min(kPiece, tensor.nbytes() - received);
+    const Buffer piece = mesh_->receive(from, kTensors, where, from);
+    if (piece.size() != size) {
+      throw WireError("{}: rank {} sends {} bytes, expected {}", where, from, received + piece.size(),
+                      received + size);
+    }
+    std::copy_n(piece.data(), size, bytes + received);
+    received += size;
+  } while (received < tensor.nbytes());
 }
 
 std::unique_ptr<Transport> TcpGroup::make_transport(std::vector<int> peers, std::vector<std::string> names) {

@@ -61,13 +61,16 @@ Key derive(const std::string& secret) {
 /// The settings of one side's connections.
 class Tls::Context {
  public:
-  Context(const Key& key, const SSL_METHOD* method) : key_(key), context_(SSL_CTX_new(method)) {
+  Context(const Key& key, Side side)
+      : key_(key), context_(SSL_CTX_new(side == Side::dialer ? TLS_client_method() : TLS_server_method())) {
     require(context_ != nullptr, "no context");
     SSL_CTX* const context = context_.get();
     SSL_CTX_set_ex_data(context, 0, this);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_read_ahead(context, 1);
     SSL_CTX_set_default_read_buffer_len(context, kReadAhead);
+    // A listener may pass over the offered key and show a certificate instead. None is trusted.
+    if (side == Side::dialer) SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
     SSL_CTX_set_psk_use_session_callback(context, use);
     SSL_CTX_set_psk_find_session_callback(context, find);
     require(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
@@ -131,7 +134,11 @@ class TlsStream : public Stream {
 
   Progress prove() override {
     ERR_clear_error();
-    return progress(SSL_do_handshake(connection_.get()), 0);
+    const Progress made = progress(SSL_do_handshake(connection_.get()), 0);
+    const bool done = made.state == Progress::State::moved;
+    if (done && SSL_session_reused(connection_.get()) != 1)
+      return closed("it has not shown that it knows the secret");
+    return made;
   }
 
   Progress read(std::span<std::byte> space) override {
@@ -183,8 +190,8 @@ class TlsStream : public Stream {
 
 Tls::Tls(const std::string& secret) {
   const Key key = derive(secret);
-  dialer_ = std::make_unique<Context>(key, TLS_client_method());
-  listener_ = std::make_unique<Context>(key, TLS_server_method());
+  dialer_ = std::make_unique<Context>(key, Side::dialer);
+  listener_ = std::make_unique<Context>(key, Side::listener);
 }
 
 Tls::~Tls() = default;

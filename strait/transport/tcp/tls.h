@@ -12,7 +12,7 @@ enum class Side { dialer, listener };
 
 /// What encrypts and authenticates connections: TLS 1.3 with a key that both sides know beforehand (RFC 8446,
 /// 2.2) and a Diffie-Hellman exchange besides, so that who learns the key later cannot read what was recorded.
-/// There are no certificates: who knows the secret is in.
+/// There are no certificates: who knows the secret is in, and who shows a certificate instead is not.
 class Tls {
  public:
   /// The key is derived from the secret, which should be one that nobody can guess.
@@ -21,7 +21,8 @@ class Tls {
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
-  /// A stream over a connected socket. prove() fails where the other side does not know the secret.
+  /// A stream over a connected socket. prove() fails where the other side does not know the secret, be it the
+  /// dialer or the listener; nothing is to be read or written before it has succeeded.
   std::unique_ptr<Stream> make_stream(Socket socket, Side side) const;
 
  private:
