@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"\n[train]\nepochs = 0", "a.toml:3: train.epochs: expected an integer >= 1, found 0"},
         BadText{"train.epochs = 2147483648",
                 "a.toml:1: train.epochs: expected an integer <= 2147483647, found 2147483648"},
-        BadText{"train.threads = -1", "a.toml:1: train.threads: expected an integer >= 0, found -1"},
+        BadText{"train.threads = -1", "a.toml:1: train.threads: expected an integer from 0 to 1024, found -1"},
         BadText{"train.optimizer.lr = 0", "a.toml:1: train.optimizer.lr: expected a number > 0, found 0.0"},
         BadText{"train.optimizer.lr = inf", "a.toml:1: train.optimizer.lr: expected a number > 0, found inf"},
         BadText{"train.optimizer.lr = nan", "a.toml:1: train.optimizer.lr: expected a number > 0, found nan"},
