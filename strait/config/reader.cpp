@@ -277,6 +277,18 @@ void check_kinds(const Config& config, const TomlTable& root) {
   }
 }
 
+/// A run that starts from another has epochs left to train.
+void check_start(const Config& config, const TomlTable& root) {
+  constexpr std::string_view kKey = "compression.start_epoch";
+  const auto& compression = config.compression;
+  if (compression.start_from.empty() || compression.start_epoch < config.train.epochs) return;
+  throw InputError(
+      "{}: {}: with compression.start_from expected less than train.epochs, which is {}, found {}: nothing "
+      "would be "
+      "trained",
+      origin_of(root, kKey, "train.epochs"), kKey, config.train.epochs, compression.start_epoch);
+}
+
 /// Some keys belong to one transport.
 void check_transport(const Config& config, const TomlTable& root) {
   const auto& pipeline = config.pipeline;
@@ -332,6 +344,7 @@ void check_together(const Config& config, const TomlTable& root) {
   check_with_place(root, [&] { check_micro_batch_steps(config.train, config.pipeline); });
   check_kinds(config, root);
   check_stages(config, root);
+  check_start(config, root);
   check_transport(config, root);
   check_batch(config, root);
   check_networks(config, root);

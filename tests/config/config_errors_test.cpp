@@ -78,6 +78,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"checkpoint.copies = -2", "a.toml:1: checkpoint.copies: expected an integer >= -1, found -2"},
         BadText{"data.train_limit = -5", "a.toml:1: data.train_limit: expected an integer >= 0, found -5"},
         BadText{"data.test_limit = -1", "a.toml:1: data.test_limit: expected an integer >= 0, found -1"},
+        BadText{
+            "train.epochs = 3\n[compression]\nstart_epoch = 3\nstart_from = \"runs/none\"",
+            "a.toml:3: compression.start_epoch: with compression.start_from expected less than train.epochs, "
+            "which is 3, found 3: nothing would be trained"},
+        BadText{"train.threads = 1025",
+                "a.toml:1: train.threads: expected an integer from 0 to 1024, found 1025"},
         BadText{"compression.start_epoch = -1",
                 "a.toml:1: compression.start_epoch: expected an integer >= 0, found -1"},
         BadText{"checkpoint.keep = 0", "a.toml:1: checkpoint.keep: expected an integer >= 1, found 0"},
