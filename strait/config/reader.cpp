@@ -302,7 +302,7 @@ void check_transport(const Config& config, const TomlTable& root) {
   if (pipeline.connections != 1) fail("pipeline.connections", "1", std::to_string(pipeline.connections));
 }
 
-/// Each network has a name of its own, and as many times as there are stages, or none.
+/// Each network has a name of its own and a bandwidth, and as many times as there are stages, or none.
 void check_networks(const Config& config, const TomlTable& root) {
   const auto fail = [&](const std::string& key, const std::string& complaint) {
     throw InputError("{}: {}: {}", origin_of(root, key), key, complaint);
@@ -321,6 +321,12 @@ void check_networks(const Config& config, const TomlTable& root) {
            fmt::format("expected one for each of {}, found {}",
                        count_text(static_cast<int64_t>(stages), "stage"), network.stage_seconds.size()));
     }
+  }
+  for (size_t i = 0; i < config.networks.size(); ++i) {
+    const std::string key = fmt::format("networks[{}].bandwidth", i);
+    if (find(root, key) != nullptr) continue;
+    fail(key, fmt::format("expected a rate such as 200Mbps, or unlimited, for network {}, found none",
+                          toml_string(config.networks[i].name)));
   }
   const std::string& chosen_for = config.compression.automatic.network;
   if (!chosen_for.empty() &&

@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(
             "\"ef\""},
         BadText{"[compression]\nreuse_indices = true\ngradients = { codec = \"auto\" }",
                 "a.toml:2: compression.reuse_indices: with codec \"auto\" expected false, found true"},
-        BadText{"compression.auto.network = \"hom\"\n[[networks]]\nname = \"home\"",
+        BadText{"compression.auto.network = \"hom\"\n[[networks]]\nname = \"home\"\nbandwidth = \"1Mbps\"",
                 "a.toml:1: compression.auto.network: expected one of networks, which are home; found \"hom\" "
                 "(did you "
                 "mean \"home\"?)"},
@@ -219,7 +219,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:3: networks[0].stage_seconds: expected numbers above 0, found -4.0"},
         BadText{"[[networks]]\nname = \"a\"\nbandwith = \"1Mbps\"",
                 "a.toml:3: unknown key \"networks[0].bandwith\" (did you mean \"networks[0].bandwidth\"?)"},
-        BadText{"networks = [{ name = \"a\" }]\npipeline.replicas = 2",
+        BadText{"[[networks]]\nname = \"a\"\nlatency = \"5ms\"",
+                "a.toml:1: networks[0].bandwidth: expected a rate such as 200Mbps, or unlimited, for network "
+                "\"a\", "
+                "found none"},
+        BadText{"networks = [{ name = \"a\", bandwidth = \"unlimited\" }]\npipeline.replicas = 2",
                 "a.toml:2: pipeline.replicas: with networks expected 1, because only the step of one pipeline "
                 "can be "
                 "simulated; found 2"},
