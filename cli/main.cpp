@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <new>
 #include <sstream>
 
 #include "cli/output.h"
@@ -104,8 +103,7 @@ int fail_by_exception() {
   } catch (const std::bad_alloc&) {
     return fail(kFailed, "out of memory");
   } catch (const std::exception& error) {
-    // LibTorch appends where it was thrown, a line a frame.
-    return fail(kFailed, first_line(error.what()));
+    return fail(kFailed, reason_text(error));
   }
 }
 

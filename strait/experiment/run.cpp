@@ -4,6 +4,8 @@
 
 #include "strait/base/folder_lock.h"
 #include "strait/base/host.h"
+#include "strait/base/mapped_memory.h"
+#include "strait/base/text.h"
 #include "strait/data/kinds.h"
 #include "strait/data/registry.h"
 #include "strait/experiment/resume.h"
@@ -197,7 +199,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     outcome.error = error.what();
     group->fail(failure_of(error, rank));
   } catch (const std::exception& error) {
-    if (files) record_failure(*files, error.what());
+    if (files) record_failure(*files, reason_text(error));
     group->fail(failure_of(error, rank));
     throw;
   }
