@@ -247,6 +247,7 @@ Config with_chosen_codecs(Config config, const std::filesystem::path& weights,
 
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
                                const std::filesystem::path& checkpoint, TrainObserver& observer) {
+  if (!checkpoint.empty()) newest_checkpoint_at(checkpoint);  // it is there, whether its state is needed or not
   Config alone = with_chosen_codecs(config, weights, checkpoint);
   alone.pipeline.replicas = 1;
   alone.pipeline.link.clear();  // of the training
