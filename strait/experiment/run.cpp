@@ -61,6 +61,18 @@ Config with_store_in(const std::filesystem::path& folder, Config config) {
   return config;
 }
 
+/// A store's file is made where it is needed, deep below, which does not know whose key says where. So whether
+/// it can be is asked here.
+void check_store_folder(const CompressionOptions& compression, std::span<const std::string> cuts) {
+  const bool has_store = keeps_samples(compression, cuts) || keeps_classes(compression, cuts);
+  if (!has_store || compression.store.place == "memory") return;
+  try {
+    MappedMemory(compression.store.folder);
+  } catch (const InputError& error) {
+    throw InputError("compression.store.folder: {}", error.what());
+  }
+}
+
 RunWriter::Identity identity_of(const Config& config) {
   return {.name = config.name,
           .config = to_toml(config),
@@ -176,7 +188,9 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     DataSplits data;
     run_collectively(*group, [&] {
       data = load_splits(config);
-      trainer.reset(new Trainer(make_trainer(with_store_in(folder, config), group, trace)));
+      const Config with_store = with_store_in(folder, config);
+      check_store_folder(with_store.compression, config.model.cuts);
+      trainer.reset(new Trainer(make_trainer(with_store, group, trace)));
       take_over(config, beginning, *trainer);
       trainer->check(data);
     });
