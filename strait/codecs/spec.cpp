@@ -55,6 +55,10 @@ void OperatorSpec::set_default(const std::string& key, std::string value) {
   defaults_.emplace_back(key, std::move(value));
 }
 
+int64_t OperatorSpec::integer(std::string_view value, std::string_view what, int64_t low, int64_t high) const {
+  return parse_integer(value, fmt::format("{} \"{}\": {}", kind_, text_, what), low, high);
+}
+
 void OperatorSpec::reject(std::string_view what, std::string_view value, std::string_view expected) const {
   throw InputError("{} \"{}\": {} must be {}, not \"{}\"", kind_, text_, what, expected, value);
 }

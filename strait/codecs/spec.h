@@ -39,6 +39,10 @@ class OperatorSpec {
   /// A value for an option, understood or not, that the spec does not set.
   void set_default(const std::string& key, std::string value);
 
+  /// Reads a number of the spec: its argument, an option or a part of one. Throws InputError naming `what`
+  /// where it is no integer from `low` to `high`.
+  int64_t integer(std::string_view value, std::string_view what, int64_t low, int64_t high) const;
+
   /// Throws InputError: `value` is not one that `what` (an option, or the part behind the colon) can have.
   [[noreturn]] void reject(std::string_view what, std::string_view value, std::string_view expected) const;
 

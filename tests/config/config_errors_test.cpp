@@ -173,10 +173,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "\"1f1b\"?)"},
         BadText{"compression.auto.ladder = []",
                 "a.toml:1: compression.auto.ladder: expected at least one codec, found none"},
-        BadText{"compression.auto.ladder = [\"none\", \"quant:40\"]",
-                "a.toml:1: compression.auto.ladder: \"quant:40\": the bits of a quantised value must be an "
-                "integer from "
-                "1 to 8, not \"40\""},
+        BadText{
+            "compression.auto.ladder = [\"none\", \"quant:40\"]",
+            "a.toml:1: compression.auto.ladder: codec \"quant:40\": the bits of a quantised value must be an "
+            "integer from "
+            "1 to 8, not \"40\""},
         BadText{"compression.auto.ladder = [\"none\", \"lowrank:4,warm=yes\"]",
                 "a.toml:1: compression.auto.ladder: expected codecs that keep nothing from message to message, "
                 "found "
@@ -235,10 +236,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "{ name = \"layer2\", activation = { codec = \"fp16\" } }]",
                 "a.toml:3: unknown key \"compression.boundaries[1].activation\" (did you mean "
                 "\"compression.boundaries[1].activations\"?)"},
-        BadText{"[[compression.boundaries]]\nname = \"layer1\"\n[[compression.boundaries]]\nname = \"layer2\"\n"
-                "gradients.codec = \"quant:9\"",
-                "a.toml:5: compression.boundaries[1].gradients.codec: the bits of a quantised value must be "
-                "an integer from 1 to 8, not \"9\""},
+        BadText{
+            "[[compression.boundaries]]\nname = \"layer1\"\n[[compression.boundaries]]\nname = \"layer2\"\n"
+            "gradients.codec = \"quant:9\"",
+            "a.toml:5: compression.boundaries[1].gradients.codec: codec \"quant:9\": the bits of a quantised "
+            "value must be an integer from 1 to 8, not \"9\""},
         BadText{"[[compression.boundaries]]\nname = 3",
                 "a.toml:2: compression.boundaries[0].name: expected a string, found 3"},
         BadText{
