@@ -234,6 +234,9 @@ def test_bad_input_is_refused():
             strait.Pipeline(stages, F.cross_entropy, **arguments)
     with pytest.raises(ValueError, match="is also parameter"):
         strait.Pipeline([stages[0], nn.Sequential(stages[1], stages[0][0])], F.cross_entropy)
+    for schedule in "2f2b", "foo":
+        with pytest.raises(ValueError, match=f'unknown schedule "{schedule}".*; expected one of: gpipe, 1f1b, interleaved$'):
+            strait.Pipeline(stages, F.cross_entropy, schedule=schedule)
     with pytest.raises(ValueError, match="expected modules, callables or None, found int"):
         strait.Pipeline([stages[0], 3], F.cross_entropy)
     with pytest.raises(ValueError, match="stage 1 cannot run on what stage 0 gives"):
