@@ -284,8 +284,7 @@ void check_start(const Config& config, const TomlTable& root) {
   if (compression.start_from.empty() || compression.start_epoch < config.train.epochs) return;
   throw InputError(
       "{}: {}: with compression.start_from expected less than train.epochs, which is {}, found {}: nothing "
-      "would be "
-      "trained",
+      "would be trained",
       origin_of(root, kKey, "train.epochs"), kKey, config.train.epochs, compression.start_epoch);
 }
 

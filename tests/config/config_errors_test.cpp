@@ -222,8 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:3: unknown key \"networks[0].bandwith\" (did you mean \"networks[0].bandwidth\"?)"},
         BadText{"[[networks]]\nname = \"a\"\nlatency = \"5ms\"",
                 "a.toml:1: networks[0].bandwidth: expected a rate such as 200Mbps, or unlimited, for network "
-                "\"a\", "
-                "found none"},
+                "\"a\", found none"},
         BadText{"networks = [{ name = \"a\", bandwidth = \"unlimited\" }]\npipeline.replicas = 2",
                 "a.toml:2: pipeline.replicas: with networks expected 1, because only the step of one pipeline "
                 "can be "
