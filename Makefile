@@ -3,6 +3,8 @@
 SECONDS_PER_FUZZER ?= 60
 
 help:
+	@echo "make setup           install what is needed from Debian's packages"
+	@echo "make program         build the program alone, build/strait"
 	@echo "make demo            build the program, train the variants of experiments/demo.toml into runs/demo, print a table"
 	@echo "make build           build everything into build/"
 	@echo "make test            all tests, and the light ones again with ASan and UBSan"

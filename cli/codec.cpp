@@ -11,6 +11,7 @@
 #include "strait/base/text.h"
 #include "strait/codecs/codec.h"
 #include "strait/links/link.h"
+#include "strait/train/options.h"
 
 namespace strait::cli {
 namespace {
@@ -59,7 +60,9 @@ void add_apply(CLI::App& codec, Action& action) {
                    "int64 ids.0, ids.1, ...")
       ->required()
       ->type_name("FILE.safetensors");
-  apply->add_option("--out", options->out, "What the receiver sees, under the same names")
+  apply
+      ->add_option("--out", options->out,
+                   "What the receiver sees, under the same names; another file than --in")
       ->required()
       ->type_name("FILE.safetensors");
   apply->add_flag("--json", options->json, "Print one JSON object");
@@ -89,7 +92,7 @@ void add_bench(CLI::App& codec, Action& action) {
   bench
       ->add_option("--threads", options->threads,
                    "Threads of codecs, memcpy and LibTorch; 0: OMP_NUM_THREADS, or one per core")
-      ->check(CLI::Range(0, 1024))
+      ->check(CLI::Range(0, kMostThreads))
       ->capture_default_str();
   bench
       ->add_option("--device", options->device,

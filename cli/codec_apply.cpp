@@ -7,8 +7,10 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "cli/codec_flags.h"
 #include "cli/message_check.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 #include "strait/base/error.h"
 #include "strait/boundary/channel_endpoints.h"
 #include "strait/codecs/error_statistics.h"
@@ -124,8 +126,10 @@ std::string report(const std::vector<Cost>& costs, const Cost& total, bool json)
 }  // namespace
 
 int run_codec_apply(const CodecApplyOptions& options) {
+  check_not_input("--out", options.out, options.in);
+  check_output_file("--out", options.out);
   ChannelEndpoints channel(
-      {.boundary_name = "of codec apply", .link = make_link(options.codec, options.feedback)});
+      {.boundary_name = "of codec apply", .link = link_of_flags(options.codec, options.feedback)});
   expect_no_previous(fmt::format("--feedback \"{}\"", options.feedback), *channel.link);
   const bool needs_ids = channel.link->slots() == Link::Slots::samples;
   if (channel.link->slots() == Link::Slots::classes) {

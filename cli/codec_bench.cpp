@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/codec_flags.h"
 #include "cli/message_check.h"
 #include "cli/output.h"
 #include "strait/base/error.h"
@@ -180,7 +181,7 @@ void print_json(const std::vector<Row>& rows, const std::string& feedback) {
 template <class Work>
 void for_each_input(const CodecBenchOptions& options, const Work& work) {
   const auto codecs = options.codecs.empty() ? default_codecs() : options.codecs;
-  for (const auto& codec : codecs) make_link(codec, options.feedback);  // before minutes of work
+  for (const auto& codec : codecs) link_of_flags(codec, options.feedback);  // before minutes of work
   const auto inputs = options.in.empty() ? drawn_inputs(options.shapes) : inputs_of_file(options.in);
   configure_runtime(options.threads);
   for (const auto& make_input : inputs) {

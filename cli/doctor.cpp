@@ -8,6 +8,7 @@
 
 #include "cli/doctor_output.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 #include "cli/roll_call.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
@@ -60,6 +61,9 @@ void show_link(const Diagnosis& so_far, const PairReport& pair, bool& has_headin
 int examine_ranks(const DoctorFlags& flags, const Config& config, const Membership& membership) {
   const bool is_first = membership.rank == 0;
   const auto group = join_examination(config, membership, flags.seconds, RollCall(membership.rank));
+  run_collectively(*group, [&] {
+    if (is_first && !flags.out.empty()) check_output_file("--out", flags.out);
+  });
   const RankFacts mine =
       facts_of_process(config, membership.rank, stages_of_rank(config, membership.rank, membership.size),
                        flags.folder, membership.local_size);
@@ -85,6 +89,7 @@ int run_doctor(DoctorFlags flags) {
   const Config config = load_config(flags.config, flags.overrides);
   if (flags.folder.empty()) flags.folder = "runs/" + config.name;
   const auto membership = membership_of_process();
+  if (!flags.out.empty()) check_not_input("--out", flags.out, flags.config);
   if (!flags.ranks) return examine_machine(flags, config, membership.value_or(Membership{}));
   if (!membership || membership->size == 1) {
     throw InputError(

@@ -4,14 +4,18 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
 #include "strait/base/link_rate.h"
+#include "strait/base/rule.h"
+#include "strait/base/text.h"
 #include "strait/base/units.h"
 #include "strait/planning/network_simulation.h"
 #include "strait/report/tables.h"
@@ -66,6 +70,32 @@ FinishedRuns read_runs(const std::vector<std::filesystem::path>& folders) {
   return found;
 }
 
+/// The names of the networks that the runs have.
+std::vector<std::string> known_networks(const std::vector<TrainedVariant>& variants) {
+  std::set<std::string> names;
+  for (const auto& variant : variants) {
+    for (const auto& run : variant.runs) {
+      for (const auto& network : run.config.networks) names.insert(network.name);
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+/// A network of which the flag gives the links.
+NetworkOptions unnamed_network(const std::string& links, const std::vector<TrainedVariant>& variants) {
+  try {
+    parse_link_rate(links, "--network");
+  } catch (const InputError& error) {
+    const auto names = known_networks(variants);
+    throw InputError("{}; or one of the runs' networks, which are {}{}", error.what(),
+                     names.empty() ? "none" : list_of(names), suggestion(links, names));
+  }
+  const size_t comma = links.find(',');
+  NetworkOptions network{.name = links, .bandwidth = links.substr(0, comma)};
+  if (comma != std::string::npos) network.latency = links.substr(comma + 1);
+  return network;
+}
+
 /// The network of that name in the runs' configurations, which must agree; nothing where none has it.
 std::optional<NetworkOptions> named_network(const std::string& name,
                                             const std::vector<TrainedVariant>& variants) {
@@ -83,16 +113,8 @@ std::optional<NetworkOptions> named_network(const std::string& name,
 }
 
 NetworkOptions network_of(const FrontierFlags& flags, const std::vector<TrainedVariant>& variants) {
-  NetworkOptions network;
-  if (auto known = named_network(flags.network, variants)) {
-    network = std::move(*known);
-  } else {
-    parse_link_rate(flags.network, "--network");
-    const size_t comma = flags.network.find(',');
-    network.name = flags.network;
-    network.bandwidth = flags.network.substr(0, comma);
-    if (comma != std::string::npos) network.latency = flags.network.substr(comma + 1);
-  }
+  const auto known = named_network(flags.network, variants);
+  NetworkOptions network = known ? *known : unnamed_network(flags.network, variants);
   network.compute *= flags.compute;
   if (flags.stages.empty()) return network;
   for (const auto& variant : variants) {
@@ -174,6 +196,18 @@ Json frontier_json(const std::vector<FrontierRow>& rows, const NetworkOptions& n
           {"rows", std::move(list)}};
 }
 
+/// For the value of a flag.
+CLI::Validator positive_number() {
+  const auto complaint = [](const std::string& text) -> std::string {
+    double number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc() && rest == end && positive()(number).empty()) return "";
+    return fmt::format("expected a number > 0, found \"{}\"", text);
+  };
+  return {complaint, ""};
+}
+
 int run_frontier(const FrontierFlags& flags) {
   QualityTarget target = parse_quality_target(flags.target, "--target");
   target.off = flags.score == "off";
@@ -208,14 +242,14 @@ void add_frontier(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"on", "off"}));
   verb->add_option("--compute", flags->compute,
                    "How many times faster than in the runs the stages compute (default: 1)")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("N");
   verb->add_option("--stages", flags->stages,
                    "Seconds of each stage for a micro-batch, forward and backward together, the same for all "
                    "runs instead of "
                    "what each has measured")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("S,S,...");
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([&action, flags] { action = [flags] { return run_frontier(*flags); }; });

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <new>
 #include <sstream>
 
 #include "cli/output.h"
@@ -27,7 +26,7 @@ constexpr const char* kAbout =
     "Trains neural networks that are split over pipeline stages and compresses what crosses between them.";
 constexpr const char* kFooter =
     "\nExit status: 0 done; 1 failed while running; 2 the command line, a configuration or an input file is "
-    "wrong; 3 training diverged.";
+    "wrong; 3 training diverged; 130 stopped by Ctrl-C, SIGTERM or SIGHUP.";
 
 /// A standard stream that the caller has closed leads nowhere. Otherwise its number would go to the next file
 /// that is opened, such as metrics.jsonl, and what is printed would be written into that.
@@ -101,11 +100,8 @@ int fail_by_exception() {
     return fail(kDiverged, error.what());
   } catch (const Error& error) {
     return fail(kFailed, error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(kFailed, "out of memory");
   } catch (const std::exception& error) {
-    // LibTorch appends where it was thrown, a line a frame.
-    return fail(kFailed, first_line(error.what()));
+    return fail(kFailed, reason_text(error));
   }
 }
 

@@ -36,6 +36,14 @@ std::vector<LinkRate> links_of(const PlanFlags& flags) {
   return links;
 }
 
+/// `train.epochs = 3`, or that the configuration's kinds have no such key.
+std::string setting_in(const Config& config, const std::string& key) {
+  for (const auto& [name, value] : key_values(config)) {
+    if (name == key) return fmt::format("{} = {}", name, value);
+  }
+  return "no " + key;
+}
+
 /// The configuration of the command line, of the measured run, or of both, which must agree.
 Config given_config(const PlanFlags& flags) {
   if (flags.measured.empty()) {
@@ -45,8 +53,10 @@ Config given_config(const PlanFlags& flags) {
   const std::string recorded = (std::filesystem::path(flags.measured) / "config.toml").string();
   Config config = load_config(recorded);
   const auto& other = flags.config.empty() ? recorded : flags.config;
-  if (config_hash(load_config(other, flags.overrides)) != config_hash(config)) {
-    throw InputError("--measured: {} is not the configuration that the command line gives", recorded);
+  const Config asked = load_config(other, flags.overrides);
+  if (const auto key = differing_key(config, asked)) {
+    throw InputError("--measured: {} has {}, the command line {}; expected the same configuration", recorded,
+                     setting_in(config, *key), setting_in(asked, *key));
   }
   return config;
 }

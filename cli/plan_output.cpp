@@ -53,6 +53,9 @@ size_t name_width(const PlanReport& report) {
 
 std::string table_of(const PlanReport& report, const LinkPrediction& prediction) {
   const size_t width = name_width(report);
+  const std::string_view own_mark = chooses_codecs(report.config.compression)
+                                        ? "  <- the strongest that auto may choose"
+                                        : "  <- the configuration";
   std::string table =
       fmt::format("\nover {}\n  {:<{}}  {:>9} {:>10} {:>7} {:>9}  {}\n", name_of(report, prediction), "codec",
                   width, "step", "samples/s", "ratio", "speed-up", "bound by");
@@ -61,7 +64,7 @@ std::string table_of(const PlanReport& report, const LinkPrediction& prediction)
     table += fmt::format("{} {:<{}}  {:>9} {:>10.1f} {:>6.1f}x {:>8.2f}x  {}{}\n",
                          i == prediction.best ? '*' : ' ', step.candidate, width, duration_text(step.seconds),
                          rate_of(report, step.seconds), step.ratio, prediction.none().seconds / step.seconds,
-                         bound_of(step.shares), step.own ? "  <- the configuration" : "");
+                         bound_of(step.shares), step.own ? own_mark : "");
   }
   return table + verdict(report, prediction) + "\n";
 }

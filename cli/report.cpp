@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/output.h"
+#include "cli/output_file.h"
 #include "cli/report_watch.h"
 #include "cli/step_times.h"
 #include "cli/verbs.h"
@@ -56,6 +57,8 @@ int run_report(const ReportFlags& flags) {
   if (page.extension() != ".html")
     throw InputError("--out: expected a name that ends in .html, found \"{}\"", page.string());
   const auto latex = latex_file(flags, page);
+  if (latex && !flags.latex->empty()) check_output_file("--latex", *latex);
+  check_output_file("--out", page);
   auto tables = report::read_tables(flags.folders);
   StepTimes().add_to(tables);
   if (latex) replace_file(*latex, report::to_latex(tables));

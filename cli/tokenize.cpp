@@ -59,6 +59,14 @@ std::vector<int64_t> parse_ids(const std::string& input, const std::string& file
   return ids;
 }
 
+std::string decoded_text(const std::vector<int64_t>& ids, const Tokenizer& tokenizer, const std::string& file) {
+  try {
+    return tokenizer.decode(ids);
+  } catch (const InputError& error) {
+    throw InputError("{}: {}", file, error.what());
+  }
+}
+
 std::string summary_of(std::string_view text, size_t tokens) {
   // Every byte but the second and further ones of a character in UTF-8.
   const auto characters = std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
@@ -75,7 +83,7 @@ int run_tokenize(const TokenizeOptions& options) {
   const Tokenizer tokenizer = load_tokenizer(options.tokenizer);
   const std::string input = read_input(options.file);
   if (options.decode) {
-    print_bytes(tokenizer.decode(parse_ids(input, options.file)));
+    print_bytes(decoded_text(parse_ids(input, options.file), tokenizer, options.file));
     return 0;
   }
   const auto ids = tokenizer.encode(input, options.special ? SpecialTokens::as_tokens : SpecialTokens::as_text);

@@ -8,6 +8,7 @@
 #include "cli/link_flag.h"
 #include "cli/outcome.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/roll_call.h"
 #include "cli/verbosity.h"
@@ -49,6 +50,20 @@ void write_trace(const Trace& trace, const std::string& path, Group& group) {
   });
 }
 
+/// Throws where write_trace() could not write. The run's folder may have to be made yet, for which the training
+/// answers.
+void check_trace(const TrainFlags& flags, const std::string& out) {
+  if (flags.trace.empty()) return;
+  check_not_input("--trace", flags.trace, flags.config);
+  const auto folder_of = [](const std::filesystem::path& path) {
+    return std::filesystem::weakly_canonical(path).lexically_normal();
+  };
+  const std::filesystem::path folder = std::filesystem::absolute(flags.trace).parent_path();
+  if (std::filesystem::exists(folder) || folder_of(folder) != folder_of(out)) {
+    check_output_file("--trace", flags.trace);
+  }
+}
+
 /// Those that decide what the processes do together.
 std::string shared_flags(const TrainFlags& flags) {
   std::string all;
@@ -60,6 +75,9 @@ std::string shared_flags(const TrainFlags& flags) {
 
 RunOutcome train_in(std::shared_ptr<Group> group, const TrainFlags& flags, const Config& config,
                     const std::string& out, Start start, const std::function<void()>& begun = {}) {
+  run_collectively(*group, [&] {
+    if (group->rank() == 0) check_trace(flags, out);
+  });
   const auto trace = flags.trace.empty() ? nullptr : std::make_unique<Trace>();
   std::unique_ptr<TrainObserver> observer = std::make_unique<Quiet>();
   if (group->rank() == 0 && !flags.verbosity.quiet) {
@@ -74,6 +92,7 @@ RunOutcome train_in(std::shared_ptr<Group> group, const TrainFlags& flags, const
 /// Says what the process would do.
 int describe_training(const TrainFlags& flags, const Config& config, const std::string& out,
                       const Membership& membership) {
+  if (membership.rank == 0) check_trace(flags, out);
   const RankTopology place{
       .rank = membership.rank, .ranks = membership.size, .replicas = config.pipeline.replicas};
   std::string text;

@@ -141,6 +141,14 @@ std::unique_ptr<PythonPipeline> make_pipeline(
   return std::make_unique<PythonPipeline>(std::move(setup), std::move(group));
 }
 
+/// `StepResult(loss=0.6931, rows=32, ...)`.
+std::string result_text(const StepReport& report) {
+  return fmt::format(
+      "StepResult(loss={}, rows={}, correct={}, seconds={:.4g}, messages={}, raw_bytes={}, wire_bytes={})",
+      report.loss ? fmt::format("{:.6g}", *report.loss) : "None", report.rows, report.correct, report.seconds,
+      report.traffic.messages, report.traffic.raw_bytes, report.traffic.wire_bytes);
+}
+
 }  // namespace
 
 void bind_pipeline(py::module_& module) {
@@ -157,6 +165,7 @@ void bind_pipeline(py::module_& module) {
       .def_readonly("rows", &StepReport::rows, "of the batch")
       .def_readonly("correct", &StepReport::correct, "what `correct` counted, in the process of the last stage")
       .def_readonly("seconds", &StepReport::seconds, "in the call")
+      .def("__repr__", &result_text)
       .def_property_readonly("messages", [](const StepReport& report) { return report.traffic.messages; })
       .def_property_readonly("raw_bytes", [](const StepReport& report) { return report.traffic.raw_bytes; })
       .def_property_readonly("wire_bytes", [](const StepReport& report) { return report.traffic.wire_bytes; })

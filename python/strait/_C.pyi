@@ -65,6 +65,7 @@ class StepResult:
     wire_bytes: int  #: everything that crossed
     encode_seconds: float
     decode_seconds: float
+    def __repr__(self) -> str: ...
 
 class Pipeline:
     def __init__(self, stages: list, boundaries: list[tuple[str, str, str, Union[str, tuple[str, str]], bool]],

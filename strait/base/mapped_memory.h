@@ -13,7 +13,7 @@ class MappedMemory {
   /// In memory.
   MappedMemory() = default;
 
-  /// Over a file in `folder`, which is made where it is missing. Throws Error.
+  /// Over a file in `folder`, which is made where it is missing. Throws InputError where it can hold none.
   explicit MappedMemory(const std::filesystem::path& folder);
 
   ~MappedMemory();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <new>
 #include <numeric>
 
 #include "strait/base/error.h"
@@ -81,6 +82,18 @@ std::string one_line(std::string_view text) {
 }
 
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
+std::string reason_text(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
+  std::string line = first_line(error.what());
+  constexpr std::string_view kAllocator = "DefaultCPUAllocator: ";
+  constexpr std::string_view kTried = "you tried to allocate ";
+  const size_t tried = line.find(kTried);
+  if (line.find(kAllocator) == std::string::npos || tried == std::string::npos) return line;
+  const size_t begin = tried + kTried.size();
+  const std::string bytes = line.substr(begin, line.find_first_not_of("0123456789", begin) - begin);
+  return fmt::format("out of memory: no room for a tensor of {} bytes", bytes);
+}
 
 std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
   constexpr size_t kLongest = 200;

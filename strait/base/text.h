@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,10 @@ std::string one_line(std::string_view text);
 
 /// The text up to the end of its first line.
 std::string first_line(std::string_view text);
+
+/// What a person is told of an exception: its first line, because LibTorch appends where it was thrown. Where
+/// LibTorch had no memory, which it says in terms of its own files, that there is none and for how many bytes.
+std::string reason_text(const std::exception& error);
 
 /// The names as `a, b, c`.
 std::string list_of(std::span<const std::string> names);

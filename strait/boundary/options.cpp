@@ -102,7 +102,7 @@ void check_ladder(const AutoOptions& automatic) {
     try {
       link = make_link(*rung);
     } catch (const InputError& error) {
-      throw InputError("compression.auto.ladder: \"{}\": {}", *rung, error.what());
+      throw InputError("compression.auto.ladder: {}", error.what());  // which names the spec
     }
     if (link->keeps_state()) {
       throw InputError(

@@ -5,7 +5,6 @@
 #include <limits>
 #include <vector>
 
-#include "strait/base/text.h"
 #include "strait/codecs/codec.h"
 #include "strait/codecs/factors.h"
 #include "strait/codecs/groups.h"
@@ -148,7 +147,7 @@ class Atomo : public Codec {
 
 std::unique_ptr<Codec> make_atomo(CodecIdentity identity, OperatorSpec spec) {
   constexpr int64_t kMost = 1024;
-  const int64_t budget = parse_integer(spec.argument("the triples"), "the number of triples", 1, kMost);
+  const int64_t budget = spec.integer(spec.argument("the triples"), "the number of triples", 1, kMost);
   const MatrixLayout layout = matrix_layout_from(spec);
   spec.finish();
   return std::make_unique<Atomo>(std::move(identity), static_cast<size_t>(budget), layout);

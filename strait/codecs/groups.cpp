@@ -62,7 +62,7 @@ Scope Scope::from(OperatorSpec& spec, const char* fallback) {
   if (scope == "sample") return {Kind::sample, 0};
   if (scope == "channel") return {Kind::channel, 0};
   if (!scope.starts_with(kBlock)) spec.reject("scope", scope, "tensor, sample, block:N or channel");
-  const int64_t block = parse_integer(std::string_view(scope).substr(kBlock.size()), "a block", 8, kMaxBlock);
+  const int64_t block = spec.integer(std::string_view(scope).substr(kBlock.size()), "a block", 8, kMaxBlock);
   if (block % 8 != 0) spec.reject("scope", scope, "block:N with N a multiple of 8");
   return {Kind::block, static_cast<size_t>(block)};
 }

@@ -14,7 +14,6 @@
 #include <bit>
 #include <cmath>
 
-#include "strait/base/text.h"
 #include "strait/codecs/composed.h"
 #include "strait/codecs/moments.h"
 
@@ -181,7 +180,7 @@ void LevelCodec::reject() {
 
 unsigned bits_from(OperatorSpec& spec, unsigned least) {
   return static_cast<unsigned>(
-      parse_integer(spec.argument("the bits a value"), "the bits of a value", int64_t{least}, 8));
+      spec.integer(spec.argument("the bits a value"), "the bits of a value", int64_t{least}, 8));
 }
 
 float power_of_two(uint32_t exponent) {

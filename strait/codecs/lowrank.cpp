@@ -8,7 +8,6 @@
 #include <optional>
 #include <vector>
 
-#include "strait/base/text.h"
 #include "strait/codecs/codec.h"
 #include "strait/codecs/factors.h"
 #include "strait/codecs/quant_group.h"
@@ -172,7 +171,7 @@ class LowRank : public Codec, public WarmStart {
 
 std::unique_ptr<Codec> make_lowrank(CodecIdentity identity, OperatorSpec spec) {
   constexpr int64_t kMostRank = 1024;
-  const int64_t rank = parse_integer(spec.argument("the rank"), "the rank of a matrix", 1, kMostRank);
+  const int64_t rank = spec.integer(spec.argument("the rank"), "the rank of a matrix", 1, kMostRank);
   const MatrixLayout layout = matrix_layout_from(spec);
   const std::string warm = spec.option("warm", "no");
   if (warm != "no" && warm != "yes") spec.reject("warm", warm, "no or yes");

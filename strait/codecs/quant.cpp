@@ -8,7 +8,6 @@
 #include <mutex>
 #include <utility>
 
-#include "strait/base/text.h"
 #include "strait/codecs/codec.h"
 #include "strait/codecs/composed.h"
 #include "strait/codecs/fused_feedback.h"
@@ -208,7 +207,7 @@ std::unique_ptr<Codec> make_quant(CodecIdentity identity, OperatorSpec spec) {
     return value == second;
   };
   const std::string& argument = spec.argument("the bits a value");
-  const auto bits = static_cast<unsigned>(parse_integer(argument, "the bits of a quantised value", 1, 8));
+  const auto bits = static_cast<unsigned>(spec.integer(argument, "the bits of a quantised value", 1, 8));
   const Scope scope = Scope::from(spec, "tensor");
   const bool is_stochastic = choice("rounding", "nearest", "stochastic");
   const bool is_symmetric = choice("levels", "range", "symmetric");

@@ -67,6 +67,10 @@ std::string OperatorSpec::text_without(const std::vector<std::string_view>& opti
   return text;
 }
 
+int64_t OperatorSpec::integer(std::string_view value, std::string_view what, int64_t low, int64_t high) const {
+  return parse_integer(value, fmt::format("{} \"{}\": {}", kind_, text_, what), low, high);
+}
+
 void OperatorSpec::reject(std::string_view what, std::string_view value, std::string_view expected) const {
   throw InputError("{} \"{}\": {} must be {}, not \"{}\"", kind_, text_, what, expected, value);
 }

@@ -42,6 +42,10 @@ class OperatorSpec {
   /// Name, argument and the options that it or set_default() sets, but for these.
   std::string text_without(const std::vector<std::string_view>& options) const;
 
+  /// Reads a number of the spec: its argument, an option or a part of one. Throws InputError naming `what`
+  /// where it is no integer from `low` to `high`.
+  int64_t integer(std::string_view value, std::string_view what, int64_t low, int64_t high) const;
+
   /// Throws InputError: `value` is not one that `what` (an option, or the part behind the colon) can have.
   [[noreturn]] void reject(std::string_view what, std::string_view value, std::string_view expected) const;
 

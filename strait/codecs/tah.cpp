@@ -338,7 +338,7 @@ class Tah : public Codec {
 std::unique_ptr<Codec> make_tah(CodecIdentity identity, OperatorSpec spec) {
   constexpr double kMostFactor = 1e6;
   const auto bits =
-      static_cast<unsigned>(parse_integer(spec.argument("the bits a value"), "the bits of a value", 3, 4));
+      static_cast<unsigned>(spec.integer(spec.argument("the bits a value"), "the bits of a value", 3, 4));
   const std::string share_text = spec.option("share", "0.2");
   const auto share = Fraction::parse(share_text);
   if (!share && share_text != "0")

@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstdlib>
 #include <map>
@@ -91,6 +92,23 @@ class TomlWriter {
   std::string inline_;
 };
 
+/// Whether codecs are chosen by what a step waits for, so that the links decide what is computed.
+bool chooses_by_time(const Config& config) {
+  const CompressionOptions& compression = config.compression;
+  return compression.automatic.budget == 0 && std::ranges::any_of(config.model.cuts, [&](const auto& cut) {
+           const auto [activations, gradients] = compression.at(cut);
+           return activations.codec == kAutoCodec || gradients.codec == kAutoCodec;
+         });
+}
+
+/// Of the links those that decide what is computed.
+void keep_deciding_links(Config& config) {
+  const bool by_time = chooses_by_time(config);
+  const std::string& network = config.compression.automatic.network;
+  if (!by_time || !network.empty()) config.pipeline.link.clear();
+  std::erase_if(config.networks, [&](const auto& other) { return !by_time || other.name != network; });
+}
+
 /// With nothing in the keys that do not change what a run computes.
 Config without_places(Config config) {
   config.name.clear();
@@ -104,8 +122,7 @@ Config without_places(Config config) {
   config.pipeline.transport.clear();
   config.pipeline.connections = 1;
   config.pipeline.rejoin.clear();
-  config.networks.clear();
-  config.pipeline.link.clear();
+  keep_deciding_links(config);
   config.checkpoint = {};
   return config;
 }
@@ -179,6 +196,17 @@ std::vector<std::pair<std::string, std::string>> deciding_keys(const Config& con
     return !entry.first.ends_with(".kind") && initial.at(entry.first) == entry.second;
   });
   return values;
+}
+
+std::optional<std::string> differing_key(const Config& one, const Config& other) {
+  const auto ours = deciding_keys(one);
+  const auto theirs = deciding_keys(other);
+  const auto lacks = [](const auto& keys) {
+    return [&](const auto& entry) { return std::ranges::find(keys, entry) == keys.end(); };
+  };
+  if (const auto found = std::ranges::find_if(ours, lacks(theirs)); found != ours.end()) return found->first;
+  if (const auto found = std::ranges::find_if(theirs, lacks(ours)); found != theirs.end()) return found->first;
+  return std::nullopt;
 }
 
 std::string config_hash(const Config& config) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,8 +70,13 @@ std::vector<std::pair<std::string, std::string>> key_values(const Config& config
 
 /// Those that make a run compute what it does: the kinds, and keys that differ from their defaults, without the
 /// name, where data and stores lie, pipeline.timeout, .transport, .connections, .rejoin and .link, [[networks]]
-/// and [checkpoint]. A later version that knows more keys gives the same list, as long as no default changes.
+/// and [checkpoint]. Where codecs are chosen by time the link decides too, and is kept: the network that
+/// compression.auto.network names, else pipeline.link. A later version that knows more keys gives the same
+/// list, as long as no default changes.
 std::vector<std::pair<std::string, std::string>> deciding_keys(const Config& config);
+
+/// The first of these that two configurations do not have alike.
+std::optional<std::string> differing_key(const Config& one, const Config& other);
 
 /// 16 hex digits that two configurations share when their deciding_keys() are the same.
 std::string config_hash(const Config& config);

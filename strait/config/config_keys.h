@@ -11,6 +11,7 @@
 #include "strait/pipeline/schedules.h"
 #include "strait/train/learning_rate.h"
 #include "strait/train/optimizer.h"
+#include "strait/train/options.h"
 
 namespace strait {
 
@@ -121,7 +122,7 @@ void visit_training_keys(C& config, Visitor& visit) {
   visit("train.evaluate_epochs", train.evaluate_epochs, at_least(1),
         "score the test set after every N epochs, and after the last");
   visit("train.device", train.device, device_name(), "auto: a GPU where there is one; cuda: the first");
-  visit("train.threads", train.threads, at_least(0),
+  visit("train.threads", train.threads, from_to(0, kMostThreads),
         "threads per process; 0: OMP_NUM_THREADS, or else the available cores, shared by the processes of "
         "this machine");
 }
@@ -189,7 +190,7 @@ template <class C, class Visitor>
 requires std::same_as<std::remove_const_t<C>, NetworkOptions>
 void visit_entry_keys(C& network, Visitor&& visit) {
   visit("name", network.name, folder_name(), "for people");
-  visit("bandwidth", network.bandwidth, bandwidth(), "at which a process sends");
+  visit("bandwidth", network.bandwidth, bandwidth(), "at which a process sends; every network says its own");
   visit("latency", network.latency, duration_or_none(), "of every message");
   visit("compute", network.compute, positive(), "how many times faster than here the stages compute");
   visit("stage_seconds", network.stage_seconds, each_positive(),

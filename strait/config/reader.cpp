@@ -277,6 +277,17 @@ void check_kinds(const Config& config, const TomlTable& root) {
   }
 }
 
+/// A run that starts from another has epochs left to train.
+void check_start(const Config& config, const TomlTable& root) {
+  constexpr std::string_view kKey = "compression.start_epoch";
+  const auto& compression = config.compression;
+  if (compression.start_from.empty() || compression.start_epoch < config.train.epochs) return;
+  throw InputError(
+      "{}: {}: with compression.start_from expected less than train.epochs, which is {}, found {}: nothing "
+      "would be trained",
+      origin_of(root, kKey, "train.epochs"), kKey, config.train.epochs, compression.start_epoch);
+}
+
 /// Some keys belong to one transport.
 void check_transport(const Config& config, const TomlTable& root) {
   const auto& pipeline = config.pipeline;
@@ -290,7 +301,7 @@ void check_transport(const Config& config, const TomlTable& root) {
   if (pipeline.connections != 1) fail("pipeline.connections", "1", std::to_string(pipeline.connections));
 }
 
-/// Each network has a name of its own, and as many times as there are stages, or none.
+/// Each network has a name of its own and a bandwidth, and as many times as there are stages, or none.
 void check_networks(const Config& config, const TomlTable& root) {
   const auto fail = [&](const std::string& key, const std::string& complaint) {
     throw InputError("{}: {}: {}", origin_of(root, key), key, complaint);
@@ -309,6 +320,12 @@ void check_networks(const Config& config, const TomlTable& root) {
            fmt::format("expected one for each of {}, found {}",
                        count_text(static_cast<int64_t>(stages), "stage"), network.stage_seconds.size()));
     }
+  }
+  for (size_t i = 0; i < config.networks.size(); ++i) {
+    const std::string key = fmt::format("networks[{}].bandwidth", i);
+    if (find(root, key) != nullptr) continue;
+    fail(key, fmt::format("expected a rate such as 200Mbps, or unlimited, for network {}, found none",
+                          toml_string(config.networks[i].name)));
   }
   const std::string& chosen_for = config.compression.automatic.network;
   if (!chosen_for.empty() &&
@@ -332,6 +349,7 @@ void check_together(const Config& config, const TomlTable& root) {
   check_with_place(root, [&] { check_micro_batch_steps(config.train, config.pipeline); });
   check_kinds(config, root);
   check_stages(config, root);
+  check_start(config, root);
   check_transport(config, root);
   check_batch(config, root);
   check_networks(config, root);

@@ -131,7 +131,7 @@ Rule<std::vector<OwnBoundaryOptions>> own_boundaries() {
 }
 
 Rule<std::vector<NetworkOptions>> networks() {
-  return {"tables of a name, and of bandwidth, latency, compute and stage_seconds",
+  return {"tables of a name and a bandwidth, and of latency, compute and stage_seconds",
           [](const std::vector<NetworkOptions>&) { return std::string(); }};
 }
 

@@ -20,9 +20,11 @@ namespace fs = std::filesystem;
 fs::path tensor_file(const DataOptions& options, std::string_view key) {
   fs::path path = options.settings.text(key);
   if (path.empty()) throw InputError("data.{} is not set, expected the name of a safetensors file", key);
-  if (fs::exists(path) || options.root.empty()) return path;
+  if (fs::exists(path)) return path;
   auto below_root = fs::path(options.root) / path;
-  return fs::exists(below_root) ? below_root : path;
+  if (!options.root.empty() && fs::exists(below_root)) return below_root;
+  throw InputError("data.{}: no file {}, here or below data.root, which is \"{}\"", key, path.string(),
+                   options.root);
 }
 
 /// The file's entry of that name, which has such a type and so many dimensions at least.

@@ -79,7 +79,7 @@ RankFacts facts_of_process(const Config& config, int rank, const std::vector<int
         facts.weight_bytes * static_cast<uint64_t>(std::max(0, config.checkpoint.keep) + 1);
     load_splits(config);
   } catch (const std::exception& error) {
-    facts.problem = first_line(error.what());  // LibTorch's have more lines
+    facts.problem = reason_text(error);
   }
   return facts;
 }

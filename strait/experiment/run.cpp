@@ -4,6 +4,8 @@
 
 #include "strait/base/folder_lock.h"
 #include "strait/base/host.h"
+#include "strait/base/mapped_memory.h"
+#include "strait/base/text.h"
 #include "strait/data/kinds.h"
 #include "strait/data/registry.h"
 #include "strait/experiment/launch_mark.h"
@@ -58,6 +60,18 @@ int processes_here(const Group& group) {
 Config with_store_in(const std::filesystem::path& folder, Config config) {
   if (config.compression.store.folder.empty()) config.compression.store.folder = folder.string();
   return config;
+}
+
+/// A store's file is made where it is needed, deep below, which does not know whose key says where. So whether
+/// it can be is asked here.
+void check_store_folder(const CompressionOptions& compression, std::span<const std::string> cuts) {
+  const bool has_store = keeps_samples(compression, cuts) || keeps_classes(compression, cuts);
+  if (!has_store || compression.store.place == "memory") return;
+  try {
+    MappedMemory(compression.store.folder);
+  } catch (const InputError& error) {
+    throw InputError("compression.store.folder: {}", error.what());
+  }
 }
 
 RunWriter::Identity identity_of(const Config& config) {
@@ -178,7 +192,9 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     DataSplits data;
     run_collectively(*group, [&] {
       data = load_splits(config);
-      trainer.reset(new Trainer(make_trainer(with_store_in(folder, config), group, trace)));
+      const Config with_store = with_store_in(folder, config);
+      check_store_folder(with_store.compression, config.model.cuts);
+      trainer.reset(new Trainer(make_trainer(with_store, group, trace)));
       take_over(config, beginning, *trainer);
       trainer->check(data);
     });
@@ -202,7 +218,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     outcome.error = error.what();
     group->fail(failure_of(error, rank));
   } catch (const std::exception& error) {
-    if (files) record_failure(*files, error.what());
+    if (files) record_failure(*files, reason_text(error));
     group->fail(failure_of(error, rank));
     throw;
   }
@@ -250,6 +266,7 @@ Config with_chosen_codecs(Config config, const std::filesystem::path& weights,
 
 Evaluation evaluate_experiment(const Config& config, const std::filesystem::path& weights,
                                const std::filesystem::path& checkpoint, TrainObserver& observer) {
+  if (!checkpoint.empty()) newest_checkpoint_at(checkpoint);  // it is there, whether its state is needed or not
   Config alone = with_chosen_codecs(config, weights, checkpoint);
   alone.pipeline.replicas = 1;
   alone.pipeline.link.clear();  // of the training

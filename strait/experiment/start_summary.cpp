@@ -137,7 +137,7 @@ std::string scheme_text(const BoundaryScheme& scheme, bool reuse_indices) {
       reuse_indices ? scheme.gradients.codec + " at the same indices" : scheme_text(scheme.gradients));
 }
 
-std::string compression_line(const CompressionOptions& compression, int replicas) {
+std::string compression_line(const CompressionOptions& compression, int replicas, int epochs) {
   const bool reuse = compression.reuse_indices;
   std::string line = scheme_text({compression.activations, compression.gradients}, reuse);
   for (const auto& own : compression.boundaries) {
@@ -145,7 +145,12 @@ std::string compression_line(const CompressionOptions& compression, int replicas
   }
   if (chooses_codecs(compression)) line += "; auto of " + list_of(compression.automatic.ladder);
   if (replicas > 1) line += ", between replicas " + scheme_text(compression.replicas);
-  if (compression.start_epoch > 0) line += fmt::format("; from epoch {}", compression.start_epoch + 1);
+  if (compression.start_epoch >= epochs) {
+    line += fmt::format("; in no epoch, because compression.start_epoch is {} and train.epochs {}",
+                        compression.start_epoch, epochs);
+  } else if (compression.start_epoch > 0) {
+    line += fmt::format("; from epoch {}", compression.start_epoch + 1);
+  }
   if (compression.end_epoch > 0) line += fmt::format("; to epoch {}", compression.end_epoch);
   return line;
 }
@@ -201,7 +206,7 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
   add("data", data_line(config, data));
   add("training", training_line(config, data.train->size()));
   if (!config.model.cuts.empty()) {
-    add("compression", compression_line(config.compression, config.pipeline.replicas));
+    add("compression", compression_line(config.compression, config.pipeline.replicas, config.train.epochs));
     add("messages", bytes_line(expected_traffic(config, model), chooses_codecs(config.compression)));
   }
   const std::string link = link_line(config, processes);

@@ -140,14 +140,28 @@ std::vector<SweepRun> runs_of_variant(TomlTable merged, const TomlNode::Array& s
   return runs;
 }
 
+/// The keys of two configurations of the same kinds that have different values.
+std::vector<std::string> keys_apart(const Config& one, const Config& other) {
+  const auto ours = key_values(one);
+  const auto theirs = key_values(other);
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    if (ours[i] != theirs.at(i)) keys.push_back(ours[i].first);
+  }
+  return keys;
+}
+
 /// A sweep that computes the same twice is a mistake.
 void check_distinct(const std::vector<SweepRun>& runs, const std::filesystem::path& path) {
-  std::map<std::string, std::string> names;
+  std::map<std::string, const Config*> known_configs;
   for (const auto& run : runs) {
-    const auto [known, fresh] = names.emplace(config_hash(run.config), run.config.name);
+    const auto [known, fresh] = known_configs.emplace(config_hash(run.config), &run.config);
     if (fresh) continue;
-    throw InputError("{}: variants: expected runs that differ, found {} and {} with equal configurations",
-                     path.string(), toml_string(known->second), toml_string(run.config.name));
+    throw InputError(
+        "{}: variants: expected runs that differ, found {} and {}, which are equal but for keys that change "
+        "nothing that is computed: {}",
+        path.string(), toml_string(known->second->name), toml_string(run.config.name),
+        list_of(keys_apart(*known->second, run.config)));
   }
 }
 

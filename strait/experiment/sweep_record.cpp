@@ -25,18 +25,6 @@ bool is_end(const std::optional<RunStatus>& status) {
   return status == RunStatus::done || status == RunStatus::diverged;
 }
 
-/// A key that two configurations do not have alike.
-std::string differing_key(const Config& one, const Config& other) {
-  const auto ours = deciding_keys(one);
-  const auto theirs = deciding_keys(other);
-  const auto lacks = [](const auto& keys) {
-    return [&](const auto& entry) { return std::ranges::find(keys, entry) == keys.end(); };
-  };
-  if (const auto found = std::ranges::find_if(ours, lacks(theirs)); found != ours.end()) return found->first;
-  if (const auto found = std::ranges::find_if(theirs, lacks(ours)); found != theirs.end()) return found->first;
-  return "in another version of strait";
-}
-
 }  // namespace
 
 SweepRecord::SweepRecord(const Sweep& sweep, std::filesystem::path folder)
@@ -55,8 +43,8 @@ std::vector<std::string> SweepRecord::others_finished(const std::vector<size_t>&
     const auto folder = folder_ / config.name;
     if (state(run).status || !std::filesystem::exists(folder / "status.json") || !is_end(status_of(folder)))
       continue;
-    names.push_back(
-        fmt::format("{} ({})", config.name, differing_key(config, load_config(folder / "config.toml"))));
+    const auto key = differing_key(config, load_config(folder / "config.toml"));
+    names.push_back(fmt::format("{} ({})", config.name, key.value_or("in another version of strait")));
   }
   return names;
 }

@@ -271,13 +271,14 @@ void order_and_check_cover(SafetensorsHeader& header, uint64_t data_bytes, std::
 uint64_t safetensors_header_length(std::span<const std::byte> prefix, uint64_t file_bytes,
                                    std::string_view file) {
   if (prefix.size() < kSafetensorsPrefix || file_bytes < kSafetensorsPrefix) {
-    throw InputError("{}: has {} bytes, a safetensors file has at least {}", file, file_bytes,
+    throw InputError("{}: is not a safetensors file (has {} bytes, expected at least {})", file, file_bytes,
                      kSafetensorsPrefix);
   }
   uint64_t length = 0;
   std::memcpy(&length, prefix.data(), sizeof(length));
   if (length > kSafetensorsHeaderMost) {
-    throw InputError("{}: header length is {}, at most {} is allowed", file, length, kSafetensorsHeaderMost);
+    throw InputError("{}: is not a safetensors file (header length is {}, expected at most {})", file, length,
+                     kSafetensorsHeaderMost);
   }
   if (length > file_bytes - kSafetensorsPrefix) {
     throw InputError("{}: header length is {}, but only {} bytes follow it", file, length,

@@ -5,8 +5,6 @@
 
 #include <limits>
 
-#include "strait/base/text.h"
-
 namespace strait {
 namespace {
 
@@ -109,7 +107,7 @@ class Integers : public Link {
 }  // namespace
 
 std::unique_ptr<Link> make_integers(uint16_t id, std::shared_ptr<const Codec> codec, OperatorSpec spec) {
-  const int64_t limit = parse_integer(spec.argument("the limit"), "the limit of integers", 1, int64_t{1} << 32);
+  const int64_t limit = spec.integer(spec.argument("the limit"), "the limit of integers", 1, int64_t{1} << 32);
   spec.finish();
   return std::make_unique<Integers>(id, std::move(codec), limit);
 }

@@ -21,7 +21,7 @@ namespace strait {
 /// written. In a file, reading ahead and writing behind happen in a thread of their own.
 class SampleStore {
  public:
-  /// An empty store. Throws Error when its file cannot be made.
+  /// An empty store. Throws InputError when its file cannot be made.
   explicit SampleStore(const StoreOptions& options);
 
   /// Whether the sample has a buffer.

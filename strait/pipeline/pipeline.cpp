@@ -74,6 +74,12 @@ void check_boundaries(const PipelineSetup& setup) {
 
 /// The optimizer is the user's, who steps it after a batch.
 void check_schedule(const Schedule& schedule) {
+  if (!schedule.is_known()) {
+    std::vector<std::string> names = schedule_names();
+    std::erase_if(names, [](const auto& name) { return steps_per_micro_batch(weight_versions(name)); });
+    throw InputError("unknown schedule \"{}\"{}; expected one of: {}", schedule.name(),
+                     suggestion(schedule.name(), names), list_of(names));
+  }
   if (!steps_per_micro_batch(schedule.weight_versions())) return;
   throw InputError(
       "schedule \"{}\" steps the optimizer after every micro-batch, which only the trainer's loop does; "

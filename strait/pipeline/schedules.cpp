@@ -160,6 +160,10 @@ void check_stages_per_rank(std::string_view name, const ScheduleSize& size) {
 
 WeightVersions weight_versions(std::string_view name) { return schedule_named(name).versions; }
 
+bool Schedule::is_known() const {
+  return make_ != nullptr || std::ranges::find(schedule_names(), name_) != schedule_names().end();
+}
+
 WeightVersions Schedule::weight_versions() const {
   return make_ ? WeightVersions::one : strait::weight_versions(name_);
 }

@@ -51,6 +51,9 @@ class Schedule {
   /// The name, for messages.
   const std::string& name() const { return name_; }
 
+  /// Whether it is the user's own, or there is one of its name.
+  bool is_known() const;
+
   /// Of a schedule of the user's own WeightVersions::one. Throws InputError where there is none of that name.
   WeightVersions weight_versions() const;
 

@@ -27,6 +27,9 @@ struct ScheduleOptions {
   bool operator==(const ScheduleOptions&) const = default;
 };
 
+/// Threads of a process at most, so that the system can start them.
+inline constexpr int kMostThreads = 1024;
+
 /// The [train] table of a configuration.
 struct TrainOptions {
   int epochs = 100;                ///< passes over the training set

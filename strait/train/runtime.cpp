@@ -14,15 +14,18 @@
 #include "strait/base/error.h"
 #include "strait/base/host.h"
 #include "strait/base/units.h"
+#include "strait/train/options.h"
 
 namespace strait {
 namespace {
 
 /// The first number of OMP_NUM_THREADS, which may have one for each level of nesting; 0 where it is not set or
-/// is none.
+/// is none. Throws InputError for more threads than can be started.
 int wanted_threads() {
   const char* wanted = std::getenv("OMP_NUM_THREADS");
-  return wanted == nullptr ? 0 : std::max(0, std::atoi(wanted));
+  const int64_t threads = wanted == nullptr ? 0 : std::max(0L, std::strtol(wanted, nullptr, 10));
+  if (threads <= kMostThreads) return static_cast<int>(threads);
+  throw InputError("OMP_NUM_THREADS: expected at most {}, found {}", kMostThreads, wanted);
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+#include <stdexcept>
+
 #include "strait/base/error.h"
 
 namespace strait {
@@ -36,6 +39,20 @@ TEST(Text, WhatATerminalWouldObeyIsEscaped) {
 }
 
 TEST(Text, OneLineHasNoEndOfLine) { EXPECT_EQ(one_line("a\r\nb\tc\x1b"), "a  b c\\u001b"); }
+
+TEST(Text, TheReasonOfAnExceptionIsOneClearLine) {
+  const auto reason = [](const std::string& what) { return reason_text(std::runtime_error(what)); };
+  EXPECT_EQ(reason("first\nsecond"), "first");
+  EXPECT_EQ(reason_text(std::bad_alloc()), "out of memory");
+  // As the LibTorch of 2.x and 1.x say it.
+  for (const char* words :
+       {"[enforce fail at alloc_cpu.cpp:126] data. DefaultCPUAllocator: not enough memory: you "
+        "tried to allocate 4000000000000 bytes.",
+        "[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: "
+        "you tried to allocate 4000000000000 bytes. Error code 12 (Cannot allocate memory)"}) {
+    EXPECT_EQ(reason(words), "out of memory: no room for a tensor of 4000000000000 bytes");
+  }
+}
 
 TEST(Text, SplitKeepsEmptyParts) {
   EXPECT_EQ(split("a,,b", ','), (std::vector<std::string>{"a", "", "b"}));

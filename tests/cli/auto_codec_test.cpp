@@ -300,6 +300,8 @@ TEST_F(AutoCodec, WeightsAreScoredWithTheCodecsThatTheirTrainingEndedWith) {
 
 TEST_F(AutoCodec, PlansAndSummariesKnowIt) {
   const auto plan = test::run_process(STRAIT_PROGRAM, {"plan", config_});
+  EXPECT_THAT(plan.out, AllOf(testing::ContainsRegex("topk:0.1 .*  <- the strongest that auto may choose\n"),
+                              Not(HasSubstr("<- the configuration"))));
   EXPECT_EQ(plan.status, 0) << plan.err;
   const auto dry = train("dry", {"--dry-run"});
   EXPECT_EQ(dry.status, 0) << dry.err;

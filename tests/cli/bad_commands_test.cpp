@@ -58,6 +58,29 @@ class BadCommands : public testing::TestWithParam<BadCommand> {
   test::TempDir dir_;
 };
 
+TEST_F(BadCommands, AsManyThreadsAsNoSystemStartsAreRefused) {
+  const auto result = test::run_process(STRAIT_PROGRAM, {"train", dir_ / "tiny.toml", "--out", dir_ / "run"},
+                                        {"OMP_NUM_THREADS=70000"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.err, "strait: OMP_NUM_THREADS: expected at most 1024, found 70000\n");
+}
+
+TEST_F(BadCommands, CodecApplyDoesNotWriteOverItsInput) {
+  const std::string in = dir_ / "good.safetensors";
+  const std::string before = test::read_file(in);
+  std::filesystem::create_symlink(in, dir_ / "link.safetensors");
+  std::filesystem::create_hard_link(in, dir_ / "other.safetensors");
+  const std::string places[] = {in, dir_ / "./good.safetensors", dir_ / "link.safetensors",
+                                dir_ / "other.safetensors"};
+  for (const std::string& out : places) {
+    const auto result =
+        test::run_process(STRAIT_PROGRAM, {"codec", "apply", "--codec", "quant:4", "--in", in, "--out", out});
+    EXPECT_EQ(result.status, 2) << out;
+    EXPECT_EQ(result.err, "strait: --out: " + out + ": expected another file than the one that is read\n");
+  }
+  EXPECT_EQ(test::read_file(in), before);
+}
+
 TEST_P(BadCommands, FailWithOneLineOnStandardError) {
   std::vector<std::string> arguments;
   for (const auto& argument : GetParam().arguments) arguments.push_back(in_folder(argument, dir_.path()));
@@ -123,10 +146,39 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{{"codec", "apply", "--codec", "none", "--feedback", "nome", "--in", "a", "--out", "b"},
                    2,
                    {"unknown feedback \"nome\"", "did you mean \"none\"?"}},
+        apply("auto", "good.safetensors", {"--codec \"auto\": expected a codec of strait codec list"}),
         BadCommand{{"codec", "apply", "--codec", "none", "--in", "{dir}/good.safetensors", "--out",
                     "{dir}/no/such/folder/out.safetensors"},
-                   1,
-                   {"{dir}/no/such/folder/out.safetensors"}}));
+                   2,
+                   {"--out: {dir}/no/such/folder/out.safetensors: cannot be written: No such file"}},
+        BadCommand{{"codec", "apply", "--codec", "none", "--in", "{dir}/good.safetensors", "--out", "{dir}"},
+                   2,
+                   {"--out: {dir}: expected the name of a file, found a folder"}},
+        BadCommand{
+            {"codec", "apply", "--codec", "none", "--in", "{dir}/good.safetensors", "--out", "/dev/full"},
+            2,
+            {"--out: /dev/full: expected the name of a file, found a device"}}));
+
+// The flag and the spec stand before what is wrong, each once.
+INSTANTIATE_TEST_SUITE_P(
+    CodecSpecs, BadCommands,
+    testing::Values(
+        apply("quant:0", "good.safetensors",
+              {"strait: --codec \"quant:0\": the bits of a quantised value must be an integer from 1 to 8, not "
+               "\"0\""}),
+        apply("quant:4,scope=block:x", "good.safetensors",
+              {"strait: --codec \"quant:4,scope=block:x\": a block must be an integer from 8 to"}),
+        apply("lowrank:0", "good.safetensors", {"strait: --codec \"lowrank:0\": the rank of a matrix must be"}),
+        apply("nome", "good.safetensors", {"strait: --codec \"nome\": unknown codec \"nome\""}),
+        BadCommand{{"codec", "bench", "--codec", "fp16", "--codec", "quant:0"},
+                   2,
+                   {"strait: --codec \"quant:0\": the"}},
+        BadCommand{{"codec", "bench", "--codec", "none", "--feedback", "ef,slots=x"},
+                   2,
+                   {"strait: --feedback \"ef,slots=x\": slots must be"}},
+        BadCommand{{"codec", "bench", "--codec", "none", "--feedback", "ef-mixed"},
+                   2,
+                   {"strait: --feedback \"ef-mixed\": feedback \"ef-mixed\" needs a codec that selects"}}));
 
 /// `strait codec bench` of codec none with a flag.
 BadCommand bench(const std::string& flag, const std::string& value, std::vector<std::string> words) {
@@ -183,6 +235,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{{"report", "{dir}", "--watch", "--port", "70000"}, 2, {"--port", "70000"}},
         BadCommand{{"report", "{dir}", "--port", "7000"}, 2, {"--port", "--watch"}},
         BadCommand{{"report", "{dir}", "--watch"}, 2, {"{dir}", "status.json"}},
+        BadCommand{{"report", "{dir}", "--out", "{dir}/no/r.html"},
+                   2,
+                   {"--out: {dir}/no/r.html: cannot be written: No such file"}},
+        BadCommand{{"report", "{dir}", "--out", "{dir}/r.html", "--latex", "{dir}/no/r.tex"},
+                   2,
+                   {"--latex: {dir}/no/r.tex: cannot be written: No such file"}},
         BadCommand{{"report", "{dir}", "--otu", "r.html"}, 2, {"did you mean \"--out\"?"}}));
 
 /// `strait train` of a configuration with one line wrong.
@@ -202,6 +260,9 @@ INSTANTIATE_TEST_SUITE_P(
         train("train.epochs=three", {"train.epochs", "expected an integer"}),
         train("train.epochs=0", {"train.epochs", "found 0"}),
         train("train.optimizer.lr=-1", {"train.optimizer.lr"}),
+        train("train.threads=1025", {"train.threads", "expected an integer from 0 to 1024, found 1025"}),
+        train("networks=[{name=\"home\"}]",
+              {"networks[0].bandwidth", "expected a rate", "unlimited", "\"home\""}),
         train("train.device=tpu", {"train.device", "cpu"}),
         train("codec=topk:0.1", {"\"codec\"", "did you mean \"compression.activations.codec\"?"}),
         train("model.cuts=[\"layr1\"]", {"model.cuts", "\"layr1\"", "did you mean \"layer1\"?"}),
@@ -220,6 +281,25 @@ INSTANTIATE_TEST_SUITE_P(
                     "{dir}/run"},
                    2,
                    {"{dir}/short/cifar-10-batches-bin/data_batch_1.bin", "3073", "30730000"}},
+        BadCommand{{"train", "{dir}/tiny.toml", "--set", "compression.activations.codec=quant:4", "--set",
+                    "compression.activations.feedback=aq-sgd", "--set", "compression.store.place=file", "--set",
+                    "compression.store.folder=/dev/null/x", "--out", "{dir}/run"},
+                   2,
+                   {"compression.store.folder: /dev/null/x: cannot hold a file"}},
+        BadCommand{{"train", "{dir}/tiny.toml", "--out", "{dir}/run", "--trace", "{dir}/no/such/trace.json"},
+                   2,
+                   {"--trace: {dir}/no/such/trace.json: cannot be written: No such file"}},
+        BadCommand{{"train", "{dir}/tiny.toml", "--dry-run", "--trace", "{dir}/no/such/trace.json"},
+                   2,
+                   {"--trace: {dir}/no/such/trace.json"}},
+        BadCommand{{"train", "{dir}/tiny.toml", "--out", "{dir}/run", "--trace", "{dir}/tiny.toml"},
+                   2,
+                   {"--trace: {dir}/tiny.toml: expected another file than the one that is read"}},
+        BadCommand{{"train", "{dir}/tiny.toml", "--set", "data.kind=tensors", "--set", "model.kind=mlp",
+                    "--set", "model.cuts=[]", "--set", "data.train_file=a.safetensors", "--set",
+                    "data.test_file=a.safetensors", "--set", "data.root={dir}", "--out", "{dir}/run"},
+                   2,
+                   {"data.train_file: no file a.safetensors, here or below data.root, which is \"{dir}\""}},
         BadCommand{{"train", "{dir}/tiny.toml", "--out", "/dev/null/run"}, 2, {"/dev/null/run"}}));
 
 INSTANTIATE_TEST_SUITE_P(
@@ -230,6 +310,9 @@ INSTANTIATE_TEST_SUITE_P(
             {"eval", "{dir}/tiny.toml", "--weights", "{dir}"}, 2, {"{dir}: expected a file, found a folder"}},
         BadCommand{
             {"eval", "{dir}/tiny.toml", "--weights", "{dir}/none.safetensors"}, 2, {"{dir}/none.safetensors"}},
+        BadCommand{{"eval", "{dir}/tiny.toml", "--weights", "{dir}/tiny.toml"},
+                   2,
+                   {"{dir}/tiny.toml: is not a safetensors file (header length is "}},
         BadCommand{{"eval", "{dir}/tiny.toml", "--weights", "{dir}/weights.safetensors"},
                    2,
                    {"{dir}/weights.safetensors", "tensor \"conv1.weight\"", "shape [1]", "expected"}},

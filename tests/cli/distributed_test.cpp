@@ -90,6 +90,26 @@ TEST_F(Distributed, TheStateThatFourProcessesLeaveIsScoredByOne) {
   EXPECT_TRUE(scores.contains("live"));
 }
 
+TEST_F(Distributed, ATraceThatCannotBeWrittenEndsAllBeforeTheFirstStep) {
+  const std::string trace = dir_ / "no/such/trace.json";
+  auto all = start("run", {"--trace", trace});
+  const auto results = all.wait(kLimit);
+  const std::string reason = "--trace: " + trace + ": cannot be written: No such file or directory";
+  EXPECT_EQ(results.at(0).status, 2);
+  EXPECT_EQ(results.at(0).err, "strait: " + reason + "\n");
+  for (int rank = 1; rank < kRanks; ++rank) {
+    EXPECT_NE(results.at(rank).status, 0) << rank;
+    EXPECT_THAT(results.at(rank).err, HasSubstr(reason)) << rank;
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "run"));
+}
+
+TEST_F(Distributed, ATraceMayLieInTheFolderOfTheRun) {
+  const auto run = train("run", {"--trace", dir_ / "run/trace.json", "--set", "train.epochs=1"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(test::read_file(dir_ / "run/trace.json"), HasSubstr("traceEvents"));
+}
+
 TEST_F(Distributed, ReplicasGoOnToTheSameBits) {
   const auto flags = [](std::vector<std::string> all) {
     for (const char* key : {"pipeline.replicas=2", "model.cuts=[\"layer2\"]",

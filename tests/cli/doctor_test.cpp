@@ -120,6 +120,21 @@ TEST_F(Doctor, NamesARankWithAnotherConfigurationAndItsMachine) {
   EXPECT_EQ(results.at(2).out, "rank 2 is done; rank 0 says what was found\n");
 }
 
+TEST_F(Doctor, AFileThatCannotBeWrittenEndsAllBeforeTheyMeasure) {
+  const std::string file = dir_ / "no/such/links.json";
+  auto all = ranks();
+  all.start_all({"doctor", config_, "--ranks", "--seconds", "60", "--out", file});
+  const auto results = all.wait(kLimit);
+  const std::string reason = "--out: " + file + ": cannot be written: No such file or directory";
+  EXPECT_EQ(results.at(0).status, 2);
+  EXPECT_EQ(results.at(0).out, "");
+  EXPECT_EQ(results.at(0).err, "strait: " + reason + "\n");
+  for (int rank = 1; rank < kRanks; ++rank) {
+    EXPECT_NE(results.at(rank).status, 0) << rank;
+    EXPECT_THAT(results.at(rank).err, HasSubstr(reason)) << rank;
+  }
+}
+
 TEST_F(Doctor, NamesDataThatIsNotThere) {
   const auto result = launch(
       {"--ranks", "--json", "--set", "data.kind=cifar10", "--set", "data.root=" + (dir_ / "nowhere").string()});
@@ -187,6 +202,8 @@ TEST_F(Doctor, WrongFlagsAreNamed) {
   EXPECT_THAT(complaint({"--ranks"}), HasSubstr("doctor: --ranks: expected several processes"));
   EXPECT_THAT(complaint({"--out", file_}), AllOf(HasSubstr("--out"), HasSubstr("--ranks")));
   EXPECT_THAT(complaint({"--ranks", "--seconds", "0"}), HasSubstr("--seconds"));
+  EXPECT_THAT(complaint({"--ranks", "--out", config_}),
+              HasSubstr("expected another file than the one that is read"));
 }
 
 }  // namespace

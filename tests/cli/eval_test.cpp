@@ -104,6 +104,15 @@ TEST_F(Eval, StateOfOtherWeightsOrOfNoneIsRefused) {
   EXPECT_EQ(eval(weights_, {"--checkpoint", dir_ / "nothing"}).status, 2);
 }
 
+// It is wrong whether the scores need its state or not.
+TEST_F(Eval, ACheckpointThatIsNamedMustBeThere) {
+  const auto refused =
+      eval(weights_, {"--set", "compression.activations.feedback=none", "--checkpoint", dir_ / "nothing"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_EQ(refused.err, "strait: " + (dir_ / "nothing").string() + ": expected a checkpoint, found none\n");
+}
+
 TEST_F(Eval, AqSgdNeedsNoStateForTestSamples) {
   const std::vector<std::string> scheme = {"--set", "compression.activations.feedback=aq-sgd"};
   auto flags = scheme;

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 constexpr const char* kSweep = R"(base = "tiny.toml"
 name = "two"
 seeds = [7, 8]
-networks = [{ name = "home", bandwidth = "1Mbps", latency = "20ms" }, { name = "near" }]
+networks = [{ name = "home", bandwidth = "1Mbps", latency = "20ms" }, { name = "near", bandwidth = "unlimited" }]
 variants = [
   { name = "none", compression.activations = { codec = "none", feedback = "none" }, compression.gradients = { codec = "none", feedback = "none" } },
   { name = "small" },
@@ -225,6 +225,14 @@ TEST_F(Frontier, RefusesWhatItCannotJudge) {
                  "expected scores with the target's metric \"perplexity\", found loss, accuracy");
   expect_refused({dir_ / "nothing", "--network", "1Mbps", "--target", "loss=1"}, "nothing");
   expect_refused({sweep(), "--target", "loss=1"}, "needs --network RATE,TIME|NAME");
+  expect_refused({sweep(), "--network", "hom", "--target", "loss=1"},
+                 "or one of the runs' networks, which are home, near (did you mean \"home\"?)\n");
+  for (const std::string wrong : {"0", "-2", "abc", "inf", "1x"}) {
+    expect_refused({sweep(), "--network", "1Mbps", "--target", "loss=1", "--compute=" + wrong},
+                   "--compute: expected a number > 0, found \"" + wrong + "\"\n");
+  }
+  expect_refused({sweep(), "--network", "1Mbps", "--target", "loss=1", "--stages", "0.1,0.1,x"},
+                 "--stages: expected a number > 0, found \"x\"\n");
 }
 
 }  // namespace

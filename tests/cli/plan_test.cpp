@@ -160,7 +160,10 @@ TEST_F(PlanVerb, AMeasuredRunStandsBesideItsPrediction) {
 
 TEST_F(PlanVerb, AMeasuredRunMustFit) {
   const std::string run = run_with_stages();
-  expect_refused({config_, "--measured", run, "--set", "model.width=4"}, "is not the configuration");
+  expect_refused({config_, "--measured", run, "--set", "model.width=4"},
+                 "--measured: " + run + "/config.toml has model.width = 2, the command line model.width = 4");
+  expect_refused({config_, "--measured", run, "--set", "train.optimizer.kind=adamw"},
+                 "has train.optimizer.kind = \"sgd\", the command line train.optimizer.kind = \"adamw\"");
   json epoch = test::metrics_of(run).back();
   epoch.erase("stages");
   test::write_file(run + "/metrics.jsonl", epoch.dump() + "\n");

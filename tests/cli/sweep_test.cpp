@@ -109,6 +109,25 @@ TEST_F(SweepCommand, TrainsWhatIsNotFinishedAndPrintsATable) {
   EXPECT_EQ(std::filesystem::last_write_time(dir_ / "out/none/metrics.jsonl"), written);
 }
 
+// The link decides what such a run computes, so that one over another link is another run.
+TEST_F(SweepCommand, WithCodecsChosenByTimeALinkIsPartOfTheConfiguration) {
+  const std::string by_time =
+      "compression.gradients.codec = \"auto\"\ncompression.auto.ladder = [\"none\", \"quant:4\"]\n";
+  write_sweep(variant("slow", by_time + "pipeline.link = \"900Mbps\"\n") +
+              variant("fast", by_time + "pipeline.link = \"9Gbps\"\n"));
+  const auto first = sweep("out");
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_NE(read_json("out/slow/status.json").at("config_hash"),
+            read_json("out/fast/status.json").at("config_hash"));
+
+  write_sweep(variant("slow", by_time + "pipeline.link = \"900Mbps\"\n") +
+              variant("fast", by_time + "pipeline.link = \"8Gbps\"\n"));
+  const auto refused = sweep("out");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err,
+              HasSubstr("another configuration than the sweep: fast (pipeline.link); --overwrite"));
+}
+
 TEST_F(SweepCommand, SeveralJobsGiveTheSameBitsAsOne) {
   write_sweep(variant("a") + variant("b", "seed = 1\n") +
               variant("c", "compression.gradients.codec = \"quant:4,rounding=stochastic\"\n"));

@@ -86,7 +86,7 @@ TEST_F(Tokenize, WrongInputIsNamed) {
   expect_error(test::run_process(STRAIT_PROGRAM, {"tokenize", "--tokenizer", dir_ / "none", file_}),
                "holds no tokenizer");
   for (const auto& [ids, message] : {std::pair{"1 x", "token 1 must be an integer"},
-                                     {"[1, 99999]", "token 1 has the id 99999"},
+                                     {"[1, 99999]", "text: token 1 has the id 99999"},
                                      {"[1, \"2\"]", "expected a JSON array of token ids"},
                                      {"{\"ids\": 3}", "expected a JSON array of token ids"},
                                      {"[1", "is not JSON (at byte 3)"},

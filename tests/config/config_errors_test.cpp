@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"\n[train]\nepochs = 0", "a.toml:3: train.epochs: expected an integer >= 1, found 0"},
         BadText{"train.epochs = 2147483648",
                 "a.toml:1: train.epochs: expected an integer <= 2147483647, found 2147483648"},
-        BadText{"train.threads = -1", "a.toml:1: train.threads: expected an integer >= 0, found -1"},
+        BadText{"train.threads = -1", "a.toml:1: train.threads: expected an integer from 0 to 1024, found -1"},
         BadText{"train.optimizer.lr = 0", "a.toml:1: train.optimizer.lr: expected a number > 0, found 0.0"},
         BadText{"train.optimizer.lr = inf", "a.toml:1: train.optimizer.lr: expected a number > 0, found inf"},
         BadText{"train.optimizer.lr = nan", "a.toml:1: train.optimizer.lr: expected a number > 0, found nan"},
@@ -78,6 +78,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"checkpoint.copies = -2", "a.toml:1: checkpoint.copies: expected an integer >= -1, found -2"},
         BadText{"data.train_limit = -5", "a.toml:1: data.train_limit: expected an integer >= 0, found -5"},
         BadText{"data.test_limit = -1", "a.toml:1: data.test_limit: expected an integer >= 0, found -1"},
+        BadText{
+            "train.epochs = 3\n[compression]\nstart_epoch = 3\nstart_from = \"runs/none\"",
+            "a.toml:3: compression.start_epoch: with compression.start_from expected less than train.epochs, "
+            "which is 3, found 3: nothing would be trained"},
+        BadText{"train.threads = 1025",
+                "a.toml:1: train.threads: expected an integer from 0 to 1024, found 1025"},
         BadText{"compression.start_epoch = -1",
                 "a.toml:1: compression.start_epoch: expected an integer >= 0, found -1"},
         BadText{"checkpoint.keep = 0", "a.toml:1: checkpoint.keep: expected an integer >= 1, found 0"},
@@ -167,10 +173,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "\"1f1b\"?)"},
         BadText{"compression.auto.ladder = []",
                 "a.toml:1: compression.auto.ladder: expected at least one codec, found none"},
-        BadText{"compression.auto.ladder = [\"none\", \"quant:40\"]",
-                "a.toml:1: compression.auto.ladder: \"quant:40\": the bits of a quantised value must be an "
-                "integer from "
-                "1 to 8, not \"40\""},
+        BadText{
+            "compression.auto.ladder = [\"none\", \"quant:40\"]",
+            "a.toml:1: compression.auto.ladder: codec \"quant:40\": the bits of a quantised value must be an "
+            "integer from "
+            "1 to 8, not \"40\""},
         BadText{"compression.auto.ladder = [\"none\", \"lowrank:4,warm=yes\"]",
                 "a.toml:1: compression.auto.ladder: expected codecs that keep nothing from message to message, "
                 "found "
@@ -186,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(
             "\"ef\""},
         BadText{"[compression]\nreuse_indices = true\ngradients = { codec = \"auto\" }",
                 "a.toml:2: compression.reuse_indices: with codec \"auto\" expected false, found true"},
-        BadText{"compression.auto.network = \"hom\"\n[[networks]]\nname = \"home\"",
+        BadText{"compression.auto.network = \"hom\"\n[[networks]]\nname = \"home\"\nbandwidth = \"1Mbps\"",
                 "a.toml:1: compression.auto.network: expected one of networks, which are home; found \"hom\" "
                 "(did you "
                 "mean \"home\"?)"},
@@ -213,7 +220,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:3: networks[0].stage_seconds: expected numbers above 0, found -4.0"},
         BadText{"[[networks]]\nname = \"a\"\nbandwith = \"1Mbps\"",
                 "a.toml:3: unknown key \"networks[0].bandwith\" (did you mean \"networks[0].bandwidth\"?)"},
-        BadText{"networks = [{ name = \"a\" }]\npipeline.replicas = 2",
+        BadText{"[[networks]]\nname = \"a\"\nlatency = \"5ms\"",
+                "a.toml:1: networks[0].bandwidth: expected a rate such as 200Mbps, or unlimited, for network "
+                "\"a\", found none"},
+        BadText{"networks = [{ name = \"a\", bandwidth = \"unlimited\" }]\npipeline.replicas = 2",
                 "a.toml:2: pipeline.replicas: with networks expected 1, because only the step of one pipeline "
                 "can be "
                 "simulated; found 2"},
@@ -225,10 +235,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "{ name = \"layer2\", activation = { codec = \"fp16\" } }]",
                 "a.toml:3: unknown key \"compression.boundaries[1].activation\" (did you mean "
                 "\"compression.boundaries[1].activations\"?)"},
-        BadText{"[[compression.boundaries]]\nname = \"layer1\"\n[[compression.boundaries]]\nname = \"layer2\"\n"
-                "gradients.codec = \"quant:9\"",
-                "a.toml:5: compression.boundaries[1].gradients.codec: the bits of a quantised value must be "
-                "an integer from 1 to 8, not \"9\""},
+        BadText{
+            "[[compression.boundaries]]\nname = \"layer1\"\n[[compression.boundaries]]\nname = \"layer2\"\n"
+            "gradients.codec = \"quant:9\"",
+            "a.toml:5: compression.boundaries[1].gradients.codec: codec \"quant:9\": the bits of a quantised "
+            "value must be an integer from 1 to 8, not \"9\""},
         BadText{"[[compression.boundaries]]\nname = 3",
                 "a.toml:2: compression.boundaries[0].name: expected a string, found 3"},
         BadText{

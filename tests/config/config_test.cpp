@@ -133,6 +133,7 @@ bandwidth = "20Mbps"
 latency = "30ms"
 [[networks]]
 name = "cloud"
+bandwidth = "unlimited"
 compute = 20
 stage_seconds = [0.5, 1]
 [model]
@@ -390,6 +391,52 @@ TEST(Config, HashIsOfWhatDecidesTheResult) {
   EXPECT_EQ(config_hash(config), hash);
   config.train.epochs += 1;
   EXPECT_NE(config_hash(config), hash);
+}
+
+TEST(Config, HashIsOfTheLinkWhereCodecsAreChosenByTime) {
+  Config config;
+  config.model.cuts = {"layer1"};
+  config.networks = {{.name = "home", .bandwidth = "20Mbps"}, {.name = "other", .bandwidth = "1Mbps"}};
+  config.pipeline.link = "1Gbps,20ms";
+  config.compression.gradients.codec = kAutoCodec;
+  const auto changed = [](Config other, const auto& change) {
+    const auto before = config_hash(other);
+    change(other);
+    return config_hash(other) != before;
+  };
+  const auto set_link = [](Config& other) { other.pipeline.link = "2Gbps"; };
+  const auto set_home = [](Config& other) { other.networks[0].compute = 3; };
+  const auto set_other = [](Config& other) { other.networks[1].latency = "1s"; };
+  EXPECT_TRUE(changed(config, set_link));
+  EXPECT_FALSE(changed(config, set_home));
+
+  Config named = config;
+  named.compression.automatic.network = "home";
+  EXPECT_FALSE(changed(named, set_link));
+  EXPECT_TRUE(changed(named, set_home));
+  EXPECT_FALSE(changed(named, set_other));
+
+  Config by_error = named;
+  by_error.compression.automatic.budget = 0.1;
+  EXPECT_FALSE(changed(by_error, set_link));
+  EXPECT_FALSE(changed(by_error, set_home));
+  by_error.compression.automatic.network.clear();
+  EXPECT_FALSE(changed(by_error, set_link));
+
+  Config elsewhere = config;  // nothing is left to choose at the only boundary
+  elsewhere.compression.boundaries = {{"layer1", {}, {"fp16", {}}}};
+  EXPECT_FALSE(changed(elsewhere, set_link));
+}
+
+TEST(Config, ADifferingKeyIsOneThatDecides) {
+  Config config;
+  Config other;
+  other.name = "other";
+  other.pipeline.timeout = "1s";
+  EXPECT_EQ(differing_key(config, other), std::nullopt);
+  other.train.epochs += 1;
+  EXPECT_EQ(differing_key(config, other), "train.epochs");
+  EXPECT_EQ(differing_key(other, config), "train.epochs");
 }
 
 TEST(Config, WhatDecidesLeavesOutDefaults) {

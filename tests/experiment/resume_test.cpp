@@ -483,7 +483,8 @@ TEST_F(WarmStart, WithoutTheOptimizerItsStateBeginsAnew) {
 TEST_F(WarmStart, TheCheckpointMustBeThere) {
   run(config_with({"train.epochs=2", "checkpoint.keep_epochs=[1]"}), "source");
   const auto error = [&](const std::string& epoch, const fs::path& path) {
-    return error_of(config_with({"compression.start_epoch=" + epoch, from(path)}), "run", Start::fresh);
+    return error_of(config_with({"train.epochs=4", "compression.start_epoch=" + epoch, from(path)}), "run",
+                    Start::fresh);
   };
   const fs::path source = dir_ / "source";
   EXPECT_THAT(error("3", source), AllOf(HasSubstr("compression.start_from: expected " + source.string()),

@@ -190,6 +190,9 @@ TEST(Description, RefusesWhatTheRunWouldRefuseAndTouchesNothing) {
     return describe_experiment(config, dir / "run", start, {}, 1);
   };
   EXPECT_GT(describe(config_with()).size(), 5U);
+  EXPECT_THAT(describe(config_with({"compression.start_epoch=2"})),
+              testing::Contains(
+                  testing::EndsWith("; in no epoch, because compression.start_epoch is 2 and train.epochs 2")));
   EXPECT_FALSE(std::filesystem::exists(dir / "run"));
   EXPECT_THROW(describe(config_with({"data.train_limit=99999999"})), InputError);
   EXPECT_THROW(describe(config_with({"model.cuts=[\"layer9\"]"})), InputError);

@@ -185,7 +185,12 @@ TEST_F(SweepFile, SaysWhatIsWrong) {
       {one + "paper = { off = 93, on = 92, of = 1 }\n",
        "sweep.toml:3: paper: expected off and on alone, found \"of\""},
       {one + "[[variants]]\nname = \"b\"\n",
-       "sweep.toml: variants: expected runs that differ, found \"a\" and \"b\" with equal configurations"},
+       "sweep.toml: variants: expected runs that differ, found \"a\" and \"b\", which are equal but for keys "
+       "that change nothing that is computed: name"},
+      {one + "[[variants]]\nname = \"b\"\npipeline.link = \"20Mbps\"\nnetworks = [{ name = \"n\", bandwidth = "
+             "\"1Mbps\" }]\n",
+       "sweep.toml: variants: expected runs that differ, found \"a\" and \"b\", which are equal but for keys "
+       "that change nothing that is computed: name, networks, pipeline.link"},
       {"seeds = [1]\n" + one + "seed = 2\n",
        "sweep.toml:4: seed: a variant cannot set it where the sweep has seeds"},
   };

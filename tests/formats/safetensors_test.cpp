@@ -323,15 +323,15 @@ TEST(Safetensors, HeaderLengthIsChecked) {
     return std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + rest;
   };
   const auto message = [](const std::string& bytes) { return message_of<InputError>([&] { parse(bytes); }); };
-  EXPECT_EQ(message(""), "f: has 0 bytes, a safetensors file has at least 8");
-  EXPECT_EQ(message("1234567"), "f: has 7 bytes, a safetensors file has at least 8");
+  EXPECT_EQ(message(""), "f: is not a safetensors file (has 0 bytes, expected at least 8)");
+  EXPECT_EQ(message("1234567"), "f: is not a safetensors file (has 7 bytes, expected at least 8)");
   EXPECT_EQ(message(with_length(3, "{}")), "f: header length is 3, but only 2 bytes follow it");
   EXPECT_EQ(message(with_length(100'000'000, "{}")),
             "f: header length is 100000000, but only 2 bytes follow it");
   EXPECT_EQ(message(with_length(100'000'001, "{}")),
-            "f: header length is 100000001, at most 100000000 is allowed");
+            "f: is not a safetensors file (header length is 100000001, expected at most 100000000)");
   EXPECT_EQ(message(with_length(std::numeric_limits<uint64_t>::max(), "{}")),
-            "f: header length is 18446744073709551615, at most 100000000 is allowed");
+            "f: is not a safetensors file (header length is 18446744073709551615, expected at most 100000000)");
 }
 
 /// Cutting a valid file anywhere gives an error, from memory and from disk.

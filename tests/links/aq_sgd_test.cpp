@@ -233,7 +233,7 @@ TEST(SampleStore, AFolderThatCannotHoldAFileIsNamed) {
   try {
     SampleStore store({"file", "fp32", (dir / "file" / "below").string()});
     FAIL();
-  } catch (const Error& error) {
+  } catch (const InputError& error) {
     EXPECT_TRUE(
         std::string(error.what()).starts_with((dir / "file" / "below").string() + ": cannot hold a file"))
         << error.what();

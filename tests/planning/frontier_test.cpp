@@ -78,7 +78,8 @@ TEST(NetworkSimulation, CountsStepsOfTheOptimizer) {
 }
 
 TEST(NetworkSimulation, AddsUpOverEpochs) {
-  const NetworkSimulation simulation(keys({R"(networks=[{name="a"},{name="b",compute=2}])"}));
+  const NetworkSimulation simulation(
+      keys({R"(networks=[{name="a",bandwidth="unlimited"},{name="b",bandwidth="unlimited",compute=2}])"}));
   const auto first = simulation.metrics(epoch_of(0, 1, 20), {});
   const auto second = simulation.metrics(epoch_of(1, 1, 20), first);
   ASSERT_EQ(second.size(), 2U);

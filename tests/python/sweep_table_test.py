@@ -42,6 +42,37 @@ def file_of(runs, folder):
     return file
 
 
+class WrongInput(unittest.TestCase):
+
+    def expect_one_line(self, script, arguments, line):
+        result = subprocess.run([sys.executable, ROOT / "scripts" / script, *arguments], capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stderr), (2, f"{script}: {line}\n"))
+
+    def test_a_missing_file_is_named_in_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            missing = f"{folder}/none.jsonl"
+            gone = ": No such file or directory"
+            self.expect_one_line("sweep_table", [missing], missing + gone)
+            self.expect_one_line("sweep_table", ["--check", f"{folder}/none.md"], f"{folder}/none.md{gone}")
+            self.expect_one_line("collect_runs", [folder, missing], f"{folder}/sweep.json{gone}")
+            sweep = {"runs": [{"variant": "a", "seed": 0, "folder": "a", "status": "done"}]}
+            pathlib.Path(folder, "sweep.json").write_text(json.dumps(sweep))
+            self.expect_one_line("collect_runs", [folder, missing], f"{folder}/a/status.json{gone}")
+            self.assertFalse(pathlib.Path(missing).exists())
+
+    def test_a_file_of_another_kind_is_named_in_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "x.jsonl")
+            file.write_text('{"epoch": 0}\n{"epoch": 1}\n')
+            self.expect_one_line("sweep_table", [file],
+                                 f"{file}: expected runs that scripts/collect_runs has collected, a line each")
+            self.expect_one_line("collect_runs", [folder, file], f"{file}: expected lines that this script has written")
+            file.write_text("{}\nx\n")
+            self.expect_one_line("sweep_table", [file], f"{file}: Expecting value: line 1 column 1 (char 0)")
+            pathlib.Path(folder, "sweep.json").write_text('{"runs": []}')
+            self.expect_one_line("collect_runs", [folder, f"{folder}/new.jsonl"], f"{folder}: no run is done")
+
+
 class SweepTable(unittest.TestCase):
     def test_there_are_pages_and_their_tables_are_those_of_the_runs(self):
         self.assertTrue(PAGES)

@@ -176,7 +176,7 @@ PAYLOAD = strait.compress(X, "none")
 
 @pytest.mark.parametrize("call, kind, text", [
     (lambda: strait.compress(X, "qunat:4"), ValueError, 'did you mean "quant"'),
-    (lambda: strait.compress(X, "quant:9"), ValueError, "quant"),
+    (lambda: strait.compress(X, "quant:9"), ValueError, 'codec "quant:9": the bits of a quantised value must be'),
     (lambda: strait.compress(X, 4), TypeError, "codec: expected a spec"),
     (lambda: strait.compress([1.0], "none"), TypeError, "expected a tensor, found list"),
     (lambda: strait.compress(X.double(), "none"), TypeError, "found Double"),

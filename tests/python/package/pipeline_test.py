@@ -155,6 +155,8 @@ def test_a_result_counts():
     raw = 4 * ROWS * 3 * WIDTH
     assert result.raw_bytes == 2 * raw
     assert raw + raw // 4 < result.wire_bytes < 2 * raw
+    assert repr(result).startswith(f"StepResult(loss={result.loss:.6g}, rows={ROWS}, correct={result.correct}, seconds=")
+    assert repr(result).endswith(f", messages=18, raw_bytes={2 * raw}, wire_bytes={result.wire_bytes})")
     assert pipe.step == 1
     with torch.no_grad():
         expected = (nn.Sequential(*stages)(inputs).argmax(1) == targets).sum().item()
@@ -232,6 +234,9 @@ def test_bad_input_is_refused():
     ]:
         with pytest.raises(error, match=re.escape(text)):
             strait.Pipeline(stages, F.cross_entropy, **arguments)
+    for schedule in "2f2b", "foo":
+        with pytest.raises(ValueError, match=f'unknown schedule "{schedule}".*; expected one of: gpipe, 1f1b, interleaved$'):
+            strait.Pipeline(stages, F.cross_entropy, schedule=schedule)
     with pytest.raises(ValueError, match="is also parameter"):
         strait.Pipeline([stages[0], nn.Sequential(stages[1], stages[0][0])], F.cross_entropy)
     with pytest.raises(ValueError, match="expected modules, callables or None, found int"):

@@ -1,0 +1,37 @@
+#include "cli/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+#include "strait/base/error.h"
+
+namespace strait::cli {
+
+namespace fs = std::filesystem;
+
+void check_output_file(std::string_view flag, const fs::path& path) {
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
+    throw InputError("{}: {}: expected the name of a file, found {}", flag, path.string(),
+                     fs::is_directory(path, ignored) ? "a folder" : "a device, a pipe or a socket");
+  }
+  // As replace_file() does it.
+  const std::string temporary = path.string() + ".partial";
+  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0) throw InputError("{}: {}: cannot be written: {}", flag, path.string(), std::strerror(errno));
+  ::close(file);
+  ::unlink(temporary.c_str());
+}
+
+void check_not_input(std::string_view flag, const fs::path& path, const fs::path& input) {
+  std::error_code ignored;
+  if (path.lexically_normal() != input.lexically_normal() && !fs::equivalent(path, input, ignored)) return;
+  throw InputError("{}: {}: expected another file than the one that is read", flag, path.string());
+}
+
+}  // namespace strait::cli
