@@ -46,13 +46,14 @@ TEST(Report, WritesLatexWhereItIsAskedFor) {
   EXPECT_EQ(test::read_file(dir / "other.tex"), test::read_file(dir / "out.tex"));
 }
 
-TEST(Report, AFolderThatCannotBeWrittenToIsAFailure) {
+TEST(Report, AFolderThatCannotBeWrittenToIsWrongInput) {
   const test::TempDir dir;
   test::write_sample_sweep(dir / "sweep");
   const auto run =
       test::run_process(STRAIT_PROGRAM, {"report", dir / "sweep", "--out", dir / "no/such/page.html"});
-  EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.err, HasSubstr("no/such/page.md: cannot be written: No such file or directory"));
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err, "strait: --out: " + (dir / "no/such/page.html").string() +
+                         ": cannot be written: No such file or directory\n");
 }
 
 TEST(Report, APipeInPlaceOfAFileIsNamedAtOnce) {
