@@ -26,7 +26,7 @@ Failure failure_of(const std::exception& error, int rank) {
   }
   return {.rank = rank,
           .diverged = dynamic_cast<const NumericError*>(&error) != nullptr,
-          .reason = first_line(error.what())};
+          .reason = reason_text(error)};
 }
 
 void Group::all_reduce(at::Tensor& tensor, const std::string& what) {
@@ -76,7 +76,7 @@ void run_collectively(Group& group, const std::function<void()>& work) {
     work();
   } catch (const std::exception& error) {
     reason = dynamic_cast<const InputError*>(&error) == nullptr ? kOther : kWrongInput;
-    reason += error.what();
+    reason += reason_text(error);
     mine = std::current_exception();
   }
   const auto reasons = group.gather(reason);
