@@ -19,6 +19,7 @@ using nlohmann::json;
 
 constexpr double kLeastCosine = 0.85;  // of a codec that may be chosen
 constexpr double kPower = 2;           // of one over the cosines
+constexpr double kNoisePower = 0.25;   // of the messages' squares with their errors, over those without
 constexpr double kWorthwhile = 0.995;  // of the time before: a change that gains less is none
 
 /// Seconds for each way of a link: all of them take a little of the time since the last choice.
@@ -32,7 +33,7 @@ double measuring_seconds(double since_last, size_t links) {
 using TrialsOf = std::vector<CodecTrial> BoundaryTrials::*;
 using RungOf = size_t BoundaryRungs::*;
 
-/// Of one direction: the logarithm of what its codecs make of the steps.
+/// Of one direction: the logarithm of what its codecs make of the steps, by cosines and by noise.
 double log_of_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
                      TrialsOf trials, RungOf rung, const std::vector<std::optional<double>>& cosines) {
   constexpr double kGreatest = 1e6;  // of an error, which may be infinite
@@ -42,6 +43,7 @@ double log_of_factor(std::span<const BoundaryTrials> boundaries, std::span<const
   const auto is_chosen = [&](const BoundaryTrials& boundary) {
     return (boundary.*trials).size() == cosines.size();
   };
+  const auto chosen = static_cast<double>(std::ranges::count_if(boundaries, is_chosen));
   double sum = 0;
   for (size_t i = 0; i < boundaries.size(); ++i) {
     if (!is_chosen(boundaries[i])) continue;
@@ -49,11 +51,12 @@ double log_of_factor(std::span<const BoundaryTrials> boundaries, std::span<const
     if (std::isinf((boundaries[i].*trials)[codec].relative_error))
       return std::numeric_limits<double>::infinity();
     const double own = square(boundaries[i], codec);
+    sum += kNoisePower * std::log1p(own) / chosen;
     const double cosine = cosines[codec].value_or(1);
     if (own == 0 || cosine == 1) continue;
     double all = 0;
     for (const auto& boundary : boundaries) all += is_chosen(boundary) ? square(boundary, codec) : 0;
-    sum -= own / all * std::log(cosine < kLeastCosine ? 0 : cosine);
+    sum -= kPower * own / all * std::log(cosine < kLeastCosine ? 0 : cosine);
   }
   return sum;
 }
@@ -374,7 +377,7 @@ double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const B
                                        &BoundaryRungs::activations, cosines.activations);
   const double backward = log_of_factor(boundaries, rungs, &BoundaryTrials::gradients,
                                         &BoundaryRungs::gradients, cosines.gradients);
-  return std::exp(kPower * (forward + backward));
+  return std::exp(forward + backward);
 }
 
 std::vector<BoundaryRungs> within_budget(std::span<const BoundaryTrials> boundaries, double budget) {

@@ -29,11 +29,12 @@ struct BoundaryRungs {
 };
 
 /// How many times as many steps a training is expected to need with such codecs: the power -2 of the product of
-/// the cosines, as with steps of the best length. A boundary has a share in the
-/// logarithm of its codec's that is that of its error's square among all boundaries with a choice. Entries that
-/// are not known count as one, and so do boundaries whose codec is not chosen: they have one trial where the
-/// ladder has more codecs. Infinite with a cosine below 0.85, since a training was lost with 0.81
-/// (docs/results/auto.md).
+/// the cosines, as with steps of the best length, times in each direction the power 1/4 of 1 + e^2 with the
+/// relative errors e, the geometric mean over boundaries, for the noise that a cosine of mean gradients leaves
+/// out. A boundary has a share in the logarithm of its codec's cosine that is that of its error's square among
+/// all boundaries with a choice. Cosines that are not known count as one. Boundaries whose codec is not chosen,
+/// which have one trial where the ladder has more codecs, do not count. Infinite with a cosine below 0.85,
+/// since a training was lost with 0.81 (docs/results/auto.md), and with an infinite error.
 double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
                    const LadderCosines& cosines);
 

@@ -28,17 +28,20 @@ LadderCosines cosines(Known activations, Known gradients) {
   return {.activations = std::move(activations), .gradients = std::move(gradients)};
 }
 
-TEST(StepFactor, IsAPowerOfTheProductOfTheCosines) {
+TEST(StepFactor, IsAPowerOfTheProductOfTheCosinesAndOfTheNoise) {
   const std::vector<BoundaryTrials> boundaries(2, {{trial(1, 0), trial(1, 0.6)}, {trial(1, 0), trial(1, 0.3)}});
   const auto factor = [&](std::vector<BoundaryRungs> rungs, const LadderCosines& known) {
     return step_factor(boundaries, rungs, known);
   };
   const LadderCosines all = cosines({1.0, 0.95}, {1.0, 0.92});
   EXPECT_EQ(factor({{0, 0}, {0, 0}}, all), 1);
-  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}}, all), std::pow(0.95, -2));
-  EXPECT_DOUBLE_EQ(factor({{0, 1}, {0, 1}}, all), std::pow(0.92, -2));
-  EXPECT_DOUBLE_EQ(factor({{1, 1}, {1, 1}}, all), std::pow(0.95 * 0.92, -2));
-  EXPECT_EQ(factor({{1, 0}, {1, 0}}, cosines({{}, {}}, {{}, {}})), 1) << "what is not known is free";
+  const double noise_forward = std::pow(1 + 0.36, 0.25);
+  const double noise_backward = std::pow(1 + 0.09, 0.25);
+  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}}, all), noise_forward * std::pow(0.95, -2));
+  EXPECT_DOUBLE_EQ(factor({{0, 1}, {0, 1}}, all), noise_backward * std::pow(0.92, -2));
+  EXPECT_DOUBLE_EQ(factor({{1, 1}, {1, 1}}, all), noise_forward * noise_backward * std::pow(0.95 * 0.92, -2));
+  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}}, cosines({{}, {}}, {{}, {}})), noise_forward)
+      << "what is not known turns nothing";
   EXPECT_EQ(factor({{0, 1}, {0, 0}}, cosines({1.0, 1.0}, {1.0, 0.0})), std::numeric_limits<double>::infinity());
   EXPECT_EQ(step_factor({}, {}, all), 1);
 }
@@ -50,9 +53,10 @@ TEST(StepFactor, BoundariesHaveSharesByTheSquaresOfTheirErrors) {
   const auto factor = [&](std::vector<BoundaryRungs> rungs) {
     return step_factor(boundaries, rungs, cosines({1.0, 0.95}, {1.0, 0.95}));
   };
-  EXPECT_DOUBLE_EQ(factor({{1, 0}, {0, 0}, {0, 0}}), std::pow(0.95, -0.4));
-  EXPECT_DOUBLE_EQ(factor({{0, 0}, {1, 0}, {0, 0}}), std::pow(0.95, -1.6));
-  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}, {0, 0}}), std::pow(0.95, -2));
+  const auto noise = [](double square) { return std::pow(1 + square, 0.25 / 2); };  // of two boundaries
+  EXPECT_DOUBLE_EQ(factor({{1, 0}, {0, 0}, {0, 0}}), noise(0.01) * std::pow(0.95, -0.4));
+  EXPECT_DOUBLE_EQ(factor({{0, 0}, {1, 0}, {0, 0}}), noise(0.04) * std::pow(0.95, -1.6));
+  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}, {0, 0}}), noise(0.01) * noise(0.04) * std::pow(0.95, -2));
   EXPECT_EQ(factor({{0, 1}, {0, 1}, {0, 0}}), 1) << "without an error there is no share";
 }
 
@@ -65,7 +69,7 @@ TEST(StepFactor, WhatCannotBeSentIsNeverTaken) {
   const std::vector<BoundaryRungs> there = {{1, 0}, {0, 0}};
   const std::vector<BoundaryRungs> elsewhere = {{0, 0}, {1, 0}};
   EXPECT_EQ(step_factor(boundaries, there, known), kInfinite);
-  EXPECT_EQ(step_factor(boundaries, elsewhere, known), 1);
+  EXPECT_DOUBLE_EQ(step_factor(boundaries, elsewhere, known), std::pow(1.01, 0.25 / 2));
 }
 
 TEST(WithinBudget, TakesTheFewestBytesBelowTheBoundOrElseTheLeastError) {
@@ -214,7 +218,7 @@ TEST(CodecChooser, OneByHandStaysAndTheOthersAreChosenForTheNetwork) {
   // A batch of 20 has messages twice as large as the ones of 10 rows: 0.2 s and 1 s of wire each way, 0.02 s of
   // latency, and three stages of 3 s.
   EXPECT_NEAR(choice.step_seconds.value(), 9 + 2 * (0.2 + 1) + 4 * 0.02, 1e-9);
-  EXPECT_DOUBLE_EQ(choice.step_factor.value(), std::pow(0.98, -4));
+  EXPECT_DOUBLE_EQ(choice.step_factor.value(), std::pow(0.98, -4) * std::pow(1.01, 0.5));
 }
 
 TEST(CodecChooser, WithoutALimitTheMildestIsChosen) {
