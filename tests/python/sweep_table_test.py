@@ -147,6 +147,32 @@ class SweepTable(unittest.TestCase):
         self.assertTrue(plain.endswith("| 50.00 | 49.00 |  |  |"))
         self.assertEqual({line.count("|") for line in (head, rule, ef, plain, lost)}, {12})
 
+    def test_the_papers_scores_stand_last(self):
+        runs = [run("quant", 0, 1.0, 60.0, 640), run("none", 0, 1.0, 50.0, 640), run("lost", 0, 1.0, 9.0, 640, "diverged")]
+        runs[0]["paper"] = {"on": 92.5, "off": 93.125}
+        runs[2]["paper"] = {"on": 21.0}
+        with tempfile.TemporaryDirectory() as folder:
+            head, rule, quant, none, lost = sweep_table(file_of(runs, folder)).stdout.splitlines()
+        self.assertTrue(head.endswith("| over none | off | paper, on | paper, off |"))
+        self.assertTrue(quant.endswith("| 60.00 | 10.0 | 59.00 | 92.50 | 93.12 |"))
+        self.assertTrue(none.endswith("| 50.00 |  | 49.00 |  |  |"))
+        self.assertTrue(lost.endswith("|  |  | 21.00 |  |"))
+        self.assertEqual({line.count("|") for line in (head, rule, quant, none, lost)}, {13})
+
+    def test_over_none_is_that_of_the_seeds_that_both_have(self):
+        runs = [run("none", 0, 1.0, 50.0, 640), run("none", 1, 1.0, 60.0, 640), run("none", 3, 1.0, 99.0, 640)]
+        runs += [run("quant", seed, 1.0, on, 320) for seed, on in enumerate((49.0, 56.0, 10.0))]
+        runs.append(run("other", 2, 1.0, 30.0, 320))
+        with tempfile.TemporaryDirectory() as folder:
+            file_of(runs, folder)
+            page = pathlib.Path(folder) / "page.md"
+            page.write_text("<!-- sweep_table runs.jsonl quant other -->\n\n")  # without the row of none
+            self.assertEqual(sweep_table("--update", page).returncode, 0)
+            head, _, quant, other = [line.split(" | ") for line in page.read_text().splitlines() if line.startswith("|")]
+        self.assertEqual(head[8], "over none")
+        self.assertEqual((quant[0], quant[8]), ("| quant", "-2.5 ± 1.5"))
+        self.assertEqual((other[0], other[8]), ("| other", ""))
+
     def test_a_page_shows_the_variants_that_it_names(self):
         with tempfile.TemporaryDirectory() as folder:
             file_of([run("topk10", 0, 1.0, 60.0, 640), run("topk5", 0, 1.0, 50.0, 640), run("none", 0, 1.0, 70.0, 640)], folder)
