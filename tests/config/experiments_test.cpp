@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr size_t kSmallSeeds = 5;  ///< of the pictures' tables in the small protocol
 
-/// The runs of a table by variant, each checked to differ from the protocol in compression and seed only.
+/// The runs of a table by variant, each checked to differ from the protocol in compression, seed and how often
+/// it is scored only.
 std::map<std::string, SweepRun> rows(const std::string& folder, int table, size_t seeds) {
   const Config base =
       load_config(fs::path("experiments") / folder / (table == 5 ? "gpt2.toml" : "resnet18.toml"));
@@ -36,6 +37,7 @@ std::map<std::string, SweepRun> rows(const std::string& folder, int table, size_
     rest.name = base.name;
     rest.seed = base.seed;
     rest.compression = base.compression;
+    rest.train.evaluate_epochs = base.train.evaluate_epochs;
     EXPECT_EQ(rest, base) << run.config.name;
     found.emplace(run.variant, run);
   }
@@ -149,7 +151,7 @@ TEST(Experiments, Table5IsThePapers) {
 TEST(Experiments, TheSingleRunIsARowOfItsTable) {
   const Config single = load_config("experiments/small/topk-10.toml");
   Config row = rows("small", 2, kSmallSeeds).at("topk-10").config;
-  row.name = single.name;  // the row's has its seed
+  row.name = single.name;                                    // the row's has its seed
   row.train.evaluate_epochs = single.train.evaluate_epochs;  // a table needs the last epoch's alone
   EXPECT_EQ(single, row);
 }
