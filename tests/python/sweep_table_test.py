@@ -6,6 +6,7 @@ import importlib.util
 import json
 import math
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,15 @@ class SweepTable(unittest.TestCase):
         self.assertTrue(PAGES)
         checked = sweep_table("--check", *PAGES)
         self.assertEqual(checked.returncode, 0, checked.stderr)
+
+    def test_every_run_is_in_a_table(self):
+        script = script_as_module()
+        shown = {}
+        for page in PAGES:
+            for file, more in re.findall(r"<!-- sweep_table (\S+)((?: \S+)*) -->", page.read_text()):
+                shown.setdefault(page.parent / file, set()).update(script.Sweep(page.parent / file, more.split() or ["*"]).variants)
+        for file in RESULTS.rglob("*.jsonl"):
+            self.assertEqual(shown.get(file), set(script.Sweep(file).variants), file)
 
     def test_the_readme_has_the_numbers_of_the_runs(self):
         script = script_as_module()
