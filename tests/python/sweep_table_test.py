@@ -74,6 +74,33 @@ class WrongInput(unittest.TestCase):
             self.expect_one_line("collect_runs", [folder, f"{folder}/new.jsonl"], f"{folder}: no run is done")
 
 
+class CollectRuns(unittest.TestCase):
+    def test_a_run_is_a_line_with_what_is_its_own(self):
+        sent = {"raw_bytes": 640, "wire_bytes": 160}
+        epoch = {"train_loss": 1.5, "steps": 2, "seconds": 3.0, "test": {"on": {"accuracy": 50.0}},
+                 "boundaries": [{"name": "a", "activations": sent, "gradients": sent}]}
+        paper = {"on": 92.5, "off": 93.0}
+        with tempfile.TemporaryDirectory() as folder:
+            runs = [{"variant": "quant", "seed": seed, "folder": f"quant-{seed}", "status": status, "paper": paper}
+                    for seed, status in enumerate(("done", "waiting"))]
+            pathlib.Path(folder, "sweep.json").write_text(json.dumps({"runs": runs}))
+            own = pathlib.Path(folder, "quant-0")
+            own.mkdir()
+            (own / "status.json").write_text('{"code_version": "1", "machine": "m"}')
+            (own / "config.toml").write_text('name = "x"\nseed = 0\n[data]\nroot = "/d"\nbatch_size = 4\n')
+            (own / "metrics.jsonl").write_text(json.dumps(epoch) + "\n")
+            file = pathlib.Path(folder, "runs.jsonl")
+            for _ in range(2):  # the second time it is replaced
+                result = subprocess.run([sys.executable, ROOT / "scripts" / "collect_runs", folder, file], capture_output=True)
+                self.assertEqual(result.returncode, 0, result.stderr)
+            shared, collected = [json.loads(line) for line in file.read_text().splitlines()]
+        self.assertEqual(shared, {"config": {"data.batch_size": 4}})
+        self.assertEqual({key: collected[key] for key in ("variant", "seed", "status", "paper", "code_version", "config")},
+                         {"variant": "quant", "seed": 0, "status": "done", "paper": paper, "code_version": "1", "config": {}})
+        self.assertEqual(collected["epochs"][0]["boundaries"]["a"]["gradients"],
+                         {"raw": 320, "wire": 80, "error": None, "gain": None, "mean_error": None})
+
+
 class SweepTable(unittest.TestCase):
     def test_there_are_pages_and_their_tables_are_those_of_the_runs(self):
         self.assertTrue(PAGES)
