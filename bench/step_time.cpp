@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> wanted(argv + std::min(argc, 2), argv + argc);
   configure_runtime(0);
   fmt::print("ResNet-18 width {}, batch {}, {}\n{:<24} {:>12} {:>14} {:>12} {:>9}\n", width, kBatch,
-             machine_description(), "codecs", "unsplit ms", "four stages ms", "to unsplit", "to none");
+             machine_description(at::kCPU), "codecs", "unsplit ms", "four stages ms", "to unsplit", "to none");
   const int64_t steps = steps_at(width);
   const DataSplits data{std::make_shared<OneBatch>(steps * kBatch), std::make_shared<OneBatch>(kBatch)};
   for (const Scheme& scheme : all_schemes()) {

@@ -60,7 +60,7 @@ foreach(folder ${TORCH_INCLUDE_DIRS})
     string(APPEND torch_compile_flags " -isystem ${folder}")
   endif()
 endforeach()
-set(torch_folder $<TARGET_FILE_DIR:torch>)
+set(torch_folder ${STRAIT_TORCH_LIBRARY_FOLDER})
 set(torch_link_flags "-L${torch_folder} -Wl,-rpath,${torch_folder} -Wl,--no-as-needed -ltorch -Wl,--as-needed -ltorch_cpu -lc10")
 if(TARGET OpenMP::OpenMP_CXX AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   string(APPEND torch_compile_flags " ${OpenMP_CXX_FLAGS}")
@@ -110,6 +110,6 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/strait-config.cmake.in $
   INSTALL_DESTINATION ${package_folder} PATH_VARS FIRST_INCLUDES)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/strait-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/strait-config.cmake ${PROJECT_BINARY_DIR}/strait-config-version.cmake
-              ${CMAKE_CURRENT_LIST_DIR}/torch_target.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/torch_target.cmake ${CMAKE_CURRENT_LIST_DIR}/torch_wheel.cmake
         DESTINATION ${package_folder})
 install(EXPORT strait FILE strait-targets.cmake NAMESPACE strait:: DESTINATION ${package_folder})

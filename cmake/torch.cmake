@@ -1,6 +1,7 @@
 # Finds LibTorch: the one that CMAKE_PREFIX_PATH or Torch_DIR names, else the one that scripts/find_torch chooses (a
 # Python's or Debian's). Sets STRAIT_TORCH_PYTHON, the interpreter whose torch belongs to it, and STRAIT_HAS_GLOO.
 
+include(${CMAKE_CURRENT_LIST_DIR}/torch_wheel.cmake)
 set(STRAIT_TORCH_PYTHON /usr/bin/python3)
 set(chosen "")
 if(NOT SKBUILD AND (CMAKE_PREFIX_PATH OR (Torch_DIR AND NOT DEFINED STRAIT_TORCH_FOLDER)))
@@ -24,13 +25,20 @@ else()
     endforeach()
   endif()
   set(STRAIT_TORCH_FOLDER "${chosen}" CACHE INTERNAL "The Python's torch that the build uses; empty: Debian's")
-  # So that the folder's own libraries are found before those of a Debian package of the same names.
-  list(PREPEND CMAKE_PREFIX_PATH ${chosen})
 endif()
 
-find_package(Torch 1.13 REQUIRED)
 if(chosen)
-  list(REMOVE_ITEM CMAKE_PREFIX_PATH ${chosen})
+  set(STRAIT_TORCH_IS_WHEEL TRUE)
+  strait_torch_wheel(${chosen})
+  set(STRAIT_TORCH_LIBRARY_FOLDER ${chosen}/lib)
+else()
+  set(STRAIT_TORCH_IS_WHEEL FALSE)
+  find_package(Torch 1.13 REQUIRED)
+  set(STRAIT_TORCH_LIBRARY_FOLDER $<TARGET_FILE_DIR:torch>)
+  set(STRAIT_TORCH_HAS_CUDA FALSE)
+  if(TARGET torch_cuda)
+    set(STRAIT_TORCH_HAS_CUDA TRUE)
+  endif()
 endif()
 
 # A folder with fmt's headers and nothing else, which goes before LibTorch's folders (torch_target.cmake).

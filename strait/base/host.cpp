@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <system_error>
 
 namespace strait {
 
@@ -21,6 +23,20 @@ std::string processor_name() {
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   }
   return "unknown processor";
+}
+
+std::vector<std::string> card_names() {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& card : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none)) {
+    std::ifstream info(card.path() / "information");
+    for (std::string line; std::getline(info, line);) {
+      if (!line.starts_with("Model:")) continue;
+      const std::string name = line.substr(std::min(line.size(), line.find_first_not_of(" \t", 6)));
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
 }
 
 uint64_t free_memory() {

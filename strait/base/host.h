@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace strait {
 
@@ -10,6 +11,9 @@ std::string host_name();
 
 /// The processor's model, as the kernel calls it.
 std::string processor_name();
+
+/// The models of the NVIDIA cards that the kernel drives, each once: `NVIDIA H200`. Empty where there are none.
+std::vector<std::string> card_names();
 
 /// Bytes of memory that could be taken without swapping, and no more than a container's limit.
 uint64_t free_memory();

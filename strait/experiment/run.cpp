@@ -1,6 +1,7 @@
 #include "strait/experiment/run.h"
 
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 
 #include "strait/base/folder_lock.h"
 #include "strait/base/host.h"
@@ -80,7 +81,9 @@ RunWriter::Identity identity_of(const Config& config) {
           .seed = config.seed,
           .config_hash = config_hash(config),
           .epochs = config.train.epochs,
-          .first_epoch = config.compression.start_from.empty() ? 0 : config.compression.start_epoch};
+          .first_epoch = config.compression.start_from.empty() ? 0 : config.compression.start_epoch,
+          .machine = machine_description(device_of(config.train.device)),
+          .threads = at::get_num_threads()};
 }
 
 /// Lets the trainer take over the weights that the run begins with.

@@ -1,6 +1,5 @@
 #include "strait/train/run_folder.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +9,6 @@
 #include "strait/checkpoint/checkpoint_folder.h"
 #include "strait/checkpoint/model_file.h"
 #include "strait/run/reader.h"
-#include "strait/train/runtime.h"
 
 namespace strait {
 namespace {
@@ -62,12 +60,6 @@ void add_scalars(TensorboardWriter& events, const StepMetrics& metrics) {
   events.flush();
 }
 
-RunWriter::Identity on_this_machine(RunWriter::Identity identity) {
-  identity.machine = machine_description();
-  identity.threads = at::get_num_threads();
-  return identity;
-}
-
 }  // namespace
 
 void check_is_free(const std::filesystem::path& folder) {
@@ -94,7 +86,7 @@ void clear_run(const std::filesystem::path& folder) {
 
 RunFolder::RunFolder(const std::filesystem::path& path, RunWriter::Identity identity,
                      const std::vector<std::string>& lines, uint64_t step)
-    : writer_(path, on_this_machine(std::move(identity)), lines, step) {
+    : writer_(path, std::move(identity), lines, step) {
   // The events are written anew: TensorBoard would show the epochs that are cut off beside those to come.
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
     if (entry.path().filename().string().starts_with("events.out.tfevents.")) std::filesystem::remove(entry);

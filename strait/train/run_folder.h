@@ -28,8 +28,7 @@ void clear_run(const std::filesystem::path& folder);
 class RunFolder {
  public:
   /// Begins a run in an existing folder, or resumes it after so many optimizer steps: then `lines` are those
-  /// that metrics.jsonl has of the epochs before. Says itself what machine this is. Throws Error when a file
-  /// cannot be written.
+  /// that metrics.jsonl has of the epochs before. Throws Error when a file cannot be written.
   RunFolder(const std::filesystem::path& path, RunWriter::Identity identity,
             const std::vector<std::string>& lines, uint64_t step);
 

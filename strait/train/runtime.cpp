@@ -55,6 +55,8 @@ void configure_runtime(int threads, int processes) {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   at::set_num_threads(thread_count(threads, processes));
+  // Some of cuDNN's gradients are sums in the order in which threads come, which differs from run to run.
+  at::globalContext().setDeterministicCuDNN(true);
 }
 
 c10::Device device_of(const std::string& name, std::string_view given_for) {
@@ -72,9 +74,10 @@ c10::Device device_of(const std::string& name, std::string_view given_for) {
   return {at::kCUDA, static_cast<c10::DeviceIndex>(number)};
 }
 
-std::string machine_description() {
-  return fmt::format("{}, {}, LibTorch {}", processor_name(), count_text(at::get_num_threads(), "thread"),
-                     library_version());
+std::string machine_description(c10::Device device) {
+  const auto cards = device.is_cuda() ? card_names() : std::vector<std::string>();
+  return fmt::format("{}, {}{}{}, LibTorch {}", processor_name(), count_text(at::get_num_threads(), "thread"),
+                     cards.empty() ? "" : ", ", fmt::join(cards, " and "), library_version());
 }
 
 std::string library_version() { return TORCH_VERSION; }

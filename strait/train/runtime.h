@@ -18,15 +18,17 @@ std::string crowding_note(int threads, int processes, int cores, double others);
 
 /// Prepares the process for training: LibTorch's number of threads, thread_count(), and an allocator that keeps
 /// what it has, however large the blocks, because a step frees and takes the same ones again and fresh pages
-/// from the operating system cost more than many an operation that fills them.
+/// from the operating system cost more than many an operation that fills them. On a GPU cuDNN is kept to its
+/// algorithms that give the same bits again.
 void configure_runtime(int threads, int processes = 1);
 
 /// The device of a name (auto, cpu, cuda, cuda:N), with its number. Throws InputError, which names what the
 /// name was given for, when it is not there.
 c10::Device device_of(const std::string& name, std::string_view given_for = "train.device");
 
-/// The processor, the number of threads and LibTorch's version, for the record.
-std::string machine_description();
+/// The processor, the number of threads, the machine's cards where the device is one, and LibTorch's version,
+/// for the record.
+std::string machine_description(c10::Device device);
 
 /// The version of LibTorch that the program was built with.
 std::string library_version();

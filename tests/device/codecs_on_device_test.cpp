@@ -1,4 +1,4 @@
-// Every codec on the fake device against the same codec on the CPU.
+// Every codec on a device against the same codec on the CPU.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "tests/codecs/inputs.h"
-#include "tests/device/fake_device.h"
+#include "tests/device/devices.h"
 
 namespace strait {
 namespace {
@@ -14,9 +14,10 @@ namespace {
 const MessageContext kHere{
     .seed = 5, .boundary = 1, .direction = Direction::gradient, .step = 12, .micro_batch = 2, .first_row = 8};
 
-class CodecOnDevice : public testing::TestWithParam<std::string> {
+class CodecOnDevice : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
-  std::shared_ptr<const Codec> codec_ = make_codec(GetParam());
+  const at::Device device_ = test::device_of(std::get<0>(GetParam()));
+  std::shared_ptr<const Codec> codec_ = make_codec(std::get<1>(GetParam()));
 };
 
 /// The payload, or nothing where the codec does not send the tensor.
@@ -35,16 +36,16 @@ TEST_P(CodecOnDevice, GivesTheBytesAndTheTensorsOfTheCpu) {
   int sent = 0;
   for (const auto& [name, x] : finite_inputs()) {
     SCOPED_TRACE(name);
-    const at::Tensor there = x.to(fake::device());
+    const at::Tensor there = x.to(device_);
     const auto expected = payload_of(*codec_, x);
     const auto payload = payload_of(*codec_, there);
     ASSERT_EQ(payload.has_value(), expected.has_value());
     if (!payload) continue;
     ++sent;
-    EXPECT_TRUE(payload->device() == fake::device());
+    EXPECT_TRUE(payload->device() == device_);
     EXPECT_TRUE(at::equal(payload->cpu(), *expected));
     const at::Tensor received = codec_->decode(*payload, meta_of(x), kHere);
-    EXPECT_TRUE(received.device() == fake::device());
+    EXPECT_TRUE(received.device() == device_);
     EXPECT_TRUE(same_bits(received.cpu(), codec_->decode(*expected, meta_of(x), kHere)));
     EXPECT_TRUE(same_bits(codec_->reconstruct(there, kHere).cpu(), received.cpu()));
   }
@@ -55,16 +56,16 @@ TEST_P(CodecOnDevice, GivesTheBytesAndTheTensorsOfTheCpu) {
 TEST_P(CodecOnDevice, RefusesWhatTheCpuRefuses) {
   at::Tensor x = normal_tensor({16, 128}, 7);
   x[1][3] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(payload_of(*codec_, x.to(fake::device())).has_value(), payload_of(*codec_, x).has_value());
+  EXPECT_EQ(payload_of(*codec_, x.to(device_)).has_value(), payload_of(*codec_, x).has_value());
   const at::Tensor good = normal_tensor({16, 128}, 8);
   const auto payload = payload_of(*codec_, good);
   ASSERT_TRUE(payload.has_value());
   const at::Tensor longer = at::cat({*payload, at::zeros({1}, at::kByte)});
   EXPECT_THROW(codec_->decode(longer, meta_of(good), kHere), WireError);
-  EXPECT_THROW(codec_->decode(longer.to(fake::device()), meta_of(good), kHere), WireError);
+  EXPECT_THROW(codec_->decode(longer.to(device_), meta_of(good), kHere), WireError);
   const at::Tensor shorter = payload->narrow(0, 0, payload->numel() - 1).clone();
   EXPECT_THROW(codec_->decode(shorter, meta_of(good), kHere), WireError);
-  EXPECT_THROW(codec_->decode(shorter.to(fake::device()), meta_of(good), kHere), WireError);
+  EXPECT_THROW(codec_->decode(shorter.to(device_), meta_of(good), kHere), WireError);
 }
 
 /// What goes to the host is the message, the numbers that say whether it can be sent, and no more.
@@ -94,7 +95,8 @@ std::vector<std::string> all_specs() {
   return specs;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CodecOnDevice, testing::ValuesIn(all_specs()));
+INSTANTIATE_TEST_SUITE_P(All, CodecOnDevice,
+                         testing::Combine(testing::ValuesIn(test::devices()), testing::ValuesIn(all_specs())));
 
 }  // namespace
 }  // namespace strait

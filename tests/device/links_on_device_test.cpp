@@ -1,19 +1,23 @@
-// Every feedback scheme on the fake device against the same on the CPU, message by message, and their state
+// Every feedback scheme on a device against the same on the CPU, message by message, and their state
 // from the one to the other.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "tests/codecs/inputs.h"
-#include "tests/device/fake_device.h"
+#include "tests/device/devices.h"
 #include "tests/links/pair.h"
 
 namespace strait {
 namespace {
 
-class LinkOnDevice : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+using Scheme = std::pair<std::string, std::string>;  // feedback and codec
+
+class LinkOnDevice : public testing::TestWithParam<std::tuple<std::string, Scheme>> {
  protected:
-  std::shared_ptr<const Link> link_ = make_link(std::get<1>(GetParam()), std::get<0>(GetParam()));
+  const at::Device device_ = test::device_of(std::get<0>(GetParam()));
+  const Scheme scheme_ = std::get<1>(GetParam());
+  std::shared_ptr<const Link> link_ = make_link(scheme_.second, scheme_.first);
 
   /// What all messages of a step share.
   MessageContext context_of(int step, const at::Tensor& before) const {
@@ -38,12 +42,12 @@ TEST_P(LinkOnDevice, GivesTheTensorsOfTheCpu) {
     const bool frozen = step == 3;
     const at::Tensor x = normal_tensor({4, 128}, 91U + static_cast<unsigned>(step));
     const MessageContext on_cpu = context_of(step, before);
-    const at::Tensor before_there = before.to(fake::device());
+    const at::Tensor before_there = before.to(device_);
     MessageContext on_device = context_of(step, before_there);
-    on_device.device = fake::device();
+    on_device.device = device_;
     const at::Tensor expected = here.send(x, on_cpu, frozen);
-    const at::Tensor received = there.send(x.to(fake::device()), on_device, frozen);
-    EXPECT_TRUE(received.device() == fake::device());
+    const at::Tensor received = there.send(x.to(device_), on_device, frozen);
+    EXPECT_TRUE(received.device() == device_);
     EXPECT_TRUE(same_bits(received.cpu(), expected));
     EXPECT_EQ(there.bytes(), here.bytes());
     before = x;
@@ -58,8 +62,8 @@ TEST_P(LinkOnDevice, GivesTheTensorsOfTheCpu) {
 }
 
 /// All feedback around a codec that it can go around: with the arithmetic in the codec's passes and without.
-std::vector<std::tuple<std::string, std::string>> all_schemes() {
-  std::vector<std::tuple<std::string, std::string>> schemes;
+std::vector<Scheme> all_schemes() {
+  std::vector<Scheme> schemes;
   for (const std::string& feedback : link_samples()) {
     schemes.emplace_back(feedback, "topk:0.1");
     if (!feedback.starts_with("ef-mixed")) schemes.emplace_back(feedback, "quant:4,scope=sample");
@@ -67,7 +71,9 @@ std::vector<std::tuple<std::string, std::string>> all_schemes() {
   return schemes;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LinkOnDevice, testing::ValuesIn(all_schemes()));
+INSTANTIATE_TEST_SUITE_P(All, LinkOnDevice,
+                         testing::Combine(testing::ValuesIn(test::devices()),
+                                          testing::ValuesIn(all_schemes())));
 
 }  // namespace
 }  // namespace strait

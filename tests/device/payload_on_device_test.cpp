@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "strait/codecs/device_payload.h"
-#include "tests/device/fake_device.h"
+#include "tests/device/devices.h"
 
 namespace strait {
 namespace {
@@ -21,23 +21,28 @@ std::vector<std::byte> bytes_of(const at::Tensor& payload) {
   return bytes;
 }
 
+class PayloadOnDevice : public testing::TestWithParam<std::string> {
+ protected:
+  const at::Device device_ = test::device_of(GetParam());
+};
+
 /// Messages share the memory through which they are copied, and what is copied is late.
-TEST(PayloadOnDevice, IsThereBeforeTheNextOneIsTaken) {
+TEST_P(PayloadOnDevice, IsThereBeforeTheNextOneIsTaken) {
   const auto first = bytes_from(1, 700);
   const auto second = bytes_from(100, 300);
   ByteReader first_in(first);
   ByteReader second_in(second);
-  const at::Tensor a = take_payload(first_in, fake::device());
-  const at::Tensor b = take_payload(second_in, fake::device());
+  const at::Tensor a = take_payload(first_in, device_);
+  const at::Tensor b = take_payload(second_in, device_);
   EXPECT_EQ(first_in.left(), 0U);
   EXPECT_EQ(bytes_of(a), first);
   EXPECT_EQ(bytes_of(b), second);
 }
 
-TEST(PayloadOnDevice, IsWrittenWhenItIsCopied) {
+TEST_P(PayloadOnDevice, IsWrittenWhenItIsCopied) {
   const auto bytes = bytes_from(3, 500);
   ByteReader in(bytes);
-  const at::Tensor payload = take_payload(in, fake::device());
+  const at::Tensor payload = take_payload(in, device_);
   std::vector<std::byte> space(800);
   ByteWriter out(space);
   copy_payload(payload, out);
@@ -47,6 +52,8 @@ TEST(PayloadOnDevice, IsWrittenWhenItIsCopied) {
   EXPECT_EQ(std::vector(space.begin(), space.begin() + 500), bytes);
   EXPECT_TRUE(std::equal(bytes.begin() + 10, bytes.begin() + 30, space.begin() + 500));
 }
+
+INSTANTIATE_TEST_SUITE_P(All, PayloadOnDevice, testing::ValuesIn(test::devices()));
 
 }  // namespace
 }  // namespace strait

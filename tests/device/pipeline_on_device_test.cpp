@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tests/device/fake_device.h"
+#include "tests/device/devices.h"
 #include "tests/pipeline/own_network.h"
 #include "tests/transport/ranks.h"
 
@@ -118,6 +118,21 @@ TEST_P(PipelineOnDevice, TrainsToTheSameBitsInSeveralRanks) {
   const auto parameters = trained_by_ranks(fake::device(), codec, feedback);
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(parameters[i], expected[i])) << i;
   EXPECT_EQ(fake::take_races(), std::vector<std::string>());
+}
+
+/// A GPU's products are not the CPU's, bit for bit; those of one process are those of several.
+TEST_P(PipelineOnDevice, TrainsOnEveryDeviceToTheSameBitsInOneProcessAndInRanks) {
+  const auto& [codec, feedback] = GetParam();
+  for (const std::string& name : test::devices()) {
+    SCOPED_TRACE(name);
+    const at::Device device = test::device_of(name);
+    const auto expected = trained(device, codec, feedback);
+    const auto parameters = trained_by_ranks(device, codec, feedback);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(parameters[i], expected[i])) << i;
+    const auto on_cpu = trained(at::kCPU, codec, feedback);
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_TRUE(at::allclose(on_cpu[i], expected[i], 0.01, 0.01)) << i;
+  }
 }
 
 /// Wherever in a step the device fails, one line says where that was.
