@@ -5,7 +5,9 @@ if(TARGET strait::torch)
   return()
 endif()
 add_library(strait::torch INTERFACE IMPORTED GLOBAL)
-target_link_libraries(strait::torch INTERFACE ${TORCH_LIBRARIES})
+# The C++ library is searched before LibTorch: PyTorch's wheels show functions of std::filesystem that are those of the
+# compiler they were built with, and where that of another one calls them, a program can crash.
+target_link_libraries(strait::torch INTERFACE stdc++ ${TORCH_LIBRARIES})
 # The include folders of PyTorch's wheels hold a fmt of another version.
 target_include_directories(strait::torch SYSTEM INTERFACE ${STRAIT_FIRST_INCLUDES} ${TORCH_INCLUDE_DIRS})
 separate_arguments(flags NATIVE_COMMAND "${TORCH_CXX_FLAGS}")

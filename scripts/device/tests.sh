@@ -27,7 +27,7 @@ cmake --build "$folder/build" -j "$(nproc)" -- -k 0 >> "$folder/build.txt" 2>&1 
 grep -E 'error|FAILED' -A 5 "$folder/build.txt" | head -n 60 || true
 [ -x "$folder/build/strait" ] || exit 1
 
-ctest --test-dir "$folder/build" -j "$(nproc)" --output-on-failure -E "${STRAIT_WITHOUT:-^(lint|install)}" \
+OMP_NUM_THREADS=2 ctest --test-dir "$folder/build" -j "$(($(nproc) / 2))" --timeout 120 --output-on-failure -E "${STRAIT_WITHOUT:-^(lint|install)}" \
   > "$folder/tests.txt" 2>&1 || status=1
 grep -E '^ *[0-9]+ - |tests passed|\[  FAILED  \]' "$folder/tests.txt" | sort | uniq | tail -n 40
 "$python" scripts/device/training.py "$folder/build/strait" "$folder/training" > "$folder/training.txt" 2>&1 || status=1

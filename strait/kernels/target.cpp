@@ -22,7 +22,8 @@ int64_t choose() {
   const auto& targets = compiled_targets();
   const char* wanted = std::getenv("STRAIT_KERNELS");
   if (wanted == nullptr || *wanted == '\0') return targets.front();
-  const auto found = std::ranges::find(targets, std::string(wanted), &hwy::TargetName);
+  const std::string name = wanted == std::string("SCALAR") ? hwy::TargetName(targets.back()) : wanted;
+  const auto found = std::ranges::find(targets, name, &hwy::TargetName);
   if (found == targets.end()) {
     throw InputError("STRAIT_KERNELS: expected one of: {}; found \"{}\"", list_of(kernel_targets()), wanted);
   }

@@ -1,5 +1,6 @@
 #include "strait/train/placed_executor.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/ivalue.h>
 
 #include <utility>
@@ -14,6 +15,8 @@ namespace {
 at::Device move_to_device(Model& model, const TrainOptions& train) {
   const at::Device device = device_of(train.device);
   check_precision(train.precision, device);
+  // Some of cuDNN's gradients are sums in the order in which threads come, which differs from run to run.
+  if (device.is_cuda()) at::globalContext().setDeterministicCuDNN(true);
   model.to(device);
   return device;
 }

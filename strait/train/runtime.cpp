@@ -55,8 +55,6 @@ void configure_runtime(int threads, int processes) {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   at::set_num_threads(thread_count(threads, processes));
-  // Some of cuDNN's gradients are sums in the order in which threads come, which differs from run to run.
-  at::globalContext().setDeterministicCuDNN(true);
 }
 
 c10::Device device_of(const std::string& name, std::string_view given_for) {

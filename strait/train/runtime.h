@@ -18,8 +18,7 @@ std::string crowding_note(int threads, int processes, int cores, double others);
 
 /// Prepares the process for training: LibTorch's number of threads, thread_count(), and an allocator that keeps
 /// what it has, however large the blocks, because a step frees and takes the same ones again and fresh pages
-/// from the operating system cost more than many an operation that fills them. On a GPU cuDNN is kept to its
-/// algorithms that give the same bits again.
+/// from the operating system cost more than many an operation that fills them.
 void configure_runtime(int threads, int processes = 1);
 
 /// The device of a name (auto, cpu, cuda, cuda:N), with its number. Throws InputError, which names what the

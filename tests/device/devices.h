@@ -1,24 +1,19 @@
 #pragma once
 
 #include <c10/core/Device.h>
-#include <torch/cuda.h>
 
+#include <cstdlib>
 #include <string>
-#include <vector>
 
 #include "tests/device/fake_device.h"
 
 namespace strait::test {
 
-/// Names of the devices that the tests run on: the fake one, and a GPU where LibTorch has one.
-inline std::vector<std::string> devices() {
-  std::vector<std::string> all = {"fake"};
-  if (torch::cuda::device_count() > 0) all.emplace_back("cuda:0");
-  return all;
-}
-
-inline at::Device device_of(const std::string& name) {
-  return name == "fake" ? fake::device() : at::Device(name);
+/// The device that the tests run on: the one that the variable STRAIT_TEST_DEVICE names, such as cuda:0, else
+/// the fake one. A process has one of them: LibTorch's autograd knows no more than one kind of accelerator.
+inline at::Device device() {
+  const char* const name = std::getenv("STRAIT_TEST_DEVICE");
+  return name == nullptr ? fake::device() : at::Device(std::string(name));
 }
 
 }  // namespace strait::test

@@ -21,13 +21,13 @@ std::vector<std::byte> bytes_of(const at::Tensor& payload) {
   return bytes;
 }
 
-class PayloadOnDevice : public testing::TestWithParam<std::string> {
+class PayloadOnDevice : public testing::Test {
  protected:
-  const at::Device device_ = test::device_of(GetParam());
+  const at::Device device_ = test::device();
 };
 
 /// Messages share the memory through which they are copied, and what is copied is late.
-TEST_P(PayloadOnDevice, IsThereBeforeTheNextOneIsTaken) {
+TEST_F(PayloadOnDevice, IsThereBeforeTheNextOneIsTaken) {
   const auto first = bytes_from(1, 700);
   const auto second = bytes_from(100, 300);
   ByteReader first_in(first);
@@ -39,7 +39,7 @@ TEST_P(PayloadOnDevice, IsThereBeforeTheNextOneIsTaken) {
   EXPECT_EQ(bytes_of(b), second);
 }
 
-TEST_P(PayloadOnDevice, IsWrittenWhenItIsCopied) {
+TEST_F(PayloadOnDevice, IsWrittenWhenItIsCopied) {
   const auto bytes = bytes_from(3, 500);
   ByteReader in(bytes);
   const at::Tensor payload = take_payload(in, device_);
@@ -52,8 +52,6 @@ TEST_P(PayloadOnDevice, IsWrittenWhenItIsCopied) {
   EXPECT_EQ(std::vector(space.begin(), space.begin() + 500), bytes);
   EXPECT_TRUE(std::equal(bytes.begin() + 10, bytes.begin() + 30, space.begin() + 500));
 }
-
-INSTANTIATE_TEST_SUITE_P(All, PayloadOnDevice, testing::ValuesIn(test::devices()));
 
 }  // namespace
 }  // namespace strait

@@ -176,6 +176,14 @@ add_library(other STATIC main.cpp)
     def test_the_program_runs(self):
         self.assertIn("topk", run(PREFIX / "bin/strait", "codec", "list"))
 
+    def test_std_filesystem_is_the_compilers(self):
+        """PyTorch's wheels show functions of it that are those of another compiler."""
+        done = subprocess.run([PREFIX / "bin/strait", "codec", "list"], env={**os.environ, "LD_DEBUG": "bindings"},
+                              capture_output=True, text=True, check=True)
+        bound = [line for line in done.stderr.splitlines() if "symbol" in line and "St10filesystem" in line]
+        self.assertTrue(bound)
+        self.assertEqual([line for line in bound if re.search(r" to \S*/libtorch\S* ", line)], [])
+
     def test_no_path_of_the_source_tree(self):
         torch = str(TORCH).encode()
         for path in PREFIX.rglob("*"):
