@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "strait/codecs/codec.h"
+#include "strait/codecs/composed.h"
 #include "strait/codecs/fraction.h"
 #include "strait/codecs/groups.h"
 #include "strait/codecs/moments.h"
@@ -29,7 +30,7 @@ class Bounded : public Codec {
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& /*context*/) const override {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
-    if (!x.isfinite().all().item<bool>()) reject();
+    if (!are_finite(x)) reject();
     const Grid grid = scope_.grid(meta_of(x));
     const at::Tensor sizes = grid.sizes(x);
     const at::Tensor values = grid.as_groups(scope_.in_order(x), Grid::Filler::last_element);

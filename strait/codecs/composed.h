@@ -22,6 +22,9 @@ at::Tensor unpacked_rows(const at::Tensor& bytes, int64_t n, unsigned bits);
 /// Whether every element is true. Waits for the device.
 bool are_all(const at::Tensor& conditions);
 
+/// Whether every number is finite, in one pass. Waits for the device.
+bool are_finite(const at::Tensor& values);
+
 /// Whether each number is -0.
 at::Tensor is_negative_zero(const at::Tensor& values);
 

@@ -93,7 +93,7 @@ at::Tensor LevelCodec::values_of(const CodedGroups& groups) const {
   const at::Tensor units = units_of(lines);
   if (!are_all(lines.scale.signbit().logical_not()) || !are_sendable(lines, units)) return {};
   const at::Tensor values = lines.offset.add(lines.scale.mul(units.gather(1, groups.codes)));
-  return are_all(values.isfinite()) ? values : at::Tensor();
+  return are_finite(values) ? values : at::Tensor();
 }
 
 /// is_sendable() of all; `units` are those of the lines.

@@ -56,7 +56,7 @@ class Rotated : public Codec {
     const at::Tensor seen = inner_->device_decode(payload, meta, context);
     if (!seen.defined()) return {};
     const at::Tensor values = rotated_back(seen, context);
-    return are_all(values.isfinite()) ? values : at::Tensor();
+    return are_finite(values) ? values : at::Tensor();
   }
 
   bool is_row_wise() const override { return inner_->is_row_wise(); }

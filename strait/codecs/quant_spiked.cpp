@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "strait/codecs/composed.h"
 #include "strait/codecs/quant_options.h"
 
 namespace strait {
@@ -51,7 +52,7 @@ class Spiked : public Codec {
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
-    if (!x.isfinite().all().item<bool>()) reject();
+    if (!are_finite(x)) reject();
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const Grid grid = scope_.grid(meta_of(x));
     const at::Tensor groups = grid.as_groups(scope_.in_order(x), Grid::Filler::zeros);

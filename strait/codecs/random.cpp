@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "strait/base/random.h"
+#include "strait/codecs/composed.h"
 #include "strait/codecs/quant_group.h"
 #include "strait/codecs/selecting_codec.h"
 #include "strait/kernels/copy.h"
@@ -43,7 +44,7 @@ class Random : public SelectingCodec {
 
   at::Tensor kept_of(const at::Tensor& groups, const MessageMeta& meta,
                      const MessageContext& context) const override {
-    if (!groups.isfinite().all().item<bool>()) throw NumericError("a value is not finite");
+    if (!are_finite(groups)) throw NumericError("a value is not finite");
     const SparseShape shape = shape_of(meta);
     const auto n = static_cast<int64_t>(shape.n);
     const at::Tensor draws =

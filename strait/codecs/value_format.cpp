@@ -16,9 +16,7 @@
 namespace strait {
 namespace {
 
-at::Tensor finite_or_undefined(const at::Tensor& values) {
-  return are_all(values.isfinite()) ? values : at::Tensor();
-}
+at::Tensor finite_or_undefined(const at::Tensor& values) { return are_finite(values) ? values : at::Tensor(); }
 
 class Fp32Values : public ValueFormat {
  public:
