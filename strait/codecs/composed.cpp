@@ -1,10 +1,11 @@
 #include "strait/codecs/composed.h"
 
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/aminmax.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/constant_pad_nd.h>
 
+#include "strait/codecs/finite.h"
+#include "strait/kernels/half.h"
 #include "strait/kernels/quantise.h"
 
 namespace strait {
@@ -55,9 +56,7 @@ at::Tensor unpacked_rows(const at::Tensor& bytes, int64_t n, unsigned bits) {
 bool are_all(const at::Tensor& conditions) { return conditions.all().item<bool>(); }
 
 bool are_finite(const at::Tensor& values) {
-  if (values.numel() == 0) return true;
-  const auto [least, greatest] = at::aminmax(values);  // NaN where there is one
-  return are_all(least.isfinite().logical_and(greatest.isfinite()));
+  return values.numel() == 0 || largest_magnitude(values) < kernels::kInfinityBits;
 }
 
 at::Tensor is_negative_zero(const at::Tensor& values) { return values.eq(0).logical_and(values.signbit()); }

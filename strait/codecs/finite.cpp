@@ -1,5 +1,8 @@
 #include "strait/codecs/finite.h"
 
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/maximum.h>
+
 #include <bit>
 
 #include "strait/base/error.h"
@@ -16,7 +19,8 @@ void check_largest(uint32_t largest, uint32_t overflow, std::string_view format)
 }
 
 uint32_t largest_magnitude(const at::Tensor& x) {
-  return std::bit_cast<uint32_t>(x.abs().max().item<float>()) & 0x7fffffff;
+  const auto [least, greatest] = at::aminmax(x);  // NaN where there is one
+  return std::bit_cast<uint32_t>(at::maximum(least.abs(), greatest.abs()).item<float>()) & 0x7fffffff;
 }
 
 }  // namespace strait

@@ -12,7 +12,7 @@ namespace strait {
 void check_largest(uint32_t largest, uint32_t overflow, std::string_view format);
 
 /// The bits of the largest magnitude of a tensor with at least one element, on any device. A NaN anywhere
-/// gives bits above those of infinity. Waits for the device.
+/// gives bits above those of infinity. One pass; waits for the device.
 uint32_t largest_magnitude(const at::Tensor& x);
 
 }  // namespace strait
