@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,16 +54,26 @@ void have_them_wait(std::vector<std::string>& words) {
   if (std::ranges::none_of(words, says_so)) words.insert(words.end(), {"--set", "pipeline.rejoin=60s"});
 }
 
-/// Prints a line of a rank. One of an error goes where errors go.
-void print_rank_line(int rank, const std::string& line) {
-  const std::string text = fmt::format("[{}] {}\n", rank, line);
-  if (line.starts_with("strait: ")) {
-    show(printable(text));
-  } else {
-    print(text);
-    flush_output();
+/// Prints the lines of ranks. One of an error goes where errors go, unless another rank has said the same: what
+/// is wrong with the input is found by all.
+class RankLines {
+ public:
+  void print(int rank, const std::string& line) {
+    const std::string text = fmt::format("[{}] {}\n", rank, line);
+    if (!line.starts_with("strait: ")) {
+      cli::print(text);
+      flush_output();
+    } else if (const auto [first, is_new] = errors_.emplace(line, rank); is_new || first->second == rank) {
+      show(printable(text));
+    }
   }
-}
+
+  /// What is said from now on is of another failure.
+  void begin_again() { errors_.clear(); }
+
+ private:
+  std::map<std::string, int> errors_;  ///< with the rank that said it first
+};
 
 /// Whether another start may come further.
 bool is_worth_a_restart(int status) {
@@ -71,11 +82,12 @@ bool is_worth_a_restart(int status) {
 }
 
 /// Allows so many replacements, and says so with a line each.
-IsReplaced replaces_lost_ranks(int most) {
+IsReplaced replaces_lost_ranks(int most, RankLines& lines) {
   if (most == 0) return {};
-  return [most, made = 0](int rank, const Child::End& end) mutable {
+  return [most, &lines, made = 0](int rank, const Child::End& end) mutable {
     if (made == most || !is_worth_a_restart(status_of(end))) return false;
     ++made;
+    lines.begin_again();
     print(fmt::format("rank {} {}; starting it again, replacement {} of {}\n", rank, text_of(end), made, most));
     flush_output();
     return true;
@@ -99,8 +111,10 @@ int run_launch(const LaunchFlags& flags) {
   auto words = command_of(flags);
   if (flags.replacements > 0) have_them_wait(words);
   for (int restart = 0;; ++restart) {
-    LaunchedRanks ranks(flags.processes, static_cast<uint16_t>(flags.port), words, print_rank_line, {},
-                        replaces_lost_ranks(flags.replacements));
+    RankLines lines;
+    const auto print_line = [&lines](int rank, const std::string& line) { lines.print(rank, line); };
+    LaunchedRanks ranks(flags.processes, static_cast<uint16_t>(flags.port), words, print_line, {},
+                        replaces_lost_ranks(flags.replacements, lines));
     const int status = ranks.wait();
     if (restart == flags.restarts || !is_worth_a_restart(status)) return status;
     print(fmt::format("{}; restarting all ranks, restart {} of {}\n", ranks.failure(), restart + 1,
@@ -152,10 +166,10 @@ void add_launch(CLI::App& app, Action& action) {
   launch->footer(
       "\nSets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, prefixes every line "
       "with\n"
-      "the rank, passes Ctrl-C, SIGTERM and SIGHUP on and leaves no process behind. The exit status is that of "
-      "the "
-      "first\n"
-      "process that failed. Over several machines: docs/distributed.md.");
+      "the rank, prints an error that several ranks report once, passes Ctrl-C, SIGTERM and SIGHUP on and "
+      "leaves\n"
+      "no process behind. The exit status is that of the first process that failed. Over several machines:\n"
+      "docs/distributed.md.");
   launch->callback([&action, flags] { action = [flags] { return run_launch(*flags); }; });
 }
 

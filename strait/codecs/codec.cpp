@@ -26,7 +26,9 @@ PayloadSize Codec::payload_size(const MessageMeta& meta) const {
 }
 
 at::Tensor Codec::encode(const at::Tensor& x, const MessageContext& context) const {
-  if (at::Tensor payload = encode_there(x, context); payload.defined()) return payload;
+  if (payload_size(meta_of(x)).exact) {
+    if (at::Tensor payload = encode_there(x, context); payload.defined()) return payload;
+  }
   const at::Tensor space = at::empty({static_cast<int64_t>(payload_size(meta_of(x)).bound)}, at::kByte);
   ByteWriter out(bytes_of(space));
   write(x, context, out);
@@ -50,9 +52,8 @@ at::Tensor Codec::decode(const at::Tensor& payload, const MessageMeta& meta,
 IndexSet Codec::write(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const {
   STRAIT_CHECK(x.scalar_type() == at::kFloat, "codec {} takes float32 tensors", spec());
   if (x.numel() == 0) return {};
-  if (const at::Tensor payload = encode_there(x, context); payload.defined()) {
-    copy_payload(payload, out);
-    return {};
+  if (const at::Tensor message = encode_there(x, context); message.defined()) {
+    return write_from_device(*this, message, meta_of(x), context, out);
   }
   const at::Tensor dense = x.to(at::kCPU).contiguous();
   if (context.wants_indices && sparsifier() != nullptr) return sparsifier()->write_indexed(dense, context, out);
@@ -62,11 +63,14 @@ IndexSet Codec::write(const at::Tensor& x, const MessageContext& context, ByteWr
 
 Decoded Codec::read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
   Decoded message;
-  if (!context.device.is_cpu() && goes_there(meta, context) && in.left() == payload_size(meta).bound) {
+  if (!context.device.is_cpu() && goes_there(meta, context)) {
     ByteReader ahead = in;
-    message.tensor = device_decode(take_payload(ahead, context.device), meta, context);
+    DeviceMessage there = read_to_device(*this, ahead, meta, context);
+    if (there.bytes.defined()) message.tensor = device_decode(there.bytes, meta, context);
     if (message.tensor.defined()) {
+      expect_end(ahead);
       in = ahead;
+      message.indices = std::move(there.indices);
       return message;
     }
   }
@@ -101,11 +105,10 @@ at::Tensor Codec::do_decode_tensor(ByteReader& in, const MessageMeta& meta,
   return out;
 }
 
-/// Whether a message on a device may have a composed form. Throws InputError for one that the codec does not
-/// take.
 bool Codec::goes_there(const MessageMeta& meta, const MessageContext& context) const {
+  if (meta.elements() == 0) return false;
   const bool reports_indices = context.wants_indices && sparsifier() != nullptr;
-  return meta.elements() > 0 && !reports_indices && payload_size(meta).exact;
+  return device_form() != nullptr || (!reports_indices && payload_size(meta).exact);
 }
 
 /// device_encode() of a tensor of a device, where that can be had.
@@ -117,8 +120,9 @@ at::Tensor Codec::encode_there(const at::Tensor& x, const MessageContext& contex
 /// device_decode() of bytes on a device, where that can be had.
 at::Tensor Codec::decode_there(const at::Tensor& payload, const MessageMeta& meta,
                                const MessageContext& context) const {
-  const bool fits = !payload.is_cpu() && goes_there(meta, context) &&
-                    static_cast<size_t>(payload.numel()) == payload_size(meta).bound;
+  if (payload.is_cpu() || !goes_there(meta, context)) return {};
+  const PayloadSize size = payload_size(meta);
+  const bool fits = size.exact && static_cast<size_t>(payload.numel()) == size.bound;
   return fits ? device_decode(payload.contiguous(), meta, context) : at::Tensor();
 }
 

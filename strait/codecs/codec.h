@@ -56,6 +56,27 @@ class WarmStart {
                           ByteWriter& out) const = 0;
 };
 
+/// What a codec can do besides whose messages have parts that the host codes: on a device its message has
+/// another form, of fixed length, that has all that its payload says.
+class DeviceForm {
+ public:
+  virtual ~DeviceForm() = default;
+
+  /// Bytes of the form of a message of this shape that is not empty; those of the payload where that is the
+  /// form.
+  virtual size_t form_size(const MessageMeta& meta) const = 0;
+
+  /// Writes the payload of a form that device_encode() gave, on the host. Gives the indices that the message
+  /// keeps where they are wanted.
+  virtual IndexSet payload_of_form(std::span<const std::byte> form, const MessageMeta& meta, bool wants_indices,
+                                   ByteWriter& out) const = 0;
+
+  /// Reads a payload to the form that device_decode() takes, form_size() bytes. Throws WireError for bytes that
+  /// the codec cannot have written; bytes that are left over are the caller's to find.
+  virtual IndexSet form_of_payload(ByteReader& in, const MessageMeta& meta, bool wants_indices,
+                                   std::span<std::byte> form) const = 0;
+};
+
 /// A stateless compression operator: a pure function of its parameters, the tensor and, where it draws
 /// random numbers, the message's context. Immutable, so that both endpoints and all threads may share one.
 ///
@@ -118,14 +139,17 @@ class Codec {
   // Undefined where the codec has no such form, and for bytes that it cannot have written; then the CPU does
   // it.
 
-  /// The payload of x, contiguous and not empty, on its device: the bytes that write() gives. Only asked of a
-  /// codec that always uses all of payload_size(). Throws NumericError as that does.
+  /// The payload of x, contiguous and not empty, on its device: the bytes that write() gives, or the form of
+  /// them that device_form() knows. Only asked of a codec that has one or always uses all of payload_size().
+  /// Throws NumericError as write() does.
   virtual at::Tensor device_encode(const at::Tensor& x, const MessageContext& context) const;
 
-  /// What read() gives of payload_size(meta).bound bytes, uint8 of one dimension and on its device. Only of a
-  /// codec that always uses all of them.
+  /// What read() gives of what device_encode() gives, uint8 of one dimension and on its device.
   virtual at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
                                    const MessageContext& context) const;
+
+  /// Not null for a codec whose message on a device may be another one than its payload.
+  virtual const DeviceForm* device_form() const { return nullptr; }
 
   /// True when what the receiver sees of a row depends on that row and its place in the batch only, so that
   /// one micro-batch or several give the same numbers. False promises nothing.
@@ -169,7 +193,8 @@ class Codec {
   /// Throws WireError when bytes of the payload are left over.
   void expect_end(const ByteReader& in) const;
 
-  /// Whether a message can be encoded and decoded on a device, as far as its length and indices are concerned.
+  /// Whether a message may be encoded and decoded on a device, as far as its length and indices are concerned.
+  /// Throws InputError for one that the codec does not take.
   bool goes_there(const MessageMeta& meta, const MessageContext& context) const;
 
  private:

@@ -4,7 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <cstring>
+#include <algorithm>
 
 namespace strait {
 namespace {
@@ -25,25 +25,52 @@ void wait_for(c10::Device device) {
 
 }  // namespace
 
-void copy_payload(const at::Tensor& payload, ByteWriter& out) {
-  const auto bytes = out.claim(static_cast<size_t>(payload.numel()));
-  if (bytes.empty()) return;
-  const at::Tensor pinned = staging(payload.numel());
-  pinned.copy_(payload, /*non_blocking=*/true);
-  wait_for(payload.device());
-  std::memcpy(bytes.data(), pinned.data_ptr(), bytes.size());
+std::span<const std::byte> bytes_on_host(const at::Tensor& bytes) {
+  if (bytes.numel() == 0) return {};
+  const at::Tensor pinned = staging(bytes.numel());
+  pinned.copy_(bytes, /*non_blocking=*/true);
+  wait_for(bytes.device());
+  return std::as_bytes(std::span(pinned.data_ptr<uint8_t>(), static_cast<size_t>(bytes.numel())));
 }
 
-at::Tensor take_payload(ByteReader& in, c10::Device device) {
-  const auto bytes = in.take(in.left());
-  const auto size = static_cast<int64_t>(bytes.size());
-  at::Tensor payload = at::empty({size}, at::TensorOptions(at::kByte).device(device));
-  if (size == 0) return payload;
-  const at::Tensor pinned = staging(size);
-  std::memcpy(pinned.data_ptr(), bytes.data(), bytes.size());
-  payload.copy_(pinned, /*non_blocking=*/true);
+at::Tensor bytes_on_device(size_t size, c10::Device device,
+                           const std::function<void(std::span<std::byte>)>& fill) {
+  at::Tensor bytes = at::empty({static_cast<int64_t>(size)}, at::TensorOptions(at::kByte).device(device));
+  if (size == 0) {
+    fill({});
+    return bytes;
+  }
+  const at::Tensor pinned = staging(bytes.numel());
+  fill(std::as_writable_bytes(std::span(pinned.data_ptr<uint8_t>(), size)));
+  bytes.copy_(pinned, /*non_blocking=*/true);
   wait_for(device);
-  return payload;
+  return bytes;
+}
+
+IndexSet write_from_device(const Codec& codec, const at::Tensor& message, const MessageMeta& meta,
+                           const MessageContext& context, ByteWriter& out) {
+  const auto bytes = bytes_on_host(message);
+  if (const DeviceForm* const form = codec.device_form()) {
+    return form->payload_of_form(bytes, meta, context.wants_indices, out);
+  }
+  std::ranges::copy(bytes, out.claim(bytes.size()).begin());
+  return {};
+}
+
+DeviceMessage read_to_device(const Codec& codec, ByteReader& in, const MessageMeta& meta,
+                             const MessageContext& context) {
+  DeviceMessage message;
+  if (const DeviceForm* const form = codec.device_form()) {
+    message.bytes = bytes_on_device(form->form_size(meta), context.device, [&](std::span<std::byte> bytes) {
+      message.indices = form->form_of_payload(in, meta, context.wants_indices, bytes);
+    });
+  } else if (in.left() == codec.payload_size(meta).bound) {
+    const auto payload = in.take(in.left());
+    message.bytes = bytes_on_device(payload.size(), context.device, [&](std::span<std::byte> bytes) {
+      std::ranges::copy(payload, bytes.begin());
+    });
+  }
+  return message;
 }
 
 }  // namespace strait

@@ -27,7 +27,7 @@ class FusedFeedback {
                                    const MessageContext& context) const = 0;
 };
 
-/// The same by kernels of the device on which x is, for messages of fixed length.
+/// The same by kernels of the device on which x is.
 class FusedByKernels : public FusedFeedback {
  public:
   IndexSet write_sum(const at::Tensor& x, const at::Tensor& residual, at::Tensor& left,
@@ -37,12 +37,15 @@ class FusedByKernels : public FusedFeedback {
   IndexSet read_difference(ByteReader& in, at::Tensor& estimate, const MessageContext& context) const final;
 
  protected:
-  /// The payload of x with feedback.
+  /// The codec whose messages these are.
+  virtual const Codec& codec() const = 0;
+
+  /// Codec::device_encode() of x with feedback.
   virtual at::Tensor encode_by(const DeviceKernels& kernels, const at::Tensor& x,
                                const KernelFeedback& feedback, const MessageContext& context) const = 0;
 
-  /// Adds what a payload says to the sum. False for bytes that no codec writes; then the sum is undefined.
-  virtual bool add_by(const DeviceKernels& kernels, const at::Tensor& payload, at::Tensor& sum) const = 0;
+  /// Adds what that gave to the sum. False for bytes that no codec writes; then the sum is undefined.
+  virtual bool add_by(const DeviceKernels& kernels, const at::Tensor& message, at::Tensor& sum) const = 0;
 };
 
 }  // namespace strait

@@ -81,6 +81,20 @@ at::Tensor InBlocks::device_decode(const at::Tensor& payload, const MessageMeta&
   return from_blocks(of_rows_->device_decode(payload, blocks, context_of_blocks(context, meta, blocks)), meta);
 }
 
+size_t InBlocks::form_size(const MessageMeta& meta) const {
+  return of_rows_->device_form()->form_size(blocks_of(meta));
+}
+
+IndexSet InBlocks::payload_of_form(std::span<const std::byte> form, const MessageMeta& meta, bool wants_indices,
+                                   ByteWriter& out) const {
+  return of_rows_->device_form()->payload_of_form(form, blocks_of(meta), wants_indices, out);
+}
+
+IndexSet InBlocks::form_of_payload(ByteReader& in, const MessageMeta& meta, bool wants_indices,
+                                   std::span<std::byte> form) const {
+  return of_rows_->device_form()->form_of_payload(in, blocks_of(meta), wants_indices, form);
+}
+
 PayloadSize InBlocks::do_payload_size(const MessageMeta& meta) const {
   return of_rows_->payload_size(blocks_of(meta));
 }

@@ -89,15 +89,15 @@ class Quant : public Codec, public FusedByKernels {
   }
 
  protected:
+  const Codec& codec() const override { return *this; }
+
   at::Tensor encode_by(const DeviceKernels& kernels, const at::Tensor& x, const KernelFeedback& feedback,
                        const MessageContext& context) const override {
     return kernels.write_groups(x, form(meta_of(x), context), feedback);
   }
 
-  bool add_by(const DeviceKernels& kernels, const at::Tensor& payload, at::Tensor& sum) const override {
-    const MessageMeta meta = meta_of(sum);
-    return static_cast<size_t>(payload.numel()) == payload_size(meta).bound &&
-           kernels.add_groups(payload, form(meta, {}), sum);
+  bool add_by(const DeviceKernels& kernels, const at::Tensor& message, at::Tensor& sum) const override {
+    return kernels.add_groups(message, form(meta_of(sum), {}), sum);
   }
 
   PayloadSize do_payload_size(const MessageMeta& meta) const override {

@@ -207,33 +207,26 @@ CodedSet SparseFormat::write_set(std::span<const uint64_t> mask, const SparseSha
   return {kBitmapCode, space.first(bitmap)};
 }
 
+/// Writes groups of which fill(group, mask, list) writes the positions and the values.
 // Every group is written where it stands when all index sets are as long as they can be; then what is shorter
 // moves together. So groups do not wait for each other.
-void SparseFormat::write(const SparseShape& shape, const SparseSource& source, const MessageContext& context,
-                         ByteWriter& out, IndexSet* indices) const {
+template <class Fill>
+void SparseFormat::write_groups(const SparseShape& shape, const Fill& fill, ByteWriter& out,
+                                IndexSet* indices) const {
   const size_t groups = shape.groups;
-  const size_t k = shape.k;
   if (indices != nullptr) indices->reset(shape);
   ByteWriter codes(out.claim(groups));
   ByteWriter lengths(out.claim(groups * sizeof(uint32_t)));
   const size_t bound = index_bound(shape);
-  const ValueFormat& format = values();
-  const size_t list = format.size(k);
+  const size_t list = values().size(shape.k);
   ByteWriter space(out.rest());
   const auto sets = space.claim(groups * bound);
   const auto lists = space.claim(groups * list);
   const auto coded = own_sets(groups);
   for_each_group(shape, [&](size_t group) {
     const auto mask = mask_for(group, shape, indices);
-    const auto values = source.select(group, mask);
-    const auto bytes = lists.subspan(group * list, list);
-    const MessageContext own = context_of_list(context, group);
-    format.write(values, own, bytes);
+    fill(group, mask, lists.subspan(group * list, list));
     coded[group] = write_set(mask, shape, sets.subspan(group * bound, bound));
-    if (!source.asks_what_is_sent()) return;
-    const auto received = own_values(k);
-    format.read(bytes, own, received);
-    source.sent(group, mask, values, received);
   });
   for (const auto& [code, bytes] : coded) {
     codes.put(code);
@@ -245,18 +238,61 @@ void SparseFormat::write(const SparseShape& shape, const SparseSource& source, c
   if (place.data() != lists.data()) std::memmove(place.data(), lists.data(), lists.size());
 }
 
+void SparseFormat::write(const SparseShape& shape, const SparseSource& source, const MessageContext& context,
+                         ByteWriter& out, IndexSet* indices) const {
+  const ValueFormat& format = values();
+  const auto fill = [&](size_t group, std::span<uint64_t> mask, std::span<std::byte> list) {
+    const auto values = source.select(group, mask);
+    const MessageContext own = context_of_list(context, group);
+    format.write(values, own, list);
+    if (!source.asks_what_is_sent()) return;
+    const auto received = own_values(shape.k);
+    format.read(list, own, received);
+    source.sent(group, mask, values, received);
+  };
+  write_groups(shape, fill, out, indices);
+}
+
+/// Whether a message of bitmaps is the payload and nobody asks what they say.
+bool SparseFormat::is_payload(const SparseShape& shape, const IndexSet* indices) const {
+  return shape.k == shape.n || (index_ == IndexCode::bitmap && indices == nullptr);
+}
+
+size_t SparseFormat::parts_size(const SparseShape& shape) const {
+  const size_t indices = shape.k == shape.n ? 0 : kIndexHeaderSize + kernels::bitmap_size(shape.n);
+  return shape.groups * indices + values_size(shape);
+}
+
+void SparseFormat::write_parts(std::span<const std::byte> message, const SparseShape& shape, ByteWriter& out,
+                               IndexSet* indices) const {
+  if (is_payload(shape, indices)) {
+    std::ranges::copy(message, out.claim(message.size()).begin());
+    if (indices != nullptr) indices->reset(shape);
+    return;
+  }
+  const size_t bitmap = kernels::bitmap_size(shape.n);
+  const size_t list = values().size(shape.k);
+  ByteReader in(message.subspan(shape.groups * kIndexHeaderSize));
+  const auto bitmaps = in.take(shape.groups * bitmap);
+  const auto lists = in.take(shape.groups * list);
+  const auto fill = [&](size_t group, std::span<uint64_t> mask, std::span<std::byte> to) {
+    const bool valid = kernels::read_bitmap(bitmaps.subspan(group * bitmap, bitmap), shape.n, shape.k, mask);
+    STRAIT_CHECK(valid, "a device keeps other than {} of {} positions", shape.k, shape.n);
+    std::ranges::copy(lists.subspan(group * list, list), to.begin());
+  };
+  write_groups(shape, fill, out, indices);
+}
+
 SparseParts SparseFormat::composed_parts(const at::Tensor& groups, const at::Tensor& kept,
                                          const SparseShape& shape) const {
-  if (!sends_bitmaps()) return {};
   const at::Tensor lists = composed_write(groups, std::get<0>(kept.sort(1)), shape);
-  if (!lists.defined()) return {};
   const at::Tensor mask = at::zeros(groups.sizes(), groups.options().dtype(at::kLong)).scatter(1, kept, 1);
   return {packed_rows(mask, 1), lists};
 }
 
 SparseParts SparseFormat::largest_by(const DeviceKernels& kernels, const at::Tensor& groups,
                                      const SparseShape& shape, const KernelFeedback& feedback) const {
-  if (!sends_bitmaps() || shape.n > DeviceKernels::kMostElements) return {};
+  if (shape.n > DeviceKernels::kMostElements) return {};
   const auto plain = values().plain();
   SparseParts parts =
       kernels.write_largest(groups, static_cast<int64_t>(shape.k), plain.value_or(PlainValue::fp32), feedback);
@@ -275,12 +311,12 @@ at::Tensor SparseFormat::message_of(const SparseParts& parts) {
 }
 
 /// The way back, without a look at the parts themselves.
-SparseParts SparseFormat::parts_of(const at::Tensor& payload, const SparseShape& shape) {
+SparseParts SparseFormat::parts_of(const at::Tensor& message, const SparseShape& shape) {
   const auto groups = static_cast<int64_t>(shape.groups);
   const auto bitmap = static_cast<int64_t>(kernels::bitmap_size(shape.n));
   int64_t at = 0;
   const auto rows_of = [&](int64_t bytes) {
-    at::Tensor rows = payload.narrow(0, at, groups * bytes).view({groups, bytes});
+    at::Tensor rows = message.narrow(0, at, groups * bytes).view({groups, bytes});
     at += groups * bytes;
     return rows;
   };
@@ -288,16 +324,15 @@ SparseParts SparseFormat::parts_of(const at::Tensor& payload, const SparseShape&
   const at::Tensor lengths = rows_of_bytes(rows_of(sizeof(uint32_t)), at::kInt);
   if (!are_all(codes.eq(int64_t{kBitmapCode})) || !are_all(lengths.eq(bitmap))) return {};
   const at::Tensor sets = rows_of(bitmap);
-  return {sets, rows_of((payload.numel() - at) / groups)};
+  return {sets, rows_of((message.numel() - at) / groups)};
 }
 
-at::Tensor SparseFormat::device_decode(const at::Tensor& payload, const SparseShape& shape) const {
-  if (!sends_bitmaps()) return {};
+at::Tensor SparseFormat::device_decode(const at::Tensor& message, const SparseShape& shape) const {
   const auto n = static_cast<int64_t>(shape.n);
   const auto k = static_cast<int64_t>(shape.k);
-  const SparseParts parts = parts_of(payload, shape);
+  const SparseParts parts = parts_of(message, shape);
   if (!parts.values.defined()) return {};
-  const DeviceKernels* const kernels = kernels_of(payload.device());
+  const DeviceKernels* const kernels = kernels_of(message.device());
   if (kernels != nullptr && shape.n <= DeviceKernels::kMostElements) {
     const auto plain = values().plain();
     const at::Tensor lists = plain ? parts.values : values().composed_read(parts.values, k);
@@ -312,9 +347,9 @@ at::Tensor SparseFormat::device_decode(const at::Tensor& payload, const SparseSh
   return composed_read(parts.values, kept, shape);
 }
 
-bool SparseFormat::add_by(const DeviceKernels& kernels, const at::Tensor& payload, const SparseShape& shape,
+bool SparseFormat::add_by(const DeviceKernels& kernels, const at::Tensor& message, const SparseShape& shape,
                           at::Tensor& sum) const {
-  const SparseParts parts = parts_of(payload, shape);
+  const SparseParts parts = parts_of(message, shape);
   return parts.values.defined() &&
          kernels.add_sparse(parts, static_cast<int64_t>(shape.k), *values().plain(), sum);
 }
@@ -350,12 +385,13 @@ std::span<const CodedSet> SparseFormat::read_sets(ByteReader& in, const SparseSh
   return sets;
 }
 
-void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSink& sink,
-                        const MessageContext& context, IndexSet* indices) const {
+/// Reads groups of which take(group, mask, list) takes the positions and the bytes of the values.
+template <class Take>
+void SparseFormat::read_groups(ByteReader& in, const SparseShape& shape, const Take& take,
+                               IndexSet* indices) const {
   if (indices != nullptr) indices->reset(shape);
   const auto sets = read_sets(in, shape);
-  const ValueFormat& format = values();
-  const size_t list = format.size(shape.k);
+  const size_t list = values().size(shape.k);
   const auto lists = in.take(shape.groups * list);
   for_each_group(shape, [&](size_t group) {
     const auto& [code, bytes] = sets[group];
@@ -366,10 +402,39 @@ void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSi
             ? kernels::read_interlaced(bytes, shape.n, shape.k, shape.width, own_interlace<WholeGroup>(), mask)
             : kernels::read_rice(bytes, shape.n, shape.k, code - kRiceCode, mask);
     if (!valid) throw WireError("group {} has no valid set of {} of {} positions", group, shape.k, shape.n);
-    const auto values = own_values(shape.k);
-    format.read(lists.subspan(group * list, list), context_of_list(context, group), values);
-    sink.receive(group, mask, values);
+    take(group, mask, lists.subspan(group * list, list));
   });
+}
+
+void SparseFormat::read_parts(ByteReader& in, const SparseShape& shape, std::span<std::byte> message,
+                              IndexSet* indices) const {
+  if (is_payload(shape, indices)) {
+    std::ranges::copy(in.take(message.size()), message.begin());
+    if (indices != nullptr) indices->reset(shape);
+    return;
+  }
+  const size_t bitmap = kernels::bitmap_size(shape.n);
+  const size_t list = values().size(shape.k);
+  ByteWriter out(message);
+  std::ranges::fill(out.claim(shape.groups), std::byte{kBitmapCode});
+  for (size_t group = 0; group < shape.groups; ++group) out.put(static_cast<uint32_t>(bitmap));
+  const auto bitmaps = out.claim(shape.groups * bitmap);
+  const auto lists = out.claim(shape.groups * list);
+  const auto take = [&](size_t group, std::span<const uint64_t> mask, std::span<const std::byte> values) {
+    kernels::write_bitmap(mask, bitmaps.subspan(group * bitmap, bitmap));
+    std::ranges::copy(values, lists.subspan(group * list, list).begin());
+  };
+  read_groups(in, shape, take, indices);
+}
+
+void SparseFormat::read(ByteReader& in, const SparseShape& shape, const SparseSink& sink,
+                        const MessageContext& context, IndexSet* indices) const {
+  const auto take = [&](size_t group, std::span<const uint64_t> mask, std::span<const std::byte> list) {
+    const auto received = own_values(shape.k);
+    values().read(list, context_of_list(context, group), received);
+    sink.receive(group, mask, received);
+  };
+  read_groups(in, shape, take, indices);
 }
 
 }  // namespace strait

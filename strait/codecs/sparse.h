@@ -114,10 +114,10 @@ class ValueLists {
                          const MessageContext& context) const;
 
   /// The lists of groups as write_list() writes them, by tensor operations: uint8 [G, bytes of a list]; `kept`
-  /// in ascending order. Undefined where the values have no such form.
+  /// in ascending order. For values that have a composed form.
   at::Tensor composed_write(const at::Tensor& groups, const at::Tensor& kept, const SparseShape& shape) const;
 
-  /// The way back to groups [G, n]; undefined too for what read_list() refuses.
+  /// The way back to groups [G, n]; undefined for what read_list() refuses.
   at::Tensor composed_read(const at::Tensor& bytes, const at::Tensor& kept, const SparseShape& shape) const;
 
   /// How a value is written.
@@ -150,38 +150,53 @@ class SparseFormat : public ValueLists {
   void read(ByteReader& in, const SparseShape& shape, const SparseSink& sink, const MessageContext& context,
             IndexSet* indices) const;
 
-  // The same on the device of groups [G, n], where all index sets are bitmaps; else undefined.
+  // The same on the device of groups [G, n], as a message whose index sets are all bitmaps: the payload where
+  // they are so in it. For values that have a composed form.
 
-  /// Whether they are.
-  bool sends_bitmaps() const { return index_ == IndexCode::bitmap; }
+  /// Bytes of such a message.
+  size_t parts_size(const SparseShape& shape) const;
+
+  /// Writes the payload of one; the index sets go to `indices`, which may be null.
+  void write_parts(std::span<const std::byte> message, const SparseShape& shape, ByteWriter& out,
+                   IndexSet* indices) const;
+
+  /// Reads a payload to one of parts_size() bytes; the index sets go to `indices`, which may be null. Throws
+  /// WireError.
+  void read_parts(ByteReader& in, const SparseShape& shape, std::span<std::byte> message,
+                  IndexSet* indices) const;
 
   /// The parts of a message of groups that keep the positions `kept`, int64 [G, k] in any order, by tensor
   /// operations.
   SparseParts composed_parts(const at::Tensor& groups, const at::Tensor& kept, const SparseShape& shape) const;
 
-  /// The same of groups that keep their elements of largest magnitude, by kernels; undefined, too, where they
-  /// have none for that. With feedback the values must be plain.
+  /// The same of groups that keep their elements of largest magnitude, by kernels; undefined where they have
+  /// none for such groups. With feedback the values must be plain.
   SparseParts largest_by(const DeviceKernels& kernels, const at::Tensor& groups, const SparseShape& shape,
                          const KernelFeedback& feedback) const;
 
-  /// The payload of these parts; undefined where they are.
+  /// The message of these parts; undefined where they are.
   static at::Tensor message_of(const SparseParts& parts);
 
-  /// The groups of a payload, k < n; undefined too for what read() refuses.
-  at::Tensor device_decode(const at::Tensor& payload, const SparseShape& shape) const;
+  /// The groups of a message, k < n; undefined for one that holds what read() refuses.
+  at::Tensor device_decode(const at::Tensor& message, const SparseShape& shape) const;
 
   /// Adds them to the sum, by kernels; for values that are plain. False for what read() refuses; then the sum
   /// is undefined.
-  bool add_by(const DeviceKernels& kernels, const at::Tensor& payload, const SparseShape& shape,
+  bool add_by(const DeviceKernels& kernels, const at::Tensor& message, const SparseShape& shape,
               at::Tensor& sum) const;
 
  private:
+  bool is_payload(const SparseShape& shape, const IndexSet* indices) const;
   size_t index_bound(const SparseShape& shape) const;
   bool allows(IndexCode index) const { return index_ == IndexCode::automatic || index_ == index; }
   CodedSet write_set(std::span<const uint64_t> mask, const SparseShape& shape,
                      std::span<std::byte> space) const;
   void check_set(size_t group, const CodedSet& set, const SparseShape& shape) const;
-  static SparseParts parts_of(const at::Tensor& payload, const SparseShape& shape);
+  static SparseParts parts_of(const at::Tensor& message, const SparseShape& shape);
+  template <class Fill>
+  void write_groups(const SparseShape& shape, const Fill& fill, ByteWriter& out, IndexSet* indices) const;
+  template <class Take>
+  void read_groups(ByteReader& in, const SparseShape& shape, const Take& take, IndexSet* indices) const;
   std::span<const CodedSet> read_sets(ByteReader& in, const SparseShape& shape) const;
 
   IndexCode index_;

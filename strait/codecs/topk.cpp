@@ -142,7 +142,7 @@ class Added : public SparseSink {
 
 /// The k = ceil(p * n) elements of largest magnitude of each sample, or of the tensor; the others become 0
 /// (docs/operators.md, "topk").
-class TopK : public Codec, public Sparsifier, public FusedFeedback {
+class TopK : public Codec, public Sparsifier, public FusedFeedback, public DeviceForm {
  public:
   TopK(CodecIdentity identity, Selection selection, std::shared_ptr<const SparseFormat> format,
        std::optional<Half> half = {})
@@ -158,13 +158,9 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
 
   at::Tensor device_encode(const at::Tensor& x, const MessageContext& /*context*/) const override {
     const SparseShape shape = shape_of(meta_of(x));
-    if (shape.k == 0 || (shape.k < shape.n && !format_->sends_bitmaps()))
-      return {};  // before anything is selected
+    if (shape.k == 0 || !format_->values().has_composed_form()) return {};  // before anything is selected
     const at::Tensor groups = groups_of(x, shape);
-    if (shape.k == shape.n) {
-      const at::Tensor lists = format_->composed_write(groups, {}, shape);
-      return lists.defined() ? lists.view(-1) : lists;
-    }
+    if (shape.k == shape.n) return format_->composed_write(groups, {}, shape).view(-1);
     if (const DeviceKernels* const kernels = kernels_of(x.device())) {
       const SparseParts parts = format_->largest_by(*kernels, groups, shape, {});
       if (parts.values.defined()) return SparseFormat::message_of(parts);
@@ -175,12 +171,34 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
   at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
                            const MessageContext& /*context*/) const override {
     const SparseShape shape = shape_of(meta);
-    if (shape.k == 0) return {};
+    if (shape.k == 0 || !format_->values().has_composed_form()) return {};
     const at::Tensor groups =
         shape.k < shape.n
             ? format_->device_decode(payload, shape)
             : format_->composed_read(payload.view({static_cast<int64_t>(shape.groups), -1}), {}, shape);
     return groups.defined() ? groups.view(meta.shape) : groups;
+  }
+
+  const DeviceForm* device_form() const override {
+    return format_->values().has_composed_form() ? this : nullptr;
+  }
+  size_t form_size(const MessageMeta& meta) const override {
+    const SparseShape shape = shape_of(meta);
+    return shape.k == 0 ? 0 : format_->parts_size(shape);
+  }
+  IndexSet payload_of_form(std::span<const std::byte> form, const MessageMeta& meta, bool wants_indices,
+                           ByteWriter& out) const override {
+    IndexSet indices;
+    format_->write_parts(form, shape_of(meta), out, wants_indices ? &indices : nullptr);
+    return indices;
+  }
+  IndexSet form_of_payload(ByteReader& in, const MessageMeta& meta, bool wants_indices,
+                           std::span<std::byte> form) const override {
+    IndexSet indices;
+    if (const SparseShape shape = shape_of(meta); shape.k > 0) {
+      format_->read_parts(in, shape, form, wants_indices ? &indices : nullptr);
+    }
+    return indices;
   }
 
   /// topk, unsorted, of the magnitudes, with gather and scatter: quicker than kthvalue and a mask.
@@ -318,16 +336,15 @@ class TopK : public Codec, public Sparsifier, public FusedFeedback {
     explicit ByKernels(const TopK& codec) : codec_(codec) {}
 
    protected:
+    const Codec& codec() const override { return codec_; }
     at::Tensor encode_by(const DeviceKernels& kernels, const at::Tensor& x, const KernelFeedback& feedback,
                          const MessageContext& /*context*/) const override {
       const SparseShape shape = codec_.shape_of(meta_of(x));
       return SparseFormat::message_of(
           codec_.format_->largest_by(kernels, groups_of(x, shape), shape, feedback));
     }
-    bool add_by(const DeviceKernels& kernels, const at::Tensor& payload, at::Tensor& sum) const override {
-      const MessageMeta meta = meta_of(sum);
-      return static_cast<size_t>(payload.numel()) == codec_.payload_size(meta).bound &&
-             codec_.format_->add_by(kernels, payload, codec_.shape_of(meta), sum);
+    bool add_by(const DeviceKernels& kernels, const at::Tensor& message, at::Tensor& sum) const override {
+      return codec_.format_->add_by(kernels, message, codec_.shape_of(meta_of(sum)), sum);
     }
 
    private:

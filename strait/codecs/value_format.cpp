@@ -191,6 +191,8 @@ class CodecValues : public ValueFormat {
 
   bool depends_on_order() const override { return true; }
 
+  bool has_composed_form() const override { return false; }
+
  private:
   static MessageMeta row_of(size_t count) { return {{1, static_cast<int64_t>(count)}}; }
 

@@ -40,11 +40,14 @@ class ValueFormat {
   /// tensor's device, bit for bit. Throws NumericError as write() does.
   virtual at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& context) const = 0;
 
+  /// Whether there are the two ways by tensor operations that follow.
+  virtual bool has_composed_form() const { return true; }
+
   /// What write() gives of every row of `lists` [G, n], n >= 1, as tensor operations make it on their device:
-  /// uint8 [G, size(n)]. Undefined where the format has no such form. Throws NumericError as write() does.
+  /// uint8 [G, size(n)]. Throws NumericError as write() does.
   virtual at::Tensor composed_write(const at::Tensor& /*lists*/) const { return {}; }
 
-  /// The way back, float32 [G, n]; undefined too for what read() refuses.
+  /// The way back, float32 [G, n]; undefined for what read() refuses.
   virtual at::Tensor composed_read(const at::Tensor& /*bytes*/, int64_t /*n*/) const { return {}; }
 
   /// reconstruct() in a few LibTorch calls and without checks (Codec::reference), or undefined.

@@ -103,7 +103,7 @@ class AqSgdEncoder : public Encoder {
       if (updates_) store_->write(context.ids, x);
       return {{}, x, {}};
     }
-    const at::Tensor buffers = store_->read(visits.later.ids, visits.meta_of(visits.later)).to(context.device);
+    const at::Tensor buffers = store_->read(visits.later.ids, visits.meta_of(visits.later), context.device);
     MessageContext wanted = context;
     wanted.wants_received = updates_ || context.wants_received;
     wanted.wants_indices = false;
@@ -151,7 +151,7 @@ class AqSgdDecoder : public Decoder {
       const MessageMeta later_meta = visits.meta_of(visits.later);
       const at::Tensor difference = compressor_->decode(in, later_meta, context).tensor;
       received =
-          visits.join(received, store_->read(visits.later.ids, later_meta).to(context.device).add(difference));
+          visits.join(received, store_->read(visits.later.ids, later_meta, context.device).add(difference));
     }
     store_->write(context.ids, received);
     return {received, {}};

@@ -22,7 +22,7 @@ class SampleState : public SlotState {
   at::Tensor rows(const MessageMeta& meta, const MessageContext& context) const override {
     STRAIT_CHECK(context.ids.size() == meta.rows(), "feedback by sample needs the ids of {} samples, got {}",
                  meta.rows(), context.ids.size());
-    return store_->read(context.ids, meta).to(context.device);
+    return store_->read(context.ids, meta, context.device);
   }
   /// A test sample has no buffer.
   at::Tensor evaluation_rows(const MessageMeta& meta, const MessageContext& context) const override {
@@ -51,7 +51,7 @@ class ClassState : public SlotState {
  public:
   at::Tensor rows(const MessageMeta& meta, const MessageContext& context) const override {
     check(context, meta.rows());
-    return store_.read(context.classes, meta).to(context.device);
+    return store_.read(context.classes, meta, context.device);
   }
   /// The class of a test sample is what is to be found out.
   at::Tensor evaluation_rows(const MessageMeta& meta, const MessageContext& context) const override {

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "strait/base/text.h"
+#include "strait/codecs/device_payload.h"
 
 namespace strait {
 namespace {
@@ -86,12 +87,23 @@ SampleStore::SampleStore(const StoreOptions& options)
   if (memory_.has_file()) advisor_.emplace(1);
 }
 
-at::Tensor SampleStore::read(std::span<const int64_t> ids, const MessageMeta& meta) const {
-  at::Tensor out = at::empty(meta.shape, at::kFloat);
-  if (ids.empty()) return out;
+at::Tensor SampleStore::read(std::span<const int64_t> ids, const MessageMeta& meta, c10::Device device) const {
   const size_t elements = meta.row_size();
+  if (device.is_cpu()) {
+    at::Tensor out = at::empty(meta.shape, at::kFloat);
+    read_rows(ids, elements, {out.data_ptr<float>(), meta.elements()});
+    return out;
+  }
+  const at::Tensor bytes =
+      bytes_on_device(meta.elements() * sizeof(float), device, [&](std::span<std::byte> space) {
+        read_rows(ids, elements, {reinterpret_cast<float*>(space.data()), meta.elements()});
+      });
+  return bytes.view(at::kFloat).view(meta.shape);
+}
+
+void SampleStore::read_rows(std::span<const int64_t> ids, size_t elements, std::span<float> out) const {
   for (size_t i = 0; i < ids.size(); ++i) {
-    const std::span<float> row(out.data_ptr<float>() + i * elements, elements);
+    const auto row = out.subspan(i * elements, elements);
     const auto place = slots_.find(ids[i]);
     if (place == slots_.end()) {
       std::ranges::fill(row, 0.0F);
@@ -100,7 +112,6 @@ at::Tensor SampleStore::read(std::span<const int64_t> ids, const MessageMeta& me
     STRAIT_CHECK(format_->size(elements) == row_bytes_, "the samples of a link changed their shape");
     format_->read(memory_.bytes().subspan(place->second * row_bytes_, row_bytes_), {}, row);
   }
-  return out;
 }
 
 void SampleStore::write(std::span<const int64_t> ids, const at::Tensor& values) {
@@ -108,11 +119,13 @@ void SampleStore::write(std::span<const int64_t> ids, const at::Tensor& values) 
   const size_t elements = meta_of(values).row_size();
   const size_t size = format_->size(elements);
   STRAIT_CHECK(row_bytes_ == 0 || size == row_bytes_, "the samples of a link changed their shape");
-  const at::Tensor dense = values.to(at::kCPU).contiguous();
+  const at::Tensor dense = values.contiguous();
+  const float* const rows =
+      dense.is_cpu() ? dense.data_ptr<float>()
+                     : reinterpret_cast<const float*>(bytes_on_host(dense.view(-1).view(at::kByte)).data());
   rounded_.resize(ids.size() * size);
   for (size_t i = 0; i < ids.size(); ++i) {
-    format_->write({dense.data_ptr<float>() + i * elements, elements}, {},
-                   std::span(rounded_).subspan(i * size, size));
+    format_->write({rows + i * elements, elements}, {}, std::span(rounded_).subspan(i * size, size));
   }
   row_bytes_ = size;
   std::vector<size_t> written;

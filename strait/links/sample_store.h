@@ -27,8 +27,9 @@ class SampleStore {
   /// Whether the sample has a buffer.
   bool has(int64_t id) const { return slots_.contains(id); }
 
-  /// The samples' buffers, [ids, ...] in the shape `meta` gives, on the CPU; zeros for a sample that has none.
-  at::Tensor read(std::span<const int64_t> ids, const MessageMeta& meta) const;
+  /// The samples' buffers, [ids, ...] in the shape `meta` gives, on this device; zeros for a sample that has
+  /// none.
+  at::Tensor read(std::span<const int64_t> ids, const MessageMeta& meta, c10::Device device) const;
 
   /// Makes or replaces the buffers of distinct samples; row i of `values`, on any device, is for ids[i]. Throws
   /// NumericError for values that the format cannot hold; no buffer has changed then.
@@ -41,6 +42,7 @@ class SampleStore {
   void visit(StateVisitor& visitor);
 
  private:
+  void read_rows(std::span<const int64_t> ids, size_t elements, std::span<float> out) const;
   void make_room(size_t slots);
 
   /// Lets the thread tell the file of buffers; there it looks at nothing else of the store.

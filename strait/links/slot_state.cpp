@@ -3,11 +3,11 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
+#include "strait/codecs/composed.h"
 #include "strait/kernels/copy.h"
 
 namespace strait {
@@ -15,7 +15,7 @@ namespace {
 
 /// Waits for a device.
 bool is_finite(const at::Tensor& state) {
-  if (!state.is_cpu()) return at::isfinite(state).all().item<bool>();
+  if (!state.is_cpu()) return are_finite(state);
   const at::Tensor dense = state.contiguous();
   return kernels::all_finite({dense.data_ptr<float>(), static_cast<size_t>(dense.numel())});
 }

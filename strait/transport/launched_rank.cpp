@@ -29,7 +29,7 @@ void LaunchedRank::kill(const char* reason) {
 
 void LaunchedRank::say(const std::string& line) {
   output_.finish();
-  on_line_(rank_, "strait: " + line);
+  on_line_(rank_, fmt::format("strait: rank {} {}", rank_, line));
 }
 
 }  // namespace strait

@@ -91,7 +91,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "quant:4,scope=block:64,rotate=hadamard", "topk:0.1,index=bitmap",
                     "topk:0.3,index=bitmap,values=fp16", "topk:0.4,index=bitmap,values=bf16",
                     "topk:0.1,index=bitmap,values=quant:8", "topk:0.5,index=bitmap,values=quant:3,scope=tensor",
-                    "topk:0.2,index=bitmap,scope=block:64"),
+                    "topk:0.2,index=bitmap,scope=block:64", "topk:0.1", "topk:0.3,index=rice,values=fp16",
+                    "topk:0.1,index=interlaced", "topk:0.2,scope=block:64"),
     name_of);
 
 class CudaFeedbackOnDevice : public testing::TestWithParam<std::pair<std::string, std::string>> {
@@ -141,15 +142,15 @@ INSTANTIATE_TEST_SUITE_P(
     Of, CudaFeedbackOnDevice,
     testing::Values(std::pair("ef", "quant:4"), std::pair("ef", "quant:3,scope=sample,rounding=stochastic"),
                     std::pair("ef", "quant:2,scope=block:16"), std::pair("ef", "topk:0.1,index=bitmap"),
-                    std::pair("ef", "topk:0.2,index=bitmap,values=fp16"),
+                    std::pair("ef", "topk:0.1"), std::pair("ef", "topk:0.2,index=bitmap,values=fp16"),
                     std::pair("ef", "topk:0.2,index=bitmap,scope=tensor"), std::pair("ef21", "quant:4"),
                     std::pair("ef21", "quant:2,scope=block:16,rounding=stochastic"),
-                    std::pair("ef21", "topk:0.1,index=bitmap"),
+                    std::pair("ef21", "topk:0.1,index=bitmap"), std::pair("ef21", "topk:0.1"),
                     std::pair("ef21", "topk:0.2,index=bitmap,values=bf16")));
 
 TEST(CudaFeedback, RefusesAMessageThatNoCodecWrites) {
   const EmulatedKernels kernels;
-  for (const char* codec : {"quant:4,scope=sample", "topk:0.1,index=bitmap"}) {
+  for (const char* codec : {"quant:4,scope=sample", "topk:0.1,index=bitmap", "topk:0.1"}) {
     const auto link = make_link(codec, "ef21");
     const MessageMeta meta{{4, 75}};
     const std::vector<std::byte> bytes(link->payload_size(meta).bound, std::byte{0xff});

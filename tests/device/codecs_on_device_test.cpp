@@ -73,19 +73,54 @@ TEST(CodecsOnDevice, SendTheMessageAndNotTheTensorToTheHost) {
   const at::Tensor x = normal_tensor({8, 3, 32, 32}, 9).to(fake::device());
   constexpr size_t kNumbers = 64;
   for (const char* spec :
-       {"fp16", "mx:int8", "sign", "quant:4", "quant:2,scope=block:64", "topk:0.1,index=bitmap"}) {
+       {"fp16", "mx:int8", "sign", "quant:4", "quant:2,scope=block:64", "topk:0.1,index=bitmap", "topk:0.1",
+        "topk:0.1,index=rice", "topk:0.1,index=interlaced,values=fp16", "topk:0.1,scope=block:64"}) {
     const auto codec = make_codec(spec);
     std::vector<std::byte> space(codec->payload_size(meta_of(x)).bound);
     ByteWriter out(space);
     fake::take_bytes_to_host();
     codec->write(x, kHere, out);
-    EXPECT_LE(fake::take_bytes_to_host(), space.size() + kNumbers) << spec;
-    ByteReader in(space);
+    const DeviceForm* const form = codec->device_form();
+    const size_t size = form == nullptr ? space.size() : form->form_size(meta_of(x));
+    EXPECT_LE(fake::take_bytes_to_host(), size + kNumbers) << spec;
+    EXPECT_LT(size, static_cast<size_t>(x.numel()) * sizeof(float) * 6 / 10) << spec;
+    ByteReader in(std::span<const std::byte>(space).first(out.used()));
     MessageContext there = kHere;
     there.device = fake::device();
     const at::Tensor seen = codec->read(in, meta_of(x), there).tensor;
     EXPECT_LE(fake::take_bytes_to_host(), kNumbers) << spec;
     EXPECT_TRUE(same_bits(seen.cpu(), codec->reconstruct(x.cpu(), kHere))) << spec;
+  }
+}
+
+TEST(CodecsOnDevice, ReportTheIndicesThatTheCpuReports) {
+  MessageContext here = kHere;
+  here.wants_indices = true;
+  MessageContext there = here;
+  there.device = fake::device();
+  for (const char* spec :
+       {"topk:0.1", "topk:0.1,index=bitmap", "topk:0.3,index=rice", "topk:1", "topk:0.2,scope=tensor"}) {
+    const auto codec = make_codec(spec);
+    for (const auto& [name, x] : finite_inputs()) {
+      if (x.numel() == 0) continue;
+      SCOPED_TRACE(testing::Message() << spec << " of " << name);
+      const MessageMeta meta = meta_of(x);
+      std::vector<std::byte> expected(codec->payload_size(meta).bound);
+      std::vector<std::byte> written(expected.size());
+      ByteWriter expected_out(expected);
+      ByteWriter out(written);
+      const IndexSet kept = codec->write(x, here, expected_out);
+      const IndexSet kept_there = codec->write(x.to(fake::device()), there, out);
+      ASSERT_EQ(written, expected);
+      EXPECT_EQ(kept_there.shape, kept.shape);
+      EXPECT_EQ(kept_there.masks, kept.masks);
+      ByteReader in(std::span<const std::byte>(written).first(out.used()));
+      const Decoded seen = codec->read(in, meta, there);
+      EXPECT_EQ(in.left(), 0U);
+      EXPECT_EQ(seen.indices.shape, kept.shape);
+      EXPECT_EQ(seen.indices.masks, kept.masks);
+      EXPECT_TRUE(same_bits(seen.tensor.cpu(), codec->reconstruct(x, kHere)));
+    }
   }
 }
 

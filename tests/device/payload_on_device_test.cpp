@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "strait/codecs/device_payload.h"
@@ -23,6 +24,11 @@ std::vector<std::byte> bytes_of(const at::Tensor& payload) {
 
 class PayloadOnDevice : public testing::Test {
  protected:
+  at::Tensor there(const std::vector<std::byte>& bytes) const {
+    return bytes_on_device(bytes.size(), device_,
+                           [&](std::span<std::byte> to) { std::ranges::copy(bytes, to.begin()); });
+  }
+
   const at::Device device_ = test::device();
 };
 
@@ -30,27 +36,18 @@ class PayloadOnDevice : public testing::Test {
 TEST_F(PayloadOnDevice, IsThereBeforeTheNextOneIsTaken) {
   const auto first = bytes_from(1, 700);
   const auto second = bytes_from(100, 300);
-  ByteReader first_in(first);
-  ByteReader second_in(second);
-  const at::Tensor a = take_payload(first_in, device_);
-  const at::Tensor b = take_payload(second_in, device_);
-  EXPECT_EQ(first_in.left(), 0U);
+  const at::Tensor a = there(first);
+  const at::Tensor b = there(second);
   EXPECT_EQ(bytes_of(a), first);
   EXPECT_EQ(bytes_of(b), second);
 }
 
 TEST_F(PayloadOnDevice, IsWrittenWhenItIsCopied) {
   const auto bytes = bytes_from(3, 500);
-  ByteReader in(bytes);
-  const at::Tensor payload = take_payload(in, device_);
-  std::vector<std::byte> space(800);
-  ByteWriter out(space);
-  copy_payload(payload, out);
-  copy_payload(payload.narrow(0, 0, 0), out);
-  copy_payload(payload.narrow(0, 10, 20), out);
-  EXPECT_EQ(out.used(), 520U);
-  EXPECT_EQ(std::vector(space.begin(), space.begin() + 500), bytes);
-  EXPECT_TRUE(std::equal(bytes.begin() + 10, bytes.begin() + 30, space.begin() + 500));
+  const at::Tensor payload = there(bytes);
+  EXPECT_TRUE(std::ranges::equal(bytes_on_host(payload), bytes));
+  EXPECT_TRUE(bytes_on_host(payload.narrow(0, 0, 0)).empty());
+  EXPECT_TRUE(std::ranges::equal(bytes_on_host(payload.narrow(0, 10, 20)), std::span(bytes).subspan(10, 20)));
 }
 
 }  // namespace

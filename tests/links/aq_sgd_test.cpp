@@ -201,7 +201,7 @@ TEST(SampleStore, AFileLeavesNothingBehind) {
   store.write(ids, values);
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
   store.prefetch(ids);
-  EXPECT_TRUE(at::equal(store.read(ids, meta_of(values)), values));
+  EXPECT_TRUE(at::equal(store.read(ids, meta_of(values), at::kCPU), values));
 }
 
 /// Saving, loading and writing while the store's own thread is at work; for ThreadSanitizer.
@@ -223,7 +223,7 @@ TEST(SampleStore, ItsThreadWorksBesideEveryFunction) {
     EXPECT_EQ(state.at("ids").numel(), 200 + round * 50);
     test::load_state(half, state);
     store.prefetch(ids);
-    EXPECT_TRUE(at::equal(store.read(ids, meta_of(values)), values));
+    EXPECT_TRUE(at::equal(store.read(ids, meta_of(values), at::kCPU), values));
   }
 }
 

@@ -59,7 +59,7 @@ TEST(LaunchedRanks, TheFirstFailureCounts) {
 TEST(LaunchedRanks, AKilledOneIsNamed) {
   const Watched watched("if [ $RANK = 1 ]; then kill -9 $$; fi", kShort);
   EXPECT_EQ(watched.status, 137);
-  EXPECT_THAT(watched.lines, ElementsAre("[1] strait: was killed by signal 9 (Killed)"));
+  EXPECT_THAT(watched.lines, ElementsAre("[1] strait: rank 1 was killed by signal 9 (Killed)"));
   EXPECT_EQ(watched.failure, "rank 1 was killed by signal 9 (Killed)");
 }
 
@@ -78,7 +78,7 @@ TEST(LaunchedRanks, OneThatFailsIsReplacedWhileTheOtherGoesOn) {
       kShort, is_replaced);
   EXPECT_EQ(watched.status, 0);
   EXPECT_EQ(watched.failure, "");
-  EXPECT_THAT(watched.lines, ElementsAre("[1] strait: was killed by signal 9 (Killed)"));
+  EXPECT_THAT(watched.lines, ElementsAre("[1] strait: rank 1 was killed by signal 9 (Killed)"));
   EXPECT_GE(asked.size(), 3u);
   EXPECT_EQ(asked[0], "rank 1 was killed by signal 9 (Killed)");
   EXPECT_EQ(asked[1], "rank 1 failed with exit status 1");
@@ -95,7 +95,7 @@ TEST(LaunchedRanks, OneThatASignalHoldsForTheGraceIsReplaced) {
                             "if [ ! -e held ]; then touch held; kill -STOP $$; fi; touch done",
                         kShort, [](int, const Child::End& end) { return status_of(end) != 0; });
   EXPECT_EQ(watched.status, 0);
-  EXPECT_THAT(watched.lines, ElementsAre("[1] strait: was held by a signal and was killed"));
+  EXPECT_THAT(watched.lines, ElementsAre("[1] strait: rank 1 was held by a signal and was killed"));
 }
 
 TEST(LaunchedRanks, OneThatASignalHoldsForAMomentGoesOn) {
@@ -117,14 +117,14 @@ TEST(LaunchedRanks, OneThatASignalHoldsGoesWithTheFirstThatFails) {
   const Watched watched("if [ $RANK = 0 ]; then kill -STOP $$; fi; sleep 0.2; exit 1",
                         {.grace = 1e6, .stop = 1e6, .orderly_stop = 1e6});
   EXPECT_EQ(watched.status, 1);
-  EXPECT_THAT(watched.lines, ElementsAre("[0] strait: was held by a signal and was killed"));
+  EXPECT_THAT(watched.lines, ElementsAre("[0] strait: rank 0 was held by a signal and was killed"));
 }
 
 TEST(LaunchedRanks, OneThatDoesNotEndIsKilled) {
   const Watched watched("if [ $RANK = 1 ]; then exit 1; fi; trap '' TERM; while true; do sleep 0.01; done",
                         kShort);
   EXPECT_EQ(watched.status, 1);
-  EXPECT_THAT(watched.lines, ElementsAre("[0] strait: did not end and was killed"));
+  EXPECT_THAT(watched.lines, ElementsAre("[0] strait: rank 0 did not end and was killed"));
 }
 
 TEST(LaunchedRanks, ARequestOfTheCallersOwnStopsThem) {
