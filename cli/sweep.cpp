@@ -183,6 +183,10 @@ void add_sweep(CLI::App& app, Action& action) {
   sweep->add_flag("--overwrite", flags->overwrite,
                   "Replace finished runs whose configuration is another than the sweep's");
   add_verbosity(*sweep, flags->verbosity);
+  sweep->footer(
+      "\nExit status: 0 every run is done or diverged; 1 one failed; 2 the command line or the sweep file is "
+      "wrong; "
+      "130 stopped by Ctrl-C, SIGTERM or SIGHUP.");
   sweep->callback([&action, flags] { action = [flags] { return run_sweep(*flags); }; });
 }
 
