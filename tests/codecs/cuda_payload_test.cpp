@@ -82,12 +82,12 @@ std::vector<CudaCase> quant_cases() {
         const std::string spec = "quant:" + std::to_string(bits) + ",scope=" + scope + rounding;
         cases.push_back({spec, [=, layout = layout](const MessageMeta& meta) {
                            const Rounding how{stochastic, make_dither(kCudaContext, meta)};
-                           return kernels_of(kernels::cuda::RangeCoder{bits, how}, layout(meta));
+                           return kernels_of(kernels::cuda::RangeCoder::of(bits, how), layout(meta));
                          }});
         if (bits == 1) continue;
         cases.push_back({spec + ",levels=symmetric", [=, layout = layout](const MessageMeta& meta) {
                            const Rounding how{stochastic, make_dither(kCudaContext, meta)};
-                           return kernels_of(kernels::cuda::SymmetricCoder{{}, {}, bits, how}, layout(meta));
+                           return kernels_of(kernels::cuda::SymmetricCoder::of(bits, how), layout(meta));
                          }});
       }
     }

@@ -93,7 +93,7 @@ template <Feedback feedback>
 void add_quant(std::vector<Operation>& operations, const std::string& name, const SharedTensor& tensor,
                const Layout& layout, uint32_t bits, Rounding rounding, bool is_timed) {
   add_operations<feedback>(
-      operations, name, tensor, layout, RangeCoder{bits, rounding}, is_timed,
+      operations, name, tensor, layout, RangeCoder::of(bits, rounding), is_timed,
       [=](const Buffers& at) {
         encode_quant(at.tensor->device_x.data(), {feedback, at.tensor->device_state.data()}, layout, bits,
                      rounding, at.headers->data(), at.codes->data(), at.workspace->data(),
@@ -123,7 +123,7 @@ void add_quants(std::vector<Operation>& operations, const std::string& scope, co
   for (const uint32_t bits : {2U, 4U, 7U}) {
     add_operations(
         operations, "symmetric quant:" + std::to_string(bits) + "," + scope, tensor, layout,
-        SymmetricCoder{{}, {}, bits, {}}, bits == 4,
+        SymmetricCoder::of(bits, {}), bits == 4,
         [=](const Buffers& at) {
           encode_symmetric(at.tensor->device_x.data(), layout, bits, {}, at.headers->data(), at.codes->data(),
                            at.workspace->data(), at.tensor->faults.data(), {});

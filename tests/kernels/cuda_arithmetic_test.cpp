@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -131,10 +132,15 @@ TEST(CudaRange, IsThatOfTheCpuInAnyOrder) {
   std::ranges::shuffle(x, random);
   for (size_t begin = 0; begin + 100 < x.size(); begin += 101) {
     const auto part = std::span(x).subspan(begin, begin % 7 + 1);
-    RangeCoder::Extent extent;
-    for (const float value : part) extent = RangeCoder::see(extent, value);
-    RangeCoder::Extent halves = RangeCoder::join({}, RangeCoder::see({}, part.back()));
-    for (const float value : part) halves = RangeCoder::join(RangeCoder::see({}, value), halves);
+    float octet[kOctet];
+    std::ranges::copy(part, octet);
+    fill_octet(octet, static_cast<uint32_t>(part.size()));
+    const RangeCoder::Extent extent = RangeCoder::see(octet);
+    RangeCoder::Extent halves = RangeCoder::join({}, extent);
+    for (const float value : part) {
+      std::ranges::fill(octet, value);
+      halves = RangeCoder::join(RangeCoder::see(octet), halves);
+    }
     const Range expected = range_of(part);
     for (const auto& seen : {extent, halves}) {
       const Range range = RangeCoder{}.line(seen);
@@ -145,9 +151,144 @@ TEST(CudaRange, IsThatOfTheCpuInAnyOrder) {
   }
 }
 
+TEST(CudaRange, OfWhatIsNotFiniteIsNotSendable) {
+  for (const float bad : {INFINITY, -INFINITY, std::nanf(""), -std::nanf("")}) {
+    for (uint32_t place = 0; place < kOctet; ++place) {
+      float octet[kOctet] = {1, -2, 3, 0, -0.0F, 5, 1e-42F, 7};
+      octet[place] = bad;
+      float other[kOctet] = {};
+      const auto seen = RangeCoder::join(RangeCoder::see(other), RangeCoder::see(octet));
+      ASSERT_FALSE(RangeCoder{}.is_sendable(RangeCoder{}.line(seen))) << bad << " " << place;
+    }
+  }
+}
+
+/// Mantissas of every kind: few bits, all bits, next to those, and any.
+std::vector<uint32_t> mantissas(std::mt19937& random) {
+  std::vector<uint32_t> all;
+  for (uint32_t low = 0; low < 4; ++low) {
+    for (const uint32_t high : {0x000000U, 0x2aaaa8U, 0x400000U, 0x555554U, 0x7ffffcU})
+      all.push_back(high | low);
+  }
+  for (int i = 0; i < 40; ++i) all.push_back(random() >> 9);
+  return all;
+}
+
+TEST(CudaDivision, ByAReciprocalHasTheBitsOfADivision) {
+  std::mt19937 random(8);
+  int plain = 0;
+  for (uint32_t exponent = 1; exponent < 255; exponent += 2) {
+    for (const uint32_t mantissa : mantissas(random)) {
+      const auto divisor = Divisor::of(std::bit_cast<float>(exponent << 23 | mantissa));
+      if (!divisor.is_plain) continue;
+      ++plain;
+      for (int32_t shift : {-140, -60, -25, -24, -21, -20, -19, -9, -8, -1, 0, 1, 9}) {
+        const int32_t of_x = static_cast<int32_t>(exponent) + shift;
+        for (const uint32_t bits : mantissas(random)) {
+          const auto x = std::bit_cast<float>(of_x <= 0 ? bits >> std::min(-of_x, 22)
+                                                        : static_cast<uint32_t>(of_x) << 23 | bits);
+          const float expected = x / divisor.by;
+          const float quick = divisor.quick(x);
+          if (Divisor::is_plain_for(x) || expected >= 0x1p-20F) {
+            ASSERT_EQ(std::bit_cast<uint32_t>(quick), std::bit_cast<uint32_t>(expected))
+                << x << " / " << divisor.by;
+            ASSERT_EQ(divisor.quick(-x), -expected);
+          } else {
+            ASSERT_TRUE(quick >= 0 && quick < 0x1p-19F) << x << " / " << divisor.by;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(plain, 1000);
+}
+
+/// The quotient of mantissas a and b, as integers from 2^23 to 2^24 - 1, is c / (b * 2^e) away from a place
+/// halfway between two floats, tie / 2^e with tie odd: c = a * 2^e - b * tie, and e is 24 where a >= b,
+/// else 25. What quick() rounds last is off by 3 / 2^(e + 24) at most, so that it can only go wrong where c is
+/// at most 3. These are all such pairs.
+TEST(CudaDivision, OneCorrectionIsEnoughNextToEveryTie) {
+  constexpr uint64_t kLeast = uint64_t{1} << 23;
+  uint64_t pairs = 0;
+  uint64_t nearly_right = 0;
+  for (uint64_t b = kLeast; b < 2 * kLeast; ++b) {
+    const uint32_t twos = static_cast<uint32_t>(std::countr_zero(b));
+    if (twos > 1) continue;  // then c is a multiple of 4
+    const auto odd = static_cast<uint32_t>(b >> twos);
+    uint32_t inverse = odd;
+    for (int i = 0; i < 5; ++i) inverse *= 2 - odd * inverse;
+    const auto divisor = Divisor::of(static_cast<float>(b));
+    for (const uint32_t e : {24U, 25U}) {
+      for (const int32_t c : {-3, -2, -1, 1, 2, 3}) {
+        if ((c % 2 == 0) != (twos == 1)) continue;
+        const uint64_t modulus = uint64_t{1} << (e - twos);
+        const uint32_t first =
+            static_cast<uint32_t>(-(c >> twos)) * inverse & static_cast<uint32_t>(modulus - 1);
+        for (uint64_t tie = first; tie < 4 * kLeast; tie += modulus) {
+          if (tie < 2 * kLeast) continue;
+          const uint64_t a = (b * tie + static_cast<uint64_t>(int64_t{c})) >> e;
+          if (a < kLeast || a >= 2 * kLeast || (e == 24) != (a >= b)) continue;
+          const auto x = static_cast<float>(a);
+          ASSERT_EQ(divisor.quick(x), x / divisor.by) << a << " / " << b;
+          ++pairs;
+          nearly_right += x * divisor.reciprocal == x / divisor.by ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(pairs, 10'000'000U);
+  EXPECT_LT(nearly_right, pairs * 6 / 10) << "these pairs need no correction";
+}
+
+TEST(CudaDivision, OfWholeNumbersRoundsDown) {
+  std::mt19937 random(9);
+  std::vector<uint32_t> numbers = {0, 1, 2, 3, 0x7fffffff, 0x80000000, 0x80000001, 0xfffffffe, 0xffffffff};
+  for (int i = 0; i < 300; ++i) numbers.push_back(random() >> (random() % 32));
+  for (uint32_t by = 1; by < 300; ++by) numbers.push_back(by);
+  for (const uint32_t by : numbers) {
+    if (by == 0) continue;
+    const WholeDivision division(by);
+    for (const uint32_t n : numbers) {
+      for (const uint32_t near : {n, n / by * by, n / by * by - 1})
+        ASSERT_EQ(division.of(near), near / by) << by;
+    }
+  }
+}
+
+TEST(CudaPlaces, AreThoseOfTheLayout) {
+  for (const Layout& layout : {Layout{1, 1000, 64}, Layout{3, 100, 100}, Layout{5, 75, 16}, Layout{7, 64, 8},
+                               Layout{2, 3, 3}, Layout{5, 64, 16}, Layout{4, 83, 16}}) {
+    const Places places(layout);
+    ASSERT_EQ(places.groups(), layout.groups());
+    uint32_t group = 0;
+    uint64_t octet = 0;
+    const uint32_t bits = 3;
+    for (uint64_t row = 0; row < layout.rows; ++row) {
+      for (uint64_t begin = 0; begin < layout.row_size; begin += layout.group_size, ++group) {
+        const Place place = places.group(group, bits);
+        ASSERT_EQ(place.begin, row * layout.row_size + begin);
+        ASSERT_EQ(place.size, std::min(layout.group_size, layout.row_size - begin));
+        ASSERT_EQ(place.code_byte, row * ((layout.row_size * bits + 7) / 8) + begin * bits / 8);
+        for (uint64_t before = 0; before < place.size; before += kOctet, ++octet) {
+          const auto here = places.octet(octet, bits);
+          ASSERT_EQ(here.begin, place.begin + before);
+          ASSERT_EQ(here.count, std::min<uint64_t>(kOctet, layout.row_size - begin - before));
+          ASSERT_EQ(here.group, group);
+          ASSERT_EQ(here.code_byte, place.code_byte + before / 8 * bits);
+        }
+      }
+    }
+    ASSERT_EQ(places.octet(octet, bits).count, 0U);
+    ASSERT_EQ(places.octet(octet + (uint64_t{1} << 32), bits).count, 0U);
+  }
+  EXPECT_FALSE(Places::fits({1, uint64_t{1} << 35, 64}));
+  EXPECT_TRUE(Places::fits({1, (uint64_t{1} << 35) - 8, 64}));
+}
+
 /// Elements halfway between two codes, next to that, and around both ends.
 TEST(CudaRange, CodesNearTiesAreTheCpus) {
-  for (const Range range : {Range{-1, 2}, Range{0.1F, 0.7F}, Range{0, 1e-40F}, Range{-1.5e38F, 1.5e38F}}) {
+  for (const Range range :
+       {Range{-1, 2}, Range{0.1F, 0.7F}, Range{0, 1e-40F}, Range{0, 1e-30F}, Range{-1.5e38F, 1.5e38F}}) {
     for (uint32_t bits = 1; bits <= 8; ++bits) {
       const auto levels = static_cast<float>((1U << bits) - 1);
       std::vector<float> x;
@@ -159,7 +300,7 @@ TEST(CudaRange, CodesNearTiesAreTheCpus) {
       }
       for (const bool stochastic : {false, true}) {
         // The index passes 2^32 on the way.
-        const RangeCoder coder{bits, {stochastic, {7, 8, (uint64_t{1} << 32) - x.size() / 2}}};
+        const auto coder = RangeCoder::of(bits, {stochastic, {7, 8, (uint64_t{1} << 32) - x.size() / 2}});
         std::vector<std::byte> expected(packed_size(x.size(), bits));
         if (stochastic) {
           quantise_stochastic(x, range, bits, coder.rounding.dither, expected);
@@ -168,13 +309,21 @@ TEST(CudaRange, CodesNearTiesAreTheCpus) {
         }
         std::vector<float> received(x.size());
         dequantise(expected, range, bits, received);
+        float octet[kOctet];
+        uint32_t codes[kOctet];
         for (size_t i = 0; i < x.size(); ++i) {
+          if (i % kOctet == 0) {
+            const auto count = std::min<size_t>(kOctet, x.size() - i);
+            std::ranges::copy(std::span(x).subspan(i, count), octet);
+            fill_octet(octet, static_cast<uint32_t>(count));
+            code_octet(coder, octet, range, RangeCoder::divisor(range), i, codes);
+          }
           uint32_t window = std::to_integer<uint32_t>(expected[i * bits / 8]);
           if (i * bits / 8 + 1 < expected.size()) {
             window |= std::to_integer<uint32_t>(expected[i * bits / 8 + 1]) << 8;
           }
           const uint32_t code = window >> (i * bits % 8) & ((1U << bits) - 1);
-          ASSERT_EQ(coder.code(x[i], range, i), code) << bits << " " << x[i];
+          ASSERT_EQ(codes[i % kOctet], code) << bits << " " << x[i];
           ASSERT_EQ(coder.value(code, range), received[i]);
         }
       }
@@ -240,23 +389,6 @@ TEST(CudaSelect, CountsOfPartsAddUp) {
   EXPECT_EQ(sum.packed >> 62, 0U);
   EXPECT_EQ(Counts::of(3, 5).kept(2), 5U);
   EXPECT_EQ(Counts::of(3, 1).kept(2), 4U);
-}
-
-TEST(CudaLayout, FoldedRowsHaveTheSamePlaces) {
-  for (const Layout layout : {Layout{5, 64, 16}, Layout{3, 24, 24}, Layout{4, 83, 16}, Layout{2, 20, 20}}) {
-    const Layout folded = layout.folded();
-    ASSERT_EQ(folded.groups(), layout.groups());
-    uint64_t elements = 0;
-    for (uint64_t i = 0; i < layout.groups(); ++i) {
-      const Place place = folded.place(i, 3);
-      ASSERT_EQ(place.begin, elements);
-      ASSERT_EQ(place.begin, layout.place(i, 3).begin);
-      ASSERT_EQ(place.size, layout.place(i, 3).size);
-      ASSERT_EQ(place.code_byte, layout.place(i, 3).code_byte);
-      elements += place.size;
-    }
-    ASSERT_EQ(elements, layout.elements());
-  }
 }
 
 }  // namespace

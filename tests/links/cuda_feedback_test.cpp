@@ -53,7 +53,7 @@ void expect_link_of_quant(uint32_t bits, bool stochastic, const std::string& sco
   for (int message = 0; message < kMessages; ++message) {
     const MessageContext context{.seed = 3, .step = static_cast<uint64_t>(message), .first_row = kFirstRow};
     at::Tensor x = message_of(message);
-    const kernels::cuda::RangeCoder coder{bits, {stochastic, make_dither(context, meta_of(x))}};
+    const auto coder = kernels::cuda::RangeCoder::of(bits, {stochastic, make_dither(context, meta_of(x))});
     std::vector<float> ranges(2 * layout.groups());
     std::vector<uint8_t> codes(layout.code_bytes(bits));
     ASSERT_EQ(on_host::encode_groups<feedback>(span_over(x), span_over(state), layout, coder, ranges.data(),

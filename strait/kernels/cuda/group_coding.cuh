@@ -5,7 +5,7 @@
 #include "strait/kernels/cuda/group_codecs.h"
 #include "strait/kernels/cuda/groups.h"
 
-// Encoding and decoding of groups with a coder (range_coder.h). A thread has one octet at a time, so that the
+// Encoding and decoding of groups with a coder (coder.h). A thread has one octet at a time, so that the
 // loads of a warp stand side by side. A small group belongs to as many lanes of a warp as it has octets, which
 // ask each other for the group's extent, and is read once. A large one is read twice, by as many blocks of
 // threads as it takes.
@@ -20,7 +20,7 @@ template <class Coder>
 struct Encoding {
   const float* x;
   float* state;  ///< null without feedback
-  Layout layout;
+  Places places;
   Coder coder;
   void* headers;
   uint8_t* codes;
@@ -48,12 +48,15 @@ struct Terms {
   float state[kOctet];
 };
 
+/// Those behind `count` are as the first.
 template <Feedback feedback, class Coder>
 __device__ Terms load_terms(const Encoding<Coder>& work, uint64_t begin, uint32_t count) {
   Terms terms;
   load_octet(work.x + begin, count, terms.term);
+  if (count < kOctet) fill_octet(terms.term, count);
   if constexpr (feedback != Feedback::none) {
     load_octet(work.state + begin, count, terms.state);
+    if (count < kOctet) fill_octet(terms.state, count);
 #pragma unroll
     for (uint32_t i = 0; i < kOctet; ++i) terms.term[i] = term_of<feedback>(terms.term[i], terms.state[i]);
   }
@@ -62,12 +65,7 @@ __device__ Terms load_terms(const Encoding<Coder>& work, uint64_t begin, uint32_
 
 template <class Coder>
 __device__ typename Coder::Extent extent_of(const Terms& terms, uint32_t count) {
-  typename Coder::Extent extent{};
-#pragma unroll
-  for (uint32_t i = 0; i < kOctet; ++i) {
-    if (i < count) extent = Coder::see(extent, terms.term[i]);
-  }
-  return extent;
+  return count == 0 ? typename Coder::Extent{} : Coder::see(terms.term);
 }
 
 /// Writes the codes of an octet of a group, and the state behind them. All lanes of a warp call it.
@@ -75,19 +73,17 @@ template <Feedback feedback, class Coder>
 __device__ void write_codes(const Encoding<Coder>& work, const typename Coder::Line& line, Terms& terms,
                             uint64_t begin, uint32_t count, uint8_t* out) {
   uint32_t codes[kOctet] = {};
-#pragma unroll
-  for (uint32_t i = 0; i < kOctet; ++i) {
-    if (i < count) codes[i] = work.coder.code(terms.term[i], line, begin + i);
-  }
-  store_codes(pack_octet(codes, work.coder.bits), count, work.coder.bits, out);
+  if (count != 0) code_octet(work.coder, terms.term, line, work.coder.divisor(line), begin, codes);
+  store_codes(first_codes(pack_octet(codes, work.coder.bits), count, work.coder.bits), count, work.coder.bits,
+              out);
   if constexpr (feedback != Feedback::none) {
     bool is_kept = true;
 #pragma unroll
     for (uint32_t i = 0; i < kOctet; ++i) {
       terms.state[i] = state_after<feedback>(terms.term[i], work.coder.value(codes[i], line), terms.state[i]);
-      is_kept = is_kept && (i >= count || is_finite(terms.state[i]));
+      is_kept &= is_finite(terms.state[i]);
     }
-    if (!is_kept) raise(work.faults, kPastFloat);
+    if (!is_kept && count != 0) raise(work.faults, kPastFloat);
     store_octet(terms.state, count, work.state + begin);
   }
 }
@@ -95,11 +91,12 @@ __device__ void write_codes(const Encoding<Coder>& work, const typename Coder::L
 /// Encodes groups of up to kSmallGroup elements, each by 2^`lanes_log2` lanes of a warp.
 template <class Coder, Feedback feedback>
 __global__ void __launch_bounds__(kThreads) encode_small_groups(Encoding<Coder> work, uint32_t lanes_log2) {
-  const uint64_t group = thread_number() >> lanes_log2;
+  const uint64_t number = thread_number() >> lanes_log2;
   const uint32_t lanes = 1U << lanes_log2;
   const uint32_t octet = threadIdx.x & (lanes - 1);
-  const bool is_group = group < work.layout.groups();
-  const Place place = is_group ? work.layout.place(group, work.coder.bits) : Place{};
+  const bool is_group = number < work.places.groups();
+  const auto group = static_cast<uint32_t>(number);
+  const Place place = is_group ? work.places.group(group, work.coder.bits) : Place{};
   const auto size = static_cast<uint32_t>(place.size);
   const uint32_t count = octet * kOctet < size ? least_of(size - octet * kOctet, kOctet) : 0;
   const uint64_t begin = place.begin + octet * kOctet;
@@ -115,21 +112,28 @@ __global__ void __launch_bounds__(kThreads) encode_small_groups(Encoding<Coder> 
   write_codes<feedback>(work, line, terms, begin, is_sendable ? count : 0, out);
 }
 
-/// The part of a large group that a block of threads has: number blockIdx.x of all parts of `octets` octets.
+/// The parts of a large group, of some tiles each, of which a block of threads has one.
+struct Parts {
+  uint32_t tiles;
+  WholeDivision of_group;
+
+  Parts(uint64_t group_size, uint32_t of_tiles)
+      : tiles(of_tiles),
+        of_group(static_cast<uint32_t>((group_size + of_tiles * kTileOctets * kOctet - 1) /
+                                       (of_tiles * kTileOctets * kOctet))) {}
+};
+
+/// The part that this block of threads has.
 struct Part {
-  uint64_t group;
+  uint32_t group;
   uint64_t first_octet;
   Place place;
 
   template <class Coder>
-  __device__ Part(const Encoding<Coder>& work, uint64_t octets) {
-    // No more than blocks of threads, so 32 bits, whose division is quicker.
-    const auto parts =
-        static_cast<uint32_t>((work.layout.group_size + octets * kOctet - 1) / (octets * kOctet));
-    group = blockIdx.x / parts;
-    first_octet = (blockIdx.x - blockIdx.x / parts * parts) * octets;
-    place = work.layout.place(group, work.coder.bits);
-  }
+  __device__ Part(const Encoding<Coder>& work, const Parts& parts)
+      : group(parts.of_group.of(blockIdx.x)),
+        first_octet(uint64_t{blockIdx.x - group * parts.of_group.by()} * parts.tiles * kTileOctets),
+        place(work.places.group(group, work.coder.bits)) {}
 
   /// Elements of the group's octet of this number.
   __device__ uint32_t count(uint64_t octet) const {
@@ -138,16 +142,16 @@ struct Part {
   }
 };
 
-/// Joins what is seen in parts of `tiles` tiles with `extents`, one for each group, which are all 0 before.
+/// Joins what is seen in parts with `extents`, one for each group, which are all 0 before.
 template <class Coder, Feedback feedback>
 __global__ void __launch_bounds__(kThreads)
-    find_extents(Encoding<Coder> work, uint32_t tiles, typename Coder::Extent* extents) {
+    find_extents(Encoding<Coder> work, Parts parts, typename Coder::Extent* extents) {
   using Extent = typename Coder::Extent;
   __shared__ Extent of_warps[kWarps];
-  const Part part(work, static_cast<uint64_t>(tiles) * kTileOctets);
+  const Part part(work, parts);
   Extent extent{};
 #pragma unroll 4
-  for (uint32_t tile = 0; tile < tiles; ++tile) {
+  for (uint32_t tile = 0; tile < parts.tiles; ++tile) {
     const uint64_t octet = part.first_octet + tile * kTileOctets + threadIdx.x;
     const uint32_t count = part.count(octet);
     const Terms terms = load_terms<feedback>(work, part.place.begin + octet * kOctet, count);
@@ -165,11 +169,11 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Encodes a tile of a large group whose extent is known.
+/// Encodes a part, a tile, of a large group whose extent is known.
 template <class Coder, Feedback feedback>
 __global__ void __launch_bounds__(kThreads)
-    encode_large_groups(Encoding<Coder> work, const typename Coder::Extent* extents) {
-  const Part part(work, kTileOctets);
+    encode_large_groups(Encoding<Coder> work, Parts parts, const typename Coder::Extent* extents) {
+  const Part part(work, parts);
   const auto line = work.coder.line(extents[part.group]);
   const bool is_sendable = work.coder.is_sendable(line);
   if (part.first_octet == 0 && threadIdx.x == 0) {
@@ -188,38 +192,33 @@ __global__ void __launch_bounds__(kThreads)
 /// Decodes an octet of a row, which is of one group. `add`: adds to what is there.
 template <class Coder>
 __global__ void __launch_bounds__(kThreads)
-    decode_groups(const void* headers, const uint8_t* codes, Layout layout, Coder coder, bool add, float* out,
+    decode_groups(const void* headers, const uint8_t* codes, Places places, Coder coder, bool add, float* out,
                   uint32_t* faults) {
-  const uint64_t octets = layout.octets_a_row();
-  const uint64_t number = thread_number();
-  const uint64_t row = layout.rows == 1 ? 0 : number / octets;
-  if (row >= layout.rows) return;
-  const uint64_t octet = number - row * octets;
-  if (octet >= octets) return;
-  const uint64_t before = octet * kOctet;
-  const auto count = static_cast<uint32_t>(least_of<uint64_t>(layout.row_size - before, kOctet));
-  const uint64_t group = row * layout.groups_a_row() + before / layout.group_size;
+  const auto [count, group, begin, code_byte] = places.octet(thread_number(), coder.bits);
+  if (count == 0) return;
   const auto line = Coder::read_header(headers, group);
-  const uint64_t packed = load_bytes(codes + row * layout.row_bytes(coder.bits) + octet * coder.bits,
-                                     octet_bytes(count, coder.bits));
+  const uint64_t packed = load_bytes(codes + code_byte, octet_bytes(count, coder.bits));
   bool is_message = coder.is_received(line) && is_padding_zero(packed, count, coder.bits);
   float values[kOctet];
-  float sums[kOctet] = {};
-  if (add) load_octet(out + row * layout.row_size + before, count, sums);
-  bool is_kept = true;
 #pragma unroll
-  for (uint32_t i = 0; i < kOctet; ++i) {
+  for (uint32_t i = 0; i < kOctet; ++i) {  // behind `count` are zeros, which every coder has
     const uint32_t code = code_at(packed, i, coder.bits);
-    is_message = is_message && (i >= count || coder.is_code(code, line));
+    is_message &= coder.is_code(code, line);
     values[i] = coder.value(code, line);
-    if (add) {
-      values[i] = sums[i] + values[i];
-      is_kept = is_kept && (i >= count || is_finite(values[i]));
-    }
   }
   if (!is_message) raise(faults, kNotAMessage);
-  if (!is_kept) raise(faults, kPastFloat);
-  store_octet(values, count, out + row * layout.row_size + before);
+  if (add) {
+    float sums[kOctet];
+    load_octet(out + begin, count, sums);
+    bool is_kept = true;
+#pragma unroll
+    for (uint32_t i = 0; i < kOctet; ++i) {
+      values[i] = sums[i] + values[i];
+      is_kept &= is_finite(values[i]);
+    }
+    if (!is_kept) raise(faults, kPastFloat);
+  }
+  store_octet(values, count, out + begin);
 }
 
 /// The smallest number of lanes, as its logarithm, that have an octet each of so many elements, at most
@@ -230,34 +229,39 @@ inline uint32_t lanes_log2_for(uint64_t elements) {
   return log2;
 }
 
+/// Of what is launched for. Throws where it is too large.
+inline Places places_of(const Layout& layout) {
+  if (!Places::fits(layout)) throw std::runtime_error("CUDA: the message is too large for a launch");
+  return Places(layout);
+}
+
 template <class Coder, Feedback feedback>
 void launch_small(const Encoding<Coder>& work, Stream stream) {
-  const uint32_t lanes_log2 = lanes_log2_for(work.layout.group_size);
-  launch(encode_small_groups<Coder, feedback>, work.layout.groups() << lanes_log2, stream, work, lanes_log2);
+  const uint32_t lanes_log2 = lanes_log2_for(work.places.group_size());
+  launch(encode_small_groups<Coder, feedback>, uint64_t{work.places.groups()} << lanes_log2, stream, work,
+         lanes_log2);
 }
 
 template <class Coder, Feedback feedback>
 void launch_large(const Encoding<Coder>& work, void* workspace, Stream stream) {
   using Extent = typename Coder::Extent;
   auto* const extents = static_cast<Extent*>(workspace);
-  const uint64_t groups = work.layout.groups();
-  const auto threads = [&](uint32_t tiles) {
-    const uint64_t elements = uint64_t{tiles} * kTileOctets * kOctet;
-    return groups * ((work.layout.group_size + elements - 1) / elements) * kThreads;
-  };
+  const uint64_t groups = work.places.groups();
+  const auto threads = [&](const Parts& parts) { return groups * parts.of_group.by() * kThreads; };
   // An atomic maximum for every tile would be one for every 8 KiB; small messages need the parallel tiles more.
-  const uint32_t tiles = work.layout.elements() < kManyElements ? 1 : 8;
+  const Parts several(work.places.group_size(), work.places.octets() * kOctet < kManyElements ? 1 : 8);
+  const Parts tiles(work.places.group_size(), 1);
   clear(extents, groups * sizeof(Extent), stream);
-  launch(find_extents<Coder, feedback>, threads(tiles), stream, work, tiles, extents);
-  launch(encode_large_groups<Coder, feedback>, threads(1), stream, work, extents);
+  launch(find_extents<Coder, feedback>, threads(several), stream, work, several, extents);
+  launch(encode_large_groups<Coder, feedback>, threads(tiles), stream, work, tiles, extents);
 }
 
 template <class Coder>
 void launch_decoder(const void* headers, const void* codes, const Layout& layout, const Coder& coder, bool add,
                     float* out, uint32_t* faults, Stream stream) {
-  const Layout folded = layout.folded();
-  launch(decode_groups<Coder>, folded.rows * folded.octets_a_row(), stream, headers,
-         static_cast<const uint8_t*>(codes), folded, coder, add, out, faults);
+  const Places places = places_of(layout);
+  launch(decode_groups<Coder>, places.octets(), stream, headers, static_cast<const uint8_t*>(codes), places,
+         coder, add, out, faults);
 }
 
 }  // namespace strait::kernels::cuda

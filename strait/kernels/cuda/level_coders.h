@@ -2,14 +2,14 @@
 
 #include <cstdint>
 
+#include "strait/kernels/cuda/coder.h"
 #include "strait/kernels/cuda/host_device.h"
-#include "strait/kernels/cuda/range_coder.h"
 #include "strait/kernels/levels.h"
 
 namespace strait::kernels::cuda {
 
 /// Coders of levels.h: an element over a scale that comes of the group's largest magnitude. What a coder is,
-/// range_coder.h says.
+/// coder.h says.
 struct MagnitudeCoder {
   /// The bits of the largest magnitude.
   struct Extent {
@@ -18,16 +18,22 @@ struct MagnitudeCoder {
   /// The scale.
   using Line = float;
 
-  /// Takes an element into account.
-  static constexpr Extent see(Extent seen, float x) { return {greatest_of(seen.largest, magnitude_bits(x))}; }
+  /// Of eight elements.
+  static constexpr Extent see(const float (&x)[kOctet]) {
+    uint32_t largest = 0;
+    for (const float element : x) largest = greatest_of(largest, magnitude_bits(element));
+    return {largest};
+  }
   /// What both have seen.
   static constexpr Extent join(Extent a, Extent b) { return {greatest_of(a.largest, b.largest)}; }
   /// Whether the scale is neither negative nor -0, and what the units from -`end` to `end` stand for is finite.
   static constexpr bool is_scale(float scale, float end) {
     return std::bit_cast<uint32_t>(scale) >> 31 == 0 && is_finite(scale * end);
   }
-  /// 0 stands for 1.
-  static constexpr float divisor(float scale) { return scale == 0 ? 1.0F : scale; }
+  /// The scale; 0 stands for 1.
+  static constexpr Divisor divisor(float scale) { return Divisor::of(scale == 0 ? 1.0F : scale); }
+  /// The element itself.
+  static constexpr float dividend(float x, Line /*scale*/) { return x; }
 };
 
 /// A coder's header that is the scale itself, s:f32.
@@ -72,6 +78,12 @@ struct ExponentHeader {
 struct SymmetricCoder : MagnitudeCoder, ScaleHeader {
   uint32_t bits = 0;  ///< 2 to 8
   Rounding rounding;  ///< of the levels
+  Divisor greatest;   ///< level
+
+  /// For levels of so many bits.
+  static constexpr SymmetricCoder of(uint32_t bits, Rounding rounding) {
+    return {{}, {}, bits, rounding, Divisor::of(static_cast<float>(signed_levels(bits)))};
+  }
 
   /// The largest magnitude itself.
   static constexpr Line line(Extent seen) { return std::bit_cast<float>(seen.largest); }
@@ -79,29 +91,30 @@ struct SymmetricCoder : MagnitudeCoder, ScaleHeader {
   static constexpr bool is_sendable(Line scale) { return is_scale(scale, 1); }
   /// Whether a decoder takes it.
   static constexpr bool is_received(Line scale) { return is_scale(scale, 1); }
+  /// Of a stochastic level.
+  constexpr bool sees_last_bits() const { return rounding.is_stochastic; }
   /// The level, with the greatest one added.
-  constexpr uint32_t code(float x, Line scale, uint64_t index) const {
+  constexpr uint32_t code(float x, float quotient, uint64_t index) const {
     constexpr float kRounder = 0x1.8p23F;  // adding it rounds half to even, for both signs
-    const auto greatest = static_cast<int32_t>(signed_levels(bits));
-    const auto most = static_cast<float>(greatest);
     if (!rounding.is_stochastic) {
-      const float t = x / divisor(scale) * most;
+      const float t = quotient * greatest.by;
       return std::bit_cast<uint32_t>(t + kRounder) - std::bit_cast<uint32_t>(kRounder) + signed_levels(bits);
     }
-    const float raw = std::bit_cast<float>(magnitude_bits(x)) / divisor(scale) * most;
-    const float t = raw < most ? raw : most;
+    const float raw = std::bit_cast<float>(magnitude_bits(quotient)) * greatest.by;
+    const float t = raw < greatest.by ? raw : greatest.by;
     const auto floor = static_cast<int32_t>(t);
     const float dither = dither_at(rounding.dither, rounding.dither.first_index + index);
     const int32_t level = floor + (dither < t - static_cast<float>(floor) ? 1 : 0);
-    return static_cast<uint32_t>((std::bit_cast<uint32_t>(x) >> 31 != 0 ? -level : level) + greatest);
+    return static_cast<uint32_t>((std::bit_cast<uint32_t>(x) >> 31 != 0 ? -level : level) +
+                                 static_cast<int32_t>(signed_levels(bits)));
   }
   /// The code past the greatest level stands for nothing.
   constexpr bool is_code(uint32_t code, Line /*scale*/) const { return code <= 2 * signed_levels(bits); }
   /// What a code stands for.
-  constexpr float value(uint32_t code, Line scale) const {
-    const auto greatest = static_cast<int32_t>(signed_levels(bits));
-    return 0.0F +
-           scale * (static_cast<float>(static_cast<int32_t>(code) - greatest) / static_cast<float>(greatest));
+  STRAIT_HOST_DEVICE float value(uint32_t code, Line scale) const {
+    const auto level =
+        static_cast<float>(static_cast<int32_t>(code) - static_cast<int32_t>(signed_levels(bits)));
+    return 0.0F + scale * greatest.quick(level);
   }
 };
 
@@ -109,9 +122,12 @@ struct SymmetricCoder : MagnitudeCoder, ScaleHeader {
 struct SmallFloatCodes {
   SmallFloat format;  ///< as in levels.h
   uint32_t bits = 0;  ///< format.bits
+  float step = 0;     ///< of the subnormal numbers
 
   /// Numbers of a format.
-  static constexpr SmallFloatCodes of(SmallFloat format) { return {format, format.bits}; }
+  static constexpr SmallFloatCodes of(SmallFloat format) {
+    return {format, format.bits, format.least_normal / static_cast<float>(1U << format.mantissa_bits)};
+  }
 
   /// Mantissa bits of a float32 that fall away.
   constexpr uint32_t cut() const { return 23 - format.mantissa_bits; }
@@ -119,11 +135,13 @@ struct SmallFloatCodes {
   constexpr uint32_t rebias() const {
     return (biased_exponent(format.least_normal) - 1) << format.mantissa_bits;
   }
-  /// The code of x over the scale.
-  constexpr uint32_t code_of(float quotient) const {
+  /// So small a number rounds to 0.
+  static constexpr bool sees_last_bits() { return false; }
+  /// The code of x, of which the quotient by the scale is given, whose sign is that of x.
+  constexpr uint32_t code(float x, float quotient, uint64_t /*index*/) const {
     const float raw = std::bit_cast<float>(magnitude_bits(quotient));
     const float value = raw < format.largest ? raw : format.largest;
-    const uint32_t sign = std::bit_cast<uint32_t>(quotient) >> 31 << (bits - 1);
+    const uint32_t sign = std::bit_cast<uint32_t>(x) >> 31 << (bits - 1);
     // A sum with this number, 2^23 of the steps of the subnormal numbers, rounds to such a step.
     const uint32_t rounder = (biased_exponent(format.least_normal) + cut()) << 23;
     if (value < format.least_normal) {
@@ -135,10 +153,9 @@ struct SmallFloatCodes {
   /// What a code stands for, the scale apart.
   constexpr float unit_of(uint32_t code) const {
     const uint32_t magnitude = code & ((1U << (bits - 1)) - 1);
-    const uint32_t steps = 1U << format.mantissa_bits;
-    const float step = format.least_normal / static_cast<float>(steps);
-    const float unit = magnitude < steps ? static_cast<float>(magnitude) * step
-                                         : std::bit_cast<float>((magnitude + rebias()) << cut());
+    const float unit = magnitude < 1U << format.mantissa_bits
+                           ? static_cast<float>(magnitude) * step
+                           : std::bit_cast<float>((magnitude + rebias()) << cut());
     return code >> (bits - 1) != 0 ? -unit : unit;
   }
   /// Whether a code stands for a number.
@@ -157,8 +174,6 @@ struct Fp8Coder : MagnitudeCoder, ScaleHeader, SmallFloatCodes {
   constexpr bool is_sendable(Line scale) const { return is_scale(scale, format.largest); }
   /// Whether a decoder takes it.
   constexpr bool is_received(Line scale) const { return is_sendable(scale); }
-  /// The code of an element.
-  constexpr uint32_t code(float x, Line scale, uint64_t /*index*/) const { return code_of(x / divisor(scale)); }
   /// Whether the code stands for a number.
   constexpr bool is_code(uint32_t code, Line /*scale*/) const { return is_code_of(code); }
   /// What a code stands for.
@@ -177,8 +192,8 @@ struct MxFloatCoder : MagnitudeCoder, ExponentHeader, SmallFloatCodes {
   constexpr bool is_sendable(Line scale) const { return is_scale(scale, format.largest); }
   /// Whether a decoder takes it.
   constexpr bool is_received(Line scale) const { return is_sendable(scale); }
-  /// The code of an element.
-  constexpr uint32_t code(float x, Line scale, uint64_t /*index*/) const { return code_of(x / scale); }
+  /// The scale.
+  static constexpr PowerOfTwo divisor(Line scale) { return PowerOfTwo::of(scale); }
   /// Whether the code stands for a number.
   constexpr bool is_code(uint32_t code, Line /*scale*/) const { return is_code_of(code); }
   /// What a code stands for.
@@ -195,10 +210,14 @@ struct MxIntegerCoder : MagnitudeCoder, ExponentHeader {
   static constexpr bool is_sendable(Line scale) { return is_scale(scale, 127.0F / 64); }
   /// Whether a decoder takes it.
   static constexpr bool is_received(Line scale) { return is_sendable(scale); }
+  /// The scale.
+  static constexpr PowerOfTwo divisor(Line scale) { return PowerOfTwo::of(scale); }
+  /// So small a number rounds to 0.
+  static constexpr bool sees_last_bits() { return false; }
   /// The code of an element.
-  static constexpr uint32_t code(float x, Line scale, uint64_t /*index*/) {
+  static constexpr uint32_t code(float /*x*/, float quotient, uint64_t /*index*/) {
     constexpr float kRounder = 0x1.8p23F;
-    const float t = x / scale * 64;
+    const float t = quotient * 64;
     const float low = t > -127 ? t : -127.0F;
     const float both = low < 127 ? low : 127.0F;
     return (std::bit_cast<uint32_t>(both + kRounder) - std::bit_cast<uint32_t>(kRounder)) & 0xff;

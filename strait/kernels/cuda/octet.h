@@ -21,6 +21,11 @@ constexpr uint64_t pack_octet(const uint32_t (&codes)[kOctet], uint32_t bits) {
   return low | static_cast<uint64_t>(high) << (4 * bits);
 }
 
+/// Of a packed octet the codes of the first `count` elements alone.
+constexpr uint64_t first_codes(uint64_t packed, uint32_t count, uint32_t bits) {
+  return count == kOctet ? packed : packed & ((uint64_t{1} << (count * bits)) - 1);
+}
+
 /// Code i of a packed octet.
 constexpr uint32_t code_at(uint64_t packed, uint32_t i, uint32_t bits) {
   return static_cast<uint32_t>(packed >> (i * bits)) & ((1U << bits) - 1);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "strait/kernels/cuda/coder.h"
 #include "strait/kernels/cuda/feedback_arithmetic.h"
 #include "strait/kernels/cuda/groups.h"
 #include "strait/kernels/cuda/half_arithmetic.h"
@@ -24,28 +25,37 @@ inline uint32_t octet_count(uint64_t octet, uint64_t size) {
   return static_cast<uint32_t>(std::min<uint64_t>(kOctet, size - octet * kOctet));
 }
 
-/// Encodes with a coder (range_coder.h); `state` is not looked at without feedback.
+/// Encodes with a coder (coder.h); `state` is not looked at without feedback.
 template <Feedback feedback = Feedback::none, class Coder>
 uint32_t encode_groups(std::span<const float> x, std::span<float> state, const Layout& layout,
                        const Coder& coder, void* headers, std::span<uint8_t> codes) {
   uint32_t faults = 0;
-  const Layout folded = layout.folded();
-  for (uint64_t group = 0; group < folded.groups(); ++group) {
-    const Place place = folded.place(group, coder.bits);
+  const Places places(layout);
+  for (uint32_t group = 0; group < places.groups(); ++group) {
+    const Place place = places.group(group, coder.bits);
     const auto term = [&](uint64_t i) {
       return term_of<feedback>(x[i], feedback == Feedback::none ? 0.0F : state[i]);
     };
+    const auto load = [&](uint64_t begin, uint32_t count, float(&terms)[kOctet]) {
+      for (uint32_t i = 0; i < count; ++i) terms[i] = term(begin + i);
+      fill_octet(terms, count);
+    };
+    float terms[kOctet];
     typename Coder::Extent extent{};
-    for (uint64_t i = 0; i < place.size; ++i) extent = Coder::see(extent, term(place.begin + i));
+    for (uint64_t octet = 0; octet * kOctet < place.size; ++octet) {
+      load(place.begin + octet * kOctet, octet_count(octet, place.size), terms);
+      extent = Coder::join(extent, Coder::see(terms));
+    }
     const auto line = coder.line(extent);
     Coder::put_header(headers, group, line);
     if (!coder.is_sendable(line)) return faults | kNotSendable;
     for (uint64_t octet = 0; octet * kOctet < place.size; ++octet) {
       const uint32_t count = octet_count(octet, place.size);
       const uint64_t begin = place.begin + octet * kOctet;
-      uint32_t of_octet[kOctet] = {};
-      for (uint32_t i = 0; i < count; ++i) of_octet[i] = coder.code(term(begin + i), line, begin + i);
-      const uint64_t packed = pack_octet(of_octet, coder.bits);
+      uint32_t of_octet[kOctet];
+      load(begin, count, terms);
+      code_octet(coder, terms, line, Coder::divisor(line), begin, of_octet);
+      const uint64_t packed = first_codes(pack_octet(of_octet, coder.bits), count, coder.bits);
       for (uint32_t i = 0; i < octet_bytes(count, coder.bits); ++i) {
         codes[place.code_byte + octet * coder.bits + i] = static_cast<uint8_t>(packed >> (8 * i));
       }
@@ -66,25 +76,22 @@ template <class Coder>
 uint32_t decode_groups(const void* headers, std::span<const uint8_t> codes, const Layout& layout,
                        const Coder& coder, bool add, std::span<float> out) {
   uint32_t faults = 0;
-  const Layout folded = layout.folded();
-  for (uint64_t group = 0; group < folded.groups(); ++group) {
-    const Place place = folded.place(group, coder.bits);
+  const Places places(layout);
+  for (uint64_t number = 0; number < places.octets(); ++number) {
+    const auto [count, group, begin, code_byte] = places.octet(number, coder.bits);
     const auto line = Coder::read_header(headers, group);
     if (!coder.is_received(line)) return faults | kNotAMessage;
-    for (uint64_t octet = 0; octet * kOctet < place.size; ++octet) {
-      const uint32_t count = octet_count(octet, place.size);
-      uint64_t packed = 0;
-      for (uint32_t i = 0; i < octet_bytes(count, coder.bits); ++i) {
-        packed |= uint64_t{codes[place.code_byte + octet * coder.bits + i]} << (8 * i);
-      }
-      if (!is_padding_zero(packed, count, coder.bits)) faults |= kNotAMessage;
-      for (uint32_t i = 0; i < count; ++i) {
-        const uint32_t code = code_at(packed, i, coder.bits);
-        if (!coder.is_code(code, line)) faults |= kNotAMessage;
-        float& target = out[place.begin + octet * kOctet + i];
-        target = add ? target + coder.value(code, line) : coder.value(code, line);
-        if (add && !is_finite(target)) faults |= kPastFloat;
-      }
+    uint64_t packed = 0;
+    for (uint32_t i = 0; i < octet_bytes(count, coder.bits); ++i) {
+      packed |= uint64_t{codes[code_byte + i]} << (8 * i);
+    }
+    if (!is_padding_zero(packed, count, coder.bits)) faults |= kNotAMessage;
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t code = code_at(packed, i, coder.bits);
+      if (!coder.is_code(code, line)) faults |= kNotAMessage;
+      float& target = out[begin + i];
+      target = add ? target + coder.value(code, line) : coder.value(code, line);
+      if (add && !is_finite(target)) faults |= kPastFloat;
     }
   }
   return faults;

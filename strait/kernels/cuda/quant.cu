@@ -6,7 +6,7 @@ namespace {
 
 template <Feedback feedback>
 void encode_ranges(const Encoding<RangeCoder>& work, void* workspace, Stream stream) {
-  if (work.layout.group_size <= kSmallGroup) return launch_small<RangeCoder, feedback>(work, stream);
+  if (work.places.group_size() <= kSmallGroup) return launch_small<RangeCoder, feedback>(work, stream);
   launch_large<RangeCoder, feedback>(work, workspace, stream);
 }
 
@@ -19,8 +19,13 @@ size_t quant_workspace(const Layout& layout) {
 void encode_quant(const float* x, FeedbackState feedback, const Layout& layout, uint32_t bits,
                   Rounding rounding, void* ranges, void* codes, void* workspace, uint32_t* faults,
                   Stream stream) {
-  const Encoding<RangeCoder> work{
-      x, feedback.state, layout.folded(), {bits, rounding}, ranges, static_cast<uint8_t*>(codes), faults};
+  const Encoding<RangeCoder> work{x,
+                                  feedback.state,
+                                  places_of(layout),
+                                  RangeCoder::of(bits, rounding),
+                                  ranges,
+                                  static_cast<uint8_t*>(codes),
+                                  faults};
   switch (feedback.kind) {
     case Feedback::none:
       return encode_ranges<Feedback::none>(work, workspace, stream);
@@ -33,7 +38,7 @@ void encode_quant(const float* x, FeedbackState feedback, const Layout& layout, 
 
 void decode_quant(const void* ranges, const void* codes, const Layout& layout, uint32_t bits, bool add,
                   float* out, uint32_t* faults, Stream stream) {
-  launch_decoder(ranges, codes, layout, RangeCoder{bits, {}}, add, out, faults, stream);
+  launch_decoder(ranges, codes, layout, RangeCoder::of(bits, {}), add, out, faults, stream);
 }
 
 }  // namespace strait::kernels::cuda

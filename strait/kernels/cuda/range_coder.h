@@ -1,30 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
-#include "strait/kernels/cuda/host_device.h"
+#include "strait/kernels/cuda/coder.h"
 #include "strait/kernels/quantise.h"
 
 namespace strait::kernels::cuda {
-
-// A coder says how the elements of a group become codes. Each has
-//
-//   Extent           what is looked for in a group: maxima of unsigned integers, with all bits 0 where nothing
-//                    was seen, so that the order in which elements are seen makes no difference
-//   see, join        an element, or another Extent
-//   Line             what the codes are relative to; line(extent), and is_sendable(line)
-//   kHeaderSize      bytes of a line in the message; put_header(), read_header(), is_received(line)
-//   bits             of a code
-//   code, value      of an element at its place in the message; decoded
-//   is_code          whether the code can be one
-//
-// and is a plain struct, a kernel's argument.
-
-/// Rounding of codes: to nearest, half to even, or stochastic with a dither.
-struct Rounding {
-  bool is_stochastic = false;  ///< whether the dither is used
-  Dither dither;               ///< of the message's element 0
-};
 
 /// `quant` with levels=range (kernels/quantise.h).
 struct RangeCoder {
@@ -40,6 +22,12 @@ struct RangeCoder {
 
   uint32_t bits = 0;  ///< 1 to 8
   Rounding rounding;  ///< of the codes
+  Divisor levels;     ///< L, the greatest code
+
+  /// For codes of so many bits.
+  static constexpr RangeCoder of(uint32_t bits, Rounding rounding) {
+    return {bits, rounding, Divisor::of(static_cast<float>((1U << bits) - 1))};
+  }
 
   /// Floats as unsigned integers of the same order: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
   static constexpr uint32_t key_of(float x) {
@@ -51,8 +39,19 @@ struct RangeCoder {
     return std::bit_cast<float>(key ^ ((key >> 31) != 0 ? 0x80000000 : 0xffffffff));
   }
 
-  /// Takes an element into account.
-  static constexpr Extent see(Extent seen, float x) { return join(seen, {~key_of(x), key_of(x)}); }
+  /// Of eight elements; where one is NaN, one whose line is that.
+  static STRAIT_HOST_DEVICE Extent see(const float (&x)[kOctet]) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    float least = x[0];
+    float greatest = x[0];
+    bool has_nan = false;
+    for (const float element : x) {  // fminf() and fmaxf() leave NaN out
+      least = fminf(least, element);
+      greatest = fmaxf(greatest, element);
+      has_nan = has_nan || !(fabsf(element) <= kInfinity);
+    }
+    return has_nan ? Extent{0xffffffff, 0xffffffff} : Extent{~key_of(least), key_of(greatest)};
+  }
   /// What both have seen.
   static constexpr Extent join(Extent a, Extent b) {
     return {greatest_of(a.below, b.below), greatest_of(a.above, b.above)};
@@ -80,12 +79,17 @@ struct RangeCoder {
     return {in[0], in[1]};
   }
 
-  /// L, the greatest code.
-  constexpr float levels() const { return static_cast<float>((1U << bits) - 1); }
-  /// The code of an element of the group, at `index` of the message.
-  constexpr uint32_t code(float x, Line line, uint64_t index) const {
-    const float divisor = line.hi == line.lo ? 1.0F : line.hi - line.lo;
-    const float t = ((x - line.lo) / divisor) * levels();
+  /// The length of the range, or 1.
+  static constexpr Divisor divisor(Line line) {
+    return Divisor::of(line.hi == line.lo ? 1.0F : line.hi - line.lo);
+  }
+  /// How far an element is from its begin.
+  static constexpr float dividend(float x, Line line) { return x - line.lo; }
+  /// Of a stochastic one.
+  constexpr bool sees_last_bits() const { return rounding.is_stochastic; }
+  /// The code of an element, at `index` of the message.
+  constexpr uint32_t code(float /*x*/, float quotient, uint64_t index) const {
+    const float t = quotient * levels.by;
     // In [2^23, 2^24) floats are integers: adding rounds half to even.
     if (!rounding.is_stochastic) return std::bit_cast<uint32_t>(t + 0x1p23F) & 0xff;
     const auto floor = static_cast<int32_t>(t);
@@ -94,10 +98,10 @@ struct RangeCoder {
     return static_cast<uint32_t>(floor + (dither < rest ? 1 : 0));
   }
   /// Where all elements are equal every code is 0.
-  constexpr bool is_code(uint32_t code, Line line) const { return code == 0 || line.lo != line.hi; }
+  constexpr bool is_code(uint32_t code, Line line) const { return (code == 0) | (line.lo != line.hi); }
   /// What a code stands for.
-  constexpr float value(uint32_t code, Line line) const {
-    return line.lo + (static_cast<float>(code) / levels()) * (line.hi - line.lo);
+  STRAIT_HOST_DEVICE float value(uint32_t code, Line line) const {
+    return line.lo + levels.quick(static_cast<float>(code)) * (line.hi - line.lo);
   }
 };
 

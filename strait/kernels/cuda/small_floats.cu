@@ -7,7 +7,8 @@ namespace {
 template <class Coder>
 void encode_blocks(const float* x, const Layout& layout, const Coder& coder, void* headers, void* codes,
                    uint32_t* faults, Stream stream) {
-  const Encoding<Coder> work{x, nullptr, layout.folded(), coder, headers, static_cast<uint8_t*>(codes), faults};
+  const Encoding<Coder> work{x,     nullptr, places_of(layout), coder, headers, static_cast<uint8_t*>(codes),
+                             faults};
   launch_small<Coder, Feedback::none>(work, stream);
 }
 
