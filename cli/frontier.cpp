@@ -115,18 +115,26 @@ std::optional<NetworkOptions> named_network(const std::string& name,
 NetworkOptions network_of(const FrontierFlags& flags, const std::vector<TrainedVariant>& variants) {
   const auto known = named_network(flags.network, variants);
   NetworkOptions network = known ? *known : unnamed_network(flags.network, variants);
-  network.compute *= flags.compute;
-  if (flags.stages.empty()) return network;
+  double faster = flags.compute;  // than the stages' seconds say
+  if (!flags.stages.empty()) {
+    network.stage_seconds = flags.stages;
+    faster *= network.compute;
+  }
+  if (network.stage_seconds.empty()) {
+    network.compute *= flags.compute;
+    return network;
+  }
   for (const auto& variant : variants) {
     for (const auto& run : variant.runs) {
       const size_t stages = run.config.model.cuts.size() + 1;
-      if (flags.stages.size() == stages) continue;
-      throw InputError("--stages: expected the seconds of {}, as {} has, found {}",
-                       count_text(static_cast<int64_t>(stages), "stage"), run.origin, flags.stages.size());
+      if (network.stage_seconds.size() == stages) continue;
+      throw InputError(
+          "{}: expected the seconds of {}, as {} has, found {}",
+          flags.stages.empty() ? "--network: stage_seconds of \"" + network.name + "\"" : "--stages",
+          count_text(static_cast<int64_t>(stages), "stage"), run.origin, network.stage_seconds.size());
     }
   }
-  network.stage_seconds = flags.stages;
-  for (double& seconds : network.stage_seconds) seconds /= network.compute;
+  for (double& seconds : network.stage_seconds) seconds /= faster;
   network.compute = 1;
   return network;
 }

@@ -111,8 +111,9 @@ class PythonPipeline {
     return report;
   }
   void load_pending() {
-    put_state(std::exchange(pending_, {}).value(), "the pipeline",
+    put_state(pending_.value(), "the pipeline",
               [&](StateVisitor& visitor) { pipeline_->visit_state(visitor); });
+    pending_.reset();
   }
 
   std::shared_ptr<Group> group_;

@@ -41,7 +41,10 @@ NamedTensors copy_state(const VisitState& visit, size_t prefix) {
 void put_state(NamedTensors state, const std::string& what, const VisitState& visit, size_t prefix) {
   Visitor visitor(prefix, [&](const std::string& name, at::Tensor& value) {
     const auto node = state.extract(name);
-    if (node.empty()) return;
+    if (node.empty()) {
+      value = at::Tensor();
+      return;
+    }
     if (!can_be_state(node.mapped())) {
       throw InputError("the state of {}: tensor \"{}\" is not what a link keeps", what, name);
     }

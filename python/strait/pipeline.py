@@ -50,10 +50,13 @@ def _device_of(stages: Iterable[Stage]) -> torch.device:
     return torch.device("cpu")
 
 
+_SECONDS_MOST = 100 * 365 * 24 * 3600.0
+
+
 def _seconds(timeout: Union[float, datetime.timedelta]) -> float:
     seconds = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else float(timeout)
-    if not seconds > 0:
-        raise ValueError(f"timeout: expected more than 0 seconds, found {seconds:g}")
+    if not 1e-3 <= seconds <= _SECONDS_MOST:
+        raise ValueError(f"timeout: expected 1 ms to 100 years, found {seconds:g} s")
     return seconds
 
 

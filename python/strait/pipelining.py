@@ -45,6 +45,7 @@ class _Channel:
         return [endpoint.state() for endpoint in self._endpoints]
 
     def load(self, states: list[dict[str, Tensor]]) -> None:
+        self._endpoints.clear()
         for i, state in enumerate(states):
             self[i].load(state)
 

@@ -104,6 +104,14 @@ void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
+bool has_file(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  if (type == std::filesystem::file_type::none)
+    throw InputError("{}: cannot be read: {}", path.string(), error.message());
+  return type == std::filesystem::file_type::regular;
+}
+
 std::string read_whole(const std::filesystem::path& path, uint64_t most) {
   const InputFile file(path);
   if (file.size() > most) {

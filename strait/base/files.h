@@ -84,6 +84,9 @@ inline constexpr uint64_t kJsonBytesMost = uint64_t{64} << 20;
 /// Of metrics.jsonl, with its line per epoch.
 inline constexpr uint64_t kMetricsBytesMost = uint64_t{256} << 20;
 
+/// Whether a regular file is there. Throws InputError where that cannot be told.
+bool has_file(const std::filesystem::path& path);
+
 /// The whole content of a regular file. Throws InputError, also when it has more than `most` bytes.
 std::string read_whole(const std::filesystem::path& path, uint64_t most = std::numeric_limits<uint64_t>::max());
 

@@ -74,7 +74,9 @@ double parse_seconds(std::string_view text, std::string_view what) {
   auto factor = quantity ? factor_of(quantity->unit, kTimes) : std::nullopt;
   if (quantity && !factor) factor = factor_of(quantity->unit, kLongTimes);
   if (!factor) throw InputError("{}: expected a time such as 20ms, 1.5s or 10m, found \"{}\"", what, text);
-  return quantity->number * *factor;
+  const double seconds = quantity->number * *factor;
+  if (seconds > kLongestSeconds) throw InputError("{}: expected at most 100 years, found \"{}\"", what, text);
+  return seconds;
 }
 
 double parse_bandwidth(std::string_view text, std::string_view what) {

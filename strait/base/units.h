@@ -6,8 +6,11 @@
 
 namespace strait {
 
-/// Seconds of a text such as `20ms`, `1.5s`, `300us`, `10m`, `2h` or `0`. Throws InputError that names `what`
-/// otherwise.
+/// Of a time that anybody waits: 100 years, in nanoseconds below 2^63.
+inline constexpr double kLongestSeconds = 100.0 * 365 * 24 * 3600;
+
+/// Seconds of a text such as `20ms`, `1.5s`, `300us`, `10m`, `2h` or `0`, at most kLongestSeconds. Throws
+/// InputError that names `what` otherwise.
 double parse_seconds(std::string_view text, std::string_view what);
 
 /// Bytes per second of a text such as `100Mbps`, `1Gbit/s`, `20mbit`, `12.5MB/s` or `unlimited`, which gives

@@ -1,9 +1,8 @@
 #include "strait/experiment/launch_mark.h"
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
+#include <system_error>
 
 #include "strait/base/files.h"
 
@@ -24,9 +23,11 @@ void mark_launch(const std::filesystem::path& folder) {
 }
 
 bool has_mark_of_launch(const std::filesystem::path& folder) {
-  std::ifstream file(folder / kFile);
-  const std::string mark(std::istreambuf_iterator<char>(file), {});
-  return !mark.empty() && mark == own_launch();
+  const std::string own = own_launch();
+  const auto file = folder / kFile;
+  std::error_code error;
+  return !own.empty() && std::filesystem::is_regular_file(file, error) &&
+         std::filesystem::file_size(file, error) == own.size() && read_whole(file) == own;
 }
 
 }  // namespace strait

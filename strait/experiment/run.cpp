@@ -193,6 +193,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     if (!beginning.note.empty()) observer.on_note(beginning.note);
     if (beginning.finished) return {RunStatus::done, {}, {}};
     DataSplits data;
+    std::vector<std::string> summary;
     run_collectively(*group, [&] {
       data = load_splits(config);
       const Config with_store = with_store_in(folder, config);
@@ -200,16 +201,13 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
       trainer.reset(new Trainer(make_trainer(with_store, group, trace)));
       take_over(config, beginning, *trainer);
       trainer->check(data);
+      if (rank != 0) return;  // before the folder changes, since this refuses codecs that save nothing
+      summary = start_summary(config, folder, trainer->model(), data, group->size(), processes_here(*group));
     });
     begin_run(config, folder, beginning, observer, *group, *trainer, files);
     if (begun) begun();
     if (files) outcome.epochs = files->epochs();
-    if (rank == 0) {
-      for (const auto& line :
-           start_summary(config, folder, trainer->model(), data, group->size(), processes_here(*group))) {
-        observer.on_note(line);
-      }
-    }
+    for (const auto& line : summary) observer.on_note(line);
     RecordingObserver recorder(files, outcome, observer);
     outcome.status = trainer->train(data, recorder) ? RunStatus::done : RunStatus::stopped;
     const Model& model = trainer->collect_model();

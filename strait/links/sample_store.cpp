@@ -175,7 +175,12 @@ void SampleStore::visit(StateVisitor& visitor) {
   }
   visitor.tensor("row_bytes", size);
   visitor.tensor("ids", ids);
-  if (!ids.defined()) return;
+  if (!ids.defined()) {
+    ids_.clear();
+    slots_.clear();
+    row_bytes_ = 0;
+    return;
+  }
   expect_state(
       size.defined() && size.scalar_type() == at::kLong && size.numel() == 1 && size.item<int64_t>() > 0,
       "row_bytes");

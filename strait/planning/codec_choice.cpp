@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
+#include "strait/base/json.h"
 #include "strait/data/batch_parts.h"
 #include "strait/planning/network_simulation.h"
 #include "strait/run/metrics_json.h"
@@ -294,7 +295,8 @@ class Chooser {
           const LinkSpeed speed = measure_link(group, group.rank() == before ? behind : before, seconds);
           mine = {speed.up, speed.down, speed.latency_seconds};
         }
-        const json told = json::parse(group.gather(mine.dump())[static_cast<size_t>(before)]);
+        const json told = parse_json<WireError>(group.gather(mine.dump())[static_cast<size_t>(before)],
+                                                "the speed of a link");
         const double latency = told.at(2).get<double>();
         const LinkRate up{told.at(0).get<double>(), latency};
         const LinkRate down{told.at(1).get<double>(), latency};
@@ -317,7 +319,7 @@ class Chooser {
     const auto rows = static_cast<double>(micro_batches_of(config_).rows);
     for (const bool beside : {false, true}) {  // what is beside a boundary's messages needs these
       for (const auto& text : texts) {
-        const json facts = json::parse(text);
+        const json facts = parse_json<WireError>(text, "what a rank knows of its codecs");
         if (!beside) add_times(times, stage_times_of(facts.at("stages")));
         for (const auto& channel : facts.at("channels")) add_channel(trials, channel, rows, beside);
       }

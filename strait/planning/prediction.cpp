@@ -16,12 +16,17 @@ int beginning_of_stream(int stages) { return 2 * stages; }
 /// As many batches as there are stages: the time of one batch then hardly depends on where the stream is cut.
 int batches_of_stream(int stages) { return stages; }
 
+/// Where the number of stages comes from.
+const char* key_of_stages(const Config& config, int stages) {
+  return static_cast<size_t>(stages) == config.model.cuts.size() + 1 ? "model.cuts" : "--stages";
+}
+
 Plan plan_for(const Config& config, int stages, int micro_batches) {
   try {
     return lower(
         make_schedule(config.pipeline.schedule, {stages, micro_batches, config.pipeline.stages_per_rank}));
   } catch (const InputError& error) {
-    throw InputError("--stages: pipeline.stages_per_rank: {}", error.what());
+    throw InputError("{}: pipeline.stages_per_rank: {}", key_of_stages(config, stages), error.what());
   }
 }
 
@@ -34,8 +39,8 @@ void check_forwards(const Config& config, int stages) {
   if (forwards(stages) <= kMostForwards) return;
   int most = 1;
   while (forwards(most + 1) <= kMostForwards) ++most;
-  throw InputError("--stages: expected at most {} stages with {} micro-batches, found {}", most, micro_batches,
-                   stages);
+  throw InputError("{}: expected at most {} stages with {} micro-batches, found {}",
+                   key_of_stages(config, stages), most, micro_batches, stages);
 }
 
 }  // namespace

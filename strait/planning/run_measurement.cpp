@@ -14,6 +14,19 @@ MessageCost mean_cost(const Traffic& traffic) {
           traffic.decode_seconds / count};
 }
 
+/// Those of the cuts, in their order: before a resume an epoch may have had others.
+std::vector<BoundaryTraffic> of_cuts(const std::vector<std::string>& cuts,
+                                     const std::vector<BoundaryTraffic>& boundaries) {
+  std::vector<BoundaryTraffic> all;
+  for (const auto& cut : cuts) {
+    for (const auto& name : {cut, input_boundary(cut)}) {
+      const auto found = std::ranges::find(boundaries, name, &BoundaryTraffic::name);
+      if (found != boundaries.end()) all.push_back(*found);
+    }
+  }
+  return all;
+}
+
 CandidateCosts costs_of(Candidate own, const std::vector<BoundaryTraffic>& boundaries) {
   CandidateCosts costs{.candidate = std::move(own), .activation = {}, .gradient = {}};
   Traffic all;
@@ -46,7 +59,8 @@ RunMeasurement measurement_of(const Config& config, const EpochMetrics& epoch, c
   RunMeasurement run;
   const auto candidates = candidates_for(config);
   run.stages = epoch.stages;
-  run.own = costs_of(*std::ranges::find_if(candidates, &Candidate::own), epoch.boundaries);
+  run.own = costs_of(*std::ranges::find_if(candidates, &Candidate::own),
+                     of_cuts(config.model.cuts, epoch.boundaries));
   run.samples_per_second = epoch.samples_per_second;
   const size_t stages = config.model.cuts.size() + 1;
   if (run.stages.size() != stages || run.own.activation.size() + 1 != stages || !(run.samples_per_second > 0)) {

@@ -77,7 +77,7 @@ Epoch epoch_of(const EpochMetrics& metrics) {
 
 }  // namespace
 
-bool is_run(const path& folder) { return std::filesystem::is_regular_file(folder / "status.json"); }
+bool is_run(const path& folder) { return has_file(folder / "status.json"); }
 
 Run read_run(const path& folder) {
   return parse_run(folder, {.status = read_whole(folder / "status.json", kJsonBytesMost),

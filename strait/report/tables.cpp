@@ -56,13 +56,15 @@ Run read_sweep_run(const JsonReader& entry, const path& sweep) {
   return run;
 }
 
-bool is_sweep(const path& folder) { return std::filesystem::is_regular_file(folder / "sweep.json"); }
+bool is_sweep(const path& folder) { return has_file(folder / "sweep.json"); }
 
 std::vector<path> folders_in(const path& folder) {
   std::error_code error;
+  std::error_code unknown;  // of an entry, which then is none
   std::vector<path> found;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.is_directory() && !entry.is_symlink()) found.push_back(entry.path());
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (entry->is_directory(unknown) && !entry->is_symlink(unknown)) found.push_back(entry->path());
   }
   if (error) throw InputError("{}: cannot be read: {}", folder.string(), error.message());
   std::ranges::sort(found);
@@ -128,7 +130,8 @@ std::vector<Table> read_tables(std::span<const path> folders) {
   std::vector<Table> tables;
   Table single{"runs", "", {}};
   for (const auto& given : folders) {
-    if (!std::filesystem::is_directory(given)) throw InputError("{}: is not a folder", given.string());
+    std::error_code error;
+    if (!std::filesystem::is_directory(given, error)) throw InputError("{}: is not a folder", given.string());
     const path folder = clean(given);
     const size_t before = tables.size();
     if (is_run(folder)) {

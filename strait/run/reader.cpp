@@ -1,6 +1,6 @@
 #include "strait/run/reader.h"
 
-#include <fstream>
+#include <sstream>
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
@@ -33,8 +33,7 @@ std::vector<EpochMetrics> read_epochs(const std::filesystem::path& folder, bool 
 std::vector<StepMetrics> read_steps(const std::filesystem::path& folder) {
   const auto path = folder / "steps.jsonl";
   if (!std::filesystem::exists(path)) return {};
-  std::ifstream file(path);
-  if (!file) throw InputError("{}: cannot be read", path.string());
+  std::istringstream file(read_whole(path));
   std::vector<StepMetrics> steps;
   for (std::string line; std::getline(file, line) && !file.eof();) {  // the last one may be unfinished
     steps.push_back(parse_step(line, fmt::format("{}:{}", path.string(), steps.size() + 1)));

@@ -82,7 +82,8 @@ void record_failure(const std::filesystem::path& folder, const std::string& erro
   if (text_at(record, "status") != to_string(RunStatus::running)) return;
   record["status"] = to_string(RunStatus::failed);
   record["error"] = error;
-  replace_file(folder / "status.json", record.dump(2) + "\n");
+  replace_file(folder / "status.json",
+               record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace strait

@@ -102,7 +102,7 @@ void RunWriter::set_status(RunStatus status, const std::string& error) {
     out["last"] = {{"epoch", last.epoch}, {"train_loss", last.train.loss}};
     if (last.test) out["last"]["test"] = to_json(*last.test);
   }
-  replace_file(path_ / "status.json", out.dump(2) + "\n");
+  replace_file(path_ / "status.json", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace strait

@@ -1,11 +1,13 @@
 #include "strait/train/automatic_codecs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/json.h"
 #include "strait/base/multiples.h"
 #include "strait/train/gradient_trial.h"
 
@@ -218,7 +220,7 @@ AutomaticCodecs::LadderErrors AutomaticCodecs::greatest_errors(const std::vector
   LadderErrors greatest;
   for (auto& of_direction : greatest) of_direction.resize(ladder_.size(), 0);
   for (const auto& text : group_.gather(errors.dump())) {
-    for (const auto& each : json::parse(text)) {
+    for (const auto& each : parse_json<WireError>(text, "the errors of the codecs")) {
       const json& error = each.at(2);  // JSON has no infinite one
       double& most = greatest.at(each.at(0)).at(each.at(1));
       most = std::max(most, error.is_null() ? std::numeric_limits<double>::infinity() : error.get<double>());
@@ -285,6 +287,12 @@ void AutomaticCodecs::choose(TrainingState& state,
   warm_up_.clear();
   since_last_ = Stopwatch();
   due_ = false;
+}
+
+void AutomaticCodecs::begin_epoch(TrainingState& state) {
+  const auto holds = std::ranges::find_if(state.choices.rbegin(), state.choices.rend(),
+                                          [&](const CodecChoice& choice) { return choice.step <= state.step; });
+  if (holds != state.choices.rend()) state.choices.erase(state.choices.begin(), std::prev(holds.base()));
 }
 
 std::vector<CodecChoice> AutomaticCodecs::of_epoch(const TrainingState& state) {

@@ -90,6 +90,9 @@ class AutomaticCodecs {
     return state.step > 0 && is_provisional(state) && warm_up_.empty();
   }
 
+  /// Before an epoch: drops the choices that hold for none of its steps.
+  static void begin_epoch(TrainingState& state);
+
   /// The choices that held in the epoch that is done.
   static std::vector<CodecChoice> of_epoch(const TrainingState& state);
 

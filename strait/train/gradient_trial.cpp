@@ -126,7 +126,8 @@ GradientProducts GradientTrial::products() {
   for (const auto& [stage, products] : mine) told.push_back({stage, to_json(products)});
   std::map<int, GradientProducts> all;
   for (const auto& text : group_.gather(told.dump())) {
-    for (const auto& each : json::parse(text)) add(all[each.at(0)], products_in(each.at(1)));
+    for (const auto& each : parse_json<WireError>(text, "the products of gradients"))
+      add(all[each.at(0)], products_in(each.at(1)));
   }
   GradientProducts sum;
   for (const auto& [stage, products] : all) {

@@ -92,6 +92,11 @@ void Trainer::check(const DataSplits& data) {
 void Trainer::resume(const Checkpoint& from) {
   checkpoints_.resume(from);
   state_ = from.state();
+  std::erase_if(state_.stages, [&](const auto& stage) {  // of other cuts, which say nothing of those to come
+    const auto& [number, name] = stage.first;
+    return static_cast<size_t>(number) >= placement_.stages().size() ||
+           placement_.stage_name(static_cast<size_t>(number)) != name;
+  });
   metrics_ = from.record().metrics;
 }
 
@@ -126,6 +131,7 @@ bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
 }
 
 bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
+  if (state_.batches == 0) AutomaticCodecs::begin_epoch(state_);
   if (!train_epoch(data, observer)) return false;
   RankStatistics mine = recorder_.statistics(state_);
   step_log_.end_epoch(state_);
@@ -146,10 +152,10 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   if (options_.over_networks) metrics.networks = options_.over_networks(metrics, networks_so_far());
   metrics_.push_back(to_line(metrics));
   observer.on_epoch(metrics);
-  const TrainingState ended = std::exchange(state_, {});
+  TrainingState ended = std::exchange(state_, {});
   state_.epoch = ended.epoch + 1;
   state_.step = ended.step;
-  if (!ended.choices.empty()) state_.choices = {ended.choices.back()};
+  state_.choices = std::move(ended.choices);  // of a checkpoint now the last step's counts
   return true;
 }
 

@@ -38,6 +38,12 @@ std::string complaint(const Parse& parse, const char* text) {
   return "accepted";
 }
 
+TEST(Units, NobodyWaitsForever) {
+  EXPECT_EQ(parse_seconds("876000h", "k"), kLongestSeconds);
+  EXPECT_THROW(parse_seconds("876001h", "k"), InputError);
+  EXPECT_THROW(parse_seconds("1e300s", "k"), InputError);
+}
+
 TEST(Units, WrongOnesAreNamed) {
   for (const char* text : {"", "20", "ms", "-1ms", "20 days", "20msx", "nan s", "infs", "1e999s", " 20ms"}) {
     EXPECT_EQ(complaint(parse_seconds, text),

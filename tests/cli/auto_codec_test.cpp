@@ -285,16 +285,24 @@ TEST_F(AutoCodec, OneProcessAloneMayPretendALink) {
 }
 
 TEST_F(AutoCodec, WeightsAreScoredWithTheCodecsThatTheirTrainingEndedWith) {
-  ASSERT_EQ(train("run").status, 0);
-  const auto eval = [&](const std::vector<std::string>& flags) {
-    std::vector<std::string> all = {"eval", config_, "--weights", dir_ / "run/model.safetensors", "--json"};
-    all.insert(all.end(), flags.begin(), flags.end());
-    return test::run_process(STRAIT_PROGRAM, all);
+  ASSERT_EQ(train("run", {"--set", "checkpoint.keep=3"}).status, 0);
+  const auto expect_score = [&](const std::filesystem::path& weights, const json& epoch) {
+    const auto scored =
+        test::run_process(STRAIT_PROGRAM, {"eval", config_, "--weights", dir_ / weights, "--json"});
+    ASSERT_EQ(scored.status, 0) << scored.err;
+    EXPECT_EQ(json::parse(scored.out).at("on"), epoch.at("test").at("on"));
   };
-  const auto scored = eval({});
-  ASSERT_EQ(scored.status, 0) << scored.err;
-  const auto last = test::metrics_of(dir_ / "run").back().at("test");
-  EXPECT_EQ(json::parse(scored.out).at("on"), last.at("on"));
+  const auto epochs = test::metrics_of(dir_ / "run");
+  expect_score("run/model.safetensors", epochs.back());
+  // A checkpoint at the end of an epoch has the choice for the next step, too.
+  for (size_t epoch = 0; epoch + 1 < epochs.size(); ++epoch) {
+    const auto folder = fmt::format("run/checkpoint/epoch-{:04}-batch-00000", epoch + 1);
+    expect_score(folder + "/model.safetensors", epochs[epoch]);
+    const auto known = json::parse(test::read_file(dir_ / folder / "position.json")).at("choices");
+    ASSERT_EQ(known.size(), 2U);
+    EXPECT_EQ(known[0], epochs[epoch].at("choices").back());
+    EXPECT_EQ(known[1], epochs[epoch + 1].at("choices").front());
+  }
   std::filesystem::rename(dir_ / "run/model.safetensors", dir_ / "alone.safetensors");
   const auto alone =
       test::run_process(STRAIT_PROGRAM, {"eval", config_, "--weights", dir_ / "alone.safetensors"});

@@ -17,7 +17,8 @@ using testing::HasSubstr;
 constexpr const char* kSweep = R"(base = "tiny.toml"
 name = "two"
 seeds = [7, 8]
-networks = [{ name = "home", bandwidth = "1Mbps", latency = "20ms" }, { name = "near", bandwidth = "unlimited" }]
+networks = [{ name = "home", bandwidth = "1Mbps", latency = "20ms" }, { name = "near", bandwidth = "unlimited" },
+            { name = "known", bandwidth = "unlimited", stage_seconds = [1, 1, 1, 1] }]
 variants = [
   { name = "none", compression.activations = { codec = "none", feedback = "none" }, compression.gradients = { codec = "none", feedback = "none" } },
   { name = "small" },
@@ -212,6 +213,20 @@ TEST_F(Frontier, StagesMayBeTheSameForAllRuns) {
   EXPECT_NEAR(fast.at("rows").at(0).at("step_seconds"), 2.5, 0.05);
 }
 
+TEST_F(Frontier, ANetworkMayKnowItsStages) {
+  const auto step = [&](const std::string& compute) {
+    const auto found =
+        frontier_json({sweep(), "--network", "known", "--target", "loss=100", "--compute", compute});
+    return found.at("rows").at(0).at("step_seconds").get<double>();
+  };
+  EXPECT_NEAR(step("1"), 5, 0.05);
+  EXPECT_NEAR(step("2"), 2.5, 0.05);
+  const auto two_stages = train("two-stages", {"--set", "model.cuts=[\"layer2\"]", "--set", "train.epochs=1"});
+  ASSERT_EQ(two_stages.status, 0) << two_stages.err;
+  expect_refused({sweep(), dir_ / "two-stages", "--network", "known", "--target", "loss=100"},
+                 "--network: stage_seconds of \"known\": expected the seconds of 2 stages, as ");
+}
+
 TEST_F(Frontier, RefusesWhatItCannotJudge) {
   expect_refused({sweep(), "--network", "1Mbps", "--target", "loss=1", "--stages", "1,2"},
                  "--stages: expected the seconds of ");
@@ -226,7 +241,7 @@ TEST_F(Frontier, RefusesWhatItCannotJudge) {
   expect_refused({dir_ / "nothing", "--network", "1Mbps", "--target", "loss=1"}, "nothing");
   expect_refused({sweep(), "--target", "loss=1"}, "needs --network RATE,TIME|NAME");
   expect_refused({sweep(), "--network", "hom", "--target", "loss=1"},
-                 "or one of the runs' networks, which are home, near (did you mean \"home\"?)\n");
+                 "or one of the runs' networks, which are home, known, near (did you mean \"home\"?)\n");
   for (const std::string wrong : {"0", "-2", "abc", "inf", "1x"}) {
     expect_refused({sweep(), "--network", "1Mbps", "--target", "loss=1", "--compute=" + wrong},
                    "--compute: expected a number > 0, found \"" + wrong + "\"\n");

@@ -369,6 +369,37 @@ TEST_F(Resume, OtherCutsFitWhereThereIsNoFeedbackState) {
   EXPECT_EQ(cut[2]["boundaries"].size(), 1U);
 }
 
+TEST_F(Resume, OtherCutsAreSimulatedOverNetworksFromThenOn) {
+  const std::string networks = R"(networks=[{name="home", bandwidth="1Mbps"}])";
+  run(config_with({networks}), "run", Start::fresh, 8);
+  EXPECT_EQ(run(config_with({networks, R"(model.cuts=["layer2"])"}), "run", Start::resume).status,
+            RunStatus::done);
+  const auto epochs = test::metrics_of(dir_ / "run");
+  ASSERT_EQ(epochs.size(), 3U);
+  EXPECT_EQ(epochs[0]["stages"].size(), 4U);
+  EXPECT_EQ(epochs[1]["stages"].size(), 2U);
+  double seconds = 0;
+  for (const auto& epoch : epochs) {
+    ASSERT_EQ(epoch["networks"].size(), 1U);
+    EXPECT_GT(epoch["networks"][0]["seconds"], seconds);
+    seconds = epoch["networks"][0]["seconds"];
+  }
+  EXPECT_LT(epochs[1]["networks"][0]["step_seconds"], epochs[0]["networks"][0]["step_seconds"]);
+}
+
+// What only the codecs can refute is found before the old run goes.
+TEST_F(Resume, ACodecThatSavesNothingLeavesTheOldRun) {
+  run(config_with({"train.epochs=1"}), "run");
+  const auto before = test::names_in(dir_ / "run");
+  const auto metrics = test::read_file(dir_ / "run/metrics.jsonl");
+  const Config larger = config_with({"compression.activations.codec=\"topk:0.99\""});
+  EXPECT_THAT(error_of(larger, "run", Start::overwrite), HasSubstr("expected no more than there are without"));
+  EXPECT_EQ(test::names_in(dir_ / "run"), before);
+  EXPECT_EQ(test::read_file(dir_ / "run/metrics.jsonl"), metrics);
+  EXPECT_THAT(error_of(larger, "new", Start::fresh), HasSubstr("expected no more than there are without"));
+  EXPECT_EQ(run(config_with({"train.epochs=1"}), "new").status, RunStatus::done);
+}
+
 TEST_F(Resume, OtherCutsDoNotFitFeedbackState) {
   const std::vector<std::string> ef = {"compression.gradients.codec=\"topk:0.2\"",
                                        "compression.gradients.feedback=ef"};

@@ -276,6 +276,13 @@ TEST_F(Reading, ATableOfRunsIsCalledByTheirNames) {
   EXPECT_EQ(tables(folders).at(0).title, "none, topk, quant");
 }
 
+TEST_F(Reading, WhatCannotBeReadIsNamed) {
+  const auto folder = dir_ / "runs";
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_symlink("status.json", folder / "status.json");  // to itself
+  EXPECT_THAT(message_of<InputError>([&] { tables({folder}); }), HasSubstr("status.json: cannot be read: "));
+}
+
 TEST_F(Reading, AFolderWithoutRunsIsWrong) {
   EXPECT_THAT(message_of<InputError>([&] { tables({dir_.path()}); }), HasSubstr("found no status.json"));
   EXPECT_THAT(message_of<InputError>([&] { tables({dir_ / "missing"}); }),

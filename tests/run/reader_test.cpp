@@ -104,6 +104,8 @@ TEST_F(RunFiles, SayWhetherTheRunIsOfAConfiguration) {
   record_failure(dir_.path(), "killed");
   EXPECT_EQ(recorded_status("hash", dir_.path()), RunStatus::failed);
   EXPECT_EQ(status()["error"], "killed");
+  run.set_status(RunStatus::failed, "a path such as caf\xe9");
+  EXPECT_EQ(status()["error"], "a path such as caf\xef\xbf\xbd");
   run.set_status(RunStatus::diverged, "no number");
   record_failure(dir_.path(), "killed");
   EXPECT_EQ(status()["error"], "no number") << "the run had said so itself";
