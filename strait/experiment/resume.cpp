@@ -210,7 +210,8 @@ Beginning find_resume(const Config& config, const fs::path& folder, Group& group
     beginning.note = kFinished;
     return beginning;
   }
-  check_nothing_lost(point, checkpoints);
+  run_collectively(group,
+                   [&] { check_nothing_lost(point, checkpoints); });  // all refuse it before anybody goes
   if (!point.entry) {
     run_collectively(group, [&] { beginning = begin_anew(config, folder, !state.empty()); });
     return beginning;

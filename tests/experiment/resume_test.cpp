@@ -392,8 +392,8 @@ TEST_F(Resume, ACodecThatSavesNothingLeavesTheOldRun) {
   run(config_with({"train.epochs=1"}), "run");
   const auto before = test::names_in(dir_ / "run");
   const auto metrics = test::read_file(dir_ / "run/metrics.jsonl");
-  const Config larger = config_with({"compression.activations.codec=\"topk:0.99\""});
-  EXPECT_THAT(error_of(larger, "run", Start::overwrite), HasSubstr("expected no more than there are without"));
+  const Config larger = config_with({"compression.activations.codec=\"topk:0.99,index=bitmap\""});
+  EXPECT_THAT(error_of(larger, "run", Start::replace), HasSubstr("expected no more than there are without"));
   EXPECT_EQ(test::names_in(dir_ / "run"), before);
   EXPECT_EQ(test::read_file(dir_ / "run/metrics.jsonl"), metrics);
   EXPECT_THAT(error_of(larger, "new", Start::fresh), HasSubstr("expected no more than there are without"));

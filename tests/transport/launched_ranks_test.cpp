@@ -145,7 +145,7 @@ TEST(LaunchedRanks, CtrlCEndsOneThatHangsAfterTheOthersAreDone) {
     raise(SIGINT);
     _exit(ranks.wait());
   };
-  EXPECT_EXIT(interrupted(), testing::ExitedWithCode(137), "0 strait: did not end and was killed");
+  EXPECT_EXIT(interrupted(), testing::ExitedWithCode(137), "0 strait: rank 0 did not end and was killed");
 }
 
 }  // namespace
