@@ -15,7 +15,7 @@ constexpr uint32_t kSteps = 8;                      // elements of a thread
 constexpr uint32_t kWarpItems = kLanes * kSteps;    // elements of a warp
 constexpr uint32_t kTileItems = kThreads * kSteps;  // elements of a tile
 
-inline uint64_t tiles_of(uint64_t n) { return (n + kTileItems - 1) / kTileItems; }
+constexpr uint64_t tiles_of(uint64_t n) { return (n + kTileItems - 1) / kTileItems; }
 
 /// A tile of a row, and the elements of this warp.
 struct Tile {
