@@ -26,10 +26,11 @@ PayloadSize Codec::payload_size(const MessageMeta& meta) const {
 }
 
 at::Tensor Codec::encode(const at::Tensor& x, const MessageContext& context) const {
-  if (payload_size(meta_of(x)).exact) {
+  const PayloadSize size = payload_size(meta_of(x));
+  if (size.exact) {  // else what the device has may be another form
     if (at::Tensor payload = encode_there(x, context); payload.defined()) return payload;
   }
-  const at::Tensor space = at::empty({static_cast<int64_t>(payload_size(meta_of(x)).bound)}, at::kByte);
+  const at::Tensor space = at::empty({static_cast<int64_t>(size.bound)}, at::kByte);
   ByteWriter out(bytes_of(space));
   write(x, context, out);
   const at::Tensor payload = space.narrow(0, 0, static_cast<int64_t>(out.used()));

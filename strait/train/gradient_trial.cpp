@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "strait/base/json.h"
+
 namespace strait {
 namespace {
 

@@ -155,7 +155,7 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   TrainingState ended = std::exchange(state_, {});
   state_.epoch = ended.epoch + 1;
   state_.step = ended.step;
-  state_.choices = std::move(ended.choices);  // of a checkpoint now the last step's counts
+  state_.choices = std::move(ended.choices);  // with the last step's, by which a checkpoint of now is scored
   return true;
 }
 

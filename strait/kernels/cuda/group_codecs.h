@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "strait/kernels/cuda/coder.h"
 #include "strait/kernels/cuda/groups.h"
 #include "strait/kernels/cuda/launch.h"
-#include "strait/kernels/cuda/range_coder.h"
 #include "strait/kernels/levels.h"
 
 namespace strait::kernels::cuda {

@@ -28,7 +28,7 @@ struct Selecting {
   const float* x;
   float* state;  ///< null without feedback
   const float* terms_in;
-  /// What is encoded, where it is not x: written with the first digit. With ef this is the state.
+  /// What is encoded, where it is not x: written by the first pass. With ef this is the state.
   float* terms;
   SparseRows shape;
   ValueType type;
@@ -352,8 +352,8 @@ __global__ void __launch_bounds__(kThreads)
     }
     uint64_t of_tile = 0;
     const uint64_t before = before_warp(of_warp, scratch, of_tile);
-    if (threadIdx.x == 0 && of_tile != 0) {
-      place_of_tile = atomicAdd(&bracket->candidates, static_cast<uint32_t>(of_tile));
+    if (threadIdx.x == 0) {
+      place_of_tile = of_tile == 0 ? 0 : atomicAdd(&bracket->candidates, static_cast<uint32_t>(of_tile));
     }
     __syncthreads();
     uint64_t place = place_of_tile + before;
