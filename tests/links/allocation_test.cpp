@@ -26,13 +26,14 @@ void* allocate(size_t size, size_t alignment) {
 
 }  // namespace
 
-// In place of the library's, for this program.
-void* operator new(size_t size) { return allocate(size, alignof(std::max_align_t)); }
-void* operator new[](size_t size) { return allocate(size, alignof(std::max_align_t)); }
-void operator delete(void* memory) noexcept { free(memory); }
-void operator delete[](void* memory) noexcept { free(memory); }
-void operator delete(void* memory, size_t /*size*/) noexcept { free(memory); }
-void operator delete[](void* memory, size_t /*size*/) noexcept { free(memory); }
+// In place of the library's, for this program. Not inlined: the compiler would see free() called for what new
+// gave.
+[[gnu::noinline]] void* operator new(size_t size) { return allocate(size, alignof(std::max_align_t)); }
+[[gnu::noinline]] void* operator new[](size_t size) { return allocate(size, alignof(std::max_align_t)); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory) noexcept { free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t /*size*/) noexcept { free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, size_t /*size*/) noexcept { free(memory); }
 
 // What LibTorch takes for the elements of its tensors.
 extern "C" int posix_memalign(void** memory, size_t alignment, size_t size) noexcept {

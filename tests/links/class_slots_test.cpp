@@ -17,14 +17,14 @@ const std::vector<Labels> kBatches = {{0, 1, 1, 0}, {7, 1}, {2, 2, 2, 0, 7}, {1}
 
 at::Tensor batch_of(const Labels& labels) { return at::randn({static_cast<int64_t>(labels.size()), 2, 10}); }
 
-at::Tensor send(Pair& pair, const at::Tensor& x, const Labels& classes) {
+at::Tensor send_of_classes(Pair& pair, const at::Tensor& x, const Labels& classes) {
   return pair.send(x, MessageContext{.seed = 3, .classes = classes});
 }
 
 /// ef:beta and diana:alpha, row by row, with one state a class: the mean over the rows of its class.
-class Plain {
+class PlainSlots {
  public:
-  Plain(bool is_residual, float step) : is_residual_(is_residual), step_(step) {}
+  PlainSlots(bool is_residual, float step) : is_residual_(is_residual), step_(step) {}
 
   at::Tensor send(const at::Tensor& x, const Labels& classes) {
     std::map<int64_t, std::vector<at::Tensor>> next;
@@ -65,13 +65,13 @@ TEST_P(ClassSlots, KeepTheMeanOfEachClass) {
   at::manual_seed(1);
   Pair apart(by_class(), "topk:0.25");
   Pair together(make_link("topk:0.25", by_class()));
-  Plain plain(GetParam().is_residual, GetParam().step);
+  PlainSlots plain(GetParam().is_residual, GetParam().step);
   for (int round = 0; round < 3; ++round) {
     for (const Labels& classes : kBatches) {
       const at::Tensor x = batch_of(classes);
       const at::Tensor expected = plain.send(x, classes);
-      EXPECT_TRUE(at::equal(send(apart, x, classes), expected)) << round;
-      EXPECT_TRUE(at::equal(send(together, x, classes), expected)) << round;
+      EXPECT_TRUE(at::equal(send_of_classes(apart, x, classes), expected)) << round;
+      EXPECT_TRUE(at::equal(send_of_classes(together, x, classes), expected)) << round;
       EXPECT_EQ(apart.bytes(), together.bytes());
     }
   }
@@ -80,12 +80,12 @@ TEST_P(ClassSlots, KeepTheMeanOfEachClass) {
 TEST_P(ClassSlots, GoOnFromASavedState) {
   at::manual_seed(2);
   Pair first(by_class(), "topk:0.25");
-  send(first, batch_of({4, 5, 5}), {4, 5, 5});
+  send_of_classes(first, batch_of({4, 5, 5}), {4, 5, 5});
   Pair second(by_class(), "topk:0.25");
   test::load_state(second.encoder(), first.encoder_state());
   test::load_state(second.decoder(), first.decoder_state());
   const at::Tensor x = batch_of({5, 4, 6});
-  EXPECT_TRUE(at::equal(send(first, x, {5, 4, 6}), send(second, x, {5, 4, 6})));
+  EXPECT_TRUE(at::equal(send_of_classes(first, x, {5, 4, 6}), send_of_classes(second, x, {5, 4, 6})));
   expect_equal(first.encoder_state(), second.encoder_state());
   expect_equal(first.decoder_state(), second.decoder_state());
 }
@@ -94,7 +94,7 @@ TEST_P(ClassSlots, EvaluationMeetsNoState) {
   at::manual_seed(3);
   const Labels classes = {0, 1};
   Pair trained(by_class(), "topk:0.25");
-  send(trained, batch_of(classes), classes);
+  send_of_classes(trained, batch_of(classes), classes);
   Pair fresh(GetParam().feedback, "topk:0.25");
   const at::Tensor x = batch_of(classes);
   EXPECT_TRUE(at::equal(trained.send(x, MessageContext{.classes = classes}, true), fresh.send(x, 0, true)));

@@ -19,8 +19,8 @@ using test::expect_equal;
 using test::load_state;
 using test::Pair;
 
-constexpr int64_t kRows = 3;
-constexpr int64_t kWidth = 64;  // which every codec takes
+constexpr int64_t kRowsOfMarina = 3;
+constexpr int64_t kWidthOfMarina = 64;  // which every codec takes
 
 MessageContext context_of(uint64_t step, const at::Tensor& previous = {}) {
   MessageContext context{.seed = 3, .direction = Direction::gradient, .step = step};
@@ -50,8 +50,8 @@ int follow(const std::string& codec_spec, const std::string& p, int messages) {
   at::Tensor estimate;
   int in_full = 0;
   for (int i = 0; i < messages; ++i) {
-    const at::Tensor x = at::randn({kRows, kWidth});
-    const at::Tensor before = at::randn({kRows, kWidth});
+    const at::Tensor x = at::randn({kRowsOfMarina, kWidthOfMarina});
+    const at::Tensor before = at::randn({kRowsOfMarina, kWidthOfMarina});
     const MessageContext context = context_of(static_cast<uint64_t>(i), before);
     const bool full = !pair.encoder().needs_previous(context);
     in_full += full ? 1 : 0;
@@ -120,11 +120,11 @@ TEST(Marina, WithACoinThatIsAlwaysThrownItIsPlainWithoutCompression) {
   const auto plain = make_link(kUncompressed);
   const auto encoder = link->make_encoder();
   const auto plain_encoder = plain->make_encoder();
-  const MessageMeta meta{{kRows, kWidth}};
+  const MessageMeta meta{{kRowsOfMarina, kWidthOfMarina}};
   EXPECT_EQ(link->payload_size(meta).bound, plain->payload_size(meta).bound);
   EXPECT_TRUE(link->payload_size(meta).exact);
   for (uint64_t step = 0; step < 5; ++step) {
-    at::Tensor x = at::randn({kRows, kWidth});
+    at::Tensor x = at::randn({kRowsOfMarina, kWidthOfMarina});
     x[0][step] = -0.0F;
     EXPECT_FALSE(encoder->needs_previous(context_of(step)));
     EXPECT_EQ(encoded(*link, *encoder, x, context_of(step)),
@@ -210,8 +210,8 @@ TEST(Marina, GivesTheBitsOfItsReferenceAroundEveryCodec) {
             return codec.reconstruct(x, context);
           });
       for (uint64_t step = 0; step < 6; ++step) {
-        const at::Tensor x = at::randn({kRows, 2, kWidth});
-        const at::Tensor before = at::randn({kRows, 2, kWidth});
+        const at::Tensor x = at::randn({kRowsOfMarina, 2, kWidthOfMarina});
+        const at::Tensor before = at::randn({kRowsOfMarina, 2, kWidthOfMarina});
         const at::Tensor seen = pair.send(x, context_of(step, before));
         EXPECT_TRUE(same_bits(seen, reference(x, context_of(step, before)).contiguous()))
             << sample << ", message " << step;
@@ -234,8 +234,8 @@ TEST(Marina, GoesAroundACompressorWithState) {
   Pair inner("ef", "topk:0.1");
   at::Tensor estimate;
   for (uint64_t step = 0; step < 20; ++step) {
-    const at::Tensor x = at::randn({kRows, kWidth});
-    const at::Tensor before = at::randn({kRows, kWidth});
+    const at::Tensor x = at::randn({kRowsOfMarina, kWidthOfMarina});
+    const at::Tensor before = at::randn({kRowsOfMarina, kWidthOfMarina});
     const MessageContext context = context_of(step, before);
     estimate = pair.encoder().needs_previous(context) ? estimate + inner.send(x - before, context) : x;
     EXPECT_TRUE(at::equal(pair.send(x, context), estimate)) << step;
@@ -245,7 +245,7 @@ TEST(Marina, GoesAroundACompressorWithState) {
 
 TEST(Marina, AMessageWithoutCompressionBeginsAnew) {
   Pair pair("marina:0.01", "topk:0.1");
-  const at::Tensor x = at::randn({kRows, kWidth});
+  const at::Tensor x = at::randn({kRowsOfMarina, kWidthOfMarina});
   pair.send(x, context_of(0));
   const uint64_t step = step_with(pair.encoder(), true, 1);
   pair.encoder().observe(x, context_of(step));
@@ -257,11 +257,11 @@ TEST(Marina, AMessageWithoutCompressionBeginsAnew) {
 TEST(Marina, AFrozenMessageIsTheNextOneAndLeavesTheState) {
   at::manual_seed(19);
   Pair pair("marina:0.3", "topk:0.1");
-  pair.send(at::randn({kRows, kWidth}), context_of(0));
+  pair.send(at::randn({kRowsOfMarina, kWidthOfMarina}), context_of(0));
   for (const bool difference : {true, false}) {
     const uint64_t step = step_with(pair.encoder(), difference, 1);
-    const at::Tensor x = at::randn({kRows, kWidth});
-    const at::Tensor before = at::randn({kRows, kWidth});
+    const at::Tensor x = at::randn({kRowsOfMarina, kWidthOfMarina});
+    const at::Tensor before = at::randn({kRowsOfMarina, kWidthOfMarina});
     const auto sender = pair.encoder_state();
     const auto receiver = pair.decoder_state();
     const at::Tensor frozen = pair.send(x, context_of(step, before), /*frozen=*/true).clone();
@@ -274,13 +274,13 @@ TEST(Marina, AFrozenMessageIsTheNextOneAndLeavesTheState) {
 TEST(Marina, GoesOnFromItsState) {
   at::manual_seed(20);
   Pair first("marina:0.3", "topk:0.1");
-  first.send(at::randn({kRows, kWidth}), context_of(0));
+  first.send(at::randn({kRowsOfMarina, kWidthOfMarina}), context_of(0));
   Pair second("marina:0.3", "topk:0.1");
   load_state(second.encoder(), first.encoder_state());
   load_state(second.decoder(), first.decoder_state());
   for (uint64_t step = 1; step < 12; ++step) {
-    const at::Tensor x = at::randn({kRows, kWidth});
-    const at::Tensor before = at::randn({kRows, kWidth});
+    const at::Tensor x = at::randn({kRowsOfMarina, kWidthOfMarina});
+    const at::Tensor before = at::randn({kRowsOfMarina, kWidthOfMarina});
     at::Tensor seen = first.send(x, context_of(step, before));
     EXPECT_TRUE(at::equal(second.send(x, context_of(step, before)), seen)) << step;
     seen.fill_(7);  // what it hands out is none of its state
@@ -294,7 +294,7 @@ TEST(Marina, WhatIsNoShareIsRefused) {
 
 TEST(Marina, NeedsTheGradientBefore) {
   Pair pair("marina:0.3", "topk:0.1");
-  const at::Tensor x = at::randn({kRows, kWidth});
+  const at::Tensor x = at::randn({kRowsOfMarina, kWidthOfMarina});
   pair.send(x, context_of(0));
   const uint64_t step = step_with(pair.encoder(), true, 1);
   EXPECT_THROW(pair.send(x, context_of(step)), InternalError);
