@@ -48,6 +48,8 @@ endif()
 
 find_program(STRAIT_CCACHE ccache)
 if(STRAIT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # A precompiled header is cached only when its dates and defines may be ignored.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${STRAIT_CCACHE})
+  # A precompiled header is cached only when its dates and defines may be ignored. What one build folder has compiled
+  # serves the others of the same tree, among them the wheel's: their paths count from the folder.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_BINARY_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${STRAIT_CCACHE})
 endif()
