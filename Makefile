@@ -61,6 +61,6 @@ fuzz: setup
 	fuzz/run $(SECONDS_PER_FUZZER)
 
 clean:
-	rm -rf build build-dev build-debian build-debug build-asan build-tsan build-fuzz build-tidy
+	rm -rf build build-dev build-debian build-wheel build-debug build-asan build-tsan build-fuzz build-tidy
 
 .PHONY: help setup program build demo test test-sanitized bench format lint docs fuzz clean

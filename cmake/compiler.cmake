@@ -48,8 +48,13 @@ endif()
 
 find_program(STRAIT_CCACHE ccache)
 if(STRAIT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # A precompiled header is cached only when its dates and defines may be ignored. What one build folder has compiled
-  # serves the others of the same tree, among them the wheel's: their paths count from the folder.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_BINARY_DIR} CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${STRAIT_CCACHE})
+  # A precompiled header is cached only when its dates and defines may be ignored.
+  set(settings CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+  # What is compiled in one of the tree's folders serves all that lie beside it: paths count from there. In a folder
+  # elsewhere they would show in what is installed.
+  cmake_path(IS_PREFIX PROJECT_SOURCE_DIR "${PROJECT_BINARY_DIR}" NORMALIZE is_inside)
+  if(is_inside)
+    list(APPEND settings CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${settings} ${STRAIT_CCACHE})
 endif()

@@ -9,6 +9,7 @@ Runs with the Python whose torch the build uses, which has scikit-build-core bes
 import importlib.metadata
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -79,8 +80,11 @@ class Wheel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         shutil.rmtree(WORK / "wheels", ignore_errors=True)
+        # Beside the build, with its compiler and warnings, so that ccache has most of it.
+        compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE)[1]
         run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir",
-            WORK / "wheels", f"--config-settings=build-dir={WORK / 'cmake'}", SOURCE)
+            WORK / "wheels", f"--config-settings=build-dir={BUILD}-wheel",
+            "--config-settings=cmake.define.STRAIT_WERROR=ON", SOURCE, env={**os.environ, "CXX": compiler})
         (cls.wheel,) = (WORK / "wheels").iterdir()
         cls.python = make_environment(WORK / "environment")
         run(cls.python, "-m", "pip", "install", "--no-index", "--no-deps", cls.wheel)
