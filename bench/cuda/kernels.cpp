@@ -1,8 +1,10 @@
 // Compares what the CUDA kernels give with their arithmetic on the host, over tensors of several kinds and
 // shapes, and then times them against a copy of the tensor on the device.
 //
-//   cuda_kernels            compares and times
-//   cuda_kernels --verify   compares alone
+//   cuda_kernels               compares and times
+//   cuda_kernels --verify      compares alone
+//   cuda_kernels --only PART   compares and times those whose name has this in it, over the largest shape, for
+//   a profiler
 //
 // Exits with status 1 where something differs.
 
@@ -63,8 +65,8 @@ bool verify(const Shape& shape) {
   return is_right;
 }
 
-/// Checks and times the operations over a tensor of normal numbers.
-bool time(const char* name, const Shape& shape) {
+/// Checks and times the operations over a tensor of normal numbers, those with `part` in their name.
+bool time(const char* name, const Shape& shape, const char* part = "") {
   const auto tensor = std::make_shared<Tensor>(shape, kernels::numbers(shape.elements(), 2));
   const size_t bytes = tensor->x.size() * sizeof(float);
   const float copy = milliseconds([&] {
@@ -76,7 +78,7 @@ bool time(const char* name, const Shape& shape) {
   bool is_right = true;
   for (auto* const make : {group_operations, sparse_operations, cast_operations}) {
     for (const Operation& operation : make(tensor)) {
-      if (!operation.is_timed) continue;
+      if (!operation.is_timed || operation.name.find(part) == std::string::npos) continue;
       if (!operation.check()) {
         std::printf("%s is wrong\n", operation.name.c_str());
         is_right = false;
@@ -89,10 +91,12 @@ bool time(const char* name, const Shape& shape) {
   return is_right;
 }
 
-bool run(bool times) {
+bool run(bool times, const char* part) {
   cudaDeviceProp properties{};
   expect(cudaGetDeviceProperties(&properties, 0));
   std::printf("%s, sm_%d%d\n", properties.name, properties.major, properties.minor);
+  constexpr Shape kLargest = {64, 1 << 20};
+  if (part != nullptr) return time("64x1024x1024", kLargest, part);
   bool is_right = true;
   // Rows around the sizes of octets, warps, tiles and short rows, whole and odd.
   for (const Shape& shape : {Shape{3, 83}, Shape{7, 256}, Shape{2, 2049}, Shape{33, 1000}, Shape{2, 16384},
@@ -102,7 +106,7 @@ bool run(bool times) {
   if (!times) return is_right;
   is_right = time("16x128x768", {16, 128 * 768}) && is_right;
   is_right = time("64x64x32x32", {64, 64 * 32 * 32}) && is_right;
-  return time("64x1024x1024", {64, 1 << 20}) && is_right;
+  return time("64x1024x1024", kLargest) && is_right;
 }
 
 }  // namespace
@@ -110,12 +114,13 @@ bool run(bool times) {
 
 int main(int argc, char** argv) {
   const bool verifies_alone = argc == 2 && std::strcmp(argv[1], "--verify") == 0;
-  if (argc > 1 && !verifies_alone) {
-    std::fprintf(stderr, "usage: cuda_kernels [--verify]\n");
+  const char* const part = argc == 3 && std::strcmp(argv[1], "--only") == 0 ? argv[2] : nullptr;
+  if (argc > 1 && !verifies_alone && part == nullptr) {
+    std::fprintf(stderr, "usage: cuda_kernels [--verify | --only PART]\n");
     return 2;
   }
   try {
-    return strait::cuda_check::run(!verifies_alone) ? 0 : 1;
+    return strait::cuda_check::run(!verifies_alone, part) ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cuda_kernels: %s\n", error.what());
     return 1;
