@@ -48,17 +48,13 @@ RankStatistics rank_statistics_in(const std::string& text) {
   return part;
 }
 
-class StateHasher : public StateVisitor {
- public:
-  void tensor(std::string_view name, at::Tensor& value) override {
-    if (!value.defined()) return;
-    const at::Tensor dense = value.contiguous();
-    sums.emplace(name, XXH3_64bits(dense.data_ptr(), dense.nbytes()));
-  }
-  std::map<std::string, uint64_t> sums;
-};
-
 }  // namespace
+
+void StateHasher::tensor(std::string_view name, at::Tensor& value) {
+  if (!value.defined()) return;
+  const at::Tensor dense = value.to(at::kCPU).contiguous();
+  sums.emplace(name, XXH3_64bits(dense.data_ptr(), dense.nbytes()));
+}
 
 std::map<std::string, uint64_t> feedback_state_of(std::vector<BoundaryEndpoints>& boundaries, int replica) {
   StateHasher hasher;

@@ -29,6 +29,12 @@ struct RankStatistics {
 /// them. The same on every process. Throws Error when replicas have not kept the same weights.
 RankStatistics gather(Group& group, const RankStatistics& mine);
 
+/// Takes the checksums, XXH3, of tensors on any device.
+struct StateHasher : StateVisitor {
+  void tensor(std::string_view name, at::Tensor& value) override;
+  std::map<std::string, uint64_t> sums;  ///< by name
+};
+
 /// The checksums of the state that the links keep in this process, one of a pipeline that has `replica` as its
 /// number.
 std::map<std::string, uint64_t> feedback_state_of(std::vector<BoundaryEndpoints>& boundaries, int replica);

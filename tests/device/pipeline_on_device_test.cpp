@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "strait/train/rank_statistics.h"
 #include "tests/device/devices.h"
 #include "tests/pipeline/own_network.h"
 #include "tests/transport/ranks.h"
@@ -81,12 +83,18 @@ struct ByHost : StateVisitor {
   }
 };
 
-/// The parameters after three steps of ranks with a stage each, which encode and decode beside their stages.
-std::vector<at::Tensor> trained_by_ranks(at::Device device, const std::string& codec,
-                                         const std::string& feedback) {
+/// What ranks have after their steps, one entry a rank.
+struct OfRanks {
+  std::vector<at::Tensor> parameters;
+  std::vector<std::map<std::string, uint64_t>> state_sums;
+};
+
+/// Three steps of ranks with a stage each, which encode and decode beside their stages.
+OfRanks trained_by_ranks(at::Device device, const std::string& codec, const std::string& feedback) {
   std::vector<at::Tensor> first;
   setup_on(at::kCPU, codec, feedback, first);
-  std::vector<at::Tensor> parameters(first.size());
+  OfRanks all{std::vector<at::Tensor>(first.size()),
+              std::vector<std::map<std::string, uint64_t>>(first.size())};
   std::vector<test::OwnBatch> batches;
   for (uint64_t step = 0; step < 3; ++step) batches.emplace_back(step);
   const auto errors = test::Ranks(static_cast<int>(first.size())).run([&](Group& group) {
@@ -105,18 +113,27 @@ std::vector<at::Tensor> trained_by_ranks(at::Device device, const std::string& c
       ByHost by_host;
       pipeline.visit_state(by_host);
     }
-    parameters[own] = weights[own].detach().cpu();
+    pipeline.train(own == 0 ? batches[0].inputs.to(device) : at::Tensor(),
+                   own + 1 == first.size() ? batches[0].targets.to(device) : at::Tensor(), batches[0].ids);
+    StateHasher hasher;
+    pipeline.visit_state(hasher);
+    all.state_sums[own] = hasher.sums;
+    all.parameters[own] = weights[own].detach().cpu();
   });
   EXPECT_THAT(errors, testing::Each(testing::IsEmpty()));
-  return parameters;
+  return all;
 }
 
 TEST_P(PipelineOnDevice, TrainsToTheSameBitsInSeveralRanks) {
   const auto& [codec, feedback] = GetParam();
   fake::take_races();
   const auto expected = trained_by_ranks(at::kCPU, codec, feedback);
-  const auto parameters = trained_by_ranks(fake::device(), codec, feedback);
-  for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(parameters[i], expected[i])) << i;
+  const auto by_device = trained_by_ranks(fake::device(), codec, feedback);
+  for (size_t i = 0; i < expected.parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(by_device.parameters[i], expected.parameters[i])) << i;
+  }
+  EXPECT_EQ(by_device.state_sums, expected.state_sums);
+  EXPECT_EQ(expected.state_sums[0].empty(), feedback == "none");
   EXPECT_EQ(fake::take_races(), std::vector<std::string>());
 }
 
@@ -124,7 +141,7 @@ TEST_P(PipelineOnDevice, TrainsToTheSameBitsInSeveralRanks) {
 TEST_P(PipelineOnDevice, TrainsThereToTheSameBitsInOneProcessAndInRanks) {
   const auto& [codec, feedback] = GetParam();
   const auto expected = trained(test::device(), codec, feedback);
-  const auto parameters = trained_by_ranks(test::device(), codec, feedback);
+  const auto parameters = trained_by_ranks(test::device(), codec, feedback).parameters;
   const auto on_cpu = trained(at::kCPU, codec, feedback);
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_TRUE(at::equal(parameters[i], expected[i])) << i;
