@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <vector>
+
+#include "strait/kernels/cuda/strips.cuh"
 #include "tests/cuda/operations.h"
 #include "tests/cuda/tensors.h"
 
@@ -36,6 +40,21 @@ TEST(CudaEmulation, KernelsOfRowsOfManyTilesAreTheirArithmetic) {
   expect_all_right(shape, {tensors[0]});
   for (size_t kind = 1; kind < tensors.size(); ++kind) {
     expect_right(sparse_operations(std::make_shared<Tensor>(shape, tensors[kind])), shape, kind);
+  }
+}
+
+TEST(CudaEmulation, CountsOfLongRowsAreAddedUp) {
+  for (const uint32_t size : {1, 255, 1024, 1025, 5000}) {
+    std::vector<uint64_t> counts(size);
+    for (uint32_t i = 0; i < size; ++i) counts[i] = (uint64_t{i} << 31) + i % 7;
+    std::vector<uint64_t> expected(size);
+    std::exclusive_scan(counts.begin(), counts.end(), expected.begin(), uint64_t{0});
+    const uint64_t sum = expected.back() + counts.back();
+    uint32_t threads_with_sum = 0;
+    emulation::run(1, kernels::cuda::kThreads,
+                   [&] { threads_with_sum += kernels::cuda::add_up_row(counts.data(), size) == sum ? 1 : 0; });
+    EXPECT_EQ(counts, expected) << size;
+    EXPECT_EQ(threads_with_sum, kernels::cuda::kThreads) << size;
   }
 }
 

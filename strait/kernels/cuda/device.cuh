@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cuda_runtime.h>
+#include <math.h>  // NOLINT(modernize-deprecated-headers): fmaf() where both compilers have it
 
 #include <cstdint>
 #include <stdexcept>
@@ -80,6 +81,16 @@ inline __device__ void store_octet(const float (&octet)[kOctet], uint32_t count,
     if (i < count) out[i] = octet[i];
   }
 }
+
+/// Whether all of some numbers are finite, by an instruction each: 0 times another number is NaN.
+class AllFinite {
+ public:
+  __device__ void see(float x) { sum_ = fmaf(x, 0.0F, sum_); }
+  __device__ bool are() const { return sum_ == 0; }
+
+ private:
+  float sum_ = 0;
+};
 
 /// Writes the low `bytes` bytes of a packed octet: in one store where they are 2, 4 or 8 and stand so, which
 /// they do but for rows of an odd size.

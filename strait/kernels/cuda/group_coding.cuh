@@ -77,13 +77,13 @@ __device__ void write_codes(const Encoding<Coder>& work, const typename Coder::L
   store_codes(first_codes(pack_octet(codes, work.coder.bits), count, work.coder.bits), count, work.coder.bits,
               out);
   if constexpr (feedback != Feedback::none) {
-    bool is_kept = true;
+    AllFinite states;
 #pragma unroll
     for (uint32_t i = 0; i < kOctet; ++i) {
       terms.state[i] = state_after<feedback>(terms.term[i], work.coder.value(codes[i], line), terms.state[i]);
-      is_kept &= is_finite(terms.state[i]);
+      states.see(terms.state[i]);
     }
-    if (!is_kept && count != 0) raise(work.faults, kPastFloat);
+    if (!states.are() && count != 0) raise(work.faults, kPastFloat);
     store_octet(terms.state, count, work.state + begin);
   }
 }
@@ -210,13 +210,13 @@ __global__ void __launch_bounds__(kThreads)
   if (add) {
     float sums[kOctet];
     load_octet(out + begin, count, sums);
-    bool is_kept = true;
+    AllFinite all;
 #pragma unroll
     for (uint32_t i = 0; i < kOctet; ++i) {
       values[i] = sums[i] + values[i];
-      is_kept &= is_finite(values[i]);
+      all.see(values[i]);
     }
-    if (!is_kept) raise(faults, kPastFloat);
+    if (!all.are()) raise(faults, kPastFloat);
   }
   store_octet(values, count, out + begin);
 }

@@ -115,17 +115,18 @@ inline uint32_t bits_at(const void* values, ValueType type, uint64_t position) {
 
 /// The threshold of the k largest magnitudes.
 inline Threshold threshold_of(std::span<const float> terms, uint64_t k) {
-  Threshold threshold{0, static_cast<uint32_t>(k)};
+  constexpr Digits kAll;
+  Threshold threshold{kAll.low, static_cast<uint32_t>(k)};
   for (uint32_t digit = 0; digit < kDigits; ++digit) {
-    std::vector<uint32_t> bins(bins_of(digit));
+    std::vector<uint32_t> bins(kAll.values(digit));
     for (const float term : terms) {
       const uint32_t magnitude = magnitude_bits(term);
-      if (threshold.is_candidate(magnitude, digit)) ++bins[digit_of(magnitude, digit)];
+      if (threshold.is_candidate(magnitude, kAll, digit)) ++bins[kAll.value(magnitude, digit)];
     }
     uint32_t above = 0;
-    uint32_t bin = bins_of(digit) - 1;
+    uint32_t bin = kAll.values(digit) - 1;
     for (; above + bins[bin] < threshold.wanted; --bin) above += bins[bin];
-    threshold = threshold.behind(digit, bin, above);
+    threshold = threshold.behind(kAll, digit, bin, above);
   }
   return threshold;
 }

@@ -84,16 +84,19 @@ template <class Value>
 Value __shfl_xor_sync(uint32_t /*lanes*/, Value value, int change) {
   return strait::emulation::value_of_lane(value, strait::emulation::lane() ^ static_cast<uint32_t>(change));
 }
+template <class Value>
+Value __shfl_up_sync(uint32_t /*lanes*/, Value value, uint32_t by) {
+  const uint32_t own = strait::emulation::lane();
+  return strait::emulation::value_of_lane(value, own < by ? own : own - by);
+}
 inline uint32_t __ballot_sync(uint32_t /*lanes*/, bool vote) { return strait::emulation::votes(vote); }
+inline void __syncwarp() { __ballot_sync(0xffffffff, true); }
 inline int __all_sync(uint32_t lanes, bool vote) { return __ballot_sync(lanes, vote) == 0xffffffff ? 1 : 0; }
 inline uint32_t __popc(uint32_t bits) { return static_cast<uint32_t>(__builtin_popcount(bits)); }
-inline int __ffs(int bits) { return __builtin_ffs(bits); }
+inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
 
 inline uint32_t atomicOr(uint32_t* target, uint32_t bits) { return std::exchange(*target, *target | bits); }
 inline uint32_t atomicAdd(uint32_t* target, uint32_t by) { return std::exchange(*target, *target + by); }
 inline uint32_t atomicMax(uint32_t* target, uint32_t value) {
   return std::exchange(*target, *target < value ? value : *target);
-}
-inline unsigned long long atomicExch(unsigned long long* target, unsigned long long value) {
-  return std::exchange(*target, value);
 }
