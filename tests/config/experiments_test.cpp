@@ -181,7 +181,7 @@ TEST(Experiments, TheOpenQuestionsAreAskedInTheSmallProtocolWithFiveSeeds) {
   std::set<std::string> asked;
   for (const auto& file : fs::directory_iterator("experiments/findings")) {
     asked.insert(file.path().stem());
-    if (file.path().stem() == "longer") continue;
+    if (file.path().stem().string().starts_with("longer")) continue;
     std::map<std::string, std::set<uint64_t>> seeds;
     for (const auto& run : load_sweep(file.path()).runs) {
       EXPECT_EQ(run.config.model, base.model) << run.config.name;
@@ -198,7 +198,17 @@ TEST(Experiments, TheOpenQuestionsAreAskedInTheSmallProtocolWithFiveSeeds) {
 
 TEST(Experiments, RowsThatCarryAClaimAreTrainedForLonger) {
   const Config base = load_config("experiments/small/resnet18.toml");
-  for (const auto& run : load_sweep("experiments/findings/longer.toml").runs) {
+  const Sweep longer = load_sweep("experiments/findings/longer.toml");
+  std::map<std::string, Config> variants;
+  for (const auto& run : longer.runs) variants.emplace(run.variant, run.config);
+  for (const auto& run : load_sweep("experiments/findings/longer_cuda.toml").runs) {
+    Config expected = variants.at(run.variant);
+    expected.name = run.config.name;
+    expected.seed = run.config.seed;
+    expected.train.device = "cuda";
+    EXPECT_EQ(run.config, expected) << run.config.name;
+  }
+  for (const auto& run : longer.runs) {
     EXPECT_EQ(run.config.model.settings.integer("width"), 32) << run.config.name;
     EXPECT_EQ(run.config.data.train_limit, 20000) << run.config.name;
     EXPECT_EQ(run.config.train.epochs, 15) << run.config.name;
