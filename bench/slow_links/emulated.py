@@ -22,7 +22,7 @@ from pathlib import Path
 
 from network import Network, exit_on_sigterm
 from results import machine
-from rows import BATCH, EPOCHS, ONE_MACHINE, RAW, ROWS, SECONDS, Row, rate_of, steps_an_epoch
+from rows import BATCH, EPOCHS, ONE_MACHINE, QUARTER, RAW, ROWS, SECONDS, Row, rate_of
 from run import CONFIG, ROOT, STAGES, run_ranks, set_flags
 
 BEGIN = "<!-- Written by bench/slow_links/emulated.py from here -->"
@@ -34,7 +34,7 @@ RATES = ["20Mbps", "100Mbps", "500Mbps", "1Gbps"]
 
 def train(strait: Path, network: Network, side: str, rate: str, row: Row, seconds: float) -> dict[str, object]:
     """The samples per second of the epochs behind the first, and what the run is known by."""
-    steps = steps_an_epoch(seconds, row.bits, rate_of(rate))
+    steps = QUARTER.steps_an_epoch(seconds, row.bits, rate_of(rate))
     settings = {"compression.activations.codec": row.activations, "compression.gradients.codec": row.gradients,
                 "data.train_limit": BATCH * steps, "train.epochs": EPOCHS, "data.root": "data"}
     flags = set_flags(settings)

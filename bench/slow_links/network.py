@@ -102,6 +102,7 @@ class Network:
         self._bridge = f"{PREFIX}-{os.getpid()}-bridge"
         self._hosts = [f"{PREFIX}-{os.getpid()}-{host}" for host in range(hosts)]
         self._rates = rate if isinstance(rate, list) else [rate] * hosts
+        self.hosts = hosts
 
     def __enter__(self) -> Network:
         if os.geteuid() != 0:

@@ -48,7 +48,7 @@ def measure(rates: list[str], repeat: int, seconds: float) -> list[dict[str, obj
                 for way, codec in ROWS:
                     arguments = [sys.executable, str(WORKER), "--way", way, "--codec", codec, "--seconds", str(seconds)]
                     with tempfile.TemporaryDirectory(prefix="strait-pipelining-") as folder:
-                        figures = json.loads(run_ranks(network, arguments, Path(folder)).splitlines()[-1])
+                        figures = json.loads(run_ranks(network, rate, "pytorch", arguments, Path(folder)).splitlines()[-1])
                     found.append({"round": turn, "rate": rate, "way": way, "codec": codec} | figures)
                     print(f"{turn + 1}  {rate:>9}  {way:<8}  {codec:<22}  {figures['samples_per_second']:8.1f} samples/s", flush=True)
     return found

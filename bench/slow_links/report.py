@@ -1,6 +1,6 @@
 """Writes the results as a Markdown table and a chart, and says which targets are met.
 
-    python3 bench/slow_links/report.py docs/results      # again from slow_links.json there, without measuring
+    python3 bench/slow_links/report.py docs/results [slow_links_full]     # again from slow_links.json there, without measuring
 """
 
 from __future__ import annotations
@@ -12,17 +12,14 @@ from pathlib import Path
 
 import chart
 from results import Cell, Results, Spread, cell
-from rows import FW4_BW8, ONE_MACHINE, RATES, ROWS, TOPK, TOPK_8BIT
+from rows import ONE_MACHINE, QUARTER, RATES, TOPK, TRAININGS, Training
 
 BEGIN = "<!-- Written by bench/slow_links from here -->"
 END = "<!-- to here -->"
-TITLE = "# Training over slow links\n\n![Samples per second over link rate](slow_links.svg)\n\n"
 
 IDEAL_SHARE = 0.9
 OVER_C10D = {ONE_MACHINE: 0.9, "unlimited": 0.9}  # elsewhere:
 OVER_C10D_AT_A_RATE = 0.97
-# Least speed-up over raw fp32 at a rate.
-SPEED_UPS = [("20Mbps", FW4_BW8, 4.0), ("20Mbps", TOPK, 6.0), ("20Mbps", TOPK_8BIT, 9.0), ("100Mbps", TOPK, 3.0)]
 TOPK_OVER_TORCH = ("20Mbps", TOPK, 2.0)
 
 Target = tuple[str, Spread, float]
@@ -73,11 +70,11 @@ def one_machine_table(cells: list[Cell]) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def targets(cells: list[Cell]) -> list[Target]:
+def targets(cells: list[Cell], training: Training) -> list[Target]:
     """What was aimed at, what was measured and the least that meets it; of measured cells only."""
     at = {(c.rate, c.row): c for c in cells}
     found = [(f"share of the ideal, {c.rate}, {c.row}", c.ideal_share, IDEAL_SHARE) for c in cells]
-    found += [(f"over raw, {rate}, {row}", at[rate, row].speed_up, least) for rate, row, least in SPEED_UPS
+    found += [(f"over raw, {rate}, {row}", at[rate, row].speed_up, least) for rate, row, least in training.speed_ups
               if (rate, row) in at]
     found += [(f"over c10d, {c.rate}, {c.row}", c.over_c10d, OVER_C10D.get(c.rate, OVER_C10D_AT_A_RATE))
               for c in cells]
@@ -96,10 +93,10 @@ def verdict(value: Spread, least: float) -> str:
     return "FAIL" if value.high < least else "within noise"
 
 
-def target_table(cells: list[Cell]) -> str:
+def target_table(cells: list[Cell], training: Training) -> str:
     lines = ["| target | at least | measured | |", "| --- | ---: | ---: | --- |"]
     lines += [f"| {text} | {least:.2f} | {show(value, '.2f')} | {verdict(value, least)} |"
-              for text, value, least in targets(cells)]
+              for text, value, least in targets(cells, training)]
     return "\n".join(lines)
 
 
@@ -108,7 +105,7 @@ def extent(values: list[float], form: str) -> str:
     return " to ".join(dict.fromkeys(ends))
 
 
-def origin(results: Results, cells: list[Cell]) -> str:
+def origin(results: Results, cells: list[Cell], training: Training) -> str:
     """Configuration, seed, versions, machine and protocol of everything on the page."""
     where = results.machine
     rounds = extent([s.rounds for c in cells for s in (c.strait, c.torch) if s], "d")
@@ -118,40 +115,43 @@ def origin(results: Results, cells: list[Cell]) -> str:
         f"Rounds: {rounds}. Medians over the rounds" + ("" if rounds == "1" else ", in brackets the least and the greatest")
         + "; a ratio is taken within a round.",
         f"Code: strait {', '.join(results.all_of('code_version')) or '-'} "
-        f"({', '.join(results.all_of('machine')) or 'LibTorch not recorded'}); "
-        f"PyTorch {', '.join(torch) or '-'} for its pipeline.",
+        f"({', '.join(results.all_of('machine')) or 'LibTorch not recorded'})"
+        + (f"; PyTorch {', '.join(torch) or '-'} for its pipeline." if "pytorch" in training.sides else "."),
         f"Machine: {where['cores']} cores of {where['processor']}, Linux {where['kernel']}.",
-        "Configuration: [resnet18.toml](../../bench/slow_links/resnet18.toml) with the codecs of "
+        f"Configuration: [{training.config}](../../bench/slow_links/{training.config}) with the codecs of "
         f"[rows.py](../../bench/slow_links/rows.py), seed {', '.join(seeds) or '-'}; "
-        "resolved for every row, beside every figure, in [slow_links.json](slow_links.json).",
+        f"resolved for every row, beside every figure, in [{training.page}.json]({training.page}.json).",
         f"Protocol: three epochs of strait per row, of which the first warms up and the others are timed: "
-        f"{extent(results.all_of('steps'), 'd')} steps of 100 samples in {extent(results.all_of('seconds'), '.1f')} s; of "
-        f"PyTorch {extent(results.all_of('steps', 'pytorch'), 'd')} steps in "
-        f"{extent(results.all_of('seconds', 'pytorch'), '.1f')} s. Share of ideal and predicted step are of the last epoch.",
+        f"{extent(results.all_of('steps'), 'd')} steps of 100 samples in {extent(results.all_of('seconds'), '.1f')} s"
+        + (f"; of PyTorch {extent(results.all_of('steps', 'pytorch'), 'd')} steps in "
+           f"{extent(results.all_of('seconds', 'pytorch'), '.1f')} s" if "pytorch" in training.sides else "")
+        + ". Share of ideal and predicted step are of the last epoch.",
     ]
     return "\n".join(f"- {line}" for line in lines)
 
 
-def replace_between_markers(text: str, generated: str) -> str:
+def replace_between_markers(text: str, training: Training, generated: str) -> str:
     if BEGIN not in text:
-        text = (text or TITLE) + f"{BEGIN}\n{END}\n"
+        title = f"# {training.title}\n\n![Samples per second over link rate]({training.page}.svg)\n\n"
+        text = (text or title) + f"{BEGIN}\n{END}\n"
     head, rest = text.split(BEGIN, 1)
     return f"{head}{BEGIN}\n\n{generated}\n\n{rest[rest.index(END):]}"
 
 
-def write(results: Results, folder: Path) -> None:
-    """Writes slow_links.md and slow_links.svg into a folder and prints the targets."""
-    cells = [cell(results, rate, row.name) for rate in RATES for row in ROWS]
+def write(results: Results, folder: Path, training: Training = QUARTER) -> None:
+    """Writes the page and its picture into a folder and prints the targets."""
+    cells = [cell(results, rate, row.name) for rate in RATES for row in training.rows]
     cells = [c for c in cells if c.strait is not None or c.torch is not None]
-    page = folder / "slow_links.md"
-    generated = f"{origin(results, cells)}\n\n{table(cells)}\n\n{one_machine_table(cells)}{target_table(cells)}"
-    page.write_text(replace_between_markers(page.read_text() if page.exists() else "", generated))
-    (folder / "slow_links.svg").write_text(chart.draw(cells))
-    for text, value, least in targets(cells):
+    page = folder / f"{training.page}.md"
+    generated = f"{origin(results, cells, training)}\n\n{table(cells)}\n\n{one_machine_table(cells)}{target_table(cells, training)}"
+    page.write_text(replace_between_markers(page.read_text() if page.exists() else "", training, generated))
+    (folder / f"{training.page}.svg").write_text(chart.draw(cells))
+    for text, value, least in targets(cells, training):
         print(f"{verdict(value, least)}  {show(value, '.2f')}  at least {least:.2f}  {text}")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3) or sys.argv[2:3] and sys.argv[2] not in TRAININGS:
         sys.exit(__doc__)
-    write(Results(Path(sys.argv[1]) / "slow_links.json"), Path(sys.argv[1]))
+    of = TRAININGS[sys.argv[2]] if len(sys.argv) == 3 else QUARTER
+    write(Results(Path(sys.argv[1]) / f"{of.page}.json"), Path(sys.argv[1]), of)

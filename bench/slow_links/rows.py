@@ -12,11 +12,7 @@ BATCH = 100  # as in resnet18.toml
 EPOCHS = 3  # as in resnet18.toml; the first warms up, the others are timed
 SECONDS = 5.0  # of training that a measurement aims at, the warm-up included
 
-# What the busiest link carries for a sample: stage 2 sends layer2's activations on and layer1's gradients back.
-ELEMENTS = 8192 + 16384
-# These only size the runs: samples per second that two cores train without links, and how much longer a step takes
-# than the busiest link is busy, because the pipeline fills and drains.
-COMPUTE_RATE = 400.0
+# This only sizes the runs: how much longer a step takes than the busiest link is busy, because the pipeline fills and drains.
 FILL = 1.4
 TORCH_BITS = {"raw": 32, "fp16": 16, "topk": 9.6}  # an element; a tenth as fp32 values and int64 indices
 
@@ -24,12 +20,6 @@ TORCH_BITS = {"raw": 32, "fp16": 16, "topk": 9.6}  # an element; a tenth as fp32
 def rate_of(name: str) -> float | None:
     """Bits per second of one of RATES; None without a limit."""
     return None if name == ONE_MACHINE else parse_rate(name)
-
-
-def steps_an_epoch(seconds: float, bits: float, rate: float | None) -> int:
-    """Training steps, so that EPOCHS epochs take about that long; one at least."""
-    sample = 1 / COMPUTE_RATE + (FILL * ELEMENTS * bits / rate if rate else 0)
-    return max(1, round(seconds / EPOCHS / (sample * BATCH)))
 
 
 # Who trains. "strait" speaks as it does by default: over TLS between hosts, over sockets of the file system on one
@@ -67,3 +57,32 @@ ROWS = [
     Row(TOPK, "topk:0.1", "topk:0.1", 3.7, "topk", carriers=True),
     Row(TOPK_8BIT, "topk:0.1,values=quant:8", "topk:0.1,values=quant:8", 1.3),
 ]
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained, and what is compared over it."""
+
+    page: str  # among the results, and the figures beside it
+    title: str
+    config: str  # beside this file
+    stages: int
+    elements: int  # that the busiest link carries for a sample; with the next one only sizes the runs
+    compute_rate: float  # samples per second that two cores train without links
+    rows: list[Row]
+    sides: list[str]
+    speed_ups: list[tuple[str, str, float]]  # the least over raw fp32 at a rate
+
+    def steps_an_epoch(self, seconds: float, bits: float, rate: float | None) -> int:
+        """Training steps, so that EPOCHS epochs take about that long; one at least."""
+        sample = 1 / self.compute_rate + (FILL * self.elements * bits / rate if rate else 0)
+        return max(1, round(seconds / EPOCHS / (sample * BATCH)))
+
+
+# Stage 2 sends layer2's activations on and layer1's gradients back.
+QUARTER = Training("slow_links", "Training over slow links", "resnet18.toml", 4, 8192 + 16384, 400.0, ROWS, SIDES,
+                   [("20Mbps", FW4_BW8, 4.0), ("20Mbps", TOPK, 6.0), ("20Mbps", TOPK_8BIT, 9.0), ("100Mbps", TOPK, 3.0)])
+# A core for each stage, and as much work for a byte as the paper has.
+FULL = Training("slow_links_full", "Training over slow links, a core a stage", "resnet18_full.toml", 2, 32768, 50.0,
+                [row for row in ROWS if row.carriers], ["strait", "c10d"], [])
+TRAININGS = {training.page: training for training in (QUARTER, FULL)}

@@ -20,13 +20,14 @@ from pathlib import Path
 import report
 from network import INTERFACE, Network, address, exit_on_sigterm, wait_all
 from results import Measurement, Results
-from rows import BATCH, EPOCHS, ONE_MACHINE, RATES, ROWS, SECONDS, SIDES, TORCH_BITS, Row, rate_of, steps_an_epoch
+from rows import (BATCH, EPOCHS, ONE_MACHINE, QUARTER, RATES, ROWS, SECONDS, SIDES, TORCH_BITS, TRAININGS, Row, Training,
+                  rate_of)
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-CONFIG = HERE / "resnet18.toml"
 TORCH_PIPELINE = HERE / "torch_pipeline.py"
-STAGES = 4
+STAGES = QUARTER.stages
+CONFIG = HERE / QUARTER.config
 SECRET = "of the hosts of this benchmark"
 TIMEOUT = 900.0
 PLAN_KEYS = {"ideal_step_seconds", "predicted_step_seconds", "measured_step_seconds"}
@@ -40,10 +41,10 @@ def fingerprint(seconds: float, *files: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def rank_environment(rank: int, rate: str, side: str) -> dict[str, str]:
+def rank_environment(rank: int, ranks: int, rate: str, side: str) -> dict[str, str]:
     local = rate == ONE_MACHINE
-    environment = os.environ | {"RANK": str(rank), "WORLD_SIZE": str(STAGES), "MASTER_PORT": "29500",
-                                "LOCAL_RANK": str(rank if local else 0), "LOCAL_WORLD_SIZE": str(STAGES if local else 1),
+    environment = os.environ | {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_PORT": "29500",
+                                "LOCAL_RANK": str(rank if local else 0), "LOCAL_WORLD_SIZE": str(ranks if local else 1),
                                 "MASTER_ADDR": "127.0.0.1" if local else address(0),
                                 "GLOO_SOCKET_IFNAME": "lo" if local else INTERFACE, "OMP_NUM_THREADS": "1"}
     return environment if local and side != "tls" else environment | {"STRAIT_SECRET": SECRET}
@@ -58,10 +59,10 @@ def run_ranks(network: Network, rate: str, side: str, arguments: list[str], fold
     """Runs a process of each rank, on one host or on one each, and returns what rank 0 prints. Raises RuntimeError
     when one fails."""
     processes = []
-    for rank in range(STAGES):
+    for rank in range(network.hosts):
         with (folder / f"{rank}.out").open("w") as out, (folder / f"{rank}.err").open("w") as err:
             processes.append(network.start(0 if rate == ONE_MACHINE else rank, arguments,
-                                           env=rank_environment(rank, rate, side), stdout=out, stderr=err))
+                                           env=rank_environment(rank, network.hosts, rate, side), stdout=out, stderr=err))
     statuses = wait_all(processes, TIMEOUT)
     if any(statuses):
         said = [f"  rank {rank}, status {status}: {last_line(folder / f'{rank}.err')}"
@@ -94,14 +95,14 @@ def plan(strait: Path, run: Path, rate: str) -> dict[str, float]:
     return found
 
 
-def measure_strait(strait: Path, network: Network, rate: str, side: str, row: Row, seconds: float,
+def measure_strait(strait: Path, network: Network, training: Training, rate: str, side: str, row: Row, seconds: float,
                    folder: Path) -> dict[str, object]:
     run = folder / "run"
     settings = {"compression.activations.codec": row.activations, "compression.gradients.codec": row.gradients,
-                "data.train_limit": BATCH * steps_an_epoch(seconds, row.bits, rate_of(rate)),
+                "data.train_limit": BATCH * training.steps_an_epoch(seconds, row.bits, rate_of(rate)),
                 "train.epochs": EPOCHS, "data.root": "data", "pipeline.transport": "c10d" if side == "c10d" else "tcp"}
     overrides = set_flags(settings)
-    run_ranks(network, rate, side, [str(strait), "train", str(CONFIG), *overrides, "--out", str(run)], folder)
+    run_ranks(network, rate, side, [str(strait), "train", str(HERE / training.config), *overrides, "--out", str(run)], folder)
     epochs = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     status = json.loads((run / "status.json").read_text())
     timed = epochs[1:]
@@ -115,7 +116,7 @@ def measure_strait(strait: Path, network: Network, rate: str, side: str, row: Ro
 
 def measure_torch(python: str, network: Network, rate: str, row: Row, seconds: float,
                   folder: Path) -> dict[str, object]:
-    steps = steps_an_epoch(seconds, TORCH_BITS[row.torch], rate_of(rate))
+    steps = QUARTER.steps_an_epoch(seconds, TORCH_BITS[row.torch], rate_of(rate))
     arguments = [python, str(TORCH_PIPELINE), "--codec", row.torch, "--batch", str(BATCH),
                  "--warm-up", str(steps), "--steps", str((EPOCHS - 1) * steps)]
     figures: dict[str, object] = json.loads(run_ranks(network, rate, "pytorch", arguments, folder))
@@ -125,25 +126,26 @@ def measure_torch(python: str, network: Network, rate: str, row: Row, seconds: f
 class Bench:
     def __init__(self, flags: argparse.Namespace) -> None:
         self._flags = flags
-        self._results = Results(flags.out / "slow_links.json")
+        self._training = TRAININGS[flags.training]
+        self._results = Results(flags.out / f"{flags.training}.json")
         self._versions = {"pytorch": fingerprint(flags.seconds, TORCH_PIPELINE)}
         if flags.sides != ["pytorch"]:
-            own = fingerprint(flags.seconds, CONFIG, flags.strait)
+            own = fingerprint(flags.seconds, HERE / self._training.config, flags.strait)
             self._versions |= {side: own for side in SIDES if side != "pytorch"}
         self._results.keep(self._versions)
 
     def run(self) -> None:
         for turn in range(self._flags.repeat):
             for rate in self._flags.rates:
-                with Network(STAGES, rate_of(rate)) as network:
-                    for row in ROWS:
+                with Network(self._training.stages, rate_of(rate)) as network:
+                    for row in self._training.rows:
                         if row.name in self._flags.rows:
                             self._measure_row(network, rate, row, turn)
-        report.write(self._results, self._flags.out)
+        report.write(self._results, self._flags.out, self._training)
 
     def _measure_row(self, network: Network, rate: str, row: Row, turn: int) -> None:
         for side in self._flags.sides:
-            if not row.has(side, rate):
+            if side not in self._training.sides or not row.has(side, rate):
                 continue
             at = Measurement(side, rate, row.name, turn, self._versions[side])
             if at in self._results and not self._flags.fresh:
@@ -152,8 +154,8 @@ class Bench:
                 if side == "pytorch":
                     figures = measure_torch(self._flags.python, network, rate, row, self._flags.seconds, Path(name))
                 else:
-                    figures = measure_strait(self._flags.strait, network, rate, side, row, self._flags.seconds,
-                                             Path(name))
+                    figures = measure_strait(self._flags.strait, network, self._training, rate, side, row,
+                                             self._flags.seconds, Path(name))
             self._results.add(at, figures | {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
             print(f"{turn + 1}  {rate:>11}  {row.name:<22}  {side:<7}  "
                   f"{figures['samples_per_second']:8.1f} samples/s", flush=True)
@@ -162,6 +164,7 @@ class Bench:
 def parse_flags() -> argparse.Namespace:
     names = [row.name for row in ROWS]
     parser = argparse.ArgumentParser(description="Training over emulated slow links")
+    parser.add_argument("--training", choices=TRAININGS, default=QUARTER.page, help=f"and the name of its page (default {QUARTER.page})")
     parser.add_argument("--rates", nargs="+", choices=RATES, default=RATES)
     parser.add_argument("--rows", nargs="+", choices=names, default=names, metavar="ROW", help=", ".join(names).replace("%", "%%"))
     parser.add_argument("--repeat", type=int, default=1, help="rounds; the table shows medians and the spread")

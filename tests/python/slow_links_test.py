@@ -16,7 +16,7 @@ import emulated  # noqa: E402
 import report  # noqa: E402
 from network import parse_rate  # noqa: E402
 from results import Results, Spread, cell, spread  # noqa: E402
-from rows import BATCH, COMPUTE_RATE, ELEMENTS, EPOCHS, FILL, RATES, rate_of, steps_an_epoch  # noqa: E402
+from rows import BATCH, EPOCHS, FILL, QUARTER, RATES, TRAININGS, rate_of  # noqa: E402
 
 
 def strait(rate, seconds_a_step=1.0):
@@ -98,11 +98,12 @@ class Pages(unittest.TestCase):
 
     def test_the_published_page_is_what_its_figures_give(self):
         published = ROOT / "docs" / "results"
-        for name in ("slow_links.json", "slow_links.md", "slow_links.svg"):
-            shutil.copy(published / name, self.folder)
-        report.write(Results(self.folder / "slow_links.json"), self.folder)
-        for name in ("slow_links.md", "slow_links.svg"):
-            self.assertEqual((self.folder / name).read_text(), (published / name).read_text(), name)
+        for page, training in TRAININGS.items():
+            for ending in ("json", "md", "svg"):
+                shutil.copy(published / f"{page}.{ending}", self.folder)
+            report.write(Results(self.folder / f"{page}.json"), self.folder, training)
+            for name in (f"{page}.md", f"{page}.svg"):
+                self.assertEqual((self.folder / name).read_text(), (published / name).read_text(), name)
 
 
 class EmulatedPages(unittest.TestCase):
@@ -136,12 +137,13 @@ class EmulatedPages(unittest.TestCase):
 
 class Lengths(unittest.TestCase):
     def test_a_measurement_takes_about_the_seconds_asked_for(self):
-        for rate in map(rate_of, RATES):
-            for bits in (1.3, 9.6, 32):
-                step = BATCH * (1 / COMPUTE_RATE + (FILL * ELEMENTS * bits / rate if rate else 0))
-                steps = EPOCHS * steps_an_epoch(15, bits, rate)
-                self.assertLessEqual(abs(steps * step - 15), EPOCHS * step)
-        self.assertEqual(steps_an_epoch(0.1, 32, parse_rate("20Mbps")), 1)
+        for training in TRAININGS.values():
+            for rate in map(rate_of, RATES):
+                for bits in (1.3, 9.6, 32):
+                    step = BATCH * (1 / training.compute_rate + (FILL * training.elements * bits / rate if rate else 0))
+                    steps = EPOCHS * training.steps_an_epoch(15, bits, rate)
+                    self.assertLessEqual(abs(steps * step - 15), EPOCHS * step)
+        self.assertEqual(QUARTER.steps_an_epoch(0.1, 32, parse_rate("20Mbps")), 1)
 
 
 if __name__ == "__main__":
