@@ -33,10 +33,21 @@ def show(value: Spread | None, form: str, unit: str = "") -> str:
     return f"{median}{unit}" if value.rounds == 1 else f"{median}{unit} ({low} to {high})"
 
 
+Column = tuple[str, Callable[[Cell], str]]
+
+
+def lines_of(named: list[Column], figures: list[Column], cells: list[Cell]) -> str:
+    """A table with these columns; figures that no cell has make none."""
+    columns = [(name, text) for name, text in figures if any(text(c) for c in cells)]
+    lines = [f"| {' | '.join(name for name, _ in named + columns)} |",
+             f"|{' --- |' * len(named)}{' ---: |' * len(columns)}"]
+    lines += [f"| {' | '.join(text(c) for _, text in named + columns)} |" for c in cells]
+    return "\n".join(lines)
+
+
 def table(cells: list[Cell]) -> str:
-    """Those over links; what was not measured at all has no column."""
-    cells = [c for c in cells if c.rate != ONE_MACHINE]
-    columns: list[tuple[str, Callable[[Cell], str]]] = [
+    """Those over links."""
+    columns: list[Column] = [
         ("bytes, ratio", lambda c: f"{c.byte_ratio.median:.1f}" if c.byte_ratio else ""),
         ("samples/s", lambda c: show(c.strait, ".1f")),
         ("over raw", lambda c: show(c.speed_up, ".2f", "x")),
@@ -49,10 +60,8 @@ def table(cells: list[Cell]) -> str:
         ("PyTorch samples/s", lambda c: show(c.torch, ".1f")),
         ("over PyTorch", lambda c: show(c.over_torch, ".2f", "x")),
     ]
-    columns = [(name, text) for name, text in columns if "c10d" not in name or any(text(c) for c in cells)]
-    lines = [f"| link | codec | {' | '.join(name for name, _ in columns)} |", "| --- | --- |" + " ---: |" * len(columns)]
-    lines += [f"| {c.rate} | {c.row} | {' | '.join(text(c) for _, text in columns)} |" for c in cells]
-    return "\n".join(lines)
+    return lines_of([("link", lambda c: c.rate), ("codec", lambda c: c.row)], columns,
+                    [c for c in cells if c.rate != ONE_MACHINE])
 
 
 def one_machine_table(cells: list[Cell]) -> str:
@@ -60,14 +69,17 @@ def one_machine_table(cells: list[Cell]) -> str:
     cells = [c for c in cells if c.rate == ONE_MACHINE]
     if not cells:
         return ""
-    lines = ["All ranks on one machine, without a limit:\n",
-             "| codec | sockets, samples/s | share of ideal | cores at work | c10d samples/s | c10d share of ideal "
-             "| sockets over c10d | TLS, samples/s | TLS over sockets |",
-             "| --- |" + " ---: |" * 8]
-    lines += [f"| {c.row} | {show(c.strait, '.1f')} | {show(c.ideal_share, '.0%')} | {show(c.cores, '.0%')} "
-              f"| {show(c.c10d, '.1f')} | {show(c.c10d_ideal_share, '.0%')} | {show(c.over_c10d, '.2f', 'x')} "
-              f"| {show(c.tls, '.1f')} | {show(c.tls_share, '.2f', 'x')} |" for c in cells]
-    return "\n".join(lines) + "\n\n"
+    columns: list[Column] = [
+        ("sockets, samples/s", lambda c: show(c.strait, ".1f")),
+        ("share of ideal", lambda c: show(c.ideal_share, ".0%")),
+        ("cores at work", lambda c: show(c.cores, ".0%")),
+        ("c10d samples/s", lambda c: show(c.c10d, ".1f")),
+        ("c10d share of ideal", lambda c: show(c.c10d_ideal_share, ".0%")),
+        ("sockets over c10d", lambda c: show(c.over_c10d, ".2f", "x")),
+        ("TLS, samples/s", lambda c: show(c.tls, ".1f")),
+        ("TLS over sockets", lambda c: show(c.tls_share, ".2f", "x")),
+    ]
+    return f"All ranks on one machine, without a limit:\n\n{lines_of([('codec', lambda c: c.row)], columns, cells)}\n\n"
 
 
 def targets(cells: list[Cell], training: Training) -> list[Target]:

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kThreads) add_up_ones(Reading work) {
   if (threadIdx.x == 0 && ones != work.shape.k) raise(work.faults, kNotAMessage);
 }
 
-/// Of some ones those that have values: the first `values`. Where there are more ones the message is none.
+/// As many of the ones as there are values. Where there are more ones the message is none.
 __device__ uint32_t ones_with_values(uint32_t ones, uint32_t values) {
   while (__popc(ones) > values) ones &= ones - 1;
   return ones;
