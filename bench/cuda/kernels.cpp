@@ -4,7 +4,7 @@
 //   cuda_kernels               compares and times
 //   cuda_kernels --verify      compares alone
 //   cuda_kernels --only PART   compares and times those whose name has this in it, over the largest shape, for
-//   a profiler
+//                              a profiler; a decoder reads what its encoder wrote, so PART names both
 //
 // Exits with status 1 where something differs.
 

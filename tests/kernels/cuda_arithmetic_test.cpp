@@ -382,6 +382,28 @@ TEST(CudaSelect, KeepsWhatTheCpuKeeps) {
   }
 }
 
+TEST(CudaSelect, DigitsOfABracketMakeItsMagnitudes) {
+  for (const auto& [low, high] : {std::pair(0U, 0x7fffffffU), std::pair(5U, 5U), std::pair(100U, 2147U),
+                                  std::pair(100U, 2148U), std::pair(0x3f800000U, 0x3f8fffffU)}) {
+    const Digits digits = Digits::between(low, high);
+    for (const uint32_t magnitude : {low, low + (high - low) / 3, high}) {
+      Threshold threshold{low, 1};
+      for (uint32_t digit = 0; digit < kDigits && digits.has(digit); ++digit) {
+        EXPECT_TRUE(threshold.is_candidate(magnitude, digits, digit)) << low << " " << magnitude;
+        const uint32_t value = digits.value(magnitude, digit);
+        EXPECT_LT(value, digits.values(digit));
+        EXPECT_LE(digits.values(digit), kMostBins);
+        threshold = threshold.behind(digits, digit, value, 0);
+      }
+      EXPECT_EQ(threshold.magnitude, magnitude) << low << " to " << high;
+    }
+    if (digits.has(1)) {
+      const Threshold of_low = Threshold{low, 1}.behind(digits, 0, 0, 0);
+      EXPECT_FALSE(of_low.is_candidate(high, digits, 1)) << low << " to " << high;
+    }
+  }
+}
+
 TEST(CudaSelect, CountsOfPartsAddUp) {
   const Counts sum{Counts::of(5, 7).packed + Counts::of(0x7ffffff0, 9).packed};
   EXPECT_EQ(sum.above(), 0x7ffffff5U);
