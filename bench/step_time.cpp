@@ -108,7 +108,7 @@ void compare(const Scheme& scheme, int width, const DataSplits& data) {
 }
 
 /// The schemes that are worth a look, and around the first codec of them that selects: index reuse, and every
-/// feedback.
+/// feedback that boundaries can have.
 std::vector<Scheme> all_schemes() {
   const std::vector<std::string> cuts = {"layer1", "layer2", "layer3"};
   const auto plain = [](std::string_view codec) {
@@ -129,6 +129,7 @@ std::vector<Scheme> all_schemes() {
     if (feedback == kNoFeedback) continue;
     const LinkOptions with{codec.codec, feedback};
     const auto link = make_link(with.codec, with.feedback);
+    if (link->needs_previous()) continue;
     const LinkOptions& back = link->serves_gradients() ? with : codec;
     all.push_back({codec.codec + "+" + feedback, cuts, with, back});
     if (link->store() == nullptr) continue;

@@ -136,8 +136,9 @@ void add_launch(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   launch
-      ->add_option("--port", flags->port,
-                   "MASTER_PORT of the processes, which only c10d opens, on 127.0.0.1 (default: a free one)")
+      ->add_option(
+          "--port", flags->port,
+          "MASTER_PORT of the processes, which c10d opens, and tcp with a secret (default: a free one)")
       ->check(CLI::Range(1, 65535))
       ->type_name("PORT");
   launch

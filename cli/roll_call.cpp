@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "strait/base/stop_signal.h"
 #include "strait/base/text.h"
+#include "strait/transport/join_group.h"
 
 namespace strait::cli {
 namespace {

@@ -3,14 +3,8 @@
 #include <vector>
 
 #include "strait/base/clock.h"
-#include "strait/base/error.h"
 
 namespace strait::cli {
-
-/// A person has stopped the process before all had come.
-class StoppedWaiting : public Error {
-  using Error::Error;
-};
 
 /// Says now and then who has not come: the first process of the others, the others of the first.
 /// Throws StoppedWaiting once a stop was requested.

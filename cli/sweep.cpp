@@ -117,12 +117,12 @@ void check_all_finished(const Selection& selection, const SweepRecord& record) {
 
 /// Throws InputError where results would be lost that nobody said are to be.
 void check_nothing_is_lost(const Selection& selection, const SweepRecord& record) {
-  const auto others = record.others_finished(selection.chosen);
+  const auto others = record.others_trained(selection.chosen);
   if (others.empty()) return;
   constexpr size_t kShown = 3;
   const std::vector<std::string> shown(others.begin(), others.begin() + std::min(kShown, others.size()));
   throw InputError(
-      "{}: finished runs have another configuration than the sweep: {}{}; --overwrite replaces them",
+      "{}: there are runs of another configuration than the sweep's: {}{}; --overwrite replaces them",
       selection.folder.string(), list_of(shown),
       others.size() > kShown ? fmt::format(" and {} more", others.size() - kShown) : "");
 }
@@ -181,7 +181,7 @@ void add_sweep(CLI::App& app, Action& action) {
       ->type_name("N")
       ->allow_extra_args(false);
   sweep->add_flag("--overwrite", flags->overwrite,
-                  "Replace finished runs whose configuration is another than the sweep's");
+                  "Replace runs whose configuration is another than the sweep's");
   add_verbosity(*sweep, flags->verbosity);
   sweep->footer(
       "\nExit status: 0 every run is done or diverged; 1 one failed; 2 the command line or the sweep file is "

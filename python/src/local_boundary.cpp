@@ -130,6 +130,7 @@ std::pair<at::Tensor, std::shared_ptr<Crossing>> LocalBoundary::forward(const at
   traffic_.forward += endpoints_.activations.take_traffic();
   if (keeps_state(endpoints_)) sample_shape_ = without_rows(message.sizes());
   if (!batch_) step_ += 1;
+  batch_trained_ = true;
   return {received, crossing};
 }
 
@@ -164,13 +165,14 @@ void LocalBoundary::begin_batch(BatchPlace place, const std::vector<int64_t>& ne
   const std::scoped_lock lock(mutex_);
   if (batch_) throw Error("boundary {}: it is in a batch already", form_.name);
   batch_ = std::move(place);
+  batch_trained_ = false;
   if (!next_ids.empty() && compressed_) endpoints_.prefetch(next_ids);
 }
 
 void LocalBoundary::end_batch() {
   const std::scoped_lock lock(mutex_);
   if (!batch_) return;
-  step_ = batch_->step.value_or(step_) + 1;
+  if (batch_->step || batch_trained_) step_ = batch_->step.value_or(step_) + 1;
   batch_.reset();
 }
 

@@ -103,6 +103,7 @@ class LocalBoundary {
   BoundaryEndpoints endpoints_;
   std::vector<int64_t> sample_shape_;  ///< that the state has; empty before there is any
   std::optional<BatchPlace> batch_;
+  bool batch_trained_ = false;  ///< whether a message of training has crossed in it
   uint64_t step_ = 0;
   bool compressed_ = true;
   CrossedTraffic traffic_;

@@ -57,13 +57,15 @@ class DDPState:
         self._is_arranged = False  # whether this process has its final buckets
         self._exchange: Optional[_C.BucketExchange] = None
         self._loaded: Optional[dict[str, Any]] = None  # a state that waits for the process group
+        self._sent_before = SentBytes(0, 0, 0)  # by the process that was pickled
 
     def bytes(self) -> SentBytes:
         """What this rank has sent to each of the others so far, compressed."""
         if self._exchange is None:
-            return SentBytes(0, 0, 0)
+            return self._sent_before
         messages, raw, sent, _, _ = self._exchange.traffic()
-        return SentBytes(sent, raw, messages)
+        before = self._sent_before
+        return SentBytes(before.sent + sent, before.raw + raw, before.messages + messages)
 
     def __getstate__(self) -> dict[str, Any]:
         exchange = self._loaded
@@ -71,11 +73,11 @@ class DDPState:
             group = self.process_group
             exchange = {"rank": dist.get_rank(group), "ranks": dist.get_world_size(group), "buckets": self._exchange.state()}
         names = ("codec", "feedback", "warmup_steps", "seed", "step")
-        return {name: getattr(self, name) for name in names} | {"exchange": exchange}
+        return {name: getattr(self, name) for name in names} | {"exchange": exchange, "sent": self.bytes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["codec"], feedback=state["feedback"], warmup_steps=state["warmup_steps"], seed=state["seed"])
-        self.step, self._loaded = state["step"], state["exchange"]
+        self.step, self._loaded, self._sent_before = state["step"], state["exchange"], state["sent"]
 
     def _ready(self) -> _C.BucketExchange:
         if self._exchange is None:

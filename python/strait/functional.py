@@ -127,7 +127,7 @@ def codec(spec: str) -> CodecSpec:
         ValueError: no such codec.
     """
     row_wise, selects = _C.codec_properties(spec)
-    return CodecSpec(spec, _C.payload_size(spec, [8, 4096])[1], row_wise, selects)
+    return CodecSpec(spec, _C.payload_size(spec, [4096, 4096])[1], row_wise, selects)
 
 
 def codecs() -> list[CodecInfo]:

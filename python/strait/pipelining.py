@@ -50,9 +50,13 @@ class _Channel:
             self[i].load(state)
 
 
+def _is_compressed(tensor: Tensor) -> bool:
+    return tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
+
+
 def _check(forward: bool, codec: str, feedback: str) -> None:
     """Refuses what cannot be, and messages of unknown size."""
-    _C.Receiver("a stage", 0, forward, codec, feedback).size([1, 64], _C.MessagePlace(0, 0, 0, 0, True, True))
+    _C.Receiver("a stage", 0, forward, codec, feedback).size([4096, 4096], _C.MessagePlace(0, 0, 0, 0, True, True))
 
 
 class Stage(PipelineStage):
@@ -145,7 +149,7 @@ class Stage(PipelineStage):
     def _encoded(self, forward: bool, cut: int, chunk: int, ops: list[dist.P2POp]) -> list[dist.P2POp]:
         for i, op in enumerate(ops):
             op.tag = self._tag(forward, cut, chunk, i)
-            if not op.tensor.is_floating_point():
+            if not _is_compressed(op.tensor):
                 continue
             place = self._place(chunk, op.tensor.size(0))
             op.tensor = self._sends[forward][i].encode(op.tensor.detach(), place)
@@ -171,7 +175,7 @@ class Stage(PipelineStage):
         cut = self.stage_index - 1 if forward else self.stage_index
         for i, op in enumerate(ops):
             op.tag = self._tag(forward, cut, chunk, i)
-            is_payload = op.tensor.is_floating_point()
+            is_payload = _is_compressed(op.tensor)
             if is_payload:
                 size = self._receives[forward][i].size(list(op.tensor.shape), self._place(chunk, op.tensor.size(0)))
                 op.tensor = torch.empty(size, dtype=torch.uint8, device=op.tensor.device)

@@ -200,8 +200,8 @@ std::span<const Checkpoint::Part> Checkpoint::sources() const {
 
 TrainingState Checkpoint::state() const {
   TrainingState state = record().state;
-  if (record().place.is_alike(reader_)) return state;
-  // Other processes: the first takes over the sums of all.
+  if (record().place.is_alike(reader_) && parts_.size() == 1) return state;
+  // Other processes, or stages: the first takes over the sums of all.
   state.sums = {};
   state.traffic.clear();
   state.stages.clear();
@@ -240,7 +240,7 @@ void Checkpoint::load_optimizer(const StateVisit& optimizer, const std::vector<s
 }
 
 void Checkpoint::load_links(std::vector<BoundaryEndpoints>& boundaries, const StateVisit& replicas,
-                            bool exactly) const {
+                            bool exactly, bool may_lack) const {
   StateLoader loader(sources(), kLinksFile, !exactly);
   if (loader.is_empty()) return;
   if (record().place.replicas != reader_.replicas) {
@@ -250,9 +250,9 @@ void Checkpoint::load_links(std::vector<BoundaryEndpoints>& boundaries, const St
   }
   for (auto& boundary : boundaries) {
     const auto visit = [&](StateVisitor& visitor) { boundary.visit_state(visitor); };
-    if (!load_listed(visit, loader)) throw missing_state(loader, boundary);
+    if (!load_listed(visit, loader) && !may_lack) throw missing_state(loader, boundary);
   }
-  if (!load_listed(replicas, loader)) {
+  if (!load_listed(replicas, loader) && !may_lack) {
     throw InputError(
         "{}: has no feedback state of the exchange between replicas for the stages that model.cuts makes; "
         "state "

@@ -74,8 +74,10 @@ class Checkpoint {
 
   /// The feedback state of every boundary and of the exchange between replicas, by name. A checkpoint without
   /// any fits all; otherwise there must be as many replicas, and the boundaries that have state must be those
-  /// that had it. Where only one endpoint's state of a name was saved, because both were one, it serves both.
-  void load_links(std::vector<BoundaryEndpoints>& boundaries, const StateVisit& replicas, bool exactly) const;
+  /// that had it, or, where it `may_lack` some, as in a warm-up that fills the stores of some, among them.
+  /// Where only one endpoint's state of a name was saved, because both were one, it serves both.
+  void load_links(std::vector<BoundaryEndpoints>& boundaries, const StateVisit& replicas, bool exactly,
+                  bool may_lack = false) const;
 
   /// The feedback state that evaluation reads, of the first replica. Gives false where the checkpoint has none
   /// of it: then the boundaries are as they were. Throws InputError where it has that of some boundaries only.

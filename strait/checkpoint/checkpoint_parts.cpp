@@ -139,8 +139,9 @@ ResumePoint find_resume_point(const std::vector<std::vector<CheckpointPart>>& se
   return point;
 }
 
-std::vector<RankTopology> needed_parts(const RankTopology& writers, const RankTopology& reader) {
-  if (writers.is_alike(reader)) return {reader};
+std::vector<RankTopology> needed_parts(const RankTopology& writers, const RankTopology& reader,
+                                       bool other_stages) {
+  if (writers.is_alike(reader) && !other_stages) return {reader};
   std::vector<RankTopology> all(static_cast<size_t>(writers.ranks), writers);
   for (size_t i = 0; i < all.size(); ++i) all[i].rank = static_cast<int>(i);
   return all;

@@ -55,9 +55,10 @@ struct ResumePoint {
 /// them. Parts get their names only once all are written: where one has it, the others count without.
 ResumePoint find_resume_point(const std::vector<std::vector<CheckpointPart>>& seen, const RankTopology& reader);
 
-/// The parts that a process needs of a checkpoint: its own, where as many in as many replicas wrote it, or else
-/// all. As places of the writers.
-std::vector<RankTopology> needed_parts(const RankTopology& writers, const RankTopology& reader);
+/// The parts that a process needs of a checkpoint: its own, where as many in as many replicas with the same
+/// stages wrote it, or else all. As places of the writers.
+std::vector<RankTopology> needed_parts(const RankTopology& writers, const RankTopology& reader,
+                                       bool other_stages = false);
 
 /// Where these are among the parts in a folder; nothing where one is not there.
 std::optional<std::vector<std::filesystem::path>> folders_of(const std::vector<CheckpointPart>& parts,

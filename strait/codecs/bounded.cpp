@@ -35,7 +35,9 @@ class Bounded : public Codec {
     const at::Tensor sizes = grid.sizes(x);
     const at::Tensor values = grid.as_groups(scope_.in_order(x), Grid::Filler::last_element);
     const auto [least, greatest] = at::aminmax(values, 1, /*keepdim=*/true);
-    const auto norm = [&](const at::Tensor& of) { return norms_about({of, sizes, {}}, at::zeros_like(sizes)); };
+    const auto norm = [&](const at::Tensor& of) {
+      return norms_about({of, sizes, {}}, at::zeros_like(sizes, at::kFloat));
+    };
     const at::Tensor most = norm(values).mul(static_cast<double>(share_));
     const at::Tensor is_usable = greatest.sub(least).add(most).isfinite();
     const at::Tensor tame = values.masked_fill(is_usable.logical_not(), 0);

@@ -13,7 +13,7 @@ namespace strait {
 /// The groups of a message as a tensor operation sees them, on any device.
 struct TensorGroups {
   at::Tensor values;  ///< [G, n], filled up with zeros behind the first `sizes` elements of a group
-  at::Tensor sizes;   ///< elements of each group, float32 [G, 1]
+  at::Tensor sizes;   ///< elements of each group, int64 [G, 1]
   std::function<at::Tensor()>
       dither;  ///< gives the elements' random numbers, float32 [G, n] (kernels::dither_at)
 };

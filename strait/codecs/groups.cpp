@@ -36,8 +36,8 @@ at::Tensor Grid::as_groups(const at::Tensor& x, Filler filler) const {
 
 at::Tensor Grid::sizes(const at::Tensor& like) const {
   at::Tensor sizes = at::full({static_cast<int64_t>(rows), static_cast<int64_t>(groups_a_row())},
-                              static_cast<float>(group_size), like.options());
-  sizes.narrow(1, sizes.size(1) - 1, 1).fill_(static_cast<float>(group(groups_a_row() - 1).size));
+                              static_cast<int64_t>(group_size), like.options().dtype(at::kLong));
+  sizes.narrow(1, sizes.size(1) - 1, 1).fill_(static_cast<int64_t>(group(groups_a_row() - 1).size));
   return sizes.view({-1, 1});
 }
 

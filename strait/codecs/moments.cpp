@@ -70,7 +70,7 @@ float deviation_of(std::span<const float> x, float center) {
 }
 
 at::Tensor deviations(const TensorGroups& groups, const at::Tensor& center) {
-  return norms_about(groups, center).div(root(groups.sizes));
+  return norms_about(groups, center).div(root(groups.sizes.to(at::kFloat)));
 }
 
 }  // namespace strait

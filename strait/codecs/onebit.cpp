@@ -52,7 +52,7 @@ class OneBit : public OneByOneCodec {
     const auto mean_of = [](const at::Tensor& sum, const at::Tensor& count) {
       return sum.div(count.clamp_min(1).to(at::kFloat)).add(0.0);
     };
-    const at::Tensor above = mean_of(positive, groups.sizes.to(at::kLong).sub(negatives));
+    const at::Tensor above = mean_of(positive, groups.sizes.sub(negatives));
     return {bytes_of_rows(at::cat({mean_of(negative, negatives), above}, 1)), is_below.to(at::kLong)};
   }
 

@@ -23,7 +23,7 @@ class Qsgd : public LevelCodec {
   }
 
   Lines lines_of(const TensorGroups& groups) const override {
-    return {{}, norms_about(groups, at::zeros_like(groups.sizes))};
+    return {{}, norms_about(groups, at::zeros_like(groups.sizes, at::kFloat))};
   }
 
   void write_codes(std::span<const float> x, const kernels::LineGroups& groups, const kernels::Dither& dither,

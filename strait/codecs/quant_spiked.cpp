@@ -56,7 +56,8 @@ class Spiked : public Codec {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const Grid grid = scope_.grid(meta_of(x));
     const at::Tensor groups = grid.as_groups(scope_.in_order(x), Grid::Filler::zeros);
-    const at::Tensor is_filler = at::arange(groups.size(1), x.options()).ge(grid.sizes(x));
+    const at::Tensor sizes = grid.sizes(x);
+    const at::Tensor is_filler = at::arange(groups.size(1), sizes.options()).ge(sizes);
     const auto first_of = [](const at::Tensor& values, const at::Tensor& value) {
       return values.eq(value).to(at::kInt).argmax(1, /*keepdim=*/true);
     };

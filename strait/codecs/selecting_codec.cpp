@@ -38,7 +38,9 @@ class Parts {
 std::span<float> span_of(const at::Tensor& x) { return {x.data_ptr<float>(), static_cast<size_t>(x.numel())}; }
 
 void check_group_size(std::string_view codec, size_t n) {
-  STRAIT_CHECK(n <= std::numeric_limits<uint32_t>::max(), "{} cannot select among {} elements", codec, n);
+  constexpr size_t kMost = std::numeric_limits<uint32_t>::max();
+  if (n > kMost)
+    throw InputError("{}: expected at most {} elements to select among, found {}", codec, kMost, n);
 }
 
 size_t SelectingCodec::all_heads_size(const SparseShape& shape, const MessageMeta& meta) const {

@@ -76,8 +76,10 @@ void visit_network_keys(C& config, Visitor& visit) {
   auto& data = config.data;
   visit_data_kind(config, visit);
   visit("data.root", data.root, path_text(), "folder of the data sets; STRAIT_DATA where nothing sets it");
-  visit("data.train_limit", data.train_limit, at_least(0), "use the first N training samples; 0: all");
-  visit("data.test_limit", data.test_limit, at_least(0), "use the first N test samples; 0: all");
+  visit("data.train_limit", data.train_limit, at_least(0),
+        "use the first N training samples; 0: all, or as many as data that is drawn has by default");
+  visit("data.test_limit", data.test_limit, at_least(0),
+        "use the first N test samples; 0: all, or as many as data that is drawn has by default");
   visit("data.batch_size", data.batch_size, from_to(1, kLargestBatch),
         "samples per batch, all replicas together");
   visit_own_keys("data.", data_kind(data.kind).keys, data.settings, visit);

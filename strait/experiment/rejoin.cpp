@@ -47,19 +47,24 @@ RunOutcome train_with_others(const Config& config, const Membership& membership,
       has_trained = trains = true;
       waits = false;
       return train(group, agree_on_start(*group, start), begun);
-    } catch (const PeerError& error) {
-      const auto* other = dynamic_cast<const RankGaveUp*>(&error);
-      if (other != nullptr && other->is_wrong_input) throw;
-      if (trains) end = steady_clock::now() + patience;
-      wait_or_throw(error);
-    } catch (const HandshakeMismatch& error) {
-      // Whoever comes with other settings is turned away; those who have trained together have the same.
-      if (!has_trained) throw;
-      wait_or_throw(error);
+    } catch (const NumericError&) {
+      throw;
+    } catch (const StoppedWaiting&) {
+      throw;
     } catch (const RankTaken& error) {
-      wait_or_throw(error);
+      if (has_trained) wait_or_throw(error);  // else this process is there for the day on which it is needed
       waiting({membership.rank});
       std::this_thread::sleep_for(kBetweenJoins);
+    } catch (const Error& error) {
+      const bool is_of_peers = dynamic_cast<const PeerError*>(&error) != nullptr;
+      const auto* other = dynamic_cast<const RankGaveUp*>(&error);
+      if (other != nullptr && other->is_wrong_input) throw;
+      // Those who have trained together can meet again, whoever is in the lost one's place meanwhile: a process
+      // with other settings or another secret, or a stranger.
+      if (!is_of_peers && (trains || !has_trained)) throw;
+      if (trains) end = steady_clock::now() + patience;
+      wait_or_throw(error);
+      if (!trains) std::this_thread::sleep_for(kBetweenJoins);
     }
   }
 }

@@ -18,9 +18,9 @@ using TrainTogether =
 
 /// Meets the others (join_training()) and trains with them. Where pipeline.rejoin is above 0 and another
 /// process is lost, meets those who are left and the one that takes its rank, for so long, and trains on, with
-/// Start::resume where training had begun; and a process that finds its rank taken waits as long for it to be
-/// free. All use Start::resume when one does. Wrong input of another ends this process too. `note` gets a line
-/// for people when something of the kind happens.
+/// Start::resume where training had begun. A process that finds its rank taken waits for it to be free, however
+/// long that takes. All use Start::resume when one does. Wrong input of another ends this process too. `note`
+/// gets a line for people when something of the kind happens.
 RunOutcome train_with_others(const Config& config, const Membership& membership, const std::string& flags,
                              Start start, const WaitingFor& waiting,
                              const std::function<void(const std::string&)>& note, const TrainTogether& train);

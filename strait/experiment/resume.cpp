@@ -8,6 +8,7 @@
 #include "strait/base/text.h"
 #include "strait/checkpoint/checkpoint_copies.h"
 #include "strait/checkpoint/checkpoint_parts.h"
+#include "strait/data/kinds.h"
 #include "strait/experiment/run.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/learning_rate.h"
@@ -30,7 +31,10 @@ bool may_change(const std::string& key, const Config& begun, const Config& now) 
   constexpr std::array kKeys = {
       "name",         "networks",        "data.root",  "train.threads",           "train.device",
       "train.epochs", "train.log_every", "model.cuts", "compression.store.place", "compression.store.folder"};
-  return std::ranges::find(kKeys, key) != kKeys.end() || key.starts_with("pipeline.") ||
+  const bool is_place = std::ranges::any_of(data_kind(now.data.kind).keys, [&](const auto& of_kind) {
+    return of_kind.is_place && key == fmt::format("data.{}", of_kind.name);
+  });
+  return is_place || std::ranges::find(kKeys, key) != kKeys.end() || key.starts_with("pipeline.") ||
          key.starts_with("checkpoint.");
 }
 
@@ -51,6 +55,16 @@ void check_not_beyond(const TrainingState& state, const Config& config, const fs
   }
   throw InputError("train.epochs: expected at least {}, because the checkpoint {} stands there, found {}",
                    state.epoch + (state.batches > 0 ? 1 : 0), folder.string(), config.train.epochs);
+}
+
+/// What a batch of an epoch is depends on how many replicas share it.
+void check_replicas(const CheckpointRecord& record, const Config& config, const fs::path& folder) {
+  if (record.state.batches == 0 || record.place.replicas == config.pipeline.replicas) return;
+  throw InputError(
+      "pipeline.replicas: expected {}, because the checkpoint {} stands within an epoch, found {}; other "
+      "numbers "
+      "resume from the end of one (checkpoint.keep)",
+      record.place.replicas, folder.string(), config.pipeline.replicas);
 }
 
 std::string text_of(const ResumePoint::Loss& loss) {
@@ -121,8 +135,26 @@ void check_nothing_lost(const ResumePoint& point, const fs::path& checkpoints) {
                    checkpoints.string(), text_of(point.losses), older);
 }
 
+/// Whether the checkpoint is of other stages than the configuration's. Collective: not every process may have a
+/// part of it.
+bool has_other_stages(const ResumePoint& point, const std::vector<CheckpointPart>& mine, const Config& config,
+                      Group& group) {
+  const std::string kOther = "other";
+  std::string found;
+  run_collectively(group, [&] {
+    const auto part = std::ranges::find(mine, *point.entry, &CheckpointPart::entry);
+    if (part == mine.end()) return;
+    const auto source = part->folder / kRecordFile;
+    const Config begun = parse_config(read_record(part->folder).config, source.string());
+    if (begun.model.cuts != config.model.cuts) found = kOther;
+  });
+  const auto all = group.gather(found);
+  return std::ranges::find(all, kOther) != all.end();
+}
+
 /// Brings each process the parts that it needs and does not have. Gives a line about each that came.
-std::string fetch_parts(const ResumePoint& point, const std::vector<std::vector<CheckpointPart>>& seen,
+std::string fetch_parts(const ResumePoint& point, bool other_stages,
+                        const std::vector<std::vector<CheckpointPart>>& seen,
                         const std::vector<CheckpointPart>& mine, const fs::path& checkpoints,
                         const RankTopology& place, Group& group) {
   std::vector<PartMove> moves;
@@ -130,7 +162,7 @@ std::string fetch_parts(const ResumePoint& point, const std::vector<std::vector<
   std::string notes;
   for (int rank = 0; rank < group.size(); ++rank) {
     const RankTopology reader{.rank = rank, .ranks = place.ranks, .replicas = place.replicas};
-    for (const RankTopology& needed : needed_parts(point.writers, reader)) {
+    for (const RankTopology& needed : needed_parts(point.writers, reader, other_stages)) {
       const auto has = [&](const auto& parts) { return folders_of(parts, *point.entry, {needed}).has_value(); };
       if (has(seen[static_cast<size_t>(rank)])) continue;
       const int from = static_cast<int>(std::ranges::find_if(seen, has) - seen.begin());
@@ -220,15 +252,17 @@ Beginning find_resume(const Config& config, const fs::path& folder, Group& group
     in_turn(group, [&] { name_parts(checkpoints, *point.entry); });
     run_collectively(group, [&] { mine = parts_in(checkpoints); });
   }
-  const std::string notes = fetch_parts(point, seen, mine, checkpoints, place, group);
+  const bool other_stages = has_other_stages(point, mine, config, group);
+  const std::string notes = fetch_parts(point, other_stages, seen, mine, checkpoints, place, group);
   run_collectively(group, [&] {
-    const auto needed = needed_parts(point.writers, place);
+    const auto needed = needed_parts(point.writers, place, other_stages);
     beginning.own = Checkpoint(folders_of(parts_in(checkpoints), *point.entry, needed).value(), place);
     for (const auto& part : beginning.own->parts()) {
       const auto source = part.folder / kRecordFile;
       check_same_run(parse_config(part.record.config, source.string()), config, source);
     }
     check_not_beyond(beginning.own->record().state, config, beginning.own->folder());
+    check_replicas(beginning.own->record(), config, beginning.own->folder());
   });
   beginning.finished = !state.empty() && beginning.own->record().state.epoch == config.train.epochs;
   beginning.note = beginning.finished

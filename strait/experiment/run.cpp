@@ -145,6 +145,18 @@ std::filesystem::path beside(const std::filesystem::path& weights) {
   return std::filesystem::exists(folder / "position.json") ? folder : folder / "checkpoint";
 }
 
+/// The first stage reads inputs and the last one targets, each from its own machine's files.
+void check_same_data(const DataSplits& data, Group& group) {
+  if (group.size() == 1) return;
+  std::string mine;
+  run_collectively(group, [&] { mine = fingerprint(data); });
+  const auto all = group.gather(mine);
+  const auto other = std::ranges::find_if(all, [&](const auto& one) { return one != all.front(); });
+  if (other == all.end()) return;
+  throw InputError("data: rank {} has others than rank 0: {}; there {}", other - all.begin(), *other,
+                   all.front());
+}
+
 /// Where the processes together begin: they must see the same.
 Beginning find_beginning(const Config& config, const std::filesystem::path& folder, Start start, Group& group) {
   if (start == Start::resume) return find_resume(config, folder, group);
@@ -194,13 +206,14 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     if (beginning.finished) return {RunStatus::done, {}, {}};
     DataSplits data;
     std::vector<std::string> summary;
+    run_collectively(*group, [&] { data = load_splits(config); });
+    check_same_data(data, *group);
     run_collectively(*group, [&] {
-      data = load_splits(config);
       const Config with_store = with_store_in(folder, config);
       check_store_folder(with_store.compression, config.model.cuts);
       trainer.reset(new Trainer(make_trainer(with_store, group, trace)));
-      take_over(config, beginning, *trainer);
       trainer->check(data);
+      take_over(config, beginning, *trainer);
       if (rank != 0) return;  // before the folder changes, since this refuses codecs that save nothing
       summary = start_summary(config, folder, trainer->model(), data, group->size(), processes_here(*group));
     });

@@ -36,13 +36,13 @@ SweepRecord::SweepRecord(const Sweep& sweep, std::filesystem::path folder)
 
 bool SweepRecord::is_finished(size_t run) const { return is_end(state(run).status); }
 
-std::vector<std::string> SweepRecord::others_finished(const std::vector<size_t>& runs) const {
+std::vector<std::string> SweepRecord::others_trained(const std::vector<size_t>& runs) const {
   std::vector<std::string> names;
   for (const size_t run : runs) {
     const Config& config = sweep_.runs[run].config;
     const auto folder = folder_ / config.name;
-    if (state(run).status || !std::filesystem::exists(folder / "status.json") || !is_end(status_of(folder)))
-      continue;
+    if (state(run).status || !std::filesystem::exists(folder / "status.json")) continue;
+    if (!is_end(status_of(folder)) && !std::filesystem::exists(folder / "checkpoint")) continue;
     const auto key = differing_key(config, load_config(folder / "config.toml"));
     names.push_back(fmt::format("{} ({})", config.name, key.value_or("in another version of strait")));
   }

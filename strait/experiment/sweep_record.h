@@ -32,8 +32,8 @@ class SweepRecord {
   bool is_finished(size_t run) const;
 
   /// Names the runs, of those at these places of the sweep, in whose folders another configuration's run has
-  /// come to its end, each with a key that differs.
-  std::vector<std::string> others_finished(const std::vector<size_t>& runs) const;
+  /// come to its end or left a checkpoint, each with a key that differs.
+  std::vector<std::string> others_trained(const std::vector<size_t>& runs) const;
 
   /// Notes how a run stands and writes the file.
   void set(size_t run, RunState state);

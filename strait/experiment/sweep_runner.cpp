@@ -22,6 +22,7 @@ namespace {
 using std::string_literals::operator""s;
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
+constexpr const char* kNext = "next.toml";  // what a run's process reads: config.toml is of what is there
 
 /// The last line of a log that is not empty, without the program's name before it.
 std::string last_line(const std::filesystem::path& log) {
@@ -49,7 +50,7 @@ RunState state_after(const Child::End& end, const std::filesystem::path& log) {
 std::string prepare(const std::filesystem::path& folder, const Config& config) {
   const FolderLock lock(folder);
   std::string beginning = recorded_status(config, folder) ? "--resume" : "--overwrite";
-  replace_file(folder / "config.toml", to_toml(config));
+  replace_file(folder / kNext, to_toml(config));
   return beginning;
 }
 
@@ -86,8 +87,7 @@ std::unique_ptr<SweepRunner::Job> SweepRunner::start(size_t run, size_t slot) {
     return nullptr;
   }
   std::vector<std::string> words = processes_.program;
-  for (const std::string& word :
-       {"train"s, (folder / "config.toml").string(), "--out"s, folder.string(), beginning}) {
+  for (const std::string& word : {"train"s, (folder / kNext).string(), "--out"s, folder.string(), beginning}) {
     words.push_back(word);
   }
   words.insert(words.end(), processes_.flags.begin(), processes_.flags.end());
@@ -105,6 +105,8 @@ bool SweepRunner::has_ended(Job& job) {
   if (!end) return false;
   const RunState state = state_after(*end, job.folder / "log.txt");
   if (state.status == RunStatus::failed) record_failure_unless_taken(job.folder, state.error);
+  std::error_code ignored;
+  std::filesystem::remove(job.folder / kNext, ignored);
   record_end(job.run, state);
   return true;
 }
@@ -115,6 +117,26 @@ void SweepRunner::record_end(size_t run, const RunState& state) {
 }
 
 bool SweepRunner::train(std::span<const size_t> runs) {
+  try {
+    return train_all(runs);
+  } catch (const Error&) {
+    stop_all();
+    throw;
+  }
+}
+
+/// Has each run stop in order, and waits for it.
+void SweepRunner::stop_all() {
+  for (const auto& job : slots_) {
+    if (job) job->child.ask_to_stop();
+  }
+  for (auto& job : slots_) {
+    while (job && !job->child.poll()) std::this_thread::sleep_for(kBetweenLooks);
+    job.reset();
+  }
+}
+
+bool SweepRunner::train_all(std::span<const size_t> runs) {
   bool stopping = false;
   size_t next = 0;
   do {

@@ -65,6 +65,8 @@ class SweepRunner {
   /// Nothing where the run cannot begin, which is its end.
   std::unique_ptr<Job> start(size_t run, size_t slot);
   bool has_ended(Job& job);
+  bool train_all(std::span<const size_t> runs);
+  void stop_all();
   void record_end(size_t run, const RunState& state);
 
   const Sweep& sweep_;

@@ -147,7 +147,8 @@ size_t count_above(const Candidates& from, int32_t value) {
     sum0 = hn::Sub(sum0, hn::VecFromMask(Integers(), hn::Gt(at(i), bound)));
     sum1 = hn::Sub(sum1, hn::VecFromMask(Integers(), hn::Gt(at(i + kLanes), bound)));
   }
-  return static_cast<size_t>(hn::GetLane(hn::SumOfLanes(Integers(), hn::Add(sum0, sum1))));
+  // Up to 2^32 in all, of which a lane has a part.
+  return static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(Integers(), hn::Add(sum0, sum1))));
 }
 
 /// A magnitude, and how many candidates are above it.

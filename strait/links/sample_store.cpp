@@ -128,13 +128,13 @@ void SampleStore::write(std::span<const int64_t> ids, const at::Tensor& values) 
     format_->write({rows + i * elements, elements}, {}, std::span(rounded_).subspan(i * size, size));
   }
   row_bytes_ = size;
+  const auto fresh = std::ranges::count_if(ids, [&](int64_t id) { return !slots_.contains(id); });
+  make_room(ids_.size() + static_cast<size_t>(fresh),
+            ids_.size() / 16 + 16);  // it may throw: nothing is changed yet
   std::vector<size_t> written;
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto [place, is_new] = slots_.try_emplace(ids[i], ids_.size());
-    if (is_new) {
-      ids_.push_back(ids[i]);
-      make_room(ids_.size());
-    }
+    if (is_new) ids_.push_back(ids[i]);
     const size_t offset = place->second * row_bytes_;
     std::memcpy(memory_.bytes().data() + offset, rounded_.data() + i * size, size);
     written.push_back(offset);
@@ -142,9 +142,8 @@ void SampleStore::write(std::span<const int64_t> ids, const at::Tensor& values) 
   advise(&MappedMemory::write_behind, std::move(written));
 }
 
-void SampleStore::make_room(size_t slots) {
-  const size_t needed = slots * row_bytes_;
-  if (needed > memory_.bytes().size()) memory_.grow(std::max(needed, (slots + slots / 4 + 16) * row_bytes_));
+void SampleStore::make_room(size_t slots, size_t ahead) {
+  if (slots * row_bytes_ > memory_.bytes().size()) memory_.grow((slots + ahead) * row_bytes_);
 }
 
 void SampleStore::prefetch(std::span<const int64_t> ids) {
@@ -189,7 +188,7 @@ void SampleStore::visit(StateVisitor& visitor) {
   ids_.assign(ids.data_ptr<int64_t>(), ids.data_ptr<int64_t>() + ids.numel());
   slots_.clear();
   for (size_t slot = 0; slot < ids_.size(); ++slot) slots_.emplace(ids_[slot], slot);
-  make_room(ids_.size());
+  make_room(ids_.size(), 0);
   at::Tensor rows = at::from_blob(
       memory_.bytes().data(), {static_cast<int64_t>(ids_.size()), static_cast<int64_t>(row_bytes_)}, at::kByte);
   visitor.tensor("rows", rows);

@@ -43,7 +43,7 @@ class SampleStore {
 
  private:
   void read_rows(std::span<const int64_t> ids, size_t elements, std::span<float> out) const;
-  void make_room(size_t slots);
+  void make_room(size_t slots, size_t ahead);
 
   /// Lets the thread tell the file of buffers; there it looks at nothing else of the store.
   void advise(void (MappedMemory::*advice)(size_t offset, size_t size) const, std::vector<size_t> offsets);

@@ -36,8 +36,10 @@ TensorList take(std::map<std::pair<int, int>, TensorList>& from, const Action& a
 
 void record(const Loss& loss, const MicroBatch& part, StepResult& result) {
   const double mean = loss.mean.item<double>();
-  if (!std::isfinite(mean) && !part.mode.trial)
-    throw NumericError("the loss is not finite at step {}", part.context.step);
+  if (!std::isfinite(mean) && !part.mode.trial) {
+    throw NumericError("the loss is not finite at {} {}", part.mode.training ? "step" : "test batch",
+                       part.context.step);
+  }
   result.loss_sum += mean * static_cast<double>(loss.count);
   result.correct += loss.correct;
   result.count += loss.count;

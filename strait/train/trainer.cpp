@@ -85,13 +85,16 @@ void Trainer::check(const DataSplits& data) {
   check_samples(samples, options_.pipeline.replicas);
   if (keeps_classes(options_.compression, options_.cuts)) expect_classes(*data.train);
   check_warmup(options_.train, options_.train.epochs * plan_for(data).steps());
+  if (is_resumed_) return;  // the stores are here, and have been given what they need
   const StoreBudget budget = store_budget(placement_, options_.compression, samples);
   if (budget.bytes() > 0) budget.check_fits(budget.free_bytes());
 }
 
 void Trainer::resume(const Checkpoint& from) {
-  checkpoints_.resume(from);
+  is_resumed_ = true;
   state_ = from.state();
+  const int start = options_.compression.start_epoch;
+  checkpoints_.resume(from, state_.epoch < start || (state_.epoch == start && state_.batches == 0));
   std::erase_if(state_.stages, [&](const auto& stage) {  // of other cuts, which say nothing of those to come
     const auto& [number, name] = stage.first;
     return static_cast<size_t>(number) >= placement_.stages().size() ||
@@ -149,7 +152,11 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   if (is_evaluation_due(plan)) metrics.evaluations.push_back({state_.step, metrics.test.value()});
   metrics.evaluation_seconds = state_.evaluation_seconds + watch.seconds();
   metrics.choices = AutomaticCodecs::of_epoch(state_);
-  if (options_.over_networks) metrics.networks = options_.over_networks(metrics, networks_so_far());
+  if (options_.over_networks) {
+    // Of an epoch that was trained in other stages, up to its last batch, there are no times.
+    metrics.networks =
+        metrics.stages.empty() ? networks_so_far() : options_.over_networks(metrics, networks_so_far());
+  }
   metrics_.push_back(to_line(metrics));
   observer.on_epoch(metrics);
   TrainingState ended = std::exchange(state_, {});

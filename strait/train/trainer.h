@@ -124,6 +124,7 @@ class Trainer {
   Evaluator evaluator_;
   Recorder recorder_;
   StepLog step_log_;
+  bool is_resumed_ = false;
   TrainerCheckpoints checkpoints_;
   std::optional<AutomaticCodecs> automatic_codecs_;  ///< where codecs are chosen
   std::optional<StopAgreement> stop_;                ///< of the training or evaluation that is under way

@@ -37,12 +37,12 @@ void TrainerCheckpoints::write(const TrainingState& state, const std::vector<std
   });
 }
 
-void TrainerCheckpoints::resume(const Checkpoint& from) {
+void TrainerCheckpoints::resume(const Checkpoint& from, bool may_lack_state) {
   Model own = placement_.own();
   const bool alone = placement_.is_alone();
   from.load_weights(own, alone);
   from.load_optimizer(optimizer_state(), update_.optimizer_state_names(), alone);
-  from.load_links(executor_.boundaries(), replicas_state(), alone);
+  from.load_links(executor_.boundaries(), replicas_state(), alone, may_lack_state);
   from.load_random();
   if (from.record().state.step > 0) update_.clear();
 }

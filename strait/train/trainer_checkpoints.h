@@ -30,8 +30,9 @@ class TrainerCheckpoints {
   /// Leaves a checkpoint; `metrics` has the lines of metrics.jsonl so far. Collective. Throws Error.
   void write(const TrainingState& state, const std::vector<std::string>& metrics);
 
-  /// Takes over everything but the position and the lines. Throws InputError when it does not fit.
-  void resume(const Checkpoint& from);
+  /// Takes over everything but the position and the lines. `may_lack_state`: no message was compressed yet.
+  /// Throws InputError when it does not fit.
+  void resume(const Checkpoint& from, bool may_lack_state);
 
   /// Takes over the weights and, if wanted, the optimizer's state, but no feedback state; see
   /// Trainer::warm_start().

@@ -16,7 +16,13 @@ namespace strait {
 /// when they do not belong together.
 using CheckHandshakes = std::function<void(const std::vector<std::string>& handshakes)>;
 
-/// Called now and then while ranks are missing, with these; at least one.
+/// A person has stopped the process before all had come.
+class StoppedWaiting : public Error {
+  using Error::Error;
+};
+
+/// Called now and then while ranks are missing, with these; at least one. Throws StoppedWaiting to end the
+/// wait.
 using WaitingFor = std::function<void(const std::vector<int>& missing)>;
 
 /// Another process has this one's rank.

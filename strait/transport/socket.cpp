@@ -74,6 +74,10 @@ Socket listen_at(const std::string& host, uint16_t port) {
   for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
     Socket listener(socket(at->ai_family, kType, 0));
     switch_on(listener, SOL_SOCKET, SO_REUSEADDR);
+    const int for_one = 0;  // of the two versions of IP: "::" is every address
+    if (at->ai_family == AF_INET6) {
+      setsockopt(listener.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &for_one, sizeof(for_one));
+    }
     if (listener && bind(listener.descriptor(), at->ai_addr, at->ai_addrlen) == 0 &&
         listen(listener.descriptor(), SOMAXCONN) == 0) {
       return listener;
@@ -81,6 +85,14 @@ Socket listen_at(const std::string& host, uint16_t port) {
     error = errno;
   }
   throw Error("{}", listen_reason(error));
+}
+
+Socket listen_at_any(uint16_t port) {
+  try {
+    return listen_at("::", port);
+  } catch (const Error&) {  // this machine has no IPv6
+    return listen_at("0.0.0.0", port);
+  }
 }
 
 uint16_t port_of(const Socket& listener) {

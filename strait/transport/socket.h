@@ -47,6 +47,9 @@ inline constexpr const char* kNotOwnAddress = "this machine does not have that a
 /// Throws Error with the reason alone, for the caller to say what it was for.
 Socket listen_at(const std::string& host, uint16_t port);
 
+/// Listens at every address of this machine, of IPv6 and of IPv4. Throws as listen_at() does.
+Socket listen_at_any(uint16_t port);
+
 /// The port at which a socket listens.
 uint16_t port_of(const Socket& listener);
 

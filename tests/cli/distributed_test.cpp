@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+
 #include <csignal>
 #include <regex>
 
@@ -126,6 +129,58 @@ TEST_F(Distributed, ReplicasGoOnToTheSameBits) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.err, HasSubstr("expected 4 processes, one for each of the 2 stages that model.cuts makes "
                                      "in each of 2 pipeline.replicas, or 2; found 1"));
+}
+
+TEST_F(Distributed, OtherStagesTakeTheirLayersFromEachOther) {
+  const auto flags = [](const char* cuts, const char* epochs) {
+    std::vector<std::string> all = {"--resume"};
+    for (const std::string& key : {std::string("model.cuts=") + cuts, std::string("train.epochs=") + epochs,
+                                   std::string("compression.activations.feedback=none"),
+                                   std::string("compression.gradients.feedback=none")}) {
+      all.insert(all.end(), {"--set", key});
+    }
+    return all;
+  };
+  constexpr const char* kFirst = R"(["layer1", "layer2", "layer3"])";
+  constexpr const char* kThen = R"(["stem", "layer2", "layer3"])";
+  for (const char* out : {"alone", "moved"}) {
+    for (const auto& stage : {flags(kFirst, "1"), flags(kThen, "3")}) {
+      if (out == std::string("alone")) {
+        ASSERT_EQ(train(out, stage).status, 0);
+      } else {
+        train_with_ranks(out, stage);
+      }
+    }
+  }
+  expect_equal_runs("alone", "moved");
+}
+
+TEST_F(Distributed, MachinesWithOtherDataAreNamed) {
+  const auto write = [&](const std::string& name, int64_t first) {
+    const at::Tensor targets = at::arange(first, first + 40).remainder(3);
+    write_safetensors(dir_ / name, {{{"inputs", at::ones({40, 6})}, {"targets", targets}}, {}});
+  };
+  write("a.safetensors", 0);
+  write("b.safetensors", 1);
+  const auto flags = [&](const char* file) {
+    std::vector<std::string> all;
+    for (const std::string& key :
+         {std::string("model.kind=mlp"), std::string("model.cuts=[\"hidden.0\"]"),
+          std::string("data.kind=tensors"), "data.train_file=" + (dir_ / file).string(),
+          "data.test_file=" + (dir_ / "a.safetensors").string()}) {
+      all.insert(all.end(), {"--set", key});
+    }
+    return all;
+  };
+  test::RankProcesses all(STRAIT_PROGRAM, 2, free_port());
+  all.start(0, arguments("run", flags("a.safetensors")));
+  all.start(1, arguments("run", flags("b.safetensors")));
+  for (const auto& [rank, result] : all.wait(kLimit)) {
+    EXPECT_EQ(result.status, 2) << rank;
+    EXPECT_THAT(result.err,
+                HasSubstr("strait: data: rank 1 has others than rank 0: 40 training and 40 test samples, "));
+  }
+  EXPECT_FALSE(fs::exists(dir_ / "run/config.toml"));
 }
 
 TEST_F(Distributed, CtrlCAtTheLauncherStopsAllInOrder) {

@@ -71,6 +71,24 @@ TEST_F(OwnData, APerceptronLearnsTensors) {
       HasSubstr("model.kind: expected pictures, [channels, rows, columns], found samples of shape [2, 3]"));
 }
 
+TEST_F(OwnData, ARunGoesOnWithItsFilesInAnotherPlace) {
+  write_config("tensors");
+  const at::Tensor inputs = at::randn({40, 6});
+  for (const char* name : {"train.safetensors", "test.safetensors", "moved.safetensors"}) {
+    write_safetensors(dir_ / name, {{{"inputs", inputs}, {"targets", inputs.sum(1).gt(0).to(at::kLong)}}, {}});
+  }
+  std::vector<std::string> settings = {"model.kind=mlp", "data.test_file=test.safetensors",
+                                       "data.train_file=train.safetensors", "train.epochs=1"};
+  ASSERT_EQ(train("run", settings).status, 0);
+  settings[2] = "data.train_file=moved.safetensors";
+  settings[3] = "train.epochs=2";
+  std::vector<std::string> arguments = {"train", config_, "--out", dir_ / "run", "--resume"};
+  for (const auto& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
+  const auto resumed = test::run_process(STRAIT_PROGRAM, arguments);
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_EQ(test::metrics_of(dir_ / "run").size(), 2U);
+}
+
 // 16-bit floats end at 65504.
 TEST_F(OwnData, AutoLeavesOutACodecThatCannotSend) {
   write_config("tensors");

@@ -91,6 +91,19 @@ TEST_F(Rejoin, WhoComesWithOtherSettingsIsTurnedAwayAndTheOthersWaitOn) {
   expect_undisturbed(all);
 }
 
+TEST_F(Rejoin, WhoComesForSomethingElseEndsNobody) {
+  auto all = start("run", flags_);
+  for (const int victim : {1, 0}) {
+    wait_for_progress(all);
+    all.at(victim).send(SIGKILL);
+    EXPECT_EQ(all.at(victim).wait().status, 128 + SIGKILL);
+    test::Process other(STRAIT_PROGRAM, {"doctor", config_, "--ranks"}, all.variables(victim));
+    EXPECT_NE(other.wait(kLimit).status, 0);
+    all.replace(victim, arguments("run", flags_));
+  }
+  expect_undisturbed(all);
+}
+
 TEST_F(Rejoin, WhereNobodyComesTheOthersGiveUp) {
   auto all =
       start("run", {"--set", "train.epochs=10", "--set", "pipeline.rejoin=3s", "--set", "pipeline.timeout=4s"});

@@ -9,6 +9,7 @@
 
 #include "strait/base/cores.h"
 #include "tests/support/process.h"
+#include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -100,7 +101,7 @@ TEST_F(SweepCommand, TrainsWhatIsNotFinishedAndPrintsATable) {
   const auto refused = sweep("out");
   EXPECT_EQ(refused.status, 2);
   EXPECT_EQ(refused.err, "strait: " + (dir_ / "out").string() +
-                             ": finished runs have another configuration than the sweep: q "
+                             ": there are runs of another configuration than the sweep's: q "
                              "(compression.activations.codec); --overwrite replaces them\n");
   const auto second = sweep("out", {"--overwrite"});
   ASSERT_EQ(second.status, 0) << second.err;
@@ -176,6 +177,31 @@ TEST_F(SweepCommand, AFailedRunIsRecordedAndTheOthersGoOn) {
   EXPECT_EQ(statuses("out"), (std::vector<std::string>{"failed", "done"}));
   EXPECT_THAT(read_json("out/sweep.json").at("runs").at(0).at("error").get<std::string>(),
               testing::StartsWith("data.train_limit is 99999999"));
+}
+
+// Its results are still those of the configuration that they were trained with.
+TEST_F(SweepCommand, ARunThatCannotBeginLeavesWhatWasThere) {
+  write_sweep(variant("a"));
+  ASSERT_EQ(sweep("out").status, 0);
+  const auto names = test::names_in(dir_ / "out/a");
+  const auto config = test::read_file(dir_ / "out/a/config.toml");
+  write_sweep(variant("a", "data.train_limit = 99999999\n"));
+  EXPECT_EQ(sweep("out", {"--overwrite"}).status, 1);
+  EXPECT_EQ(test::read_file(dir_ / "out/a/config.toml"), config);
+  EXPECT_EQ(test::names_in(dir_ / "out/a"), names);
+}
+
+TEST_F(SweepCommand, WhereItCannotWriteEveryRunStopsInOrder) {
+  write_sweep(variant("short") + variant("long", kEndless));
+  const std::string out = dir_ / "out";
+  const auto run = test::run_process(
+      "/bin/bash", {"-c", std::string(STRAIT_PROGRAM) + " sweep " + file_ + " --jobs 2 --out " + out +
+                              " & pid=$!; until [ -s " + out + "/sweep.json ]; do sleep 0.01; done; rm " + out +
+                              "/sweep.json; mkdir -p " + out + "/sweep.json/x; wait $pid"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr("sweep.json"));
+  EXPECT_FALSE(any_left());
+  EXPECT_NE(read_json("out/long/status.json").at("status"), "running");
 }
 
 TEST_F(SweepCommand, AKilledRunIsRecordedAndTheOthersGoOn) {

@@ -123,6 +123,11 @@ const std::vector<std::string> kOneBoundary = {
 const std::vector<std::string> kOneStore = {
     R"(compression.boundaries=[{name="layer3", activations={codec="quant:4", feedback="aq-sgd"}}])"};
 
+/// Whose store is filled in the warm-up, in which no other boundary has state.
+const std::vector<std::string> kOneFilledStore = {
+    R"(compression.boundaries=[{name="layer3", activations={codec="quant:4", feedback="aq-sgd,fill=warmup"}}])",
+    "compression.start_epoch=2"};
+
 const std::vector<std::string> kAqSgd = {"compression.activations.feedback=aq-sgd"};
 
 std::vector<std::string> aq_sgd_in(const std::string& place, const std::string& format) {
@@ -142,7 +147,8 @@ INSTANTIATE_TEST_SUITE_P(
         Scheme{"topk:0.2", "ef", 2}, Scheme{"topk:0.2", "ef21", 1}, Scheme{"quant:4,scope=sample", "ef21", 2},
         Scheme{"topk:0.2", "ef-mixed", 2}, Scheme{"topk:0.2", "none", 2, {"compression.reuse_indices=true"}},
         Scheme{"topk:0.2", "none", 2, kOneBoundary}, Scheme{"topk:0.2", "ef", 2, kOneStore},
-        Scheme{"topk:0.2", "none", 1, kAqSgd}, Scheme{"topk:0.2", "ef", 2, aq_sgd_in("file", "quant:8")},
+        Scheme{"topk:0.2", "ef", 1, kOneFilledStore}, Scheme{"topk:0.2", "none", 1, kAqSgd},
+        Scheme{"topk:0.2", "ef", 2, aq_sgd_in("file", "quant:8")},
         Scheme{"quant:4", "none", 2, aq_sgd_in("file", "bf16")},
         Scheme{"topk:0.2", "ef21,slots=sample", 2, {"compression.store.format=quant:4"}},
         Scheme{"topk:0.2", "ef21,slots=class", 1}, Scheme{"none", "none", 2, {"model.bottleneck=1"}}),
@@ -385,6 +391,17 @@ TEST_F(Resume, OtherCutsAreSimulatedOverNetworksFromThenOn) {
     seconds = epoch["networks"][0]["seconds"];
   }
   EXPECT_LT(epochs[1]["networks"][0]["step_seconds"], epochs[0]["networks"][0]["step_seconds"]);
+}
+
+TEST_F(Resume, OtherCutsFromTheEndOfAnEpochHaveNoTimesOfItsNetworks) {
+  const std::string networks = R"(networks=[{name="home", bandwidth="1Mbps"}])";
+  run(config_with({networks}), "run", Start::fresh, 4 + 2 + 4 + 1);  // in the second evaluation
+  EXPECT_EQ(run(config_with({networks, R"(model.cuts=["layer2"])"}), "run", Start::resume).status,
+            RunStatus::done);
+  const auto epochs = test::metrics_of(dir_ / "run");
+  ASSERT_EQ(epochs.size(), 3U);
+  EXPECT_EQ(epochs[1]["networks"][0]["seconds"], epochs[0]["networks"][0]["seconds"]);
+  EXPECT_GT(epochs[2]["networks"][0]["seconds"], epochs[0]["networks"][0]["seconds"]);
 }
 
 // What only the codecs can refute is found before the old run goes.

@@ -70,6 +70,20 @@ TEST_F(Record, TakesUpWhatTheFoldersSayOfEqualConfigurations) {
   EXPECT_FALSE(record.state(1).status.has_value());
 }
 
+// A run that was stopped early and one that never began are both unfinished, but only the former would be lost.
+TEST_F(Record, NamesRunsOfAnotherConfigurationThatHaveTrained) {
+  Config before;
+  before.train.epochs += 1;
+  for (const std::string run : {"run", "other-seed1"}) {
+    write_status(run, {{"status", "stopped"}, {"config_hash", config_hash(before)}});
+    test::write_file(dir_ / ("sweep/" + run + "/config.toml"), to_toml(before));
+  }
+  std::filesystem::create_directories(dir_ / "sweep/run/checkpoint");
+  const SweepRecord record(sweep_, dir_ / "sweep");
+  EXPECT_EQ(record.others_trained({0, 1}), (std::vector<std::string>{"run (train.epochs)"}));
+  EXPECT_EQ(record.others_trained({1}), std::vector<std::string>{});
+}
+
 TEST_F(Record, RefusesAStatusThatNoRunWrote) {
   write_status("run", json::array());
   try {

@@ -60,7 +60,7 @@ TEST_F(RunnerOfASweep, TheProgramGetsTheWordsOfTrain) {
   EXPECT_TRUE(train("[ -s \"$2\" ] && echo \"$@\" >> " + (dir_ / "words").string(), listener));
   const std::string out = dir_ / "sweep";
   const auto words = [&](const std::string& run) {
-    return fmt::format("train {0}/{1}/config.toml --out {0}/{1} --overwrite --verbose\n", out, run);
+    return fmt::format("train {0}/{1}/next.toml --out {0}/{1} --overwrite --verbose\n", out, run);
   };
   EXPECT_EQ(test::read_file(dir_ / "words"), words("a") + words("b") + words("c"));
   EXPECT_THAT(listener.ended, ElementsAre("0 done ", "1 done ", "2 done "));

@@ -1,5 +1,8 @@
 // AQ-SGD and its store against the definition, computed here with one plain buffer per sample.
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <filesystem>
 #include <numeric>
 
@@ -225,6 +228,28 @@ TEST(SampleStore, ItsThreadWorksBesideEveryFunction) {
     store.prefetch(ids);
     EXPECT_TRUE(at::equal(store.read(ids, meta_of(values), at::kCPU), values));
   }
+}
+
+TEST(SampleStore, AFullDiskLeavesItAsItWas) {
+  const test::TempDir dir;
+  SampleStore store({"file", "fp32", dir.path().string()});
+  store.write(Ids{7}, at::ones({1, 100}));
+  Ids more(1000);
+  std::iota(more.begin(), more.end(), 8);
+  const at::Tensor values = at::full({1000, 100}, 2.0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{.rlim_cur = 100'000, .rlim_max = before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_THROW(store.write(more, values), Error);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(store.has(8));
+  EXPECT_TRUE(at::equal(store.read(Ids{7, 8}, meta_of(at::ones({2, 100})), at::kCPU).sum(1),
+                        at::tensor({100.0F, 0.0F})));
+  store.write(more, values);
+  EXPECT_TRUE(at::equal(store.read(more, meta_of(values), at::kCPU), values));
 }
 
 TEST(SampleStore, AFolderThatCannotHoldAFileIsNamed) {

@@ -1,5 +1,6 @@
 // Who is let in at the port where ranks meet, who is not, and what either hears.
 
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -118,6 +119,20 @@ TEST_P(TcpJoin, TheSecondOfARankIsTurnedAwayAndTheFirstGoesOn) {
   EXPECT_THAT(heard, Each("joined"));
 }
 
+TEST_P(TcpJoin, WhoIsStoppedBeforeAllHaveComeIsNamed) {
+  const test::Ranks ranks(3);
+  std::string first;
+  std::thread rank0([&] { first = join(ranks.membership(0)); });
+  EXPECT_THROW(join_group(
+                   Carrier::tcp, ranks.membership(1), kNobodyWaits, "", [](const auto&) {},
+                   [](const auto& missing) {
+                     if (missing == std::vector<int>{2}) throw StoppedWaiting("enough");
+                   }),
+               StoppedWaiting);
+  rank0.join();
+  EXPECT_EQ(first, "rank 0: rank 1 came, but has left");
+}
+
 TEST_P(TcpJoin, AnotherNumberOfProcessesIsTurnedAway) {
   const test::Ranks ranks(2, 1s);
   Membership other = ranks.membership(1);
@@ -128,6 +143,37 @@ TEST_P(TcpJoin, AnotherNumberOfProcessesIsTurnedAway) {
             "rank 1: the group at " + place(ranks) + " has another number of processes (WORLD_SIZE)");
   rank0.join();
   EXPECT_EQ(first, "rank 0: of 2 ranks these did not come within 2 s: 1");
+}
+
+/// An address of the loopback interface: of IPv6, where this machine has that.
+std::string newest_loopback() {
+  try {
+    listen_at("::1", 0);
+    return "::1";
+  } catch (const Error&) {
+    return "127.0.0.1";
+  }
+}
+
+TEST(TcpJoinOverIp, RanksReachEachOtherWithoutTheFirst) {
+  const test::Variable secret(kSecretVariable, kSecret);
+  for (const std::string& address : {std::string("127.0.0.1"), newest_loopback()}) {
+    const test::Ranks ranks(3);
+    const auto errors = test::run_in_threads(3, [&](int rank) {
+      Membership member = ranks.membership(rank);
+      member.master_address = address;
+      const auto group = join_group(
+          Carrier::tcp, member, kNobodyWaits, "", [](const auto&) {}, [](const auto&) {});
+      at::Tensor passed = at::ones({1});
+      if (rank == 1) group->send(passed, 2, "one");
+      if (rank == 2) group->receive(passed, 1, "one");
+      group->gather("");
+      for (const auto& link : group->links()) EXPECT_EQ(link.route, Route::direct) << address << link.peer;
+      EXPECT_EQ(group->links().size(), 2);
+      group->gather("");
+    });
+    EXPECT_THAT(errors, Each(IsEmpty())) << address;
+  }
 }
 
 TEST(TcpJoinOverALink, ARankThatDiesBeforeAllHaveComeIsNamed) {

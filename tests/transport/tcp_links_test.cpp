@@ -1,5 +1,8 @@
 // Links between ranks that break off and come back.
 
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,18 +24,19 @@ using testing::StartsWith;
 /// the parameter says.
 class CutLink : public testing::TestWithParam<int> {
  protected:
+  std::unique_ptr<Group> join(int rank, std::chrono::milliseconds timeout) const {
+    Membership member;
+    member.rank = rank;
+    member.size = 2;
+    member.master_address = "127.0.0.1";
+    member.master_port = rank == 0 ? port_ : link_.port();
+    return join_group(
+        {Carrier::tcp, GetParam()}, member, timeout, "", [](const auto&) {}, [](const auto&) {});
+  }
+
   std::vector<std::string> run(const std::function<void(Group& group)>& work,
                                std::chrono::milliseconds timeout = 30s) {
-    return test::run_in_threads(2, [&](int rank) {
-      Membership member;
-      member.rank = rank;
-      member.size = 2;
-      member.master_address = "127.0.0.1";
-      member.master_port = rank == 0 ? port_ : link_.port();
-      const auto group = join_group(
-          {Carrier::tcp, GetParam()}, member, timeout, "", [](const auto&) {}, [](const auto&) {});
-      test::run_as_rank(*group, work);
-    });
+    return test::run_in_threads(2, [&](int rank) { test::run_as_rank(*join(rank, timeout), work); });
   }
 
   /// Both ranks send this many frames to each other, of sizes that their numbers decide, and check what comes.
@@ -134,6 +138,23 @@ TEST_P(CutLink, HasAllItsConnections) {
     group.gather("");
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST_P(CutLink, LosesNothingOfOneThatLeavesWhileItIsDown) {
+  const auto errors = test::run_in_threads(2, [&](int rank) {
+    const auto group = join(rank, 30s);
+    group->gather("");
+    at::Tensor last = at::zeros({3});
+    if (rank == 0) {
+      link_.cut(2s);
+      group->send(at::ones({3}), 1, "the last");
+    } else {
+      group->receive(last, 0, "the last");
+      EXPECT_TRUE(at::equal(last, at::ones({3})));
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  EXPECT_GE(link_.connections(), 2);
 }
 
 TEST_P(CutLink, GivesUpWhenItStaysDown) {

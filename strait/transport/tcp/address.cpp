@@ -55,7 +55,10 @@ std::string SocketAddress::host() const {
       getnameinfo(general(*this), size, name.data(), name.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
     return "this machine";
   }
-  return name.data();
+  const std::string_view mapped = "::ffff:";  // where a socket for both takes a connection over IPv4
+  std::string host = name.data();
+  if (host.starts_with(mapped) && host.find('.') != std::string::npos) host.erase(0, mapped.size());
+  return host;
 }
 
 SocketAddress local_address(const std::string& path) {

@@ -18,6 +18,9 @@ struct Endpoint {
   /// Whether it is a socket of this machine's file system.
   bool is_local() const { return !path.empty(); }
 
+  /// Whether it says where.
+  bool is_known() const { return is_local() || !host.empty(); }
+
   /// `10.0.0.1:29500`, `[::1]:29500` or the path.
   std::string text() const;
 
@@ -30,7 +33,7 @@ struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t size = 0;
 
-  /// `10.0.0.1`, `fe80::1`; of a socket in the file system, `this machine`.
+  /// `10.0.0.1`, which it is over IPv6 too, `fe80::1`; of a socket in the file system, `this machine`.
   std::string host() const;
 };
 

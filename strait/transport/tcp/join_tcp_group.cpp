@@ -76,6 +76,10 @@ void meet(tcp::Mesh& mesh, const Membership& membership, milliseconds patience, 
       throw PeerError("rank {}: {}", membership.rank,
                       gone ? fmt::format("rank {} came, but {}", failure->rank, kGoneReason) : failure->reason);
     }
+    for (int rank = 0; rank < membership.size; ++rank) {
+      if (rank == membership.rank || !mailroom.has_left(rank)) continue;
+      throw PeerError("rank {}: rank {} came, but has left", membership.rank, rank);
+    }
     if (attendance.missing.empty()) return;
     const auto now = steady_clock::now();
     if (now >= end) {

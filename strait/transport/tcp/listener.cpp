@@ -12,6 +12,7 @@ using namespace std::chrono_literals;
 
 constexpr size_t kStrangers = 64;  // who have not said who they are; of more the first goes
 constexpr auto kGreetingLimit = 5s;
+constexpr int kAtOnce = 64;  // who are let in before the others of the loop have their turn
 
 }  // namespace
 
@@ -32,7 +33,7 @@ void Listener::wait() {
 }
 
 void Listener::accept_all() {
-  while (true) {
+  for (int i = 0; i < kAtOnce; ++i) {
     auto socket = accept_from(socket_);
     if (socket) {
       if (tls_ != nullptr || is_own_user(*socket)) greet(std::move(*socket));

@@ -146,7 +146,8 @@ void Mailroom::wait_until_confirmed(int to, const std::string& where, int named)
 }
 
 void Mailroom::wait_until_confirmed(int to, steady_clock::time_point limit) {
-  wait(limit, [&] { return at(to).confirmed == at(to).sent || at(to).closed; });
+  const bool had_failed = failure().has_value();
+  wait(limit, [&] { return at(to).confirmed == at(to).sent || at(to).closed || (failure_ && !had_failed); });
 }
 
 bool Mailroom::set_failure(const Failure& failure) {
@@ -193,7 +194,7 @@ void Mailroom::check(const std::string& where, int peer, int named) const {
 void Mailroom::check_locked(const std::string& where, int peer, int named) const {
   if (failure_ && failure_->rank != rank_) throw_failure(*failure_, where, named);
   if (ended_) throw Error("{}: {}", where, *ended_);
-  if (at(peer).left) throw Error("{}: {} is gone: connection closed", where, name_of_rank(named));
+  if (at(peer).left) throw PeerError("{}: {} is gone: connection closed", where, name_of_rank(named));
 }
 
 void Mailroom::wait(Lock& lock, int peer, const std::string& where, int named,

@@ -1,13 +1,11 @@
 #include "strait/transport/tcp/mesh.h"
 
 #include <atomic>
-#include <cstring>
 #include <future>
-#include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
-#include "strait/base/json.h"
 #include "strait/base/token.h"
+#include "strait/transport/tcp/words.h"
 
 namespace strait::tcp {
 namespace {
@@ -23,34 +21,19 @@ constexpr int kRefusals = 3;             // after which nobody listens there any
 constexpr auto kReturn = 1s;             // after which one whose connection broke off is looked for
 constexpr auto kLongReturn = 10s;        // after which it is given up where it cannot be looked for
 constexpr milliseconds kLastWord(1000);  // for the others to hear why this rank ends
-constexpr milliseconds kLeave(5000);     // for the others to have what was sent
 constexpr size_t kMaxReason = 2000;
 constexpr const char* kBroughtTogether = R"({"together":true})";  // what rank 0's relay answers
-constexpr const char* kAnyHost = "0.0.0.0";
 
-Buffer buffer_of(std::string_view text) {
-  Buffer buffer(text.size());
-  buffer.resize(text.size());
-  std::memcpy(buffer.data(), text.data(), text.size());
-  return buffer;
-}
-
-std::string text_of(const Buffer& buffer) {
-  return {reinterpret_cast<const char*>(buffer.data()), buffer.size()};
-}
-
-json parse(const std::string& text) { return parse_json<WireError>(text, "what another rank says"); }
-
-std::string text_of(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
-
-/// At the endpoint, or at its port of any address: the master's may be that of a router in front of this
-/// machine.
+/// At the endpoint, or at its port of any address: of an unknown one, or of the master's that may be that of a
+/// router in front of this machine.
 Socket listen_at_endpoint(const Endpoint& endpoint) {
+  if (endpoint.is_local()) return listen_at_path(endpoint.path);
+  if (!endpoint.is_known()) return listen_at_any(endpoint.port);
   try {
-    return endpoint.is_local() ? listen_at_path(endpoint.path) : listen_at(endpoint.host, endpoint.port);
+    return listen_at(endpoint.host, endpoint.port);
   } catch (const Error& error) {
-    if (endpoint.is_local() || std::string_view(error.what()) != kNotOwnAddress) throw;
-    return listen_at(kAnyHost, endpoint.port);
+    if (std::string_view(error.what()) != kNotOwnAddress) throw;
+    return listen_at_any(endpoint.port);
   }
 }
 
@@ -94,7 +77,7 @@ Mesh::Mesh(Meeting meeting, int rank, int ranks, std::string attempt, millisecon
   }
   std::erase(attendance_.missing, rank);
   loop_ = std::make_unique<EventLoop>([this](const std::string& reason) { mailroom_.end(reason); });
-  own_ = meeting_.tls ? Endpoint{.host = kAnyHost} : meeting_.at_path(rank);
+  own_ = meeting_.tls ? Endpoint{} : meeting_.at_path(rank);
   if (rank == 0) own_ = meeting_.first;
   if (own_.is_local()) place_ = std::make_unique<RankPlace>(meeting_.folder, rank);
   auto socket = std::make_shared<Socket>(listen_at_endpoint(own_));
@@ -111,9 +94,8 @@ Mesh::Mesh(Meeting meeting, int rank, int ranks, std::string attempt, millisecon
 }
 
 Mesh::~Mesh() {
-  const milliseconds limit =
-      mailroom_.failure() ? kLastWord : std::min(kLeave, part_to_wait(mailroom_.timeout()));
-  const auto end = steady_clock::now() + limit;
+  on_loop([&] { leaves_ = true; });
+  const auto begin = steady_clock::now();
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer == rank()) continue;
     mailroom_.note_sent(peer);
@@ -122,9 +104,11 @@ Mesh::~Mesh() {
   }
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer == rank()) continue;
-    bool hears = false;
-    on_loop([&] { hears = at(peer).session.is_connected(); });
-    if (hears) mailroom_.wait_until_confirmed(peer, end);
+    // Whose link is down is to have what was sent once it is up again.
+    bool was_there = false;
+    on_loop([&] { was_there = at(peer).session.was_connected(); });
+    const auto limit = mailroom_.failure() ? kLastWord : part_to_wait(mailroom_.timeout());
+    if (was_there) mailroom_.wait_until_confirmed(peer, begin + limit);
   }
   on_loop([&] {
     closed_ = true;
@@ -299,7 +283,7 @@ void Mesh::look_after(int peer, Time now) {
     seeks = !dials && is_found && (other.endpoint.is_local() || (broke_off && lost > kReturn));
   }
   const bool may = dials ? other.wanted : seeks;
-  if (may && now >= other.next_dial && !other.endpoint.text().empty()) dial(peer);
+  if (may && now >= other.next_dial && other.endpoint.is_known()) dial(peer);
 }
 
 void Mesh::dial(int peer) {
@@ -327,7 +311,8 @@ std::shared_ptr<Dial> Mesh::new_dial(int peer, const Endpoint& endpoint, const s
 /// Rank 0 says that the peer cannot reach this rank.
 void Mesh::called(int peer) {
   Peer& other = at(peer);
-  if (closed_ || has_failed_or_left(peer) || other.endpoint.text().empty()) return;
+  if (closed_ || has_failed_or_left(peer) || !other.endpoint.is_known()) return;
+  other.session.lose("called");  // what the hello says of it must stay true
   other.called = true;
   other.asks = other.relayed;
   dial(peer);
@@ -473,8 +458,8 @@ void Mesh::not_reached(int peer, Obstacle obstacle) {
     return set_gone(peer);
   }
   if (peer > 0 && rank() > 0 && meeting_.tls && (peer < rank() || other.called)) {
-    // The other way is next. The lower rank begins none by itself.
-    other.asks = !other.asks;
+    // The other way is next, where there is one. The lower rank begins none by itself.
+    other.asks = !other.asks && at(0).session.is_connected();
     if (peer > rank() && other.asks) return dial(peer);
     other.called = false;
   }
@@ -499,6 +484,7 @@ void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& 
       return refuse(kNoSuchRank);
     }
     Peer& other = at(peer);
+    if ((leaves_ || mailroom_.failure()) && !other.session.was_connected()) return;  // too late to come
     // Who goes on with a session that this process does not have speaks with another one that was here before.
     const bool goes_on = received > 0 && !other.session.was_connected();
     if (goes_on || (!other.token.empty() && other.token != token)) return refuse(kTaken);

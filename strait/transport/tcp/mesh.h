@@ -33,7 +33,8 @@ class Mesh {
   /// place. Throws Error when it cannot listen, PlaceTaken when another process has this rank.
   Mesh(Meeting meeting, int rank, int ranks, std::string attempt, std::chrono::milliseconds timeout);
 
-  /// Takes leave of all, once they have had what was sent.
+  /// Takes leave of all, once they have had what was sent; of one whose link is down for two thirds of the
+  /// timeout it does so without.
   ~Mesh();
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
@@ -136,7 +137,8 @@ class Mesh {
   std::vector<std::unique_ptr<Peer>> peers_;
   std::unique_ptr<Listener> listener_;
   Relay relay_;
-  bool closed_ = false;              ///< of the loop's thread: nothing is begun any more
+  bool leaves_ = false;              ///< of the loop's thread: nobody is let in any more
+  bool closed_ = false;              ///< likewise: nothing is begun any more
   std::unique_ptr<EventLoop> loop_;  // last: its thread uses the others
 };
 

@@ -62,7 +62,7 @@ void TcpControl::deliver(const ControlMessage& message) {
     const Channel channel{.kind = Kind::confirmation, .instance = instance_};
     if (mesh_->mailroom().receive_until(end, peer, channel, where)) continue;
     const double seconds = std::chrono::duration<double>(limit).count();
-    throw Error("{}: rank {} is gone: no answer for {:.3g} s", where, peer, seconds);
+    throw PeerError("{}: rank {} is gone: no answer for {:.3g} s", where, peer, seconds);
   }
 }
 

@@ -261,6 +261,8 @@ def test_evaluation_changes_nothing():
         other.eval()
         for _ in range(2):
             assert torch.equal(other[:3](x), result), evaluation
+        with strait.batch(other):
+            assert torch.equal(other[:3](x), result), evaluation
         with strait.compression(other, enabled=False):
             assert torch.equal(other[:3](x), sent)
         after = other[2].get_extra_state()

@@ -64,7 +64,10 @@ def resumed(rank):
     again = pickle.loads(pickle.dumps(state))
     twice = pickle.loads(pickle.dumps(again))  # before it has been used
     assert again.step == twice.step == 3 and copy.deepcopy(state).step == 3
+    before = state.bytes()
+    assert before.sent > 0 and again.bytes() == twice.bytes() == before
     _, more = train(rank, range(3, STEPS), twice, model)
+    assert twice.bytes().messages > before.messages and state.bytes() == before
     return calls + more
 
 

@@ -153,6 +153,15 @@ def test_compiled_functions_give_the_same_bits(backend, dynamic):
             assert torch.equal(ours, expected)
 
 
+@pytest.mark.parametrize("spec", ["qsgd:4,scope=sample", "quant:4,scope=sample,spikes=1", "onebit"])
+def test_the_last_element_of_a_long_sample_counts(spec):
+    x = torch.zeros(1, 2**24 + 1)  # float32 does not tell this number from the one before
+    x[0, -1] = -1
+    payload = strait.compress(x, spec)
+    received = strait.decompress(payload, spec, x.shape)
+    assert received[0, -1] == -1 and torch.equal(strait.reconstruct(x, spec), received)
+
+
 def test_lists_tell_what_there_is():
     by_name = {info.name: info for info in strait.codecs()}
     assert [sample.spec for sample in by_name["none"].samples] == ["none"]
@@ -160,6 +169,8 @@ def test_lists_tell_what_there_is():
     assert strait.codec("topk:0.1") == ("topk:0.1", False, True, True)
     assert strait.codec("quant:4") == ("quant:4", True, False, False)
     assert strait.codec("quant:4,scope=sample").row_wise
+    assert strait.codec("lowrank:8").exact and strait.codec("atomo:8").selects is False
+    assert not strait.codec("topk:0.99").exact
     schemes = {info.name: info for info in strait.feedbacks()}
     assert schemes["none"].state == "none"
     assert schemes["ef21"].state == schemes["diana"].state == schemes["ef21-sgdm"].state == "rows"
@@ -198,6 +209,7 @@ PAYLOAD = strait.compress(X, "none")
     (lambda: strait.wire_bytes("quant:0", X.shape), ValueError, "quant"),
     (lambda: strait.wire_bytes("none", (-1,)), ValueError, "shape"),
     (lambda: strait.codec("topk:2"), ValueError, "topk"),
+    (lambda: strait.wire_bytes("topk:0.1", (1, 2**32)), ValueError, "expected at most 4294967295 elements"),
 ])
 def test_bad_input_is_one_clear_line(call, kind, text):
     with pytest.raises(kind) as error:

@@ -1,6 +1,7 @@
 """strait.pipelining.Stage in torch's schedules, against torch's own stage and against strait.Boundary."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -101,6 +102,18 @@ def test_codecs_without_a_fixed_size_are_refused(process_group):
         for stage in range(2):  # what a stage sends and what it receives
             with pytest.raises(ValueError, match=text):
                 strait.pipelining.Stage(nn.Linear(2, 2), stage, 2, torch.device("cpu"), **arguments)
+
+
+def test_what_is_served_does_not_depend_on_narrow_layers(process_group):
+    strait.pipelining.Stage(nn.Linear(2, 2), 0, 2, torch.device("cpu"), activations="lowrank:2")
+    with pytest.raises(ValueError, match="the bytes of a message depend on its values"):
+        strait.pipelining.Stage(nn.Linear(2, 2), 0, 2, torch.device("cpu"), activations="topk:0.99")
+
+
+def test_double_precision_crosses_as_it_is(process_group):
+    stage = strait.pipelining.Stage(nn.Linear(2, 2), 0, 2, torch.device("cpu"), activations="quant:8")
+    x = torch.randn(3, 2, dtype=torch.float64)
+    assert stage._encoded(True, 0, 0, [SimpleNamespace(tensor=x, tag=0)])[0].tensor is x
 
 
 def test_a_cut_has_so_many_tensors_at_most(process_group):

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "strait/base/bytes.h"
+
+// What ranks tell each other besides data: JSON, as the bytes of a message.
+namespace strait::tcp {
+
+Buffer buffer_of(std::string_view text);
+
+std::string text_of(const Buffer& buffer);
+
+/// On one line; bytes that are no UTF-8 are replaced.
+std::string text_of(const nlohmann::json& value);
+
+/// Throws WireError for what is not JSON.
+nlohmann::json parse(const std::string& text);
+
+}  // namespace strait::tcp
