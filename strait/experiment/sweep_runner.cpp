@@ -103,6 +103,7 @@ bool SweepRunner::has_ended(Job& job) {
   const auto end = job.child.poll();
   for (const auto& epoch : job.tail.read_new()) observer_.on_epoch(job.run, epoch);
   if (!end) return false;
+  job.has_ended = true;
   const RunState state = state_after(*end, job.folder / "log.txt");
   if (state.status == RunStatus::failed) record_failure_unless_taken(job.folder, state.error);
   std::error_code ignored;
@@ -127,7 +128,8 @@ bool SweepRunner::train(std::span<const size_t> runs) {
 
 /// Has each run stop in order, and waits for it.
 void SweepRunner::stop_all() {
-  for (const auto& job : slots_) {
+  for (auto& job : slots_) {
+    if (job && job->has_ended) job.reset();
     if (job) job->child.ask_to_stop();
   }
   for (auto& job : slots_) {

@@ -47,7 +47,8 @@ class SweepRunner {
 
   /// Trains the runs at these places of the sweep, in that order, and records how each ends; one that fails
   /// does not keep the others from running. When the observer asks for it, stops those that run in order and
-  /// starts no more. Returns false when it was stopped.
+  /// starts no more. Returns false when it was stopped. Throws Error when a record cannot be written, once all
+  /// have stopped in order.
   bool train(std::span<const size_t> runs);
 
  private:
@@ -60,6 +61,7 @@ class SweepRunner {
     std::filesystem::path folder;
     MetricsTail tail;
     Child child;
+    bool has_ended = false;  ///< the child
   };
 
   /// Nothing where the run cannot begin, which is its end.

@@ -156,25 +156,24 @@ TEST_F(Distributed, OtherStagesTakeTheirLayersFromEachOther) {
 }
 
 TEST_F(Distributed, MachinesWithOtherDataAreNamed) {
-  const auto write = [&](const std::string& name, int64_t first) {
+  const auto arguments_with = [&](const std::string& machine, int64_t first) {
+    const fs::path root = dir_ / machine;
+    fs::create_directories(root);
     const at::Tensor targets = at::arange(first, first + 40).remainder(3);
-    write_safetensors(dir_ / name, {{{"inputs", at::ones({40, 6})}, {"targets", targets}}, {}});
-  };
-  write("a.safetensors", 0);
-  write("b.safetensors", 1);
-  const auto flags = [&](const char* file) {
-    std::vector<std::string> all;
+    write_safetensors(root / "all.safetensors", {{{"inputs", at::ones({40, 6})}, {"targets", targets}}, {}});
+    std::vector<std::string> flags;
     for (const std::string& key :
          {std::string("model.kind=mlp"), std::string("model.cuts=[\"hidden.0\"]"),
-          std::string("data.kind=tensors"), "data.train_file=" + (dir_ / file).string(),
-          "data.test_file=" + (dir_ / "a.safetensors").string()}) {
-      all.insert(all.end(), {"--set", key});
+          std::string("data.kind=tensors"), std::string("data.train_file=all.safetensors"),
+          std::string("data.test_file=all.safetensors"), "data.root=" + root.string(),
+          std::string("data.train_limit=0"), std::string("data.test_limit=0")}) {
+      flags.insert(flags.end(), {"--set", key});
     }
-    return all;
+    return arguments("run", flags);
   };
   test::RankProcesses all(STRAIT_PROGRAM, 2, free_port());
-  all.start(0, arguments("run", flags("a.safetensors")));
-  all.start(1, arguments("run", flags("b.safetensors")));
+  all.start(0, arguments_with("a", 0));
+  all.start(1, arguments_with("b", 1));
   for (const auto& [rank, result] : all.wait(kLimit)) {
     EXPECT_EQ(result.status, 2) << rank;
     EXPECT_THAT(result.err,

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "strait/base/cores.h"
@@ -126,7 +127,7 @@ TEST_F(SweepCommand, WithCodecsChosenByTimeALinkIsPartOfTheConfiguration) {
   const auto refused = sweep("out");
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.err,
-              HasSubstr("another configuration than the sweep: fast (pipeline.link); --overwrite"));
+              HasSubstr("another configuration than the sweep's: fast (pipeline.link); --overwrite"));
 }
 
 TEST_F(SweepCommand, SeveralJobsGiveTheSameBitsAsOne) {
@@ -192,16 +193,22 @@ TEST_F(SweepCommand, ARunThatCannotBeginLeavesWhatWasThere) {
 }
 
 TEST_F(SweepCommand, WhereItCannotWriteEveryRunStopsInOrder) {
-  write_sweep(variant("short") + variant("long", kEndless));
+  write_sweep(variant("a", kEndless) + variant("b", kEndless + std::string("seed = 1\n")));
   const std::string out = dir_ / "out";
+  const std::string begun = "[ -s " + out + "/a/metrics.jsonl -a -s " + out + "/b/metrics.jsonl ]";
   const auto run = test::run_process(
-      "/bin/bash", {"-c", std::string(STRAIT_PROGRAM) + " sweep " + file_ + " --jobs 2 --out " + out +
-                              " & pid=$!; until [ -s " + out + "/sweep.json ]; do sleep 0.01; done; rm " + out +
-                              "/sweep.json; mkdir -p " + out + "/sweep.json/x; wait $pid"});
+      "/bin/bash",
+      {"-c", std::string(STRAIT_PROGRAM) + " sweep " + file_ + " --jobs 2 --out " + out + " & pid=$!; until " +
+                 begun + " || ! kill -0 $pid; do sleep 0.05; done; rm " + out + "/sweep.json; mkdir -p " + out +
+                 "/sweep.json/x; kill -KILL $(cut -d ' ' -f 1 /proc/$pid/task/$pid/children); wait $pid"});
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.err, HasSubstr("sweep.json"));
   EXPECT_FALSE(any_left());
-  EXPECT_NE(read_json("out/long/status.json").at("status"), "running");
+  std::set<std::string> ends;
+  for (const char* name : {"a", "b"}) {
+    ends.insert(read_json("out/" + std::string(name) + "/status.json").at("status").get<std::string>());
+  }
+  EXPECT_EQ(ends, (std::set<std::string>{"failed", "stopped"}));
 }
 
 TEST_F(SweepCommand, AKilledRunIsRecordedAndTheOthersGoOn) {
@@ -249,7 +256,7 @@ TEST_F(SweepCommand, ItsFoldersAreItsOwn) {
 }
 
 TEST_F(SweepCommand, ARunWhoseFolderIsTakenFailsAndTheOthersGoOn) {
-  write_sweep(variant("taken") + variant("free", "seed = 1\n"));
+  write_sweep(variant("taken", kEndless) + variant("free", "seed = 1\n"));
   const std::string taken = dir_ / "out/taken";
   const std::string base = kBase;
   test::write_file(dir_ / "endless.toml", "name = \"endless\"\n" + base.substr(base.find("[model]")));
