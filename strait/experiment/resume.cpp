@@ -61,9 +61,8 @@ void check_not_beyond(const TrainingState& state, const Config& config, const fs
 void check_replicas(const CheckpointRecord& record, const Config& config, const fs::path& folder) {
   if (record.state.batches == 0 || record.place.replicas == config.pipeline.replicas) return;
   throw InputError(
-      "pipeline.replicas: expected {}, because the checkpoint {} stands within an epoch, found {}; other "
-      "numbers "
-      "resume from the end of one (checkpoint.keep)",
+      "pipeline.replicas: expected {}, because the checkpoint {} stands within an epoch, found {}; another "
+      "number resumes from the end of one (checkpoint.keep)",
       record.place.replicas, folder.string(), config.pipeline.replicas);
 }
 
