@@ -138,7 +138,7 @@ void check_nothing_lost(const ResumePoint& point, const fs::path& checkpoints) {
 /// part of it.
 bool has_other_stages(const ResumePoint& point, const std::vector<CheckpointPart>& mine, const Config& config,
                       Group& group) {
-  const std::string kOther = "other";
+  constexpr const char* kOther = "other";
   std::string found;
   run_collectively(group, [&] {
     const auto part = std::ranges::find(mine, *point.entry, &CheckpointPart::entry);
