@@ -69,8 +69,8 @@ struct DataSplits {
 DataSplits load_data(const DataOptions& options);
 
 /// Sizes and a digest of what samples are to become: of data that differ, as when a file was added on one
-/// machine, it differs too. Inputs do not count where samples have classes, because pictures may be decoded a
-/// little differently.
+/// machine, it differs too. Inputs do not count, because pictures may be decoded a little differently from
+/// machine to machine.
 std::string fingerprint(const DataSplits& data);
 
 /// Throws InputError for a data set whose samples have no class, which feedback with slots=class needs.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "strait/base/units.h"
 #include "strait/experiment/handshake.h"
@@ -52,7 +53,11 @@ RunOutcome train_with_others(const Config& config, const Membership& membership,
     } catch (const StoppedWaiting&) {
       throw;
     } catch (const RankTaken& error) {
-      if (has_trained) wait_or_throw(error);  // else this process is there for the day on which it is needed
+      if (has_trained) {
+        wait_or_throw(error);
+      } else if (!std::exchange(waits, true)) {  // a spare, which waits for the day on which it is needed
+        note(fmt::format("{}; waiting until it is free", error.what()));
+      }
       waiting({membership.rank});
       std::this_thread::sleep_for(kBetweenJoins);
     } catch (const Error& error) {

@@ -141,7 +141,8 @@ bool has_other_stages(const ResumePoint& point, const std::vector<CheckpointPart
   constexpr const char* kOther = "other";
   std::string found;
   run_collectively(group, [&] {
-    const auto part = std::ranges::find(mine, *point.entry, &CheckpointPart::entry);
+    const auto part = std::ranges::find_if(
+        mine, [&](const auto& one) { return one.entry == *point.entry && one.writer.is_alike(point.writers); });
     if (part == mine.end()) return;
     const auto source = part->folder / kRecordFile;
     const Config begun = parse_config(read_record(part->folder).config, source.string());

@@ -103,7 +103,7 @@ bool SweepRunner::has_ended(Job& job) {
   const auto end = job.child.poll();
   for (const auto& epoch : job.tail.read_new()) observer_.on_epoch(job.run, epoch);
   if (!end) return false;
-  job.has_ended = true;
+  job.ended = true;
   const RunState state = state_after(*end, job.folder / "log.txt");
   if (state.status == RunStatus::failed) record_failure_unless_taken(job.folder, state.error);
   std::error_code ignored;
@@ -126,15 +126,17 @@ bool SweepRunner::train(std::span<const size_t> runs) {
   }
 }
 
+void SweepRunner::ask_to_stop() {
+  for (const auto& job : slots_) {
+    if (job && !job->ended) job->child.ask_to_stop();
+  }
+}
+
 /// Has each run stop in order, and waits for it.
 void SweepRunner::stop_all() {
-  for (auto& job : slots_) {
-    if (job && job->has_ended) job.reset();
-    if (job) job->child.ask_to_stop();
-  }
-  for (auto& job : slots_) {
-    while (job && !job->child.poll()) std::this_thread::sleep_for(kBetweenLooks);
-    job.reset();
+  ask_to_stop();
+  for (const auto& job : slots_) {
+    while (job && !job->ended && !job->child.poll()) std::this_thread::sleep_for(kBetweenLooks);
   }
 }
 
@@ -144,9 +146,7 @@ bool SweepRunner::train_all(std::span<const size_t> runs) {
   do {
     if (observer_.should_stop() && !stopping) {
       stopping = true;
-      for (const auto& job : slots_) {
-        if (job) job->child.ask_to_stop();
-      }
+      ask_to_stop();
     }
     for (size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i] && has_ended(*slots_[i])) slots_[i].reset();

@@ -61,13 +61,14 @@ class SweepRunner {
     std::filesystem::path folder;
     MetricsTail tail;
     Child child;
-    bool has_ended = false;  ///< the child
+    bool ended = false;  ///< the child, which is asked nothing any more
   };
 
   /// Nothing where the run cannot begin, which is its end.
   std::unique_ptr<Job> start(size_t run, size_t slot);
   bool has_ended(Job& job);
   bool train_all(std::span<const size_t> runs);
+  void ask_to_stop();
   void stop_all();
   void record_end(size_t run, const RunState& state);
 

@@ -74,9 +74,9 @@ Socket listen_at(const std::string& host, uint16_t port) {
   for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
     Socket listener(socket(at->ai_family, kType, 0));
     switch_on(listener, SOL_SOCKET, SO_REUSEADDR);
-    const int for_one = 0;  // of the two versions of IP: "::" is every address
+    const int v6_only = 0;  // "::" is every address, of IPv4 too
     if (at->ai_family == AF_INET6) {
-      setsockopt(listener.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &for_one, sizeof(for_one));
+      setsockopt(listener.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
     }
     if (listener && bind(listener.descriptor(), at->ai_addr, at->ai_addrlen) == 0 &&
         listen(listener.descriptor(), SOMAXCONN) == 0) {

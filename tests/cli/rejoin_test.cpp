@@ -67,7 +67,9 @@ TEST_F(Rejoin, AProcessThatWaitsForItsRankTakesItWhenItIsFree) {
   wait_for_progress(all);
   all.at(2).send(SIGKILL);
   EXPECT_EQ(all.at(2).wait().status, 128 + SIGKILL);
-  EXPECT_EQ(spare.wait(kLimit).status, 0);
+  const auto taken = spare.wait(kLimit);
+  EXPECT_EQ(taken.status, 0);
+  EXPECT_THAT(taken.out, HasSubstr("another process has taken this rank"));
   for (const int rank : {0, 1, 3}) EXPECT_EQ(all.at(rank).wait(kLimit).status, 0);
   EXPECT_EQ(train("alone", {"--set", "train.epochs=10"}).status, 0);
   expect_equal_runs("alone", "run");

@@ -86,7 +86,8 @@ class Mailroom {
   /// Waits until the peer has confirmed all.
   void wait_until_confirmed(int to, const std::string& where, int named);
 
-  /// The same until a limit, and without an error: ends too when the peer has closed the session.
+  /// The same until a limit, and without an error: ends too when the peer has closed the session, and when the
+  /// first failure of a rank comes meanwhile.
   void wait_until_confirmed(int to, std::chrono::steady_clock::time_point limit);
 
   // The end.
