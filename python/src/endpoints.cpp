@@ -101,8 +101,9 @@ class ReceiverEndpoint {
     Buffer frame(here.nbytes());
     frame.resize(here.nbytes());
     std::memcpy(frame.data(), here.data_ptr(), here.nbytes());
-    return receiver_.decode(std::move(frame), meta_of_shape(shape), place.context(), place.mode())
-        .to(bytes.device());
+    MessageContext context = place.context();
+    context.device = bytes.device();
+    return receiver_.decode(std::move(frame), meta_of_shape(shape), context, place.mode());
   }
   NamedTensors state() {
     return copy_state([&](StateVisitor& visitor) { receiver_.visit_state(visitor); });

@@ -32,7 +32,8 @@ bool can_be_state(const at::Tensor& value) {
 NamedTensors copy_state(const VisitState& visit, size_t prefix) {
   NamedTensors all;
   Visitor visitor(prefix, [&](const std::string& name, at::Tensor& value) {
-    if (value.defined()) all.emplace(name, value.clone());
+    // On a device the copy waits for what still writes the state, on whichever stream.
+    if (value.defined()) all.emplace(name, value.to(at::kCPU, value.scalar_type(), false, /*copy=*/true));
   });
   visit(visitor);
   return all;

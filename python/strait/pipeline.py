@@ -140,7 +140,7 @@ class Pipeline:
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
         self._pipeline = _C.Pipeline(stages, boundaries, loss, correct, schedule, micro_batches, batch_size or 0, replicas,
                                      (replica_codec, replica_feedback), seed,
-                                     _device_of(stages) if device is None else torch.device(device),
+                                     _device_of(stages) if device is None else torch.empty(0, device=device).device,
                                      group_of(group, timeout))
 
     def train(self, inputs: Inputs, targets: Optional[Tensor] = None,
