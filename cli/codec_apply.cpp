@@ -131,8 +131,8 @@ int run_codec_apply(const CodecApplyOptions& options) {
   ChannelEndpoints channel(
       {.boundary_name = "of codec apply", .link = link_of_flags(options.codec, options.feedback)});
   expect_no_previous(fmt::format("--feedback \"{}\"", options.feedback), *channel.link);
-  const bool needs_ids = channel.link->slots() == Link::Slots::samples;
-  if (channel.link->slots() == Link::Slots::classes) {
+  const bool needs_ids = channel.link->slots() == Slots::samples;
+  if (channel.link->slots() == Slots::classes) {
     throw InputError("--feedback \"{}\": expected state of rows or samples; a file of messages has no classes",
                      options.feedback);
   }

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
+#include "cli/live_line.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
@@ -23,43 +22,28 @@ struct DataCommand {
   std::string mirror;
 };
 
-/// Megabytes received, on one line of a terminal that is written over.
-class ProgressLine {
- public:
-  explicit ProgressLine(std::string name) : name_(std::move(name)) {}
-  ~ProgressLine() {
-    if (shown_) fmt::print(stderr, "\r\x1b[K");
-  }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void show(uint64_t received, uint64_t total) {
-    if (isatty(STDERR_FILENO) == 0) return;
-    shown_ = true;
-    const auto megabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-    const std::string of = total == 0 ? "" : fmt::format(" of {:.1f}", megabytes(total));
-    fmt::print(stderr, "\r\x1b[K{}: {:.1f}{} MB", name_, megabytes(received), of);
-  }
-
- private:
-  std::string name_;
-  bool shown_ = false;
-};
+/// What has been received; a total of 0 is not known.
+std::string megabytes_text(uint64_t received, uint64_t total) {
+  const auto megabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  const std::string of = total == 0 ? "" : fmt::format(" of {:.1f}", megabytes(total));
+  return fmt::format("{:.1f}{} MB", megabytes(received), of);
+}
 
 int run_get(const DataCommand& command) {
   const OfficialData& data = data_info(command.name);
   catch_stop_signals();
-  ProgressLine line(data.name);
+  LiveLine line;
   GetOptions options;
   options.base_url = command.mirror;
   options.download.progress = [&](uint64_t received, uint64_t total) {
-    line.show(received, total);
+    line.draw(fmt::format("{}: {}", data.name, megabytes_text(received, total)));
     return !stop_requested();
   };
   const GetResult result = get_data(data, command.root, options);
   std::string text =
       fmt::format("{}: {}\n", data.name, result.present ? "already there" : "fetched and checked");
   for (const auto& file : result.files) text += fmt::format("  {}\n", file.string());
+  line.clear();
   print(text);
   return 0;
 }

@@ -94,8 +94,7 @@ int run_doctor(DoctorFlags flags) {
   if (!membership || membership->size == 1) {
     throw InputError(
         "doctor: --ranks: expected several processes; start it for every rank as train is started, or on one "
-        "machine "
-        "with strait launch -n N -- doctor CONFIG.toml --ranks");
+        "machine with strait launch -n N -- doctor CONFIG.toml --ranks");
   }
   return examine_ranks(flags, config, *membership);
 }

@@ -144,8 +144,7 @@ void add_launch(CLI::App& app, Action& action) {
   launch
       ->add_option("--restarts", flags->restarts,
                    "When a process fails, start all again, to resume what they had begun, at most N times (not "
-                   "when the input is wrong "
-                   "or training diverged)")
+                   "when the input is wrong or training diverged)")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str()
       ->type_name("N");

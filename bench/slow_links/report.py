@@ -142,10 +142,10 @@ def origin(results: Results, cells: list[Cell], training: Training) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def replace_between_markers(text: str, training: Training, generated: str) -> str:
+def replace_between_markers(text: str, generated: str) -> str:
+    """The text with what is generated between the markers, at its end where it has none."""
     if BEGIN not in text:
-        title = f"# {training.title}\n\n![Samples per second over link rate]({training.page}.svg)\n\n"
-        text = (text or title) + f"{BEGIN}\n{END}\n"
+        text += f"{BEGIN}\n{END}\n"
     head, rest = text.split(BEGIN, 1)
     return f"{head}{BEGIN}\n\n{generated}\n\n{rest[rest.index(END):]}"
 
@@ -156,7 +156,8 @@ def write(results: Results, folder: Path, training: Training = QUARTER) -> None:
     cells = [c for c in cells if c.strait is not None or c.torch is not None]
     page = folder / f"{training.page}.md"
     generated = f"{origin(results, cells, training)}\n\n{table(cells)}\n\n{one_machine_table(cells)}{target_table(cells, training)}"
-    page.write_text(replace_between_markers(page.read_text() if page.exists() else "", training, generated))
+    head = f"# {training.title}\n\n![Samples per second over link rate]({training.page}.svg)\n\n"
+    page.write_text(replace_between_markers(page.read_text() if page.exists() else head, generated))
     (folder / f"{training.page}.svg").write_text(chart.draw(cells))
     for text, value, least in targets(cells, training):
         print(f"{verdict(value, least)}  {show(value, '.2f')}  at least {least:.2f}  {text}")

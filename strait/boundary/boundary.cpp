@@ -74,7 +74,7 @@ void BoundaryEndpoints::visit_state(StateVisitor& visitor) {
 }
 
 void BoundaryEndpoints::visit_evaluation_state(StateVisitor& visitor) {
-  if (activations.link->slots() != Link::Slots::rows) return;
+  if (activations.link->slots() != Slots::rows) return;
   PrefixedVisitor prefixed(name + ".activations", visitor);
   activations.visit_state(prefixed);
 }

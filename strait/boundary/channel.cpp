@@ -40,7 +40,7 @@ bool uses_link(MessageMode mode) { return mode.training || mode.evaluation != Ev
 /// Whether such a message updates the link's state. A test sample has no buffer among those of the training
 /// set, so that there is nothing to move.
 bool moves_state(const Link& link, MessageMode mode) {
-  return mode.training || (mode.evaluation == EvaluationMode::live && link.slots() == Link::Slots::rows);
+  return mode.training || (mode.evaluation == EvaluationMode::live && link.slots() == Slots::rows);
 }
 
 /// The link whose numbers stand in the frame header for a message of this mode.

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace strait {
 
@@ -17,6 +19,11 @@ enum class EvaluationMode {
 
 /// The names of the modes, in their order.
 inline constexpr std::array<std::string_view, 4> kEvaluationModeNames = {"off", "plain", "frozen", "live"};
+
+/// Those of the modes that compress.
+inline std::vector<std::string> compressed_mode_names() {
+  return {kEvaluationModeNames.begin() + 1, kEvaluationModeNames.end()};
+}
 
 /// The mode's name.
 constexpr std::string_view to_string(EvaluationMode mode) {

@@ -41,8 +41,8 @@ void check_link(const std::string& key, const LinkOptions& link, int micro_batch
 }
 
 /// `key` is the one that asks for the fill.
-void check_fill(std::string_view key, std::string_view fill, const CompressionOptions& options) {
-  if (fill != "warmup") return;
+void check_fill(std::string_view key, const StoreOptions& store, const CompressionOptions& options) {
+  if (!store.fills_early()) return;
   if (options.start_epoch == 0) {
     throw InputError("{}: \"warmup\" expects compression.start_epoch >= 1, found 0", key);
   }
@@ -59,7 +59,7 @@ void check_store(const std::string& key, const LinkOptions& link, const Compress
   const auto made = link_of(link);
   const StoreOptions* store = made->store();
   if (store == nullptr) return;
-  check_fill(key, store->fill, options);
+  check_fill(key, *store, options);
   if (store->place == StoreOptions().place && store->folder.empty()) return;
   throw InputError("{}: expected place and folder in compression.store, found \"{}\"", key, link.feedback);
 }
@@ -238,7 +238,7 @@ void check(const CompressionOptions& options, std::span<const std::string> cuts,
     throw InputError("compression.end_epoch: expected 0, or more than compression.start_epoch = {}, found {}",
                      options.start_epoch, options.end_epoch);
   }
-  check_fill("compression.store.fill", options.store.fill, options);
+  check_fill("compression.store.fill", options.store, options);
   check_replicas(options.replicas);
   check_previous(options, cuts);
 }
@@ -250,9 +250,8 @@ void check_previous(const CompressionOptions& options, std::span<const std::stri
     if (!link_of(link)->keeps_state()) return;
     throw InputError(
         "compression.replicas.feedback: \"{}\" takes every batch over the boundaries twice, so that their "
-        "links "
-        "are expected to keep nothing from message to message; compression.{} of boundary {} is codec \"{}\", "
-        "feedback \"{}\"",
+        "links are expected to keep nothing from message to message; compression.{} of boundary {} is codec "
+        "\"{}\", feedback \"{}\"",
         options.replicas.feedback, direction, boundary, link.codec, link.feedback);
   };
   for (const auto& cut : cuts) {

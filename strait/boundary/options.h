@@ -121,7 +121,7 @@ void check_index_reuse(const std::string& table, const BoundaryScheme& scheme);
 /// Whether one of them compresses or has feedback.
 bool compresses_activations(const CompressionOptions& options, std::span<const std::string> cuts);
 
-/// Whether one keeps something from message to message.
+/// Whether one has feedback with state; what a codec itself starts from (`warm=yes`) does not count.
 bool has_feedback(const CompressionOptions& options, std::span<const std::string> cuts);
 
 /// Whether one keeps something per row of the batch, which evaluation can read.

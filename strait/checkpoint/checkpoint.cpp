@@ -255,8 +255,7 @@ void Checkpoint::load_links(std::vector<BoundaryEndpoints>& boundaries, const St
   if (!load_listed(replicas, loader) && !may_lack) {
     throw InputError(
         "{}: has no feedback state of the exchange between replicas for the stages that model.cuts makes; "
-        "state "
-        "resumes only with the cuts that it was saved with",
+        "state resumes only with the cuts that it was saved with",
         loader.name());
   }
   if (!exactly) return;

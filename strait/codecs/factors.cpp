@@ -38,8 +38,7 @@ void check_that_it_saves(const std::string& spec, const MessageMeta& meta, const
   if (bytes < raw) return;
   throw InputError(
       "codec {} takes a message of shape {} as a matrix of {} rows and {} columns, of which it would send {} "
-      "bytes, not "
-      "fewer than the message's {}",
+      "bytes, not fewer than the message's {}",
       spec, shape_text(meta.shape), shape.rows, shape.columns, bytes, raw);
 }
 

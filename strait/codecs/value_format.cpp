@@ -228,8 +228,7 @@ std::unique_ptr<const ValueFormat> make_list_format(std::string_view name) {
       !codec->payload_size({{1, 64}}).exact) {
     throw InputError(
         "\"{}\" cannot write values that another codec keeps: expected fp32, fp16, bf16, quant:b or another "
-        "codec that "
-        "writes rows one by one, all of their elements, in bytes that do not depend on them",
+        "codec that writes rows one by one, all of their elements, in bytes that do not depend on them",
         name);
   }
   return std::make_unique<CodecValues>(std::move(codec));

@@ -109,7 +109,7 @@ void keep_deciding_links(Config& config) {
   std::erase_if(config.networks, [&](const auto& other) { return !by_time || other.name != network; });
 }
 
-/// With nothing in the keys that do not change what a run computes.
+/// With nothing in the keys that do not change what a run computes: those of says_a_place() and more.
 Config without_places(Config config) {
   config.name.clear();
   config.data.root.clear();
@@ -133,6 +133,13 @@ Config resolve(TomlTable root, std::span<const std::string> overrides) {
 }
 
 }  // namespace
+
+bool says_a_place(const Config& config, std::string_view key) {
+  return key == "data.root" || key == "compression.store.place" || key == "compression.store.folder" ||
+         std::ranges::any_of(data_kind(config.data.kind).keys, [&](const SettingKey& of_kind) {
+           return of_kind.is_place && key == "data." + of_kind.name;
+         });
+}
 
 void set_defaults_of_kinds(Config& config) {
   config.model = ModelOptions(config.model.kind);

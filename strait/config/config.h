@@ -68,6 +68,10 @@ std::vector<KeyEntry> key_entries(const Config& config);
 /// The same keys with their values alone.
 std::vector<std::pair<std::string, std::string>> key_values(const Config& config);
 
+/// Whether a key says where data or stores lie, and nothing about what is in them: such a key may differ
+/// between a run and its continuation, and between machines.
+bool says_a_place(const Config& config, std::string_view key);
+
 /// Those that make a run compute what it does: the kinds, and keys that differ from their defaults, without the
 /// name, where data and stores lie, pipeline.timeout, .transport, .connections, .rejoin and .link, [[networks]]
 /// and [checkpoint]. Where codecs are chosen by time the link decides too, and is kept: the network that

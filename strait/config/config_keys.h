@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "strait/base/kinds.h"
+#include "strait/boundary/evaluation.h"
 #include "strait/config/config.h"
 #include "strait/config/rules.h"
 #include "strait/data/kinds.h"
@@ -155,12 +156,12 @@ void visit_compression_keys(C& config, Visitor& visit) {
         "choose again after every N optimizer steps too; 0: only with the last of an epoch");
   visit("compression.reuse_indices", compression.reuse_indices, yes_or_no(),
         "gradients are sent at the indices of their activations");
-  visit("compression.store.place", compression.store.place, one_of({"memory", "file"}),
+  visit("compression.store.place", compression.store.place, one_of(store_places()),
         "where feedback with a buffer per sample keeps it");
   visit("compression.store.format", compression.store.format, one_of(store_formats()), "how it is kept");
   visit("compression.store.folder", compression.store.folder, path_text(),
         "folder of the file; empty: the run's");
-  visit("compression.store.fill", compression.store.fill, one_of({"first_visit", "warmup"}),
+  visit("compression.store.fill", compression.store.fill, one_of(store_fills()),
         "when buffers are filled: at a sample's first compressed visit, or by the epochs before start_epoch");
   visit("compression.start_epoch", compression.start_epoch, at_least(0),
         "warm-up: epochs before this one are not compressed");
@@ -170,7 +171,7 @@ void visit_compression_keys(C& config, Visitor& visit) {
         "run or checkpoint of another run to start from at start_epoch; empty: initial weights");
   visit("compression.start_from_optimizer", compression.start_from_optimizer, yes_or_no(),
         "take over the optimizer's state of that run too");
-  visit("compression.evaluation", compression.evaluation, one_of({"plain", "frozen", "live"}),
+  visit("compression.evaluation", compression.evaluation, one_of(compressed_mode_names()),
         "what tables call on: the bare operator, the scheme with its state read only, or moving and put back");
   visit("compression.diagnostics", compression.diagnostics, at_least(0),
         "measure the messages of every N-th step; 0: never");

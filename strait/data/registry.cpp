@@ -56,8 +56,7 @@ OfficialData wikitext2() {
   data.hint =
       "its raw files have no address any more; write the splits of Salesforce/wikitext (wikitext-2-raw-v1) at "
       "Hugging Face to wikitext-2-raw/wiki.train.raw, wiki.valid.raw and wiki.test.raw under data.root, an "
-      "empty "
-      "row as \" \\n\", and see strait data check wikitext2";
+      "empty row as \" \\n\", and see strait data check wikitext2";
   return data;
 }
 

@@ -8,9 +8,8 @@ namespace strait {
 namespace {
 
 /// Keys that may differ from machine to machine, and so from rank to rank.
-bool is_local(const std::string& key) {
-  return key == "data.root" || key == "compression.store.place" || key == "compression.store.folder" ||
-         key == "train.device" || key == "pipeline.link";
+bool is_local(const Config& config, const std::string& key) {
+  return says_a_place(config, key) || key == "train.device" || key == "pipeline.link";
 }
 
 /// What the key says.
@@ -22,7 +21,7 @@ std::chrono::milliseconds milliseconds_of(const std::string& text, const char* k
 
 std::vector<std::pair<std::string, std::string>> shared_settings(const Config& config) {
   auto settings = key_values(config);
-  std::erase_if(settings, [](const auto& setting) { return is_local(setting.first); });
+  std::erase_if(settings, [&](const auto& setting) { return is_local(config, setting.first); });
   return settings;
 }
 

@@ -8,7 +8,6 @@
 #include "strait/base/text.h"
 #include "strait/checkpoint/checkpoint_copies.h"
 #include "strait/checkpoint/checkpoint_parts.h"
-#include "strait/data/kinds.h"
 #include "strait/experiment/run.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/learning_rate.h"
@@ -28,14 +27,10 @@ bool may_change(const std::string& key, const Config& begun, const Config& now) 
   const WeightVersions versions = weight_versions(begun.pipeline.schedule);
   if (key == "pipeline.schedule") return versions == weight_versions(now.pipeline.schedule);
   if (key == "pipeline.micro_batches") return !steps_per_micro_batch(versions);
-  constexpr std::array kKeys = {
-      "name",         "networks",        "data.root",  "train.threads",           "train.device",
-      "train.epochs", "train.log_every", "model.cuts", "compression.store.place", "compression.store.folder"};
-  const bool is_place = std::ranges::any_of(data_kind(now.data.kind).keys, [&](const auto& of_kind) {
-    return of_kind.is_place && key == fmt::format("data.{}", of_kind.name);
-  });
-  return is_place || std::ranges::find(kKeys, key) != kKeys.end() || key.starts_with("pipeline.") ||
-         key.starts_with("checkpoint.");
+  constexpr std::array kKeys = {"name",         "networks",        "train.threads", "train.device",
+                                "train.epochs", "train.log_every", "model.cuts"};
+  return says_a_place(now, key) || std::ranges::find(kKeys, key) != kKeys.end() ||
+         key.starts_with("pipeline.") || key.starts_with("checkpoint.");
 }
 
 void check_same_run(const Config& begun, const Config& now, const fs::path& source) {

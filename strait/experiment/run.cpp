@@ -67,7 +67,7 @@ Config with_store_in(const std::filesystem::path& folder, Config config) {
 /// it can be is asked here.
 void check_store_folder(const CompressionOptions& compression, std::span<const std::string> cuts) {
   const bool has_store = keeps_samples(compression, cuts) || keeps_classes(compression, cuts);
-  if (!has_store || compression.store.place == "memory") return;
+  if (!has_store || !compression.store.is_in_file()) return;
   try {
     MappedMemory(compression.store.folder);
   } catch (const InputError& error) {
@@ -273,8 +273,7 @@ Config with_chosen_codecs(Config config, const std::filesystem::path& weights,
   }
   throw InputError(
       "{}: codec \"{}\" was chosen in training, and no checkpoint beside these weights says what it was ({}); "
-      "--set "
-      "compression.activations.codec and compression.gradients.codec say it, or eval's --checkpoint",
+      "--set compression.activations.codec and compression.gradients.codec say it, or eval's --checkpoint",
       weights.string(), kAutoCodec, complaint);
 }
 

@@ -48,8 +48,7 @@ void expect_savings(const BoundaryEndpoints& boundary, const ChannelEndpoints& c
   if (payloads <= traffic.raw_bytes) return;
   throw InputError(
       "boundary {}, {}: codec \"{}\" makes {} bytes of a message of {}; expected no more than there are "
-      "without "
-      "compression",
+      "without compression",
       boundary.name, &channel == &boundary.activations ? "activations" : "gradients",
       channel.link->codec().spec(), payloads, traffic.raw_bytes);
 }

@@ -6,7 +6,7 @@
 
 namespace strait::kernels {
 
-/// Highway's number of the target in use (target.h).
+/// Highway's number of the target in use. Throws InputError when STRAIT_KERNELS names none of kernel_targets().
 int64_t chosen_target();
 
 }  // namespace strait::kernels

@@ -45,6 +45,4 @@ std::vector<std::string> kernel_targets() {
   return names;
 }
 
-std::string kernel_target() { return hwy::TargetName(chosen_target()); }
-
 }  // namespace strait::kernels

@@ -12,7 +12,4 @@ namespace strait::kernels {
 /// What this processor can run of what was compiled, the best first.
 std::vector<std::string> kernel_targets();
 
-/// The one in use. Throws InputError when STRAIT_KERNELS names none of kernel_targets().
-std::string kernel_target();
-
 }  // namespace strait::kernels

@@ -178,7 +178,7 @@ class AqSgd : public Link {
  public:
   AqSgd(uint16_t id, std::shared_ptr<const Link> compressor, StoreOptions store)
       : Link(id, compressor->shared_codec()),
-        format_{.compressor = std::move(compressor), .fills_early = store.fill == "warmup"},
+        format_{.compressor = std::move(compressor), .fills_early = store.fills_early()},
         options_(std::move(store)) {}
 
   Slots slots() const override { return Slots::samples; }

@@ -122,7 +122,7 @@ class EstimateFeedback : public CompressorFeedback {
   EstimateFeedback(uint16_t id, const std::shared_ptr<const Compressor>& compressor, const SlotOptions& slots,
                    float alpha)
       : CompressorFeedback(id, compressor, slots),
-        rule_{.alpha = alpha, .fills_early = slots.store.fill == "warmup"} {}
+        rule_{.alpha = alpha, .fills_early = slots.store.fills_early()} {}
   std::shared_ptr<Link> around(std::shared_ptr<const Link> compressor) const override {
     if (!fits(*compressor)) return nullptr;
     return std::make_shared<EstimateFeedback>(id(), compressor, slot_options(), rule_.alpha);

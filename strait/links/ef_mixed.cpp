@@ -83,7 +83,7 @@ class EfMixedDecoder : public Decoder {
   std::shared_ptr<const Halves> halves_;
 };
 
-/// The paper's EF-mixed (section 2.3; docs/operators.md, "Feedback"): half of the k positions are the
+/// The paper's EF-mixed (section 2.4; docs/operators.md, "Feedback"): half of the k positions are the
 /// message's largest, half the residual's.
 class EfMixed : public SlotFeedback {
  public:

@@ -132,9 +132,6 @@ class Link {
   /// The same, to keep.
   const std::shared_ptr<const Codec>& shared_codec() const { return codec_; }
 
-  /// See strait::Slots.
-  using Slots = strait::Slots;
-
   /// What a piece of the state serves; none for a link without state.
   virtual Slots slots() const { return Slots::none; }
 

@@ -19,8 +19,17 @@ struct StoreOptions {
   std::string fill =
       "first_visit";  ///< first_visit: by a sample's first message; warmup: by the epochs before too
 
+  bool is_in_file() const { return place == "file"; }
+  bool fills_early() const { return fill == "warmup"; }
+
   bool operator==(const StoreOptions&) const = default;
 };
+
+/// What `place` can be.
+std::vector<std::string> store_places();
+
+/// What `fill` can be.
+std::vector<std::string> store_fills();
 
 /// The formats that a store can have, the largest first: fp32, bf16, and quant:b, b bits over each sample's
 /// range.

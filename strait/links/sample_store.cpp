@@ -16,7 +16,7 @@ namespace strait {
 namespace {
 
 MappedMemory make_memory(const StoreOptions& options) {
-  if (options.place == "memory") return MappedMemory();
+  if (!options.is_in_file()) return MappedMemory();
   return MappedMemory(options.folder.empty() ? std::filesystem::temp_directory_path()
                                              : std::filesystem::path(options.folder));
 }
@@ -41,6 +41,10 @@ at::Tensor mean_of_classes(const at::Tensor& values, const MessageContext& conte
 
 }  // namespace
 
+std::vector<std::string> store_places() { return {"memory", "file"}; }
+
+std::vector<std::string> store_fills() { return {"first_visit", "warmup"}; }
+
 std::vector<std::string> store_formats() { return {"fp32", "bf16", "quant:8", "quant:4", "quant:2"}; }
 
 StoreOptions read_store_options(OperatorSpec& spec, bool has_fill) {
@@ -51,9 +55,9 @@ StoreOptions read_store_options(OperatorSpec& spec, bool has_fill) {
       spec.reject(key, field, "one of: " + list_of(choices));
     }
   };
-  choose("place", store.place, {"memory", "file"});
+  choose("place", store.place, store_places());
   choose("format", store.format, store_formats());
-  if (has_fill) choose("fill", store.fill, {"first_visit", "warmup"});
+  if (has_fill) choose("fill", store.fill, store_fills());
   store.folder = spec.option("folder", store.folder);
   return store;
 }

@@ -106,7 +106,7 @@ std::string description(const PipelineSetup& setup, int processes) {
     add_link(fmt::format("boundary {}, activations", boundary.name), *boundary.links.activations);
     add_link(fmt::format("boundary {}, gradients", boundary.name), *boundary.links.gradients);
   }
-  add_link("replicas", setup.replica_link ? *setup.replica_link : *make_link(kUncompressed));
+  add_link("replicas", *setup.replica_link);
   return mine.text();
 }
 
@@ -154,6 +154,7 @@ Traffic traffic_of(const json& numbers) {
 
 Pipeline::Pipeline(PipelineSetup setup, std::shared_ptr<Group> group)
     : setup_(std::move(setup)), group_(std::move(group)) {
+  if (!setup_.replica_link) setup_.replica_link = make_link(kUncompressed);
   check_handshakes(group_->rank(), group_->gather(description(setup_, group_->size())));
   run_collectively(*group_, [&] {
     check_schedule(setup_.schedule);
@@ -169,7 +170,7 @@ Pipeline::Pipeline(PipelineSetup setup, std::shared_ptr<Group> group)
   });
 }
 
-bool Pipeline::has_slots(Link::Slots slots) const {
+bool Pipeline::has_slots(Slots slots) const {
   return std::ranges::any_of(setup_.boundaries, [=](const Boundary& boundary) {
     return boundary.links.activations->slots() == slots || boundary.links.gradients->slots() == slots;
   });
@@ -182,12 +183,12 @@ void Pipeline::check() const {
     }
   }
   if (is_last_here() && !setup_.loss) throw InputError("a pipeline expects a loss");
-  if (setup_.replica_link && !setup_.replica_link->serves_weights()) {
+  if (!setup_.replica_link->serves_weights()) {
     throw InputError(
         "replica_link: expected one that keeps nothing per sample or class; a gradient of weights is no "
         "sample's");
   }
-  if (setup_.replica_link) expect_no_previous("replica_link", *setup_.replica_link);
+  expect_no_previous("replica_link", *setup_.replica_link);
   if (setup_.batch_size < 0) throw InputError("batch_size: expected 0 or more, found {}", setup_.batch_size);
   check_parameters(setup_);
 }
@@ -246,9 +247,8 @@ void Pipeline::make_data_parallel() {
     if (!runs(static_cast<int>(stage)) || parameters.empty()) continue;
     own.push_back({static_cast<int>(stage), fmt::format("stage {}", stage), parameters});
   }
-  const auto link = setup_.replica_link ? setup_.replica_link : make_link("none");
-  data_parallel_.emplace(*group_, topology(), static_cast<int>(setup_.stages.size()), std::move(own), link,
-                         setup_.seed);
+  data_parallel_.emplace(*group_, topology(), static_cast<int>(setup_.stages.size()), std::move(own),
+                         setup_.replica_link, setup_.seed);
   check_alike(*group_, data_parallel_->weight_checksums());
 }
 
@@ -300,12 +300,12 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
 StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
                            const std::vector<int64_t>& classes) {
   return run(inputs, targets, ids, classes, [&](Executor& executor, StepInput input) {
-    if (ids.empty() && has_slots(Link::Slots::samples)) {
+    if (ids.empty() && has_slots(Slots::samples)) {
       throw InputError(
           "a boundary keeps something per sample, so that a batch is expected to come with the ids of its "
           "rows");
     }
-    if (classes.empty() && has_slots(Link::Slots::classes)) {
+    if (classes.empty() && has_slots(Slots::classes)) {
       throw InputError(
           "a boundary keeps something per class, so that a batch is expected to come with the classes of its "
           "rows");

@@ -76,7 +76,7 @@ class Pipeline {
   /// `inputs`, [B, ...] each, are read in the process of the first stage, `targets`, [B, ...], in that of the
   /// last; elsewhere they may be undefined, but of the two and the `ids` one must say how many rows there are.
   /// `ids` are the samples' numbers in the training set, for links that keep something per sample
-  /// (Link::Slots::samples), `classes` their labels, for those that keep something per class.
+  /// (Slots::samples), `classes` their labels, for those that keep something per class.
   ///
   /// The first call runs a row of zeros through the stages, in evaluation mode and with the random state put
   /// back, to find what crosses each cut; of a stage that is a function and not a module, buffers may notice.
@@ -142,7 +142,7 @@ class Pipeline {
  private:
   bool is_last_here() const { return runs(static_cast<int>(setup_.stages.size()) - 1); }
   void check() const;
-  bool has_slots(Link::Slots slots) const;
+  bool has_slots(Slots slots) const;
   StepReport run(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
                  const std::vector<int64_t>& classes,
                  const std::function<StepResult(Executor& executor, const StepInput& input)>& work);

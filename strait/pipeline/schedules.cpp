@@ -185,8 +185,7 @@ Plan Schedule::plan(const ScheduleSize& size) const {
   }
   throw InputError(
       "schedule \"{}\": the plan has {} stages, {} micro-batches and {} ranks, expected {}, {} and {} with "
-      "stage s on "
-      "rank s mod {}",
+      "stage s on rank s mod {}",
       name_, plan.stages, plan.micro_batches, plan.ranks.size(), size.stages, size.micro_batches, ranks, ranks);
 }
 

@@ -76,8 +76,7 @@ MicroBatchUpdate::MicroBatchUpdate(const Placement& placement, WeightUpdate& upd
     if (versions_ == WeightVersions::predicted && !optimizer.can_predict()) {
       throw InputError(
           "pipeline.schedule: \"{}\" predicts weights, so that an optimizer is expected whose OptimizerState "
-          "has a "
-          "direction",
+          "has a direction",
           options.pipeline.schedule);
     }
     stages_[static_cast<int>(i)] = {

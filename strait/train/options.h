@@ -42,7 +42,7 @@ struct TrainOptions {
   int64_t evaluate_every = 0;      ///< steps of the optimizer from one evaluation within an epoch to the next
   int evaluate_epochs = 1;         ///< epochs from one evaluation after an epoch to the next; the last has one
   std::string device = "auto";     ///< auto | cpu | cuda | cuda:N
-  int threads = 0;                 ///< 0 = all cores, shared between local stages
+  int threads = 0;                 ///< of a process; 0: see thread_count()
 
   bool operator==(const TrainOptions&) const = default;
 };

@@ -9,6 +9,7 @@ namespace strait {
 
 /// Threads of a process whose train.threads is that, one of `processes` on this machine. 0 means what
 /// OMP_NUM_THREADS says, and where it is not set one for each of usable_cores(), shared by the processes.
+/// Throws InputError for an OMP_NUM_THREADS of more than kMostThreads.
 int thread_count(int threads, int processes);
 
 /// Says in one line that training will be slow because its threads are more than the cores or because others

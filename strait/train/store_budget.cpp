@@ -57,27 +57,27 @@ std::string StoreBudget::describe() const {
   }
   return fmt::format("feedback keeps {} for {} samples, {} bytes each, in {} ({})", size_text(bytes()),
                      samples_, samples_ == 0 ? 0 : bytes() / samples_,
-                     options_.store.place == "file" ? "a file" : "memory", list_of(parts));
+                     options_.store.is_in_file() ? "a file" : "memory", list_of(parts));
 }
 
 void StoreBudget::check_fits(uint64_t free_bytes) const {
   if (bytes() <= free_bytes) return;
   std::vector<std::string> advice;
-  if (options_.store.place == "memory") advice.emplace_back("compression.store.place = \"file\"");
+  if (!options_.store.is_in_file()) advice.emplace_back("compression.store.place = \"file\"");
   for (const std::string& format : store_formats()) {
     if (bytes_in(format) < bytes() && bytes_in(format) <= free_bytes) {
       advice.push_back(
           fmt::format("compression.store.format = \"{}\" ({})", format, size_text(bytes_in(format))));
     }
   }
-  if (options_.store.place == "file") advice.emplace_back("another compression.store.folder");
+  if (options_.store.is_in_file()) advice.emplace_back("another compression.store.folder");
   advice.emplace_back("a smaller data.train_limit");
   throw InputError("{}, but {} are free; choose one of: {}", describe(), size_text(free_bytes),
                    list_of(advice));
 }
 
 uint64_t StoreBudget::free_bytes() const {
-  if (options_.store.place == "memory") return free_memory();
+  if (!options_.store.is_in_file()) return free_memory();
   return std::filesystem::space(options_.store.folder.empty() ? std::filesystem::temp_directory_path()
                                                               : std::filesystem::path(options_.store.folder))
       .available;

@@ -20,8 +20,7 @@ inline std::chrono::milliseconds part_to_wait(std::chrono::milliseconds timeout)
 std::string name_of_rank(int rank);
 
 /// Throws for a wait that ended because a rank failed: PeerError that says `where` this rank waited, for which
-/// peer
-/// (-1: any) and which rank failed first; NumericError where training diverged there.
+/// peer (-1: any) and which rank failed first; NumericError where training diverged there.
 [[noreturn]] void throw_failure(const Failure& failure, const std::string& where, int peer);
 
 /// Throws PeerError for a wait in which the peer (-1: any) did not say a word.

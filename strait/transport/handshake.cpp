@@ -59,7 +59,7 @@ void check_handshakes(int rank, const std::vector<std::string>& handshakes) {
       throw WireError("rank {}: rank {} speaks another language", rank, other);
     }
     if (!found.empty()) {
-      throw HandshakeMismatch("rank {}: rank {} {}; all must be the same", rank, other, found);
+      throw Error("rank {}: rank {} {}; all must be the same", rank, other, found);
     }
   }
 }

@@ -20,13 +20,8 @@ struct Handshake {
   std::string text() const;
 };
 
-/// Another process differs in what all must have alike.
-class HandshakeMismatch : public Error {
-  using Error::Error;
-};
-
-/// Compares the handshake of every rank, by rank, with that of `rank`. Throws HandshakeMismatch that names one
-/// that differs, and WireError for a handshake that is not what a process says.
+/// Compares the handshake of every rank, by rank, with that of `rank`. Throws Error that names one that
+/// differs, and WireError for a handshake that is not what a process says.
 void check_handshakes(int rank, const std::vector<std::string>& handshakes);
 
 }  // namespace strait

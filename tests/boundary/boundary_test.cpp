@@ -98,7 +98,7 @@ class EveryFeedback : public testing::TestWithParam<const char*> {
     return cut;
   }
   /// Whether there is a state for evaluation to move.
-  bool moves() { return Cut(GetParam()).ends()[0].activations.sender->link().slots() == Link::Slots::rows; }
+  bool moves() { return Cut(GetParam()).ends()[0].activations.sender->link().slots() == Slots::rows; }
 };
 
 TEST_P(EveryFeedback, OffPlainAndFrozenAreWhatTheyAreDefinedAs) {

@@ -59,7 +59,7 @@ TEST(ChannelEndpoints, NothingCrossesToAnotherProcess) {
   EXPECT_THROW(nowhere.cross(at::randn({3, 8}), {}), InternalError);
   EXPECT_TRUE(state_of(nowhere).empty());
   EXPECT_EQ(nowhere.take_traffic().messages, 0U);
-  EXPECT_EQ(there.link->slots(), Link::Slots::rows);
+  EXPECT_EQ(there.link->slots(), Slots::rows);
 }
 
 /// A gradient crosses at the positions of its micro-batch's activation, whichever crosses last.

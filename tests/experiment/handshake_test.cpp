@@ -1,5 +1,6 @@
 #include "strait/experiment/handshake.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,6 +26,18 @@ TEST_F(Handshakes, ThatAreAlikeAreAccepted) {
   config_.train.device = "cpu";
   config_.pipeline.link = "200Mbps,50ms";
   EXPECT_NO_THROW(check_handshakes(0, {mine, handshake()}));
+}
+
+TEST_F(Handshakes, PathsOfTheDatasFilesMayDiffer) {
+  const auto handshake_with = [](const char* key, const char* value) {
+    const std::vector<std::string> overrides = {"data.kind=tensors", "model.kind=mlp",
+                                                fmt::format("data.{}={}", key, value)};
+    return handshake_of(parse_config("", "run.toml", overrides), 2, "");
+  };
+  EXPECT_NO_THROW(
+      check_handshakes(0, {handshake_with("train_file", "/one/a"), handshake_with("train_file", "/two/a")}));
+  EXPECT_THROW(check_handshakes(0, {handshake_with("train_limit", "5"), handshake_with("train_limit", "6")}),
+               Error);
 }
 
 TEST_F(Handshakes, ThatDifferAreNamed) {

@@ -92,8 +92,7 @@ Meeting meeting_of(const Membership& membership) {
   if (membership.local_size != membership.size && !is_loopback(membership.master_address)) {
     throw InputError(
         "{0}: not set, and ranks of several machines need one secret; make it with `strait keys`, and give it "
-        "to "
-        "every rank as {0}, or as a file whose name is in {1}",
+        "to every rank as {0}, or as a file whose name is in {1}",
         kSecretVariable, kSecretFileVariable);
   }
   meeting.folder = folder_of(membership.master_port, membership.attempt);

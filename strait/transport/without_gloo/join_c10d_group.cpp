@@ -7,8 +7,7 @@ std::unique_ptr<Group> join_c10d_group(const Membership& /*membership*/, std::ch
                                        const WaitingFor& /*waiting*/) {
   throw InputError(
       "pipeline.transport: \"c10d\" needs a LibTorch with Gloo's headers, such as Debian's libtorch-dev, and "
-      "this "
-      "strait was built with one that has none; \"tcp\" needs nothing");
+      "this strait was built with one that has none; \"tcp\" needs nothing");
 }
 
 }  // namespace strait
