@@ -19,7 +19,10 @@ struct StoreOptions {
   std::string fill =
       "first_visit";  ///< first_visit: by a sample's first message; warmup: by the epochs before too
 
+  /// Whether the store is a mapped file.
   bool is_in_file() const { return place == "file"; }
+
+  /// Whether the epochs before compression fill buffers too.
   bool fills_early() const { return fill == "warmup"; }
 
   bool operator==(const StoreOptions&) const = default;
