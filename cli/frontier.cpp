@@ -42,10 +42,6 @@ struct FinishedRuns {
   int others = 0;
 };
 
-bool is_finished(const report::Run& run) {
-  return run.status == report::Status::done || run.status == report::Status::diverged;
-}
-
 FinishedRuns read_runs(const std::vector<std::filesystem::path>& folders) {
   FinishedRuns found;
   const auto tables = report::read_tables(folders);
@@ -54,7 +50,7 @@ FinishedRuns read_runs(const std::vector<std::filesystem::path>& folders) {
       TrainedVariant trained{.name = tables.size() > 1 ? table.name + " " + variant.name : variant.name,
                              .runs = {}};
       for (const auto& run : variant.runs) {
-        if (!is_finished(run)) {
+        if (!is_final(run.status)) {
           ++found.others;
           continue;
         }
