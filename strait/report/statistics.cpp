@@ -28,11 +28,14 @@ Value best(const Variant& variant, const Metric& metric, ScoresOf scores) {
   return found;
 }
 
-/// Over the seeds that have the measure.
+/// Of all seeds: nothing where the measure of one of them is not finite, since a mean over the others would be
+/// of the lucky ones.
 Estimate mean_of(const std::vector<SeedScores>& seeds, const Metric& metric) {
   std::vector<double> values;
   for (const auto& seed : seeds) {
-    if (const Value value = find(*seed.scores, metric.name)) values.push_back(*value);
+    const Value value = find(*seed.scores, metric.name);
+    if (!value) return {};
+    values.push_back(*value);
   }
   return estimate(values);
 }

@@ -68,7 +68,7 @@ struct StatusCount {
 /// Scores in one mode of evaluation.
 struct Scored {
   Value best;     ///< the best epoch of the best seed
-  Estimate last;  ///< the last epoch that all counted seeds have finished
+  Estimate last;  ///< the last epoch that all counted seeds have finished; empty where one's is not finite
   Estimate loss;  ///< of the same epoch
 };
 
