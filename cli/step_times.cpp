@@ -74,7 +74,7 @@ void StepTimes::add_to(report::Run& run) {
       known_.try_emplace(key_of(run, epoch), found->second);
     }
     const auto known = known_.find(key_of(run, epoch));
-    if (known != known_.end()) epoch.step_seconds = known->second;
+    epoch.step_seconds = known == known_.end() ? std::vector<double>() : known->second;
   }
 }
 
