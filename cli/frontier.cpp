@@ -32,7 +32,7 @@ struct FrontierFlags {
   std::string target;
   std::string score = "on";
   double compute = 1;
-  std::vector<double> stages;
+  std::string stages;  ///< numbers with commas between; empty: what each run has measured
   bool json = false;
 };
 
@@ -42,10 +42,6 @@ struct FinishedRuns {
   int others = 0;
 };
 
-bool is_finished(const report::Run& run) {
-  return run.status == report::Status::done || run.status == report::Status::diverged;
-}
-
 FinishedRuns read_runs(const std::vector<std::filesystem::path>& folders) {
   FinishedRuns found;
   const auto tables = report::read_tables(folders);
@@ -54,7 +50,7 @@ FinishedRuns read_runs(const std::vector<std::filesystem::path>& folders) {
       TrainedVariant trained{.name = tables.size() > 1 ? table.name + " " + variant.name : variant.name,
                              .runs = {}};
       for (const auto& run : variant.runs) {
-        if (!is_finished(run)) {
+        if (!is_final(run.status)) {
           ++found.others;
           continue;
         }
@@ -112,12 +108,27 @@ std::optional<NetworkOptions> named_network(const std::string& name,
   return known;
 }
 
+/// Nothing where the text is no number.
+std::optional<double> number_in(const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
+
+/// Of the value of --stages.
+std::vector<double> stage_seconds(const std::string& text) {
+  std::vector<double> seconds;
+  for (const auto& stage : split(text, ',')) seconds.push_back(number_in(stage).value());
+  return seconds;
+}
+
 NetworkOptions network_of(const FrontierFlags& flags, const std::vector<TrainedVariant>& variants) {
   const auto known = named_network(flags.network, variants);
   NetworkOptions network = known ? *known : unnamed_network(flags.network, variants);
   double faster = flags.compute;  // than the stages' seconds say
   if (!flags.stages.empty()) {
-    network.stage_seconds = flags.stages;
+    network.stage_seconds = stage_seconds(flags.stages);
     faster *= network.compute;
   }
   if (network.stage_seconds.empty()) {
@@ -204,14 +215,15 @@ Json frontier_json(const std::vector<FrontierRow>& rows, const NetworkOptions& n
           {"rows", std::move(list)}};
 }
 
-/// For the value of a flag.
-CLI::Validator positive_number() {
-  const auto complaint = [](const std::string& text) -> std::string {
-    double number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, number);
-    if (error == std::errc() && rest == end && positive()(number).empty()) return "";
-    return fmt::format("expected a number > 0, found \"{}\"", text);
+/// For the value of a flag: one number, or several with commas between.
+CLI::Validator positive_numbers(bool several) {
+  const auto complaint = [several](const std::string& text) -> std::string {
+    for (const auto& part : several ? split(text, ',') : std::vector<std::string>{text}) {
+      const auto number = number_in(part);
+      if (!number || !positive()(*number).empty())
+        return fmt::format("expected a number > 0, found \"{}\"", part);
+    }
+    return "";
   };
   return {complaint, ""};
 }
@@ -250,14 +262,13 @@ void add_frontier(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"on", "off"}));
   verb->add_option("--compute", flags->compute,
                    "How many times faster than in the runs the stages compute (default: 1)")
-      ->check(positive_number())
+      ->check(positive_numbers(/*several=*/false))
       ->type_name("N");
   verb->add_option("--stages", flags->stages,
                    "Seconds of each stage for a micro-batch, forward and backward together, the same for all "
                    "runs instead of "
                    "what each has measured")
-      ->delimiter(',')
-      ->check(positive_number())
+      ->check(positive_numbers(/*several=*/true))
       ->type_name("S,S,...");
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([&action, flags] { action = [flags] { return run_frontier(*flags); }; });

@@ -159,7 +159,7 @@ void add_launch(CLI::App& app, Action& action) {
   add_link_flag(*launch, flags->link);
   launch->add_option("command", flags->words, "What each process runs, behind --: train or doctor")
       ->required()
-      ->type_name("-- train CONFIG.toml ...");
+      ->type_name("-- train CONFIG.toml");
   launch->add_flag("--dry-run", flags->dry_run,
                    "Print what the run and each process would do, touch no folder and exit");
   add_verbosity(*launch, flags->verbosity);

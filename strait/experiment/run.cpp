@@ -312,7 +312,7 @@ std::optional<RunStatus> recorded_status(const Config& config, const std::filesy
 
 bool is_finished(const Config& config, const std::filesystem::path& folder) {
   const auto status = recorded_status(config, folder);
-  return status == RunStatus::done || status == RunStatus::diverged;
+  return status && is_final(*status);
 }
 
 }  // namespace strait

@@ -21,10 +21,6 @@ nlohmann::json run_json(const SweepRun& run, const RunState& state) {
   return out;
 }
 
-bool is_end(const std::optional<RunStatus>& status) {
-  return status == RunStatus::done || status == RunStatus::diverged;
-}
-
 }  // namespace
 
 SweepRecord::SweepRecord(const Sweep& sweep, std::filesystem::path folder)
@@ -34,7 +30,10 @@ SweepRecord::SweepRecord(const Sweep& sweep, std::filesystem::path folder)
   }
 }
 
-bool SweepRecord::is_finished(size_t run) const { return is_end(state(run).status); }
+bool SweepRecord::is_finished(size_t run) const {
+  const auto& status = state(run).status;
+  return status && is_final(*status);
+}
 
 std::vector<std::string> SweepRecord::others_trained(const std::vector<size_t>& runs) const {
   std::vector<std::string> names;
@@ -42,7 +41,7 @@ std::vector<std::string> SweepRecord::others_trained(const std::vector<size_t>& 
     const Config& config = sweep_.runs[run].config;
     const auto folder = folder_ / config.name;
     if (state(run).status || !std::filesystem::exists(folder / "status.json")) continue;
-    if (!is_end(status_of(folder)) && !std::filesystem::exists(folder / "checkpoint")) continue;
+    if (!is_final(status_of(folder)) && !std::filesystem::exists(folder / "checkpoint")) continue;
     const auto key = differing_key(config, load_config(folder / "config.toml"));
     names.push_back(fmt::format("{} ({})", config.name, key.value_or("in another version of strait")));
   }

@@ -62,7 +62,8 @@ struct RunMeasurement {
   double samples_per_second = 0;     ///< in training
 };
 
-/// The same of any epoch of a run of the configuration; `origin` is the file, for messages.
+/// The same of any epoch of a run of the configuration; `origin` is the file, for messages. Throws InputError
+/// that names it where the epoch has no stage times, or times that nothing takes.
 RunMeasurement measurement_of(const Config& config, const EpochMetrics& epoch, const std::string& origin);
 
 /// Reads it from `folder`, of which `config` is the configuration. Throws InputError that names the file

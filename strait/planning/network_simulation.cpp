@@ -16,6 +16,24 @@ const Config& with_one_replica(const Config& config) {
       config.pipeline.replicas);
 }
 
+/// The batches of an epoch, of which its last step may have fewer than the others: as many as the messages that
+/// crossed a boundary make. Where the file does not count them, every step has the same.
+int64_t batches_of(const Config& config, const EpochMetrics& epoch) {
+  const int64_t most = epoch.steps * config.train.accumulate;
+  uint64_t messages = 0;
+  for (const auto& boundary : epoch.boundaries) messages = std::max(messages, boundary.activations.messages);
+  if (messages == 0) return most;
+  const int64_t micro_batches = micro_batches_of(config).count;
+  const int64_t counted = (static_cast<int64_t>(messages) + micro_batches - 1) / micro_batches;
+  return std::clamp(counted, std::min(most, most - config.train.accumulate + 1), most);
+}
+
+/// Of an epoch's mean step.
+double batches_per_step(const Config& config, const EpochMetrics& epoch) {
+  if (epoch.steps <= 0) return config.train.accumulate;
+  return static_cast<double>(batches_of(config, epoch)) / static_cast<double>(epoch.steps);
+}
+
 }  // namespace
 
 std::vector<StageSeconds> stages_on(std::vector<StageSeconds> measured, const NetworkOptions& network) {
@@ -48,11 +66,11 @@ std::vector<double> NetworkSimulation::step_seconds(const EpochMetrics& epoch,
                                                     const std::string& origin) const {
   const RunMeasurement run = measurement_of(config_, epoch, origin);
   const bool is_stream = steps_per_micro_batch(weight_versions(config_.pipeline.schedule));
+  const double batches = is_stream ? 1.0 / micro_batches_of(config_).count : batches_per_step(config_, epoch);
   std::vector<double> seconds;
   for (const auto& network : networks) {
     const Measurement measurement{.stages = stages_on(run.stages, network), .candidates = {run.own}};
-    const double batch = predictor_.predict(measurement, link_of(network)).steps.front().seconds;
-    seconds.push_back(is_stream ? batch / micro_batches_of(config_).count : batch * config_.train.accumulate);
+    seconds.push_back(batches * predictor_.predict(measurement, link_of(network)).steps.front().seconds);
   }
   return seconds;
 }

@@ -26,8 +26,8 @@ class NetworkSimulation {
   /// Of a run of that configuration. Throws InputError for one with several replicas of its pipeline.
   explicit NetworkSimulation(const Config& config);
 
-  /// Seconds of a step of the optimizer. `origin` is the file of the epoch, for messages: throws InputError
-  /// where it has no stage times.
+  /// Seconds of a step of the optimizer, the mean of the epoch's, whose last may have fewer batches. `origin`
+  /// is the file of the epoch, for messages: throws InputError where it has no stage times.
   double step_seconds(const EpochMetrics& epoch, const NetworkOptions& network,
                       const std::string& origin) const;
 

@@ -8,6 +8,27 @@
 namespace strait {
 namespace {
 
+constexpr double kMostSeconds = 1e9;  // that anything of a micro-batch takes
+
+void check_seconds(double seconds, std::string_view what, std::string_view where, const std::string& origin) {
+  if (seconds >= 0 && seconds <= kMostSeconds) return;
+  throw InputError("{}: {} of {}: expected from 0 to {} seconds, found {}", origin, what, where, kMostSeconds,
+                   seconds);
+}
+
+void check_times(const EpochMetrics& epoch, const std::string& origin) {
+  for (const auto& [name, forward, backward] : epoch.stages) {
+    check_seconds(forward, "forward_seconds", name, origin);
+    check_seconds(backward, "backward_seconds", name, origin);
+  }
+  for (const auto& boundary : epoch.boundaries) {
+    for (const auto& traffic : {boundary.activations, boundary.gradients}) {
+      check_seconds(traffic.encode_seconds, "encode_seconds", boundary.name, origin);
+      check_seconds(traffic.decode_seconds, "decode_seconds", boundary.name, origin);
+    }
+  }
+}
+
 MessageCost mean_cost(const Traffic& traffic) {
   const auto count = static_cast<double>(std::max<uint64_t>(traffic.messages, 1));
   return {static_cast<double>(traffic.wire_bytes) / count, traffic.encode_seconds / count,
@@ -56,6 +77,7 @@ RunMeasurement measurement_of(const Config& config, const EpochMetrics& epoch, c
     throw InputError("{}: expected \"stages\" with the seconds of each stage in epoch {}, found none", origin,
                      epoch.epoch);
   }
+  check_times(epoch, origin);
   RunMeasurement run;
   const auto candidates = candidates_for(config);
   run.stages = epoch.stages;

@@ -5,25 +5,49 @@
 #include <algorithm>
 #include <vector>
 
+#include "strait/base/error.h"
+#include "strait/base/files.h"
+#include "strait/report/tables.h"
+
 namespace strait::report {
 namespace {
 
 using std::filesystem::path;
 
-void add_file(const path& file, std::string& text) {
+/// Whether there is such a file.
+bool add_file(const path& file, std::string& text) {
   std::error_code failed;
   const auto size = std::filesystem::file_size(file, failed);
-  if (failed) return;
+  if (failed) return false;
   const auto time = std::filesystem::last_write_time(file, failed);
-  if (!failed) text += fmt::format("{} {} {}\n", file.string(), size, time.time_since_epoch().count());
+  if (failed) return false;
+  text += fmt::format("{} {} {}\n", file.string(), size, time.time_since_epoch().count());
+  return true;
 }
 
-/// A run ends the search, as it does for read_tables().
+/// Whether the folder is a run's.
+bool add_run_files(const path& folder, std::string& text) {
+  if (!add_file(folder / "status.json", text)) return false;
+  for (const char* name : {"config.toml", "metrics.jsonl"}) add_file(folder / name, text);
+  return true;
+}
+
+/// Those that a sweep.json names; none where it is not what a sweep writes.
+std::vector<path> folders_named_in(const path& sweep) {
+  try {
+    return folders_of_sweep(sweep, read_whole(sweep / "sweep.json", kJsonBytesMost));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+/// A run or a sweep ends the search, as it does for read_tables().
 void add_folder(const path& folder, std::string& text) {
-  const size_t before = text.size();
-  for (const char* name : {"status.json", "config.toml", "metrics.jsonl"}) add_file(folder / name, text);
-  if (text.size() > before) return;
-  add_file(folder / "sweep.json", text);
+  if (add_run_files(folder, text)) return;
+  if (add_file(folder / "sweep.json", text)) {
+    for (const auto& run : folders_named_in(folder)) add_run_files(run, text);
+    return;
+  }
   std::error_code failed;
   std::vector<path> inner;
   for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {

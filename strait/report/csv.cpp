@@ -31,6 +31,34 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return fmt::format("{}\r\n", fmt::join(fields, ","));
 }
 
+std::vector<std::string> head_of_results() {
+  std::vector<std::string> names = {"table",
+                                    "variant",
+                                    "metric",
+                                    "best_off",
+                                    "best_on",
+                                    "last_off_mean",
+                                    "last_off_standard_error",
+                                    "last_on_mean",
+                                    "last_on_standard_error",
+                                    "paper_off",
+                                    "paper_on",
+                                    "ratio_activations",
+                                    "ratio_gradients",
+                                    "wire_bytes_per_step",
+                                    "seconds",
+                                    "seeds",
+                                    "seeds_counted"};
+  for (const auto status : kStatuses) names.emplace_back(to_string(status));
+  names.emplace_back("on_is");
+  for (const auto& mode : kModes) {
+    names.push_back(fmt::format("best_{}", mode.name));
+    names.push_back(fmt::format("last_{}_mean", mode.name));
+    names.push_back(fmt::format("last_{}_standard_error", mode.name));
+  }
+  return names;
+}
+
 std::string result_line(const Table& table, const Variant& variant, const Metric& metric) {
   const Summary row = summarise(variant, metric);
   std::vector<std::string> fields = {field(table.name), field(variant.name), std::string(metric.name)};
@@ -41,13 +69,10 @@ std::string result_line(const Table& table, const Variant& variant, const Metric
   }
   fields.push_back(fmt::format("{}", variant.runs.size()));
   fields.push_back(fmt::format("{}", row.on.last.count));
-  for (const auto status :
-       {Status::done, Status::diverged, Status::failed, Status::running, Status::stopped, Status::waiting}) {
-    fields.push_back(fmt::format("{}", runs_of(row, status)));
-  }
+  for (const auto status : kStatuses) fields.push_back(fmt::format("{}", runs_of(row, status)));
   fields.push_back(evaluation_of(variant));
-  for (const auto mode : {&Epoch::plain, &Epoch::frozen, &Epoch::live}) {
-    const Scored score = scored(variant, metric, mode);
+  for (const auto& mode : kModes) {
+    const Scored score = scored(variant, metric, mode.scores);
     for (const Value value : {score.best, score.last.mean, score.last.error}) fields.push_back(field(value));
   }
   return csv_line(fields);
@@ -56,39 +81,7 @@ std::string result_line(const Table& table, const Variant& variant, const Metric
 }  // namespace
 
 std::string results_csv(const std::vector<Table>& tables) {
-  std::string text = csv_line({"table",
-                               "variant",
-                               "metric",
-                               "best_off",
-                               "best_on",
-                               "last_off_mean",
-                               "last_off_standard_error",
-                               "last_on_mean",
-                               "last_on_standard_error",
-                               "paper_off",
-                               "paper_on",
-                               "ratio_activations",
-                               "ratio_gradients",
-                               "wire_bytes_per_step",
-                               "seconds",
-                               "seeds",
-                               "seeds_counted",
-                               "done",
-                               "diverged",
-                               "failed",
-                               "running",
-                               "stopped",
-                               "waiting",
-                               "on_is",
-                               "best_plain",
-                               "last_plain_mean",
-                               "last_plain_standard_error",
-                               "best_frozen",
-                               "last_frozen_mean",
-                               "last_frozen_standard_error",
-                               "best_live",
-                               "last_live_mean",
-                               "last_live_standard_error"});
+  std::string text = csv_line(head_of_results());
   for (const auto& table : tables) {
     const Metric metric = metric_of(table);
     for (const auto& variant : table.variants) text += result_line(table, variant, metric);

@@ -1,85 +1,22 @@
 #include "strait/report/grid.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
-#include <type_traits>
 #include <utility>
 
-#include "strait/base/error.h"
-#include "strait/formats/toml.h"
+#include "strait/report/config_values.h"
 
 namespace strait::report {
 namespace {
 
 constexpr size_t kKeysMost = 32;  // that vary and are tried; a sweep varies a few
 
-/// A configuration's values by their full keys.
-using Values = std::map<std::string, std::string>;
-
-std::string value_text(const TomlNode& node);
-
-std::string items_text(const TomlNode::Array& array) {
-  std::vector<std::string> items;
-  for (const auto& item : array) items.push_back(value_text(item));
-  return fmt::format("[{}]", fmt::join(items, ", "));
-}
-
-std::string entries_text(const TomlTable& table) {
-  std::vector<std::string> entries;
-  for (const auto& [key, value] : table) entries.push_back(fmt::format("{} = {}", key, value_text(value)));
-  return fmt::format("{{{}}}", fmt::join(entries, ", "));
-}
-
-std::string value_text(const TomlNode& node) {
-  return std::visit(
-      [](const auto& value) -> std::string {
-        using Type = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<Type, TomlTable>) {
-          return entries_text(value);
-        } else if constexpr (std::is_same_v<Type, TomlNode::Array>) {
-          return items_text(value);
-        } else if constexpr (std::is_same_v<Type, TomlNode::Time>) {
-          return "a time";
-        } else {
-          return fmt::format("{}", value);
-        }
-      },
-      node.value);
-}
-
-void flatten(const TomlTable& table, const std::string& prefix, Values& values) {
-  for (const auto& [key, node] : table) {
-    if (const auto* inner = node.get<TomlTable>()) {
-      flatten(*inner, fmt::format("{}{}.", prefix, key), values);
-    } else {
-      values.emplace(prefix + key, value_text(node));
-    }
-  }
-}
-
-/// What was trained, without what the run is called; empty where a configuration is none, which the page shows
-/// as it is.
-Values values_of(const std::string& config) {
-  Values values;
-  try {
-    flatten(parse_toml(config, "config.toml"), "", values);
-  } catch (const InputError&) {
-    return {};
-  }
-  values.erase("name");
-  values.erase("seed");
-  return values;
-}
-
 /// A variant with the configuration of its runs.
 struct Configured {
   const Variant* variant;
-  Values values;
+  ConfigValues values;
 };
 
 std::vector<Configured> configured_variants(const Table& table) {
@@ -87,7 +24,8 @@ std::vector<Configured> configured_variants(const Table& table) {
   for (const auto& variant : table.variants) {
     const auto run = std::ranges::find_if(variant.runs, [](const Run& run) { return !run.config.empty(); });
     if (run == variant.runs.end()) continue;
-    if (Values values = values_of(run->config); !values.empty()) found.push_back({&variant, std::move(values)});
+    if (ConfigValues values = config_values(run->config); !values.empty())
+      found.push_back({&variant, std::move(values)});
   }
   return found;
 }

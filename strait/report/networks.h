@@ -17,13 +17,8 @@ inline constexpr std::array<std::string_view, 11> kNetworkRates = {"10Mbps",  "2
 /// Their latencies, rising. Every rate goes with every latency.
 inline constexpr std::array<std::string_view, 4> kNetworkLatencies = {"0s", "10ms", "50ms", "100ms"};
 
-/// How many networks there are.
+/// How many networks there are: those of the first rate, by latency, then those of the second, and so on.
 inline constexpr size_t kNetworks = kNetworkRates.size() * kNetworkLatencies.size();
-
-/// The place in Epoch::step_seconds of the network with that rate and that latency.
-constexpr size_t network_index(size_t rate, size_t latency) {
-  return rate * kNetworkLatencies.size() + latency;
-}
 
 /// An evaluation, and how long training until then would have taken.
 struct TimedScore {

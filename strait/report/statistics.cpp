@@ -28,11 +28,14 @@ Value best(const Variant& variant, const Metric& metric, ScoresOf scores) {
   return found;
 }
 
-/// Over the seeds that have the measure.
+/// Of all seeds: nothing where the measure of one of them is not finite, since a mean over the others would be
+/// of the lucky ones.
 Estimate mean_of(const std::vector<SeedScores>& seeds, const Metric& metric) {
   std::vector<double> values;
   for (const auto& seed : seeds) {
-    if (const Value value = find(*seed.scores, metric.name)) values.push_back(*value);
+    const Value value = find(*seed.scores, metric.name);
+    if (!value) return {};
+    values.push_back(*value);
   }
   return estimate(values);
 }
@@ -59,8 +62,7 @@ Value sum(const std::vector<StepTraffic>& traffic, Value StepTraffic::*bytes) {
 
 std::vector<StatusCount> count_statuses(const Variant& variant) {
   std::vector<StatusCount> counts;
-  for (const auto status :
-       {Status::done, Status::diverged, Status::failed, Status::running, Status::stopped, Status::waiting}) {
+  for (const auto status : kStatuses) {
     const auto runs = std::ranges::count(variant.runs, status, &Run::status);
     if (runs > 0) counts.push_back({status, static_cast<int>(runs)});
   }
@@ -170,10 +172,9 @@ std::string evaluation_of(const Table& table) { return list_of_evaluations(table
 std::vector<Scoring> scorings_of(const Table& table) {
   const std::string named = evaluation_of(table);
   std::vector<Scoring> all = {{"off", "off", &Epoch::off}, {"on", fmt::format("on ({})", named), &Epoch::on}};
-  for (const auto& other : std::initializer_list<Scoring>{{"plain", "plain", &Epoch::plain},
-                                                          {"frozen", "frozen", &Epoch::frozen},
-                                                          {"live", "live", &Epoch::live}}) {
-    if (other.name != named && is_scored(table, other.mode)) all.push_back(other);
+  for (const auto& [name, scores] : kModes) {
+    if (name != named && is_scored(table, scores))
+      all.push_back({std::string(name), std::string(name), scores});
   }
   return all;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strait/report/tables.h"
@@ -43,6 +45,20 @@ struct StepTraffic {
   Value wire_gradients;    ///< bytes of the frames, backward
 };
 
+/// In the order in which runs are counted.
+inline constexpr std::array kStatuses = {Status::done,    Status::diverged, Status::failed,
+                                         Status::running, Status::stopped,  Status::waiting};
+
+/// A mode of evaluation with compression on.
+struct Mode {
+  std::string_view name;  ///< `frozen`
+  Scores Epoch::*scores;  ///< where an epoch has them
+};
+
+/// All of them.
+inline constexpr std::array<Mode, 3> kModes = {
+    {{"plain", &Epoch::plain}, {"frozen", &Epoch::frozen}, {"live", &Epoch::live}}};
+
 /// How many runs of a variant have a status.
 struct StatusCount {
   Status status;  ///< that they have
@@ -52,7 +68,7 @@ struct StatusCount {
 /// Scores in one mode of evaluation.
 struct Scored {
   Value best;     ///< the best epoch of the best seed
-  Estimate last;  ///< the last epoch that all counted seeds have finished
+  Estimate last;  ///< the last epoch that all counted seeds have finished; empty where one's is not finite
   Estimate loss;  ///< of the same epoch
 };
 
@@ -94,7 +110,7 @@ struct Summary {
   Value ratio;              ///< the same of both directions together
   Value wire_bytes_per_step;          ///< both directions, all boundaries
   Value seconds;                      ///< mean over the counted seeds
-  std::vector<StatusCount> statuses;  ///< those that occur, done first
+  std::vector<StatusCount> statuses;  ///< those that occur, in the order of kStatuses
 };
 
 /// The runs that count for means: those that are done; when none is, those that are under way. A diverged

@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
 #include "strait/base/text.h"
+#include "strait/report/config_values.h"
 #include "strait/run/json_reader.h"
 
 namespace strait::report {
@@ -20,9 +25,46 @@ Variant& variant_named(Table& table, const std::string& name) {
   return table.variants.emplace_back(Variant{name, {}, {}});
 }
 
+/// The last parts of a path, so many of them.
+std::string end_of(path folder, int parts) {
+  path end;
+  for (; parts > 0 && folder.has_filename(); --parts) {
+    end = end.empty() ? folder.filename() : folder.filename() / end;
+    folder = folder.parent_path();
+  }
+  return end.string();
+}
+
+/// Whether the run differs from those of the variant in its seed alone.
+bool belongs_to(const Run& run, const Variant& variant) {
+  const Run& first = variant.runs.front();
+  if (first.name != run.name || std::ranges::find(variant.runs, run.seed, &Run::seed) != variant.runs.end()) {
+    return false;
+  }
+  const ConfigValues values = deciding_values(run.config);
+  return !values.empty() && values == deciding_values(first.config);
+}
+
+/// The name that a row of its own gets: that of the run, and where another row has it with as much of the
+/// folder as tells them apart.
+std::string name_of_row(const Table& table, const Run& run) {
+  std::string name = run.name;
+  const auto is_taken = [&] {
+    return std::ranges::find(table.variants, name, &Variant::name) != table.variants.end();
+  };
+  for (int parts = 1; is_taken(); ++parts) name = fmt::format("{} ({})", run.name, end_of(run.path, parts));
+  return name;
+}
+
 void add_run(Table& table, Run run) {
-  auto& runs = variant_named(table, run.name).runs;
-  runs.push_back(std::move(run));
+  const auto own =
+      std::ranges::find_if(table.variants, [&](const Variant& variant) { return belongs_to(run, variant); });
+  if (own != table.variants.end()) {
+    own->runs.push_back(std::move(run));
+  } else {
+    std::string name = name_of_row(table, run);
+    table.variants.push_back({std::move(name), {}, {std::move(run)}});
+  }
 }
 
 /// The run's folder, which lies in the sweep's: a report shows nothing from elsewhere.
@@ -34,8 +76,8 @@ path folder_of(const JsonReader& entry, const path& sweep) {
   return sweep / name;
 }
 
-/// A run that the sweep knows of. What a killed process could not write into status.json, the sweep did;
-/// numbers of another configuration, which the sweep will replace, are not the variant's.
+/// A run that the sweep knows of. What a killed process could not write into status.json, the sweep did, with
+/// the reason; numbers of another configuration, which the sweep will replace, are not the variant's.
 Run read_sweep_run(const JsonReader& entry, const path& sweep) {
   const path folder = folder_of(entry, sweep);
   const std::string hash = entry.text("config_hash");
@@ -47,10 +89,14 @@ Run read_sweep_run(const JsonReader& entry, const path& sweep) {
     run = Run{};
     run.folder = folder.filename().string();
     run.config_hash = hash;
-    if (other) run.error = "the folder holds a run of another configuration";
-    if (known == Status::failed) run.status = known;
+    if (known == Status::failed) {
+      run.status = known;
+      run.error = entry.optional_text("error");
+    }
+    if (other && run.error.empty()) run.error = "the folder holds a run of another configuration";
   } else if (run.status == Status::running && known != Status::waiting) {
     run.status = known;
+    if (run.error.empty()) run.error = entry.optional_text("error");
   }
   run.seed = entry.count("seed");
   return run;
@@ -71,24 +117,110 @@ std::vector<path> folders_in(const path& folder) {
   return found;
 }
 
-void find_tables(const path& folder, std::vector<Table>& tables) {
-  if (is_sweep(folder)) {
-    tables.push_back(parse_sweep(folder, read_whole(folder / "sweep.json", kJsonBytesMost)));
-    return;
+/// How far a run has come.
+auto progress_of(const Run& run) {
+  return std::tuple(is_final(run.status), run.status != Status::waiting, run.epochs.size());
+}
+
+/// The configurations of a sweep's runs by variant and seed.
+std::map<std::pair<std::string, uint64_t>, std::string> hashes_of(const Table& sweep) {
+  std::map<std::pair<std::string, uint64_t>, std::string> hashes;
+  for (const auto& variant : sweep.variants) {
+    for (const auto& run : variant.runs) hashes[{variant.name, run.seed}] = run.config_hash;
   }
-  const std::string name = folder.filename().string();
-  Table table{name, name, {}};
-  std::vector<path> others;
-  for (const auto& inner : folders_in(folder)) {
-    if (is_run(inner)) {
-      add_run(table, read_run(inner));
-    } else {
-      others.push_back(inner);
+  return hashes;
+}
+
+/// Takes from `other`, which has the same runs, those that have come further there.
+void take_further(const Table& other, Table& sweep) {
+  for (const auto& variant : other.variants) {
+    for (const auto& run : variant.runs) {
+      Run& own = *std::ranges::find(variant_named(sweep, variant.name).runs, run.seed, &Run::seed);
+      if (progress_of(run) > progress_of(own)) own = run;
     }
   }
-  if (!table.variants.empty()) tables.push_back(std::move(table));
-  for (const auto& other : others) find_tables(other, tables);
 }
+
+/// Finds tables in folders, each folder once.
+class TableSearch {
+ public:
+  /// Whether the folder holds a sweep or runs. A sweep of which there is one already is no table of its own.
+  bool add(const path& folder) {
+    if (!is_new(folder)) return true;
+    if (is_sweep(folder)) {
+      add_sweep(parse_sweep(folder, read_whole(folder / "sweep.json", kJsonBytesMost)), folder);
+      return true;
+    }
+    const std::string name = folder.filename().string();
+    Table table{name, name, {}};
+    std::vector<path> others;
+    for (const auto& inner : folders_in(folder)) {
+      if (is_run(inner)) {
+        add_run(table, read_run(inner));
+      } else {
+        others.push_back(inner);
+      }
+    }
+    bool found = !table.variants.empty();
+    if (found) found_.push_back({std::move(table), folder, false});
+    for (const auto& other : others) found = add(other) || found;
+    return found;
+  }
+
+  /// Whether the folder was not given before, by whatever path.
+  bool is_new(const path& folder) {
+    std::error_code error;
+    const path real = std::filesystem::canonical(folder, error);
+    return seen_.insert(error ? folder : real).second;
+  }
+
+  /// What was found, in order.
+  std::vector<Table> tables() && {
+    tell_apart(&Table::name);
+    tell_apart(&Table::title);
+    std::vector<Table> tables;
+    for (auto& each : found_) tables.push_back(std::move(each.table));
+    return tables;
+  }
+
+ private:
+  struct Found {
+    Table table;
+    path folder;
+    bool is_sweep;
+  };
+
+  void add_sweep(Table sweep, const path& folder) {
+    const auto same = std::ranges::find_if(found_, [&](const Found& other) {
+      return other.is_sweep && other.table.name == sweep.name && hashes_of(other.table) == hashes_of(sweep);
+    });
+    if (same == found_.end()) {
+      found_.push_back({std::move(sweep), folder, true});
+    } else {
+      take_further(sweep, same->table);
+    }
+  }
+
+  /// Where several tables have a name, each gets as much of its folder behind it as tells them apart.
+  void tell_apart(std::string Table::*name) {
+    std::map<std::string, std::vector<Found*>> by_name;
+    for (auto& each : found_) by_name[each.table.*name].push_back(&each);
+    for (const auto& [text, same] : by_name) {
+      if (same.size() == 1) continue;
+      int parts = 0;
+      std::set<std::string> ends;
+      while (ends.size() < same.size()) {
+        ends.clear();
+        ++parts;
+        for (const auto* each : same) ends.insert(end_of(each->folder, parts));
+      }
+      for (auto* each : same) each->table.*name = fmt::format("{} ({})", text, end_of(each->folder, parts));
+    }
+  }
+
+  std::vector<Found> found_;
+  std::set<path> seen_;
+};
 
 /// The first names, and how many more there are.
 std::string names_of(const Table& table) {
@@ -126,26 +258,31 @@ Table parse_sweep(const path& folder, std::string_view text) {
   return table;
 }
 
+std::vector<path> folders_of_sweep(const path& folder, std::string_view text) {
+  const JsonText parsed(text, (folder / "sweep.json").string());
+  const JsonReader runs = parsed.root().at("runs");
+  std::vector<path> folders;
+  for (size_t i = 0; i < runs.size(); ++i) folders.push_back(folder_of(runs.at(i), folder));
+  return folders;
+}
+
 std::vector<Table> read_tables(std::span<const path> folders) {
-  std::vector<Table> tables;
+  TableSearch search;
   Table single{"runs", "", {}};
   for (const auto& given : folders) {
     std::error_code error;
     if (!std::filesystem::is_directory(given, error)) throw InputError("{}: is not a folder", given.string());
     const path folder = clean(given);
-    const size_t before = tables.size();
     if (is_run(folder)) {
-      add_run(single, read_run(folder));
-      continue;
-    }
-    find_tables(folder, tables);
-    if (tables.size() == before) {
+      if (search.is_new(folder)) add_run(single, read_run(folder));
+    } else if (!search.add(folder)) {
       throw InputError(
           "{}: expected the folder of a run, of a sweep or of several, found no status.json and "
           "no sweep.json in it",
           given.string());
     }
   }
+  std::vector<Table> tables = std::move(search).tables();
   if (!single.variants.empty()) {
     single.title = names_of(single);
     tables.insert(tables.begin(), std::move(single));

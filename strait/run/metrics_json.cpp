@@ -146,13 +146,20 @@ std::optional<Diagnostics> diagnostics_in(const JsonReader& traffic) {
   return diagnostics;
 }
 
+/// What null says of a metric: that it was beyond all numbers where it is a function of the loss, else that it
+/// is not known.
+double without_number(const std::string& name) {
+  const Metric* metric = find_metric(name);
+  return metric != nullptr && metric->rises_with_loss ? std::numeric_limits<double>::infinity() : kNotMeasured;
+}
+
 /// The numbers of the keys that begin with `prefix`, which the loss has too.
 Score score_in(const JsonReader& from, const std::string& prefix = "") {
   Score score{.loss = from.optional_number(prefix + "loss").value_or(kNotMeasured)};
   for (const auto& key : from.keys()) {
     if (!key.starts_with(prefix) || key == prefix + "loss") continue;
-    constexpr double kInfinite = std::numeric_limits<double>::infinity();
-    score.metrics[key.substr(prefix.size())] = from.optional_number(key).value_or(kInfinite);
+    const std::string name = key.substr(prefix.size());
+    score.metrics[name] = from.optional_number(key).value_or(without_number(name));
   }
   return score;
 }

@@ -13,7 +13,12 @@ std::vector<EpochMetrics> parse_epochs(std::string_view text, const std::filesys
   const auto lines = split(text, '\n');
   std::vector<EpochMetrics> epochs;
   for (size_t i = 0; i + 1 < lines.size(); ++i) {
-    epochs.push_back(parse_epoch(lines[i], fmt::format("{}:{}", file.string(), i + 1)));
+    const std::string name = fmt::format("{}:{}", file.string(), i + 1);
+    EpochMetrics epoch = parse_epoch(lines[i], name);
+    if (!epochs.empty() && epoch.epoch <= epochs.back().epoch) {
+      throw InputError("{}: epoch: expected one after {}, found {}", name, epochs.back().epoch, epoch.epoch);
+    }
+    epochs.push_back(std::move(epoch));
   }
   if (is_done && !lines.back().empty()) {
     throw InputError("{}:{}: ends inside a line", file.string(), lines.size());

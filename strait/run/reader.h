@@ -11,8 +11,8 @@ namespace strait {
 
 /// The epochs of the text of a metrics.jsonl, whose path is for messages: of the lines that are complete. What
 /// follows the last end of line is one that is being written, or that a killed run left; a run that `is_done`
-/// has none, and its last epoch was scored. Throws InputError that names the line, the key and what was
-/// expected.
+/// has none, and its last epoch was scored. Epochs rise. Throws InputError that names the line, the key and
+/// what was expected.
 std::vector<EpochMetrics> parse_epochs(std::string_view text, const std::filesystem::path& file, bool is_done);
 
 /// The same of a run's metrics.jsonl.

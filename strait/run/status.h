@@ -11,6 +11,9 @@ namespace strait {
 /// How far a run has come, as status.json says it; `waiting` is that of a sweep's run that has not begun.
 enum class RunStatus { waiting, running, stopped, done, diverged, failed };
 
+/// Whether the run has come to an end that is not to be repeated: done or diverged.
+constexpr bool is_final(RunStatus status) { return status == RunStatus::done || status == RunStatus::diverged; }
+
 /// The word of status.json.
 std::string_view to_string(RunStatus status);
 

@@ -29,6 +29,9 @@ TEST(Help, NamesEveryVerb) {
 }
 
 TEST(Help, OfAVerbIsWhatItsFlagPrints) {
+  for (const char* verb : {"frontier", "launch", "report", "sweep", "train"}) {
+    EXPECT_THAT(strait({verb, "--help"}).out, testing::Not(HasSubstr("... ..."))) << verb;
+  }
   EXPECT_EQ(strait({"help"}).out, strait({"--help"}).out);
   EXPECT_EQ(strait({"help", "train"}).out, strait({"train", "--help"}).out);
   EXPECT_EQ(strait({"help", "codec", "apply"}).out, strait({"codec", "apply", "--help"}).out);

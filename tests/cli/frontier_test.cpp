@@ -208,6 +208,9 @@ TEST_F(Frontier, StagesMayBeTheSameForAllRuns) {
           .at("rows");
   ASSERT_GT(rows.size(), 1U);
   for (const auto& row : rows) EXPECT_NEAR(row.at("step_seconds"), 5, 0.05) << row;
+  const auto before =
+      frontier_json({"--network", "unlimited", "--target", "loss=100", "--stages", "1,1,1,1", sweep()});
+  EXPECT_EQ(before.at("rows").size(), rows.size()) << "the folder behind the flag is a folder";
   const auto fast = frontier_json(
       {sweep(), "--network", "unlimited", "--target", "loss=100", "--stages", "1,1,1,1", "--compute", "2"});
   EXPECT_NEAR(fast.at("rows").at(0).at("step_seconds"), 2.5, 0.05);
@@ -248,6 +251,8 @@ TEST_F(Frontier, RefusesWhatItCannotJudge) {
   }
   expect_refused({sweep(), "--network", "1Mbps", "--target", "loss=1", "--stages", "0.1,0.1,x"},
                  "--stages: expected a number > 0, found \"x\"\n");
+  expect_refused({sweep(), "--network", "1Mbps", "--target", "loss=1", "--stages", "0.1,,0.1"},
+                 "--stages: expected a number > 0, found \"\"\n");
 }
 
 }  // namespace

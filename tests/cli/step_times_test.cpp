@@ -6,6 +6,7 @@
 #include "strait/report/networks.h"
 #include "strait/run/reader.h"
 #include "tests/cli/tiny_runs.h"
+#include "tests/report/network_index.h"
 
 namespace strait::cli {
 namespace {
@@ -76,6 +77,18 @@ TEST_F(StepTimesOfRuns, AreRememberedUntilTheRunIsMadeAnew) {
   times.add_to(again);
   EXPECT_THAT(epochs_of(again)[1].step_seconds, IsEmpty()) << "another epoch, whose files are gone";
   EXPECT_THAT(epochs_of(again)[2].step_seconds, SizeIs(report::kNetworks));
+}
+
+TEST_F(StepTimesOfRuns, WhatCouldNotBeReadIsReadAgain) {
+  const std::string lines = test::read_file(folder_ / "metrics.jsonl");
+  StepTimes times;
+  auto all = tables();
+  std::filesystem::remove(folder_ / "metrics.jsonl");
+  times.add_to(all);
+  for (const auto& epoch : epochs_of(all)) EXPECT_THAT(epoch.step_seconds, IsEmpty());
+  test::write_file(folder_ / "metrics.jsonl", lines);
+  times.add_to(all);
+  for (const auto& epoch : epochs_of(all)) EXPECT_THAT(epoch.step_seconds, SizeIs(report::kNetworks));
 }
 
 TEST_F(StepTimesOfRuns, ANewEpochIsAddedToThoseThatAreKnown) {

@@ -8,6 +8,7 @@
 
 #include "strait/base/error.h"
 #include "strait/planning/network_simulation.h"
+#include "strait/run/metrics_json.h"
 #include "tests/support/errors.h"
 
 namespace strait {
@@ -22,8 +23,8 @@ Config keys(const std::vector<std::string>& overrides = {}) {
 
 /// 10 steps of the default network's four stages of 1 s forward and 2 s back, each message of `bytes` bytes,
 /// that of a tensor of 100.
-EpochMetrics epoch_of(int number, double loss, uint64_t bytes, double accuracy = 50) {
-  const Traffic traffic{.messages = 10, .raw_bytes = 1000, .wire_bytes = 10 * bytes};
+EpochMetrics epoch_of(int number, double loss, uint64_t bytes, double accuracy = 50, uint64_t messages = 10) {
+  const Traffic traffic{.messages = messages, .raw_bytes = 1000, .wire_bytes = 10 * bytes};
   const Score score{.loss = loss, .metrics = {{"accuracy", accuracy}}};
   EpochMetrics epoch{.epoch = number,
                      .steps = 10,
@@ -69,12 +70,22 @@ TEST(NetworkSimulation, AddsStagesAndMessagesOfAStep) {
 }
 
 TEST(NetworkSimulation, CountsStepsOfTheOptimizer) {
-  const auto seconds = [](const std::vector<std::string>& overrides) {
-    return NetworkSimulation(keys(overrides)).step_seconds(epoch_of(0, 1, 20), {.name = "ideal"}, "a");
+  const auto seconds = [](const std::vector<std::string>& overrides, uint64_t messages) {
+    return NetworkSimulation(keys(overrides))
+        .step_seconds(epoch_of(0, 1, 20, 50, messages), {.name = "ideal"}, "a");
   };
-  EXPECT_DOUBLE_EQ(seconds({"train.accumulate=3"}), 3 * kCompute);
+  EXPECT_DOUBLE_EQ(seconds({"train.accumulate=3"}, 30), 3 * kCompute);
+  EXPECT_DOUBLE_EQ(seconds({"train.accumulate=3"}, 28), 2.8 * kCompute)
+      << "one batch is left for the last step";
+  EXPECT_DOUBLE_EQ(seconds({"train.accumulate=3"}, 0), 3 * kCompute) << "an older run does not count them";
+  EXPECT_DOUBLE_EQ(seconds({"train.accumulate=3"}, 900), 3 * kCompute);
+  // Two micro-batches: four stages one after another for the first, and 3 s until the other is through.
+  const double two = 4 * 3 + 3;
+  const std::vector<std::string> halves = {"train.accumulate=3", "pipeline.micro_batches=2"};
+  EXPECT_DOUBLE_EQ(seconds(halves, 60), 3 * two);
+  EXPECT_DOUBLE_EQ(seconds(halves, 57), 2.9 * two) << "the last batch is of one micro-batch";
   // Four micro-batches of a full stream take what the busiest stage does, and each is a step.
-  EXPECT_DOUBLE_EQ(seconds({"pipeline.schedule=pipedream", "pipeline.micro_batches=4"}), 3);
+  EXPECT_DOUBLE_EQ(seconds({"pipeline.schedule=pipedream", "pipeline.micro_batches=4"}, 10), 3);
 }
 
 TEST(NetworkSimulation, AddsUpOverEpochs) {
@@ -97,6 +108,24 @@ TEST(NetworkSimulation, RefusesReplicasAndEpochsWithoutStages) {
   EXPECT_THAT(test::message_of<InputError>(
                   [&] { NetworkSimulation(keys()).step_seconds(epoch, slow(), "a/metrics.jsonl"); }),
               HasSubstr("a/metrics.jsonl: expected \"stages\" with the seconds of each stage in epoch 3"));
+}
+
+TEST(NetworkSimulation, RefusesTimesThatNothingTakes) {
+  const auto message = [](const EpochMetrics& epoch) {
+    return test::message_of<InputError>(
+        [&] { NetworkSimulation(keys()).step_seconds(epoch, slow(), "a/metrics.jsonl"); });
+  };
+  EpochMetrics epoch = epoch_of(0, 1, 20);
+  epoch.stages[2].backward = -1;
+  EXPECT_EQ(message(epoch),
+            "a/metrics.jsonl: backward_seconds of stage: expected from 0 to 1000000000 seconds, found -1");
+  epoch.stages[2].backward = 1e300;
+  EXPECT_THAT(message(epoch), HasSubstr("a/metrics.jsonl: backward_seconds of stage: expected"));
+  epoch = epoch_of(0, 1, 20);
+  epoch.boundaries[1].gradients.decode_seconds = -0.5;
+  EXPECT_THAT(message(epoch), HasSubstr("a/metrics.jsonl: decode_seconds of layer2: expected"));
+  epoch.boundaries[1].gradients.decode_seconds = 1e300;
+  EXPECT_THAT(message(epoch), HasSubstr("a/metrics.jsonl: decode_seconds of layer2: expected"));
 }
 
 TEST(TimeToTarget, IsThatOfTheFirstEvaluationThatHasIt) {
@@ -132,6 +161,12 @@ TEST(TimeToTarget, EachEpochHasItsOwnBytes) {
 
 TEST(TimeToTarget, ALossThatIsNoNumberIsNoQuality) {
   EXPECT_FALSE(time_to_target(run_of({std::numeric_limits<double>::quiet_NaN()}, 20), {"loss", 100}, slow()));
+}
+
+TEST(TimeToTarget, AnAccuracyThatIsNotKnownReachesNoTarget) {
+  auto run = run_of({2}, 20);
+  run.epochs = {parse_epoch(to_line(epoch_of(0, 2, 20, std::numeric_limits<double>::quiet_NaN())), "line")};
+  EXPECT_FALSE(time_to_target(run, {"accuracy", 1}, slow()));
 }
 
 TEST(TimeToTarget, NeedsARunFromItsBeginningAndTheMetric) {

@@ -16,6 +16,12 @@ RESULTS = ROOT / "docs" / "results"
 PAGES = [page for page in RESULTS.glob("*.md") if "<!-- frontier_tables " in page.read_text()]
 
 
+def row_of(variant, seconds):
+    """Of one seed, which never gets there where `seconds` is None."""
+    return {"variant": variant, "seeds": 1, "reached": int(seconds is not None), "steps": seconds and 10 * seconds,
+            "step_seconds": seconds and 0.1, "seconds": seconds, "seconds_se": None, "bytes": seconds and 1e6}
+
+
 def frontier_tables(*arguments):
     return subprocess.run([sys.executable, ROOT / "scripts" / "frontier_tables", *arguments], capture_output=True, text=True)
 
@@ -75,6 +81,49 @@ class FrontierTables(unittest.TestCase):
             if steps:
                 self.assertAlmostEqual(row["steps"], sum(steps) / len(steps))
                 self.assertAlmostEqual(row["bytes"], sum(sent) / len(sent), delta=1)
+
+    def shown(self, rows):
+        """The table of a network of these rows, of which auto's trials were 20 batches."""
+        chosen = {"step_seconds": 1, "step_factor": 1, "trial_batches": 20, "codecs": [["none", "bf16"]]}
+        found = {"networks": [{"network": {"name": "home", "bandwidth": "1Mbps", "latency": "0s"}, "rows": rows, "chosen": chosen}]}
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "found.json").write_text(json.dumps(found))
+            page = pathlib.Path(folder, "page.md")
+            page.write_text("<!-- frontier_tables found.json -->\n<!-- to here -->\n")
+            result = frontier_tables("--update", page)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            return page.read_text()
+
+    def test_auto_may_be_the_only_one_that_gets_there(self):
+        page = self.shown([row_of("auto-home", 2.0), row_of("none", None)])
+        self.assertIn("| auto-home | 1 | 20 | 100 | 2.0 | 1 |  |\n", page)
+        self.assertIn("Until the target its trials were 20 batches more.", page)
+
+    def test_trials_until_the_target_are_told_where_auto_reached_it(self):
+        page = self.shown([row_of("none", 2.0), row_of("auto-home", None)])
+        self.assertIn("| none | 1 | 20 | 100 | 2.0 | 1 | 1.000 |\n", page)
+        self.assertIn("forward / backward: `none` / `bf16`.\n", page)
+        self.assertNotIn("Until the target", page)
+
+    def test_what_cannot_be_asked_is_a_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def said():
+                result = frontier_tables(folder, "loss=1", "home", f"{folder}/found.json")
+                self.assertEqual(result.returncode, 2)
+                return result.stderr
+
+            self.assertEqual(said(), f"frontier_tables: {folder}/sweep.json: No such file or directory\n")
+            pathlib.Path(folder, "sweep.json").write_text('{"runs": []}')
+            self.assertEqual(said(), f"frontier_tables: {folder}: no run is done\n")
+            own = pathlib.Path(folder, "a")
+            own.mkdir()
+            pathlib.Path(folder, "sweep.json").write_text('{"runs": [{"folder": "a", "status": "done"}]}')
+            stages = {"stages": [{"forward_seconds": 1, "backward_seconds": 1}]}
+            for name, text in (("status.json", '{"code_version": "1", "machine": "m"}'), ("config.toml", "networks = []\n"),
+                               ("metrics.jsonl", json.dumps(stages) + "\n")):
+                (own / name).write_text(text)
+            self.assertRegex(said(), "^frontier_tables: [^\n]+\n$")  # what strait says
+            self.assertFalse(pathlib.Path(folder, "found.json").exists())
 
     def test_a_changed_figure_is_noticed(self):
         with tempfile.TemporaryDirectory() as folder:

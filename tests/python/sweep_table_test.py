@@ -56,7 +56,7 @@ class WrongInput(unittest.TestCase):
             self.expect_one_line("sweep_table", [missing], missing + gone)
             self.expect_one_line("sweep_table", ["--check", f"{folder}/none.md"], f"{folder}/none.md{gone}")
             self.expect_one_line("collect_runs", [folder, missing], f"{folder}/sweep.json{gone}")
-            sweep = {"runs": [{"variant": "a", "seed": 0, "folder": "a", "status": "done"}]}
+            sweep = {"runs": [{"variant": "a", "seed": 0, "folder": "a", "status": "done", "config_hash": "1"}]}
             pathlib.Path(folder, "sweep.json").write_text(json.dumps(sweep))
             self.expect_one_line("collect_runs", [folder, missing], f"{folder}/a/status.json{gone}")
             self.assertFalse(pathlib.Path(missing).exists())
@@ -75,30 +75,61 @@ class WrongInput(unittest.TestCase):
 
 
 class CollectRuns(unittest.TestCase):
-    def test_a_run_is_a_line_with_what_is_its_own(self):
-        sent = {"raw_bytes": 640, "wire_bytes": 160}
-        epoch = {"train_loss": 1.5, "steps": 2, "seconds": 3.0, "test": {"on": {"accuracy": 50.0}},
-                 "boundaries": [{"name": "a", "activations": sent, "gradients": sent}]}
-        paper = {"on": 92.5, "off": 93.0}
-        with tempfile.TemporaryDirectory() as folder:
-            runs = [{"variant": "quant", "seed": seed, "folder": f"quant-{seed}", "status": status, "paper": paper}
-                    for seed, status in enumerate(("done", "waiting"))]
-            pathlib.Path(folder, "sweep.json").write_text(json.dumps({"runs": runs}))
-            own = pathlib.Path(folder, "quant-0")
+    PAPER = {"on": 92.5, "off": 93.0}
+
+    def write_sweep(self, folder, *runs):
+        """Each is of a seed: the status in sweep.json, and what is other in status.json or in the epoch."""
+        entries = []
+        for seed, (status, other) in enumerate(runs):
+            entries.append({"variant": "quant", "seed": seed, "folder": f"quant-{seed}", "status": status,
+                            "config_hash": f"hash-{seed}", "paper": self.PAPER})
+            if other is None:
+                continue
+            sent = {"raw_bytes": 640, "wire_bytes": 160}
+            epoch = {"train_loss": 1.5, "steps": 2, "seconds": 3.0, "test": {"on": {"accuracy": 50.0}},
+                     "boundaries": [{"name": "a", "activations": sent, "gradients": sent}]} | other.pop("epoch", {})
+            known = {"code_version": "1", "machine": "m", "status": status, "config_hash": f"hash-{seed}"} | other
+            own = pathlib.Path(folder, f"quant-{seed}")
             own.mkdir()
-            (own / "status.json").write_text('{"code_version": "1", "machine": "m"}')
-            (own / "config.toml").write_text('name = "x"\nseed = 0\n[data]\nroot = "/d"\nbatch_size = 4\n')
+            (own / "status.json").write_text(json.dumps(known))
+            (own / "config.toml").write_text(f'name = "x"\nseed = {seed}\n[data]\nroot = "/d"\nbatch_size = 4\n')
             (own / "metrics.jsonl").write_text(json.dumps(epoch) + "\n")
-            file = pathlib.Path(folder, "runs.jsonl")
+        pathlib.Path(folder, "sweep.json").write_text(json.dumps({"runs": entries}))
+
+    def collect(self, folder):
+        file = pathlib.Path(folder, "runs.jsonl")
+        result = subprocess.run([sys.executable, ROOT / "scripts" / "collect_runs", folder, file], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [json.loads(line) for line in file.read_text().splitlines()], result.stderr
+
+    def test_a_run_is_a_line_with_what_is_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.write_sweep(folder, ("done", {}), ("waiting", None))
             for _ in range(2):  # the second time it is replaced
-                result = subprocess.run([sys.executable, ROOT / "scripts" / "collect_runs", folder, file], capture_output=True)
-                self.assertEqual(result.returncode, 0, result.stderr)
-            shared, collected = [json.loads(line) for line in file.read_text().splitlines()]
+                (shared, collected), said = self.collect(folder)
+        self.assertEqual(said, "")
         self.assertEqual(shared, {"config": {"data.batch_size": 4}})
         self.assertEqual({key: collected[key] for key in ("variant", "seed", "status", "paper", "code_version", "config")},
-                         {"variant": "quant", "seed": 0, "status": "done", "paper": paper, "code_version": "1", "config": {}})
+                         {"variant": "quant", "seed": 0, "status": "done", "paper": self.PAPER, "code_version": "1", "config": {}})
         self.assertEqual(collected["epochs"][0]["boundaries"]["a"]["gradients"],
                          {"raw": 320, "wire": 80, "error": None, "gain": None, "mean_error": None})
+
+    def test_what_was_not_finite_stays_null(self):
+        with tempfile.TemporaryDirectory() as folder:
+            scores = {"on": {"loss": 900.0, "perplexity": None}, "off": {"loss": None}}
+            self.write_sweep(folder, ("diverged", {"epoch": {"train_loss": None, "test": scores}}))
+            (_, collected), _ = self.collect(folder)
+        self.assertEqual(collected["epochs"][0]["test"], scores)
+        self.assertIsNone(collected["epochs"][0]["train_loss"])
+
+    def test_a_folder_with_another_run_is_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.write_sweep(folder, ("done", {"config_hash": "other"}), ("done", {}), ("done", {"status": "running"}))
+            (_, *collected), said = self.collect(folder)
+            self.assertEqual([run["seed"] for run in collected], [1])
+            self.assertEqual(said.splitlines(), [
+                f"collect_runs: {folder}/quant-0: left out, because it holds a run of another configuration",
+                f"collect_runs: {folder}/quant-2: left out, because it is running, not done"])
 
 
 class SweepTable(unittest.TestCase):
@@ -173,6 +204,26 @@ class SweepTable(unittest.TestCase):
         self.assertIn("| perplexity on | off |", head)
         self.assertEqual([row.split("|")[1].strip() for row in rows], ["low", "high"])
         self.assertIn("| 200.00 | 200.00 |", rows[0])
+
+    def test_a_run_that_diverged_in_its_first_epoch_has_no_scores(self):
+        lost = run("lost", 0, 1.0, 9.0, 640, "diverged") | {"epochs": []}
+        with tempfile.TemporaryDirectory() as folder:
+            rows = sweep_table(file_of([lost, run("good", 0, 1.0, 60.0, 640)], folder)).stdout.splitlines()[2:]
+        self.assertTrue(rows[0].startswith("| good | 1 |"))
+        self.assertTrue(rows[1].startswith("| lost | 1, 1 diverged |  |"))
+
+    def test_a_perplexity_that_is_not_finite_is_the_worst(self):
+        runs = [run("lost", 0, 1.0, 1.0, 320), run("lost", 1, 1.0, 1.0, 320), run("high", 0, 1.0, 1.0, 160), run("none", 0, 1.0, 1.0, 640),
+                run("none", 1, 1.0, 1.0, 640)]
+        for one, perplexity in zip(runs, (2.0, None, 300.0, 4.0, 4.0)):
+            one["epochs"][0]["test"] = {"on": {"perplexity": perplexity}, "off": {"perplexity": 3.0}}
+        with tempfile.TemporaryDirectory() as folder:
+            file = file_of(runs, folder)
+            rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in sweep_table(file).stdout.splitlines()[2:]]
+            script = script_as_module()
+            self.assertEqual([point["name"] for point in script.points(script.Sweep(file))], ["high", "none"])
+        self.assertEqual([row[0] for row in rows], ["none", "high", "lost"])
+        self.assertEqual(rows[2][-3:], ["", "", "3.00 ± 0.00"])
 
     def test_feedback_has_columns_of_its_modes(self):
         runs = [run("ef", 0, 1.0, 60.0, 640), run("plain", 0, 1.0, 50.0, 640), run("lost", 0, 1.0, 9.0, 640, "diverged")]

@@ -66,6 +66,31 @@ TEST_F(Browser, PaperIsLightAndShowsEveryTable) {
   EXPECT_FALSE(has(dom, "data-errors"));
 }
 
+TEST_F(Browser, AfterPrintingTheTablesAreAsTheReaderHadThem) {
+  const std::string script = R"(
+    const [first, ...others] = document.querySelectorAll("details.more");
+    first.open = true;
+    window.dispatchEvent(new Event("beforeprint"));
+    window.dispatchEvent(new Event("beforeprint"));
+    window.dispatchEvent(new Event("afterprint"));
+    document.body.dataset.open = [first, ...others].map(({open}) => open).join(" ");)";
+  auto tables = std::vector<Table>{{"t", "T", {{"a", {}, {scored_run(0, 50, 60, 1e5)}}}}};
+  tables.push_back(tables[0]);
+  EXPECT_TRUE(has(open(driven(to_html(tables), script)), "data-open=\"true false\""));
+}
+
+TEST_F(Browser, RunsThatWaitHaveAxesOfBytes) {
+  const std::string dom = open(driven(to_html({{"t", "T", {{"a", {}, {report::Run()}}}}}), R"(
+    document.body.dataset.text = [0, 0.2, 1, 999, 1000].map(bytesText).join("/");
+    const labels = figures.filter(({canvas}) => canvas.dataset.figure === "activations")
+      .flatMap(({chart}) => Object.values(chart.scales).flatMap(({ticks}) => ticks.map(({label}) => label)));
+    const ofBytes = labels.filter((label) => label.endsWith(" B"));
+    document.body.dataset.labels = (ofBytes.length > 1) + " " + labels.some((label) => label.includes("undefined"));)"));
+  EXPECT_TRUE(has(dom, "data-text=\"0 B/0.2 B/1 B/999 B/1 kB\"")) << dom.substr(dom.find("data-text"), 100);
+  EXPECT_TRUE(has(dom, "data-labels=\"true false\"")) << dom.substr(dom.find("data-labels"), 100);
+  EXPECT_FALSE(has(dom, "data-errors"));
+}
+
 TEST_F(Browser, ThePolicyRefusesWhatIsNotThePages) {
   std::string page = sample();
   page.insert(page.find("</main>"),

@@ -9,6 +9,7 @@
 
 #include "strait/base/units.h"
 #include "tests/report/browser.h"
+#include "tests/report/network_index.h"
 
 namespace strait::report {
 namespace {

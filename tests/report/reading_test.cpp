@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -202,21 +204,27 @@ TEST_F(Reading, ASweepKnowsWhatItsRunsCouldNotWrite) {
   const std::string line = test::epoch_line(0, 2.5, 10, 11);
   test::write_run(dir_ / "s/killed-seed0", "killed-seed0", 0, "running", line);
   test::write_run(dir_ / "s/alive-seed0", "alive-seed0", 0, "running", line);
+  const auto failed = [](const std::string& variant) {
+    return test::sweep_entry(variant, 0, "failed").insert(1, R"("error": "killed by signal 9", )");
+  };
   test::write_run(dir_ / "s/old-seed0", "another", 0, "done", line);
   test::write_file(dir_ / "s/sweep.json",
-                   R"({"name": "s", "runs": [)" + test::sweep_entry("killed", 0, "failed") + "," +
+                   R"({"name": "s", "runs": [)" + failed("killed") + "," + failed("unborn") + "," +
                        test::sweep_entry("alive", 0, "running") + "," + test::sweep_entry("old", 0, "waiting") +
                        "," + test::sweep_entry("none", 0, "waiting") + "]}");
   const auto variants = tables({dir_ / "s"}).at(0).variants;
-  ASSERT_EQ(variants.size(), 4U);
+  ASSERT_EQ(variants.size(), 5U);
   EXPECT_EQ(variants[0].runs[0].status, Status::failed);
   EXPECT_EQ(variants[0].runs[0].epochs.size(), 1U);
-  EXPECT_EQ(variants[1].runs[0].status, Status::running);
-  EXPECT_EQ(variants[2].runs[0].status, Status::waiting);
-  EXPECT_TRUE(variants[2].runs[0].epochs.empty());
-  EXPECT_THAT(variants[2].runs[0].error, HasSubstr("another configuration"));
+  EXPECT_EQ(variants[0].runs[0].error, "killed by signal 9");
+  EXPECT_EQ(variants[1].runs[0].status, Status::failed);
+  EXPECT_EQ(variants[1].runs[0].error, "killed by signal 9") << "before it had written anything";
+  EXPECT_EQ(variants[2].runs[0].status, Status::running);
   EXPECT_EQ(variants[3].runs[0].status, Status::waiting);
-  EXPECT_EQ(variants[3].runs[0].error, "");
+  EXPECT_TRUE(variants[3].runs[0].epochs.empty());
+  EXPECT_THAT(variants[3].runs[0].error, HasSubstr("another configuration"));
+  EXPECT_EQ(variants[4].runs[0].status, Status::waiting);
+  EXPECT_EQ(variants[4].runs[0].error, "");
 }
 
 TEST_F(Reading, ASweepFileIsChecked) {
@@ -263,6 +271,76 @@ TEST_F(Reading, FoldersOfRunsAndSweepsAreFound) {
   EXPECT_EQ(found[1].title, "plain");
   EXPECT_THAT(names(found[1]), ElementsAre("a", "b"));
   EXPECT_EQ(found[2].name, "table1");
+}
+
+TEST_F(Reading, RunsShareARowWhereTheirSeedsAloneDiffer) {
+  const auto write_of = [&](const std::string& folder, uint64_t seed, const std::string& keys) {
+    test::write_run(dir_ / folder, "net", seed, "done", test::epoch_line(0, 2.5, 10, 11));
+    test::write_file(dir_ / folder / "config.toml", fmt::format("name = \"net\"\nseed = {}\n{}", seed, keys));
+  };
+  write_of("runs/a", 0, "[train]\noptimizer = { lr = 0.1 }\n");
+  write_of("runs/b", 1,
+           "[train]\noptimizer = { lr = 0.1 }\n[data]\nroot = \"/elsewhere\"\n[checkpoint]\nkeep = 3\n");
+  write_of("runs/c", 0, "[train]\noptimizer = { lr = 0.2 }\n");
+  write_of("runs/d", 1, "[train]\noptimizer = { lr = 0.2 }\n");
+  write_of("runs/e", 0, "[train]\noptimizer = { lr = 0.1 }\n");  // once more
+  const auto variants = tables({dir_ / "runs"}).at(0).variants;
+  ASSERT_EQ(variants.size(), 3U);
+  EXPECT_EQ(variants[0].name, "net");
+  EXPECT_EQ(variants[1].name, "net (c)");
+  EXPECT_EQ(variants[2].name, "net (e)");
+  EXPECT_EQ(variants[0].runs.size(), 2U);
+  EXPECT_EQ(variants[1].runs.size(), 2U);
+  EXPECT_EQ(variants[1].runs[1].folder, "d");
+  EXPECT_EQ(variants[2].runs.size(), 1U);
+
+  write_of("other/c", 0, "[train]\noptimizer = { lr = 0.3 }\n");
+  const auto given = tables({dir_ / "runs/a", dir_ / "runs/c", dir_ / "other/c", dir_ / "runs/../runs/a"});
+  EXPECT_THAT(names(given.at(0)), ElementsAre("net", "net (c)", "net (other/c)"));
+  EXPECT_EQ(given[0].variants[0].runs.size(), 1U) << "a folder counts once";
+}
+
+TEST_F(Reading, AFolderCountsOnceByWhateverPath) {
+  test::write_sample_sweep(dir_ / "all/sweep");
+  test::write_run(dir_ / "all/runs/a", "a", 0, "done", test::epoch_line(0, 2.5, 10, 11));
+  std::filesystem::create_directory_symlink(dir_ / "all", dir_ / "link");
+  EXPECT_EQ(tables({dir_ / "all", dir_ / "all/.", dir_ / "link", dir_ / "all/runs"}).size(), 2U);
+  EXPECT_EQ(tables({dir_ / "all/runs", dir_ / "all/sweep", dir_ / "all"}).size(), 2U);
+}
+
+TEST_F(Reading, ASweepOfSeveralMachinesIsOneTable) {
+  const auto write_sweep = [&](const std::string& folder, const std::vector<std::string>& entries) {
+    std::filesystem::create_directories(dir_ / folder);
+    test::write_file(dir_ / folder / "sweep.json",
+                     fmt::format(R"({{"name": "s", "title": "S", "runs": [{}]}})", fmt::join(entries, ",")));
+  };
+  const std::string line = test::epoch_line(0, 2.5, 10, 11);
+  const std::string lines = line + test::epoch_line(1, 1.5, 20, 21);
+  const auto entry = [](const char* variant, uint64_t seed, const char* status) {
+    return test::sweep_entry(variant, seed, status);
+  };
+  write_sweep("mA", {entry("none", 0, "done"), entry("none", 1, "waiting"), entry("topk", 0, "running")});
+  write_sweep("mB", {entry("none", 0, "waiting"), entry("none", 1, "done"), entry("topk", 0, "running")});
+  test::write_run(dir_ / "mA/none-seed0", "none-seed0", 0, "done", lines);
+  test::write_run(dir_ / "mA/topk-seed0", "topk-seed0", 0, "running", line);
+  test::write_run(dir_ / "mB/none-seed1", "none-seed1", 1, "done", lines);
+  test::write_run(dir_ / "mB/topk-seed0", "topk-seed0", 0, "running", lines);
+  const auto merged = tables({dir_ / "mA", dir_ / "mB"});
+  ASSERT_EQ(merged.size(), 1U);
+  EXPECT_EQ(merged[0].title, "S");
+  ASSERT_THAT(names(merged[0]), ElementsAre("none", "topk"));
+  ASSERT_EQ(merged[0].variants[0].runs.size(), 2U);
+  for (const auto& run : merged[0].variants[0].runs) EXPECT_EQ(run.status, Status::done);
+  ASSERT_EQ(merged[0].variants[1].runs.size(), 1U);
+  EXPECT_EQ(merged[0].variants[1].runs[0].epochs.size(), 2U) << "the one that has come further";
+
+  write_sweep("mC/s", {entry("none", 0, "done")});
+  write_sweep("mD/s", {entry("none", 1, "waiting")});
+  const auto apart = tables({dir_ / "mC/s", dir_ / "mD/s", dir_ / "mA"});
+  ASSERT_EQ(apart.size(), 3U) << "of other runs";
+  EXPECT_EQ(apart[0].name, "s (mC/s)");
+  EXPECT_EQ(apart[0].title, "S (mC/s)");
+  EXPECT_EQ(apart[1].title, "S (mD/s)");
 }
 
 TEST_F(Reading, ATableOfRunsIsCalledByTheirNames) {

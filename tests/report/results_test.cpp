@@ -120,6 +120,14 @@ TEST_F(ResultsPage, LossesOfTextAreCompared) {
     note("loss", 6);)"));
   EXPECT_TRUE(has(dom, "data-loss=\"-0.85 ± 0.15|6.37 ± 2.68\""));
   EXPECT_TRUE(has(dom, "data-perplexity=\"+0.00 ± 0.00|5.00e+20 ± 0.00\""));
+
+  table.variants[0].runs.back().epochs[0].on.erase("perplexity");  // beyond all numbers
+  const std::string one = open(noting(table, R"(
+    document.querySelector("[data-choice=differences]").click();
+    note("perplexity", 4);
+    note("loss", 6);)"));
+  EXPECT_TRUE(has(one, "data-perplexity=\"–|5.00e+20 ± 0.00\"")) << one.substr(one.find("data-perpl"), 100);
+  EXPECT_TRUE(has(one, "data-loss=\"-0.85 ± 0.15|6.37 ± 2.68\""));
 }
 
 TEST_F(ResultsPage, ASingleVariantHasNothingToCompare) {

@@ -111,6 +111,23 @@ TEST(Summary, ALossIsBestWhereItIsLeast) {
   EXPECT_EQ(summarise(variant, metric).on.best, std::nullopt);
 }
 
+TEST(Summary, ASeedThatIsNotFiniteLeavesNoMean) {
+  const auto text = [](double loss, Value perplexity) {
+    Epoch measured = epoch(0, 0, 0);
+    measured.off = {{"loss", loss}};
+    if (perplexity) measured.off.emplace("perplexity", *perplexity);
+    measured.on = {{"loss", 2}, {"perplexity", 8}};
+    return run(Status::done, {measured});
+  };
+  const Variant variant{"v", {}, {text(2, 8), text(4, 60), text(900, std::nullopt)}};
+  const Summary summary = summarise(variant, kPerplexity);
+  EXPECT_EQ(summary.off.last.mean, std::nullopt) << "of the lucky seeds";
+  EXPECT_EQ(summary.off.last.count, 0);
+  EXPECT_THAT(summary.off.loss.mean, Optional(302.0));
+  EXPECT_THAT(summary.off.best, Optional(8.0));
+  EXPECT_EQ(summary.on.last.count, 3);
+}
+
 TEST(Summary, TextIsJudgedByItsPerplexity) {
   Variant variant{"v", {}, {run(Status::done, {epoch(0, 50, 0), epoch(1, 70, 0)})}};
   for (auto& measured : variant.runs[0].epochs) {

@@ -118,9 +118,11 @@ TEST(TextTable, SaysWhatOnIs) {
               ElementsAre("off", "on (live or plain)", "plain", "frozen", "live"));
   EXPECT_THAT(to_markdown(mixed), HasSubstr("| Best accuracy, %: on (live or plain) |"));
   EXPECT_THAT(to_html(live), testing::AllOf(HasSubstr(">on (live)</th>"), HasSubstr("compression on (live)<")));
-  EXPECT_THAT(results_csv(mixed),
-              testing::AllOf(HasSubstr(",waiting,on_is,best_plain,"),
-                             HasSubstr(",live,60,60,,70,70,,80,80,\r\n"), HasSubstr(",plain,,,,,,,,,\r\n")));
+  EXPECT_THAT(
+      results_csv(mixed),
+      testing::AllOf(HasSubstr(",seeds_counted,done,diverged,failed,running,stopped,waiting,on_is,best_plain,"
+                               "last_plain_mean,last_plain_standard_error,best_frozen,"),
+                     HasSubstr(",live,60,60,,70,70,,80,80,\r\n"), HasSubstr(",plain,,,,,,,,,\r\n")));
 }
 
 TEST(TextTable, HasPublishedFiguresWhereThereAreAny) {

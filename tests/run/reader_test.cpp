@@ -94,6 +94,10 @@ TEST_F(RunFiles, BeginWithTheLinesOfAResumedRun) {
             "m:3: ends inside a line");
   EXPECT_EQ(message_of<InputError>([&] { parse_epochs(text + "{}\n", "m", true); }),
             "m:3: train_loss: missing");
+  EXPECT_EQ(message_of<InputError>([&] { parse_epochs(text + lines[0] + "\n", "m", true); }),
+            "m:3: epoch: expected one after 1, found 0");
+  EXPECT_EQ(message_of<InputError>([&] { parse_epochs(text + to_line(epoch(1, 20, 20)) + "\n", "m", true); }),
+            "m:3: epoch: expected one after 1, found 1");
 }
 
 TEST_F(RunFiles, SayWhetherTheRunIsOfAConfiguration) {
@@ -138,6 +142,8 @@ TEST_F(RunFiles, HoldWhatJsonHasNot) {
   EXPECT_TRUE(read.links.at(0).relayed);
   EXPECT_EQ(read.links.at(0).outages, 2);
   EXPECT_EQ(to_line(read), to_line(metrics));
+  metrics.test->on.metrics["accuracy"] = std::nan("");
+  EXPECT_TRUE(std::isnan(parse_epoch(to_line(metrics), "line").test->on.at(kAccuracy)));
 }
 
 }  // namespace

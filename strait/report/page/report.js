@@ -17,7 +17,7 @@ function significant(value) {
 }
 
 function bytesText(bytes) {
-  const power = bytes > 0 ? Math.min(Math.floor(Math.log10(bytes) / 3), 4) : 0;
+  const power = bytes > 1 ? Math.min(Math.floor(Math.log10(bytes) / 3), 4) : 0;
   return Number((bytes / 1000 ** power).toPrecision(4)) + " " + ["B", "kB", "MB", "GB", "TB"][power];
 }
 
@@ -214,10 +214,15 @@ function repaint() {
   drawAll();
 }
 
+// What printing has to open, and to fold again.
+let folded = [];
+
 // Paper is light, whatever the screen is, and shows the tables that are folded away on it.
 function setPrinting(value) {
+  if (value === printing) return;
   printing = value;
-  for (const more of document.querySelectorAll("details.more")) more.open = value;
+  if (value) folded = [...document.querySelectorAll("details.more:not([open])")];
+  for (const more of folded) more.open = value;
   repaint();
 }
 

@@ -58,16 +58,14 @@ function meanAndError(values) {
 }
 
 // Of a measure such as "score off": the mean over the seeds that both have, each seed's difference taken by itself. Null
-// where they share none, or where runs under way have not come to the same epoch.
+// where they share none, where a score of one is not finite, or where runs under way have not come to the same epoch.
 function differenceTo(base, variant, measure) {
   const [what, mode] = measure.split(" ");
   const [own, other] = [variant.seeds[mode], base.seeds[mode]];
   if (own.epoch !== other.epoch && !(variant.is_done && base.is_done)) return null;
-  const valueOf = (row) => row?.[what] ?? null;
-  const pairs = own.rows.map((row) => [row, other.rows.find(({seed}) => seed === row.seed)])
-    .filter((pair) => pair.every((row) => valueOf(row) !== null));
-  if (pairs.length === 0) return null;
-  return {...meanAndError(pairs.map(([row, to]) => valueOf(row) - valueOf(to))), seeds: pairs.map(([{seed}]) => seed)};
+  const pairs = own.rows.map((row) => [row, other.rows.find(({seed}) => seed === row.seed)]).filter(([, to]) => to);
+  if (pairs.length === 0 || pairs.flat().some((row) => row[what] === null)) return null;
+  return {...meanAndError(pairs.map(([row, to]) => row[what] - to[what])), seeds: pairs.map(([{seed}]) => seed)};
 }
 
 function signedText({mean, error}) {
@@ -90,13 +88,17 @@ class Comparison {
     [this.toggle, this.baseline] = this.place.querySelectorAll("input, select");
     fillSelect(this.baseline, table.variants.map(({name}, index) => [String(index), name]));
     this.baseline.value = String(usualBaseline(table));
+    this.baseline.dataset.usual = "";
     this.cells = sorting.rows.flatMap((row, index) => sorting.heads.filter(({dataset}) => dataset.measure).map((head) => {
       const cell = row.cells[Number(head.dataset.column)];
       return {cell, index, measure: head.dataset.measure, text: cell.textContent, value: cell.dataset.value};
     }));
     this.place.hidden = table.variants.length < 2;
     this.place.addEventListener("change", (event) => {
-      if (event.target === this.baseline) this.toggle.checked = true;
+      if (event.target === this.baseline) {
+        this.toggle.checked = true;
+        delete this.baseline.dataset.usual;
+      }
       this.show();
     });
   }

@@ -51,6 +51,11 @@ function enteredIn({type, value, dataset}) {
   return type === "range" ? value : dataset.own ?? null;
 }
 
+// The text of the option that the reader has picked; null where it is the page's own.
+function pickedIn({selectedOptions, dataset}) {
+  return "usual" in dataset ? null : selectedOptions[0]?.textContent;
+}
+
 const kControls = "button, select, input, canvas, a, summary, [tabindex]";
 
 // What the reader has chosen, table by table: by names, since variants may have come.
@@ -62,7 +67,7 @@ function chosen() {
       title: table.title,
       hidden: table.variants.filter((variant, index) => !choice.shown[index]).map(({name}) => name),
       sorted: sortings.map(({column, order}) => ({column, order})),
-      picked: [...section.querySelectorAll("select")].map((select) => select.selectedOptions[0]?.textContent),
+      picked: [...section.querySelectorAll("select")].map(pickedIn),
       checked: [...section.querySelectorAll("input")].map((input) => input.checked),
       entered: [...section.querySelectorAll("input")].map(enteredIn),
       open: [...section.querySelectorAll("details")].map((details) => details.open),
@@ -73,7 +78,7 @@ function chosen() {
 
 function pick(select, text) {
   const option = [...select.options].find(({textContent}) => textContent === text);
-  if (!option || option.selected) return;
+  if (!option || (option.selected && !("usual" in select.dataset))) return;
   option.selected = true;
   select.dispatchEvent(new Event("change", {bubbles: true}));
 }
@@ -100,9 +105,10 @@ function chooseIn({section, table, choice, sortings}, kept) {
 }
 
 function choose({focus, count, views: before}) {
+  const left = [...before];  // several may have a title: the first is the first of them
   for (const view of views) {
-    const kept = before.find(({title}) => title === view.table.title);
-    if (kept) chooseIn(view, kept);
+    const place = left.findIndex(({title}) => title === view.table.title);
+    if (place >= 0) chooseIn(view, left.splice(place, 1)[0]);
   }
   const controls = [...document.querySelectorAll(kControls)];
   if (focus >= 0 && controls.length === count) controls[focus].focus({preventScroll: true});
