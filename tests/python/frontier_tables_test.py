@@ -84,7 +84,7 @@ class FrontierTables(unittest.TestCase):
 
     def shown(self, rows):
         """The table of a network of these rows, of which auto's trials were 20 batches."""
-        chosen = {"step_seconds": 1, "step_factor": 1, "trial_batches": 20, "codecs": [["none", "bf16"]]}
+        chosen = {"step_seconds": 1, "step_factor": 1, "trial_batches": 20, "codecs": [["none", "bf16"], ["none", "bf16"], ["bf16", "bf16"]]}
         found = {"networks": [{"network": {"name": "home", "bandwidth": "1Mbps", "latency": "0s"}, "rows": rows, "chosen": chosen}]}
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "found.json").write_text(json.dumps(found))
@@ -102,7 +102,7 @@ class FrontierTables(unittest.TestCase):
     def test_trials_until_the_target_are_told_where_auto_reached_it(self):
         page = self.shown([row_of("none", 2.0), row_of("auto-home", None)])
         self.assertIn("| none | 1 | 20 | 100 | 2.0 | 1 | 1.000 |\n", page)
-        self.assertIn("forward / backward: `none` / `bf16`.\n", page)
+        self.assertIn("forward / backward: 1 to 2 `none` / `bf16`, 3 `bf16` / `bf16`.\n", page)
         self.assertNotIn("Until the target", page)
 
     def test_what_cannot_be_asked_is_a_line(self):
