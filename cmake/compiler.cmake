@@ -23,7 +23,7 @@ if(STRAIT_PYTHON)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  add_compile_options("SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/clang_vector.h")
+  add_compile_options("SHELL:-include \"${CMAKE_CURRENT_LIST_DIR}/clang_vector.h\"")
 endif()
 
 if(STRAIT_FUZZ AND NOT STRAIT_SANITIZE)

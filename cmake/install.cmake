@@ -49,7 +49,8 @@ if(STRAIT_CLI)
   install(TARGETS strait RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-# pkg-config files. LibTorch has none: its flags stand in ours, those of the LibTorch that strait is built with.
+# pkg-config files. LibTorch has none: its flags stand in ours, those of the LibTorch that strait is built with. pkg-config
+# takes flags apart at blanks.
 set(pkgconfig_names
   fmt::fmt=fmt nlohmann_json::nlohmann_json=nlohmann_json PkgConfig::hwy=libhwy PkgConfig::xxhash=libxxhash
   PkgConfig::pcre2=libpcre2-8 PkgConfig::png=libpng PkgConfig::turbojpeg=libturbojpeg CURL::libcurl=libcurl OpenSSL::Crypto=libcrypto OpenSSL::SSL=libssl LibArchive::LibArchive=libarchive
@@ -57,10 +58,11 @@ set(pkgconfig_names
 set(torch_compile_flags ${TORCH_CXX_FLAGS})
 foreach(folder ${TORCH_INCLUDE_DIRS})
   if(NOT folder IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    string(REPLACE " " "\\ " folder "${folder}")
     string(APPEND torch_compile_flags " -isystem ${folder}")
   endif()
 endforeach()
-set(torch_folder ${STRAIT_TORCH_LIBRARY_FOLDER})
+string(REPLACE " " "\\ " torch_folder "${STRAIT_TORCH_LIBRARY_FOLDER}")
 set(torch_link_flags "-lstdc++ -L${torch_folder} -Wl,-rpath,${torch_folder} -Wl,--no-as-needed -ltorch -Wl,--as-needed -ltorch_cpu -lc10")
 if(TARGET OpenMP::OpenMP_CXX AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   string(APPEND torch_compile_flags " ${OpenMP_CXX_FLAGS}")
@@ -84,7 +86,8 @@ foreach(name ${STRAIT_PUBLIC})
     elseif(other STREQUAL gloo)
       string(APPEND LIBRARIES " -lgloo")
     elseif(other STREQUAL CUDA::cudart)
-      string(APPEND LIBRARIES " -L${CUDAToolkit_LIBRARY_DIR} -lcudart")
+      string(REPLACE " " "\\ " folder "${CUDAToolkit_LIBRARY_DIR}")
+      string(APPEND LIBRARIES " -L${folder} -lcudart")
     else()
       set(found ${pkgconfig_names})
       list(FILTER found INCLUDE REGEX "^${other}=")

@@ -41,6 +41,14 @@ else()
   endif()
 endif()
 
+# Whether LibTorch's streams give a device's own handles, which the CUDA kernels take: from 2.11 on.
+set(STRAIT_TORCH_HAS_STREAM_HANDLES FALSE)
+find_file(header c10/core/Stream.h PATHS ${TORCH_INCLUDE_DIRS} NO_DEFAULT_PATH NO_CACHE REQUIRED)
+file(STRINGS ${header} handle REGEX "native_handle[(]")
+if(handle)
+  set(STRAIT_TORCH_HAS_STREAM_HANDLES TRUE)
+endif()
+
 # A folder with fmt's headers and nothing else, which goes before LibTorch's folders (torch_target.cmake).
 find_package(fmt REQUIRED)
 get_target_property(STRAIT_FMT_INCLUDE fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)

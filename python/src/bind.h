@@ -2,6 +2,8 @@
 
 #include <torch/csrc/utils/pybind.h>
 
+#include "strait/boundary/traffic.h"
+
 namespace strait::python {
 
 /// Python as C++ sees it.
@@ -9,6 +11,11 @@ namespace py = pybind11;
 
 /// Lets other Python threads run while the function does.
 using ReleaseGil = py::call_guard<py::gil_scoped_release>;
+
+/// What has crossed, as Python counts it: messages, raw bytes, wire bytes.
+inline py::tuple traffic_tuple(const Traffic& traffic) {
+  return py::make_tuple(traffic.messages, traffic.raw_bytes, traffic.wire_bytes);
+}
 
 // Each adds its part to the module strait._C; each is a file of this folder.
 

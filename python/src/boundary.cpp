@@ -40,14 +40,11 @@ std::unique_ptr<LocalBoundary> make(const std::string& activations, const std::s
   return std::make_unique<LocalBoundary>(std::move(form));
 }
 
-py::tuple numbers_of(const Traffic& traffic) {
-  return py::make_tuple(traffic.messages, traffic.raw_bytes, traffic.wire_bytes, traffic.encode_seconds,
-                        traffic.decode_seconds);
-}
-
+/// Of traffic_tuple(); the tuples of pickles from before have seconds behind these three numbers.
 Traffic traffic_of(const py::tuple& numbers) {
-  return {numbers[0].cast<uint64_t>(), numbers[1].cast<uint64_t>(), numbers[2].cast<uint64_t>(),
-          numbers[3].cast<double>(), numbers[4].cast<double>()};
+  return {.messages = numbers[0].cast<uint64_t>(),
+          .raw_bytes = numbers[1].cast<uint64_t>(),
+          .wire_bytes = numbers[2].cast<uint64_t>()};
 }
 
 py::dict form_of(const LocalBoundary& boundary) {
@@ -68,7 +65,7 @@ py::dict form_of(const LocalBoundary& boundary) {
 py::tuple pickled(LocalBoundary& boundary) {
   const CrossedTraffic traffic = boundary.traffic();
   return py::make_tuple(form_of(boundary), boundary.state(), boundary.step(), boundary.compresses(),
-                        numbers_of(traffic.forward), numbers_of(traffic.backward));
+                        traffic_tuple(traffic.forward), traffic_tuple(traffic.backward));
 }
 
 std::unique_ptr<LocalBoundary> unpickled(const py::tuple& all) {
@@ -116,7 +113,7 @@ void bind_boundary(py::module_& module) {
       .def("traffic",
            [](LocalBoundary& boundary) {
              const CrossedTraffic traffic = boundary.traffic();
-             return py::make_tuple(numbers_of(traffic.forward), numbers_of(traffic.backward));
+             return py::make_tuple(traffic_tuple(traffic.forward), traffic_tuple(traffic.backward));
            })
       .def("reset_traffic", [](LocalBoundary& boundary) { boundary.set_traffic({}); })
       .def_property("compressed", &LocalBoundary::compresses, &LocalBoundary::compress)

@@ -55,7 +55,7 @@ py::list feedback_rows() {
   py::list rows;
   for (const LinkInfo& info : link_list()) {
     const std::string sample(info.samples.front());
-    const auto link = make_link("topk:1", sample);  // which every link can serve, as check_feedback() says
+    const auto link = make_link(codec_for_any_link(), sample);
     rows.append(py::make_tuple(std::string(info.name), name_of(link->slots()), serves_any_codec(sample),
                                link->serves_gradients(), !link->needs_previous()));
   }

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/stack.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <pybind11/stl.h>
 
 #include <atomic>
@@ -94,11 +95,17 @@ class PythonBucketExchange : public BucketExchange {
     one.sent = {one.buffer.div(group.getSize())};
     one.work = group.allreduce(one.sent);
   }
+  /// Whoever waits for the mean reads it on a stream of his own, which knows nothing of this thread's.
+  static void wait_for_device(const at::Tensor& tensor) {
+    if (tensor.is_cpu()) return;
+    c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device()).synchronize();
+  }
   void end(BucketUnderWay& one, int64_t bucket, uint64_t step, bool compressed) {
     const at::NoGradGuard no_grad;
     try {
       one.work->wait();
       one.buffer.copy_(compressed ? decode(bucket, at::stack(one.arriving[0]), step) : one.sent[0]);
+      wait_for_device(one.buffer);
       // Without a list of its storages the future would look for them in Python.
       one.mean->markCompleted(one.value, std::vector<c10::ivalue::Future::WeakStorage>());
     } catch (...) {
@@ -130,11 +137,7 @@ void bind_ddp(py::module_& module) {
            ReleaseGil())
       .def("state", &PythonBucketExchange::state, ReleaseGil())
       .def("load_state", &PythonBucketExchange::load_state, py::arg("state"), ReleaseGil())
-      .def("traffic", [](PythonBucketExchange& exchange) {
-        const Traffic traffic = exchange.traffic();
-        return py::make_tuple(traffic.messages, traffic.raw_bytes, traffic.wire_bytes, traffic.encode_seconds,
-                              traffic.decode_seconds);
-      });
+      .def("traffic", [](PythonBucketExchange& exchange) { return traffic_tuple(exchange.traffic()); });
 }
 
 }  // namespace strait::python

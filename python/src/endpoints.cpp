@@ -136,11 +136,7 @@ void bind_endpoints(py::module_& module) {
       .def(py::init(&make_endpoint<SenderEndpoint>), py::arg("name"), py::arg("boundary"), py::arg("forward"),
            py::arg("codec"), py::arg("feedback"))
       .def("encode", &SenderEndpoint::encode, ReleaseGil())
-      .def("take_traffic",
-           [](SenderEndpoint& self) {
-             const Traffic traffic = self.take_traffic();
-             return std::make_tuple(traffic.messages, traffic.raw_bytes, traffic.wire_bytes);
-           })
+      .def("take_traffic", [](SenderEndpoint& self) { return traffic_tuple(self.take_traffic()); })
       .def("state", &SenderEndpoint::state)
       .def("load", &SenderEndpoint::load);
   py::class_<ReceiverEndpoint>(module, "Receiver")

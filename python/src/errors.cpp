@@ -20,6 +20,18 @@ PyObject* new_exception(py::module_& module, const char* name, PyObject* base, c
   return type;  // lives as long as the process, as the translator does
 }
 
+/// An error, of which an exception of Python's nested in it is the cause.
+void raise_with_cause(PyObject* type, const Error& error) {
+  try {
+    std::rethrow_if_nested(error);
+    PyErr_SetString(type, error.what());
+  } catch (const PythonError& cause) {
+    cause.restore_as_cause(type, error.what());
+  } catch (...) {
+    PyErr_SetString(type, error.what());
+  }
+}
+
 void translate(std::exception_ptr thrown) {
   try {
     if (thrown) std::rethrow_exception(std::move(thrown));
@@ -30,7 +42,7 @@ void translate(std::exception_ptr thrown) {
   } catch (const WrongType& error) {
     PyErr_SetString(PyExc_TypeError, error.what());
   } catch (const InputError& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
+    raise_with_cause(PyExc_ValueError, error);
   } catch (const WireError& error) {
     PyErr_SetString(wire_error, error.what());
   } catch (const NumericError& error) {

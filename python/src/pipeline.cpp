@@ -80,11 +80,14 @@ class PythonPipeline {
   }
 
   NamedTensors state() {
-    if (pending_) return *pending_;
-    return copy_state([&](StateVisitor& visitor) { pipeline_->visit_state(visitor); });
+    if (pending_) return pending_->links;
+    return copy_state(links());
   }
-  void load_state(NamedTensors state) {
-    pending_ = std::move(state);
+  /// Where it throws, all is as before: InputError for the state of other links.
+  void load_state(uint64_t step, NamedTensors links) {
+    const uint64_t step_before = pending_ ? pending_->step_before : pipeline_->step();
+    pending_ = {std::move(links), step_before};
+    pipeline_->set_step(step);
     if (!pipeline_->boundaries().empty()) load_pending();
   }
 
@@ -92,6 +95,14 @@ class PythonPipeline {
   Group& group() { return *group_; }
 
  private:
+  static constexpr const char* kWhat = "the pipeline";
+
+  /// A state that waits for the links that it is of.
+  struct Pending {
+    NamedTensors links;
+    uint64_t step_before;  ///< of the pipeline, where the state proves to be of others
+  };
+
   static EvaluationMode mode_of(const std::string& name) {
     const EvaluationMode mode = evaluation_mode(name);
     if (to_string(mode) != name || mode == EvaluationMode::live) {
@@ -110,15 +121,25 @@ class PythonPipeline {
     });
     return report;
   }
+  VisitState links() {
+    return [this](StateVisitor& visitor) { pipeline_->visit_state(visitor); };
+  }
   void load_pending() {
-    put_state(pending_.value(), "the pipeline",
-              [&](StateVisitor& visitor) { pipeline_->visit_state(visitor); });
+    Pending loaded = std::move(pending_).value();
     pending_.reset();
+    NamedTensors before = copy_state(links());
+    try {
+      put_state(std::move(loaded.links), kWhat, links());
+    } catch (const InputError&) {
+      put_state(std::move(before), kWhat, links());
+      pipeline_->set_step(loaded.step_before);
+      throw;
+    }
   }
 
   std::shared_ptr<Group> group_;
   std::unique_ptr<Pipeline> pipeline_;
-  std::optional<NamedTensors> pending_;
+  std::optional<Pending> pending_;
 };
 
 std::unique_ptr<PythonPipeline> make_pipeline(

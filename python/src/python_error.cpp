@@ -19,4 +19,10 @@ std::string one_line(const py::error_already_set& error) {
 PythonError::PythonError(py::error_already_set error)
     : Error("{}", one_line(error)), original_(new py::error_already_set(std::move(error)), WithGil()) {}
 
+void PythonError::restore_as_cause(PyObject* type, const char* text) const {
+  const bool is_exception = original_->matches(PyExc_Exception);
+  restore();
+  if (is_exception) py::raise_from(type, text);
+}
+
 }  // namespace strait::python

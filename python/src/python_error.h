@@ -17,6 +17,10 @@ class PythonError : public Error {
   /// Makes it the exception that Python raises. The caller holds the GIL.
   void restore() const { original_->restore(); }
 
+  /// Makes it the cause of one of that type, which Python raises; where it is no Exception, as
+  /// KeyboardInterrupt is none, it is raised itself. The caller holds the GIL.
+  void restore_as_cause(PyObject* type, const char* text) const;
+
  private:
   std::shared_ptr<py::error_already_set> original_;
 };

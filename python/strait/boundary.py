@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from . import _C, _load  # noqa: F401
+from ._arguments import feedback_of, integer, named_tensors
 
 Ids = Union[torch.Tensor, Sequence[int]]
 
@@ -109,10 +110,8 @@ class Boundary(nn.Module):
         for what, spec in (("activations", activations), ("gradients", gradients)):
             if not isinstance(spec, str):
                 raise TypeError(f"{what}: expected a spec such as \"quant:4\", found {type(spec).__name__}")
-        if not isinstance(feedback, str):
-            forward, backward = feedback
-            feedback = (forward, backward)
-        self._ends = _C.LocalBoundary(activations, gradients, feedback, reuse_indices, evaluation, name, index, seed, slots)
+        self._ends = _C.LocalBoundary(activations, gradients, feedback_of(feedback), reuse_indices, evaluation, name, index,
+                                      integer("seed", seed), slots)
 
     @torch.compiler.disable
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -131,7 +130,7 @@ class Boundary(nn.Module):
 
     @step.setter
     def step(self, step: int) -> None:
-        self._ends.step = step
+        self._ends.step = integer("step", step, 0)
 
     def bytes(self, reset: bool = False) -> Bytes:
         """What has crossed in training so far, or since the last reset; ``reset`` begins anew."""
@@ -148,8 +147,9 @@ class Boundary(nn.Module):
         """Takes what :meth:`get_extra_state` gave, of a boundary with the same codecs and feedback."""
         if not isinstance(state, dict) or set(state) != {"step", "state"}:
             raise ValueError("strait.Boundary: expected the state of a boundary, a dictionary of \"step\" and \"state\"")
-        self._ends.load_state(state["state"])
-        self._ends.step = state["step"]
+        step = integer("the state of a boundary: step", state["step"], 0)
+        self._ends.load_state(named_tensors("the state of a boundary", state["state"]))
+        self._ends.step = step
 
     def extra_repr(self) -> str:
         form = self._ends.form()
@@ -186,7 +186,7 @@ def int_list(ids: Optional[Ids], name: str = "ids") -> list[int]:
         if ids.is_floating_point() or ids.dim() != 1:
             raise TypeError(f"{name}: expected integers of one dimension, found {ids.dtype} of {ids.dim()}")
         return ids.tolist()
-    return [int(i) for i in ids]
+    return [integer(name, i) for i in ids]
 
 
 @contextlib.contextmanager

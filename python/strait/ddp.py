@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 
 from . import _C, _load  # noqa: F401
+from ._arguments import integer
 
 
 class SentBytes(NamedTuple):
@@ -50,6 +51,7 @@ class DDPState:
                  warmup_steps: int = 0, seed: int = 0):
         if warmup_steps < 0:
             raise ValueError(f"warmup_steps: expected a number from 0 on, found {warmup_steps}")
+        seed = integer("seed", seed)
         _C.BucketExchange(codec, feedback, 0, 1, seed)  # says what is wrong with them
         self.codec, self.feedback, self.warmup_steps, self.seed = codec, feedback, warmup_steps, seed
         self.process_group = process_group
@@ -63,7 +65,7 @@ class DDPState:
         """What this rank has sent to each of the others so far, compressed."""
         if self._exchange is None:
             return self._sent_before
-        messages, raw, sent, _, _ = self._exchange.traffic()
+        messages, raw, sent = self._exchange.traffic()
         before = self._sent_before
         return SentBytes(before.sent + sent, before.raw + raw, before.messages + messages)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, Sequence, Union
 import torch
 
 from . import _C, _load  # noqa: F401
+from ._arguments import integer
 
 Shape = Union[torch.Size, Sequence[int]]
 
@@ -41,8 +42,8 @@ def compress(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, bound
         NumericError: a value is not finite, or out of the codec's range.
     """
     _check(x, codec)
-    return torch.ops.strait.compress(x, codec, seed=seed, step=step, boundary=boundary, direction=direction,
-                                     first_row=first_row)
+    return torch.ops.strait.compress(x, codec, seed=integer("seed", seed), step=step, boundary=boundary,
+                                     direction=direction, first_row=first_row)
 
 
 def decompress(payload: torch.Tensor, codec: str, shape: Shape, *, seed: int = 0, step: int = 0, boundary: int = 0,
@@ -63,7 +64,7 @@ def decompress(payload: torch.Tensor, codec: str, shape: Shape, *, seed: int = 0
         WireError: compress() cannot have made these bytes of a tensor of that shape.
     """
     _check(payload, codec)
-    return torch.ops.strait.decompress(payload, codec, shape, seed=seed, step=step, boundary=boundary,
+    return torch.ops.strait.decompress(payload, codec, shape, seed=integer("seed", seed), step=step, boundary=boundary,
                                        direction=direction, first_row=first_row)
 
 
@@ -78,8 +79,8 @@ def reconstruct(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, bo
     Arguments and errors are those of :func:`compress`.
     """
     _check(x, codec)
-    return torch.ops.strait.reconstruct(x, codec, seed=seed, step=step, boundary=boundary, direction=direction,
-                                        first_row=first_row)
+    return torch.ops.strait.reconstruct(x, codec, seed=integer("seed", seed), step=step, boundary=boundary,
+                                        direction=direction, first_row=first_row)
 
 
 def wire_bytes(codec: str, shape: Shape) -> int:

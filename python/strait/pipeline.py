@@ -11,6 +11,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from . import _C
+from ._arguments import feedback_of, integer, named_tensors
 from ._C import StepResult
 from .boundary import Ids, int_list
 
@@ -34,12 +35,12 @@ def _per_boundary(what: str, value: PerBoundary, count: int) -> list[str]:
 
 def _feedback_per_boundary(value: PerBoundaryFeedback, count: int) -> list[Feedback]:
     if isinstance(value, (str, tuple)):
-        return [value] * count
+        return [feedback_of(value)] * count
     values = list(value)
     if len(values) != count:
         raise ValueError(f"feedback: expected a spec, a pair of them, or a list of one for each of {count} boundaries, "
                          f"found {value!r}")
-    return values
+    return [feedback_of(each) for each in values]
 
 
 def _device_of(stages: Iterable[Stage]) -> torch.device:
@@ -80,7 +81,7 @@ class Pipeline:
 
         dist.init_process_group("gloo")                      # under torchrun; without it one process runs all stages
         pipe = strait.Pipeline([stem, body, head], F.cross_entropy, micro_batches=8,
-                               activations="quant:4", gradients="topk:0.1", feedback="ef21")
+                               activations="quant:4,scope=sample", gradients="topk:0.1", feedback="ef21")
         optimizer = torch.optim.SGD(pipe.parameters(), lr=0.1)
         for x, y in loader:                                  # the same batches in every process
             optimizer.zero_grad()
@@ -139,7 +140,7 @@ class Pipeline:
                 _feedback_per_boundary(feedback, count), [reuse_indices] * count))
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
         self._pipeline = _C.Pipeline(stages, boundaries, loss, correct, schedule, micro_batches, batch_size or 0, replicas,
-                                     (replica_codec, replica_feedback), seed,
+                                     (replica_codec, replica_feedback), integer("seed", seed),
                                      _device_of(stages) if device is None else torch.empty(0, device=device).device,
                                      group_of(group, timeout))
 
@@ -157,7 +158,8 @@ class Pipeline:
         Raises:
             ValueError: a batch, or what a stage gives, does not fit.
             strait.NumericError: a message or the loss is not finite.
-            RuntimeError: another process failed. What a module or the loss raises is raised as it is.
+            RuntimeError: another process failed. What a module or the loss raises is raised as it is; in the first call, which
+                tries what each stage gives, an Exception of a module is the cause of a ValueError that names the stage.
         """
         return self._pipeline.train(_inputs(inputs), targets, int_list(ids), int_list(classes, "classes"))
 
@@ -200,7 +202,7 @@ class Pipeline:
 
     @step.setter
     def step(self, step: int) -> None:
-        self._pipeline.step = step
+        self._pipeline.step = integer("step", step, 0)
 
     @property
     def rank(self) -> int:
@@ -220,10 +222,13 @@ class Pipeline:
         """Resumes from what :meth:`state_dict` gave in the process of the same rank.
 
         Raises:
-            ValueError: a tensor of no link of this process; where no batch has been trained yet, the next call raises it.
+            ValueError: no such state, or a tensor of no link of this process. The pipeline goes on as it was. Where no batch
+                has been trained yet, the next call raises it.
         """
-        self.step = int(state["step"])
-        self._pipeline.load_state(dict(state["links"]))
+        if not isinstance(state, dict) or set(state) != {"step", "links"}:
+            raise ValueError("strait.Pipeline: expected the state of a pipeline, a dictionary of \"step\" and \"links\"")
+        step = integer("the state of the pipeline: step", state["step"], 0)
+        self._pipeline.load_state(step, named_tensors("the state of the pipeline", state["links"]))
 
 
 def _inputs(inputs: Inputs) -> list[Tensor]:

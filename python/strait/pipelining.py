@@ -15,6 +15,7 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.stage import _RecvInfo
 
 from . import _C
+from ._arguments import integer
 
 __all__ = ["Stage"]
 
@@ -90,7 +91,7 @@ class Stage(PipelineStage):
         _check(True, activations, feedback)  # every stage both, so that all of them refuse
         _check(False, gradients, feedback)
         super().__init__(submodule, stage_index, num_stages, device, **kwargs)
-        self._seed = seed
+        self._seed = integer("seed", seed, 0)
         self._step = 0
         self._trained = False
         self.compressed = True  #: whether messages are compressed from now on

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 folder=${1:-build/device}
 mkdir -p "$folder"
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-"$nvcc" --options-file strait/kernels/cuda/nvcc_options -arch=native --threads 0 -I. \
+"$nvcc" --options-file strait/kernels/cuda/nvcc_options -Werror all-warnings -Xcompiler=-Werror -arch=native --threads 0 -I. \
   strait/kernels/cuda/*.cu tests/cuda/*.cpp bench/cuda/*.cpp -o "$folder/cuda_kernels"
 "$folder/cuda_kernels" --verify
 if sanitizer=$(command -v compute-sanitizer); then

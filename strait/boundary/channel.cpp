@@ -1,9 +1,9 @@
 #include "strait/boundary/channel.h"
 
 #include <ATen/ops/zeros_like.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "strait/base/clock.h"
@@ -17,11 +17,11 @@ std::string describe(const ChannelSpec& spec, const MessageContext& context) {
                      context.micro_batch, context.step);
 }
 
-/// What LibTorch or the device says that a message met, such as that memory is out.
+/// What LibTorch, a kernel's launch or the device says that a message met, such as that memory is out.
 Error failure_on_device(const ChannelSpec& spec, const Link& link, const MessageMeta& meta,
-                        const MessageContext& context, const c10::Error& error) {
+                        const MessageContext& context, const std::exception& error) {
   return Error("{}: codec {}, message of {} on {}: {}", describe(spec, context), link.codec().spec(),
-               shape_text(meta.shape), context.device.str(), first_line(error.what_without_backtrace()));
+               shape_text(meta.shape), context.device.str(), reason_text(error));
 }
 
 /// Bytes of a message of this shape. Throws InputError that names the boundary where the codec does not take
@@ -132,7 +132,9 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     report = encode_payload(x, context, mode, out);
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
-  } catch (const c10::Error& error) {
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
     throw failure_on_device(spec_, link, meta_of(x), context, error);
   }
   pass_indices(spec_, mode, context, std::move(report.indices));
@@ -232,7 +234,9 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     throw WireError("{}: {}", describe(spec_, context), error.what());
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
-  } catch (const c10::Error& error) {
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
     throw failure_on_device(spec_, link_for(spec_, others_, mode), meta, context, error);
   }
 }

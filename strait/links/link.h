@@ -247,6 +247,9 @@ std::shared_ptr<const Link> make_link(const std::shared_ptr<const Link>& compres
 /// before.
 void expect_no_previous(std::string_view place, const Link& link);
 
+/// A codec that every link can serve, for those who ask a link for what it does with any.
+std::shared_ptr<const Codec> codec_for_any_link();
+
 /// Throws InputError for a text that is no feedback spec, whatever the codec.
 void check_feedback(std::string_view feedback);
 

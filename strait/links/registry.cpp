@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "strait/base/text.h"
+#include "strait/codecs/sparsifier.h"
 #include "strait/links/integers.h"
 
 namespace strait {
@@ -128,9 +129,21 @@ std::shared_ptr<const Link> make_link(const std::shared_ptr<const Link>& compres
   return link;
 }
 
-void check_feedback(std::string_view feedback) {
-  make_link("topk:1", feedback);  // a codec that every link can serve
+std::shared_ptr<const Codec> codec_for_any_link() {
+  for (const CodecInfo& info : codec_list()) {
+    for (const std::string_view sample : info.samples) {
+      auto codec = make_codec(sample);
+      // Each is what some link asks for: rows by themselves, a selection, one of the largest.
+      if (codec->is_row_wise() && codec->sparsifier() != nullptr &&
+          codec->sparsifier()->half(Sparsifier::Half::larger) != nullptr) {
+        return codec;
+      }
+    }
+  }
+  throw InternalError("no codec that every link can serve");
 }
+
+void check_feedback(std::string_view feedback) { make_link(codec_for_any_link(), feedback); }
 
 std::shared_ptr<const Link> make_reuse_link(std::shared_ptr<const Codec> codec) {
   return make_unnamed(std::move(codec), "reuse");

@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 
+#include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -71,9 +72,9 @@ TensorList try_stage(int number, const StageModule& stage, const std::function<T
     x = rows();
     return stage.forward()(x);
   } catch (const c10::Error& error) {
-    throw refusal(error.what_without_backtrace());
+    std::throw_with_nested(refusal(error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    throw refusal(error.what());
+    std::throw_with_nested(refusal(error.what()));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "strait/boundary/boundary.h"
 
@@ -55,6 +56,40 @@ TEST(OwnCodec, CrossesABoundaryInEveryMode) {
   EXPECT_EQ(send({.training = false, .evaluation = EvaluationMode::frozen}), 1) << "0.8";
   EXPECT_EQ(send({.training = false, .compressed = false}), 0.4F);
   EXPECT_EQ(send({}), 1);
+}
+
+/// Fails as a device's kernel that cannot be launched.
+class Failing : public WholeNumbers {
+ public:
+  /// Whether decoding fails, not encoding.
+  bool decodes = false;
+
+ protected:
+  void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
+                 ByteWriter& out) const override {
+    if (!decodes) throw std::runtime_error("CUDA: no kernel image\nand more");
+    WholeNumbers::do_encode(x, meta, context, out);
+  }
+  void do_decode(ByteReader& /*in*/, const MessageMeta& /*meta*/, const MessageContext& /*context*/,
+                 std::span<float> /*out*/) const override {
+    throw std::runtime_error("CUDA: no kernel image\nand more");
+  }
+};
+
+TEST(OwnCodec, IsNamedWithItsBoundaryWhereItFails) {
+  for (const bool decodes : {false, true}) {
+    const auto codec = std::make_shared<Failing>();
+    codec->decodes = decodes;
+    BoundaryEndpoints cut("cut", 0, {make_link(codec), make_link(codec)}, 0, {});
+    try {
+      cut.activations.cross(at::full({2, 3}, 1.0F), {}, {});
+      FAIL() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(),
+                   "boundary cut, activation, micro-batch 0, step 0: codec whole_numbers, message of [2, 3] on "
+                   "cpu: CUDA: no kernel image");
+    }
+  }
 }
 
 }  // namespace

@@ -45,5 +45,13 @@ TEST(Link, AnUnknownFeedbackIsNamed) {
   }
 }
 
+TEST(Link, TakesTheCodecForAny) {
+  for (const auto& feedback : link_samples()) {
+    EXPECT_NO_THROW(make_link(codec_for_any_link(), feedback)) << feedback;
+    EXPECT_NO_THROW(check_feedback(feedback));
+  }
+  EXPECT_NO_THROW(make_reuse_link(codec_for_any_link()));
+}
+
 }  // namespace
 }  // namespace strait

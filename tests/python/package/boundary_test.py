@@ -346,6 +346,12 @@ def test_pickles_keep_the_rest():
     again = pickle.loads(pickle.dumps(model[2]))
     assert again.bytes() == model[2].bytes() and repr(again) == repr(model[2])
     assert again._ends.form() == model[2]._ends.form()
+    # Pickles of before have the seconds of encoding and decoding behind what was counted.
+    *rest, forward, backward = model[2]._ends.__getstate__()
+    assert len(forward) == 3
+    older = type(model[2]._ends).__new__(type(model[2]._ends))
+    older.__setstate__((*rest, (*forward, 0.5, 0.25), (*backward, 0.5, 0.25)))
+    assert older.traffic() == model[2]._ends.traffic()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -470,7 +476,10 @@ X = torch.randn(4, 3)
     (lambda: strait.Boundary(index=-1), ValueError, "index: expected"),
     (lambda: strait.Boundary(slots=0), ValueError, "slots: expected"),
     (lambda: strait.Boundary(4), TypeError, "activations: expected a spec"),
-    (lambda: strait.Boundary(feedback=("ef", "ef", "ef")), ValueError, "unpack"),
+    (lambda: strait.Boundary(feedback=("ef", "ef", "ef")), ValueError, "feedback: expected a spec, or a pair of them"),
+    (lambda: strait.Boundary(seed=2**63), ValueError, "seed: expected a number"),
+    (lambda: strait.Boundary(seed=1.5), TypeError, "seed: expected an integer, found float"),
+    (lambda: setattr(strait.Boundary(), "step", 2**63), ValueError, "step: expected"),
     (lambda: strait.Boundary()(X.double()), TypeError, "found Double"),
     (lambda: strait.Boundary()([1.0]), TypeError, "found list"),
     (lambda: strait.Boundary()(torch.tensor(1.0)), ValueError, "scalar"),
@@ -487,7 +496,9 @@ def test_bad_input_is_one_clear_line(call, kind, text):
 def test_batches_that_do_not_fit_are_named():
     model = strait.Boundary("topk:0.5", feedback="aq-sgd")
     for ids, kind, text in [([1, 2, 3], ValueError, "expected the ids of 4"), ([1, 2, 2, 3], ValueError, "id 2 twice"),
-                            (torch.rand(4), TypeError, "ids: expected integers")]:
+                            (torch.rand(4), TypeError, "ids: expected integers"),
+                            ([0, 1.5, 2.7, 3], TypeError, "ids: expected an integer, found float"),
+                            ([0, 1, 2, 2**63], ValueError, "ids: expected a number")]:
         with pytest.raises(kind, match=text), strait.batch(model, ids=ids):
             model(X)
     with pytest.raises(RuntimeError, match="in a batch already"), strait.batch(model), strait.batch(model):
@@ -508,13 +519,16 @@ def test_batches_that_do_not_fit_are_named():
     ({"step": 0, "state": {"activations.sender.estimate": X.double()}}, "is not what a link keeps"),
     ({"step": 0, "state": {"sample_shape": X}}, "is no shape"),
     ({"step": -1, "state": {}}, "step: expected"),
+    ({"step": 0, "state": {"activations.sender.estimate": 3}}, "expected tensors by name, found int"),
+    ({"step": 0, "state": [X]}, "expected tensors by name, found list"),
 ])
 def test_states_of_others_are_refused(state, text):
     boundary = strait.Boundary("topk:0.5", feedback="ef21")
     boundary(X)
     before = boundary.get_extra_state()
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(ValueError, match=text) as error:
         boundary.set_extra_state(state)
-    if state.get("step") != -1:
-        assert all(torch.equal(before["state"][name], tensor)
-                   for name, tensor in boundary.get_extra_state()["state"].items())
+    assert "\n" not in str(error.value)
+    after = boundary.get_extra_state()
+    assert after["step"] == before["step"] and after["state"].keys() == before["state"].keys()
+    assert all(torch.equal(before["state"][name], tensor) for name, tensor in after["state"].items())

@@ -221,13 +221,45 @@ def test_a_state_replaces_all_of_the_one_before(name):
     assert_same_bits(*results)
 
 
-def test_a_state_that_does_not_fit_is_not_passed_over():
-    x, y, _ = next(batches())
+@pytest.mark.parametrize("trained_before", [True, False])
+def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(trained_before):
+    """Where nothing has been trained, the next call says so."""
+    results = []
+    for refuses in False, True:
+        stages = make_stages()
+        pipe = strait.Pipeline(stages, F.cross_entropy, seed=3, batch_size=ROWS, **SCHEMES["topk-ef21"])
+        optimizer = make_optimizer(pipe.parameters())
+        if not trained_before:
+            pipe.step = 5
+        for number, (inputs, targets, ids) in enumerate(list(batches())[:4]):
+            optimizer.zero_grad()
+            if refuses and number == (2 if trained_before else 0):
+                step, links = pipe.step, pipe.state_dict()["links"]
+                bad = {**links, "boundary0.what": torch.zeros(3)}
+                with pytest.raises(ValueError, match='its links have no tensor "boundary0.what"'):
+                    pipe.load_state_dict({"step": 77, "links": bad})
+                    pipe.load_state_dict({"step": 78, "links": bad})
+                    pipe.train(inputs, targets, ids)
+                assert pipe.step == step and pipe.state_dict()["links"].keys() == links.keys()
+            pipe.train(inputs, targets, ids)
+            optimizer.step()
+        results.append(weights(stages))
+    assert_same_bits(*results)
+
+
+@pytest.mark.parametrize("state, kind, text", [
+    ({}, ValueError, 'expected the state of a pipeline, a dictionary of "step" and "links"'),
+    ({"step": "3", "links": {}}, TypeError, "step: expected an integer, found str"),
+    ({"step": -1, "links": {}}, ValueError, "step: expected a number from 0 to 9223372036854775807, found -1"),
+    ({"step": 3, "links": {"boundary0.estimate": [1.0]}}, ValueError,
+     "expected tensors by name, found list by 'boundary0.estimate'"),
+])
+def test_what_is_no_state_is_refused(state, kind, text):
     pipe = strait.Pipeline(make_stages(), F.cross_entropy)
-    pipe.load_state_dict({"step": 3, "links": {"boundary0.what": torch.zeros(3)}})
-    for _ in range(2):
-        with pytest.raises(ValueError, match="its links have no tensor"):
-            pipe.train(x, y)
+    with pytest.raises(kind, match=text) as error:
+        pipe.load_state_dict(state)
+    assert "\n" not in str(error.value)
+    assert pipe.step == 0 and not pipe.state_dict()["links"]
 
 
 def test_modules_keep_their_modes():
@@ -262,9 +294,16 @@ def test_bad_input_is_refused():
         ({"replicas": 2}, ValueError, "replicas: expected a number that divides the 1 processes, found 2"),
         ({"activations": "quant:4", "feedback": "ef", "micro_batches": 2}, ValueError, "micro-batches"),
         ({"device": "meta"}, ValueError, "expected meta"),
+        ({"seed": 2**63}, ValueError, "seed: expected a number from -9223372036854775808 to 9223372036854775807"),
+        ({"feedback": ("ef", "ef", "ef")}, ValueError, "feedback: expected a spec, or a pair of them"),
+        ({"feedback": ["ef", ("ef", 3), "ef"]}, ValueError, "found ('ef', 3)"),
     ]:
-        with pytest.raises(error, match=re.escape(text)):
+        with pytest.raises(error, match=re.escape(text)) as raised:
             strait.Pipeline(stages, F.cross_entropy, **arguments)
+        assert "\n" not in str(raised.value)
+    for step in -1, 2**63:
+        with pytest.raises(ValueError, match=f"^step: expected a number from 0 to 9223372036854775807, found {step}$"):
+            strait.Pipeline(stages, F.cross_entropy).step = step
     for schedule in "2f2b", "foo":
         with pytest.raises(ValueError, match=f'unknown schedule "{schedule}".*; expected one of: gpipe, 1f1b, interleaved$'):
             strait.Pipeline(stages, F.cross_entropy, schedule=schedule)
@@ -312,6 +351,30 @@ def test_what_python_raises_comes_back_as_it_is():
         strait.Pipeline([nn.Linear(6, 4), Backward.apply, nn.Linear(4, 3)], F.cross_entropy).train(x, y)
     with pytest.raises(strait.NumericError, match="boundary0"):
         strait.Pipeline(make_stages(), F.cross_entropy, activations="quant:4").train(x * float("inf"), y)
+
+
+def test_what_a_module_raises_in_the_first_batch_is_the_cause():
+    """Before it the stages are tried on a row of zeros."""
+    x, y, _ = next(batches())
+
+    def fails(error):
+
+        def stage(x):
+            raise error
+
+        return strait.Pipeline([stage, nn.Linear(4, 3)], F.cross_entropy)
+
+    missing = KeyError("word")
+    with pytest.raises(ValueError, match=r"stage 0 cannot run on a row of the inputs, .*: KeyError: 'word'$") as raised:
+        fails(missing).train(x, y)
+    assert raised.value.__cause__ is missing
+    assert missing.__traceback__ is not None
+    with pytest.raises(ValueError, match="found str") as raised:
+        strait.Pipeline([lambda x: "text", nn.Linear(4, 3)], F.cross_entropy).train(x, y)
+    assert raised.value.__cause__ is None
+    for no_exception in KeyboardInterrupt, SystemExit:
+        with pytest.raises(no_exception):
+            fails(no_exception()).train(x, y)
 
 
 @pytest.mark.parametrize("case", ["raises", "diverges", "differs", "vanishes"])
