@@ -84,7 +84,7 @@ class CudaChoice(unittest.TestCase):
         self.assertIn("not of the CUDA 1.3", self.configure(self.nvcc(), STRAIT_TORCH_CUDA_VERSION="1.3")[1])
 
     def test_a_libtorch_without_handles_of_streams_has_no_kernels(self):
-        self.refused(self.nvcc(), "LibTorch 2.10.0 does not give its streams to them, as 2.11 and later do",
+        self.refused(self.nvcc(), "LibTorch 2.10.0 does not give them its streams, which 2.11 and later do",
                      STRAIT_TORCH_HAS_STREAM_HANDLES="FALSE", Torch_VERSION="2.10.0")
         status, said = self.configure(self.nvcc(), STRAIT_TORCH_HAS_STREAM_HANDLES="FALSE", STRAIT_TORCH_HAS_CUDA="FALSE")
         self.assertEqual(status, 0)
