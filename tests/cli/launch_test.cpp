@@ -244,7 +244,7 @@ TEST_F(Launch, RefusesWhatIsNoTraining) {
        "strait: launch: --restarts is for train, found doctor\n"},
       {{"-n", "4", "--replace", "1", "--", "doctor", config_, "--ranks"},
        "strait: launch: --replace is for train, found doctor\n"},
-      {{"-n", "4"}, "strait: strait launch needs -- train CONFIG.toml [^\n]*\n"},
+      {{"-n", "4"}, "strait: strait launch needs -- train CONFIG.toml, [^\n]*\n"},
       {{"-n", "0", "--", "train", config_}, "strait: --processes: Value 0 not in range 1 to 1024\n"},
       {{"-n", "3", "--", "train", config_},
        "\\[[012]\\] strait: WORLD_SIZE: expected 4 processes, one for each of the 4 stages that model.cuts "
