@@ -56,6 +56,8 @@ void flatten(const TomlTable& table, const std::string& prefix, ConfigValues& va
   }
 }
 
+/// What config_hash() leaves out beside checkpoint.*: a report knows files, not kinds of data, so that a path
+/// of a kind that is not strait's counts as a difference.
 constexpr std::array<std::string_view, 10> kPlaces = {"data.root",
                                                       "data.tokenizer",
                                                       "data.train_file",
