@@ -12,10 +12,9 @@ namespace strait {
 /// How a text is read.
 enum class TextForm : uint8_t {
   /// As the raw files of WikiText-2 become the data set of Hugging Face and then the blocks of its run_clm:
-  /// each
-  /// line is encoded alone with its newline, a line with nothing but white space as nothing, and every 1,000
-  /// lines are a group. Parts are articles, each from its line ` = Title = ` between two blank lines on; what
-  /// stands before the first belongs to it.
+  /// each line is encoded alone with its newline, a line with nothing but white space as nothing, and every
+  /// 1,000 lines are a group. Parts are articles, each from its line ` = Title = ` between two blank lines on;
+  /// what stands before the first belongs to it.
   wikitext,
   /// As it is: encoded as a whole, one group. Parts are lines.
   plain
