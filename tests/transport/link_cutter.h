@@ -27,10 +27,12 @@ class LinkCutter {
 
   uint16_t port() const { return port_of(listener_); }
 
-  /// Breaks all connections off, and takes none for so long.
+  /// Breaks all connections off, and takes none for so long. What is sent after it returns does not pass before
+  /// the pause is over.
   void cut(std::chrono::milliseconds pause) {
     until_ = (std::chrono::steady_clock::now() + pause).time_since_epoch().count();
-    cuts_ += 1;
+    const int cut = ++cuts_;
+    for (int done = done_; done < cut; done = done_) done_.wait(done);
   }
 
   /// Passes nothing on for so long, and breaks nothing off.
@@ -52,15 +54,15 @@ class LinkCutter {
   static auto now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
   void run() {
-    int cuts = 0;
     while (!stopped_) {
       if (now() < frozen_until_) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         continue;
       }
-      if (cuts != cuts_) {
-        cuts = cuts_;
+      if (const int cuts = cuts_; cuts != done_) {
         pairs_.clear();
+        done_ = cuts;
+        done_.notify_all();
       }
       if (now() >= until_) accept_one();
       wait();
@@ -108,7 +110,8 @@ class LinkCutter {
   std::atomic<double> rate_ = 0;  ///< 0: as fast as it goes
   std::atomic<int64_t> until_ = 0;
   std::atomic<int64_t> frozen_until_ = 0;
-  std::atomic<int> cuts_ = 0;
+  std::atomic<int> cuts_ = 0;  ///< asked for
+  std::atomic<int> done_ = 0;  ///< of them
   std::atomic<int> connections_ = 0;
   std::atomic<bool> stopped_ = false;
   std::thread thread_;
