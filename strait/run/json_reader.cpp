@@ -19,6 +19,8 @@ void JsonReader::fail(std::string_view expected) const {
 
 bool JsonReader::is_null() const { return value_.is_null(); }
 
+bool JsonReader::is_array() const { return value_.is_array(); }
+
 bool JsonReader::has(const std::string& key) const { return value_.is_object() && value_.contains(key); }
 
 JsonReader JsonReader::at(const std::string& key) const {

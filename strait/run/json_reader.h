@@ -22,6 +22,9 @@ class JsonReader {
   /// Whether there is nothing in the place.
   bool is_null() const;
 
+  /// Whether the place is an array.
+  bool is_array() const;
+
   /// Whether the place is an object with that key.
   bool has(const std::string& key) const;
 

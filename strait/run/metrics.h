@@ -202,7 +202,7 @@ struct EpochMetrics {
   std::vector<StageSeconds> stages;              ///< in order
   std::vector<StepEvaluation> evaluations = {};  ///< where train.evaluate_every asks for them
   std::vector<LinkMetrics> links = {};           ///< those between processes of which there is something to say
-  std::vector<NetworkMetrics> networks = {};     ///< those of the configuration, in its order
+  std::vector<NetworkMetrics> networks = {};     ///< those of the configuration
   std::vector<CodecChoice> choices = {};         ///< that held in the epoch, in order, where codecs are chosen
 
   /// The sum over the boundaries of one direction.

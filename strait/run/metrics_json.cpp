@@ -255,11 +255,11 @@ StepMetrics parse_step(std::string_view line, const std::string& name) {
 }
 
 json to_json(const std::vector<NetworkMetrics>& networks) {
-  json list = json::array();
+  json all;
   for (const auto& [name, step_seconds, seconds] : networks) {
-    list.push_back({{"name", name}, {"step_seconds", step_seconds}, {"seconds", seconds}});
+    all[name] = {{"step_seconds", step_seconds}, {"seconds", seconds}};
   }
-  return list;
+  return all;
 }
 
 json to_json(const std::vector<CodecChoice>& choices) {
@@ -354,11 +354,16 @@ std::vector<LinkMetrics> links_in(const JsonReader& from) {
   return links;
 }
 
+/// An object, or as runs of 0.1.0+b14293ba4726 and before wrote it, a list of objects that have their names.
 std::vector<NetworkMetrics> networks_in(const JsonReader& from) {
   std::vector<NetworkMetrics> networks;
-  for (size_t i = 0; i < from.size(); ++i) {
-    const JsonReader network = from.at(i);
-    networks.push_back({network.text("name"), network.number("step_seconds"), network.number("seconds")});
+  const auto add = [&](const std::string& name, const JsonReader& network) {
+    networks.push_back({name, network.number("step_seconds"), network.number("seconds")});
+  };
+  if (from.is_array()) {
+    for (size_t i = 0; i < from.size(); ++i) add(from.at(i).text("name"), from.at(i));
+  } else {
+    for (const auto& name : from.keys()) add(name, from.at(name));
   }
   return networks;
 }

@@ -73,7 +73,7 @@ TEST_F(Frontier, AddsUpWhatTheRunsSayOfTheirNetworks) {
     for (const char* seed : {"7", "8"}) {
       const auto epoch =
           test::metrics_of(sweep() + "/" + row.at("variant").get<std::string>() + "-seed" + seed).at(0);
-      seconds += epoch.at("networks").at(0).at("step_seconds").get<double>() * 3 / 2;
+      seconds += epoch.at("networks").at("home").at("step_seconds").get<double>() * 3 / 2;
     }
     EXPECT_NEAR(row.at("seconds"), seconds, 1e-9);
   }
@@ -86,11 +86,10 @@ TEST_F(Frontier, TheWholeRunsTimeIsThatOfItsMetrics) {
   const auto epochs = test::metrics_of(sweep() + "/small-seed7");
   double seconds = 0;
   for (const auto& epoch : epochs) {
-    const json& home = epoch.at("networks").at(0);
-    EXPECT_EQ(home.at("name"), "home");
+    const json& home = epoch.at("networks").at("home");
     seconds += home.at("step_seconds").get<double>() * epoch.at("steps").get<double>();
     EXPECT_NEAR(home.at("seconds"), seconds, 1e-9);
-    EXPECT_LT(epoch.at("networks").at(1).at("step_seconds"), home.at("step_seconds"));
+    EXPECT_LT(epoch.at("networks").at("near").at("step_seconds"), home.at("step_seconds"));
   }
 }
 
@@ -107,7 +106,7 @@ TEST_F(Frontier, AResumedRunsTimeCountsFromItsBeginning) {
   ASSERT_EQ(train("cut", rest).status, 0);
   double seconds = 0;
   for (const auto& epoch : test::metrics_of(dir_ / "cut")) {
-    const json& network = epoch.at("networks").at(0);
+    const json& network = epoch.at("networks").at("home");
     seconds += network.at("step_seconds").get<double>() * epoch.at("steps").get<double>();
     EXPECT_NEAR(network.at("seconds"), seconds, 1e-9);
   }
@@ -131,7 +130,7 @@ TEST_F(Frontier, AResumeMayAddANetworkWhoseTimeBeginsThere) {
   for (size_t i = 0; i < epochs.size(); ++i) {
     EXPECT_EQ(epochs[i].contains("networks"), i >= before) << i;
     if (i < before) continue;
-    const json& network = epochs[i].at("networks").at(0);
+    const json& network = epochs[i].at("networks").at("home");
     seconds += network.at("step_seconds").get<double>() * epochs[i].at("steps").get<double>();
     EXPECT_NEAR(network.at("seconds"), seconds, 1e-9);
   }

@@ -54,6 +54,25 @@ class RunFiles : public testing::Test {
   test::TempDir dir_;
 };
 
+TEST(Networks, AreReadAsTheyAreWrittenAndAsTheyWere) {
+  EpochMetrics written = epoch(0, 30, 20);
+  written.networks = {{.name = "home", .step_seconds = 2, .seconds = 8},
+                      {.name = "far", .step_seconds = 5, .seconds = 20}};
+  nlohmann::json line = to_json(written);
+  const nlohmann::json home = {{"step_seconds", 2}, {"seconds", 8}};
+  const nlohmann::json far = {{"step_seconds", 5}, {"seconds", 20}};
+  const nlohmann::json networks = {{"home", home}, {"far", far}};
+  EXPECT_EQ(line.at("networks"), networks);
+  EXPECT_EQ(to_json(parse_epoch(line.dump(), "line")), line);
+
+  nlohmann::json list = {home, far};
+  list[0]["name"] = "home";
+  list[1]["name"] = "far";
+  nlohmann::json earlier = line;
+  earlier["networks"] = list;
+  EXPECT_EQ(to_json(parse_epoch(earlier.dump(), "line")), line);
+}
+
 TEST_F(RunFiles, AreReadAsTheyWereWritten) {
   RunWriter run = writer();
   EXPECT_EQ(status_of(dir_.path()), RunStatus::running);
