@@ -2,7 +2,11 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <xxhash.h>
 
+#include <memory>
+
+#include "strait/base/files.h"
 #include "strait/base/folder_lock.h"
 #include "strait/base/host.h"
 #include "strait/base/mapped_memory.h"
@@ -86,13 +90,17 @@ RunWriter::Identity identity_of(const Config& config) {
           .threads = at::get_num_threads()};
 }
 
+bool begins_with_initial_weights(const Config& config, const Beginning& beginning) {
+  return !beginning.own && !beginning.another && !initial_file(config.model).empty();
+}
+
 /// Lets the trainer take over the weights that the run begins with.
 void take_over(const Config& config, const Beginning& beginning, Trainer& trainer) {
   if (beginning.own) {
     trainer.resume(*beginning.own);
   } else if (beginning.another) {
     trainer.warm_start(*beginning.another, config.compression.start_from_optimizer);
-  } else if (!initial_file(config.model).empty()) {
+  } else if (begins_with_initial_weights(config, beginning)) {
     trainer.load_initial(initial_weights(config));
   }
 }
@@ -145,16 +153,30 @@ std::filesystem::path beside(const std::filesystem::path& weights) {
   return std::filesystem::exists(folder / "position.json") ? folder : folder / "checkpoint";
 }
 
-/// The first stage reads inputs and the last one targets, each from its own machine's files.
-void check_same_data(const DataSplits& data, Group& group) {
+/// The file's size and a digest of its bytes.
+std::string fingerprint_of_file(const std::filesystem::path& path) {
+  const InputFile file(path);
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> digest(XXH3_createState(), &XXH3_freeState);
+  XXH3_64bits_reset(digest.get());
+  std::vector<std::byte> part(size_t{1} << 20);
+  for (uint64_t begin = 0; begin < file.size(); begin += part.size()) {
+    part.resize(std::min<uint64_t>(part.size(), file.size() - begin));
+    file.read(begin, part);
+    XXH3_64bits_update(digest.get(), part.data(), part.size());
+  }
+  return fmt::format("{} bytes, {:016x}", file.size(), XXH3_64bits_digest(digest.get()));
+}
+
+/// What processes read, each from its own machine's files, must be the same: `fingerprint` tells it from other.
+void check_same(const std::string& what, const std::function<std::string()>& fingerprint, Group& group) {
   if (group.size() == 1) return;
   std::string mine;
-  run_collectively(group, [&] { mine = fingerprint(data); });
+  run_collectively(group, [&] { mine = fingerprint(); });
   const auto all = group.gather(mine);
   const auto other = std::ranges::find_if(all, [&](const auto& one) { return one != all.front(); });
   if (other == all.end()) return;
-  throw InputError("data: rank {} has others than rank 0: {}; there {}", other - all.begin(), *other,
-                   all.front());
+  throw InputError("{}: what rank {} has is not what rank 0 has: {}; there {}", what, other - all.begin(),
+                   *other, all.front());
 }
 
 /// Where the processes together begin: they must see the same.
@@ -207,7 +229,12 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     DataSplits data;
     std::vector<std::string> summary;
     run_collectively(*group, [&] { data = load_splits(config); });
-    check_same_data(data, *group);
+    check_same(
+        "data", [&] { return fingerprint(data); }, *group);
+    if (begins_with_initial_weights(config, beginning)) {
+      check_same(
+          "model.init", [&] { return fingerprint_of_file(initial_weights(config)); }, *group);
+    }
     run_collectively(*group, [&] {
       const Config with_store = with_store_in(folder, config);
       check_store_folder(with_store.compression, config.model.cuts);

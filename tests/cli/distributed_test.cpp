@@ -177,7 +177,7 @@ TEST_F(Distributed, MachinesWithOtherDataAreNamed) {
   for (const auto& [rank, result] : all.wait(kLimit)) {
     EXPECT_EQ(result.status, 2) << rank;
     EXPECT_THAT(result.err,
-                HasSubstr("strait: data: rank 1 has others than rank 0: 40 training and 40 test samples, "));
+                HasSubstr("strait: data: what rank 1 has is not what rank 0 has: 40 training and 40 test samples, "));
   }
   EXPECT_FALSE(fs::exists(dir_ / "run/config.toml"));
 }

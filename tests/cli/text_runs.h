@@ -55,14 +55,19 @@ reuse_indices = true
     write_file(config_, kConfig);
   }
 
-  ProcessResult run(std::vector<std::string> arguments) const {
+  /// The arguments, and where the texts are.
+  std::vector<std::string> on_texts(std::vector<std::string> arguments) const {
     const std::vector<std::pair<std::string, std::string>> places = {{"data.tokenizer", dir_ / "tokenizer"},
                                                                      {"data.train_file", dir_ / "train.txt"},
                                                                      {"data.test_file", dir_ / "test.txt"}};
     for (const auto& [key, path] : places) {
       arguments.insert(arguments.end(), {"--set", key + "=\"" + path + "\""});
     }
-    return run_process(STRAIT_PROGRAM, arguments);
+    return arguments;
+  }
+
+  ProcessResult run(std::vector<std::string> arguments) const {
+    return run_process(STRAIT_PROGRAM, on_texts(std::move(arguments)));
   }
 
   ProcessResult train(const std::string& out, std::vector<std::string> flags = {}) const {

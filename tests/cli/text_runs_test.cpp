@@ -1,10 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "strait/transport/port.h"
 #include "tests/cli/text_runs.h"
+#include "tests/support/rank_processes.h"
 
 namespace strait {
 namespace {
@@ -93,6 +96,21 @@ TEST_F(TextRuns, ASubspaceIsTrainedScoredPlannedAndContinued) {
       EXPECT_NEAR(costs["activations"][i]["bytes"].get<double>(), gradient + 64 + (gradient - 64) / 4, 1e-6);
     }
   }
+}
+
+TEST_F(TextRuns, MachinesWithOtherInitialWeightsAreNamed) {
+  test::RankProcesses all(STRAIT_PROGRAM, 2, free_port());
+  for (const int rank : {0, 1}) {
+    const auto machine = dir_ / std::to_string(rank);
+    ASSERT_EQ(train(std::to_string(rank), {"--set", "seed=" + std::to_string(rank)}).status, 0);
+    all.start(rank, on_texts({"train", config_, "--out", dir_ / "run", "--set", "data.root=" + machine.string(),
+                              "--set", "model.init=model.safetensors", "--set", "model.cuts=[\"h.0\"]"}));
+  }
+  for (const auto& [rank, result] : all.wait(std::chrono::seconds(40))) {
+    EXPECT_EQ(result.status, 2) << rank;
+    EXPECT_THAT(result.err, HasSubstr("strait: model.init: what rank 1 has is not what rank 0 has: "));
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "run/config.toml"));
 }
 
 TEST_F(TextRuns, GenerateRefusesWhatItCannotUse) {
