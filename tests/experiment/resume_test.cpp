@@ -387,10 +387,10 @@ TEST_F(Resume, OtherCutsAreSimulatedOverNetworksFromThenOn) {
   double seconds = 0;
   for (const auto& epoch : epochs) {
     ASSERT_EQ(epoch["networks"].size(), 1U);
-    EXPECT_GT(epoch["networks"][0]["seconds"], seconds);
-    seconds = epoch["networks"][0]["seconds"];
+    EXPECT_GT(epoch["networks"]["home"]["seconds"], seconds);
+    seconds = epoch["networks"]["home"]["seconds"];
   }
-  EXPECT_LT(epochs[1]["networks"][0]["step_seconds"], epochs[0]["networks"][0]["step_seconds"]);
+  EXPECT_LT(epochs[1]["networks"]["home"]["step_seconds"], epochs[0]["networks"]["home"]["step_seconds"]);
 }
 
 TEST_F(Resume, OtherCutsFromTheEndOfAnEpochHaveNoTimesOfItsNetworks) {
@@ -400,8 +400,8 @@ TEST_F(Resume, OtherCutsFromTheEndOfAnEpochHaveNoTimesOfItsNetworks) {
             RunStatus::done);
   const auto epochs = test::metrics_of(dir_ / "run");
   ASSERT_EQ(epochs.size(), 3U);
-  EXPECT_EQ(epochs[1]["networks"][0]["seconds"], epochs[0]["networks"][0]["seconds"]);
-  EXPECT_GT(epochs[2]["networks"][0]["seconds"], epochs[0]["networks"][0]["seconds"]);
+  EXPECT_EQ(epochs[1]["networks"]["home"]["seconds"], epochs[0]["networks"]["home"]["seconds"]);
+  EXPECT_GT(epochs[2]["networks"]["home"]["seconds"], epochs[0]["networks"]["home"]["seconds"]);
 }
 
 // What only the codecs can refute is found before the old run goes.
