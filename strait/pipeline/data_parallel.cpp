@@ -30,13 +30,15 @@ at::Tensor joined(std::span<const at::Tensor> gradients) {
   return at::cat(flat, 1).to(at::kCPU);
 }
 
-/// A parameter that this replica's batch did not touch has a gradient of zeros.
+/// A parameter that this replica's batch did not touch has a gradient of zeros. One that is frozen sends zeros
+/// too and has none, as its optimizer would move it with one.
 at::Tensor joined_gradients(const std::vector<at::Tensor>& parameters) {
   std::vector<at::Tensor> gradients;
   gradients.reserve(parameters.size());
   for (const auto& parameter : parameters) {
-    if (!parameter.grad().defined()) parameter.mutable_grad() = at::zeros_like(parameter);
-    gradients.push_back(parameter.grad());
+    const bool has_none = !parameter.grad().defined();
+    gradients.push_back(has_none ? at::zeros_like(parameter) : parameter.grad());
+    if (has_none && parameter.requires_grad()) parameter.mutable_grad() = gradients.back();
   }
   return joined(gradients);
 }
@@ -44,9 +46,9 @@ at::Tensor joined_gradients(const std::vector<at::Tensor>& parameters) {
 void set_gradients(const std::vector<at::Tensor>& parameters, const at::Tensor& joined) {
   int64_t begin = 0;
   for (const auto& parameter : parameters) {
-    const at::Tensor& gradient = parameter.grad();
-    gradient.copy_(joined.narrow(1, begin, gradient.numel()).view(gradient.sizes()));
-    begin += gradient.numel();
+    const at::Tensor part = joined.narrow(1, begin, parameter.numel());
+    if (parameter.grad().defined()) parameter.grad().copy_(part.view(parameter.sizes()));
+    begin += parameter.numel();
   }
 }
 

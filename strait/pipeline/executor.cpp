@@ -10,6 +10,7 @@
 #include "strait/base/text.h"
 #include "strait/pipeline/overlapped_exchange.h"
 #include "strait/pipeline/simulate.h"
+#include "strait/pipeline/validate.h"
 
 namespace strait {
 
@@ -112,12 +113,17 @@ void Executor::drain(WeightSteps& weights) {
   micro_batches_.clear();
 }
 
+const Executor::StepPlan& Executor::plan_for(Work work, int under_way, int added) {
+  const std::tuple key(work, under_way, added);
+  const auto known = plans_.find(key);
+  return known != plans_.end() ? known->second
+                               : plans_.emplace(key, make_plan(work, under_way, added)).first->second;
+}
+
 // Where nothing waits for the end of a batch, the plan is that of a longer stream: of the micro-batches under
 // way, those that are added, and one more. What each stage does until it takes in that one is the batch's part;
 // what it does from then on, without that one, is left when the stream ends.
-const Executor::StepPlan& Executor::plan_for(Work work, int under_way, int added) {
-  const auto [place, is_new] = plans_.try_emplace({work, under_way, added});
-  if (!is_new) return place->second;
+Executor::StepPlan Executor::make_plan(Work work, int under_way, int added) const {
   const bool streams = work == Work::stream || work == Work::drain;
   const int all = under_way + added;
   const ScheduleSize size{setup_.stage_count, streams ? all + 1 : all, setup_.stages_per_rank};
@@ -127,8 +133,9 @@ const Executor::StepPlan& Executor::plan_for(Work work, int under_way, int added
   };
   const Plan compute = make();
   const Plan whole = setup_.ranks == 1 ? one_process(lower(compute)) : lower(compute);
-  simulate(whole);  // proves that it is in order and free of deadlock
-  StepPlan& plan = place->second;
+  validate(whole, work == Work::evaluate ? Passes::forward_only : Passes::forward_backward);
+  simulate(whole);  // proves that it is free of deadlock
+  StepPlan plan;
   plan.actions = whole.ranks[static_cast<size_t>(setup_.rank)];
   if (work == Work::stream) plan.actions = window(plan.actions, under_way, all);
   if (work == Work::drain) {

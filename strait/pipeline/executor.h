@@ -76,8 +76,9 @@ class Executor {
   /// Forward and backward over the batch: adds the gradients of the batch's mean loss to the parameters (of
   /// a part of a batch: its share in those of the whole batch's mean loss). The
   /// result's numbers are those that this process's stages know. Throws NumericError for a message or a loss
-  /// that is not finite, and what the transport throws. Not for a schedule with steps_per_micro_batch(). No
-  /// diagnostics measure the messages of a pass that is not `diagnosed`.
+  /// that is not finite, InputError for a plan of the schedule that validate() or simulate() refuses, and what
+  /// the transport throws. Not for a schedule with steps_per_micro_batch(). No diagnostics measure the messages
+  /// of a pass that is not `diagnosed`.
   StepResult train(const StepInput& batch, bool compressed, bool diagnosed = true);
 
   /// For a schedule with steps_per_micro_batch(): takes the batch into the pipeline. The last stage is done
@@ -124,6 +125,7 @@ class Executor {
   StepResult run_batch(Work work, const StepInput& batch, MessageMode mode);
   StepResult execute(Work work, int under_way, int added, WeightSteps* weights);
   const StepPlan& plan_for(Work work, int under_way, int added);
+  StepPlan make_plan(Work work, int under_way, int added) const;
   void perform(const Action& action, Run& run);
   void forward(const Action& action, Run& run);
   void backward(const Action& action, Run& run);

@@ -95,6 +95,11 @@ class Search {
     return total(codecs) < kWorthwhile * total(than);
   }
 
+  /// In one direction, and no stronger in the other.
+  static bool is_milder(const BoundaryRungs& codecs, const BoundaryRungs& than) {
+    return codecs != than && codecs.activations <= than.activations && codecs.gradients <= than.gradients;
+  }
+
   std::vector<BoundaryRungs> uniform(size_t rung) const {
     std::vector<BoundaryRungs> rungs;
     for (const auto& [activations, gradients] : boundaries_) {
@@ -125,7 +130,8 @@ class Search {
           std::vector<BoundaryRungs> changed = best.rungs;
           changed[i] = rungs;
           FastestCodecs found = with(std::move(changed));
-          if (!is_better(found, best)) continue;
+          if (!is_better(found, best) && !(is_milder(rungs, best.rungs[i]) && total(found) <= total(best)))
+            continue;
           best = std::move(found);
           gains = true;
         }

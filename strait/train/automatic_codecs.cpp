@@ -165,6 +165,7 @@ void AutomaticCodecs::start(TrainingState& state, const StepInput& batch) {
 void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, int64_t left,
                                    bool is_last_epoch) {
   const auto& choices = state.choices;
+  if (state.batches == 0) warm_up_.clear();  // times begin anew with the epoch
   if (choices.back().step <= state.step) apply(choices.back());
   const auto ending = static_cast<uint64_t>(steps);
   const auto every = static_cast<uint64_t>(asked_.automatic.every_steps);
@@ -284,7 +285,7 @@ void AutomaticCodecs::choose(TrainingState& state,
   choice.trial_batches = trial_batches;
   if (has_any(measured)) choice.cosines = std::move(measured);
   state.choices.push_back(std::move(choice));
-  warm_up_.clear();
+  is_warming_up_ = false;
   since_last_ = Stopwatch();
   due_ = false;
 }

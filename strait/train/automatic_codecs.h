@@ -33,7 +33,7 @@ struct TriedChannel {
 /// What one process knows when codecs are to be chosen; all of them together know everything.
 struct ChoiceFacts {
   std::vector<TriedChannel> channels;  ///< in the order of boundaries
-  TimesOfStages stages;                ///< of the first replica, since its stages have warmed up
+  TimesOfStages stages;                ///< of the first replica and the epoch, since its stages have warmed up
   double since_last = 0;               ///< seconds since the last choice, or since training began here
 
   LadderCosines cosines;  ///< that hold, the same on every process; one entry for each codec of the ladder
@@ -82,13 +82,14 @@ class AutomaticCodecs {
   /// Collective.
   void choose(TrainingState& state, const std::function<std::vector<StepInput>(int64_t most)>& last_batches);
 
-  /// Of the first batch of a training: what came until now does not count, since stages were warming up.
-  void warmed_up(const TrainingState& state) { warm_up_ = state.stages; }
+  /// Behind the first batch: the times of the epoch until now do not count, since stages were warming up.
+  void warmed_up(const TrainingState& state) {
+    warm_up_ = state.stages;
+    is_warming_up_ = false;
+  }
 
   /// Whether that is to be said.
-  bool is_warming_up(const TrainingState& state) const {
-    return state.step > 0 && is_provisional(state) && warm_up_.empty();
-  }
+  bool is_warming_up() const { return is_warming_up_; }
 
   /// Before an epoch: drops the choices that hold for none of its steps.
   static void begin_epoch(TrainingState& state);
@@ -122,8 +123,9 @@ class AutomaticCodecs {
   ChooseCodecs choose_;
   std::vector<std::shared_ptr<const Link>> ladder_;
   SidePass side_pass_;
-  std::vector<int> stages_;  ///< of its parameters
-  TimesOfStages warm_up_;
+  std::vector<int> stages_;          ///< of its parameters
+  TimesOfStages warm_up_;            ///< of the epoch's stages, what does not count
+  bool is_warming_up_ = true;        ///< until the first batch in this process is done
   std::optional<uint64_t> applied_;  ///< CodecChoice::step of the choice whose links are in use
   Stopwatch since_last_;
   bool starting_ = false;

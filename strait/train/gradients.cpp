@@ -70,6 +70,7 @@ void Gradients::sum_ties() {
 double Gradients::norm() const {
   std::vector<double> squares(stage_count_, 0.0);
   for (const auto& [stage, parameter] : counted_) {
+    if (!parameter.grad().defined()) continue;
     const auto part = parameter.grad().norm().item<double>();
     squares[stage] += part * part;
   }
@@ -86,7 +87,9 @@ void Gradients::clip(double limit) {
   if (!std::isfinite(total)) throw NumericError("the norm of the gradients is not finite");
   const double scale = limit / (total + kSmall);
   if (scale >= 1) return;
-  for (const auto& parameter : own_) parameter.grad().mul_(scale);
+  for (const auto& parameter : own_) {
+    if (parameter.grad().defined()) parameter.grad().mul_(scale);
+  }
 }
 
 }  // namespace strait

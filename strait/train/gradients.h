@@ -21,7 +21,8 @@ class Gradients {
   void sum_ties();
 
   /// Scales all gradients so that their 2-norm over the whole network is at most `limit`, as PyTorch's
-  /// clip_grad_norm_; a tie counts once. Throws NumericError when the norm is not finite.
+  /// clip_grad_norm_; a tie counts once, and a parameter without a gradient not at all. Throws NumericError
+  /// when the norm is not finite.
   void clip(double limit);
 
  private:

@@ -263,11 +263,11 @@ std::vector<StepInput> Trainer::last_batches(const DataSplits& data, int64_t mos
   return batches;
 }
 
-/// Where it is due.
+/// Where it is due. The time counts as the batch's.
 void Trainer::choose_codecs(const DataSplits& data, TrainObserver& observer) {
   const bool is_due = automatic_codecs_->is_due();
-  if (is_due) drain();
-  if (!is_due && !automatic_codecs_->is_warming_up(state_)) return;
+  if (!is_due && !automatic_codecs_->is_warming_up()) return;
+  if (is_due && micro_batch_update_) executor_->drain(*micro_batch_update_);
   recorder_.take_in(state_);
   if (!is_due) {
     automatic_codecs_->warmed_up(state_);

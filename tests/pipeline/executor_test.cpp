@@ -1,5 +1,6 @@
 #include "strait/pipeline/executor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -7,6 +8,7 @@
 
 #include "tests/pipeline/compress_function.h"
 #include "tests/pipeline/small_network.h"
+#include "tests/support/errors.h"
 
 namespace strait {
 namespace {
@@ -14,7 +16,10 @@ namespace {
 using test::CompressFunction;
 using test::cross_entropy;
 using test::Fixture;
+using test::message_of;
 using test::Network;
+using testing::Each;
+using testing::HasSubstr;
 
 /// Index reuse in autograd's terms: TopK forward, the gradient at the same indices backward.
 class MaskFunction : public torch::autograd::Function<MaskFunction> {
@@ -242,6 +247,29 @@ TEST(Executor, SchedulesAgreeBitForBit) {
     expect_equal(gradients[0], gradients[1]);
     expect_equal(gradients[0], gradients[2]);
   }
+}
+
+/// A plan is made for every number of micro-batches; one that was refused is refused again.
+TEST(Executor, RefusesAPlanThatDoesNotTrainAsOftenAsItIsAskedFor) {
+  const auto refusals = [](const Schedule::Make& make, int64_t rows) {
+    Fixture split;
+    auto setup = split.setup({"1f1b", 3}, {}, 9, 0, 1);
+    setup.schedule = Schedule("mine", make);
+    Executor executor(std::move(setup), split.transport);
+    std::vector<std::string> all;
+    for (int time = 0; time < 2; ++time)
+      all.push_back(message_of<InputError>([&] { executor.train(Fixture::batch(rows), true); }));
+    return all;
+  };
+  const auto forward_alone = [](const ScheduleSize& size) {
+    return forward_only(size.stages, size.micro_batches);
+  };
+  const auto of_whole_batches = [](const ScheduleSize& size) {
+    if (size.micro_batches != 3) throw InputError("three alone");
+    return gpipe(size.stages, size.micro_batches);
+  };
+  EXPECT_THAT(refusals(forward_alone, 9), Each(HasSubstr("is missing")));
+  EXPECT_THAT(refusals(of_whole_batches, 3), Each("three alone"));
 }
 
 TEST(Executor, EvaluationChangesNoGradientAndCountsNoBytes) {

@@ -117,6 +117,35 @@ std::vector<ScheduleSize> interleaved_sizes() {
   return sizes;
 }
 
+/// docs/adding_a_schedule.md has this one.
+Plan eager_1f1b(const ScheduleSize& size) {
+  Plan plan = forward_only(size.stages, size.micro_batches);
+  for (int rank = 0; rank < size.stages; ++rank) {
+    auto& actions = plan.ranks[static_cast<size_t>(rank)];
+    const int ahead = std::min(2 * (size.stages - rank) - 1, size.micro_batches);
+    actions.resize(static_cast<size_t>(ahead));
+    for (int i = 0; i < size.micro_batches; ++i) {
+      actions.push_back({Op::backward, rank, i});
+      if (ahead + i < size.micro_batches) actions.push_back({Op::forward, rank, ahead + i});
+    }
+  }
+  return plan;
+}
+
+TEST(Schedules, TheExampleOfTheDocumentationCanRunAndHidesLatency) {
+  const Schedule own("eager", eager_1f1b);
+  for (const auto& [stages, micro_batches] : small_sizes()) {
+    const Plan plan = lower(own.plan({stages, micro_batches}));
+    EXPECT_NO_THROW(validate(plan, Passes::forward_backward));
+    EXPECT_NO_THROW(simulate(plan));
+  }
+  CostModel costs = CostModel::uniform(4, 1, 2);
+  costs.link.latency_seconds = 1;
+  EXPECT_LT(simulate(lower(own.plan({4, 8})), costs).makespan,
+            simulate(lower(one_f_one_b(4, 8)), costs).makespan);
+  EXPECT_THAT(simulate(lower(own.plan({4, 8}))).peak_live, ElementsAre(7, 5, 3, 1));
+}
+
 TEST(Interleaved, IsValidAndFreeOfDeadlockForAnyNumberOfMicroBatches) {
   for (const auto& size : interleaved_sizes()) {
     const Plan plan = lower(interleaved(size));

@@ -147,6 +147,19 @@ TEST_F(Fastest, ASlowCodecIsNotTakenForItsBytes) {
   EXPECT_THAT(found.rungs, ElementsAre(BoundaryRungs{}, BoundaryRungs{}, BoundaryRungs{}));
 }
 
+// The search comes there from the strongest codec both ways; with the milder one a step is 0.35% faster.
+TEST(FastestCodecs, OfCodecsAboutAsFastTheMilderIsTaken) {
+  const Predictor predictor{config_with({"data.batch_size=2", "pipeline.micro_batches=2"}), 2,
+                            CodecPlace::own_threads};
+  const std::vector<BoundaryTrials> boundaries = {
+      {{trial(100, 0, 0.1), trial(50, 0.01, 0.5), trial(12, 0.1, 0.4)},
+       {trial(100, 0, 0.3), trial(50, 0.01, 0.3), trial(12, 0.1, 0.5)}}};
+  const std::vector<BoundaryLink> links = {{{.bytes_per_second = 180}, {.bytes_per_second = 200}}};
+  const auto found = fastest_codecs(predictor, std::vector<StageSeconds>(2, {"stage", 1, 2}), boundaries, links,
+                                    cosines({{}, {}, {}}, {{}, {}, {}}));
+  EXPECT_THAT(found.rungs, ElementsAre(BoundaryRungs{2, 1}));
+}
+
 // Against all choices that there are, 4^6, over links of several rates.
 TEST_F(Fastest, IsWithinAPercentOfTheBestOfAll) {
   for (const auto& rates :

@@ -127,6 +127,20 @@ TEST(DataParallel, TrainWhatOneProcessTrainsWithTheWholeBatch) {
   }
 }
 
+/// It has no gradient, to be clipped or to be moved by, whatever weight decay says.
+TEST(DataParallel, AFrozenLayerStaysAsItIs) {
+  const DataSplits splits = tied_data();
+  const auto errors = on_ranks(2, options_for(2, 8), [&](Trainer& trainer, Group&) {
+    std::vector<at::Tensor> before;
+    const auto frozen = trainer.model().layers[1].layer->parameters();
+    for (auto parameter : frozen) before.push_back(parameter.requires_grad_(false).clone());
+    Observer observer;
+    EXPECT_TRUE(trainer.train(splits, observer));
+    for (size_t i = 0; i < frozen.size(); ++i) EXPECT_TRUE(at::equal(frozen[i], before[i])) << i;
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 TEST(DataParallel, GiveTheBitsOfAsManyMicroBatches) {
   TrainerOptions one = options_for(1, 10);
   one.pipeline.micro_batches = 2;

@@ -1,0 +1,99 @@
+#include "strait/train/automatic_codecs.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "strait/base/clock.h"
+#include "tests/train/observer.h"
+#include "tests/train/tied_network.h"
+
+namespace strait {
+namespace {
+
+/// A choice of the codec that there is, for all boundaries.
+CodecChoice the_same_again(const ChoiceFacts& facts) {
+  CodecChoice choice;
+  for (const auto& channel : facts.channels) {
+    if (channel.direction != Direction::gradient) continue;
+    choice.boundaries.push_back({channel.boundary, {"none"}, {.codec = "quant:8", .relative_error = 0.01}});
+  }
+  return choice;
+}
+
+/// 20 samples in batches of two; choices come after four, eight and ten batches, and so on.
+TrainerOptions chosen_options() {
+  TrainerOptions options = test::tied_options(1, 0);
+  options.batch_size = 2;
+  options.compression.gradients = {std::string(kAutoCodec)};
+  options.compression.automatic.ladder = {"quant:8"};
+  return options;
+}
+
+/// What each choice knows of the first stage: of how many micro-batches.
+std::vector<int64_t> micro_batches_of_choices(TrainerOptions options) {
+  std::vector<int64_t> all;
+  options.choose_codecs = [&](const ChoiceFacts& facts, Group&, const MeasureCosine&) {
+    all.push_back(facts.stages.begin()->second.micro_batches);
+    return the_same_again(facts);
+  };
+  Trainer trainer(test::tied_model(), options);
+  TrainObserver observer;
+  EXPECT_TRUE(trainer.train(test::tied_data(), observer));
+  return all;
+}
+
+TEST(AutomaticCodecs, TheBatchThatWarmsUpCountsInNoChoice) {
+  TrainerOptions options = chosen_options();
+  options.train.epochs = 3;
+  EXPECT_EQ(micro_batches_of_choices(options), (std::vector<int64_t>{3, 7, 9, 10}));
+  options.train.epochs = 1;
+  options.compression.automatic.every_steps = 1;
+  options.train.accumulate = 4;
+  EXPECT_EQ(micro_batches_of_choices(options), (std::vector<int64_t>{3, 7})) << "steps of four batches";
+}
+
+/// Takes its time on the way back.
+class SlowBack : public torch::autograd::Function<SlowBack> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.clone(); }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext*,
+                                               torch::autograd::tensor_list gradients) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return {gradients[0]};
+  }
+};
+
+class SlowLayer : public Layer {
+ public:
+  SlowLayer() : linear_(register_module("linear", torch::nn::Linear(test::kClasses, test::kClasses))) {}
+  at::Tensor forward(const at::Tensor& x) override { return SlowBack::apply(linear_(x)); }
+
+ private:
+  torch::nn::Linear linear_;
+};
+
+TEST(AutomaticCodecs, TheDrainBeforeAChoiceCountsOnce) {
+  TrainerOptions options = chosen_options();
+  options.train.epochs = 1;
+  options.train.evaluate_epochs = 2;
+  options.pipeline.schedule = "pipedream";
+  options.compression.automatic.every_steps = 1;  // a drain behind every batch
+  options.cuts = {"a", "b", "c"};
+  options.choose_codecs = [](const ChoiceFacts& facts, Group&, const MeasureCosine&) {
+    return the_same_again(facts);
+  };
+  Model model;
+  model.sample_shape = {test::kClasses};
+  for (const char* name : {"a", "b", "c", "d"})
+    model.layers.push_back({name, name, std::make_shared<SlowLayer>()});
+  Trainer trainer(std::move(model), options);
+  test::Observer observer;
+  const Stopwatch watch;
+  ASSERT_TRUE(trainer.train(test::tied_data(), observer));
+  EXPECT_LE(observer.epochs.at(0).seconds, watch.seconds());
+}
+
+}  // namespace
+}  // namespace strait
