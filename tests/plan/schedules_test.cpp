@@ -105,6 +105,37 @@ TEST(Schedules, BubbleAsInTheTextbook) {
   }
 }
 
+// The example of docs/adding_a_schedule.md.
+Plan gpipe_by_fours(const ScheduleSize& size) {
+  Plan plan = forward_only(size.stages, size.micro_batches);
+  for (int rank = 0; rank < size.stages; ++rank) {
+    auto& actions = plan.ranks[static_cast<size_t>(rank)];
+    actions.clear();
+    for (int begin = 0; begin < size.micro_batches; begin += 4) {
+      const int end = std::min(begin + 4, size.micro_batches);
+      for (int i = begin; i < end; ++i) actions.push_back({Op::forward, rank, i});
+      for (int i = begin; i < end; ++i) actions.push_back({Op::backward, rank, i});
+    }
+  }
+  return plan;
+}
+
+/// The example as a file has it.
+std::string example_in(const std::string& file) {
+  const std::string text = test::read_file(file);
+  const size_t begin = text.find("Plan gpipe_by_fours(");
+  return text.substr(begin, text.find("\n}\n", begin) - begin);
+}
+
+TEST(Schedules, TheExampleOfTheDocumentationCanRun) {
+  EXPECT_EQ(example_in("docs/adding_a_schedule.md"), example_in("tests/plan/schedules_test.cpp"));
+  for (const auto& [stages, micro_batches] : small_sizes()) {
+    const Plan plan = lower(Schedule("by fours", gpipe_by_fours).plan({stages, micro_batches}));
+    EXPECT_NO_THROW(validate(plan, Passes::forward_backward));
+    EXPECT_THAT(simulate(plan).peak_live, Each(std::min(micro_batches, 4)));
+  }
+}
+
 std::vector<ScheduleSize> interleaved_sizes() {
   std::vector<ScheduleSize> sizes;
   for (int ranks = 1; ranks <= 8; ++ranks) {
