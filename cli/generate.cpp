@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "cli/output.h"
@@ -126,7 +128,9 @@ void add_generate(CLI::App& app, Action& action) {
   generate->add_option("--top-k", flags->sampling.top_k, "Sample from the k most likely tokens; 0: from all")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
-  generate->add_option("--seed", flags->sampling.seed, "Sampling seed")->capture_default_str();
+  generate->add_option("--seed", flags->sampling.seed, "Sampling seed")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
+      ->capture_default_str();
   generate->add_option("--compression", flags->compression, "off, on or both")
       ->check(CLI::IsMember({"off", "on", "both"}))
       ->capture_default_str();

@@ -98,7 +98,9 @@ int run_launch(const LaunchFlags& flags) {
   const std::string& verb = flags.words.front();
   if (verb != "train" && verb != "doctor") {
     throw InputError(
-        "launch: only train and doctor run in several processes; run {0} by itself: strait {0} ...", verb);
+        "launch: expected train or doctor behind --, found \"{}\": the other verbs run in one process, and a "
+        "program of one's own is started with RANK and WORLD_SIZE, as by torchrun",
+        verb);
   }
   for (const auto& [flag, given] : {std::pair("--restarts", flags.restarts > 0),
                                     {"--replace", flags.replacements > 0},

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "cli/output.h"
@@ -178,6 +180,7 @@ void add_sweep(CLI::App& app, Action& action) {
       ->type_name("VARIANT")
       ->allow_extra_args(false);
   sweep->add_option("--seed", flags->seeds, "Train runs with this seed and no other (may be repeated)")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
       ->type_name("N")
       ->allow_extra_args(false);
   sweep->add_flag("--overwrite", flags->overwrite,

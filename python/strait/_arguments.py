@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
-from typing import Any, Union
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional, Union
 
 from torch import Tensor
 
@@ -29,6 +29,45 @@ def feedback_of(value: Any) -> Union[str, tuple[str, str]]:
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(each, str) for each in value):
         return value[0], value[1]
     raise ValueError(f"feedback: expected a spec, or a pair of them for activations and gradients, found {value!r}")
+
+
+def shape_of(value: Any) -> list[int]:
+    """The sizes of a tensor's dimensions."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"shape: expected the shape of a tensor, found {type(value).__name__}")
+    return [integer("shape", size) for size in value]
+
+
+def tensors_of(name: str, value: Any) -> list[Tensor]:
+    """A tensor, several, or none, as a list."""
+    if value is None:
+        return []
+    tensors = [value] if isinstance(value, Tensor) else list_of(name, value, "a tensor or several")
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name}: expected a tensor or several, found {type(tensor).__name__} among them")
+    return tensors
+
+
+def tensor_or_none(name: str, value: Any) -> Optional[Tensor]:
+    """A tensor, or None."""
+    if value is None or isinstance(value, Tensor):
+        return value
+    raise TypeError(f"{name}: expected a tensor, found {type(value).__name__}")
+
+
+def function_or_none(name: str, value: Any) -> Any:
+    """What can be called, or None."""
+    if value is None or callable(value):
+        return value
+    raise TypeError(f"{name}: expected a function, found {type(value).__name__}")
+
+
+def list_of(name: str, value: Any, expected: str) -> list[Any]:
+    """The elements of a sequence, of which `expected` says what was to be there."""
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{name}: expected {expected}, found {type(value).__name__}")
+    return list(value)
 
 
 def named_tensors(what: str, state: Any) -> dict[str, Tensor]:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Sequence, Union
 import torch
 
 from . import _C, _load  # noqa: F401
-from ._arguments import integer
+from ._arguments import integer, shape_of
 
 Shape = Union[torch.Size, Sequence[int]]
 
@@ -89,8 +89,9 @@ def wire_bytes(codec: str, shape: Shape) -> int:
 
     Raises:
         ValueError: no such codec, or no such shape.
+        TypeError: something else than a shape.
     """
-    return _C.payload_size(codec, list(shape))[0]
+    return _C.payload_size(codec, shape_of(shape))[0]
 
 
 class CodecSpec(NamedTuple):

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from . import _C
-from ._arguments import feedback_of, integer, named_tensors
+from ._arguments import feedback_of, function_or_none, integer, list_of, named_tensors, tensor_or_none, tensors_of
 from ._C import StepResult
 from .boundary import Ids, int_list
 
@@ -27,7 +27,7 @@ PerBoundaryFeedback = Union[Feedback, list[Feedback]]
 def _per_boundary(what: str, value: PerBoundary, count: int) -> list[str]:
     if isinstance(value, str):
         return [value] * count
-    values = list(value)
+    values = list_of(what, value, "a spec, or one for each boundary")
     if len(values) != count or not all(isinstance(each, str) for each in values):
         raise ValueError(f"{what}: expected one spec, or one for each of {count} boundaries, found {value!r}")
     return values
@@ -36,7 +36,7 @@ def _per_boundary(what: str, value: PerBoundary, count: int) -> list[str]:
 def _feedback_per_boundary(value: PerBoundaryFeedback, count: int) -> list[Feedback]:
     if isinstance(value, (str, tuple)):
         return [feedback_of(value)] * count
-    values = list(value)
+    values = list_of("feedback", value, "a spec, a pair of them, or a list of one for each boundary")
     if len(values) != count:
         raise ValueError(f"feedback: expected a spec, a pair of them, or a list of one for each of {count} boundaries, "
                          f"found {value!r}")
@@ -119,6 +119,7 @@ class Pipeline:
 
     Raises:
         ValueError: stages, codecs and processes that do not fit together, a parameter in two stages or on another device.
+        TypeError: a loss that cannot be called, codecs that are no specs.
         RuntimeError: another process has other arguments, or is gone.
     """
 
@@ -139,7 +140,8 @@ class Pipeline:
             zip(names, _per_boundary("activations", activations, count), _per_boundary("gradients", gradients, count),
                 _feedback_per_boundary(feedback, count), [reuse_indices] * count))
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
-        self._pipeline = _C.Pipeline(stages, boundaries, loss, correct, schedule, micro_batches, batch_size or 0, replicas,
+        self._pipeline = _C.Pipeline(stages, boundaries, function_or_none("loss", loss),
+                                     function_or_none("correct", correct), schedule, micro_batches, batch_size or 0, replicas,
                                      (replica_codec, replica_feedback), integer("seed", seed),
                                      _device_of(stages) if device is None else torch.empty(0, device=device).device,
                                      group_of(group, timeout))
@@ -161,7 +163,8 @@ class Pipeline:
             RuntimeError: another process failed. What a module or the loss raises is raised as it is; in the first call, which
                 tries what each stage gives, an Exception of a module is the cause of a ValueError that names the stage.
         """
-        return self._pipeline.train(_inputs(inputs), targets, int_list(ids), int_list(classes, "classes"))
+        return self._pipeline.train(tensors_of("inputs", inputs), tensor_or_none("targets", targets), int_list(ids),
+                                    int_list(classes, "classes"))
 
     def evaluate(self, inputs: Inputs, targets: Optional[Tensor] = None, mode: str = "plain") -> StepResult:
         """Forward alone, without gradients, and without a change to the feedback's state.
@@ -169,7 +172,7 @@ class Pipeline:
         Call `.eval()` of your modules before, as always. `mode` says how activations cross: "off" as they are, "plain"
         through the codec alone, "frozen" through the feedback scheme with its state as training left it.
         """
-        return self._pipeline.evaluate(_inputs(inputs), targets, mode)
+        return self._pipeline.evaluate(tensors_of("inputs", inputs), tensor_or_none("targets", targets), mode)
 
     def gather(self, result: StepResult) -> StepResult:
         """What all processes know of a batch: its loss, all rows, the bytes of every process, the longest time."""
@@ -229,9 +232,3 @@ class Pipeline:
             raise ValueError("strait.Pipeline: expected the state of a pipeline, a dictionary of \"step\" and \"links\"")
         step = integer("the state of the pipeline: step", state["step"], 0)
         self._pipeline.load_state(step, named_tensors("the state of the pipeline", state["links"]))
-
-
-def _inputs(inputs: Inputs) -> list[Tensor]:
-    if inputs is None:
-        return []
-    return [inputs] if isinstance(inputs, Tensor) else list(inputs)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include "strait/base/literal.h"
 #include "strait/base/text.h"
@@ -13,10 +14,14 @@
 namespace strait {
 namespace {
 
+/// A number that holds. One that is finite but no float32 can be is refused, because that is what tensors
+/// compute with.
 Rule<double> real(const std::string& expected, bool (*holds)(double)) {
   return {expected, [expected, holds](const double& value) -> std::string {
-            if (std::isfinite(value) && holds(value)) return "";
-            return fmt::format("expected {}, found {}", expected, toml_number(value));
+            const bool fits = std::abs(value) <= std::numeric_limits<float>::max();
+            if (fits && holds(value)) return "";
+            return fmt::format("expected {}{}, found {}", expected,
+                               std::isfinite(value) && !fits ? " within float32" : "", toml_number(value));
           }};
 }
 

@@ -24,8 +24,8 @@ Rule<int64_t> from_to(int64_t low, int64_t high);  ///< an integer in [low, high
 
 Rule<bool> yes_or_no();  ///< nothing beyond the type
 
-Rule<double> positive();      ///< above 0, finite
-Rule<double> not_negative();  ///< 0 or above, finite
+Rule<double> positive();      ///< above 0, finite in float32
+Rule<double> not_negative();  ///< 0 or above, finite in float32
 Rule<double> below_one();     ///< in [0, 1)
 
 Rule<std::vector<double>> two_below_one();   ///< two numbers, each in [0, 1)

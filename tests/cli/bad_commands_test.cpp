@@ -328,15 +328,17 @@ BadCommand sweep(std::vector<std::string> flags, std::vector<std::string> words)
 
 INSTANTIATE_TEST_SUITE_P(
     Sweep, BadCommands,
-    testing::Values(BadCommand{{"sweep"}, 2, {"strait sweep needs SWEEP.toml, Sweep file"}},
-                    BadCommand{{"sweep", "{dir}/none.toml"}, 2, {"{dir}/none.toml"}},
-                    BadCommand{
-                        {"sweep", "experiments/demo.toml", "--out", "/dev/null/sweep"}, 2, {"/dev/null"}},
-                    sweep({"--jobs", "0"}, {"--jobs", "expected an integer from 1 to", "found 0"}),
-                    sweep({"--jobs", "100000"}, {"--jobs", "number of cores", "found 100000"}),
-                    sweep({"--jobs", "two"}, {"--jobs", "two"}),
-                    sweep({"--only", "fw4-bw9"}, {"no variant \"fw4-bw9\"", "did you mean \"fw4-bw8\"?"}),
-                    sweep({"--onyl", "none"}, {"--onyl", "did you mean \"--only\"?"})));
+    testing::Values(
+        BadCommand{{"sweep"}, 2, {"strait sweep needs SWEEP.toml, Sweep file"}},
+        BadCommand{{"sweep", "{dir}/none.toml"}, 2, {"{dir}/none.toml"}},
+        BadCommand{{"sweep", "experiments/demo.toml", "--out", "/dev/null/sweep"}, 2, {"/dev/null"}},
+        sweep({"--jobs", "0"}, {"--jobs", "expected an integer from 1 to", "found 0"}),
+        sweep({"--jobs", "100000"}, {"--jobs", "number of cores", "found 100000"}),
+        sweep({"--jobs", "two"}, {"--jobs", "two"}),
+        sweep({"--seed", "-1"}, {"--seed", "-1 not in range 0 to"}),
+        BadCommand{{"generate", "{dir}/tiny.toml", "--seed", "-1"}, 2, {"--seed", "-1 not in range 0 to"}},
+        sweep({"--only", "fw4-bw9"}, {"no variant \"fw4-bw9\"", "did you mean \"fw4-bw8\"?"}),
+        sweep({"--onyl", "none"}, {"--onyl", "did you mean \"--only\"?"})));
 
 }  // namespace
 }  // namespace strait

@@ -239,7 +239,9 @@ TEST_F(Launch, RefusesWhatIsNoTraining) {
        "strait: strait launch has no flag --out[^\n]*; what it runs stands behind --; see strait launch "
        "--help\n"},
       {{"-n", "4", "--", "eval", config_},
-       "strait: launch: only train and doctor run in several processes; run eval by itself: strait eval ...\n"},
+       "strait: launch: expected train or doctor behind --, found \"eval\": the other verbs run in one "
+       "process, and a "
+       "program of one's own is started with RANK and WORLD_SIZE, as by torchrun\n"},
       {{"-n", "4", "--restarts", "1", "--", "doctor", config_, "--ranks"},
        "strait: launch: --restarts is for train, found doctor\n"},
       {{"-n", "4", "--replace", "1", "--", "doctor", config_, "--ranks"},

@@ -60,6 +60,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"train.threads = -1", "a.toml:1: train.threads: expected an integer from 0 to 1024, found -1"},
         BadText{"train.optimizer.lr = 0", "a.toml:1: train.optimizer.lr: expected a number > 0, found 0.0"},
         BadText{"train.optimizer.lr = inf", "a.toml:1: train.optimizer.lr: expected a number > 0, found inf"},
+        BadText{"train.optimizer.lr = 1e39",
+                "a.toml:1: train.optimizer.lr: expected a number > 0 within float32, found 1e+39"},
         BadText{"train.optimizer.lr = nan", "a.toml:1: train.optimizer.lr: expected a number > 0, found nan"},
         BadText{"train.optimizer.momentum = 1",
                 "a.toml:1: train.optimizer.momentum: expected a number >= 0 and < 1, found 1.0"},

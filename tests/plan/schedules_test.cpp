@@ -117,7 +117,7 @@ std::vector<ScheduleSize> interleaved_sizes() {
   return sizes;
 }
 
-/// docs/adding_a_schedule.md has this one.
+// The example of docs/adding_a_schedule.md.
 Plan eager_1f1b(const ScheduleSize& size) {
   Plan plan = forward_only(size.stages, size.micro_batches);
   for (int rank = 0; rank < size.stages; ++rank) {
@@ -132,7 +132,15 @@ Plan eager_1f1b(const ScheduleSize& size) {
   return plan;
 }
 
+/// The example as a file has it.
+std::string example_in(const std::string& file) {
+  const std::string text = test::read_file(file);
+  const size_t begin = text.find("Plan eager_1f1b(");
+  return text.substr(begin, text.find("\n}\n", begin) - begin);
+}
+
 TEST(Schedules, TheExampleOfTheDocumentationCanRunAndHidesLatency) {
+  EXPECT_EQ(example_in("docs/adding_a_schedule.md"), example_in("tests/plan/schedules_test.cpp"));
   const Schedule own("eager", eager_1f1b);
   for (const auto& [stages, micro_batches] : small_sizes()) {
     const Plan plan = lower(own.plan({stages, micro_batches}));

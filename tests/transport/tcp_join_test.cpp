@@ -91,6 +91,16 @@ TEST_P(TcpJoin, SaysWhereNobodyAnswers) {
             "rank 1: nothing answers at " + place(ranks) + ", where rank 0 should be, for 1 s");
 }
 
+TEST(TcpJoinByName, SaysThatAHostHasNoAddress) {
+  const test::Variable secret(kSecretVariable, kSecret);
+  Membership member = test::Ranks(2).membership(1);
+  member.master_address = std::string(64, 'x');  // too long for a name, so that nobody is asked for it
+  EXPECT_EQ(join(member, 1s),
+            fmt::format("rank 1: the host of {}, where rank 0 should be, has no known address: "
+                        "expected a name or an address",
+                        member.rendezvous_endpoint()));
+}
+
 TEST_P(TcpJoin, EveryRankHearsThatOneDiffers) {
   const test::Ranks ranks(3);
   const auto errors = test::run_in_threads(3, [&](int rank) {

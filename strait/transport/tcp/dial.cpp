@@ -34,13 +34,13 @@ void Dial::start() {
   loop_.resolve(endpoint_.host, endpoint_.port, [weak = weak_from_this()](const auto& addresses) {
     const auto self = weak.lock();
     if (!self) return;
+    if (addresses.empty()) return self->next_or_fail(Obstacle::unknown, "no such host");
     self->addresses_.assign(addresses.rbegin(), addresses.rend());
     self->try_next();
   });
 }
 
 void Dial::try_next() {
-  if (addresses_.empty()) return next_or_fail(Obstacle::unreachable, "no such host");
   const SocketAddress address = addresses_.back();
   addresses_.pop_back();
   give_up_ = std::chrono::steady_clock::now() + kConnectLimit;

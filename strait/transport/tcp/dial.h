@@ -13,7 +13,8 @@ namespace strait::tcp {
 
 /// Why a process was not reached.
 enum class Obstacle {
-  unreachable,  ///< nothing comes back, or the host is not known
+  unreachable,  ///< nothing comes back
+  unknown,      ///< the host's name has no address
   refused,      ///< nobody listens there
   stranger,     ///< what listens there does not speak as a rank does
   secret,       ///< what listens there does not know the secret

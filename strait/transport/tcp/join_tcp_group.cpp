@@ -45,6 +45,11 @@ std::string endpoint_of(const Membership& membership) { return membership.rendez
     throw Error("rank {}: what listens at {} does not answer as rank 0 would", membership.rank,
                 endpoint_of(membership));
   }
+  if (obstacle == tcp::Obstacle::unknown) {
+    throw Error(
+        "rank {}: the host of {}, where rank 0 should be, has no known address: expected a name or an address",
+        membership.rank, endpoint_of(membership));
+  }
   throw Error("rank {}: nothing answers at {}, where rank 0 should be, for {} s", membership.rank,
               endpoint_of(membership), timeout.count() / 1000);
 }

@@ -465,7 +465,8 @@ void Mesh::not_reached(int peer, Obstacle obstacle) {
   }
   if (peer > 0) return;
   const std::scoped_lock lock(mutex_);
-  attendance_.obstacle = std::max(attendance_.obstacle, obstacle);
+  const Obstacle before = attendance_.obstacle;
+  attendance_.obstacle = before == Obstacle::unknown ? obstacle : std::max(before, obstacle);
   tell_news();
 }
 

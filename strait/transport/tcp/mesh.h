@@ -72,7 +72,7 @@ class Mesh {
   struct Attendance {
     std::vector<int> missing;                   ///< as far as this rank knows
     std::string refusal;                        ///< why this rank is not let in; empty: it is not refused
-    Obstacle obstacle = Obstacle::unreachable;  ///< the worst that there was on the way to rank 0
+    Obstacle obstacle = Obstacle::unreachable;  ///< the worst on the way to rank 0 since its host was known
     std::string last_refused;                   ///< on rank 0: see Listener
   };
   Attendance attendance();

@@ -211,6 +211,8 @@ PAYLOAD = strait.compress(X, "none")
     (lambda: strait.decompress(PAYLOAD, "topk:0.1", (10**6, 10**6)), (strait.WireError, RuntimeError), ""),
     (lambda: strait.wire_bytes("quant:0", X.shape), ValueError, "quant"),
     (lambda: strait.wire_bytes("none", (-1,)), ValueError, "shape"),
+    (lambda: strait.wire_bytes("none", 32), TypeError, "shape: expected the shape of a tensor, found int"),
+    (lambda: strait.wire_bytes("none", "8x64"), TypeError, "shape: expected the shape of a tensor, found str"),
     (lambda: strait.codec("topk:2"), ValueError, "topk"),
     (lambda: strait.wire_bytes("topk:0.1", (1, 2**32)), ValueError, "expected at most 4294967295 elements"),
 ])

@@ -287,6 +287,9 @@ def test_bad_input_is_refused():
     for arguments, error, text in [
         ({"activations": "quant:99"}, ValueError, "quant"),
         ({"activations": ["quant:4"]}, ValueError, "activations: expected one spec, or one for each of 3 boundaries"),
+        ({"activations": lambda x: x}, TypeError, "activations: expected a spec, or one for each boundary, found function"),
+        ({"feedback": 3}, TypeError, "feedback: expected a spec, a pair of them, or a list"),
+        ({"correct": 3}, TypeError, "correct: expected a function, found int"),
         ({"feedback": "ef22"}, ValueError, "did you mean"),
         ({"schedule": "2f2b"}, ValueError, "2f2b"),
         ({"micro_batches": 0}, ValueError, "micro-batch"),
@@ -301,6 +304,16 @@ def test_bad_input_is_refused():
         with pytest.raises(error, match=re.escape(text)) as raised:
             strait.Pipeline(stages, F.cross_entropy, **arguments)
         assert "\n" not in str(raised.value)
+    with pytest.raises(TypeError, match="^loss: expected a function, found str$"):
+        strait.Pipeline(stages, "cross_entropy")
+    for inputs, targets, text in [
+        ([[1.0] * WIDTH], y, "inputs: expected a tensor or several, found list among them"),
+        (3, y, "inputs: expected a tensor or several, found int"),
+        (x, y.tolist(), "targets: expected a tensor, found list"),
+    ]:
+        for run in strait.Pipeline(stages, F.cross_entropy).train, strait.Pipeline(stages, F.cross_entropy).evaluate:
+            with pytest.raises(TypeError, match=f"^{text}$"):
+                run(inputs, targets)
     for step in -1, 2**63:
         with pytest.raises(ValueError, match=f"^step: expected a number from 0 to 9223372036854775807, found {step}$"):
             strait.Pipeline(stages, F.cross_entropy).step = step
