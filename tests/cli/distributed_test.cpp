@@ -176,8 +176,9 @@ TEST_F(Distributed, MachinesWithOtherDataAreNamed) {
   all.start(1, arguments_with("b", 1));
   for (const auto& [rank, result] : all.wait(kLimit)) {
     EXPECT_EQ(result.status, 2) << rank;
-    EXPECT_THAT(result.err,
-                HasSubstr("strait: data: what rank 1 has is not what rank 0 has: 40 training and 40 test samples, "));
+    EXPECT_THAT(
+        result.err,
+        HasSubstr("strait: data: what rank 1 has is not what rank 0 has: 40 training and 40 test samples, "));
   }
   EXPECT_FALSE(fs::exists(dir_ / "run/config.toml"));
 }
