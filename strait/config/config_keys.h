@@ -13,6 +13,7 @@
 #include "strait/train/learning_rate.h"
 #include "strait/train/optimizer.h"
 #include "strait/train/options.h"
+#include "strait/transport/join_group.h"
 
 namespace strait {
 
@@ -234,7 +235,7 @@ void visit_keys(C& config, Visitor&& visit) {
         "how long a process waits for another before it gives up");
   visit("pipeline.transport", pipeline.transport, one_of({"tcp", "c10d"}),
         "what carries everything between processes: strait's own connections, or LibTorch's Gloo");
-  visit("pipeline.connections", pipeline.connections, from_to(1, 64),
+  visit("pipeline.connections", pipeline.connections, from_to(1, kMostConnections),
         "connections between two processes of different machines; several where one does not fill a long, fast "
         "link");
   visit(

@@ -9,6 +9,7 @@
 
 #include "strait/base/text.h"
 #include "strait/base/units.h"
+#include "strait/transport/join_group.h"
 
 namespace strait {
 namespace {
@@ -19,7 +20,6 @@ constexpr uint64_t kLittle = 1 << 30;  // bytes of disk or memory that hold hard
 constexpr double kFullBuffer =
     0.65;                         // of a buffer to send: the rest is for what a packet takes beside its bytes
 constexpr double kWindow = 0.75;  // of a buffer to receive, which has more of that
-constexpr uint64_t kMostConnections = 64;  // of pipeline.connections
 
 /// `rank 2`, `ranks 2, 3`.
 std::string ranks_text(const std::vector<int>& ranks) {
@@ -214,7 +214,7 @@ void find_full_buffers(const Diagnosis& diagnosis, std::vector<Finding>& finding
              way.from, way.to, diagnosis.use_of(way.pair->ranks), bandwidth_text(way.rate),
              duration_text(round_trip), size_text(static_cast<uint64_t>(under_way)),
              count_text(static_cast<int64_t>(connections), "connection"), sends, receives,
-             std::min(4 * connections, kMostConnections))});
+             std::min<uint64_t>(4 * connections, kMostConnections))});
   }
 }
 

@@ -97,6 +97,10 @@ Checkpoint find_checkpoint(const fs::path& from, int epoch) {
         "(compression.start_epoch), found {}; checkpoint.keep_epochs makes a run keep one",
         from.string(), epoch, found);
   };
+  if (!fs::is_directory(from)) {
+    throw InputError("compression.start_from: {}: expected the folder of a run or of a checkpoint",
+                     from.string());
+  }
   if (fs::exists(from / kRecordFile)) {
     Checkpoint checkpoint({from});
     const TrainingState& state = checkpoint.record().state;

@@ -167,6 +167,17 @@ std::string fingerprint_of_file(const std::filesystem::path& path) {
   return fmt::format("{} bytes, {:016x}", file.size(), XXH3_64bits_digest(digest.get()));
 }
 
+/// A digest of the checksums of its tensors.
+std::string fingerprint(const Checkpoint& checkpoint) {
+  std::string sums;
+  for (const auto& part : checkpoint.parts()) {
+    for (const auto& [file, tensors] : part.record.checksums) {
+      for (const auto& [tensor, sum] : tensors) sums += fmt::format("{} {} {:016x}\n", file, tensor, sum);
+    }
+  }
+  return fmt::format("weights and state {:016x}", XXH3_64bits(sums.data(), sums.size()));
+}
+
 /// What processes read, each from its own machine's files, must be the same: `fingerprint` tells it from other.
 void check_same(const std::string& what, const std::function<std::string()>& fingerprint, Group& group) {
   if (group.size() == 1) return;
@@ -226,6 +237,10 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     const Beginning beginning = find_beginning(config, folder, start, *group);
     if (!beginning.note.empty()) observer.on_note(beginning.note);
     if (beginning.finished) return {RunStatus::done, {}, {}};
+    if (beginning.another) {
+      check_same(
+          "compression.start_from", [&] { return fingerprint(*beginning.another); }, *group);
+    }
     DataSplits data;
     std::vector<std::string> summary;
     run_collectively(*group, [&] { data = load_splits(config); });

@@ -194,7 +194,8 @@ void check_process_count(int stages, const PipelineOptions& options, int process
   const int replicas = options.replicas;
   if (processes == replicas || processes == ranks * replicas) return;
   throw InputError(
-      "WORLD_SIZE: expected {} processes, one for {} of the {} stages that model.cuts makes{}, or {}; found {}",
+      "WORLD_SIZE (launch -n): expected {} processes, one for {} of the {} stages that model.cuts makes{}, or "
+      "{}; found {}",
       ranks * replicas,
       options.stages_per_rank == 1 ? "each" : fmt::format("every {}", options.stages_per_rank), stages,
       replicas == 1 ? "" : fmt::format(" in each of {} pipeline.replicas", replicas), replicas, processes);

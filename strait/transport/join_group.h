@@ -36,6 +36,9 @@ enum class Carrier {
   c10d,  ///< LibTorch's Gloo, neither encrypted nor authenticated: join_c10d_group()
 };
 
+/// Most connections between two processes.
+inline constexpr int kMostConnections = 64;
+
 /// How a carrier carries.
 struct Carriage {
   /// Over one connection between two processes where nothing else is said.
@@ -43,8 +46,8 @@ struct Carriage {
 
   Carrier carrier;  ///< which
 
-  /// Between two processes of different machines, at least 1; for Carrier::tcp alone. Where two processes say
-  /// different numbers, they make the smaller one; those that speak through rank 0 make one.
+  /// Between two processes of different machines, from 1 to kMostConnections; for Carrier::tcp alone. Where two
+  /// processes say different numbers, they make the smaller one; those that speak through rank 0 make one.
   int connections;
 };
 
@@ -53,8 +56,9 @@ struct Carriage {
 /// is longer (for Carrier::tcp alone).
 ///
 /// Throws RankTaken when another process has taken this rank, InputError when this one has no secret where it
-/// needs one or another one, PeerError when one is lost meanwhile, Error that names the missing ranks or the
-/// address that does not answer, and what `check` throws.
+/// needs one or another one, or where the carriage has another number of connections than it may, PeerError
+/// when one is lost meanwhile, Error that names the missing ranks or the address that does not answer, and what
+/// `check` throws.
 std::unique_ptr<Group> join_group(const Carriage& carriage, const Membership& membership,
                                   std::chrono::milliseconds timeout, const std::string& handshake,
                                   const CheckHandshakes& check, const WaitingFor& waiting,

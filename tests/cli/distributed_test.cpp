@@ -183,6 +183,28 @@ TEST_F(Distributed, MachinesWithOtherDataAreNamed) {
   EXPECT_FALSE(fs::exists(dir_ / "run/config.toml"));
 }
 
+TEST_F(Distributed, MachinesWithOtherWeightsToStartFromAreNamed) {
+  test::RankProcesses all("/bin/sh", 2, free_port());
+  for (const int rank : {0, 1}) {
+    const auto machine = std::to_string(rank);
+    fs::create_directory(dir_ / machine);
+    const std::string seed = "seed=" + machine;
+    ASSERT_EQ(train(machine + "/source", {"--set", seed, "--set", "train.epochs=1"}).status, 0);
+    std::vector<std::string> words = {"-c", "cd $0 && exec \"$@\"", dir_ / machine, STRAIT_PROGRAM};
+    const auto flags =
+        arguments("run", {"--set", "model.cuts=[\"layer2\"]", "--set", "compression.start_epoch=1", "--set",
+                          "compression.start_from=source"});
+    words.insert(words.end(), flags.begin(), flags.end());
+    all.start(rank, words);
+  }
+  for (const auto& [rank, result] : all.wait(kLimit)) {
+    EXPECT_EQ(result.status, 2) << rank;
+    EXPECT_THAT(result.err,
+                HasSubstr("strait: compression.start_from: what rank 1 has is not what rank 0 has: "));
+  }
+  EXPECT_FALSE(fs::exists(dir_ / "run/config.toml"));
+}
+
 TEST_F(Distributed, CtrlCAtTheLauncherStopsAllInOrder) {
   test::Process launcher(STRAIT_PROGRAM, launch_arguments("run", {"--set", "checkpoint.every_steps=4"}));
   wait_for_checkpoint("run", {}, [&] { return launcher.has_ended(); });

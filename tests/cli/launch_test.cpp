@@ -249,7 +249,8 @@ TEST_F(Launch, RefusesWhatIsNoTraining) {
       {{"-n", "4"}, "strait: strait launch needs -- train CONFIG.toml, [^\n]*\n"},
       {{"-n", "0", "--", "train", config_}, "strait: --processes: Value 0 not in range 1 to 1024\n"},
       {{"-n", "3", "--", "train", config_},
-       "\\[[012]\\] strait: WORLD_SIZE: expected 4 processes, one for each of the 4 stages that model.cuts "
+       "\\[[012]\\] strait: WORLD_SIZE \\(launch -n\\): expected 4 processes, one for each of the 4 stages "
+       "that model.cuts "
        "makes, or 1; "
        "found 3\n"}};
   for (const auto& [words, error] : cases) {

@@ -541,7 +541,10 @@ TEST_F(WarmStart, TheCheckpointMustBeThere) {
   EXPECT_THAT(error("0", source), HasSubstr("before epoch 0"));
   EXPECT_THAT(error("1", source / "checkpoint/epoch-0002-batch-00000"),
               HasSubstr("found one at batch 0 of epoch 2"));
-  EXPECT_THAT(error("1", dir_ / "nowhere"), HasSubstr("found those before: none"));
+  EXPECT_EQ(error("1", dir_ / "nowhere"), "compression.start_from: " + (dir_ / "nowhere").string() +
+                                              ": expected the folder of a run or of a checkpoint");
+  fs::create_directory(dir_ / "empty");
+  EXPECT_THAT(error("1", dir_ / "empty"), HasSubstr("found those before: none"));
   EXPECT_FALSE(fs::exists(dir_ / "run"));
 }
 

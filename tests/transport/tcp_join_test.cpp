@@ -143,6 +143,19 @@ TEST_P(TcpJoin, WhoIsStoppedBeforeAllHaveComeIsNamed) {
   EXPECT_EQ(first, "rank 0: rank 1 came, but has left");
 }
 
+TEST_P(TcpJoin, ConnectionsAreFromOneToTheMost) {
+  const test::Ranks ranks(2, 1s);
+  for (const int connections : {0, kMostConnections + 1}) {
+    try {
+      join_group(
+          {Carrier::tcp, connections}, ranks.membership(0), 1s, "", [](const auto&) {}, [](const auto&) {});
+      ADD_FAILURE() << connections;
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.what(), fmt::format("connections: expected 1 to 64, found {}", connections));
+    }
+  }
+}
+
 TEST_P(TcpJoin, AnotherNumberOfProcessesIsTurnedAway) {
   const test::Ranks ranks(2, 1s);
   Membership other = ranks.membership(1);

@@ -18,9 +18,6 @@ namespace strait::tcp {
 /// breaks off, all do. All members are for the loop's thread.
 class Bundle : public Line, public std::enable_shared_from_this<Bundle> {
  public:
-  /// Most connections of a bundle.
-  static constexpr int kMost = 64;
-
   /// `id`: tells it from others between the two ranks.
   Bundle(EventLoop& loop, uint64_t id);
   ~Bundle() override;

@@ -5,6 +5,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/token.h"
+#include "strait/transport/join_group.h"
 #include "strait/transport/tcp/words.h"
 
 namespace strait::tcp {
@@ -492,7 +493,7 @@ void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& 
     if (to != rank()) return other.token.empty() ? refuse(kTaken) : relay(who, peer, to);
     if (said.contains("joins")) {
       const auto bundle = other.bundle.lock();
-      if (!bundle || bundle->id() != said.at("joins").get<uint64_t>() || bundle->size() >= Bundle::kMost) {
+      if (!bundle || bundle->id() != said.at("joins").get<uint64_t>() || bundle->size() >= kMostConnections) {
         return refuse(kTaken);
       }
       return who->say(text_of(json{{"token", token_}}), [who, bundle] { bundle->add(who->release()); });
