@@ -132,6 +132,8 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     report = encode_payload(x, context, mode, out);
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
+  } catch (const InputError& error) {
+    throw InputError("{}: {}", describe(spec_, context), error.what());
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -234,6 +236,8 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     throw WireError("{}: {}", describe(spec_, context), error.what());
   } catch (const NumericError& error) {
     throw NumericError("{}: {}", describe(spec_, context), error.what());
+  } catch (const InputError& error) {
+    throw InputError("{}: {}", describe(spec_, context), error.what());
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
