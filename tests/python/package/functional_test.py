@@ -153,6 +153,12 @@ def test_compiled_functions_give_the_same_bits(backend, dynamic):
             assert torch.equal(ours, expected)
 
 
+@pytest.mark.parametrize("one", [True, torch.tensor(1), torch.tensor([1], dtype=torch.uint8)])
+def test_what_has_an_index_is_an_integer(one):
+    spec = "quant:4,rounding=stochastic"
+    assert torch.equal(strait.compress(X, spec, seed=one, step=one), strait.compress(X, spec, seed=1, step=1))
+
+
 def test_a_compiled_function_serves_every_step_and_seed():
     """torch compiles a function at most 8 times, and then gives up."""
 
