@@ -117,11 +117,9 @@ at::Tensor BucketExchange::decode(int64_t bucket, const at::Tensor& messages, ui
   const auto space_of = [&](int from) {
     return bytes_of(here).subspan(static_cast<size_t>(from) * channels.space, channels.space);
   };
-  for (int from = 0; from < ranks_; ++from) {
-    if (const auto words = words_in(space_of(from))) throw NumericError("{}", *words);
-  }
   const MessageContext context{
       .seed = make_key(seed_, bucket), .step = step, .micro_batch = static_cast<uint32_t>(bucket)};
+  const MessageMode mode{.training = true, .compressed = true};
   const auto frame = [&](int from) {
     const auto bytes = space_of(from).first(frame_size(space_of(from)));
     Buffer copy(bytes.size());
@@ -129,7 +127,16 @@ at::Tensor BucketExchange::decode(int64_t bucket, const at::Tensor& messages, ui
     std::ranges::copy(bytes, copy.bytes().begin());
     return copy;
   };
-  at::Tensor sum = channels.peers.sum(frame, channels.meta, context, {.training = true, .compressed = true});
+  std::optional<std::string> failure;
+  for (int from = 0; from < ranks_ && !failure; ++from) failure = words_in(space_of(from));
+  if (failure) {  // what the others have sent is received, so that the next step finds both ends alike
+    for (int from = 0; from < ranks_; ++from) {
+      if (!words_in(space_of(from)))
+        channels.peers.receiver(from).decode(frame(from), channels.meta, context, mode);
+    }
+    throw NumericError("{}", *failure);
+  }
+  at::Tensor sum = channels.peers.sum(frame, channels.meta, context, mode);
   traffic_ += channels.peers.take_received();
   return sum.div_(ranks_).view({-1});
 }

@@ -57,6 +57,9 @@ class Crossing {
   /// Whether the gradient has crossed.
   bool is_finished() const { return numbers_ == nullptr; }
 
+  /// Whether it has its number of these.
+  bool is_among(const std::shared_ptr<MicroBatches>& numbers) const { return numbers_ == numbers; }
+
   /// The gradient has crossed, or never will.
   void finish() {
     if (numbers_) std::exchange(numbers_, nullptr)->give_back(context.micro_batch);

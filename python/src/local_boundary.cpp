@@ -4,10 +4,9 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/tensor.h>
 
-#include <algorithm>
-
 #include "python/src/tensors.h"
 #include "strait/base/text.h"
+#include "strait/links/sample_store.h"
 
 namespace strait::python {
 
@@ -79,18 +78,14 @@ void LocalBoundary::check_batch(const at::Tensor& x) const {
                      *form_.slots, first + rows);
   }
   if (has_slots(endpoints_, Slots::samples)) {
-    std::vector<int64_t> ids = batch_ ? batch_->ids : std::vector<int64_t>();
+    const std::vector<int64_t> ids = batch_ ? batch_->ids : std::vector<int64_t>();
     if (ids.size() != rows) {
       throw InputError(
           "boundary {}: its feedback keeps samples: expected the ids of {} of them, found {}; "
           "strait.batch(model, ids=...) gives them",
           form_.name, rows, ids.size());
     }
-    std::ranges::sort(ids);
-    if (std::ranges::adjacent_find(ids) != ids.end()) {
-      throw InputError("boundary {}: expected each sample once in a batch, found id {} twice", form_.name,
-                       *std::ranges::adjacent_find(ids));
-    }
+    expect_distinct("boundary " + form_.name, ids);
   }
   if (has_slots(endpoints_, Slots::classes)) {
     const size_t classes = batch_ ? batch_->classes.size() : 0;
@@ -143,6 +138,13 @@ at::Tensor LocalBoundary::backward(Crossing& crossing, const at::Tensor& gradien
         "through it would be a message that no pipeline sends",
         form_.name);
   }
+  if (form_.reuse_indices && !crossing.is_among(under_way_)) {
+    throw Error(
+        "boundary {}: it was numbered or given a state since this forward pass, so that the indices are gone "
+        "at "
+        "which its gradient was to be sent",
+        form_.name);
+  }
   const at::Tensor message = as_message(gradient, "boundary " + form_.name);
   const at::Tensor received =
       endpoints_.gradients.cross(message, crossing.context, crossing.mode, FrameCheck::trust);
@@ -184,7 +186,13 @@ void LocalBoundary::set_place(uint16_t index, const std::string& name) {
   other.load_state(state());
   const std::scoped_lock lock(mutex_);
   form_ = std::move(moved);
-  endpoints_ = std::move(other.endpoints_);
+  replace(std::move(other.endpoints_));
+}
+
+/// The indices of forward passes whose gradients are to come go with the former endpoints.
+void LocalBoundary::replace(BoundaryEndpoints endpoints) {
+  endpoints_ = std::move(endpoints);
+  under_way_ = std::make_shared<MicroBatches>();
 }
 
 NamedTensors LocalBoundary::state() {
@@ -206,7 +214,7 @@ void LocalBoundary::load_state(NamedTensors state) {
   BoundaryEndpoints loaded = endpoints_of(form_);
   put_state(std::move(state), "boundary " + form_.name, state_of(loaded), prefix_of(loaded));
   const std::scoped_lock lock(mutex_);
-  endpoints_ = std::move(loaded);
+  replace(std::move(loaded));
   sample_shape_ = std::move(sample_shape);
 }
 

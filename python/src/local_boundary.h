@@ -98,6 +98,7 @@ class LocalBoundary {
 
  private:
   void check_batch(const at::Tensor& x) const;
+  void replace(BoundaryEndpoints endpoints);
 
   BoundaryForm form_;
   BoundaryEndpoints endpoints_;

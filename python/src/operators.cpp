@@ -72,16 +72,17 @@ at::Tensor reconstruct(const at::Tensor& x, c10::string_view codec, int64_t seed
 
 }  // namespace
 
+// SymInt: what torch.compile makes of a call serves every step and seed.
 TORCH_LIBRARY(strait, library) {
   library.def(
-      "compress(Tensor x, str codec, *, int seed=0, int step=0, int boundary=0, str direction='activation', "
-      "int first_row=0) -> Tensor");
+      "compress(Tensor x, str codec, *, SymInt seed=0, SymInt step=0, SymInt boundary=0, "
+      "str direction='activation', SymInt first_row=0) -> Tensor");
   library.def(
-      "decompress(Tensor payload, str codec, SymInt[] shape, *, int seed=0, int step=0, int boundary=0, "
-      "str direction='activation', int first_row=0) -> Tensor");
+      "decompress(Tensor payload, str codec, SymInt[] shape, *, SymInt seed=0, SymInt step=0, "
+      "SymInt boundary=0, str direction='activation', SymInt first_row=0) -> Tensor");
   library.def(
-      "reconstruct(Tensor x, str codec, *, int seed=0, int step=0, int boundary=0, "
-      "str direction='activation', int first_row=0) -> Tensor");
+      "reconstruct(Tensor x, str codec, *, SymInt seed=0, SymInt step=0, SymInt boundary=0, "
+      "str direction='activation', SymInt first_row=0) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(strait, CompositeExplicitAutograd, library) {

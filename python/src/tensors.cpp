@@ -15,7 +15,7 @@ at::Tensor as_message(const at::Tensor& x, std::string_view what) {
     case at::kFloat:
     case at::kHalf:
     case at::kBFloat16:
-      return x.detach().to(at::kFloat);
+      return x.detach().resolve_neg().to(at::kFloat);
     default:
       throw WrongType("{}: expected a tensor of float32, float16 or bfloat16, found {}", what,
                       c10::toString(x.scalar_type()));

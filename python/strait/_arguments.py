@@ -13,8 +13,8 @@ _LEAST, _MOST = -2**63, 2**63 - 1
 
 def integer(name: str, value: Any, least: int = _LEAST) -> int:
     """Any integer from `least` on that 64 bits hold, NumPy's and torch's too, and no number that would be rounded."""
-    try:
-        number = operator.index(value)
+    try:  # torch.compile would take the index of an int for a constant, and compile anew for each
+        number = value if type(value) is int else operator.index(value)
     except TypeError:
         raise TypeError(f"{name}: expected an integer, found {type(value).__name__}") from None
     if not least <= number <= _MOST:

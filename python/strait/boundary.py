@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from . import _C, _load  # noqa: F401
-from ._arguments import feedback_of, integer, named_tensors
+from ._arguments import feedback_of, integer, list_of, named_tensors
 
 Ids = Union[torch.Tensor, Sequence[int]]
 
@@ -185,8 +185,8 @@ def int_list(ids: Optional[Ids], name: str = "ids") -> list[int]:
     if isinstance(ids, torch.Tensor):
         if ids.is_floating_point() or ids.dim() != 1:
             raise TypeError(f"{name}: expected integers of one dimension, found {ids.dtype} of {ids.dim()}")
-        return ids.tolist()
-    return [integer(name, i) for i in ids]
+        ids = ids.tolist()
+    return [integer(name, i) for i in list_of(name, ids, "integers")]
 
 
 @contextlib.contextmanager

@@ -19,6 +19,15 @@ def _check(tensor: torch.Tensor, codec: str) -> None:
         raise TypeError(f"codec: expected a spec such as \"quant:4\", found {type(codec).__name__}")
 
 
+def _place(seed: int, step: int, boundary: int, first_row: int) -> dict[str, int]:
+    return {
+        "seed": integer("seed", seed),
+        "step": integer("step", step),
+        "boundary": integer("boundary", boundary),
+        "first_row": integer("first_row", first_row)
+    }
+
+
 def compress(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, boundary: int = 0,
              direction: str = "activation", first_row: int = 0) -> torch.Tensor:
     """Compresses a tensor into bytes.
@@ -42,8 +51,7 @@ def compress(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, bound
         NumericError: a value is not finite, or out of the codec's range.
     """
     _check(x, codec)
-    return torch.ops.strait.compress(x, codec, seed=integer("seed", seed), step=step, boundary=boundary,
-                                     direction=direction, first_row=first_row)
+    return torch.ops.strait.compress(x, codec, direction=direction, **_place(seed, step, boundary, first_row))
 
 
 def decompress(payload: torch.Tensor, codec: str, shape: Shape, *, seed: int = 0, step: int = 0, boundary: int = 0,
@@ -64,8 +72,7 @@ def decompress(payload: torch.Tensor, codec: str, shape: Shape, *, seed: int = 0
         WireError: compress() cannot have made these bytes of a tensor of that shape.
     """
     _check(payload, codec)
-    return torch.ops.strait.decompress(payload, codec, shape, seed=integer("seed", seed), step=step, boundary=boundary,
-                                       direction=direction, first_row=first_row)
+    return torch.ops.strait.decompress(payload, codec, shape, direction=direction, **_place(seed, step, boundary, first_row))
 
 
 def reconstruct(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, boundary: int = 0,
@@ -79,8 +86,7 @@ def reconstruct(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, bo
     Arguments and errors are those of :func:`compress`.
     """
     _check(x, codec)
-    return torch.ops.strait.reconstruct(x, codec, seed=integer("seed", seed), step=step, boundary=boundary,
-                                        direction=direction, first_row=first_row)
+    return torch.ops.strait.reconstruct(x, codec, direction=direction, **_place(seed, step, boundary, first_row))
 
 
 def wire_bytes(codec: str, shape: Shape) -> int:

@@ -15,7 +15,7 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.stage import _RecvInfo
 
 from . import _C
-from ._arguments import integer
+from ._arguments import integer, named_tensors
 
 __all__ = ["Stage"]
 
@@ -30,13 +30,15 @@ class _Channel:
         self._cut = cut
         self._endpoints: list[Any] = []
 
+    def _endpoint(self, number: int) -> Any:
+        if number == _TENSORS_MOST:
+            raise ValueError(f"stage {self._cut}: expected at most {_TENSORS_MOST} tensors at a cut")
+        name = f"stage{self._cut}" if number == 0 else f"stage{self._cut}.{number}"
+        return self._make(name, number << 10 | self._cut)
+
     def __getitem__(self, i: int) -> Any:
         while len(self._endpoints) <= i:
-            number = len(self._endpoints)
-            if number == _TENSORS_MOST:
-                raise ValueError(f"stage {self._cut}: expected at most {_TENSORS_MOST} tensors at a cut")
-            name = f"stage{self._cut}" if number == 0 else f"stage{self._cut}.{number}"
-            self._endpoints.append(self._make(name, number << 10 | self._cut))
+            self._endpoints.append(self._endpoint(len(self._endpoints)))
         return self._endpoints[i]
 
     def __iter__(self):
@@ -45,10 +47,15 @@ class _Channel:
     def state(self) -> list[dict[str, Tensor]]:
         return [endpoint.state() for endpoint in self._endpoints]
 
-    def load(self, states: list[dict[str, Tensor]]) -> None:
-        self._endpoints.clear()
-        for i, state in enumerate(states):
-            self[i].load(state)
+    def endpoints_of(self, states: list[dict[str, Tensor]]) -> list[Any]:
+        """Endpoints with the states that state() gave."""
+        endpoints = [self._endpoint(number) for number in range(len(states))]
+        for endpoint, state in zip(endpoints, states):
+            endpoint.load(named_tensors("the state of a stage", state))
+        return endpoints
+
+    def replace(self, endpoints: list[Any]) -> None:
+        self._endpoints = endpoints
 
 
 def _is_compressed(tensor: Tensor) -> bool:
@@ -218,8 +225,19 @@ class Stage(PipelineStage):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resumes from what :meth:`state_dict` gave."""
-        self._step, self._trained = state["step"], False
-        for channels, states in ((self._sends, state["sends"]), (self._receives, state["receives"])):
-            for forward, channel in channels.items():
-                channel.load(states[forward])
+        """Resumes from what :meth:`state_dict` gave for the stage of the same index.
+
+        Raises:
+            ValueError: no such state. The stage goes on as it was.
+        """
+        channels = {"sends": self._sends, "receives": self._receives}
+        if not isinstance(state, dict) or set(state) != {"step", *channels} or any(
+                not isinstance(state[name], dict) or set(state[name]) != set(own) for name, own in channels.items()):
+            raise ValueError("strait.pipelining.Stage: expected the state of a stage at the same place, a dictionary of \"step\", "
+                             "\"sends\" and \"receives\"")
+        step = integer("the state of a stage: step", state["step"], 0)
+        loaded = [(channel, channel.endpoints_of(state[name][forward]))
+                  for name, own in channels.items() for forward, channel in own.items()]
+        self._step, self._trained = step, False
+        for channel, endpoints in loaded:
+            channel.replace(endpoints)

@@ -24,6 +24,25 @@ Error failure_on_device(const ChannelSpec& spec, const Link& link, const Message
                shape_text(meta.shape), context.device.str(), reason_text(error));
 }
 
+/// Does the work on a message, which errors then name.
+template <class Work>
+auto named(const ChannelSpec& spec, const Link& link, const MessageMeta& meta, const MessageContext& context,
+           const Work& work) {
+  try {
+    return work();
+  } catch (const WireError& error) {
+    throw WireError("{}: {}", describe(spec, context), error.what());
+  } catch (const NumericError& error) {
+    throw NumericError("{}: {}", describe(spec, context), error.what());
+  } catch (const InputError& error) {
+    throw InputError("{}: {}", describe(spec, context), error.what());
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw failure_on_device(spec, link, meta, context, error);
+  }
+}
+
 /// Bytes of a message of this shape. Throws InputError that names the boundary where the codec does not take
 /// it.
 PayloadSize payload_size(const ChannelSpec& spec, const Link& link, const MessageMeta& meta) {
@@ -123,20 +142,12 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   context = complete(context, spec_, mode);
   context.device = x.device();
   context.wants_received = mode.training && mode.diagnosed && diagnostics_.measures(context);
-  MessageReport report;
   const Link& link = link_for(spec_, others_, mode);
   Buffer frame(kFrameHeaderSize + payload_size(spec_, link, meta_of(x)).bound);
   frame.resize(frame.capacity());
   ByteWriter out(frame.bytes().subspan(kFrameHeaderSize));
-  try {
-    report = encode_payload(x, context, mode, out);
-  } catch (const NumericError& error) {
-    throw NumericError("{}: {}", describe(spec_, context), error.what());
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw failure_on_device(spec_, link, meta_of(x), context, error);
-  }
+  MessageReport report =
+      named(spec_, link, meta_of(x), context, [&] { return encode_payload(x, context, mode, out); });
   pass_indices(spec_, mode, context, std::move(report.indices));
   frame.resize(kFrameHeaderSize + out.used());
   seal_frame(frame.bytes(), header_for(spec_, link, context, sequence_++), check);
@@ -212,10 +223,11 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
                             FrameCheck check) {
   const Stopwatch watch;
   context = complete(context, spec_, mode);
-  try {
+  const Link& link = link_for(spec_, others_, mode);
+  return named(spec_, link, meta, context, [&] {
     const auto owned = std::make_shared<Buffer>(std::move(frame));
     const Frame parsed = parse_frame(owned->bytes(), check);
-    expect_header(parsed.header, header_for(spec_, link_for(spec_, others_, mode), context, sequence_));
+    expect_header(parsed.header, header_for(spec_, link, context, sequence_));
     ByteReader in(parsed.payload, owned);
     Decoded message;
     if (!mode.compressed) {
@@ -230,15 +242,7 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     sequence_ += 1;
     if (mode.training) traffic_.decode_seconds += watch.seconds();
     return message.tensor;
-  } catch (const WireError& error) {
-    throw WireError("{}: {}", describe(spec_, context), error.what());
-  } catch (const NumericError& error) {
-    throw NumericError("{}: {}", describe(spec_, context), error.what());
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw failure_on_device(spec_, link_for(spec_, others_, mode), meta, context, error);
-  }
+  });
 }
 
 void Receiver::set_link(std::shared_ptr<const Link> link) {

@@ -39,7 +39,8 @@ class Bounded : public Codec {
       return norms_about({of, sizes, {}}, at::zeros_like(sizes, at::kFloat));
     };
     const at::Tensor most = norm(values).mul(static_cast<double>(share_));
-    const at::Tensor is_usable = greatest.sub(least).add(most).isfinite();
+    const at::Tensor extent = greatest.sub(least);
+    const at::Tensor is_usable = extent.add(most).isfinite().logical_and(least.add(extent).isfinite());
     const at::Tensor tame = values.masked_fill(is_usable.logical_not(), 0);
     at::Tensor seen = values;
     for (unsigned bits = kMostBits; bits > 0; --bits) {
@@ -100,7 +101,7 @@ class Bounded : public Codec {
     const kernels::Range range = kernels::range_of(x);
     if (!std::isfinite(range.lo) || !std::isfinite(range.hi)) reject();
     const float most = norm_about(x, 0) * share_;
-    if (!std::isfinite(range.hi - range.lo + most)) return kRaw;
+    if (!kernels::is_usable(range) || !std::isfinite(range.hi - range.lo + most)) return kRaw;
     std::vector<std::byte> codes(kernels::packed_size(x.size(), kMostBits));
     std::vector<float> error(x.size());
     for (unsigned bits = 1; bits <= kMostBits; ++bits) {

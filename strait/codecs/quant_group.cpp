@@ -112,9 +112,9 @@ QuantisedGroups quantised_groups(const at::Tensor& groups, unsigned bits,
   const at::Tensor lo = least.add(0.0);
   const at::Tensor hi = greatest.add(0.0);
   const at::Tensor extent = hi.sub(lo);
-  if (!extent.isfinite().all().item<bool>()) {
+  if (const at::Tensor is_usable = lo.add(extent).isfinite(); !is_usable.all().item<bool>()) {
     // The first group that cannot be sent, for the message.
-    const at::Tensor worst = extent.isfinite().logical_not().view(-1).to(at::kByte).argmax();
+    const at::Tensor worst = is_usable.logical_not().view(-1).to(at::kByte).argmax();
     reject_range(
         {lo.view(-1).index_select(0, worst).item<float>(), hi.view(-1).index_select(0, worst).item<float>()});
   }
@@ -136,7 +136,7 @@ at::Tensor dequantised_groups(const QuantisedGroups& groups, unsigned bits) {
   const at::Tensor extent = groups.ranges.narrow(1, 1, 1).sub(lo);
   const at::Tensor in_order =
       groups.ranges.isfinite().logical_and(is_negative_zero(groups.ranges).logical_not());
-  const at::Tensor has_extent = extent.isfinite().logical_and(extent.ge(0));
+  const at::Tensor has_extent = lo.add(extent).isfinite().logical_and(extent.ge(0));
   const at::Tensor has_codes = extent.gt(0).logical_or(groups.codes.eq(0).all(1, /*keepdim=*/true));
   if (!are_all(in_order) || !are_all(has_extent.logical_and(has_codes))) return {};
   return lo.add(groups.codes.to(at::kFloat).div(levels_like(extent, bits)).mul(extent));

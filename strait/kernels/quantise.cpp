@@ -251,7 +251,7 @@ HWY_EXPORT(dequantise);
 Range range_of(std::span<const float> x) { return STRAIT_KERNEL(range_of)(x); }
 
 bool is_usable(Range range) {
-  return std::isfinite(range.lo) && std::isfinite(range.hi) && std::isfinite(range.hi - range.lo);
+  return std::isfinite(range.lo) && std::isfinite(range.hi) && std::isfinite(range.lo + (range.hi - range.lo));
 }
 
 Range quantise(std::span<const float> x, Range range, unsigned bits, std::span<std::byte> out,

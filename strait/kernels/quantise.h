@@ -16,7 +16,7 @@ struct Range {
 /// The range of at least one element. Where one is not finite, lo or hi is not finite.
 Range range_of(std::span<const float> x);
 
-/// True when both ends and hi - lo are finite float32 numbers.
+/// True when both ends, hi - lo and lo + (hi - lo) are finite float32 numbers.
 bool is_usable(Range range);
 
 /// Bytes of `count` codes of `bits` bits, LSB-first, padded with zero bits to a whole byte.

@@ -21,6 +21,12 @@ MappedMemory make_memory(const StoreOptions& options) {
                                              : std::filesystem::path(options.folder));
 }
 
+/// Of the buffers that are there; 0 before the first.
+void expect_size(size_t found, size_t row_bytes) {
+  if (row_bytes == 0 || found == row_bytes) return;
+  throw InputError("its feedback keeps buffers of {} bytes, found samples that take {}", row_bytes, found);
+}
+
 /// Of what a loading visitor gave.
 void expect_state(bool holds, std::string_view name) {
   if (!holds) throw InputError("tensor \"{}\" is not the state of a store of buffers", name);
@@ -70,6 +76,13 @@ SlotOptions read_slot_options(OperatorSpec& spec, bool has_fill) {
   return {Slots::samples, read_store_options(spec, has_fill)};
 }
 
+void expect_distinct(std::string_view place, std::vector<int64_t> ids) {
+  std::ranges::sort(ids);
+  const auto twice = std::ranges::adjacent_find(ids);
+  if (twice == ids.end()) return;
+  throw InputError("{}: expected each sample once in a batch, found id {} twice", place, *twice);
+}
+
 Keeping keeping_of(const SlotOptions& options) {
   if (options.slots == Slots::classes) return mean_of_classes;
   if (options.store.format == StoreOptions().format) {
@@ -113,7 +126,7 @@ void SampleStore::read_rows(std::span<const int64_t> ids, size_t elements, std::
       std::ranges::fill(row, 0.0F);
       continue;
     }
-    STRAIT_CHECK(format_->size(elements) == row_bytes_, "the samples of a link changed their shape");
+    expect_size(format_->size(elements), row_bytes_);
     format_->read(memory_.bytes().subspan(place->second * row_bytes_, row_bytes_), {}, row);
   }
 }
@@ -122,7 +135,7 @@ void SampleStore::write(std::span<const int64_t> ids, const at::Tensor& values) 
   if (ids.empty()) return;
   const size_t elements = meta_of(values).row_size();
   const size_t size = format_->size(elements);
-  STRAIT_CHECK(row_bytes_ == 0 || size == row_bytes_, "the samples of a link changed their shape");
+  expect_size(size, row_bytes_);
   const at::Tensor dense = values.contiguous();
   const float* const rows =
       dense.is_cpu() ? dense.data_ptr<float>()

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -56,6 +57,10 @@ class SampleStore {
   std::vector<std::byte> rounded_;  ///< buffers on their way into the store
   std::optional<Workers> advisor_;  ///< one thread, for a store in a file
 };
+
+/// Throws InputError that begins with the place where an id is there twice: a sample's buffer moves once a
+/// batch.
+void expect_distinct(std::string_view place, std::vector<int64_t> ids);
 
 /// What a state keeps of values [rows, ...] of a message, in plain tensor operations; for Link::reference().
 using Keeping = std::function<at::Tensor(const at::Tensor& values, const MessageContext& context)>;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "strait/base/text.h"
 #include "strait/codecs/composed.h"
 #include "strait/kernels/copy.h"
 
@@ -37,8 +38,11 @@ at::Tensor RowState::rows(const MessageMeta& meta, const MessageContext& context
   at::Tensor out;
   int64_t begin = 0;
   for (const auto& piece : pieces_) {
-    STRAIT_CHECK(piece.sizes().slice(1) == at::IntArrayRef(meta.shape).slice(1),
-                 "the samples of a link changed their shape");
+    const auto sample = at::IntArrayRef(meta.shape).slice(1);
+    if (piece.sizes().slice(1) != sample) {
+      throw InputError("its feedback keeps rows of shape {}, found {}", shape_text(piece.sizes().slice(1)),
+                       shape_text(sample));
+    }
     const int64_t from = std::max(begin, first);
     const int64_t to = std::min(begin + piece.size(0), end);
     if (from == first && to == end) {
@@ -91,6 +95,9 @@ void RowState::visit(std::string_view name, StateVisitor& visitor) {
   for (auto& piece : pieces_) piece = piece.to(pieces_.front().device());
   at::Tensor all = pieces_.size() > 1 ? at::cat(pieces_) : pieces_.empty() ? at::Tensor() : pieces_.front();
   visitor.tensor(name, all);
+  if (all.defined() && all.scalar_type() != at::kFloat) {
+    throw InputError("tensor \"{}\" is not the state of rows", name);
+  }
   pieces_.clear();
   if (all.defined()) pieces_.push_back(all);
 }

@@ -1,5 +1,9 @@
 #include "strait/pipeline/exchange.h"
 
+#include <algorithm>
+#include <exception>
+#include <utility>
+
 namespace strait {
 
 void Exchange::begin(std::vector<MessageSlot> /*expected*/) {}
@@ -26,6 +30,31 @@ at::Tensor Exchange::receive(const MessageSlot& message) {
   const TraceSpan span(trace_, Lane::decode, to_string(message.direction), message.boundary, micro_batch);
   return receiver.decode(std::move(frame), message.meta, message.context, message.mode,
                          transport_.frame_check());
+}
+
+void LocalExchange::send(const MessageSlot& message, at::Tensor tensor) {
+  Exchange::send(message, std::move(tensor));
+  under_way_.push_back(message);
+}
+
+at::Tensor LocalExchange::receive(const MessageSlot& message) {
+  const auto is_it = [&](const MessageSlot& other) { return other.tag() == message.tag(); };
+  if (const auto found = std::ranges::find_if(under_way_, is_it); found != under_way_.end()) {
+    under_way_.erase(found);
+  }
+  return Exchange::receive(message);
+}
+
+void LocalExchange::cancel() {
+  while (!under_way_.empty()) {
+    const MessageSlot message = under_way_.front();
+    try {
+      receive(message);
+    } catch (
+        const std::exception&) {  // the step's own error counts; the next message is refused by its sequence
+      continue;
+    }
+  }
 }
 
 }  // namespace strait

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <deque>
 #include <vector>
 
 #include "strait/base/trace.h"
@@ -64,6 +65,22 @@ class Exchange {
   std::vector<BoundaryEndpoints>& boundaries_;
   Transport& transport_;
   Trace* trace_;
+};
+
+/// An Exchange of one process, which is at both ends of every channel.
+class LocalExchange : public Exchange {
+ public:
+  using Exchange::Exchange;
+
+  void send(const MessageSlot& message, at::Tensor tensor) override;
+  at::Tensor receive(const MessageSlot& message) override;
+
+  /// What was sent is received, so that both ends of every channel have the same state and another step can
+  /// begin.
+  void cancel() override;
+
+ private:
+  std::deque<MessageSlot> under_way_;
 };
 
 }  // namespace strait

@@ -66,7 +66,7 @@ Executor::Executor(Setup setup, Transport& transport, Trace* trace)
                "{} stages, {} boundaries, {} shapes", setup_.stage_count, setup_.boundaries.size(),
                setup_.sample_shapes.size());
   if (setup_.ranks == 1) {
-    exchange_ = std::make_unique<Exchange>(setup_.boundaries, transport, trace);
+    exchange_ = std::make_unique<LocalExchange>(setup_.boundaries, transport, trace);
   } else {
     exchange_ = std::make_unique<OverlappedExchange>(setup_.boundaries, transport, trace, setup_.device);
   }

@@ -8,6 +8,7 @@
 #include "strait/base/clock.h"
 #include "strait/base/json.h"
 #include "strait/base/text.h"
+#include "strait/links/sample_store.h"
 #include "strait/pipeline/shape_inference.h"
 #include "strait/transport/handshake.h"
 
@@ -280,6 +281,12 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
                          const std::vector<int64_t>& classes,
                          const std::function<StepResult(Executor&, const StepInput&)>& work) {
   const Stopwatch watch;
+  if (failed_) {
+    throw Error(
+        "an earlier batch failed, and with it the group of processes; expected a new pipeline in processes "
+        "that "
+        "begin anew");
+  }
   try {
     const StepInput input = input_of(inputs, targets, ids, classes);
     prepare(inputs, input.rows);
@@ -292,6 +299,7 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
     report.seconds = watch.seconds();
     return report;
   } catch (const std::exception& error) {
+    failed_ = group_->size() > 1;
     group_->fail(failure_of(error, group_->rank()));
     throw;
   }
@@ -305,6 +313,7 @@ StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets, 
           "a boundary keeps something per sample, so that a batch is expected to come with the ids of its "
           "rows");
     }
+    if (has_slots(Slots::samples)) expect_distinct(fmt::format("a batch of {} rows", input.rows), ids);
     if (classes.empty() && has_slots(Slots::classes)) {
       throw InputError(
           "a boundary keeps something per class, so that a batch is expected to come with the classes of its "

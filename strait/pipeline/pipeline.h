@@ -61,7 +61,8 @@ struct StepReport {
 /// in the same order.
 ///
 /// Errors are one line. Where one process fails, the others hear of it and throw too, within the group's
-/// timeout.
+/// timeout, and so do all later batches. A single process goes on with the next batch: links have taken in what
+/// crossed until then, and the gradients are those of a part of the batch.
 class Pipeline {
  public:
   /// Throws InputError for a setup that cannot be: a parameter in two stages, a module on another device, a
@@ -163,6 +164,7 @@ class Pipeline {
   std::vector<int64_t> next_ids_;
   uint64_t step_ = 0;
   bool compressed_ = true;
+  bool failed_ = false;  ///< together with the group
 };
 
 }  // namespace strait

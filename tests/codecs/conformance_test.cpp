@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "strait/codecs/composed.h"
 #include "tests/codecs/inputs.h"
 
 namespace strait {
@@ -74,6 +75,7 @@ TEST_P(Conformance, DecodedIsWhatReconstructPredicts) {
     const at::Tensor received = decoded(*codec_, encoded(*codec_, x, kContext), meta_of(x), kContext);
     const at::Tensor predicted = codec_->reconstruct(x, kContext);
     EXPECT_TRUE(same_bits(received, predicted));
+    EXPECT_TRUE(are_finite(received));
     EXPECT_TRUE(same_bits(x, before)) << "the input was changed";
     EXPECT_EQ(received.sizes(), x.sizes());
     EXPECT_TRUE(received.is_contiguous());

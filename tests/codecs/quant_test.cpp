@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "strait/base/random.h"
 #include "strait/codecs/quant_group.h"
@@ -13,6 +14,9 @@
 
 namespace strait {
 namespace {
+
+/// Three halves of the step between the largest numbers: the difference from the largest one is rounded up.
+constexpr float kHalfSteps = 0x1.8p104F;
 
 /// What docs/operators.md says, in the arithmetic of a type, without any of the library's code.
 template <class Real>
@@ -84,6 +88,16 @@ TEST(Quant, AConstantGroupOfMinusZerosIsPlusZero) {
   EXPECT_TRUE(same_bits(decoded(*codec, encoded(*codec, x), meta_of(x)), at::full({2, 5}, 0.0F)));
 }
 
+TEST(Quant, ARangeThatIsPastFloat32WhereItIsAddedIsRefused) {
+  const at::Tensor x = at::full({1, 8}, std::numeric_limits<float>::max());
+  x.data_ptr<float>()[3] = kHalfSteps;
+  for (const char* spec : {"quant:8", "quant:3,scope=sample,rounding=stochastic", "topk:1,values=quant:4"}) {
+    EXPECT_THROW(encoded(*make_codec(spec), x), NumericError) << spec;
+    EXPECT_THROW(make_codec(spec)->reconstruct(x, {}), NumericError) << spec;
+  }
+  EXPECT_TRUE(same_bits(received("bounded:0.1", x), x));  // as float32
+}
+
 TEST(Quant, StochasticIsUnbiasedOverSteps) {
   const auto codec = make_codec("quant:2,rounding=stochastic");
   const at::Tensor x = normal_tensor({4, 25}, 32);
@@ -149,6 +163,7 @@ TEST_F(DamagedQuant, RangesThatCannotOccurAreRefused) {
   EXPECT_THROW(decode(payload(0, INFINITY, 0)), WireError);
   EXPECT_THROW(decode(payload(-INFINITY, 0, 0)), WireError);
   EXPECT_THROW(decode(payload(-3e38F, 3e38F, 0)), WireError);
+  EXPECT_THROW(decode(payload(kHalfSteps, std::numeric_limits<float>::max(), 0)), WireError);
   EXPECT_THROW(decode(payload(-0.0F, 1, 0)), WireError);
   EXPECT_THROW(decode(payload(-1, -0.0F, 0)), WireError);
 }

@@ -116,6 +116,9 @@ TEST(Quantise, RangeIsNotUsableWhenAnElementIsNotFinite) {
   const float most = std::numeric_limits<float>::max();
   EXPECT_FALSE(is_usable({-most, most}));
   EXPECT_TRUE(is_usable({-most / 2, most / 2}));
+  const float step = 0x1p104F;  // between the greatest numbers
+  EXPECT_TRUE(is_usable({step, most}));
+  EXPECT_FALSE(is_usable({1.5F * step, most}));  // rounded, hi - lo is half a step more
 }
 
 TEST(Quantise, FindsTheRangeOfTheNextGroupWhateverItsSize) {

@@ -170,6 +170,21 @@ TEST(DistributedPipeline, EveryRankHearsWhatOneCannotDo) {
               Each(HasSubstr("the user's own error")));
 }
 
+TEST(DistributedPipeline, NoBatchFollowsOneThatFailed) {
+  const auto data = batches();
+  std::vector<OwnNetwork> networks(4);
+  const auto errors = Ranks(4, std::chrono::seconds(10)).run([&](Group& group) {
+    PipelineSetup setup = Training{"none"}.setup(networks[static_cast<size_t>(group.rank())]);
+    setup.loss = [](const at::Tensor& /*output*/, const at::Tensor& /*targets*/) -> at::Tensor {
+      throw std::runtime_error("the user's own error");
+    };
+    Pipeline pipeline(std::move(setup), borrowed(group));
+    EXPECT_ANY_THROW(pipeline.train(data[0].inputs, data[0].targets, data[0].ids));
+    pipeline.train(data[1].inputs, data[1].targets, data[1].ids);
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("an earlier batch failed, and with it the group of processes")));
+}
+
 /// Trains replicas with their halves of every batch. Gives each rank's parameters and losses.
 std::vector<Outcome> train_replicas(int ranks, const std::string& codec, std::vector<std::string>& errors,
                                     int other_weights = -1) {

@@ -222,5 +222,51 @@ TEST(Pipeline, RefusesABatchThatDoesNotFit) {
   EXPECT_TRUE(pipeline.train(batch.inputs, batch.targets).loss.has_value());  // and trains on
 }
 
+/// The state of each end of each channel, by the end's name.
+std::map<std::string, at::Tensor> state_of(Pipeline& pipeline) {
+  struct Copier : StateVisitor {
+    void tensor(std::string_view name, at::Tensor& value) override { copies.emplace(name, value.clone()); }
+    std::map<std::string, at::Tensor> copies;
+  } copier;
+  pipeline.visit_state(copier);
+  return copier.copies;
+}
+
+TEST(Pipeline, GoesOnAfterABatchThatFailsOnItsWay) {
+  for (const int failing : {1, 2, 3, 4, 5, 6}) {  // of the head's passes, forward and backward
+    OwnNetwork network;
+    int passes = -1;
+    const auto pass = [&] {
+      if (++passes == failing) throw std::runtime_error("on the way");
+    };
+    PipelineSetup setup = setup_of(network, "topk:0.5", "ef21");
+    setup.schedule = "gpipe";
+    setup.micro_batches = 3;
+    setup.loss = [&](const at::Tensor& output, const at::Tensor& targets) {
+      pass();
+      const at::Tensor watched = output.clone();
+      if (watched.requires_grad()) watched.register_hook([&](const at::Tensor& /*gradient*/) { pass(); });
+      return mean_square(watched, targets);
+    };
+    Pipeline pipeline(setup);
+    const OwnBatch batch(0);
+    pipeline.prepare({batch.inputs}, 12);
+    passes = 0;
+    EXPECT_THROW(pipeline.train(batch.inputs, batch.targets), std::runtime_error) << failing;
+    passes = 10;
+    EXPECT_TRUE(pipeline.train(batch.inputs, batch.targets).loss.has_value()) << failing;
+    const auto state = state_of(pipeline);
+    size_t senders = 0;
+    for (const auto& [name, sent] : state) {
+      const size_t at = name.find("sender");
+      if (at == std::string::npos) continue;
+      std::string other = name;
+      EXPECT_TRUE(at::equal(sent, state.at(other.replace(at, 6, "receiver")))) << name << ", " << failing;
+      ++senders;
+    }
+    EXPECT_EQ(senders, 8U);  // four tensors cross, each there and back
+  }
+}
+
 }  // namespace
 }  // namespace strait

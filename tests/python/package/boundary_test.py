@@ -493,12 +493,30 @@ def test_bad_input_is_one_clear_line(call, kind, text):
     assert text in str(error.value) and "\n" not in str(error.value)
 
 
+def test_a_tensor_that_torch_negates_when_it_is_read_crosses_as_it_is():
+    x = torch.tensor([1 + 2j]).conj().imag
+    assert x.is_neg() and strait.Boundary()(x).tolist() == [-2.0]
+
+
+@pytest.mark.parametrize("change", [strait.number_boundaries, lambda model: model.load_state_dict(model.state_dict())])
+def test_indices_that_are_gone_are_named(change):
+    model = torch.nn.Sequential(strait.Boundary("topk:0.5", "topk:0.5", reuse_indices=True))
+    y = model(X.clone().requires_grad_())
+    change(model)
+    with pytest.raises(RuntimeError, match="^boundary .*: it was numbered or given a state since this forward pass"):
+        y.sum().backward()
+    model(X.clone().requires_grad_()).sum().backward()
+
+
 def test_batches_that_do_not_fit_are_named():
     model = strait.Boundary("topk:0.5", feedback="aq-sgd")
     for ids, kind, text in [([1, 2, 3], ValueError, "expected the ids of 4"), ([1, 2, 2, 3], ValueError, "id 2 twice"),
                             (torch.rand(4), TypeError, "ids: expected integers"),
                             ([0, 1.5, 2.7, 3], TypeError, "ids: expected an integer, found float"),
-                            ([0, 1, 2, 2**63], ValueError, "ids: expected a number")]:
+                            ([0, 1, 2, 2**63], ValueError, "ids: expected a number"),
+                            (torch.tensor([0, 1, 2, 2**63], dtype=torch.uint64), ValueError, "ids: expected a number"),
+                            (torch.tensor([1j, 2, 3, 4]), TypeError, "ids: expected an integer, found complex"),
+                            (7, TypeError, "ids: expected integers, found int")]:
         with pytest.raises(kind, match=text), strait.batch(model, ids=ids):
             model(X)
     with pytest.raises(RuntimeError, match="in a batch already"), strait.batch(model), strait.batch(model):

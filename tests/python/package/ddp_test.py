@@ -72,15 +72,16 @@ def resumed(rank):
 
 
 def failing(rank):
-    """What every rank hears when the gradients of rank 1 are not finite."""
+    """What every rank hears when the gradients of rank 1 are not finite in the second of three steps."""
     state, model = strait.DDPState("quant:4"), network()
     ddp = DistributedDataParallel(model)
     ddp.register_comm_hook(state, strait.ddp_hook)
     heard = []
-    for step in range(2):
+    for step in range(3):
         x, y = batch(rank, step)
+        ddp.zero_grad()
         try:
-            nn.functional.mse_loss(ddp(x * (torch.inf if step and rank == 1 else 1)), y).backward()
+            nn.functional.mse_loss(ddp(x * (torch.inf if step == 1 and rank == 1 else 1)), y).backward()
         except Exception as error:  # what DistributedDataParallel makes of it
             heard.append(str(error))
     return heard
@@ -259,7 +260,7 @@ def test_halves_cross_as_floats(results):
             assert all(torch.equal(call[3], expected.bfloat16()) for call in calls)
 
 
-def test_every_rank_hears_of_a_gradient_that_is_not_finite(results):
+def test_every_rank_hears_of_a_gradient_that_is_not_finite_and_goes_on(results):
     for rank in results:
         (heard,) = rank["failing"]
         assert "bucket 0 of rank 1, gradient" in heard and "not finite" in heard
@@ -278,6 +279,24 @@ def test_bad_input_is_one_clear_line(call, kind, text):
     with pytest.raises(kind) as error:
         call()
     assert text in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_step_that_one_rank_cannot_send_leaves_both_ends_alike():
+    ranks = [strait._C.BucketExchange("topk:0.5", "ef21", rank, 2, 0) for rank in range(2)]
+    for step in range(3):
+        gradients = [torch.randn(8), torch.randn(8) * (torch.nan if step == 1 else 1)]
+        messages = torch.stack([rank.encode(0, gradient, step) for rank, gradient in zip(ranks, gradients)])
+        if step == 1:
+            for rank in ranks:
+                with pytest.raises(strait.NumericError, match="bucket 0 of rank 1, gradient"):
+                    rank.decode(0, messages, step)
+        else:
+            first, second = (rank.decode(0, messages, step) for rank in ranks)
+            assert torch.equal(first, second)
+    states = [rank.state()[0] for rank in ranks]
+    for number, state in enumerate(states):
+        for other in states:
+            assert torch.equal(state["sender.estimate"], other[f"receiver-{number}.estimate"])
 
 
 def test_states_of_others_are_refused():

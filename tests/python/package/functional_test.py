@@ -153,6 +153,26 @@ def test_compiled_functions_give_the_same_bits(backend, dynamic):
             assert torch.equal(ours, expected)
 
 
+@pytest.mark.parametrize("one", [True, torch.tensor(1), torch.tensor([1], dtype=torch.uint8)])
+def test_what_has_an_index_is_an_integer(one):
+    spec = "quant:4,rounding=stochastic"
+    assert torch.equal(strait.compress(X, spec, seed=one, step=one), strait.compress(X, spec, seed=1, step=1))
+
+
+def test_a_compiled_function_serves_every_step_and_seed():
+    """torch compiles a function at most 8 times, and then gives up."""
+
+    def function(x, number):
+        payload = strait.compress(x, "quant:4,rounding=stochastic", seed=number, step=number, first_row=number)
+        return strait.decompress(payload, "quant:4,rounding=stochastic", x.shape, seed=number, step=number, first_row=number)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+    x = torch.randn(4, 30)
+    for number in range(12):
+        assert torch.equal(compiled(x, number), function(x, number))
+
+
 @pytest.mark.parametrize("spec", ["qsgd:4,scope=sample", "quant:4,scope=sample,spikes=1", "onebit"])
 def test_the_last_element_of_a_long_sample_counts(spec):
     x = torch.zeros(1, 2**24 + 1)  # float32 does not tell this number from the one before
@@ -196,6 +216,8 @@ PAYLOAD = strait.compress(X, "none")
     (lambda: strait.compress(X / 0, "quant:4"), strait.NumericError, "not finite"),
     (lambda: strait.reconstruct(X * 1e6, "fp16"), strait.NumericError, "fp16"),
     (lambda: strait.compress(X, "none", step=-1), ValueError, "step"),
+    (lambda: strait.compress(X, "none", step=1.5), TypeError, "step: expected an integer, found float"),
+    (lambda: strait.reconstruct(X, "none", first_row=2**64), ValueError, "first_row: expected a number"),
     (lambda: strait.compress(X, "none", seed=2**63), ValueError, "seed: expected a number"),
     (lambda: strait.reconstruct(X, "none", seed=1.5), TypeError, "seed: expected an integer, found float"),
     (lambda: strait.decompress(PAYLOAD, "none", X.shape, seed="1"), TypeError, "seed: expected an integer, found str"),

@@ -247,6 +247,21 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(trained_before
     assert_same_bits(*results)
 
 
+@pytest.mark.parametrize("feedback", ["ef", "ef21", "ef21,slots=sample", "aq-sgd"])
+def test_a_state_of_other_shapes_is_named(feedback):
+    x, y, ids = next(batches())
+
+    def pipe(width):
+        stages = [nn.Linear(6, width), nn.Linear(width, 3)]
+        return strait.Pipeline(stages, F.cross_entropy, activations="topk:0.5", feedback=(feedback, "none"))
+
+    trained, other = pipe(8), pipe(10)
+    trained.train(x, y, ids)
+    other.load_state_dict(trained.state_dict())
+    with pytest.raises(ValueError, match="^boundary boundary0, activation, .*: its feedback keeps .*, found"):
+        other.train(x, y, ids)
+
+
 @pytest.mark.parametrize("state, kind, text", [
     ({}, ValueError, 'expected the state of a pipeline, a dictionary of "step" and "links"'),
     ({"step": "3", "links": {}}, TypeError, "step: expected an integer, found str"),
@@ -332,6 +347,8 @@ def test_bad_input_is_refused():
         strait.Pipeline(stages, lambda out, y: out).train(x, y)
     with pytest.raises(ValueError, match="the targets of a batch of 12 rows"):
         strait.Pipeline(stages, F.cross_entropy).train(x, y[:5])
+    with pytest.raises(ValueError, match="expected each sample once in a batch, found id 7 twice"):
+        strait.Pipeline(stages, F.cross_entropy, activations="topk:0.5", feedback="aq-sgd").train(x, y, [7] * len(x))
     with pytest.raises(ValueError, match="ids"):
         strait.Pipeline(stages, F.cross_entropy, **SCHEMES["aq-sgd"]).train(x, y)
     marina = "marina:0.5"
@@ -364,6 +381,29 @@ def test_what_python_raises_comes_back_as_it_is():
         strait.Pipeline([nn.Linear(6, 4), Backward.apply, nn.Linear(4, 3)], F.cross_entropy).train(x, y)
     with pytest.raises(strait.NumericError, match="boundary0"):
         strait.Pipeline(make_stages(), F.cross_entropy, activations="quant:4").train(x * float("inf"), y)
+
+
+def test_one_process_goes_on_after_a_batch_that_failed():
+    x, y, _ = next(batches())
+
+    class Diverging(nn.Linear):
+        diverges = False
+
+        def forward(self, x):
+            return super().forward(x) * (torch.nan if self.diverges else 1)
+
+    middle = Diverging(4, 4)
+    pipe = strait.Pipeline([nn.Linear(6, 4), middle, nn.Linear(4, 3)], F.cross_entropy, micro_batches=3,
+                           activations="quant:4,scope=sample", feedback=("ef21", "none"))
+    pipe.train(x, y)
+    middle.diverges = True
+    with pytest.raises(strait.NumericError, match="boundary1, activation, micro-batch 0"):  # boundary0 is ahead
+        pipe.train(x, y)
+    middle.diverges = False
+    pipe.train(x, y)
+    links = pipe.state_dict()["links"]
+    for name, tensor in links.items():
+        assert torch.equal(tensor, links[name.replace("sender", "receiver")]), name
 
 
 def test_what_a_module_raises_in_the_first_batch_is_the_cause():

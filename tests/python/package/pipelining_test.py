@@ -123,6 +123,31 @@ def test_a_cut_has_so_many_tensors_at_most(process_group):
         sends[64]
 
 
+def test_what_is_no_state_of_a_stage_is_refused_and_changes_nothing(process_group):
+
+    def stage(index):
+        stage = strait.pipelining.Stage(nn.Linear(2, 2), index, 2, torch.device("cpu"), activations="quant:4", gradients="quant:4",
+                                        feedback="ef21")
+        stage.has_backward = True
+        return stage
+
+    first, last = stage(0), stage(1)
+    first._sends[True][0].encode(torch.randn(3, 4), first._place(0, 3))
+    before = first.state_dict()
+    for state, kind, text in [
+        ({}, ValueError, "expected the state of a stage at the same place"),
+        (last.state_dict(), ValueError, "expected the state of a stage at the same place"),
+        ({**before, "step": "3"}, TypeError, "step: expected an integer, found str"),
+        ({**before, "step": 5, "receives": {False: [{"what": torch.zeros(1)}]}}, ValueError, 'no tensor "what"'),
+        ({**before, "step": 5, "sends": {True: [[1.0]]}}, ValueError, "expected tensors by name, found list"),
+    ]:
+        with pytest.raises(kind, match=text):
+            first.load_state_dict(state)
+        after = first.state_dict()
+        assert after["step"] == before["step"]
+        assert torch.equal(after["sends"][True][0]["estimate"], before["sends"][True][0]["estimate"])
+
+
 def test_a_stage_resumes(process_group):
     stage = strait.pipelining.Stage(nn.Linear(2, 2), 0, 2, torch.device("cpu"), activations="quant:4", feedback="ef21")
     stage.has_backward = True
