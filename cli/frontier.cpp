@@ -156,6 +156,14 @@ std::string target_text(const QualityTarget& target) {
                      is_more ? ">=" : "<=", target.value, target.off ? "off" : "on");
 }
 
+/// Four digits of the mean, and as many of its error behind the point.
+std::string time_text(const FrontierRow& row) {
+  const double whole = row.seconds >= 1 ? std::floor(std::log10(row.seconds)) + 1 : 1;
+  const int decimals = std::max(4 - static_cast<int>(whole), 0);
+  if (row.reached == 1) return fmt::format("{:.{}f} s", row.seconds, decimals);
+  return fmt::format("{:.{}f} +- {:.{}f} s", row.seconds, decimals, row.seconds_error, decimals);
+}
+
 std::string frontier_text(const std::vector<FrontierRow>& rows, const NetworkOptions& network,
                           const QualityTarget& target, int others) {
   std::string compute;
@@ -175,12 +183,10 @@ std::string frontier_text(const std::vector<FrontierRow>& rows, const NetworkOpt
       text += fmt::format("{:<{}} {:>7} never reaches it\n", row.variant, width, seeds);
       continue;
     }
-    std::string time = fmt::format("{:.4g} s", row.seconds);
-    if (row.reached > 1) time = fmt::format("{:.4g} +- {:.2g} s", row.seconds, row.seconds_error);
-    text +=
-        fmt::format("{:<{}} {:>7} {:>9.0f} {:>10} {:>20} {:>10} {:>9}\n", row.variant, width, seeds, row.steps,
-                    duration_text(row.step_seconds), time, size_text(static_cast<uint64_t>(row.bytes)),
-                    none == nullptr ? "" : fmt::format("{:.3f}", row.seconds / none->seconds));
+    text += fmt::format("{:<{}} {:>7} {:>9.0f} {:>10} {:>20} {:>10} {:>9}\n", row.variant, width, seeds,
+                        row.steps, duration_text(row.step_seconds), time_text(row),
+                        size_text(static_cast<uint64_t>(row.bytes)),
+                        none == nullptr ? "" : fmt::format("{:.3f}", row.seconds / none->seconds));
   }
   if (others > 0) text += fmt::format("{} not ended and not counted\n", count_text(others, "run"));
   return text;

@@ -3,13 +3,25 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "cli/output.h"
 
 namespace strait::cli {
 
-LiveLine::LiveLine() : terminal_(isatty(STDERR_FILENO) == 1) {}
+namespace {
+
+/// Whether the terminal says of itself that it can do nothing but show characters, as that of an editor.
+bool is_dumb() {
+  const char* const name = std::getenv("TERM");
+  return name != nullptr && std::string_view(name) == "dumb";
+}
+
+}  // namespace
+
+LiveLine::LiveLine() : terminal_(isatty(STDERR_FILENO) == 1 && !is_dumb()) {}
 
 LiveLine::~LiveLine() { clear(); }
 

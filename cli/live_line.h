@@ -17,7 +17,7 @@ class LiveLine {
   LiveLine(const LiveLine&) = delete;
   LiveLine& operator=(const LiveLine&) = delete;
 
-  /// Whether standard error is a terminal.
+  /// Whether standard error is a terminal, and one that can erase a line.
   bool on_terminal() const { return terminal_; }
 
   /// Whether the terminal does not show the line, or shows one that is older than that.

@@ -57,8 +57,9 @@ int run_report(const ReportFlags& flags) {
   if (page.extension() != ".html")
     throw InputError("--out: expected a name that ends in .html, found \"{}\"", page.string());
   const auto latex = latex_file(flags, page);
-  if (latex && !flags.latex->empty()) check_output_file("--latex", *latex);
-  check_output_file("--out", page);
+  if (latex) check_output_file(flags.latex->empty() ? "--out" : "--latex", *latex);
+  for (const char* ending : {".html", ".md", ".csv", "-bytes.csv"})
+    check_output_file("--out", beside(page, ending));
   auto tables = report::read_tables(flags.folders);
   StepTimes().add_to(tables);
   if (latex) replace_file(*latex, report::to_latex(tables));

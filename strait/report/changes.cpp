@@ -7,6 +7,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/report/folders.h"
 #include "strait/report/tables.h"
 
 namespace strait::report {
@@ -32,11 +33,12 @@ bool add_run_files(const path& folder, std::string& text) {
   return true;
 }
 
-/// Those that a sweep.json names; none where it is not what a sweep writes.
-std::vector<path> folders_named_in(const path& sweep) {
+/// What `folders` gives; none where it cannot read what it needs.
+template <class Folders>
+std::vector<path> if_readable(const Folders& folders) {
   try {
-    return folders_of_sweep(sweep, read_whole(sweep / "sweep.json", kJsonBytesMost));
-  } catch (const Error&) {
+    return folders();
+  } catch (const InputError&) {
     return {};
   }
 }
@@ -45,17 +47,12 @@ std::vector<path> folders_named_in(const path& sweep) {
 void add_folder(const path& folder, std::string& text) {
   if (add_run_files(folder, text)) return;
   if (add_file(folder / "sweep.json", text)) {
-    for (const auto& run : folders_named_in(folder)) add_run_files(run, text);
+    const auto runs = if_readable(
+        [&] { return folders_of_sweep(folder, read_whole(folder / "sweep.json", kJsonBytesMost)); });
+    for (const auto& run : runs) add_run_files(run, text);
     return;
   }
-  std::error_code failed;
-  std::vector<path> inner;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    std::error_code unknown;
-    if (entry.is_directory(unknown) && !entry.is_symlink(unknown)) inner.push_back(entry.path());
-  }
-  std::ranges::sort(inner);
-  for (const auto& each : inner) add_folder(each, text);
+  for (const auto& inner : if_readable([&] { return folders_in(folder); })) add_folder(inner, text);
 }
 
 }  // namespace

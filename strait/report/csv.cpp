@@ -68,7 +68,7 @@ std::string result_line(const Table& table, const Variant& variant, const Metric
     fields.push_back(field(value));
   }
   fields.push_back(fmt::format("{}", variant.runs.size()));
-  fields.push_back(fmt::format("{}", row.on.last.count));
+  fields.push_back(fmt::format("{}", row.seeds));
   for (const auto status : kStatuses) fields.push_back(fmt::format("{}", runs_of(row, status)));
   fields.push_back(evaluation_of(variant));
   for (const auto& mode : kModes) {

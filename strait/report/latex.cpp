@@ -37,10 +37,20 @@ std::string replaced(std::string text, std::string_view what, std::string_view i
   return text;
 }
 
-/// A text as it is read: no character of it is a command or ends a cell.
+/// Whether LaTeX makes another sign of the two, as a dash of two hyphens.
+bool is_ligature(char first, char second) {
+  if (second == '`' && (first == '?' || first == '!')) return true;
+  return first == second && std::string_view("-'`,").find(second) != std::string_view::npos;
+}
+
+/// A text as it is read: no character of it is a command, a part of the one before it, or ends a cell.
 std::string latex_escaped(std::string_view text) {
   std::string result;
+  char before = 0;
   for (const char c : one_line(text)) {
+    const bool is_argument = before == 0 && (c == '[' || c == '*');  // of the end of the last row
+    if (is_argument || is_ligature(before, c)) result += "{}";
+    before = c;
     if (const auto command = latex_of(c); !command.empty()) {
       result += command;
     } else {

@@ -14,7 +14,7 @@ namespace {
 std::string markdown_escaped(std::string_view text) {
   std::string result;
   for (const char c : one_line(text)) {
-    if (std::string_view("\\`*_[]<>|&#").find(c) != std::string_view::npos) result += '\\';
+    if (std::string_view("\\`*_[]<>|&#~$").find(c) != std::string_view::npos) result += '\\';
     result += c;
   }
   return result;
@@ -63,7 +63,7 @@ constexpr std::string_view kMeaning =
     "*off* and *on* are the scores on the test set with compression off and on at the boundaries. What *on* is "
     "stands beside it: *plain*, the bare operator; *frozen*, the feedback scheme with its state as training "
     "left it; or *live*, the scheme with its state moving from batch to batch of the test set. *Best* is the "
-    "highest test score over all epochs and seeds, chosen separately for off and on; it is selected on the "
+    "best test score over all epochs and seeds, chosen separately for off and on; it is selected on the "
     "test "
     "set, so it is optimistic, unlike the mean and standard error of the last epoch. n = 1: one seed, no "
     "standard error. Means are over the seeds that are done. Ratio is uncompressed over wire bytes of the last "

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
 
 #include "strait/base/units.h"
 #include "strait/report/networks.h"
@@ -24,6 +25,9 @@ json json_of(const Curve& curve) {
   }
   return points;
 }
+
+/// As a text, because a script's numbers tell no two seeds beyond 2^53 apart.
+json seed_json(uint64_t seed) { return std::to_string(seed); }
 
 /// With six digits, more than a simulation is good for: a page may have a million of them.
 double rounded(double seconds) {
@@ -61,7 +65,7 @@ json networks_json() {
 
 json json_of(const Run& run, const Metric& metric) {
   return {{"folder", run.folder},
-          {"seed", run.seed},
+          {"seed", seed_json(run.seed)},
           {"status", to_string(run.status)},
           {"error", run.error},
           {"config", run.config},
@@ -145,7 +149,7 @@ json seeds_json(const Variant& variant, const Metric& metric, const std::vector<
     json& mode = modes[scoring.name] = {{"epoch", nullptr}, {"rows", json::array()}};
     for (const auto& [seed, epoch, scores] : last_of_seeds(variant, scoring.mode)) {
       mode["epoch"] = epoch;
-      mode["rows"].push_back({{"seed", seed},
+      mode["rows"].push_back({{"seed", seed_json(seed)},
                               {"score", json_of(find(*scores, metric.name))},
                               {"loss", json_of(find(*scores, kLoss.name))}});
     }

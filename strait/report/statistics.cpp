@@ -196,6 +196,8 @@ Summary summarise(const Variant& variant, const Metric& metric) {
   std::vector<double> seconds(runs.size());
   std::ranges::transform(runs, seconds.begin(), [](const Run* run) { return seconds_of(*run); });
   summary.seconds = estimate(seconds).mean;
+  summary.seeds = static_cast<int>(
+      std::max(last_of_seeds(variant, &Epoch::off).size(), last_of_seeds(variant, &Epoch::on).size()));
   summary.statuses = count_statuses(variant);
   return summary;
 }

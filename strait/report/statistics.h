@@ -110,6 +110,7 @@ struct Summary {
   Value ratio;              ///< the same of both directions together
   Value wire_bytes_per_step;          ///< both directions, all boundaries
   Value seconds;                      ///< mean over the counted seeds
+  int seeds = 0;                      ///< how many runs the last scores are of
   std::vector<StatusCount> statuses;  ///< those that occur, in the order of kStatuses
 };
 

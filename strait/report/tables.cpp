@@ -12,6 +12,7 @@
 #include "strait/base/files.h"
 #include "strait/base/text.h"
 #include "strait/report/config_values.h"
+#include "strait/report/folders.h"
 #include "strait/run/json_reader.h"
 
 namespace strait::report {
@@ -35,37 +36,45 @@ std::string end_of(path folder, int parts) {
   return end.string();
 }
 
-/// Whether the run differs from those of the variant in its seed alone.
-bool belongs_to(const Run& run, const Variant& variant) {
-  const Run& first = variant.runs.front();
-  if (first.name != run.name || std::ranges::find(variant.runs, run.seed, &Run::seed) != variant.runs.end()) {
-    return false;
-  }
-  const ConfigValues values = deciding_values(run.config);
-  return !values.empty() && values == deciding_values(first.config);
-}
+/// A table of runs that belong to no sweep.
+class RunTable {
+ public:
+  explicit RunTable(const std::string& name) : table_{name, name, {}} {}
 
-/// The name that a row of its own gets: that of the run, and where another row has it with as much of the
-/// folder as tells them apart.
-std::string name_of_row(const Table& table, const Run& run) {
-  std::string name = run.name;
-  const auto is_taken = [&] {
-    return std::ranges::find(table.variants, name, &Variant::name) != table.variants.end();
-  };
-  for (int parts = 1; is_taken(); ++parts) name = fmt::format("{} ({})", run.name, end_of(run.path, parts));
-  return name;
-}
-
-void add_run(Table& table, Run run) {
-  const auto own =
-      std::ranges::find_if(table.variants, [&](const Variant& variant) { return belongs_to(run, variant); });
-  if (own != table.variants.end()) {
-    own->runs.push_back(std::move(run));
-  } else {
-    std::string name = name_of_row(table, run);
-    table.variants.push_back({std::move(name), {}, {std::move(run)}});
+  /// Adds the run to the first row whose runs differ from it in their seeds alone, else as a row of its own.
+  void add(Run run) {
+    const ConfigValues values = deciding_values(run.config);
+    std::vector<size_t>& rows = rows_[{run.name, values}];
+    const auto own = std::ranges::find_if(rows, [&](size_t row) {
+      const auto& runs = table_.variants[row].runs;
+      return !values.empty() && std::ranges::find(runs, run.seed, &Run::seed) == runs.end();
+    });
+    if (own != rows.end()) {
+      table_.variants[*own].runs.push_back(std::move(run));
+      return;
+    }
+    rows.push_back(table_.variants.size());
+    std::string name = name_of_row(run);
+    table_.variants.push_back({std::move(name), {}, {std::move(run)}});
   }
-}
+
+  bool is_empty() const { return table_.variants.empty(); }
+  const Table& table() const { return table_; }
+
+ private:
+  /// That of the run, and where another row has it with as much of the folder as tells them apart.
+  std::string name_of_row(const Run& run) const {
+    std::string name = run.name;
+    const auto is_taken = [&] {
+      return std::ranges::find(table_.variants, name, &Variant::name) != table_.variants.end();
+    };
+    for (int parts = 1; is_taken(); ++parts) name = fmt::format("{} ({})", run.name, end_of(run.path, parts));
+    return name;
+  }
+
+  Table table_;
+  std::map<std::pair<std::string, ConfigValues>, std::vector<size_t>> rows_;  // by name and configuration
+};
 
 /// The run's folder, which lies in the sweep's: a report shows nothing from elsewhere.
 path folder_of(const JsonReader& entry, const path& sweep) {
@@ -104,19 +113,6 @@ Run read_sweep_run(const JsonReader& entry, const path& sweep) {
 
 bool is_sweep(const path& folder) { return has_file(folder / "sweep.json"); }
 
-std::vector<path> folders_in(const path& folder) {
-  std::error_code error;
-  std::error_code unknown;  // of an entry, which then is none
-  std::vector<path> found;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (entry->is_directory(unknown) && !entry->is_symlink(unknown)) found.push_back(entry->path());
-  }
-  if (error) throw InputError("{}: cannot be read: {}", folder.string(), error.message());
-  std::ranges::sort(found);
-  return found;
-}
-
 /// How far a run has come.
 auto progress_of(const Run& run) {
   return std::tuple(is_final(run.status), run.status != Status::waiting, run.epochs.size());
@@ -141,9 +137,23 @@ void take_further(const Table& other, Table& sweep) {
   }
 }
 
+/// The first names, and how many more there are.
+std::string names_of(const Table& table) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(kNamed, table.variants.size()); ++i) names.push_back(table.variants[i].name);
+  const size_t others = table.variants.size() - names.size();
+  return list_of(names) + (others > 0 ? fmt::format(" and {} more", others) : "");
+}
+
 /// Finds tables in folders, each folder once.
 class TableSearch {
  public:
+  /// A run of the first table.
+  void add_given(const path& folder) {
+    if (is_new(folder)) given_.add(read_run(folder));
+  }
+
   /// Whether the folder holds a sweep or runs. A sweep of which there is one already is no table of its own.
   bool add(const path& folder) {
     if (!is_new(folder)) return true;
@@ -151,34 +161,30 @@ class TableSearch {
       add_sweep(parse_sweep(folder, read_whole(folder / "sweep.json", kJsonBytesMost)), folder);
       return true;
     }
-    const std::string name = folder.filename().string();
-    Table table{name, name, {}};
+    RunTable runs(folder.filename().string());
     std::vector<path> others;
     for (const auto& inner : folders_in(folder)) {
       if (is_run(inner)) {
-        add_run(table, read_run(inner));
+        runs.add(read_run(inner));
       } else {
         others.push_back(inner);
       }
     }
-    bool found = !table.variants.empty();
-    if (found) found_.push_back({std::move(table), folder, false});
+    bool found = !runs.is_empty();
+    if (found) found_.push_back({runs.table(), folder, false});
     for (const auto& other : others) found = add(other) || found;
     return found;
   }
 
-  /// Whether the folder was not given before, by whatever path.
-  bool is_new(const path& folder) {
-    std::error_code error;
-    const path real = std::filesystem::canonical(folder, error);
-    return seen_.insert(error ? folder : real).second;
-  }
-
   /// What was found, in order.
   std::vector<Table> tables() && {
-    tell_apart(&Table::name);
-    tell_apart(&Table::title);
     std::vector<Table> tables;
+    if (!given_.is_empty()) {
+      tables.push_back(given_.table());
+      tables.front().title = names_of(given_.table());
+    }
+    tell_apart(&Table::name, tables);
+    tell_apart(&Table::title, tables);
     for (auto& each : found_) tables.push_back(std::move(each.table));
     return tables;
   }
@@ -189,6 +195,13 @@ class TableSearch {
     path folder;
     bool is_sweep;
   };
+
+  /// Whether the folder was not given before, by whatever path.
+  bool is_new(const path& folder) {
+    std::error_code error;
+    const path real = std::filesystem::canonical(folder, error);
+    return seen_.insert(error ? folder : real).second;
+  }
 
   void add_sweep(Table sweep, const path& folder) {
     const auto same = std::ranges::find_if(found_, [&](const Found& other) {
@@ -201,12 +214,14 @@ class TableSearch {
     }
   }
 
-  /// Where several tables have a name, each gets as much of its folder behind it as tells them apart.
-  void tell_apart(std::string Table::*name) {
+  /// Where several tables have a name, or one that of a table without a folder, each gets as much of its folder
+  /// behind it as tells them apart.
+  void tell_apart(std::string Table::*name, const std::vector<Table>& without_folder) {
     std::map<std::string, std::vector<Found*>> by_name;
     for (auto& each : found_) by_name[each.table.*name].push_back(&each);
     for (const auto& [text, same] : by_name) {
-      if (same.size() == 1) continue;
+      const bool is_taken = std::ranges::find(without_folder, text, name) != without_folder.end();
+      if (same.size() == 1 && !is_taken) continue;
       int parts = 0;
       std::set<std::string> ends;
       while (ends.size() < same.size()) {
@@ -218,18 +233,10 @@ class TableSearch {
     }
   }
 
+  RunTable given_{"runs"};
   std::vector<Found> found_;
   std::set<path> seen_;
 };
-
-/// The first names, and how many more there are.
-std::string names_of(const Table& table) {
-  constexpr size_t kNamed = 3;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < std::min(kNamed, table.variants.size()); ++i) names.push_back(table.variants[i].name);
-  const size_t others = table.variants.size() - names.size();
-  return list_of(names) + (others > 0 ? fmt::format(" and {} more", others) : "");
-}
 
 /// Without a slash at its end or a dot, so that the last part is a name.
 path clean(const path& folder) {
@@ -268,13 +275,12 @@ std::vector<path> folders_of_sweep(const path& folder, std::string_view text) {
 
 std::vector<Table> read_tables(std::span<const path> folders) {
   TableSearch search;
-  Table single{"runs", "", {}};
   for (const auto& given : folders) {
     std::error_code error;
     if (!std::filesystem::is_directory(given, error)) throw InputError("{}: is not a folder", given.string());
     const path folder = clean(given);
     if (is_run(folder)) {
-      if (search.is_new(folder)) add_run(single, read_run(folder));
+      search.add_given(folder);
     } else if (!search.add(folder)) {
       throw InputError(
           "{}: expected the folder of a run, of a sweep or of several, found no status.json and "
@@ -282,12 +288,7 @@ std::vector<Table> read_tables(std::span<const path> folders) {
           given.string());
     }
   }
-  std::vector<Table> tables = std::move(search).tables();
-  if (!single.variants.empty()) {
-    single.title = names_of(single);
-    tables.insert(tables.begin(), std::move(single));
-  }
-  return tables;
+  return std::move(search).tables();
 }
 
 }  // namespace strait::report

@@ -37,8 +37,7 @@ std::string seconds_text(Value seconds) { return text_of(seconds, seconds && *se
 /// `3`, or `2 of 3` where not all count.
 std::string seeds_text(const Variant& variant, const Summary& summary) {
   const auto all = static_cast<int>(variant.runs.size());
-  return summary.on.last.count == all ? fmt::format("{}", all)
-                                      : fmt::format("{} of {}", summary.on.last.count, all);
+  return summary.seeds == all ? fmt::format("{}", all) : fmt::format("{} of {}", summary.seeds, all);
 }
 
 std::string bytes_text(Value bytes) { return text_of(bytes, 0); }
@@ -143,7 +142,7 @@ TextTable result_table(const Table& table, int decimals) {
     }
     add_cell(text, bytes_text(row.wire_bytes_per_step), row.wire_bytes_per_step);
     add_cell(text, seconds_text(row.seconds), row.seconds);
-    add_cell(text, seeds_text(variant, row), row.on.last.count);
+    add_cell(text, seeds_text(variant, row), row.seeds);
     add_cell(text, status_text(row));
   }
   const bool published = std::ranges::any_of(table.variants, [](const Variant& variant) {

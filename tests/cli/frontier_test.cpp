@@ -148,6 +148,13 @@ TEST_F(Frontier, SaysWhoNeverGetsThere) {
   for (const auto& row : rows) EXPECT_TRUE(row.at("seconds").is_null() && row.at("over_none").is_null());
 }
 
+TEST_F(Frontier, LongTimesHaveNoPowersOfTen) {
+  const auto result =
+      frontier({sweep(), "--network", "unlimited", "--target", "loss=100", "--stages", "3000,3000,3000,3000"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, testing::ContainsRegex(" [0-9]{5,} \\+- [0-9]+ s "));
+}
+
 TEST_F(Frontier, ThePageOfAReportHasTheSameTimes) {
   const auto written = test::run_process(STRAIT_PROGRAM, {"report", sweep(), "--out", dir_ / "page.html"});
   ASSERT_EQ(written.status, 0) << written.err;

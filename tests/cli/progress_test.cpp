@@ -180,5 +180,14 @@ TEST_F(Terminal, TheBarStaysOnOneLine) {
   EXPECT_GE(bars, 3U);
 }
 
+TEST_F(Terminal, OneThatCannotEraseALineGetsWhatAFileGets) {
+  std::vector<std::string> words = {"/usr/bin/env", "TERM=dumb", STRAIT_PROGRAM};
+  const auto train = arguments("run", {"--set", "train.epochs=1"});
+  words.insert(words.end(), train.begin(), train.end());
+  const std::string text = on_terminal(40, words);
+  EXPECT_THAT(text, HasSubstr("epoch 1/1  train loss "));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace strait

@@ -56,6 +56,21 @@ TEST(Report, AFolderThatCannotBeWrittenToIsWrongInput) {
                          ": cannot be written: No such file or directory\n");
 }
 
+TEST(Report, AFileBesideThePageThatCannotBeWrittenIsWrongInputToo) {
+  const test::TempDir dir;
+  test::write_sample_sweep(dir / "sweep");
+  for (const char* name : {"out.md", "out.csv", "out-bytes.csv", "out.tex"}) {
+    std::filesystem::create_directory(dir / name);
+    const auto run =
+        test::run_process(STRAIT_PROGRAM, {"report", dir / "sweep", "--out", dir / "out.html", "--latex"});
+    EXPECT_EQ(run.status, 2);
+    EXPECT_EQ(run.err,
+              "strait: --out: " + (dir / name).string() + ": expected the name of a file, found a folder\n");
+    std::filesystem::remove(dir / name);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1) << "nothing is written";
+  }
+}
+
 TEST(Report, APipeInPlaceOfAFileIsNamedAtOnce) {
   const test::TempDir dir;
   test::write_run(dir / "run", "name", 0, "running", "");

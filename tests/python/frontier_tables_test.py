@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The tables of times to a target (scripts/frontier_tables) against their files, computed once more."""
 
+import importlib.machinery
+import importlib.util
 import json
 import pathlib
 import re
@@ -11,6 +13,7 @@ import tarfile
 import tempfile
 import unittest
 
+sys.dont_write_bytecode = True  # none beside the script
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 PAGES = [page for page in RESULTS.glob("*.md") if "<!-- frontier_tables " in page.read_text()]
@@ -104,6 +107,21 @@ class FrontierTables(unittest.TestCase):
         self.assertIn("| none | 1 | 20 | 100 | 2.0 | 1 | 1.000 |\n", page)
         self.assertIn("forward / backward: 1 to 2 `none` / `bf16`, 3 `bf16` / `bf16`.\n", page)
         self.assertNotIn("Until the target", page)
+
+    def test_choices_are_those_of_the_first_seed_or_of_the_only_one(self):
+        loader = importlib.machinery.SourceFileLoader("frontier_tables", str(ROOT / "scripts" / "frontier_tables"))
+        script = importlib.util.module_from_spec(importlib.util.spec_from_loader("frontier_tables", loader))
+        loader.exec_module(script)
+        codecs = {"activations": {"codec": "bf16"}, "gradients": {"codec": "none"}}
+        choice = {"step": 4, "step_seconds": 1, "step_factor": 1, "trial_batches": 20, "boundaries": [codecs]}
+        for name in ("auto-home", "auto-home-seed3"):
+            with tempfile.TemporaryDirectory() as folder:
+                own = pathlib.Path(folder, name)
+                own.mkdir()
+                (own / "metrics.jsonl").write_text(json.dumps({"choices": [choice]}) + "\n")
+                others = pathlib.Path(folder, "auto-home-office-seed3")
+                self.assertEqual(script.choices_of([others, own], "auto-home", 10),
+                                 {"step_seconds": 1, "step_factor": 1, "trial_batches": 20, "codecs": [["bf16", "none"]]})
 
     def test_what_cannot_be_asked_is_a_line(self):
         with tempfile.TemporaryDirectory() as folder:

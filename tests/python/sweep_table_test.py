@@ -193,6 +193,14 @@ class SweepTable(unittest.TestCase):
                                    shown([on - 1 for on in accuracies], 2)])
         self.assertEqual(rows[2], ["part", "2, 1 diverged", "2.0", "1.0", "0.25", "0", "2.000", "40.00", "39.00"])
 
+    def test_a_network_in_one_stage_sends_nothing(self):
+        whole = run("whole", 0, 1.0, 60.0, 640)
+        whole["epochs"][0]["boundaries"] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            result = sweep_table(file_of([whole, run("cut", 0, 1.0, 50.0, 160)], folder))
+        self.assertEqual(result.stderr, "")
+        self.assertIn("| whole | 1 | 1.0 | 1.0 |  |  | 1.000 | 60.00 | 59.00 |\n", result.stdout)
+
     def test_text_is_judged_by_its_perplexity(self):
         runs = [run("high", 0, 1.0, 60.0, 640), run("low", 0, 1.0, 50.0, 640)]
         for one, perplexity in zip(runs, (300.0, 200.0)):

@@ -224,6 +224,18 @@ TEST_F(Networks, TheTargetIsTheReaders) {
   EXPECT_FALSE(has(dom, "data-errors")) << part(dom, "data-errors");
 }
 
+TEST_F(Networks, ARunThatDivergedBeforeAnythingWasScoredReachesNothing) {
+  std::vector<Variant> variants = {{"some", {}, {timed_run(0, {70}, always(1)), timed_run(1, {}, always(1))}},
+                                   {"all", {}, {timed_run(0, {60}, always(2))}},
+                                   {"none", {}, {timed_run(0, {}, always(1))}}};
+  variants[0].runs[1].status = variants[2].runs[0].status = Status::diverged;
+  const std::string dom = after(variants, R"(
+    note("told", place.querySelector("[data-choice=target]").value + "/" + place.querySelector(".missing").textContent);)");
+  EXPECT_TRUE(has(dom, "data-told=\"60/Reached by some seeds alone: some (1 of 2). Never reach it: none.\""))
+      << part(dom, "data-told=");
+  EXPECT_FALSE(has(dom, "data-errors")) << part(dom, "data-errors");
+}
+
 TEST_F(Networks, ALossIsReachedFromAbove) {
   std::vector<Variant> variants;
   for (const double loss : {1.2345, 3.0}) {

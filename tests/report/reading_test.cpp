@@ -354,6 +354,18 @@ TEST_F(Reading, ATableOfRunsIsCalledByTheirNames) {
   EXPECT_EQ(tables(folders).at(0).title, "none, topk, quant");
 }
 
+TEST_F(Reading, NoTableIsCalledAsThatOfTheRunsGiven) {
+  test::write_run(dir_ / "alone", "net", 0, "running", "");
+  test::write_run(dir_ / "a/runs/x", "x", 0, "running", "");
+  test::write_run(dir_ / "net/y", "y", 0, "running", "");
+  const auto found = tables({dir_ / "alone", dir_ / "a/runs", dir_ / "net"});
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_THAT((std::vector{found[0].name, found[1].name, found[2].name}),
+              ElementsAre("runs", "runs (runs)", "net"));
+  EXPECT_THAT((std::vector{found[0].title, found[1].title, found[2].title}),
+              ElementsAre("net", "runs", "net (net)"));
+}
+
 TEST_F(Reading, WhatCannotBeReadIsNamed) {
   const auto folder = dir_ / "runs";
   std::filesystem::create_directories(folder);

@@ -167,6 +167,17 @@ TEST(TextTable, CountsEveryRun) {
   EXPECT_EQ(result_table(table).rows[1][3], "–");
 }
 
+TEST(TextTable, ASeedCountsWhoseScoreIsNotFinite) {
+  Table table = two_variants()[0];
+  Epoch& epoch = table.variants[1].runs[1].epochs[0];
+  for (auto& run : table.variants[1].runs) run.epochs[0].off = run.epochs[0].on = {{"perplexity", 8}};
+  epoch.on = {{"loss", 900}};  // its perplexity is beyond all numbers
+  const auto row = result_table(table).rows[1];
+  EXPECT_THAT(std::vector(row.begin() + 3, row.begin() + 5), ElementsAre("8.00 ± 0.00", "–"));
+  EXPECT_THAT(std::vector(row.end() - 2, row.end()), ElementsAre("2", "done"));
+  EXPECT_THAT(results_csv({table}), HasSubstr("\r\nt,two,perplexity,8,8,8,0,,,,,8,4,750000,1234.5,2,2,"));
+}
+
 TEST(TextTable, HasTheBytesOfEachBoundary) {
   EXPECT_THAT(traffic_table(two_variants()[0]).rows.at(1),
               ElementsAre("two", "layer1", "2,000,000", "250,000", "8.0×", "2,000,000", "500,000", "4.0×"));
@@ -192,6 +203,10 @@ TEST(Markdown, NamesStayInTheirCells) {
   auto tables = two_variants();
   tables[0].variants[0].name = kHostile;
   EXPECT_THAT(to_markdown(tables), HasSubstr("\n| \\</script\\>\\<b\\>\\|\"'\\&\\`,  | 50.00 |"));
+}
+
+TEST(Markdown, ATitleIsNoMathematicsAndIsNotStruckOut) {
+  EXPECT_THAT(to_markdown(two_variants(), "~~$a$~~"), testing::StartsWith("# \\~\\~\\$a\\$\\~\\~\n"));
 }
 
 TEST(Latex, HoldsTheTableOfResults) {
@@ -221,6 +236,18 @@ TEST(Latex, NamesAreNoCommands) {
   EXPECT_THAT(text,
               HasSubstr("\n\\textbackslash{}input\\{\\textasciitilde{}a\\textasciicircum{}b\\textbar{}"
                         "\\textless{}c\\textgreater{}\\textquotedbl{}\\} \\textbackslash{}u001b & $50.0$"));
+}
+
+TEST(Latex, NoCharactersOfANameMakeAnother) {
+  auto tables = two_variants();
+  tables[0].title = "a -- b, ,,c'' ?`d-e";
+  tables[0].variants[0].name = "[2ex]x---y";
+  tables[0].variants[1].name = "*";
+  const std::string text = to_latex(tables);
+  EXPECT_THAT(text, HasSubstr("\\caption{a -{}- b, ,{},c'{}' ?{}`d-e}\n"));
+  EXPECT_THAT(text, HasSubstr("\n{}[2ex]x-{}-{}-y & $50.0$")) << "no argument of the end of the row before";
+  EXPECT_THAT(text, HasSubstr("\n{}* & $54.0$"));
+  EXPECT_THAT(text, HasSubstr(" & -- & ")) << "of a number that is missing";
 }
 
 TEST(Latex, OfTextHasTwoDecimalsAndPowersOfTen) {
@@ -301,9 +328,12 @@ TEST(Html, NothingOfARunBreaksOut) {
 TEST(Html, TheDataComesBackAsItWas) {
   auto tables = two_variants();
   tables[0].variants[0].runs[0].config = kHostile;
+  tables[0].variants[0].runs[0].seed = (uint64_t{1} << 53) + 1;  // which a script's numbers do not have
   const auto data = nlohmann::json::parse(page_data(tables));
   const auto& variants = data.at("tables").at(0).at("variants");
   EXPECT_EQ(variants[0].at("runs")[0].at("config"), kHostile);
+  EXPECT_EQ(variants[0].at("runs")[0].at("seed"), "9007199254740993");
+  EXPECT_EQ(variants[0].at("seeds").at("on").at("rows")[0].at("seed"), "9007199254740993");
   EXPECT_EQ(variants[1].at("off"), nlohmann::json::parse("[[1, 52.0, 2.0, 2]]"));
   EXPECT_EQ(variants[0].at("on"), nlohmann::json::parse("[[1, 60.0, null, 1]]"));
   EXPECT_EQ(variants[0].at("traffic")[0].at("gradients"), 500000);

@@ -36,9 +36,13 @@ function timedCurve({runs}, side, network) {
   });
 }
 
-// Runs that have ended and were simulated: those of which it can be said whether they reach a target.
+// Whether it can be said when the run reaches a target: it was simulated, or it diverged before anything was scored.
+function isTimed({status, timed, epochs_done: epochs}) {
+  return timed.length > 0 || (status === "diverged" && epochs === 0);
+}
+
 function judgedRuns({runs}) {
-  return runs.filter(({status, timed}) => kEnded.includes(status) && timed.length > 0);
+  return runs.filter((run) => kEnded.includes(run.status) && isTimed(run));
 }
 
 // For every network the seconds of each seed that reached the target, at its first evaluation that had it.
@@ -222,8 +226,7 @@ class OverNetworks {
 
   missing(variants, found) {
     const names = (isOne) => variants.filter((variant, i) => isOne(variant, found[i])).map(({name}) => name).join(", ");
-    const isTimed = ({runs}) => runs.some(({timed}) => timed.length > 0);
-    const untimed = variants.map(({name, runs}) => [name, runs.filter(({timed}) => timed.length === 0).length, runs.length])
+    const untimed = variants.map(({name, runs}) => [name, runs.filter((run) => !isTimed(run)).length, runs.length])
       .filter(([, count]) => count > 0)
       .map(([name, count, all]) => name + (count < all ? " (" + count + " of " + all + ")" : "")).join(", ");
     const some = variants.map(({name}, i) => [name, found[i]])
@@ -231,7 +234,7 @@ class OverNetworks {
       .map(([name, {reached, seeds}]) => name + " (" + reached.length + " of " + seeds + ")").join(", ");
     return [["Reached by some seeds alone: ", some],
       ["Never reach it: ", names((variant, {reached, seeds}) => seeds > 0 && reached.length === 0)],
-      ["No run has ended: ", names((variant, {seeds}) => seeds === 0 && isTimed(variant))],
+      ["No run has ended: ", names(({runs}, {seeds}) => seeds === 0 && runs.some(isTimed))],
       ["Without scores or times that can be simulated: ", untimed]]
       .filter(([, list]) => list).map(([words, list]) => words + list + ".").join(" ");
   }

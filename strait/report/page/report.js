@@ -172,7 +172,7 @@ const details = {
   show(variant) {
     this.runs = variant.runs;
     document.getElementById("details-title").textContent = variant.name;
-    fillSelect(this.seed, this.runs.map(({seed}, index) => [String(index), String(seed)]));
+    fillSelect(this.seed, this.runs.map(({seed}, index) => [String(index), seed]));
     this.seed.value = "0";
     this.fill();
     this.dialog.showModal();
