@@ -151,6 +151,15 @@ TEST(CudaRange, IsThatOfTheCpuInAnyOrder) {
   }
 }
 
+TEST(CudaRange, PastFloat32WhereItIsAddedIsNotSendable) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  for (const Range range :
+       {Range{0x1.8p104F, kMost}, Range{0x1p103F, kMost}, Range{-kMost, 0}, Range{-1, kMost}}) {
+    EXPECT_EQ(RangeCoder{}.is_sendable(range), is_usable(range)) << range.lo << " " << range.hi;
+  }
+  EXPECT_FALSE(RangeCoder{}.is_sendable({0x1.8p104F, kMost}));
+}
+
 TEST(CudaRange, OfWhatIsNotFiniteIsNotSendable) {
   for (const float bad : {INFINITY, -INFINITY, std::nanf(""), -std::nanf("")}) {
     for (uint32_t place = 0; place < kOctet; ++place) {

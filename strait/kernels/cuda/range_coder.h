@@ -60,7 +60,7 @@ struct RangeCoder {
   constexpr Line line(Extent seen) const { return {from_key(~seen.below) + 0.0F, from_key(seen.above) + 0.0F}; }
   /// As kernels::is_usable().
   constexpr bool is_sendable(Line line) const {
-    return is_finite(line.lo) && is_finite(line.hi) && is_finite(line.hi - line.lo);
+    return is_finite(line.lo) && is_finite(line.hi) && is_finite(line.lo + (line.hi - line.lo));
   }
   /// Whether a decoder takes the line.
   constexpr bool is_received(Line line) const {
