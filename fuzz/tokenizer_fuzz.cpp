@@ -33,6 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string vocab = fmt::format("{{{}{}}}", strait::fuzz::byte_entries(), input.substr(0, end));
   const std::string rest = input.substr(std::min(end + 1, size));
   try_files({{"vocab.json", vocab}, {"merges.txt", rest}}, input);
-  try_files({{"tokenizer.json", R"({"model": {"vocab": )" + vocab + R"(, "merges": [)" + rest}}, input);
+  try_files({{"tokenizer.json", R"({"pre_tokenizer": {"type": "ByteLevel"}, "model": {"vocab": )" + vocab +
+                                    R"(, "merges": [)" + rest}},
+            input);
   return 0;
 }

@@ -30,6 +30,13 @@ const char* kind_of(mode_t mode) {
   return "a device or a socket";
 }
 
+std::filesystem::file_type type_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  if (type != std::filesystem::file_type::none) return type;
+  throw InputError("{}: cannot be read: {}", path.string(), error.message());
+}
+
 }  // namespace
 
 OutputFile::OutputFile(const std::filesystem::path& path, std::string name)
@@ -104,12 +111,16 @@ void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
+bool is_there(const std::filesystem::path& path) {
+  return type_of(path) != std::filesystem::file_type::not_found;
+}
+
 bool has_file(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto type = std::filesystem::status(path, error).type();
-  if (type == std::filesystem::file_type::none)
-    throw InputError("{}: cannot be read: {}", path.string(), error.message());
-  return type == std::filesystem::file_type::regular;
+  return type_of(path) == std::filesystem::file_type::regular;
+}
+
+bool has_folder(const std::filesystem::path& path) {
+  return type_of(path) == std::filesystem::file_type::directory;
 }
 
 std::string read_whole(const std::filesystem::path& path, uint64_t most) {
@@ -117,7 +128,12 @@ std::string read_whole(const std::filesystem::path& path, uint64_t most) {
   if (file.size() > most) {
     throw InputError("{}: has {} bytes, expected at most {}", file.name(), file.size(), most);
   }
-  std::string content(file.size(), '\0');
+  std::string content;
+  try {
+    content.resize(file.size());
+  } catch (const std::exception&) {  // out of memory, or longer than any text
+    throw InputError("{}: has {} bytes, more than memory has room for", file.name(), file.size());
+  }
   file.read(0, std::as_writable_bytes(std::span(content)));
   return content;
 }

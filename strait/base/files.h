@@ -84,10 +84,18 @@ inline constexpr uint64_t kJsonBytesMost = uint64_t{64} << 20;
 /// Of metrics.jsonl, with its line per epoch.
 inline constexpr uint64_t kMetricsBytesMost = uint64_t{256} << 20;
 
-/// Whether a regular file is there. Throws InputError where that cannot be told.
+/// Whether a file or a folder of that name is there. Throws InputError where that cannot be told, as of links
+/// that lead in a circle.
+bool is_there(const std::filesystem::path& path);
+
+/// Whether a regular file is there. Throws InputError likewise.
 bool has_file(const std::filesystem::path& path);
 
-/// The whole content of a regular file. Throws InputError, also when it has more than `most` bytes.
+/// Whether a folder is there. Throws InputError likewise.
+bool has_folder(const std::filesystem::path& path);
+
+/// The whole content of a regular file. Throws InputError, also when it has more than `most` bytes, or more
+/// than memory has room for.
 std::string read_whole(const std::filesystem::path& path, uint64_t most = std::numeric_limits<uint64_t>::max());
 
 }  // namespace strait

@@ -94,7 +94,9 @@ Rule<std::vector<double>> three_positive() {
 
 Rule<std::string> path_text() {
   return {"a path", [](const std::string& path) {
-            return well_formed_prefix(path) == path.size() ? "" : "expected a path in UTF-8";
+            // The system takes a path to end at a NUL.
+            const bool good = path.find('\0') == std::string::npos && well_formed_prefix(path) == path.size();
+            return good ? "" : "expected a path in UTF-8 without NUL";
           }};
 }
 

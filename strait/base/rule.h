@@ -33,7 +33,7 @@ Rule<std::vector<double>> range_of_share();  ///< two numbers in [0, 1], the fir
 Rule<std::vector<double>> three_numbers();   ///< three finite numbers
 Rule<std::vector<double>> three_positive();  ///< three finite numbers above 0
 
-Rule<std::string> path_text();  ///< a path in UTF-8
+Rule<std::string> path_text();  ///< a path in UTF-8 without NUL
 /// `others`: what people also call a choice, to be suggested in its place.
 Rule<std::string> one_of(const std::vector<std::string>& choices,
                          const std::map<std::string, std::string>& others = {});

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 #include "strait/base/text.h"
 
 namespace strait {
@@ -19,16 +20,16 @@ TomlTable load_onto(const std::filesystem::path& path, std::vector<std::filesyst
   if (entry.empty()) return table;
   const TomlNode& node = entry.mapped();
   const std::string* name = node.get<std::string>();
-  if (name == nullptr || name->empty()) {
+  if (name == nullptr || name->empty() || name->find('\0') != std::string::npos) {
     throw InputError("{}: base: expected the name of a file, found {}", node.origin.text(), describe(node));
   }
   const auto base = (path.parent_path() / *name).lexically_normal();
-  open.push_back(std::filesystem::weakly_canonical(path));
-  if (std::ranges::find(open, std::filesystem::weakly_canonical(base)) != open.end()) {
-    throw InputError("{}: base: {} leads back to itself", node.origin.text(), toml_string(*name));
-  }
-  if (!std::filesystem::exists(base)) {
+  if (!is_there(base)) {
     throw InputError("{}: base: there is no file {}", node.origin.text(), base.string());
+  }
+  open.push_back(std::filesystem::canonical(path));
+  if (std::ranges::find(open, std::filesystem::canonical(base)) != open.end()) {
+    throw InputError("{}: base: {} leads back to itself", node.origin.text(), toml_string(*name));
   }
   TomlTable merged = load_onto(base, open);
   merge(merged, std::move(table));

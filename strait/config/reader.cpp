@@ -121,10 +121,10 @@ template <std::integral T>
 std::string read(const TomlNode& node, T& field, const Rule<int64_t>& rule) {
   const auto* value = node.get<int64_t>();
   if (value == nullptr) return mismatch("an integer", node);
-  if (std::cmp_greater(*value, std::numeric_limits<T>::max())) {
+  if (auto complaint = rule(*value); !complaint.empty()) return complaint;
+  if (!std::in_range<T>(*value)) {
     return mismatch(fmt::format("an integer <= {}", std::numeric_limits<T>::max()), node);
   }
-  if (auto complaint = rule(*value); !complaint.empty()) return complaint;
   field = static_cast<T>(*value);
   return "";
 }

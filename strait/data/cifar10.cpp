@@ -1,13 +1,12 @@
 #include "strait/data/cifar10.h"
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 #include "strait/data/kinds.h"
 #include "strait/data/limits.h"
 
@@ -27,17 +26,6 @@ constexpr std::string_view kCifar10Advice =
 fs::path folder_of(const DataOptions& options) {
   if (options.root.empty()) throw InputError("data.root is not set: {}", kCifar10Advice);
   return fs::path(options.root) / kCifarFolder;
-}
-
-void check_file_size(const fs::path& path) {
-  std::error_code error;
-  if (!fs::exists(path, error)) throw InputError("{}: no such file; {}", path.string(), kCifar10Advice);
-  const auto size = fs::file_size(path, error);
-  if (error) throw InputError("{}: cannot be read: {}", path.string(), error.message());
-  if (size != static_cast<uintmax_t>(kFileBytes)) {
-    throw InputError("{}: has {} bytes, expected {} ({} records of {} bytes)", path.string(), size, kFileBytes,
-                     kCifarFileRecords, kCifarRecordBytes);
-  }
 }
 
 std::shared_ptr<const Dataset> load_train(const fs::path& folder, int64_t count, bool augment) {
@@ -78,21 +66,20 @@ void append_cifar10_records(std::span<const std::byte> bytes, std::string_view f
 }
 
 void append_cifar10_file(const fs::path& path, int64_t count, ImageRecords& images) {
-  check_file_size(path);
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError("{}: cannot be opened", path.string());
+  if (!is_there(path)) throw InputError("{}: no such file; {}", path.string(), kCifar10Advice);
+  const InputFile file(path);
+  if (file.size() != static_cast<uint64_t>(kFileBytes)) {
+    throw InputError("{}: has {} bytes, expected {} ({} records of {} bytes)", file.name(), file.size(),
+                     kFileBytes, kCifarFileRecords, kCifarRecordBytes);
+  }
   images.labels.reserve(images.labels.size() + static_cast<size_t>(count));
   images.pixels.reserve(images.pixels.size() + static_cast<size_t>(count * kImageBytes));
-  std::vector<char> block(static_cast<size_t>(kRecordsPerRead * kCifarRecordBytes));
+  std::vector<std::byte> block(static_cast<size_t>(kRecordsPerRead * kCifarRecordBytes));
   for (int64_t first = 0; first < count; first += kRecordsPerRead) {
     const auto wanted = static_cast<size_t>(std::min(kRecordsPerRead, count - first) * kCifarRecordBytes);
-    in.read(block.data(), static_cast<std::streamsize>(wanted));
-    const auto got = static_cast<size_t>(in.gcount());
-    if (got != wanted) {
-      throw InputError("{}: cannot be read past offset {}", path.string(),
-                       first * kCifarRecordBytes + static_cast<int64_t>(got));
-    }
-    append_cifar10_records(std::as_bytes(std::span(block.data(), wanted)), path.string(), first, images);
+    const auto records = std::span(block).first(wanted);
+    file.read(static_cast<uint64_t>(first * kCifarRecordBytes), records);
+    append_cifar10_records(records, file.name(), first, images);
   }
 }
 

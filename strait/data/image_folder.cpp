@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 #include "strait/base/text.h"
 #include "strait/data/images.h"
 #include "strait/data/kinds.h"
@@ -36,7 +37,7 @@ bool names_picture(const fs::path& path) {
 /// What `look` finds in a folder that may not be there, or not be readable.
 template <class Look>
 auto in_folder(const fs::path& folder, const Look& look) {
-  if (!fs::is_directory(folder)) throw InputError("{}: no such folder; {}", folder.string(), kImagesAdvice);
+  if (!has_folder(folder)) throw InputError("{}: no such folder; {}", folder.string(), kImagesAdvice);
   try {
     return look();
   } catch (const fs::filesystem_error& error) {

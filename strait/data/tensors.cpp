@@ -4,10 +4,12 @@
 #include <ATen/ops/isfinite.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 #include "strait/data/kinds.h"
 #include "strait/data/limits.h"
 #include "strait/formats/safetensors.h"
@@ -20,22 +22,26 @@ namespace fs = std::filesystem;
 fs::path tensor_file(const DataOptions& options, std::string_view key) {
   fs::path path = options.settings.text(key);
   if (path.empty()) throw InputError("data.{} is not set, expected the name of a safetensors file", key);
-  if (fs::exists(path)) return path;
+  if (is_there(path)) return path;
   auto below_root = fs::path(options.root) / path;
-  if (!options.root.empty() && fs::exists(below_root)) return below_root;
+  if (!options.root.empty() && is_there(below_root)) return below_root;
   throw InputError("data.{}: no file {}, here or below data.root, which is \"{}\"", key, path.string(),
                    options.root);
 }
 
-/// The file's entry of that name, which has such a type and so many dimensions at least.
+/// Labels are below it.
+constexpr int64_t kMostClasses = int64_t{1} << 31;
+
+/// The file's entry of that name, which has such a type and so many dimensions at least, none of them empty.
 const TensorEntry& entry_of(const SafetensorsReader& reader, const char* name, at::ScalarType type,
                             size_t dimensions) {
   const TensorEntry* entry = reader.find(name);
   if (entry == nullptr)
     throw InputError("{}: has no tensor \"{}\", expected \"inputs\" and \"targets\"", reader.name(), name);
   const bool fits = dimensions == 1 ? entry->shape.size() == 1 : entry->shape.size() >= dimensions;
-  if (entry->type == type && fits && entry->shape[0] > 0) return *entry;
-  throw InputError("{}: tensor \"{}\" is {} of shape [{}], expected {} of shape [N{}] with N >= 1",
+  const bool has_numbers = std::ranges::find(entry->shape, 0) == entry->shape.end();
+  if (entry->type == type && fits && has_numbers) return *entry;
+  throw InputError("{}: tensor \"{}\" is {} of shape [{}], expected {} of shape [N{}] without a 0",
                    reader.name(), name, safetensors_type_name(entry->type), fmt::join(entry->shape, ", "),
                    safetensors_type_name(type), dimensions == 1 ? "" : ", ...");
 }
@@ -63,16 +69,15 @@ class LabelledTensors {
     throw InputError("{}: tensor \"inputs\" has a value that is not finite", reader_.name());
   }
 
-  /// Labels from 0 to classes - 1, or of any classes where there are 0.
+  /// Labels from 0 to classes - 1.
   at::Tensor targets(int64_t classes) const {
     at::Tensor labels;
     reader_.read(targets_, labels);
     const auto lowest = labels.min().item<int64_t>();
     const auto highest = labels.max().item<int64_t>();
-    if (lowest < 0 || (classes > 0 && highest >= classes)) {
-      throw InputError("{}: tensor \"targets\" has the label {}, expected {}", reader_.name(),
-                       lowest < 0 ? lowest : highest,
-                       classes > 0 ? fmt::format("0 to {}", classes - 1) : "0 or more");
+    if (lowest < 0 || highest >= classes) {
+      throw InputError("{}: tensor \"targets\" has the label {}, expected 0 to {}", reader_.name(),
+                       lowest < 0 ? lowest : highest, classes - 1);
     }
     return labels;
   }
@@ -85,7 +90,7 @@ class LabelledTensors {
 
 int64_t class_count(const DataOptions& options, const LabelledTensors& train) {
   const int64_t classes = options.settings.integer("classes");
-  return classes > 0 ? classes : train.targets(0).max().item<int64_t>() + 1;
+  return classes > 0 ? classes : train.targets(kMostClasses).max().item<int64_t>() + 1;
 }
 
 SampleForm form_of_tensors(const DataOptions& options) {
@@ -139,7 +144,7 @@ DataKind tensors_kind() {
   kind.keys = {
       {"train_file", "", path_text(), "safetensors file of training samples, with inputs and targets", true},
       {"test_file", "", path_text(), "safetensors file of test samples", true},
-      {"classes", 0, at_least(0), "so many classes; 0: as the training labels say"},
+      {"classes", 0, from_to(0, kMostClasses), "so many classes; 0: as the training labels say"},
   };
   kind.form = form_of_tensors;
   kind.load = load_tensors;

@@ -27,7 +27,7 @@ constexpr std::string_view kTokenizerAdvice =
 fs::path wikitext_file(const DataOptions& options, const char* name) {
   if (options.root.empty()) throw InputError("data.root is not set: {}", kTextAdvice);
   auto path = fs::path(options.root) / kWikitextFolder / name;
-  if (!fs::exists(path)) throw InputError("{}: no such file; {}", path.string(), kTextAdvice);
+  if (!is_there(path)) throw InputError("{}: no such file; {}", path.string(), kTextAdvice);
   return path;
 }
 
@@ -87,7 +87,7 @@ fs::path tokenizer_folder(const DataOptions& options) {
   if (const auto& folder = options.settings.text("tokenizer"); !folder.empty()) return folder;
   if (options.root.empty()) throw InputError("data.tokenizer is not set: {}", kTokenizerAdvice);
   auto folder = fs::path(options.root) / "gpt2";
-  if (!fs::exists(folder)) throw InputError("{}: no such folder; {}", folder.string(), kTokenizerAdvice);
+  if (!is_there(folder)) throw InputError("{}: no such folder; {}", folder.string(), kTokenizerAdvice);
   return folder;
 }
 

@@ -325,6 +325,7 @@ Evaluation evaluate_experiment(const Config& config, const std::filesystem::path
   Config alone = with_chosen_codecs(config, weights, checkpoint);
   alone.pipeline.replicas = 1;
   alone.pipeline.link.clear();  // of the training
+  check_published(config, weights);
   Trainer trainer = make_trainer(alone);
   trainer.load(weights);
   bool knows_state = true;

@@ -10,18 +10,41 @@
 namespace strait {
 namespace {
 
-/// Dots that one line may hold. The library limits how deep brackets nest, but not how deep dotted keys
-/// do, and recursion over a hostile depth would run out of stack.
-constexpr ptrdiff_t kMaxDotsPerLine = 100;
+/// More dots than any key has. The library limits how deep brackets nest, but not how deep dotted keys do in
+/// each of them, and recursion over a hostile depth would run out of stack.
+constexpr int kMaxDotsPerKey = 16;
 
+/// Where the string ends whose quotation mark stands at `begin`; the text's end where nothing ends it.
+size_t end_of_string(std::string_view text, size_t begin) {
+  const char quote = text[begin];
+  const auto has_three = [&](size_t at) { return text.substr(at, 3) == std::string(3, quote); };
+  const bool of_lines = has_three(begin);
+  for (size_t at = begin + (of_lines ? 3 : 1); at < text.size(); ++at) {
+    if (quote == '"' && text[at] == '\\') {
+      ++at;  // what is escaped ends nothing
+    } else if (!of_lines && text[at] == quote) {
+      return at + 1;
+    } else if (of_lines && has_three(at)) {
+      return std::min(text.find_first_not_of(quote, at), text.size());
+    }
+  }
+  return text.size();
+}
+
+/// Sees keys as the library does, up to the first mistake, behind which nothing is parsed.
 void check_depth(std::string_view text, const std::string& source) {
   int line = 1;
-  for (size_t begin = 0; begin < text.size(); ++line) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    if (std::ranges::count(text.substr(begin, end - begin), '.') > kMaxDotsPerLine) {
-      throw InputError("{}: expected at most {} dots in a line", Origin{source, line}.text(), kMaxDotsPerLine);
+  int dots = 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at + 1;
+    if (text[at] == '"' || text[at] == '\'') end = end_of_string(text, at);
+    if (text[at] == '#') end = std::min(text.find('\n', at), text.size());
+    if (std::string_view("=,[]{}\n").find(text[at]) != std::string_view::npos) dots = 0;
+    if (text[at] == '.' && ++dots > kMaxDotsPerKey) {
+      throw InputError("{}: expected at most {} dots in a key", Origin{source, line}.text(), kMaxDotsPerKey);
     }
-    begin = end + 1;
+    line += static_cast<int>(std::ranges::count(text.substr(at, end - at), '\n'));
+    at = end;
   }
 }
 

@@ -19,6 +19,7 @@ namespace {
 namespace nn = torch::nn;
 
 constexpr double kDeviation = 0.02;  // of initial weights
+constexpr double kNormEps = 1e-5;
 
 /// Places of dropouts (DropoutRng::place): the embedding's, then three of each block.
 constexpr uint64_t kEmbeddingPlace = 0;
@@ -29,7 +30,7 @@ at::Tensor drawn(at::IntArrayRef shape, double deviation = kDeviation) {
   return torch::empty(shape).normal_(0, deviation);
 }
 
-nn::LayerNorm layer_norm(int64_t width) { return nn::LayerNorm(nn::LayerNormOptions({width}).eps(1e-5)); }
+nn::LayerNorm layer_norm(int64_t width) { return nn::LayerNorm(nn::LayerNormOptions({width}).eps(kNormEps)); }
 
 /// A linear layer whose weight is [in, out].
 class Projection : public nn::Module {
@@ -247,7 +248,7 @@ ModelKind gpt2_kind() {
   kind.cuts = {"h.2", "h.5", "h.8"};
   kind.keys = {
       {"width", initial.width, at_least(1), "width of the embedding"},
-      {"layers", initial.layers, at_least(1), "blocks"},
+      layers_key(initial.layers, "blocks"),
       {"heads", initial.heads, at_least(1), "attention heads per block; divides model.width"},
       {"context", initial.context, at_least(2), "positions that have an embedding"},
       {"vocab", initial.vocab, at_least(1), "tokens that have an embedding"},
@@ -259,6 +260,23 @@ ModelKind gpt2_kind() {
        "dimensions of the subspace in which the residual stream lies, and of what crosses a cut; 0: all"},
   };
   kind.complaint = gpt2_complaint;
+  kind.published = [](const Settings& settings) -> SettingList {
+    return {{"/model_type", "gpt2"},
+            {"/n_head", settings.integer("heads")},
+            {"/activation_function", "gelu_new"},
+            {"/activation_function", "gelu_pytorch_tanh"},  // the same function
+            {"/layer_norm_epsilon", kNormEps},
+            {"/scale_attn_weights", true},
+            {"/scale_attn_by_inverse_layer_idx", false}};
+  };
+  kind.parameters = [](const Settings& settings, const SampleForm&) {
+    const auto number = [&](const char* key) { return static_cast<double>(settings.integer(key)); };
+    const double width = number("width");
+    const double stream = settings.integer("subspace") > 0 ? number("subspace") : width;
+    const double block = 7 * width * width + 5 * width * stream + 11 * width + 2 * stream;
+    return number("layers") * block + (number("vocab") + number("context")) * stream +
+           (number("vocab") + 2) * width;
+  };
   kind.make = [](const Settings& settings, const SampleForm& samples) {
     return make_gpt2({.width = settings.integer("width"),
                       .layers = settings.integer("layers"),

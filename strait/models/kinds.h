@@ -33,6 +33,15 @@ struct ModelKind {
   /// What no single key can know: how settings go together, and with the samples as far as they are known.
   std::optional<SettingComplaint> (*complaint)(const Settings&, const SampleForm&) = nullptr;
 
+  /// What a config.json of Hugging Face says of weights that such a network takes, as JSON pointers and values.
+  /// Of a pointer that is there several times each value serves. Needed is only what shapes of tensors do not
+  /// tell; a value that the file lacks, or null, is as expected. None: there are no such files.
+  SettingList (*published)(const Settings&) = nullptr;
+
+  /// How many numbers the network's parameters hold, those of a tie each by themselves. As a double, because
+  /// settings may ask for more than any integer counts.
+  double (*parameters)(const Settings&, const SampleForm&) = nullptr;
+
   /// Builds the network, about whose settings and samples there is no complaint. What the keys of every kind
   /// ask for, make_model() adds.
   Model (*make)(const Settings&, const SampleForm&) = nullptr;
@@ -43,6 +52,10 @@ const std::vector<ModelKind>& model_kinds();
 
 /// The kind of that name. Throws InputError that lists the names.
 const ModelKind& model_kind(std::string_view name);
+
+/// The key `layers` of a kind whose settings say how many there are, which is bounded because each takes some
+/// memory, however narrow it is.
+SettingKey layers_key(int64_t initial, const std::string& meaning);
 
 /// The file that the key `init` names; empty where there is none, or no such key.
 std::string initial_file(const ModelOptions& options);

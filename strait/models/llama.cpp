@@ -221,7 +221,7 @@ ModelKind llama_kind() {
   kind.cuts = {"layers.7", "layers.14", "layers.22"};
   kind.keys = {
       {"width", initial.width, at_least(1), "width of the embedding"},
-      {"layers", initial.layers, at_least(1), "blocks"},
+      layers_key(initial.layers, "blocks"),
       {"heads", initial.heads, at_least(1), "attention heads per block; divides model.width"},
       {"kv_heads", initial.kv_heads, at_least(1), "heads of keys and values; divides model.heads"},
       {"hidden", initial.hidden, at_least(1), "width of the perceptron in a block"},
@@ -234,6 +234,25 @@ ModelKind llama_kind() {
       recompute_key(),
   };
   kind.complaint = llama_complaint;
+  kind.published = [](const Settings& settings) -> SettingList {
+    const SettingValue theta = settings.number("theta");
+    return {{"/model_type", "llama"},
+            {"/num_attention_heads", settings.integer("heads")},
+            {"/hidden_act", "silu"},
+            {"/rms_norm_eps", settings.number("eps")},
+            {"/rope_theta", theta},
+            {"/rope_scaling/type", "default"},
+            {"/rope_scaling/rope_type", "default"},
+            {"/rope_parameters/rope_theta", theta},  // newer versions have all that is rotary in this table
+            {"/rope_parameters/rope_type", "default"}};
+  };
+  kind.parameters = [](const Settings& settings, const SampleForm&) {
+    const auto number = [&](const char* key) { return static_cast<double>(settings.integer(key)); };
+    const double width = number("width");
+    const double kv_width = width / number("heads") * number("kv_heads");
+    const double block = width * (2 * width + 2 * kv_width + 3 * number("hidden") + 2);
+    return number("layers") * block + (2 * number("vocab") + 1) * width;
+  };
   kind.make = [](const Settings& settings, const SampleForm& samples) {
     return make_llama({.width = settings.integer("width"),
                        .layers = settings.integer("layers"),

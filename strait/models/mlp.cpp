@@ -54,9 +54,16 @@ ModelKind mlp_kind() {
   kind.cuts = {"hidden.0"};
   kind.keys = {
       {"width", 256, at_least(1), "width of a hidden layer"},
-      {"layers", 2, at_least(1), "hidden layers"},
+      layers_key(2, "hidden layers"),
       {"init", "", path_text(), "safetensors file of weights to start from; empty: drawn from the seed"}};
   kind.complaint = [](const Settings&, const SampleForm&) { return std::optional<SettingComplaint>(); };
+  kind.parameters = [](const Settings& settings, const SampleForm& samples) {
+    const auto width = static_cast<double>(settings.integer("width"));
+    const auto hidden = static_cast<double>(settings.integer("layers") - 1);
+    const auto classes = static_cast<double>(samples.classes);
+    const double in = std::accumulate(samples.shape.begin(), samples.shape.end(), 1.0, std::multiplies<>());
+    return (in + 1) * width + hidden * (width + 1) * width + (width + 1) * classes;
+  };
   kind.make = [](const Settings& settings, const SampleForm& samples) {
     return make_mlp(settings.integer("width"), settings.integer("layers"), samples.shape, samples.classes);
   };

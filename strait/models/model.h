@@ -84,7 +84,7 @@ std::vector<std::vector<int64_t>> boundary_shapes(Model& model, const std::vecto
 
 /// Builds the network that the options describe, for such samples; it may have layers at the cuts of the
 /// options (add_bottlenecks()). Throws InputError for options that do not go together with one another or with
-/// the samples.
+/// the samples, and for a network that free memory has no room for.
 Model make_model(const ModelOptions& options, const SampleForm& samples);
 
 }  // namespace strait

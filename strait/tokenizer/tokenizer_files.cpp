@@ -116,6 +116,7 @@ BpeModel parse_vocab_and_merges(const NamedText& vocab_file, const NamedText& me
 }
 
 /// Refuses what would give other tokens than GPT-2's rules; a setting that is not there, or null, is none.
+/// Without a pre-tokenizer the vocabulary would be one of characters, not of bytes.
 void check_settings(const std::string& file, const Json& root) {
   const std::array<std::pair<const char*, Json>, 10> settings = {{{"/normalizer", nullptr},
                                                                   {"/pre_tokenizer/type", "ByteLevel"},
@@ -129,9 +130,9 @@ void check_settings(const std::string& file, const Json& root) {
                                                                   {"/model/ignore_merges", false}}};
   for (const auto& [path, expected] : settings) {
     const Json::json_pointer pointer(path);
-    if (!root.contains(pointer)) continue;
-    const Json& found = root.at(pointer);
-    if (found.is_null() || found == expected) continue;
+    const Json found = root.contains(pointer) ? root.at(pointer) : Json();
+    const bool may_lack = std::string_view(path) != "/pre_tokenizer/type";
+    if (found == expected || (found.is_null() && may_lack)) continue;
     throw InputError("{}: {} is {}, expected {} as in the byte-level encoding of GPT-2", file, path + 1,
                      shortened(found.dump()), expected.dump());
   }
@@ -184,10 +185,10 @@ std::vector<NamedText> read_tokenizer_files(const fs::path& folder) {
   const auto read = [&](const char* name) {
     return NamedText{(folder / name).string(), read_whole(folder / name, kJsonBytesMost)};
   };
-  if (fs::exists(folder / "vocab.json") || fs::exists(folder / "merges.txt")) {
+  if (is_there(folder / "vocab.json") || is_there(folder / "merges.txt")) {
     return {read("vocab.json"), read("merges.txt")};
   }
-  if (!fs::exists(folder / "tokenizer.json")) {
+  if (!is_there(folder / "tokenizer.json")) {
     throw InputError("{}: holds no tokenizer, expected vocab.json and merges.txt, or tokenizer.json",
                      folder.string());
   }

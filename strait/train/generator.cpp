@@ -27,10 +27,12 @@ at::Tensor shortlist(const at::Tensor& logits, const SamplingOptions& options) {
 
 int64_t draw_token(const at::Tensor& logits, const SamplingOptions& options, double uniform) {
   const at::Tensor all = logits.to(at::kCPU, at::kDouble);
-  if (all.isnan().any().item<bool>()) throw NumericError("the logits of the next token are not numbers");
+  if (!all.isfinite().all().item<bool>()) throw NumericError("a logit of the next token is not finite");
   const at::Tensor tokens = shortlist(all, options);
   if (tokens.size(0) == 1) return tokens.item<int64_t>();
-  const at::Tensor sums = at::softmax(all.index_select(0, tokens) / options.temperature, 0).cumsum(0);
+  const at::Tensor chosen = all.index_select(0, tokens);
+  // Nothing is above 0, so that of the smallest temperature no quotient is NaN.
+  const at::Tensor sums = at::softmax((chosen - chosen[0]) / options.temperature, 0).cumsum(0);
   const auto* begin = sums.data_ptr<double>();
   const auto* end = begin + sums.size(0);
   const auto place = std::upper_bound(begin, end - 1, uniform * *(end - 1)) - begin;

@@ -19,7 +19,7 @@ struct SamplingOptions {
 };
 
 /// Draws a token from logits, [V]: the same for the same number `uniform` in [0, 1), on every device.
-/// Throws NumericError when a logit is not a number.
+/// Throws NumericError when a logit is not finite.
 int64_t draw_token(const at::Tensor& logits, const SamplingOptions& options, double uniform);
 
 /// Continues a text with a language model that is cut into stages; what crosses a cut is really encoded and

@@ -52,6 +52,30 @@ TEST(ReplaceFile, AnErrorOfTheWriterLeavesTheOldContent) {
   EXPECT_FALSE(std::filesystem::exists(dir / "a.txt.partial"));
 }
 
+TEST(IsThere, TellsFilesAndFoldersFromWhatCannotBeLookedAt) {
+  const test::TempDir dir;
+  test::write_file(dir / "a.txt", "one");
+  EXPECT_TRUE(is_there(dir / "a.txt") && has_file(dir / "a.txt") && !has_folder(dir / "a.txt"));
+  EXPECT_TRUE(is_there(dir.path()) && !has_file(dir.path()) && has_folder(dir.path()));
+  EXPECT_FALSE(is_there(dir / "b.txt") || has_file(dir / "b.txt") || has_folder(dir / "a.txt/b"));
+  std::filesystem::create_symlink("loop", dir / "loop");
+  const std::string loop = (dir / "loop").string();
+  for (const auto look : {is_there, has_file, has_folder}) {
+    EXPECT_EQ(test::message_of<InputError>([&] { look(loop); }),
+              loop + ": cannot be read: Too many levels of symbolic links");
+    EXPECT_THAT(test::message_of<InputError>([&] { look(std::string(5000, 'a')); }),
+                testing::HasSubstr("File name too long"));
+  }
+}
+
+TEST(ReadWhole, NamesAFileThatMemoryHasNoRoomFor) {
+  const test::TempDir dir;
+  test::write_file(dir / "a.txt", "one");
+  std::filesystem::resize_file(dir / "a.txt", uint64_t{1} << 42);  // takes no disk
+  EXPECT_THAT(test::message_of<InputError>([&] { read_whole(dir / "a.txt"); }),
+              testing::EndsWith("a.txt: has 4398046511104 bytes, more than memory has room for"));
+}
+
 TEST(SyncToDisk, TakesFilesAndFolders) {
   const test::TempDir dir;
   replace_file(dir / "a.txt", "one");

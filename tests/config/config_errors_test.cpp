@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -71,6 +72,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:1: train.optimizer.weight_decay: expected a number >= 0, found -0.0001"},
         BadText{"train.schedule.t_max = 0",
                 "a.toml:1: train.schedule.t_max: expected an integer >= 1, found 0"},
+        BadText{"[model]\nkind = \"gpt2\"\nlayers = 100000000",
+                "a.toml:3: model.layers: expected an integer from 1 to 10000, found 100000000"},
+        BadText{"[model]\nkind = \"mlp\"\nlayers = 10001",
+                "a.toml:3: model.layers: expected an integer from 1 to 10000, found 10001"},
+        BadText{"data.root = \"a\\u0000b\"", "a.toml:1: data.root: expected a path in UTF-8 without NUL"},
         BadText{"model.width = 0", "a.toml:1: model.width: expected an integer >= 1, found 0"},
         BadText{"data.batch_size = 0",
                 "a.toml:1: data.batch_size: expected an integer from 1 to 1073741824, found 0"},
@@ -93,6 +99,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:1: checkpoint.every_epochs: expected an integer >= 0, found -1"},
         BadText{"checkpoint.keep_epochs = [3, -2]",
                 "a.toml:1: checkpoint.keep_epochs: expected an integer >= 0, found -2 in it"},
+        BadText{"checkpoint.keep_epochs = [1, -4294967294]",
+                "a.toml:1: checkpoint.keep_epochs: expected an array of integers, found -4294967294 in it"},
         BadText{"checkpoint.keep_epochs = 3",
                 "a.toml:1: checkpoint.keep_epochs: expected an array of integers, found 3"},
         BadText{"checkpoint.keep_epochs = [1, 2.5]",
@@ -389,11 +397,33 @@ TEST(BadToml, IsNamedWithItsLine) {
   starts("seed = 99999999999999999999", "a.toml:1: not valid TOML: ");
 }
 
+TEST(BadToml, OnlyTheDotsOfAKeyCount) {
+  const std::string dots(100, '.');
+  const std::vector<std::string> none = {
+      "name = '" + dots + "'",        R"(name = "\")" + dots + "\"",
+      "name = '''\n'" + dots + "'''", "name = \"\"\"\n\"\"\\\"" + dots + "\"\"\"",
+      "seed = 1  # \"" + dots,        "\"" + dots + "\" = 1"};
+  for (const auto& text : none) {
+    EXPECT_THAT(error_of([&] { parse_config(text, "a.toml"); }), testing::Not(testing::HasSubstr("at most")))
+        << text;
+  }
+  // A string hides no key that stands behind it.
+  const std::string key = "a" + std::string(17, '.');
+  for (const char* before : {"x = '=', ", R"(x = {"=".b.)", "x = [\"\"\"\n\"\"\"\", {", "x = ''\n",
+                             "x = '''\n'''''\n", "x = \"\\\\\"\n", "# \"\n"}) {
+    EXPECT_THAT(error_of([&] { parse_config(before + key, "a.toml"); }),
+                testing::EndsWith("expected at most 16 dots in a key"))
+        << before;
+  }
+}
+
 TEST(BadToml, DepthIsBounded) {
   std::string dots = "a";
   for (int i = 0; i < 100'000; ++i) dots += ".a";
   EXPECT_EQ(error_of([&] { parse_config("\n" + dots + " = 1", "a.toml"); }),
-            "a.toml:2: expected at most 100 dots in a line");
+            "a.toml:2: expected at most 16 dots in a key");
+  EXPECT_THAT(error_of([&] { parse_config(dots.substr(0, 33) + " = 1", "a.toml"); }),
+              testing::StartsWith("a.toml:1: unknown key \"a\""));
   EXPECT_THROW(parse_config("", "a.toml", std::vector<std::string>{"seed={" + dots + "=1}"}), InputError);
   EXPECT_THROW(parse_config("", "a.toml", std::vector<std::string>{dots + "=1"}), InputError);
   EXPECT_THROW(parse_config("a = " + std::string(100'000, '['), "a.toml"), InputError);
@@ -430,7 +460,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"=3", "--set =3: expected key=value, for example train.epochs=3"},
         BadText{"train..epochs=3", "--set train..epochs=3: expected key=value, for example train.epochs=3"},
         BadText{"base=b.toml", "--set base=b.toml: base: a file can have a base, a flag cannot set one"},
-        BadText{"data.root=\xff", "--set data.root=\xff: data.root: expected a path in UTF-8"}));
+        BadText{"data.root=\xff", "--set data.root=\xff: data.root: expected a path in UTF-8 without NUL"}));
 
 TEST(BadBase, NamesTheFileThatIsWrong) {
   const test::TempDir dir;
@@ -454,8 +484,14 @@ TEST(BadBase, NamesTheFileThatIsWrong) {
   test::write_file(dir / "lost.toml", "base = \"nowhere.toml\"\n");
   EXPECT_EQ(message("lost.toml"), "lost.toml:1: base: there is no file nowhere.toml");
 
+  std::filesystem::create_symlink("loop", dir / "loop");
+  test::write_file(dir / "circle.toml", "base = \"loop\"\n");
+  EXPECT_EQ(message("circle.toml"), "loop: cannot be read: Too many levels of symbolic links");
+
   test::write_file(dir / "number.toml", "base = 3\n");
   EXPECT_EQ(message("number.toml"), "number.toml:1: base: expected the name of a file, found 3");
+  test::write_file(dir / "cut.toml", "base = \"bad.toml\\u0000x\"\n");
+  EXPECT_EQ(message("cut.toml"), "cut.toml:1: base: expected the name of a file, found \"bad.toml\\u0000x\"");
 
   EXPECT_EQ(message("missing.toml"), "missing.toml: cannot be opened: No such file or directory");
   std::filesystem::create_directory(dir / "folder.toml");

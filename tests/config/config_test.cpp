@@ -1,10 +1,12 @@
 #include "strait/config/config.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/variable.h"
 
@@ -302,6 +304,23 @@ keep = 3
 keep_epochs = [2, 20]
 copies = -1
 )");
+}
+
+TEST(Config, ResolvedTextOfManyStagesReadsBackAsTheSame) {
+  std::vector<std::string> cuts;
+  std::vector<std::string> boundaries;
+  for (int i = 0; i < 125; ++i) {
+    cuts.push_back(fmt::format("\"layers.{}\"", i));
+    boundaries.push_back(fmt::format(
+        R"({{ name = "layers.{}", activations.codec = "topk:0.{}", gradients.codec = "topk:0.1" }})", i,
+        i + 1));
+  }
+  const auto text = to_toml(parse_config(
+      fmt::format("[model]\nkind = \"llama\"\nlayers = 126\ncuts = [{}]\n[data]\nkind = \"wikitext2\"\n"
+                  "[compression]\nboundaries = [\n{}]\n",
+                  list_of(cuts), fmt::join(boundaries, ",\n")),
+      "many.toml"));
+  EXPECT_EQ(to_toml(parse_config(text, "resolved.toml")), text);
 }
 
 TEST(Config, ResolvedTextReadsBackAsTheSame) {

@@ -119,7 +119,7 @@ TEST(Cifar10, AFolderInPlaceOfAFileIsAnInputError) {
   std::filesystem::create_directories(root / "data_batch_1.bin");
   ImageRecords images;
   EXPECT_THAT(message_of<InputError>([&] { append_cifar10_file(root / "data_batch_1.bin", 1, images); }),
-              HasSubstr("data_batch_1.bin: cannot be read"));
+              HasSubstr("data_batch_1.bin: expected a file, found a folder"));
 }
 
 TEST(Cifar10, BytesThatEndInsideARecordAreRefused) {

@@ -79,15 +79,17 @@ TEST_F(Tensors, OtherContentIsNamed) {
   write("train.safetensors", inputs_.to(at::kDouble), labels_);
   EXPECT_EQ(
       complaint(),
-      train_ + ": tensor \"inputs\" is F64 of shape [5, 2, 3], expected F32 of shape [N, ...] with N >= 1");
+      train_ + ": tensor \"inputs\" is F64 of shape [5, 2, 3], expected F32 of shape [N, ...] without a 0");
   write("train.safetensors", inputs_, labels_.view({5, 1}));
   EXPECT_EQ(complaint(),
-            train_ + ": tensor \"targets\" is I64 of shape [5, 1], expected I64 of shape [N] with N >= 1");
+            train_ + ": tensor \"targets\" is I64 of shape [5, 1], expected I64 of shape [N] without a 0");
   write("train.safetensors", inputs_, at::arange(4));
   EXPECT_EQ(complaint(), train_ + ": has 5 inputs and 4 targets, expected as many");
   write("train.safetensors", inputs_.narrow(0, 0, 0), labels_.narrow(0, 0, 0));
   EXPECT_THAT(complaint(),
-              testing::EndsWith("is F32 of shape [0, 2, 3], expected F32 of shape [N, ...] with N >= 1"));
+              testing::EndsWith("is F32 of shape [0, 2, 3], expected F32 of shape [N, ...] without a 0"));
+  write("train.safetensors", at::zeros({5, 0, 3}), labels_);
+  EXPECT_THAT(complaint(), testing::HasSubstr("is F32 of shape [5, 0, 3], expected"));
   write_safetensors(train_, {{{"inputs", inputs_}}, {}});
   EXPECT_EQ(complaint(), train_ + ": has no tensor \"targets\", expected \"inputs\" and \"targets\"");
   at::Tensor bad = inputs_.clone();
@@ -102,8 +104,10 @@ TEST_F(Tensors, LabelsBeyondTheClassesAreNamed) {
   options_.settings.set("classes", 3);
   EXPECT_EQ(complaint(), train_ + ": tensor \"targets\" has the label 3, expected 0 to 2");
   options_.settings.set("classes", 0);
+  write("train.safetensors", inputs_, at::full({5}, std::numeric_limits<int64_t>::max(), at::kLong));
+  EXPECT_THAT(complaint(), testing::HasSubstr("has the label 9223372036854775807, expected 0 to 2147483647"));
   write("train.safetensors", inputs_, labels_.sub(1));
-  EXPECT_EQ(complaint(), train_ + ": tensor \"targets\" has the label -1, expected 0 or more");
+  EXPECT_EQ(complaint(), train_ + ": tensor \"targets\" has the label -1, expected 0 to 2147483647");
 }
 
 TEST_F(Tensors, TheTestSetHasTheSameShape) {

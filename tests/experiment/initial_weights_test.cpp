@@ -8,6 +8,8 @@
 namespace strait {
 namespace {
 
+using testing::StartsWith;
+
 TEST(InitialWeights, AreFoundBelowTheDataRoot) {
   const test::TempDir root;
   Config config;
@@ -32,6 +34,68 @@ TEST(InitialWeights, ThatAreMissingSayHowToGetThem) {
       "gpt2/model.safetensors into data.root");
   config.model.settings.set("init", "other/model.safetensors");
   EXPECT_EQ(complaint(), "model.init: no file other/model.safetensors, here or below data.root");
+  std::filesystem::create_symlink("loop", root / "loop");
+  config.model.settings.set("init", (root / "loop").string());
+  EXPECT_EQ(complaint(), (root / "loop").string() + ": cannot be read: Too many levels of symbolic links");
+}
+
+/// What is said of weights beside such a config.json; empty where they are taken.
+std::string complaint_about(const ModelOptions& model, const std::string& published) {
+  const test::TempDir folder;
+  test::write_file(folder / "model.safetensors", "");
+  test::write_file(folder / "config.json", published);
+  Config config;
+  config.model = model;
+  config.model.settings.set("init", (folder / "model.safetensors").string());
+  try {
+    initial_weights(config);
+    return "";
+  } catch (const InputError& error) {
+    const std::string begin = (folder / "config.json").string() + ": ";
+    EXPECT_TRUE(std::string(error.what()).starts_with(begin)) << error.what();
+    return std::string(error.what()).substr(begin.size());
+  }
+}
+
+TEST(PublishedConfig, OfTheSameLlamaIsTaken) {
+  const ModelOptions model("llama", {{"heads", 6}, {"theta", 500000}, {"eps", 1e-6}});
+  const std::string begin = R"({"model_type": "llama", "num_attention_heads": 6, "rms_norm_eps": 1e-06, )";
+  for (const char* rest : {R"("rope_theta": 500000.0, "rope_scaling": null})", R"("rope_theta": 500000})",
+                           R"("rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"}})"}) {
+    EXPECT_EQ(complaint_about(model, begin + rest), "");
+  }
+}
+
+TEST(PublishedConfig, OfAnotherLlamaIsNamed) {
+  const ModelOptions model("llama");
+  const auto complaint = [&](const char* published) { return complaint_about(model, published); };
+  EXPECT_EQ(complaint(R"({"num_attention_heads": 18})"),
+            "num_attention_heads is 18, expected 9 for the network that model describes");
+  EXPECT_THAT(complaint(R"({"rms_norm_eps": 1e-06})"), StartsWith("rms_norm_eps is 1e-06, expected 1e-05"));
+  EXPECT_THAT(complaint(R"({"rope_theta": 500000.0})"), StartsWith("rope_theta is 500000.0, expected 10000.0"));
+  EXPECT_THAT(complaint(R"({"rope_parameters": {"rope_theta": 5e5}})"),
+              StartsWith("rope_parameters/rope_theta is 500000.0, expected 10000.0"));
+  EXPECT_THAT(complaint(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}})"),
+              StartsWith("rope_scaling/rope_type is \"llama3\", expected \"default\""));
+  EXPECT_THAT(complaint(R"({"rope_scaling": {"type": "linear"}})"), StartsWith("rope_scaling/type is"));
+  EXPECT_THAT(complaint(R"({"model_type": "gemma"})"),
+              StartsWith("model_type is \"gemma\", expected \"llama\""));
+  EXPECT_THAT(complaint("{"), StartsWith("is not JSON"));
+}
+
+TEST(PublishedConfig, OfAnotherGpt2IsNamed) {
+  const ModelOptions model("gpt2");
+  const auto complaint = [&](const char* published) { return complaint_about(model, published); };
+  EXPECT_EQ(complaint(R"({"model_type": "gpt2", "n_head": 12, "activation_function": "gelu_pytorch_tanh",
+                          "layer_norm_epsilon": 1e-05, "scale_attn_weights": true})"),
+            "");
+  EXPECT_EQ(complaint("[]"), "");
+  EXPECT_THAT(complaint(R"({"n_head": 16})"), StartsWith("n_head is 16, expected 12"));
+  EXPECT_THAT(complaint(R"({"activation_function": "gelu"})"),
+              StartsWith("activation_function is \"gelu\", expected \"gelu_new\""));
+  EXPECT_THAT(complaint(R"({"scale_attn_weights": 1})"), StartsWith("scale_attn_weights is 1, expected true"));
+  EXPECT_THAT(complaint(R"({"scale_attn_by_inverse_layer_idx": true})"),
+              StartsWith("scale_attn_by_inverse_layer_idx is true, expected false"));
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "strait/base/error.h"
 #include "strait/models/kinds.h"
+#include "tests/support/errors.h"
 
 namespace strait {
 namespace {
@@ -48,7 +50,32 @@ TEST(ModelKinds, EachMakesANetworkThatItsOwnCutsFit) {
         kind.reads_tokens ? SampleForm{.shape = {4}} : SampleForm{.shape = {3, 32, 32}, .classes = 7};
     const Model model = make_model(options, samples);
     EXPECT_EQ(model.sample_shape, samples.shape) << kind.name;
+    const auto expect_parameters = [&](const Model& made) {
+      double numbers = 0;
+      for (const at::Tensor& parameter : made.parameters()) numbers += static_cast<double>(parameter.numel());
+      EXPECT_EQ(kind.parameters(options.settings, samples), numbers) << kind.name;
+    };
+    expect_parameters(model);
+    if (!options.settings.has("subspace")) continue;
+    options.settings.set("subspace", 8);
+    expect_parameters(make_model(options, samples));
     EXPECT_EQ(cut_into_stages(model, kind.cuts).size(), kind.cuts.size() + 1) << kind.name;
+  }
+}
+
+TEST(ModelKinds, ANetworkThatMemoryHasNoRoomForIsRefused) {
+  for (const auto& kind : model_kinds()) {
+    const SampleForm samples =
+        kind.reads_tokens ? SampleForm{.shape = {4}} : SampleForm{.shape = {3, 32, 32}, .classes = 7};
+    const std::string begin = fmt::format("model: a {} of these keys has ", kind.name);
+    for (const int64_t width : {int64_t{1} << 20, int64_t{1} << 60}) {
+      ModelOptions options(kind.name, {{"width", width}});
+      for (const char* heads : {"heads", "kv_heads"}) {
+        if (options.settings.has(heads)) options.settings.set(heads, 4);
+      }
+      EXPECT_THAT(test::message_of<InputError>([&] { make_model(options, samples); }),
+                  testing::StartsWith(begin));
+    }
   }
 }
 

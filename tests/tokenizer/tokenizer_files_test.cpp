@@ -185,6 +185,9 @@ TEST(TokenizerFiles, WhatWouldGiveOtherTokensIsRefused) {
   EXPECT_EQ(with("/pre_tokenizer/type", "Metaspace"),
             "tokenizer.json: pre_tokenizer/type is \"Metaspace\", expected \"ByteLevel\" as in the byte-level "
             "encoding of GPT-2");
+  for (const json& none : {json(), json::object(), json("ByteLevel")}) {
+    EXPECT_THAT(with("/pre_tokenizer", none), HasSubstr("pre_tokenizer/type is null, expected \"ByteLevel\""));
+  }
   EXPECT_THAT(with("/pre_tokenizer/add_prefix_space", true), HasSubstr("expected false"));
   EXPECT_THAT(with("/normalizer", {{"type", "NFC"}}), HasSubstr("normalizer is"));
   EXPECT_THAT(with("/model/type", "Unigram"), HasSubstr("expected \"BPE\""));

@@ -56,6 +56,13 @@ TEST(DrawToken, FollowsTheProbabilities) {
   }
 }
 
+TEST(DrawToken, IsTheLikeliestAtTheSmallestTemperature) {
+  const at::Tensor logits = torch::tensor({-300.0, 200.0, 100.0});
+  for (const double uniform : {0.0, 0.5, 0.999999}) {
+    EXPECT_EQ(draw_token(logits, {.temperature = 5e-324}, uniform), 1);
+  }
+}
+
 TEST(DrawToken, StaysAmongTheTopK) {
   const at::Tensor logits = torch::tensor({0.1, 0.4, 0.2, 0.3});
   for (int i = 0; i < 100; ++i) {
