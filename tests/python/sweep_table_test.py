@@ -5,6 +5,7 @@ import importlib.machinery
 import importlib.util
 import json
 import math
+import os
 import pathlib
 import re
 import shutil
@@ -200,6 +201,15 @@ class SweepTable(unittest.TestCase):
             result = sweep_table(file_of([whole, run("cut", 0, 1.0, 50.0, 160)], folder))
         self.assertEqual(result.stderr, "")
         self.assertIn("| whole | 1 | 1.0 | 1.0 |  |  | 1.000 | 60.00 | 59.00 |\n", result.stdout)
+
+    def test_a_reader_that_goes_away_is_no_error(self):
+        reads, writes = os.pipe()
+        os.close(reads)
+        with tempfile.TemporaryDirectory() as folder:
+            said = subprocess.run([sys.executable, ROOT / "scripts" / "sweep_table", file_of([run("one", 0, 1.0, 60.0, 640)], folder)],
+                                  stdout=writes, stderr=subprocess.PIPE, text=True)
+        os.close(writes)
+        self.assertEqual(said.stderr, "")
 
     def test_text_is_judged_by_its_perplexity(self):
         runs = [run("high", 0, 1.0, 60.0, 640), run("low", 0, 1.0, 50.0, 640)]
