@@ -4,12 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/number_flag.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
@@ -106,14 +106,6 @@ std::optional<NetworkOptions> named_network(const std::string& name,
     }
   }
   return known;
-}
-
-/// Nothing where the text is no number.
-std::optional<double> number_in(const std::string& text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
 }
 
 /// Of the value of --stages.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 
+#include "cli/number_flag.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
@@ -123,7 +124,7 @@ void add_generate(CLI::App& app, Action& action) {
   generate
       ->add_option("--temperature", flags->sampling.temperature,
                    "Divides the logits; 0: always the likeliest token")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(number_from_to(0, 1e6))
       ->capture_default_str();
   generate->add_option("--top-k", flags->sampling.top_k, "Sample from the k most likely tokens; 0: from all")
       ->check(CLI::Range(0, 1 << 30))

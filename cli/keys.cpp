@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -32,12 +34,23 @@ void write_secret(const std::string& file) {
   throw Error("{}: cannot be written: {}", file, std::strerror(error));
 }
 
+/// The text as a shell reads it as one word.
+std::string shell_word(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '/' || c == '.' || c == '_' || c == '-';
+  };
+  if (std::ranges::all_of(text, is_plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + '\'';
+}
+
 int run_keys(const std::string& file) {
   write_secret(file);
   print(fmt::format(
-      "{0} holds a new secret. Copy it to every machine, readable by you alone, and start each rank with\n"
-      "    export {1}={0}\n",
-      file, kSecretFileVariable));
+      "{} holds a new secret. Copy it to every machine, readable by you alone, and start each rank with\n"
+      "    export {}={}\n",
+      file, kSecretFileVariable, shell_word(file)));
   return 0;
 }
 

@@ -337,6 +337,9 @@ INSTANTIATE_TEST_SUITE_P(
         sweep({"--jobs", "two"}, {"--jobs", "two"}),
         sweep({"--seed", "-1"}, {"--seed", "-1 not in range 0 to"}),
         BadCommand{{"generate", "{dir}/tiny.toml", "--seed", "-1"}, 2, {"--seed", "-1 not in range 0 to"}},
+        BadCommand{{"generate", "{dir}/tiny.toml", "--temperature", "nan"},
+                   2,
+                   {"--temperature: expected a number from 0 to 1e+06, found \"nan\""}},
         sweep({"--only", "fw4-bw9"}, {"no variant \"fw4-bw9\"", "did you mean \"fw4-bw8\"?"}),
         sweep({"--onyl", "none"}, {"--onyl", "did you mean \"--only\"?"})));
 

@@ -201,7 +201,10 @@ TEST_F(Doctor, WrongFlagsAreNamed) {
   };
   EXPECT_THAT(complaint({"--ranks"}), HasSubstr("doctor: --ranks: expected several processes"));
   EXPECT_THAT(complaint({"--out", file_}), AllOf(HasSubstr("--out"), HasSubstr("--ranks")));
-  EXPECT_THAT(complaint({"--ranks", "--seconds", "0"}), HasSubstr("--seconds"));
+  for (const std::string seconds : {"0", "nan", "61"}) {
+    EXPECT_EQ(complaint({"--ranks", "--seconds", seconds}),
+              "strait: --seconds: expected a number from 0.05 to 60, found \"" + seconds + "\"\n");
+  }
   EXPECT_THAT(complaint({"--ranks", "--out", config_}),
               HasSubstr("expected another file than the one that is read"));
 }
