@@ -9,6 +9,7 @@
 #include "cli/doctor_output.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
+#include "cli/real_range.h"
 #include "cli/roll_call.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
@@ -116,7 +117,7 @@ void add_doctor(CLI::App& app, Action& action) {
   doctor
       ->add_option("--seconds", flags->seconds,
                    "How long each way of a link is measured; longer is better for links of a long latency")
-      ->check(CLI::Range(0.05, 60.0))
+      ->check(real_from_to(0.05, 60.0))
       ->capture_default_str()
       ->type_name("S")
       ->needs(ranks);

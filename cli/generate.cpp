@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/output.h"
+#include "cli/real_range.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
 #include "strait/base/json.h"
@@ -123,7 +124,7 @@ void add_generate(CLI::App& app, Action& action) {
   generate
       ->add_option("--temperature", flags->sampling.temperature,
                    "Divides the logits; 0: always the likeliest token")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(real_from_to(0.0, 1e6))
       ->capture_default_str();
   generate->add_option("--top-k", flags->sampling.top_k, "Sample from the k most likely tokens; 0: from all")
       ->check(CLI::Range(0, 1 << 30))

@@ -202,6 +202,7 @@ TEST_F(Doctor, WrongFlagsAreNamed) {
   EXPECT_THAT(complaint({"--ranks"}), HasSubstr("doctor: --ranks: expected several processes"));
   EXPECT_THAT(complaint({"--out", file_}), AllOf(HasSubstr("--out"), HasSubstr("--ranks")));
   EXPECT_THAT(complaint({"--ranks", "--seconds", "0"}), HasSubstr("--seconds"));
+  EXPECT_THAT(complaint({"--ranks", "--seconds", "nan"}), HasSubstr("--seconds"));
   EXPECT_THAT(complaint({"--ranks", "--out", config_}),
               HasSubstr("expected another file than the one that is read"));
 }
