@@ -17,6 +17,7 @@
 #include "strait/base/host.h"
 #include "strait/base/library_variables.h"
 #include "strait/base/text.h"
+#include "strait/base/utf8.h"
 #include "strait/train/runtime.h"
 
 namespace strait::cli {
@@ -37,8 +38,16 @@ void open_standard_streams() {
   }
 }
 
+/// A value that a message shows may be as long as the file that holds it.
+constexpr size_t kLongestMessage = 4000;
+
 int fail(int status, std::string_view message) {
-  show(fmt::format("strait: {}\n", one_line(message)));
+  std::string line = one_line(message);
+  if (line.size() > kLongestMessage) {
+    line.resize(well_formed_prefix(std::string_view(line).substr(0, kLongestMessage)));
+    line += "...";
+  }
+  show(fmt::format("strait: {}\n", line));
   return status;
 }
 

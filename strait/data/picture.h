@@ -23,8 +23,8 @@ struct Picture {
 
 /// Decodes a PNG or JPEG file, as its first bytes say, into what Pillow's convert("RGB") gives: grey stands in
 /// all three channels, a palette's colours are looked up, transparency is left away, and gamma, colour profiles
-/// and EXIF are not looked at. Of 16 bits the higher 8 are kept, where Pillow makes grey above 255 white. JPEG is
-/// upsampled and transformed as libjpeg does by default.
+/// and EXIF are not looked at. Of 16 bits the higher 8 are kept, where Pillow makes grey above 255 white. JPEG
+/// is upsampled and transformed as libjpeg does by default.
 ///
 /// `file` is for messages. Throws InputError that begins with it for another kind of file, one that is cut off
 /// or damaged, a JPEG in CMYK, and more than `most_pixels` pixels, for which nothing is decoded.

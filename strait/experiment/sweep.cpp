@@ -6,6 +6,7 @@
 #include "strait/base/text.h"
 #include "strait/config/layers.h"
 #include "strait/config/reader.h"
+#include "strait/config/rules.h"
 #include "strait/train/task.h"
 
 namespace strait {
@@ -135,7 +136,11 @@ std::vector<SweepRun> runs_of_variant(TomlTable merged, const TomlNode::Array& s
   for (const auto& seed : seeds) {
     merged.insert_or_assign("seed", seed);
     runs.push_back({config.name, read_config(merged), paper});
-    if (seeds.size() > 1) runs.back().config.name += fmt::format("-seed{}", runs.back().config.seed);
+    if (seeds.size() == 1) continue;
+    std::string& name = runs.back().config.name;
+    name += fmt::format("-seed{}", runs.back().config.seed);
+    const auto complaint = folder_name()(name);  // of a variant's name that is long already
+    if (!complaint.empty()) throw InputError("{}: name: {}", merged.at("name").origin.text(), complaint);
   }
   return runs;
 }

@@ -300,6 +300,14 @@ INSTANTIATE_TEST_SUITE_P(
                     "data.test_file=a.safetensors", "--set", "data.root={dir}", "--out", "{dir}/run"},
                    2,
                    {"data.train_file: no file a.safetensors, here or below data.root, which is \"{dir}\""}},
+        BadCommand{
+            {"train", "{dir}/tiny.toml", "--set", "model.width=1000000", "--out", "{dir}/run"},
+            2,
+            {"strait: model: a resnet18 of these keys has 2.72e+15 parameters, which take 1.09e+07 GB; "}},
+        BadCommand{
+            {"train", "{dir}/tiny.toml", "--set", "name=" + std::string(100'000, 'a'), "--out", "{dir}/run"},
+            2,
+            {"strait: --set name=aaa", std::string(1000, 'a') + "...\n"}},
         BadCommand{{"train", "{dir}/tiny.toml", "--out", "/dev/null/run"}, 2, {"/dev/null/run"}}));
 
 INSTANTIATE_TEST_SUITE_P(

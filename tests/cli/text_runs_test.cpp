@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -116,7 +117,12 @@ TEST_F(TextRuns, MachinesWithOtherInitialWeightsAreNamed) {
 TEST_F(TextRuns, GenerateRefusesWhatItCannotUse) {
   ASSERT_EQ(train("run").status, 0);
   EXPECT_EQ(generate({"--prompt", "a", "--tokens", "0"}).status, 2);
-  EXPECT_EQ(generate({"--prompt", "a", "--temperature", "-1"}).status, 2);
+  for (const char* wrong : {"-1", "nan", "-nan", "inf", "1e7"}) {
+    const auto result = generate({"--prompt", "a", "--temperature", wrong});
+    EXPECT_EQ(result.status, 2);
+    EXPECT_EQ(result.err,
+              fmt::format("strait: --temperature: expected a number from 0 to 1e+06, found \"{}\"\n", wrong));
+  }
   const auto small = generate({"--prompt", "a", "--set", "model.width=16"});
   EXPECT_EQ(small.status, 2);
   EXPECT_THAT(small.err, HasSubstr("wte.weight"));

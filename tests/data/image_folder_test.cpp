@@ -159,6 +159,9 @@ TEST_F(ImageFolders, WhatIsWrongIsNamed) {
                 ": is no class of the training set, which has amber, blue (did you mean \"blue\"?)");
   fs::remove_all(root_ / "test");
   EXPECT_THAT(complaint(), HasSubstr((root_ / "test").string() + ": no such folder; data.root"));
+  fs::create_symlink("test", root_ / "test");
+  EXPECT_THAT(complaint(), HasSubstr((root_ / "test").string() + ": cannot be read: Too many levels"));
+  fs::remove(root_ / "test");
   fs::create_directories(root_ / "test/blue");
   EXPECT_THAT(complaint(), HasSubstr((root_ / "test").string() + ": has no picture (.png, .jpg, .jpeg)"));
   fs::remove_all(root_ / "train");

@@ -73,6 +73,9 @@ TEST_F(Tensors, LimitsAndPathsFromHere) {
   EXPECT_EQ(load_data(options_).train->size(), 3);
   options_.test_limit = 3;
   EXPECT_EQ(complaint(), "data.test_limit is 3, expected 0 (all) to 2");
+  std::filesystem::create_symlink("loop", dir_ / "loop");
+  options_.settings.set("train_file", (dir_ / "loop").string());
+  EXPECT_EQ(complaint(), (dir_ / "loop").string() + ": cannot be read: Too many levels of symbolic links");
 }
 
 TEST_F(Tensors, OtherContentIsNamed) {

@@ -133,6 +133,9 @@ TEST_F(TextData, MissingAndShortTextsAreNamed) {
   EXPECT_EQ(complaint(), "data.test_file is not set, expected the name of a text file");
   be_wikitext();
   std::filesystem::remove(root_ / "wikitext-2-raw/wiki.valid.raw");
+  std::filesystem::create_symlink("wiki.valid.raw", root_ / "wikitext-2-raw/wiki.valid.raw");
+  EXPECT_THAT(complaint(), HasSubstr("wiki.valid.raw: cannot be read: Too many levels of symbolic links"));
+  std::filesystem::remove(root_ / "wikitext-2-raw/wiki.valid.raw");
   EXPECT_THAT(complaint(), AllOf(HasSubstr("wiki.valid.raw: no such file"), HasSubstr("STRAIT_DATA")));
   options_.root = "";
   EXPECT_THAT(complaint(), HasSubstr("data.root is not set"));

@@ -191,6 +191,11 @@ TEST_F(SweepFile, SaysWhatIsWrong) {
              "\"1Mbps\" }]\n",
        "sweep.toml: variants: expected runs that differ, found \"a\" and \"b\", which are equal but for keys "
        "that change nothing that is computed: name, networks, pipeline.link"},
+      {"seeds = [1, 12345]\n[[variants]]\nname = \"" + std::string(91, 'a') + "\"\n",
+       "sweep.toml:3: name: expected the name of a folder, 1 to 100 letters, digits and any of ._+- that begin "
+       "with "
+       "no . or -, found \"" +
+           std::string(91, 'a') + "-seed12345\""},
       {"seeds = [1]\n" + one + "seed = 2\n",
        "sweep.toml:4: seed: a variant cannot set it where the sweep has seeds"},
   };

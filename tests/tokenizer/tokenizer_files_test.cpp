@@ -202,6 +202,9 @@ TEST(TokenizerFiles, AFolderHoldsTwoFilesOrOne) {
   test::write_file(folder / "tokenizer.json", sample_json(false).dump());
   const auto files = fuzz::small_tokenizer(fuzz::sample_merges());
   EXPECT_EQ(load_tokenizer(folder.path()).encode(" the").size(), 1U);
+  std::filesystem::create_symlink("vocab.json", folder / "vocab.json");  // to itself
+  EXPECT_THAT(message(), HasSubstr("vocab.json: cannot be read: Too many levels of symbolic links"));
+  std::filesystem::remove(folder / "vocab.json");
   test::write_file(folder / "vocab.json", files[0].text);
   EXPECT_THAT(message(), HasSubstr("merges.txt: cannot be opened"));
   test::write_file(folder / "merges.txt", files[1].text);
