@@ -164,7 +164,7 @@ class SweepTable(unittest.TestCase):
             last = variants[tuple(codecs)]
             shown = [script.spread(script.scores(last, "accuracy", mode), 1) for mode in ("on", "off")]
             shown.append(script.spread([epoch["train_loss"] for epoch in last], 3))
-            self.assertEqual([fewer, on, off, loss], [f"{script.ratio(last[0], script.DIRECTIONS):.1f}", *shown], codecs)
+            self.assertEqual([fewer, on, off, loss], [f"{script.ratio(last, script.DIRECTIONS):.1f}", *shown], codecs)
 
     def test_a_changed_figure_is_noticed(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -324,6 +324,12 @@ class SweepTable(unittest.TestCase):
         self.assertEqual(rows, [["2", "milder", "2.0", "-0.5 ± 0.5", "", "", "", "both", "3.8", "-10.5 ± 0.5"],
                                 ["4", "quarter", "4.0", "-2.0 ± 1.0", "", "", "", "both", "3.8", "-10.5 ± 0.5"],
                                 ["8"] + [""] * 9])
+
+    def test_fewer_bytes_are_those_of_all_seeds(self):
+        script = script_as_module()
+        with tempfile.TemporaryDirectory() as folder:
+            sweep = script.Sweep(file_of([run("varies", 0, 1.0, 50.0, 64), run("varies", 1, 1.0, 50.0, 192)], folder))
+        self.assertAlmostEqual(script.ratio(sweep.last_epochs("varies"), script.DIRECTIONS), 2560 / (704 + 832))
 
     def test_the_line_of_the_picture_has_those_that_nothing_beats(self):
         script = script_as_module()
