@@ -37,9 +37,9 @@ at::Tensor largest_magnitudes(const TensorGroups& groups) {
   return groups.values.abs().amax(1, /*keepdim=*/true);
 }
 
-float mean_of(std::span<const float> x) { return kernels::sum(x) / static_cast<float>(x.size()); }
+float mean_of(std::span<const float> x) { return kernels::sum(x) / static_cast<float>(x.size()) + 0.0F; }
 
-at::Tensor means(const TensorGroups& groups) { return ordered_sum(groups.values).div(groups.sizes); }
+at::Tensor means(const TensorGroups& groups) { return ordered_sum(groups.values).div(groups.sizes).add(0); }
 
 float norm_about(std::span<const float> x, float center) {
   const float largest = largest_magnitude_of(x);

@@ -19,7 +19,7 @@ float largest_magnitude_of(std::span<const float> x);
 /// The same of several groups.
 at::Tensor largest_magnitudes(const TensorGroups& groups);
 
-/// The mean.
+/// The mean, +0 where it is -0: the zeros that fill up the rows of a sum differ from path to path.
 float mean_of(std::span<const float> x);
 
 /// The same of several groups.

@@ -5,8 +5,10 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "strait/codecs/laws.h"
 #include "tests/codecs/inputs.h"
@@ -123,6 +125,22 @@ TEST(Fitted, EachGroupGetsTheLawOfItsOwnShape) {
 }
 
 double euclidean_norm(const at::Tensor& x) { return x.to(at::kDouble).norm().item<double>(); }
+
+TEST(Fitted, AMeanOfNegativeZerosIsZeroOnEveryPath) {
+  for (const int64_t size : {16, 64, 100, 192}) {
+    const at::Tensor x = at::full({1, size}, -0.0F);
+    for (const char* spec :
+         {"fitted:2", "fitted:2,law=laplace", "fitted:2,law=weibull", "daq:2,scope=sample"}) {
+      const auto codec = make_codec(spec);
+      const auto payload = encoded(*codec, x);
+      EXPECT_TRUE(
+          std::ranges::all_of(std::span(payload).first(4), [](std::byte b) { return b == std::byte{0}; }))
+          << spec << ", " << size;
+      EXPECT_TRUE(same_bits(codec->reconstruct(x, {}), decoded(*codec, payload, meta_of(x))))
+          << spec << ", " << size;
+    }
+  }
+}
 
 TEST(Bounded, KeepsTheBoundWithTheFewestBits) {
   for (const auto& [name, x] : finite_inputs()) {
