@@ -113,7 +113,8 @@ TEST_F(Faults, AnotherWorldSizeIsRefused) {
   const auto results = all.wait(kLimit);
   EXPECT_EQ(results.at(3).status, 2);
   EXPECT_EQ(results.at(3).err,
-            "strait: WORLD_SIZE (launch -n): expected 4 processes, one for each of the 4 stages that model.cuts makes, or "
+            "strait: WORLD_SIZE (launch -n): expected 4 processes, one for each of the 4 stages that "
+            "model.cuts makes, or "
             "1; found 5\n");
   for (const int rank : {0, 1, 2}) {
     EXPECT_EQ(results.at(rank).status, 1);

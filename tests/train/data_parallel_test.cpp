@@ -437,10 +437,10 @@ TEST(ReplicasCount, TheProcessesMustFit) {
   };
   EXPECT_EQ(complaint({.replicas = 3}, 3), "");
   EXPECT_EQ(complaint({.replicas = 3}, 12), "");
-  EXPECT_EQ(
-      complaint({.replicas = 3}, 4),
-      "WORLD_SIZE (launch -n): expected 12 processes, one for each of the 4 stages that model.cuts makes in each of 3 "
-      "pipeline.replicas, or 3; found 4");
+  EXPECT_EQ(complaint({.replicas = 3}, 4),
+            "WORLD_SIZE (launch -n): expected 12 processes, one for each of the 4 stages that model.cuts makes "
+            "in each of 3 "
+            "pipeline.replicas, or 3; found 4");
   EXPECT_THAT(complaint({.replicas = 2}, 1), HasSubstr("or 2; found 1"));
   EXPECT_THAT(complaint({.schedule = "interleaved", .stages_per_rank = 2, .replicas = 2}, 8),
               HasSubstr("expected 4 processes, one for every 2 of the 4 stages"));
