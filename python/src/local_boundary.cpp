@@ -140,9 +140,8 @@ at::Tensor LocalBoundary::backward(Crossing& crossing, const at::Tensor& gradien
   }
   if (form_.reuse_indices && !crossing.is_among(under_way_)) {
     throw Error(
-        "boundary {}: it was numbered or given a state since this forward pass, so that the indices are gone "
-        "at "
-        "which its gradient was to be sent",
+        "boundary {}: it was numbered or given a state since this forward pass, so that the indices at which "
+        "its gradient was to be sent are gone",
         form_.name);
   }
   const at::Tensor message = as_message(gradient, "boundary " + form_.name);

@@ -50,9 +50,8 @@ void LocalExchange::cancel() {
     const MessageSlot message = under_way_.front();
     try {
       receive(message);
-    } catch (
-        const std::exception&) {  // the step's own error counts; the next message is refused by its sequence
-      continue;
+    } catch (const std::exception&) {
+      continue;  // the step's own error counts; the channel's next message is refused by its sequence
     }
   }
 }

@@ -283,9 +283,8 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
   const Stopwatch watch;
   if (failed_) {
     throw Error(
-        "an earlier batch failed, and with it the group of processes; expected a new pipeline in processes "
-        "that "
-        "begin anew");
+        "an earlier batch failed, and with it the group of processes; expected a new pipeline in new "
+        "processes");
   }
   try {
     const StepInput input = input_of(inputs, targets, ids, classes);
