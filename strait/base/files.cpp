@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/host.h"
 
 namespace strait {
 namespace {
@@ -128,12 +129,10 @@ std::string read_whole(const std::filesystem::path& path, uint64_t most) {
   if (file.size() > most) {
     throw InputError("{}: has {} bytes, expected at most {}", file.name(), file.size(), most);
   }
-  std::string content;
-  try {
-    content.resize(file.size());
-  } catch (const std::exception&) {  // out of memory, or longer than any text
+  if (file.size() > free_memory()) {
     throw InputError("{}: has {} bytes, more than memory has room for", file.name(), file.size());
   }
+  std::string content(file.size(), '\0');
   file.read(0, std::as_writable_bytes(std::span(content)));
   return content;
 }
