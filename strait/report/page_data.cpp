@@ -18,23 +18,26 @@ json json_of(Value value) { return value ? json(*value) : json(); }
 
 json json_of(const Estimate& value) { return {json_of(value.mean), json_of(value.error), value.count}; }
 
+/// With six digits, more than a picture shows and a simulation is good for: a page may have a million of them.
+double rounded(double value) {
+  if (!std::isfinite(value) || value == 0) return value;
+  const double unit = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
+  const double shorter = std::round(value * unit) / unit;
+  return std::isfinite(shorter) ? shorter : value;  // the unit of a tiny one is beyond what a double holds
+}
+
+json rounded(Value value) { return value ? json(rounded(*value)) : json(); }
+
 json json_of(const Curve& curve) {
   json points = json::array();
   for (const auto& [place, value] : curve) {
-    points.push_back({place, json_of(value.mean), json_of(value.error), value.count});
+    points.push_back({place, rounded(value.mean), rounded(value.error), value.count});
   }
   return points;
 }
 
 /// As a text, because a script's numbers tell no two seeds beyond 2^53 apart.
 json seed_json(uint64_t seed) { return std::to_string(seed); }
-
-/// With six digits, more than a simulation is good for: a page may have a million of them.
-double rounded(double seconds) {
-  if (!(seconds > 0)) return 0;
-  const double unit = std::pow(10.0, 5 - std::floor(std::log10(seconds)));
-  return std::round(seconds * unit) / unit;
-}
 
 /// The run's evaluations with the seconds of training until then, network by network.
 json timed_json(const Run& run, const Metric& metric) {

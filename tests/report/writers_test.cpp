@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "strait/report/text_table.h"
@@ -341,6 +342,21 @@ TEST(Html, TheDataComesBackAsItWas) {
   ASSERT_EQ(zeros.size(), 1U);
   EXPECT_EQ(zeros[0].at("direction"), "gradients");
   EXPECT_EQ(zeros[0].at("points"), nlohmann::json::parse("[[1, 0.25, 0.0, 2]]"));
+}
+
+TEST(Html, PointsOfCurvesHaveSixDigits) {
+  for (const auto& [value, shown] : std::map<double, double>{{0.1234567890123, 0.123457},
+                                                             {-1234.567890123, -1234.57},
+                                                             {9.9999999e-7, 1e-6},
+                                                             {6.0221408e23, 6.02214e23},
+                                                             {5e-324, 5e-324},
+                                                             {1.7e308, 1.7e308},
+                                                             {0, 0}}) {
+    auto tables = two_variants();
+    tables[0].variants[0].runs[0].epochs[0].train_loss = value;
+    const auto data = nlohmann::json::parse(page_data(tables));
+    EXPECT_DOUBLE_EQ(data.at("tables")[0].at("variants")[0].at("train_loss")[0][1], shown);
+  }
 }
 
 TEST(Html, AsksForNothingFromOutside) {
