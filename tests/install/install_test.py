@@ -135,8 +135,13 @@ class Install(unittest.TestCase):
         program = WORK / "codec_only"
         run("c++", "-std=c++20", SOURCE / "examples/codec_only/main.cpp", "-o", program, *flags)
         self.check_codec_only(program)
+        # What a file names has all that its libraries call, whichever of them a program needs.
+        empty = WORK / "empty.cpp"
+        empty.write_text("int main() {}\n", encoding="utf-8")
         for name in HEADERS:
-            run("pkg-config", "--exists", "--print-errors", f"strait-{name}")
+            words = run("pkg-config", "--libs", f"strait-{name}").split()
+            whole = [word for word in words if word.startswith(("-L", "-lstrait_"))]
+            run("c++", empty, "-o", WORK / "empty", "-Wl,--whole-archive", *whole, "-Wl,--no-whole-archive", *words)
         # Each library stands before those that it uses.
         libraries = re.findall(r"-lstrait_(\w+)", run("pkg-config", "--libs", "strait-train"))
         self.assertEqual(len(libraries), len(set(libraries)))
