@@ -8,6 +8,7 @@ import math
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -89,7 +90,7 @@ class CollectRuns(unittest.TestCase):
             sent = {"raw_bytes": 640, "wire_bytes": 160}
             epoch = {"train_loss": 1.5, "steps": 2, "seconds": 3.0, "test": {"on": {"accuracy": 50.0}},
                      "boundaries": [{"name": "a", "activations": sent, "gradients": sent}]} | other.pop("epoch", {})
-            known = {"code_version": "1", "machine": "m", "status": status, "config_hash": f"hash-{seed}"} | other
+            known = {"code_version": "1", "machine": "m", "status": status, "config_hash": f"hash-{seed}", "epochs": 1} | other
             own = pathlib.Path(folder, f"quant-{seed}")
             own.mkdir()
             (own / "status.json").write_text(json.dumps(known))
@@ -125,12 +126,47 @@ class CollectRuns(unittest.TestCase):
 
     def test_a_folder_with_another_run_is_left_out(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.write_sweep(folder, ("done", {"config_hash": "other"}), ("done", {}), ("done", {"status": "running"}))
+            self.write_sweep(folder, ("done", {"config_hash": "other"}), ("done", {}), ("done", {"status": "running"}),
+                             ("done", {"epochs": 2}))
             (_, *collected), said = self.collect(folder)
             self.assertEqual([run["seed"] for run in collected], [1])
             self.assertEqual(said.splitlines(), [
                 f"collect_runs: {folder}/quant-0: left out, because it holds a run of another configuration",
-                f"collect_runs: {folder}/quant-2: left out, because it is running, not done"])
+                f"collect_runs: {folder}/quant-2: left out, because it is running, not done",
+                f"collect_runs: {folder}/quant-3: left out, because it has 1 of 2 epochs in metrics.jsonl"])
+
+    def test_a_broken_file_of_a_run_is_named_in_one_line(self):
+        for name, content, wrong in (
+                ("metrics.jsonl", b'{"train_loss": 1}\n{"train', "quant-0/metrics.jsonl:2: Unterminated string starting at: "
+                                                             "line 1 column 2 (char 1)"),
+                ("metrics.jsonl", b"[1]\n", "quant-0/metrics.jsonl:1: expected an object, found list"),
+                ("metrics.jsonl", b"{}\n", "quant-0: a file lacks 'train_loss'"),
+                ("config.toml", b"seed\n", "quant-0/config.toml: Expected '=' after a key in a key/value pair (at line 1, column 5)"),
+                ("config.toml", b"\xff", "quant-0/config.toml: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+                ("status.json", b"{}", "quant-0: a file lacks 'config_hash'"),
+                ("../sweep.json", b"[]", "sweep.json: expected an object, found list")):
+            with tempfile.TemporaryDirectory() as folder:
+                self.write_sweep(folder, ("done", {}))
+                pathlib.Path(folder, "quant-0", name).write_bytes(content)
+                result = subprocess.run([sys.executable, ROOT / "scripts" / "collect_runs", folder, f"{folder}/runs.jsonl"],
+                                        capture_output=True, text=True)
+                self.assertEqual((result.returncode, result.stderr), (2, f"collect_runs: {folder}/{wrong}\n"))
+
+    def test_what_was_collected_stays_where_the_file_cannot_be_written(self):
+        def allow_a_kilobyte():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "runs.jsonl")
+            self.write_sweep(folder, *[("done", {})] * 8)
+            self.collect(folder)
+            before = file.read_text()
+            self.assertGreater(len(before), 1024)
+            result = subprocess.run([sys.executable, ROOT / "scripts" / "collect_runs", folder, file], capture_output=True,
+                                    text=True, preexec_fn=allow_a_kilobyte)
+            self.assertEqual((result.returncode, result.stderr), (2, f"collect_runs: {file}: File too large\n"))
+            self.assertEqual(file.read_text(), before)
+            self.assertEqual(list(pathlib.Path(folder).glob("*.partial")), [])
 
 
 class SweepTable(unittest.TestCase):
