@@ -67,13 +67,40 @@ class WrongInput(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "x.jsonl")
             file.write_text('{"epoch": 0}\n{"epoch": 1}\n')
-            self.expect_one_line("sweep_table", [file],
-                                 f"{file}: expected runs that scripts/collect_runs has collected, a line each")
+            expected = "what the runs share in the first line, and a run that scripts/collect_runs has collected in each other"
+            self.expect_one_line("sweep_table", [file], f"{file}: expected {expected}")
             self.expect_one_line("collect_runs", [folder, file], f"{file}: expected lines that this script has written")
+            one = json.dumps(run("one", 0, 1.0, 60.0, 640)) + "\n"
+            for text in ("", "{}\n", one + one, "{}\n3\n"):  # the third has lost its first line
+                file.write_text(text)
+                self.expect_one_line("sweep_table", [file], f"{file}: expected {expected}")
             file.write_text("{}\nx\n")
-            self.expect_one_line("sweep_table", [file], f"{file}: Expecting value: line 1 column 1 (char 0)")
+            self.expect_one_line("sweep_table", [file], f"{file}:2: Expecting value: line 1 column 1 (char 0)")
             pathlib.Path(folder, "sweep.json").write_text('{"runs": []}')
             self.expect_one_line("collect_runs", [folder, f"{folder}/new.jsonl"], f"{folder}: no run is done")
+
+
+    def test_a_run_that_cannot_be_in_a_table_is_named_in_one_line(self):
+        one = run("one", 0, 1.0, 60.0, 640)
+        unscored = run("one", 1, 1.0, 60.0, 640)
+        unscored["epochs"][-1]["test"] = {}
+        for second, wrong in ((one, "one, seed 0: expected each run once"),
+                              (unscored, "one, seed 1: expected test scores of the last epoch, found none"),
+                              (unscored | {"epochs": []}, "one, seed 1: expected test scores of the last epoch, found none")):
+            with tempfile.TemporaryDirectory() as folder:
+                file = file_of([one, second], folder)
+                self.expect_one_line("sweep_table", [file], f"{file}: {wrong}")
+
+    def test_a_mark_that_is_none_is_named_in_one_line(self):
+        either = "<!-- sweep_table FILE.jsonl --> or <!-- best_table FILE.jsonl... FACTOR... -->"
+        with tempfile.TemporaryDirectory() as folder:
+            file_of([run("none", 0, 1.0, 60.0, 640)], folder)
+            page = pathlib.Path(folder, "page.md")
+            for mark in ("<!-- sweep_table runs.jsonl -->", "<!-- best_table  runs.jsonl 4 -->"):
+                page.write_text(f"{mark}\n| a |\n")  # without an empty line, so that the table stays as it is
+                self.expect_one_line("sweep_table", ["--check", page], f"{page}: expected {either} before an empty line, found {mark}")
+            page.write_text("<!-- best_table runs.jsonl 4x -->\n\n")
+            self.expect_one_line("sweep_table", ["--check", page], f"{page}: expected how many times fewer bytes, found 4x")
 
 
 class CollectRuns(unittest.TestCase):
@@ -288,6 +315,13 @@ class SweepTable(unittest.TestCase):
         self.assertTrue(ef.endswith("| 60.00 | 59.00 | 61.50 | 62.25 |"))
         self.assertTrue(plain.endswith("| 50.00 | 49.00 |  |  |"))
         self.assertEqual({line.count("|") for line in (head, rule, ef, plain, lost)}, {12})
+
+    def test_a_mode_that_a_seed_lacks_has_an_empty_cell(self):
+        whole, part = run("one", 0, 1.0, 60.0, 640), run("one", 1, 1.0, 60.0, 640)
+        del part["epochs"][0]["test"]["off"]
+        for runs in ([whole, part], [part, whole]):
+            with tempfile.TemporaryDirectory() as folder:
+                self.assertTrue(sweep_table(file_of(runs, folder)).stdout.endswith("| 60.00 ± 0.00 |  |\n"))
 
     def test_the_papers_scores_stand_last(self):
         runs = [run("quant", 0, 1.0, 60.0, 640), run("none", 0, 1.0, 50.0, 640), run("lost", 0, 1.0, 9.0, 640, "diverged")]
