@@ -21,7 +21,7 @@ from pathlib import Path
 
 from network import Network, exit_on_sigterm
 from report import show
-from results import machine, spread
+from results import machine, replace, spread
 from rows import BATCH, EPOCHS, ONE_MACHINE, QUARTER, RAW, ROWS, SECONDS, Row, rate_of
 from run import CONFIG, ROOT, STAGES, run_ranks, set_flags
 
@@ -68,8 +68,7 @@ def measure(flags: argparse.Namespace, pairs: list[dict[str, object]]) -> None:
                 if kernel["weights"] != link["weights"]:
                     raise RuntimeError(f"{rate}, {row.name}: the weights differ with {LINK}")
                 pairs.append({"rate": rate, "row": row.name, "turn": turn, KERNEL: kernel, LINK: link})
-                flags.out.joinpath("emulated_links.json").write_text(
-                    json.dumps({"machine": machine(), "pairs": pairs}, indent=1) + "\n")
+                replace(flags.out / "emulated_links.json", {"machine": machine(), "pairs": pairs})
                 print(f"{turn + 1}  {rate:>8}  {row.name:<22}  {kernel['samples_per_second']:8.2f}  "
                       f"{link['samples_per_second']:8.2f}  {ratio_of(pairs[-1]):6.3f}", flush=True)
 
