@@ -47,7 +47,10 @@ class Results:
         self._figures: dict[Measurement, Figures] = {}
         self.machine = machine()
         if file.exists():
-            stored = json.loads(file.read_text())
+            try:
+                stored = json.loads(file.read_text())
+            except ValueError as error:
+                raise RuntimeError(f"{file}: {error}") from error
             self.machine = stored["machine"]
             for entry in stored["measurements"]:
                 figures = entry.pop("figures")

@@ -88,6 +88,15 @@ class Pages(unittest.TestCase):
         self.assertEqual(report.verdict(spread([0.9, 0.99]), 1.0), "FAIL")
         self.assertEqual(report.verdict(spread([5.0]), 1.0), "one round: no verdict")
 
+    def test_a_page_stays_where_there_are_no_figures(self):
+        (self.folder / "slow_links.md").write_text("published\n")
+        with self.assertRaisesRegex(RuntimeError, "slow_links.json: expected figures, found none"):
+            report.write(Results(self.folder / "slow_links.json"), self.folder)
+        self.assertEqual((self.folder / "slow_links.md").read_text(), "published\n")
+        (self.folder / "slow_links.json").write_text('{"machine"')
+        with self.assertRaisesRegex(RuntimeError, "slow_links.json: Expecting ':' delimiter"):
+            Results(self.folder / "slow_links.json")
+
     def test_the_page_says_where_its_figures_come_from(self):
         (self.folder / "slow_links.md").write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
         report.write(self.three_rounds(), self.folder)
