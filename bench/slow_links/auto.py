@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-from network import Network, exit_on_sigterm
+from network import Network, run_main
 from report import replace_between_markers
 from run import ROOT, STAGES, run_ranks, set_flags
 from rows import rate_of
@@ -126,7 +127,6 @@ def main() -> None:
     parser.add_argument("--strait", type=Path, default=ROOT / "build" / "strait")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
     flags = parser.parse_args()
-    exit_on_sigterm()
     begun = time.time()
     version = subprocess.run([str(flags.strait), "--version"], capture_output=True, text=True, check=True).stdout.strip()
     with tempfile.TemporaryDirectory() as folder:
@@ -139,4 +139,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_main("auto.py", main))

@@ -12,10 +12,11 @@ import multiprocessing
 import socket
 import statistics
 import struct
+import sys
 import time
 from multiprocessing.connection import Connection
 
-from network import Network, address, burst_bytes, exit_on_sigterm, parse_rate
+from network import Network, address, burst_bytes, parse_rate, run_main
 
 PORT = 4000
 HEADER = struct.Struct("!Qd")  # bytes that follow, the sender's clock; all hosts share it
@@ -68,7 +69,6 @@ def measure(rate: float | None) -> tuple[float, float, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what the emulated links carry")
     parser.add_argument("--rates", nargs="+", default=["unlimited", "1Gbps", "500Mbps", "100Mbps", "20Mbps"])
-    exit_on_sigterm()
     print(f"{'rate':>10}  {'burst':>6}  {'long message':>20}  {'100 kB message':>20}  dropped")
     for name in parser.parse_args().rates:
         rate = parse_rate(name)
@@ -79,4 +79,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_main("check_links.py", main))

@@ -14,14 +14,14 @@ import argparse
 import hashlib
 import json
 import os
-import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 from network import Network, exit_on_sigterm
-from results import machine
+from report import show
+from results import machine, replace, spread
 from rows import BATCH, EPOCHS, ONE_MACHINE, QUARTER, RAW, ROWS, SECONDS, Row, rate_of
 from run import CONFIG, ROOT, STAGES, run_ranks, set_flags
 
@@ -68,20 +68,13 @@ def measure(flags: argparse.Namespace, pairs: list[dict[str, object]]) -> None:
                 if kernel["weights"] != link["weights"]:
                     raise RuntimeError(f"{rate}, {row.name}: the weights differ with {LINK}")
                 pairs.append({"rate": rate, "row": row.name, "turn": turn, KERNEL: kernel, LINK: link})
-                flags.out.joinpath("emulated_links.json").write_text(
-                    json.dumps({"machine": machine(), "pairs": pairs}, indent=1) + "\n")
+                replace(flags.out / "emulated_links.json", {"machine": machine(), "pairs": pairs})
                 print(f"{turn + 1}  {rate:>8}  {row.name:<22}  {kernel['samples_per_second']:8.2f}  "
                       f"{link['samples_per_second']:8.2f}  {ratio_of(pairs[-1]):6.3f}", flush=True)
 
 
 def ratio_of(pair: dict[str, object]) -> float:
     return pair[LINK]["samples_per_second"] / pair[KERNEL]["samples_per_second"]  # type: ignore[index]
-
-
-def spread(values: list[float], form: str) -> str:
-    """The median, and of several the least and the greatest."""
-    low, middle, high = (format(v, form) for v in (min(values), statistics.median(values), max(values)))
-    return middle if len(values) == 1 else f"{middle} ({low} to {high})"
 
 
 def table(pairs: list[dict[str, object]]) -> str:
@@ -92,11 +85,11 @@ def table(pairs: list[dict[str, object]]) -> str:
             found = [pair for pair in pairs if (pair["rate"], pair["row"]) == (rate, row.name)]
             if not found:
                 continue
-            rates = [spread([pair[side]["samples_per_second"] for pair in found], ".1f")  # type: ignore[index]
+            rates = [show(spread(pair[side]["samples_per_second"] for pair in found), ".1f")  # type: ignore[index]
                      for side in (KERNEL, LINK)]
-            load = spread([pair[side]["load"] for pair in found for side in (KERNEL, LINK)], ".1f")  # type: ignore[index]
+            load = show(spread(pair[side]["load"] for pair in found for side in (KERNEL, LINK)), ".1f")  # type: ignore[index]
             lines.append(f"| {rate} | {row.name} | {len(found)} | {' | '.join(rates)} | "
-                         f"{spread([ratio_of(pair) for pair in found], '.3f')} | {load} |")
+                         f"{show(spread(ratio_of(pair) for pair in found), '.3f')} | {load} |")
     return "\n".join(lines)
 
 
@@ -135,7 +128,7 @@ def main() -> int:
     pairs = json.loads(file.read_text())["pairs"] if file.exists() else []
     try:
         measure(flags, pairs)
-    except (RuntimeError, PermissionError) as error:
+    except (RuntimeError, OSError) as error:
         print(f"emulated.py: {error}", file=sys.stderr)
         return 1
     write_page(flags.out / "emulated_links.md", json.loads(file.read_text()))

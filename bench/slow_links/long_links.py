@@ -24,7 +24,8 @@ import time
 from pathlib import Path
 
 from network import INTERFACE, Network, address, command, exit_on_sigterm, parse_rate
-from pipelining import cpu_model, spread
+from report import show
+from results import machine, spread
 from run import CONFIG, ROOT, SECRET, last_line, set_flags, wait_all
 
 HOSTS = 2
@@ -128,8 +129,8 @@ def page(results: dict[str, object]) -> str:
         ways = [[entry["bits_per_second"][way] / 1e6 for entry in rows] for way in (0, 1)]
         samples = [entry["samples_per_second"] for entry in rows]
         ratios = [entry["samples_per_second"] / base[entry["round"]]["samples_per_second"] for entry in rows]
-        lines.append(f"| {connections} | {spread(ways[0], '.0f')} | {spread(ways[1], '.0f')} | {spread(samples, '.1f')} | "
-                     f"{spread(ratios, '.2f')} |")
+        lines.append(f"| {connections} | {show(spread(ways[0]), '.0f')} | {show(spread(ways[1]), '.0f')} | {show(spread(samples), '.1f')} | "
+                     f"{show(spread(ratios), '.2f')} |")
     advice = next((text for entry in found for text in entry["advice"] if "pipeline.connections" in text), "nothing")
     text = (f"Two hosts, each at an end of an emulated link of {results['rate']} and {results['round_trip_ms']:g} ms there and back: what "
             f"`strait doctor` measures with `pipeline.connections` at each number, and the samples per second of the last of two epochs of "
@@ -162,10 +163,10 @@ def main() -> int:
                     found.append({"round": turn} | measure(network, flags.strait, connections, flags.seconds))
                     print(json.dumps({key: found[-1][key] for key in ("round", "connections", "bits_per_second", "latency_seconds",
                                                                       "samples_per_second", "opened")}), flush=True)
-    except (RuntimeError, PermissionError, ValueError) as error:
+    except (RuntimeError, OSError, ValueError) as error:
         print(f"long_links.py: {error}", file=sys.stderr)
         return 1
-    results = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "cpu": cpu_model(), "cores": os.cpu_count(), "rate": flags.rate,
+    results = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "cpu": machine()["processor"], "cores": os.cpu_count(), "rate": flags.rate,
                "round_trip_ms": flags.round_trip, "queue_ms": flags.queue, "note": flags.note, "measurements": found}
     (flags.out / "long_links.json").write_text(json.dumps(results, indent=1) + "\n")
     (flags.out / "long_links.md").write_text(page(results))

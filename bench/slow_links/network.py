@@ -26,6 +26,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -88,6 +89,17 @@ def remove_leftovers() -> None:
         match = re.fullmatch(PREFIX + r"-(\d+)-\w+", name)
         if match and not alive(int(match[1])):
             remove(name)
+
+
+def run_main(program: str, work: Callable[[], None]) -> int:
+    """Does the work of a program and gives its exit status; what is wrong is said in a line."""
+    exit_on_sigterm()
+    try:
+        work()
+    except (RuntimeError, OSError, ValueError) as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def exit_on_sigterm() -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,6 +17,8 @@ import time
 from pathlib import Path
 
 from network import Network, exit_on_sigterm, parse_rate
+from report import show
+from results import machine, spread
 from run import ROOT, run_ranks
 
 WORKER = Path(__file__).resolve().parent / "pipelining_stage.py"
@@ -27,11 +27,6 @@ CODECS = ["none", "quant:8", "quant:4", "topk:0.1,index=bitmap"]
 #: The first is what the others are compared with.
 ROWS = [("torch", "none"), *(("stage", codec) for codec in CODECS), *(("pipeline", codec) for codec in CODECS)]
 NAMES = {"torch": "torch.distributed.pipelining", "stage": "with strait.pipelining.Stage", "pipeline": "strait.Pipeline"}
-
-
-def cpu_model() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def code_version() -> str:
@@ -54,11 +49,6 @@ def measure(rates: list[str], repeat: int, seconds: float) -> list[dict[str, obj
     return found
 
 
-def spread(values: list[float], form: str) -> str:
-    middle = format(statistics.median(values), form)
-    return middle if len(values) == 1 else f"{middle} ({format(min(values), form)} to {format(max(values), form)})"
-
-
 def table(found: list[dict[str, object]], rate: str) -> list[str]:
     rounds = sorted({entry["round"] for entry in found})
 
@@ -72,7 +62,7 @@ def table(found: list[dict[str, object]], rate: str) -> list[str]:
     for way, codec in ROWS:
         values = rates_of(way, codec)
         ratios = [value / other for value, other in zip(values, base)]
-        lines.append(f"| {NAMES[way]} | `{codec}` | {spread(values, '.1f')} | {spread(ratios, '.2f')} |")
+        lines.append(f"| {NAMES[way]} | `{codec}` | {show(spread(values), '.1f')} | {show(spread(ratios), '.2f')} |")
     return [*lines, ""]
 
 
@@ -99,10 +89,10 @@ def main() -> int:
     flags = parser.parse_args()
     try:
         found = measure(flags.rates, flags.repeat, flags.seconds)
-    except (RuntimeError, PermissionError, ValueError) as error:
+    except (RuntimeError, OSError, ValueError) as error:
         print(f"pipelining.py: {error}", file=sys.stderr)
         return 1
-    results = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "code": code_version(), "cpu": cpu_model(), "cores": os.cpu_count(),
+    results = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "code": code_version(), "cpu": machine()["processor"], "cores": os.cpu_count(),
                "seconds": flags.seconds, "note": flags.note, "measurements": found}
     (flags.out / "pipelining.json").write_text(json.dumps(results, indent=1) + "\n")
     (flags.out / "pipelining.md").write_text(page(results))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import chart
+from network import run_main
 from results import Cell, Results, Spread, cell
 from rows import ONE_MACHINE, QUARTER, RATES, TOPK, TRAININGS, Training
 
@@ -151,9 +152,11 @@ def replace_between_markers(text: str, generated: str) -> str:
 
 
 def write(results: Results, folder: Path, training: Training = QUARTER) -> None:
-    """Writes the page and its picture into a folder and prints the targets."""
+    """Writes the page and its picture into a folder and prints the targets. Raises RuntimeError where nothing was measured."""
     cells = [cell(results, rate, row.name) for rate in RATES for row in training.rows]
     cells = [c for c in cells if c.strait is not None or c.torch is not None]
+    if not cells:
+        raise RuntimeError(f"{folder / training.page}.json: expected figures, found none")
     page = folder / f"{training.page}.md"
     generated = f"{origin(results, cells, training)}\n\n{table(cells)}\n\n{one_machine_table(cells)}{target_table(cells, training)}"
     head = f"# {training.title}\n\n![Samples per second over link rate]({training.page}.svg)\n\n"
@@ -167,4 +170,5 @@ if __name__ == "__main__":
     if len(sys.argv) not in (2, 3) or sys.argv[2:3] and sys.argv[2] not in TRAININGS:
         sys.exit(__doc__)
     of = TRAININGS[sys.argv[2]] if len(sys.argv) == 3 else QUARTER
-    write(Results(Path(sys.argv[1]) / f"{of.page}.json"), Path(sys.argv[1]), of)
+    at = Path(sys.argv[1])
+    sys.exit(run_main("report.py", lambda: write(Results(at / f"{of.page}.json"), at, of)))

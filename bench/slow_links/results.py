@@ -34,13 +34,23 @@ def machine() -> dict[str, object]:
     return {"processor": model, "cores": os.cpu_count(), "kernel": platform.release()}
 
 
+def replace(file: Path, figures: Figures) -> None:
+    """Writes a JSON file in one step: what it held stays where that fails."""
+    partial = file.with_suffix(".partial")
+    partial.write_text(json.dumps(figures, indent=1) + "\n")
+    partial.replace(file)
+
+
 class Results:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._figures: dict[Measurement, Figures] = {}
         self.machine = machine()
         if file.exists():
-            stored = json.loads(file.read_text())
+            try:
+                stored = json.loads(file.read_text())
+            except ValueError as error:
+                raise RuntimeError(f"{file}: {error}") from error
             self.machine = stored["machine"]
             for entry in stored["measurements"]:
                 figures = entry.pop("figures")
@@ -61,9 +71,7 @@ class Results:
         self._figures[at] = figures
         entries = [asdict(at) | {"figures": figures} for at, figures in self._figures.items()]
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._file.with_suffix(".partial")
-        partial.write_text(json.dumps({"machine": self.machine, "measurements": entries}, indent=1) + "\n")
-        partial.replace(self._file)
+        replace(self._file, {"machine": self.machine, "measurements": entries})
 
     def of(self, side: str, rate: str, row: str) -> dict[int, Figures]:
         """The figures of each round."""

@@ -187,7 +187,7 @@ def main() -> int:
     flags = parse_flags()
     try:
         Bench(flags).run()
-    except (RuntimeError, PermissionError) as error:
+    except (RuntimeError, OSError) as error:
         print(f"run.py: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

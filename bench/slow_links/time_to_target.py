@@ -15,10 +15,11 @@ import argparse
 import json
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-from network import Network, exit_on_sigterm
+from network import Network, run_main
 from report import replace_between_markers
 from run import ROOT, STAGES, run_ranks, set_flags
 from rows import rate_of
@@ -98,7 +99,6 @@ def main() -> None:
     parser.add_argument("--strait", type=Path, default=ROOT / "build" / "strait")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
     flags = parser.parse_args()
-    exit_on_sigterm()
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as folder:
         for name, codec in CODECS.items():
@@ -110,4 +110,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_main("time_to_target.py", main))

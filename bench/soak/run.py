@@ -90,6 +90,9 @@ def main() -> int:
     if launcher.poll() is None:
         launcher.send_signal(signal.SIGINT)
     status = launcher.wait()
+    if not samples or not (run / "metrics.jsonl").exists():
+        print(f"run.py: {' '.join(map(str, launcher.args))}: exit status {status} before the first epoch and sample", file=sys.stderr)
+        return 1
     result = {"exit_status": status, "epochs": sum(1 for _ in (run / "metrics.jsonl").open(encoding="utf-8")),
               "hours": max(points[-1][0] for points in samples.values()),
               "config": (run / "config.toml").read_text(encoding="utf-8"),

@@ -12,7 +12,7 @@
 #   scripts/device/tests.sh FOLDER -DSTRAIT_CHART_LIBRARY=$S/usr/share/javascript/chart.js/chart.min.js -DSTRAIT_BROWSER=/bin/false
 set -eu
 
-file=$(realpath "$1")
+file=$(realpath "${1:?usage: scripts/device/pack_packages.sh FILE.tar.xz}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/packages" "$work/root"

@@ -10,6 +10,9 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
+for program in nvidia-smi python3 cmake ctest; do
+  command -v "$program" >/dev/null || { echo "tests.sh: there is no $program in PATH" >&2; exit 1; }
+done
 folder=${1:-build/device}
 [ $# -eq 0 ] || shift
 mkdir -p "$folder"
@@ -21,11 +24,11 @@ headers=$("$python" -c 'import os, sysconfig; print("ON" if os.path.exists(sysco
 status=0
 STRAIT_TORCH=$python cmake --preset release -B "$folder/build" -DSTRAIT_CUDA=ON -DSTRAIT_CUDA_ARCHITECTURES="$capability" \
   -DSTRAIT_TESTS=ON -DSTRAIT_BENCH=OFF -DSTRAIT_PYTHON="$headers" "$@" > "$folder/build.txt" 2>&1 || status=1
-grep -E 'LibTorch|CUDA kernels|CMake Error' -A 3 "$folder/build.txt"
-[ $status = 0 ] || exit 1
+grep -E 'LibTorch|CUDA kernels|CMake Error' -A 3 "$folder/build.txt" || true
+[ $status = 0 ] || { echo "tests.sh: CMake failed, see $folder/build.txt" >&2; exit 1; }
 cmake --build "$folder/build" -j "$(nproc)" -- -k 0 >> "$folder/build.txt" 2>&1 || status=1
 grep -E 'error|FAILED' -A 5 "$folder/build.txt" | head -n 60 || true
-[ -x "$folder/build/strait" ] || exit 1
+[ -x "$folder/build/strait" ] || { echo "tests.sh: the program was not built, see $folder/build.txt" >&2; exit 1; }
 
 OMP_NUM_THREADS=2 ctest --test-dir "$folder/build" -j "$(($(nproc) / 2))" --timeout 120 --output-on-failure -E "${STRAIT_WITHOUT:-^(lint|install)}" \
   > "$folder/tests.txt" 2>&1 || status=1

@@ -13,6 +13,8 @@ import pathlib
 import subprocess
 import sys
 
+if len(sys.argv) not in (3, 4):
+    sys.exit(__doc__)
 STRAIT = pathlib.Path(sys.argv[1]).resolve()
 FOLDER = pathlib.Path(sys.argv[2]).resolve()
 DEVICE = sys.argv[3] if len(sys.argv) > 3 else "cuda"

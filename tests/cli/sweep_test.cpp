@@ -56,8 +56,8 @@ class SweepCommand : public testing::Test {
     const std::string out = dir_ / "out";
     return test::run_process(
         "/bin/bash",
-        {"-c", std::string(STRAIT_PROGRAM) + " sweep " + file_ + " --out " + out + " & pid=$!; until [ -s " +
-                   out + "/" + run + "/metrics.jsonl ]; do sleep 0.05; done; " + action + "; wait $pid"});
+        {"-c", "'" STRAIT_PROGRAM "' sweep " + file_ + " --out " + out + " & pid=$!; until [ -s " + out + "/" +
+                   run + "/metrics.jsonl ]; do sleep 0.05; done; " + action + "; wait $pid"});
   }
 
   json read_json(const std::string& name) { return json::parse(test::read_file(dir_ / name)); }
@@ -198,8 +198,8 @@ TEST_F(SweepCommand, WhereItCannotWriteEveryRunStopsInOrder) {
   const std::string begun = "[ -s " + out + "/a/metrics.jsonl -a -s " + out + "/b/metrics.jsonl ]";
   const auto run = test::run_process(
       "/bin/bash",
-      {"-c", std::string(STRAIT_PROGRAM) + " sweep " + file_ + " --jobs 2 --out " + out + " & pid=$!; until " +
-                 begun + " || ! kill -0 $pid; do sleep 0.05; done; rm " + out + "/sweep.json; mkdir -p " + out +
+      {"-c", "'" STRAIT_PROGRAM "' sweep " + file_ + " --jobs 2 --out " + out + " & pid=$!; until " + begun +
+                 " || ! kill -0 $pid; do sleep 0.05; done; rm " + out + "/sweep.json; mkdir -p " + out +
                  "/sweep.json/x; kill -KILL $(cut -d ' ' -f 1 /proc/$pid/task/$pid/children); wait $pid"});
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.err, HasSubstr("sweep.json"));
@@ -241,9 +241,8 @@ TEST_F(SweepCommand, AHangUpStopsEveryRunInOrder) {
 TEST_F(SweepCommand, ItsFoldersAreItsOwn) {
   write_sweep(variant("long", kEndless));
   const std::string out = dir_ / "out";
-  const std::string again = std::string(STRAIT_PROGRAM) + " sweep " + file_ + " --out " + out;
-  const std::string train =
-      std::string(STRAIT_PROGRAM) + " train " + out + "/long/config.toml --resume --out " + out;
+  const std::string again = "'" STRAIT_PROGRAM "' sweep " + file_ + " --out " + out;
+  const std::string train = "'" STRAIT_PROGRAM "' train " + out + "/long/config.toml --resume --out " + out;
   const auto run = sweep_and(
       again + "; a=$?; " + train + "/long; b=$?; " + train + "; echo statuses $a $b $?; kill -INT $pid",
       "long");

@@ -154,7 +154,7 @@ TEST_F(Train, ADivergedRunSaysSoAndKeepsItsMetrics) {
 TEST_F(Train, AStopSignalEndsTheRunInOrder) {
   const std::string out = dir_ / "run";
   // Far more epochs than the test waits for; the shell sends the signal once an epoch has been written.
-  const std::string script = std::string(STRAIT_PROGRAM) + " train " + config_ + " --out " + out +
+  const std::string script = "'" STRAIT_PROGRAM "' train " + config_ + " --out " + out +
                              " --set train.epochs=100000 & pid=$!; for i in $(seq 600); do [ -s " + out +
                              "/metrics.jsonl ] && break; sleep 0.1; done; kill -INT $pid; wait $pid";
   const auto run = test::run_process("/bin/bash", {"-c", script});

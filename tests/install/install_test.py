@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -131,12 +132,17 @@ class Install(unittest.TestCase):
     def test_pkg_config(self):
         pkg_config = PREFIX / "lib/pkgconfig"
         ENVIRONMENT["PKG_CONFIG_PATH"] = str(pkg_config)
-        flags = run("pkg-config", "--cflags", "--libs", "strait-codecs").split()
+        flags = shlex.split(run("pkg-config", "--cflags", "--libs", "strait-codecs"))
         program = WORK / "codec_only"
         run("c++", "-std=c++20", SOURCE / "examples/codec_only/main.cpp", "-o", program, *flags)
         self.check_codec_only(program)
+        # What a file names has all that its libraries call, whichever of them a program needs.
+        empty = WORK / "empty.cpp"
+        empty.write_text("int main() {}\n", encoding="utf-8")
         for name in HEADERS:
-            run("pkg-config", "--exists", "--print-errors", f"strait-{name}")
+            words = shlex.split(run("pkg-config", "--libs", f"strait-{name}"))
+            whole = [word for word in words if word.startswith(("-L", "-lstrait_"))]
+            run("c++", empty, "-o", WORK / "empty", "-Wl,--whole-archive", *whole, "-Wl,--no-whole-archive", *words)
         # Each library stands before those that it uses.
         libraries = re.findall(r"-lstrait_(\w+)", run("pkg-config", "--libs", "strait-train"))
         self.assertEqual(len(libraries), len(set(libraries)))
@@ -151,7 +157,7 @@ class Install(unittest.TestCase):
         (parent / "CMakeLists.txt").write_text(
             f"""cmake_minimum_required(VERSION 3.25)
 project(parent LANGUAGES CXX)
-add_subdirectory({SOURCE} strait)
+add_subdirectory("{SOURCE}" strait)
 add_executable(codec_only main.cpp)
 target_link_libraries(codec_only PRIVATE strait::codecs)
 add_library(other STATIC main.cpp)

@@ -122,6 +122,9 @@ class FrontierTables(unittest.TestCase):
                 others = pathlib.Path(folder, "auto-home-office-seed3")
                 self.assertEqual(script.choices_of([others, own], "auto-home", 10),
                                  {"step_seconds": 1, "step_factor": 1, "trial_batches": 20, "codecs": [["bf16", "none"]]})
+                first = {"step": 0, "boundaries": [codecs]}  # the one that training begins with, which may stay
+                (own / "metrics.jsonl").write_text(json.dumps({"choices": [first]}) + "\n")
+                self.assertEqual(script.choices_of([own], "auto-home", 10), {"trial_batches": 0, "codecs": [["bf16", "none"]]})
 
     def test_what_cannot_be_asked_is_a_line(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +144,26 @@ class FrontierTables(unittest.TestCase):
                                ("metrics.jsonl", json.dumps(stages) + "\n")):
                 (own / name).write_text(text)
             self.assertRegex(said(), "^frontier_tables: [^\n]+\n$")  # what strait says
+            line = json.dumps(stages) + "\n"
+            for name, text, wrong in (
+                    ("a/metrics.jsonl", line + '{"stages', "a/metrics.jsonl:2: Unterminated string starting at: line 1 column 2 (char 1)"),
+                    ("a/metrics.jsonl", line + '{"stages": []}\n', f"a: expected 1 stages, as {own} has, found 0"),
+                    ("sweep.json", "[]", "sweep.json: expected an object, found list")):
+                pathlib.Path(folder, name).write_text(text)
+                self.assertEqual(said(), f"frontier_tables: {folder}/{wrong}\n")
             self.assertFalse(pathlib.Path(folder, "found.json").exists())
+
+    def test_a_mark_without_an_end_is_named_and_nothing_is_lost(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "page.md")
+            pathlib.Path(folder, "found.json").write_text('{"networks": []}')
+            begin = "<!-- frontier_tables found.json -->"
+            for text in (f"{begin}\nwords\n", f"{begin}\nwords\n<!-- frontier_tables other.json -->\n<!-- to here -->\n"):
+                page.write_text(text)
+                result = frontier_tables("--update", page)
+                self.assertEqual((result.returncode, result.stderr), (2, (
+                    f"frontier_tables: {page}: expected <!-- frontier_tables FILE.json --> and <!-- to here --> behind it, found {begin}\n")))
+                self.assertEqual(page.read_text(), text)
 
     def test_a_changed_figure_is_noticed(self):
         with tempfile.TemporaryDirectory() as folder:

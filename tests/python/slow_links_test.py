@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
 """What bench/slow_links makes of its figures: medians and spreads, verdicts, the page. It measures nothing."""
 
+import contextlib
+import io
 import json
 import pathlib
 import shutil
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench" / "slow_links"))
 sys.dont_write_bytecode = True
 
 import emulated  # noqa: E402
+import long_links  # noqa: E402
+import pipelining  # noqa: E402
 import report  # noqa: E402
-from network import parse_rate  # noqa: E402
+from network import Network, parse_rate, run_main  # noqa: E402
 from results import Results, Spread, cell, spread  # noqa: E402
 from rows import BATCH, EPOCHS, FILL, QUARTER, RATES, TRAININGS, rate_of  # noqa: E402
 
@@ -83,6 +88,15 @@ class Pages(unittest.TestCase):
         self.assertEqual(report.verdict(spread([0.9, 0.99]), 1.0), "FAIL")
         self.assertEqual(report.verdict(spread([5.0]), 1.0), "one round: no verdict")
 
+    def test_a_page_stays_where_there_are_no_figures(self):
+        (self.folder / "slow_links.md").write_text("published\n")
+        with self.assertRaisesRegex(RuntimeError, "slow_links.json: expected figures, found none"):
+            report.write(Results(self.folder / "slow_links.json"), self.folder)
+        self.assertEqual((self.folder / "slow_links.md").read_text(), "published\n")
+        (self.folder / "slow_links.json").write_text('{"machine"')
+        with self.assertRaisesRegex(RuntimeError, "slow_links.json: Expecting ':' delimiter"):
+            Results(self.folder / "slow_links.json")
+
     def test_the_page_says_where_its_figures_come_from(self):
         (self.folder / "slow_links.md").write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
         report.write(self.three_rounds(), self.folder)
@@ -133,6 +147,26 @@ class EmulatedPages(unittest.TestCase):
         shutil.copy(published / "emulated_links.md", self.folder)
         emulated.write_page(self.folder / "emulated_links.md", json.loads((published / "emulated_links.json").read_text()))
         self.assertEqual((self.folder / "emulated_links.md").read_text(), (published / "emulated_links.md").read_text())
+
+
+class OtherPages(unittest.TestCase):
+    def test_the_published_pages_are_what_their_figures_give(self):
+        for page, name in ((long_links.page, "long_links"), (pipelining.page, "pipelining")):
+            figures = json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text())
+            self.assertEqual(page(figures), (ROOT / "docs" / "results" / f"{name}.md").read_text())
+
+
+class Refusals(unittest.TestCase):
+    def test_what_is_wrong_is_a_line(self):
+        def without_root():
+            with unittest.mock.patch("os.geteuid", return_value=1000), Network(2):
+                self.fail("there are links without root")
+
+        for work, said in ((without_root, "emulated links need root"),
+                           (lambda: parse_rate("5x"), "'5x' is not a rate such as 20Mbps, 1Gbps or unlimited")):
+            with contextlib.redirect_stderr(io.StringIO()) as stderr:
+                self.assertEqual(run_main("a.py", work), 1)
+            self.assertEqual(stderr.getvalue(), f"a.py: {said}\n")
 
 
 class Lengths(unittest.TestCase):

@@ -8,6 +8,7 @@ import math
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -66,13 +67,40 @@ class WrongInput(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "x.jsonl")
             file.write_text('{"epoch": 0}\n{"epoch": 1}\n')
-            self.expect_one_line("sweep_table", [file],
-                                 f"{file}: expected runs that scripts/collect_runs has collected, a line each")
+            expected = "what the runs share in the first line, and a run that scripts/collect_runs has collected in each other"
+            self.expect_one_line("sweep_table", [file], f"{file}: expected {expected}")
             self.expect_one_line("collect_runs", [folder, file], f"{file}: expected lines that this script has written")
+            one = json.dumps(run("one", 0, 1.0, 60.0, 640)) + "\n"
+            for text in ("", "{}\n", one + one, "{}\n3\n"):  # the third has lost its first line
+                file.write_text(text)
+                self.expect_one_line("sweep_table", [file], f"{file}: expected {expected}")
             file.write_text("{}\nx\n")
-            self.expect_one_line("sweep_table", [file], f"{file}: Expecting value: line 1 column 1 (char 0)")
+            self.expect_one_line("sweep_table", [file], f"{file}:2: Expecting value: line 1 column 1 (char 0)")
             pathlib.Path(folder, "sweep.json").write_text('{"runs": []}')
             self.expect_one_line("collect_runs", [folder, f"{folder}/new.jsonl"], f"{folder}: no run is done")
+
+
+    def test_a_run_that_cannot_be_in_a_table_is_named_in_one_line(self):
+        one = run("one", 0, 1.0, 60.0, 640)
+        unscored = run("one", 1, 1.0, 60.0, 640)
+        unscored["epochs"][-1]["test"] = {}
+        for second, wrong in ((one, "one, seed 0: expected each run once"),
+                              (unscored, "one, seed 1: expected test scores of the last epoch, found none"),
+                              (unscored | {"epochs": []}, "one, seed 1: expected test scores of the last epoch, found none")):
+            with tempfile.TemporaryDirectory() as folder:
+                file = file_of([one, second], folder)
+                self.expect_one_line("sweep_table", [file], f"{file}: {wrong}")
+
+    def test_a_mark_that_is_none_is_named_in_one_line(self):
+        either = "<!-- sweep_table FILE.jsonl --> or <!-- best_table FILE.jsonl... FACTOR... -->"
+        with tempfile.TemporaryDirectory() as folder:
+            file_of([run("none", 0, 1.0, 60.0, 640)], folder)
+            page = pathlib.Path(folder, "page.md")
+            for mark in ("<!-- sweep_table runs.jsonl -->", "<!-- best_table  runs.jsonl 4 -->"):
+                page.write_text(f"{mark}\n| a |\n")  # without an empty line, so that the table stays as it is
+                self.expect_one_line("sweep_table", ["--check", page], f"{page}: expected {either} before an empty line, found {mark}")
+            page.write_text("<!-- best_table runs.jsonl 4x -->\n\n")
+            self.expect_one_line("sweep_table", ["--check", page], f"{page}: expected how many times fewer bytes, found 4x")
 
 
 class CollectRuns(unittest.TestCase):
@@ -89,7 +117,7 @@ class CollectRuns(unittest.TestCase):
             sent = {"raw_bytes": 640, "wire_bytes": 160}
             epoch = {"train_loss": 1.5, "steps": 2, "seconds": 3.0, "test": {"on": {"accuracy": 50.0}},
                      "boundaries": [{"name": "a", "activations": sent, "gradients": sent}]} | other.pop("epoch", {})
-            known = {"code_version": "1", "machine": "m", "status": status, "config_hash": f"hash-{seed}"} | other
+            known = {"code_version": "1", "machine": "m", "status": status, "config_hash": f"hash-{seed}", "epochs": 1} | other
             own = pathlib.Path(folder, f"quant-{seed}")
             own.mkdir()
             (own / "status.json").write_text(json.dumps(known))
@@ -125,12 +153,47 @@ class CollectRuns(unittest.TestCase):
 
     def test_a_folder_with_another_run_is_left_out(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.write_sweep(folder, ("done", {"config_hash": "other"}), ("done", {}), ("done", {"status": "running"}))
+            self.write_sweep(folder, ("done", {"config_hash": "other"}), ("done", {}), ("done", {"status": "running"}),
+                             ("done", {"epochs": 2}))
             (_, *collected), said = self.collect(folder)
             self.assertEqual([run["seed"] for run in collected], [1])
             self.assertEqual(said.splitlines(), [
                 f"collect_runs: {folder}/quant-0: left out, because it holds a run of another configuration",
-                f"collect_runs: {folder}/quant-2: left out, because it is running, not done"])
+                f"collect_runs: {folder}/quant-2: left out, because it is running, not done",
+                f"collect_runs: {folder}/quant-3: left out, because it has 1 of 2 epochs in metrics.jsonl"])
+
+    def test_a_broken_file_of_a_run_is_named_in_one_line(self):
+        for name, content, wrong in (
+                ("metrics.jsonl", b'{"train_loss": 1}\n{"train', "quant-0/metrics.jsonl:2: Unterminated string starting at: "
+                                                             "line 1 column 2 (char 1)"),
+                ("metrics.jsonl", b"[1]\n", "quant-0/metrics.jsonl:1: expected an object, found list"),
+                ("metrics.jsonl", b"{}\n", "quant-0: a file lacks 'train_loss'"),
+                ("config.toml", b"seed\n", "quant-0/config.toml: Expected '=' after a key in a key/value pair (at line 1, column 5)"),
+                ("config.toml", b"\xff", "quant-0/config.toml: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+                ("status.json", b"{}", "quant-0: a file lacks 'config_hash'"),
+                ("../sweep.json", b"[]", "sweep.json: expected an object, found list")):
+            with tempfile.TemporaryDirectory() as folder:
+                self.write_sweep(folder, ("done", {}))
+                pathlib.Path(folder, "quant-0", name).write_bytes(content)
+                result = subprocess.run([sys.executable, ROOT / "scripts" / "collect_runs", folder, f"{folder}/runs.jsonl"],
+                                        capture_output=True, text=True)
+                self.assertEqual((result.returncode, result.stderr), (2, f"collect_runs: {folder}/{wrong}\n"))
+
+    def test_what_was_collected_stays_where_the_file_cannot_be_written(self):
+        def allow_a_kilobyte():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "runs.jsonl")
+            self.write_sweep(folder, *[("done", {})] * 8)
+            self.collect(folder)
+            before = file.read_text()
+            self.assertGreater(len(before), 1024)
+            result = subprocess.run([sys.executable, ROOT / "scripts" / "collect_runs", folder, file], capture_output=True,
+                                    text=True, preexec_fn=allow_a_kilobyte)
+            self.assertEqual((result.returncode, result.stderr), (2, f"collect_runs: {file}: File too large\n"))
+            self.assertEqual(file.read_text(), before)
+            self.assertEqual(list(pathlib.Path(folder).glob("*.partial")), [])
 
 
 class SweepTable(unittest.TestCase):
@@ -252,6 +315,13 @@ class SweepTable(unittest.TestCase):
         self.assertTrue(ef.endswith("| 60.00 | 59.00 | 61.50 | 62.25 |"))
         self.assertTrue(plain.endswith("| 50.00 | 49.00 |  |  |"))
         self.assertEqual({line.count("|") for line in (head, rule, ef, plain, lost)}, {12})
+
+    def test_a_mode_that_a_seed_lacks_has_an_empty_cell(self):
+        whole, part = run("one", 0, 1.0, 60.0, 640), run("one", 1, 1.0, 60.0, 640)
+        del part["epochs"][0]["test"]["off"]
+        for runs in ([whole, part], [part, whole]):
+            with tempfile.TemporaryDirectory() as folder:
+                self.assertTrue(sweep_table(file_of(runs, folder)).stdout.endswith("| 60.00 ± 0.00 |  |\n"))
 
     def test_the_papers_scores_stand_last(self):
         runs = [run("quant", 0, 1.0, 60.0, 640), run("none", 0, 1.0, 50.0, 640), run("lost", 0, 1.0, 9.0, 640, "diverged")]

@@ -11,7 +11,7 @@ namespace {
 
 std::string run(const std::string& python, const std::string& script, const std::string& arguments) {
   // A sanitizer's runtime must not be inherited: python3 is not instrumented.
-  const std::string command = "env -u LD_PRELOAD " + python + " tests/python/" + script + " " + arguments;
+  const std::string command = "env -u LD_PRELOAD '" + python + "' tests/python/" + script + " " + arguments;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
   std::string output;
