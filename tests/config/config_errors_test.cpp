@@ -326,6 +326,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:2: unknown key \"compression.feedback\" (did you mean "
                 "\"compression.activations.feedback\"?)"},
         BadText{"epochs = 3", "a.toml:1: unknown key \"epochs\" (did you mean \"train.epochs\"?)"},
+        BadText{"\"train.epochs\" = 3",
+                "a.toml:1: unknown key \"train.epochs\": in quotation marks its dots are a part of a name"},
         BadText{"[compression]\nactivation = { codec = \"none\" }",
                 "a.toml:2: unknown key \"compression.activation\" (did you mean \"compression.activations\"?)"},
         BadText{"[compression]\nactivations = { codecs = \"none\" }",
