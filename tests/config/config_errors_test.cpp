@@ -333,7 +333,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"[compression]\nactivations = { codecs = \"none\" }",
                 "a.toml:2: unknown key \"compression.activations.codecs\" (did you mean "
                 "\"compression.activations.codec\"?)"},
-        BadText{"\"train.epochs\" = 3", "a.toml:1: unknown key \"train.epochs\""},
         BadText{"\"\" = 3", "a.toml:1: unknown key \"\""}, BadText{"zzz = 3", "a.toml:1: unknown key \"zzz\""},
         BadText{"\"a\\nb\" = 3", "a.toml:1: unknown key \"a\\u000ab\""},
         BadText{"seeds = [1]", "a.toml:1: unknown key \"seeds\"; a file with it is for strait sweep"},
