@@ -56,10 +56,11 @@ void check_trace(const TrainFlags& flags, const std::string& out) {
   if (flags.trace.empty()) return;
   check_not_input("--trace", flags.trace, flags.config);
   const auto folder_of = [](const std::filesystem::path& path) {
-    return std::filesystem::weakly_canonical(path).lexically_normal();
+    std::error_code error;  // whoever uses a path that leads nowhere refuses it
+    return std::filesystem::weakly_canonical(path, error).lexically_normal();
   };
   const std::filesystem::path folder = std::filesystem::absolute(flags.trace).parent_path();
-  if (std::filesystem::exists(folder) || folder_of(folder) != folder_of(out)) {
+  if (is_there(folder) || folder_of(folder) != folder_of(out)) {
     check_output_file("--trace", flags.trace);
   }
 }

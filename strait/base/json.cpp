@@ -77,6 +77,10 @@ template <class Refusal>
 json parse_json(std::string_view text, std::string_view name) {
   Builder<Refusal> builder(name);
   json::sax_parse(text, &builder);
+  // The parser takes a NUL for the end of the text, whatever follows.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    throw Refusal("{}: is not JSON (at byte {})", name, nul + 1);
+  }
   return builder.take();
 }
 

@@ -40,10 +40,10 @@ void remove_folder(const fs::path& path) {
 /// The folders in `path`; none where it does not exist.
 std::vector<fs::path> folders_in(const fs::path& path) {
   std::vector<fs::path> found;
+  if (!is_there(path)) return found;
   std::error_code error;
-  if (!fs::exists(path, error)) return found;
   for (fs::directory_iterator item(path, error), end; !error && item != end; item.increment(error)) {
-    if (item->is_directory()) found.push_back(item->path());
+    if (has_folder(item->path())) found.push_back(item->path());
   }
   if (error) throw InputError("{}: cannot be read: {}", path.string(), error.message());
   return found;
@@ -129,7 +129,7 @@ bool CheckpointFolder::keeps(int epoch) const {
 }
 
 void CheckpointFolder::write(const Entry& entry, const std::function<void(const fs::path&)>& write) {
-  if (fs::exists(path_of(entry))) return;
+  if (is_there(path_of(entry))) return;
   const fs::path temporary = begin(entry);
   try {
     write(temporary);
@@ -153,11 +153,11 @@ fs::path CheckpointFolder::begin(const Entry& entry) {
 }
 
 fs::path CheckpointFolder::written(const Entry& entry) const {
-  return fs::exists(path_of(entry)) ? path_of(entry) : partial_of(entry);
+  return is_there(path_of(entry)) ? path_of(entry) : partial_of(entry);
 }
 
 void CheckpointFolder::publish(const Entry& entry) {
-  if (fs::exists(path_of(entry))) return;
+  if (is_there(path_of(entry))) return;
   move_folder(partial_of(entry), path_of(entry));
   sync_to_disk(path_);
 }

@@ -12,6 +12,7 @@
 #include "strait/config/config_keys.h"
 #include "strait/config/layers.h"
 #include "strait/config/reader.h"
+#include "strait/run/idle_keys.h"
 
 namespace strait {
 namespace {
@@ -109,22 +110,15 @@ void keep_deciding_links(Config& config) {
   std::erase_if(config.networks, [&](const auto& other) { return !by_time || other.name != network; });
 }
 
-/// With nothing in the keys that do not change what a run computes: those of says_a_place() and more.
-Config without_places(Config config) {
-  config.name.clear();
-  config.data.root.clear();
-  for (const auto& key : data_kind(config.data.kind).keys) {
-    if (key.is_place) config.data.settings.set(key.name, "");
-  }
-  config.compression.store.place.clear();
-  config.compression.store.folder.clear();
-  config.pipeline.timeout.clear();
-  config.pipeline.transport.clear();
-  config.pipeline.connections = 1;
-  config.pipeline.rejoin.clear();
+/// The keys without those that change nothing that is computed.
+std::vector<std::pair<std::string, std::string>> counting_values(Config config) {
   keep_deciding_links(config);
-  config.checkpoint = {};
-  return config;
+  auto values = key_values(config);
+  std::erase_if(values, [&](const auto& entry) {
+    const std::string& key = entry.first;
+    return is_idle_key(key) || says_a_place(config, key);
+  });
+  return values;
 }
 
 Config resolve(TomlTable root, std::span<const std::string> overrides) {
@@ -197,8 +191,8 @@ std::vector<std::pair<std::string, std::string>> key_values(const Config& config
 
 std::vector<std::pair<std::string, std::string>> deciding_keys(const Config& config) {
   std::map<std::string, std::string> initial;
-  for (auto& [key, value] : key_values(without_places(defaults_for(config)))) initial.emplace(key, value);
-  auto values = key_values(without_places(config));
+  for (auto& [key, value] : counting_values(defaults_for(config))) initial.emplace(key, value);
+  auto values = counting_values(config);
   std::erase_if(values, [&](const auto& entry) {
     return !entry.first.ends_with(".kind") && initial.at(entry.first) == entry.second;
   });

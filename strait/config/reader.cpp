@@ -48,11 +48,14 @@ std::string setting_with(const std::string& key) {
   return kinds.empty() ? "" : setting_of(table, kinds);
 }
 
-/// The end of the message about an unknown key: the kind it belongs to, a key of that very name below its table
-/// or in another, or the nearest key of its table.
+/// The end of the message about an unknown key: that it is one but for its quotation marks, the kind it belongs
+/// to, a key of that very name below its table or in another, or the nearest key of its table.
 std::string hint_for(const std::string& prefix, const std::string& name, const std::vector<std::string>& keys) {
   if (prefix.empty() && (name == "variants" || name == "seeds" || name == "title")) {
     return "; a file with it is for strait sweep";
+  }
+  if (std::ranges::find(keys, prefix + name) != keys.end()) {
+    return ": in quotation marks its dots are a part of a name";
   }
   if (const auto setting = setting_with(prefix + name); !setting.empty()) {
     return fmt::format("; it is one with {}", setting);

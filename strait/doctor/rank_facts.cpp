@@ -43,6 +43,17 @@ uint64_t buffer_most(const char* name) {
   return sizes ? bytes.back() : 0;
 }
 
+/// How many checkpoints are on the disk while one is written: that one and those that stay, but no more than
+/// the run makes, where that is known without its data.
+uint64_t checkpoints_at_once(const Config& config) {
+  const CheckpointOptions& checkpoint = config.checkpoint;
+  const auto most = static_cast<uint64_t>(checkpoint.keep) + 1;
+  if (checkpoint.every_steps > 0) return most;
+  const auto epochs = static_cast<uint64_t>(config.train.epochs);
+  const auto every = checkpoint.every_epochs == 0 ? epochs : static_cast<uint64_t>(checkpoint.every_epochs);
+  return std::min(most, (epochs + every - 1) / every);
+}
+
 uint64_t weight_bytes(const Config& config, const Model& model, const std::vector<int>& stages) {
   const auto ranges = cut_into_stages(model, config.model.cuts);
   uint64_t bytes = 0;
@@ -74,9 +85,7 @@ RankFacts facts_of_process(const Config& config, int rank, const std::vector<int
   try {
     check_precision(config.train.precision, device_of(config.train.device));
     facts.weight_bytes = weight_bytes(config, make_network(config, processes_here), stages);
-    // While a checkpoint is written, those that stay are there too.
-    facts.checkpoint_bytes =
-        facts.weight_bytes * static_cast<uint64_t>(std::max(0, config.checkpoint.keep) + 1);
+    facts.checkpoint_bytes = facts.weight_bytes * checkpoints_at_once(config);
     load_splits(config);
   } catch (const std::exception& error) {
     facts.problem = reason_text(error);

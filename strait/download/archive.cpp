@@ -98,7 +98,8 @@ void extract_members(const fs::path& archive, const std::vector<ArchiveMember>& 
       throw Error("{}: member {} is not a plain file", reader.name(), name);
     }
     const fs::path target = folder / member->target;
-    fs::create_directories(target.parent_path());
+    std::error_code ignored;  // without its folder the file is the one to hear of
+    fs::create_directories(target.parent_path(), ignored);
     reader.copy(*member, target);
   }
   for (size_t i = 0; i < members.size(); ++i) {

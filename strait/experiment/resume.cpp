@@ -5,6 +5,7 @@
 #include <set>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 #include "strait/base/text.h"
 #include "strait/checkpoint/checkpoint_copies.h"
 #include "strait/checkpoint/checkpoint_parts.h"
@@ -87,7 +88,7 @@ std::string epochs_of(const std::vector<CheckpointPart>& parts) {
 
 /// The folder of checkpoints of a run, which may be that folder itself.
 fs::path checkpoints_at(const fs::path& path) {
-  return fs::exists(path / "checkpoint") ? path / "checkpoint" : path;
+  return is_there(path / "checkpoint") ? path / "checkpoint" : path;
 }
 
 Checkpoint find_checkpoint(const fs::path& from, int epoch) {
@@ -97,11 +98,11 @@ Checkpoint find_checkpoint(const fs::path& from, int epoch) {
         "(compression.start_epoch), found {}; checkpoint.keep_epochs makes a run keep one",
         from.string(), epoch, found);
   };
-  if (!fs::is_directory(from)) {
+  if (!has_folder(from)) {
     throw InputError("compression.start_from: {}: expected the folder of a run or of a checkpoint",
                      from.string());
   }
-  if (fs::exists(from / kRecordFile)) {
+  if (is_there(from / kRecordFile)) {
     Checkpoint checkpoint({from});
     const TrainingState& state = checkpoint.record().state;
     if (state.epoch != epoch || state.batches != 0) {
@@ -192,7 +193,7 @@ std::string fetch_parts(const ResumePoint& point, bool other_stages,
 /// A run of which nobody has a checkpoint. `done`: its status says so.
 Beginning begin_anew(const Config& config, const fs::path& folder, bool done) {
   if (done) throw InputError("{}: the run is done and has no checkpoint to resume from", folder.string());
-  if (fs::exists(folder / "config.toml")) {
+  if (is_there(folder / "config.toml")) {
     check_same_run(load_config(folder / "config.toml"), config, folder / "config.toml");
   }
   Beginning beginning = find_start(config);
@@ -214,7 +215,7 @@ Beginning find_start(const Config& config) {
 }
 
 Checkpoint newest_checkpoint_at(const fs::path& path) {
-  if (fs::exists(path / kRecordFile)) return Checkpoint({path});
+  if (is_there(path / kRecordFile)) return Checkpoint({path});
   const fs::path folder = checkpoints_at(path);
   const auto parts = parts_in(folder);
   const ResumePoint point = find_resume_point({parts}, kOneProcess);

@@ -150,7 +150,7 @@ void record_failure(RunFolder& files, const std::string& error) {
 /// Where a run leaves checkpoints of its weights.
 std::filesystem::path beside(const std::filesystem::path& weights) {
   const auto folder = weights.parent_path();
-  return std::filesystem::exists(folder / "position.json") ? folder : folder / "checkpoint";
+  return is_there(folder / "position.json") ? folder : folder / "checkpoint";
 }
 
 /// The file's size and a digest of its bytes.

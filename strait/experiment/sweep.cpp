@@ -1,5 +1,7 @@
 #include "strait/experiment/sweep.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "strait/base/error.h"
@@ -212,6 +214,10 @@ std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> var
   for (size_t i = 0; i < sweep.runs.size(); ++i) {
     const SweepRun& run = sweep.runs[i];
     if (is_chosen(variants, run.variant) && is_chosen(seeds, run.config.seed)) places.push_back(i);
+  }
+  if (places.empty()) {  // where variants have seeds of their own
+    throw InputError("sweep {} has no run of a variant among {} with a seed among {}", sweep.name,
+                     list_of(variants), fmt::join(seeds, ", "));
   }
   return places;
 }

@@ -40,7 +40,8 @@ struct Sweep {
 Sweep load_sweep(const std::filesystem::path& path);
 
 /// The places in sweep.runs of the runs of the named variants with these seeds, in the sweep's order; empty
-/// lists mean all variants and all seeds. Throws InputError about a name or a seed that no run has.
+/// lists mean all variants and all seeds. Throws InputError about a name or a seed that no run has, and where
+/// no run has both.
 std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> variants,
                             std::span<const uint64_t> seeds = {});
 

@@ -40,8 +40,8 @@ std::vector<std::string> SweepRecord::others_trained(const std::vector<size_t>& 
   for (const size_t run : runs) {
     const Config& config = sweep_.runs[run].config;
     const auto folder = folder_ / config.name;
-    if (state(run).status || !std::filesystem::exists(folder / "status.json")) continue;
-    if (!is_final(status_of(folder)) && !std::filesystem::exists(folder / "checkpoint")) continue;
+    if (state(run).status || !is_there(folder / "status.json")) continue;
+    if (!is_final(status_of(folder)) && !is_there(folder / "checkpoint")) continue;
     const auto key = differing_key(config, load_config(folder / "config.toml"));
     names.push_back(fmt::format("{} ({})", config.name, key.value_or("in another version of strait")));
   }

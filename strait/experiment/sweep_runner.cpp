@@ -41,7 +41,9 @@ RunState state_after(const Child::End& end, const std::filesystem::path& log) {
   if (end.signal != 0) return {RunStatus::failed, fmt::format("killed by signal {}", strsignal(end.signal))};
   if (end.status == kDone) return {RunStatus::done, ""};
   if (end.status == kDiverged) return {RunStatus::diverged, ""};
-  return {RunStatus::failed, last_line(log)};
+  const std::string reason = last_line(log);
+  if (!reason.empty()) return {RunStatus::failed, reason};
+  return {RunStatus::failed, fmt::format("exit status {}, and {} does not say why", end.status, log.string())};
 }
 
 /// Makes the folder of a run ready for its process. Gives the flag with which that begins: a run of this

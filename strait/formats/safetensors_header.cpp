@@ -296,6 +296,10 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> json, uint
   SafetensorsHeader header;
   HeaderEvents events(file, header);
   nlohmann::json::sax_parse(begin, begin + json.size(), &events);
+  // The parser takes a NUL for the end of the header, whatever follows.
+  if (const auto* nul = std::find(begin, begin + json.size(), '\0'); nul != begin + json.size()) {
+    throw InputError("{}: header is not JSON at offset {}", file, kSafetensorsPrefix + (nul - begin));
+  }
   for (const auto& entry : header.entries) check_extent(entry, data_bytes, file);
   order_and_check_cover(header, data_bytes, file);
   return header;

@@ -11,6 +11,7 @@
 
 #include "strait/base/error.h"
 #include "strait/formats/toml.h"
+#include "strait/run/idle_keys.h"
 
 namespace strait::report {
 namespace {
@@ -56,18 +57,9 @@ void flatten(const TomlTable& table, const std::string& prefix, ConfigValues& va
   }
 }
 
-/// What config_hash() leaves out beside checkpoint.*: a report knows files, not kinds of data, so that a path
-/// of a kind that is not strait's counts as a difference.
-constexpr std::array<std::string_view, 10> kPlaces = {"data.root",
-                                                      "data.tokenizer",
-                                                      "data.train_file",
-                                                      "data.test_file",
-                                                      "compression.store.place",
-                                                      "pipeline.timeout",
-                                                      "pipeline.transport",
-                                                      "pipeline.connections",
-                                                      "pipeline.rejoin",
-                                                      "compression.store.folder"};
+/// The paths that kinds of data have of their own: a report knows files, not kinds of data, so that a path of a
+/// kind that is not strait's counts as a difference.
+constexpr std::array<std::string_view, 3> kDataPaths = {"data.tokenizer", "data.train_file", "data.test_file"};
 
 constexpr std::array<std::string_view, 2> kLinks = {"networks", "pipeline.link"};
 
@@ -100,7 +92,7 @@ ConfigValues deciding_values(const std::string& config) {
   std::erase_if(values, [&](const auto& entry) {
     const std::string& key = entry.first;
     if (std::ranges::find(kLinks, key) != kLinks.end()) return !links_count;
-    return key.starts_with("checkpoint.") || std::ranges::find(kPlaces, key) != kPlaces.end();
+    return is_idle_key(key) || std::ranges::find(kDataPaths, key) != kDataPaths.end();
   });
   return values;
 }

@@ -37,7 +37,7 @@ std::vector<EpochMetrics> read_epochs(const std::filesystem::path& folder, bool 
 
 std::vector<StepMetrics> read_steps(const std::filesystem::path& folder) {
   const auto path = folder / "steps.jsonl";
-  if (!std::filesystem::exists(path)) return {};
+  if (!is_there(path)) return {};
   std::istringstream file(read_whole(path));
   std::vector<StepMetrics> steps;
   for (std::string line; std::getline(file, line) && !file.eof();) {  // the last one may be unfinished
@@ -58,7 +58,7 @@ bool has_metrics(const std::filesystem::path& folder, const std::vector<std::str
   std::string text;
   for (const auto& line : lines) text += line + "\n";
   const auto path = folder / "metrics.jsonl";
-  return std::filesystem::exists(path) && read_whole(path).starts_with(text);
+  return is_there(path) && read_whole(path).starts_with(text);
 }
 
 RunSummary summarise(const std::filesystem::path& folder) {

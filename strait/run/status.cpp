@@ -65,19 +65,19 @@ StatusRecord parse_status(std::string_view text, const std::string& name) {
 }
 
 RunStatus status_of(const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "status.json")) return RunStatus::running;
+  if (!is_there(folder / "status.json")) return RunStatus::running;
   return status_in(status_json(folder));
 }
 
 std::optional<RunStatus> recorded_status(const std::string& config_hash, const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "status.json")) return std::nullopt;
+  if (!is_there(folder / "status.json")) return std::nullopt;
   const auto record = status_json(folder);
   if (text_at(record, "config_hash") != config_hash) return std::nullopt;
   return status_in(record);
 }
 
 void record_failure(const std::filesystem::path& folder, const std::string& error) {
-  if (!std::filesystem::exists(folder / "status.json")) return;
+  if (!is_there(folder / "status.json")) return;
   auto record = status_json(folder);
   if (text_at(record, "status") != to_string(RunStatus::running)) return;
   record["status"] = to_string(RunStatus::failed);

@@ -20,7 +20,7 @@ double now() {
 /// Leaves the lines of steps up to `step`.
 void cut_steps(const std::filesystem::path& folder, uint64_t step) {
   const auto file = folder / "steps.jsonl";
-  if (!std::filesystem::exists(file)) return;
+  if (!is_there(file)) return;
   std::string kept;
   for (const auto& metrics : step == 0 ? std::vector<StepMetrics>() : read_steps(folder)) {
     if (metrics.step <= step) kept += to_line(metrics) + "\n";

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 #include "strait/checkpoint/checkpoint_folder.h"
 #include "strait/checkpoint/model_file.h"
 #include "strait/run/reader.h"
@@ -64,10 +65,9 @@ void add_scalars(TensorboardWriter& events, const StepMetrics& metrics) {
 
 void check_is_free(const std::filesystem::path& folder) {
   const auto homes = CheckpointFolder::homes_in(folder / "checkpoint");
-  const bool taken =
-      std::filesystem::exists(folder / "metrics.jsonl") || std::ranges::any_of(homes, [](const auto& home) {
-        return !CheckpointFolder(home.path, {}).entries().empty();
-      });
+  const bool taken = is_there(folder / "metrics.jsonl") || std::ranges::any_of(homes, [](const auto& home) {
+                       return !CheckpointFolder(home.path, {}).entries().empty();
+                     });
   if (!taken) return;
   throw InputError(
       "{}: holds a run already; resume it with --resume, choose another --out, or replace it with --overwrite",

@@ -53,6 +53,8 @@ TEST(ParseJson, NamesWhatIsWrong) {
   EXPECT_EQ(complaint("[1] 2"), "f: is not JSON (at byte 5)");
   EXPECT_EQ(complaint("\"\xff\""), "f: is not JSON (at byte 2)");
   EXPECT_EQ(complaint("NaN"), "f: is not JSON (at byte 1)");
+  EXPECT_EQ(complaint(std::string_view("[1]\0", 4)), "f: is not JSON (at byte 4)");
+  EXPECT_EQ(complaint(std::string_view("{\"a\": 1}\n\0{", 11)), "f: is not JSON (at byte 10)");
   EXPECT_EQ(complaint("[1e999]"), "f: the number 1e999 is too large (at byte 6)");
   EXPECT_EQ(complaint("-1" + std::string(400, '0') + ".5"),
             "f: the number -1" + std::string(38, '0') + "... is too large (at byte 404)");

@@ -39,6 +39,7 @@ class BadCommands : public testing::TestWithParam<BadCommand> {
     const std::string zero = float_bytes(0);
     test::write_file(dir_ / "tiny.toml",
                      "[model]\nwidth = 2\n[data]\nkind = \"shapes\"\ntrain_limit = 20\ntest_limit = 20\n");
+    std::filesystem::create_symlink("loop", dir_ / "loop");
     std::filesystem::create_directories(dir_ / "short/cifar-10-batches-bin");
     test::write_file(dir_ / "short/cifar-10-batches-bin/data_batch_1.bin", std::string(3073, '\0'));
     test::write_file(dir_ / "cut.safetensors", tensor_file("{\"0\":" + float_1 + "}", "\0\0"));
@@ -290,6 +291,16 @@ INSTANTIATE_TEST_SUITE_P(
                    2,
                    {"--trace: {dir}/no/such/trace.json: cannot be written: No such file"}},
         BadCommand{{"train", "{dir}/tiny.toml", "--dry-run", "--trace", "{dir}/no/such/trace.json"},
+                   2,
+                   {"--trace: {dir}/no/such/trace.json"}},
+        BadCommand{{"train", "{dir}/tiny.toml", "--dry-run", "--trace", "{dir}/loop/trace.json"},
+                   2,
+                   {"{dir}/loop: cannot be read: Too many levels of symbolic links"}},
+        BadCommand{{"train", "{dir}/tiny.toml", "--dry-run", "--out", "{dir}/loop"},
+                   2,
+                   {"{dir}/loop/checkpoint: cannot be read: Too many levels of symbolic links"}},
+        BadCommand{{"train", "{dir}/tiny.toml", "--dry-run", "--out", "{dir}/loop", "--trace",
+                    "{dir}/no/such/trace.json"},
                    2,
                    {"--trace: {dir}/no/such/trace.json"}},
         BadCommand{{"train", "{dir}/tiny.toml", "--out", "{dir}/run", "--trace", "{dir}/tiny.toml"},

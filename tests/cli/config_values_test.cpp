@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "strait/config/config.h"
+#include "strait/data/kinds.h"
 
 namespace strait {
 namespace {
@@ -34,6 +35,21 @@ TEST(DecidingValues, AreThoseOfTheHash) {
   expect_same_verdict({"model.kind=gpt2", "data.kind=text", "model.cuts=[\"h.0\"]"},
                       {"data.tokenizer=/x", "data.train_file=/x", "data.test_file=/x", "data.batch_size=3"});
   expect_same_verdict({"compression.activations.codec=auto"}, {"pipeline.link=1Mbps", "pipeline.rejoin=10m"});
+}
+
+TEST(DecidingValues, AreWithoutThePathsOfEveryKindOfData) {
+  for (const auto& kind : data_kinds()) {
+    Config base;
+    base.data = DataOptions(kind.name);
+    for (const auto& key : kind.keys) {
+      if (!key.is_place) continue;
+      Config other = base;
+      other.data.settings.set(key.name, std::string("/elsewhere"));
+      EXPECT_EQ(config_hash(base), config_hash(other)) << kind.name << " " << key.name;
+      EXPECT_EQ(report::deciding_values(to_toml(base)), report::deciding_values(to_toml(other)))
+          << kind.name << " " << key.name;
+    }
+  }
 }
 
 TEST(DecidingValues, AreWithoutTheSeed) {

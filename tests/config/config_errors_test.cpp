@@ -326,12 +326,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.toml:2: unknown key \"compression.feedback\" (did you mean "
                 "\"compression.activations.feedback\"?)"},
         BadText{"epochs = 3", "a.toml:1: unknown key \"epochs\" (did you mean \"train.epochs\"?)"},
+        BadText{"\"train.epochs\" = 3",
+                "a.toml:1: unknown key \"train.epochs\": in quotation marks its dots are a part of a name"},
         BadText{"[compression]\nactivation = { codec = \"none\" }",
                 "a.toml:2: unknown key \"compression.activation\" (did you mean \"compression.activations\"?)"},
         BadText{"[compression]\nactivations = { codecs = \"none\" }",
                 "a.toml:2: unknown key \"compression.activations.codecs\" (did you mean "
                 "\"compression.activations.codec\"?)"},
-        BadText{"\"train.epochs\" = 3", "a.toml:1: unknown key \"train.epochs\""},
         BadText{"\"\" = 3", "a.toml:1: unknown key \"\""}, BadText{"zzz = 3", "a.toml:1: unknown key \"zzz\""},
         BadText{"\"a\\nb\" = 3", "a.toml:1: unknown key \"a\\u000ab\""},
         BadText{"seeds = [1]", "a.toml:1: unknown key \"seeds\"; a file with it is for strait sweep"},

@@ -122,6 +122,20 @@ std::vector<test::Meeting> meetings_of_tcp() {
 INSTANTIATE_TEST_SUITE_P(Meetings, Examine, testing::ValuesIn(meetings_of_tcp()),
                          [](const auto& info) { return info.param.name; });
 
+TEST(Facts, CountNoMoreCheckpointsThanARunMakes) {
+  const auto checkpoints = [](std::vector<std::string> overrides) {
+    const auto facts = facts_of_process(config_with(std::move(overrides)), 0, {0, 1, 2, 3}, ".", 1);
+    return facts.checkpoint_bytes / facts.weight_bytes;
+  };
+  const std::string all = "checkpoint.keep=2147483647";
+  EXPECT_EQ(checkpoints({"train.epochs=1"}), 1U);
+  EXPECT_EQ(checkpoints({"train.epochs=9", "checkpoint.keep=3"}), 4U);
+  EXPECT_EQ(checkpoints({"train.epochs=9", all}), 9U);
+  EXPECT_EQ(checkpoints({"train.epochs=9", all, "checkpoint.every_epochs=2"}), 5U);
+  EXPECT_EQ(checkpoints({"train.epochs=9", all, "checkpoint.every_epochs=0"}), 1U);
+  EXPECT_EQ(checkpoints({all, "checkpoint.every_steps=1"}), uint64_t{1} << 31);
+}
+
 TEST(Facts, AreWhatAProcessKnowsOfItself) {
   const auto config = config_with({"train.epochs=3"});
   const auto facts = facts_of_process(config, 1, {0, 1, 2, 3}, "/not/there/yet", 1);

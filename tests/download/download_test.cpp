@@ -155,6 +155,15 @@ TEST(Archive, RefusesWhatItWasNotPromised) {
   }
 }
 
+TEST(Archive, NamesTheFileWhoseFolderCannotBeMade) {
+  const test::TempDir dir;
+  test::make_tar_gz(dir / "a.tar.gz", {{"top/one", "123"}});
+  std::filesystem::create_directories(dir / "out");
+  test::write_file(dir / "out/x", "in the way");
+  const auto extract = [&] { extract_members(dir / "a.tar.gz", {{"top/one", "x/one", 3}}, dir / "out"); };
+  EXPECT_EQ(message_of<Error>(extract), (dir / "out/x/one").string() + ": cannot be written");
+}
+
 TEST(Archive, RefusesDamage) {
   const test::TempDir dir;
   std::string noise;

@@ -353,6 +353,18 @@ TEST_F(Resume, AFolderInPlaceOfAFileIsNamed) {
   }
 }
 
+TEST_F(Resume, ACheckpointThatCannotBeReachedLeavesTheOldRun) {
+  const Config config = config_with({"train.epochs=2"});
+  run(config, "run", Start::fresh, 8);
+  const fs::path checkpoint = dir_ / "run/checkpoint";
+  const std::string weights = test::read_file(dir_ / "run/model.safetensors");
+  fs::rename(checkpoint, dir_ / "elsewhere");
+  fs::create_symlink("checkpoint", checkpoint);  // to itself
+  EXPECT_EQ(error_of(config, "run", Start::resume),
+            checkpoint.string() + ": cannot be read: Too many levels of symbolic links");
+  EXPECT_EQ(test::read_file(dir_ / "run/model.safetensors"), weights);
+}
+
 // What only the data can refute is found before the folder is made.
 TEST_F(Resume, AConfigurationThatTheDataRefuteLeavesNoFolder) {
   const Config config = config_with({"train.schedule.kind=linear", "train.schedule.warmup_steps=13"});
@@ -545,6 +557,9 @@ TEST_F(WarmStart, TheCheckpointMustBeThere) {
                                               ": expected the folder of a run or of a checkpoint");
   fs::create_directory(dir_ / "empty");
   EXPECT_THAT(error("1", dir_ / "empty"), HasSubstr("found those before: none"));
+  fs::create_symlink("loop", dir_ / "loop");
+  EXPECT_EQ(error("1", dir_ / "loop"),
+            (dir_ / "loop").string() + ": cannot be read: Too many levels of symbolic links");
   EXPECT_FALSE(fs::exists(dir_ / "run"));
 }
 

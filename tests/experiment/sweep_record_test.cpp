@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -92,6 +93,22 @@ TEST_F(Record, RefusesAStatusThatNoRunWrote) {
   } catch (const InputError& error) {
     EXPECT_EQ(error.what(), (dir_ / "sweep/run/status.json").string() + ": expected a JSON object");
   }
+}
+
+TEST_F(Record, NamesWhatCannotBeReached) {
+  constexpr const char* kCircle = ": cannot be read: Too many levels of symbolic links";
+  const auto folder = dir_ / "sweep/run";
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_symlink("status.json", folder / "status.json");  // to itself
+  const auto take_up = [&] { SweepRecord(sweep_, dir_ / "sweep").others_trained({0}); };
+  EXPECT_EQ(test::message_of<InputError>(take_up), (folder / "status.json").string() + kCircle);
+  EXPECT_EQ(test::message_of<InputError>([&] { record_failure(folder, "killed"); }),
+            (folder / "status.json").string() + kCircle);
+
+  std::filesystem::remove(folder / "status.json");
+  write_status("run", {{"status", "stopped"}, {"config_hash", "of another configuration"}});
+  std::filesystem::create_symlink("checkpoint", folder / "checkpoint");
+  EXPECT_EQ(test::message_of<InputError>(take_up), (folder / "checkpoint").string() + kCircle);
 }
 
 TEST_F(Record, AFailureIsWrittenForARunThatCouldNot) {

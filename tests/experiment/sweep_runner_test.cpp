@@ -75,6 +75,18 @@ TEST_F(RunnerOfASweep, ExitStatusAndLogSayHowARunEnded) {
               ElementsAre("0 diverged ", "1 failed the disk is full", "2 failed killed by signal Killed"));
 }
 
+TEST_F(RunnerOfASweep, AFailureWithoutAWordHasItsExitStatusForAReason) {
+  std::filesystem::create_directories(dir_ / "sweep/b/log.txt");  // so that its process cannot begin
+  Listener listener;
+  EXPECT_TRUE(train("case $4 in */a) exit 1;; esac", listener));
+  const auto silent = [&](const char* run, int status) {
+    return fmt::format("exit status {}, and {}/{}/log.txt does not say why", status, (dir_ / "sweep").string(),
+                       run);
+  };
+  EXPECT_THAT(listener.ended,
+              ElementsAre("0 failed " + silent("a", 1), "1 failed " + silent("b", 127), "2 done "));
+}
+
 TEST_F(RunnerOfASweep, StopsWhatRunsWhenItIsAskedTo) {
   Listener listener(2);
   EXPECT_FALSE(train("trap 'exit 130' TERM; while true; do sleep 0.01; done", listener, 2));

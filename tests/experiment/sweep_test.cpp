@@ -146,6 +146,19 @@ TEST_F(SweepFile, ItsRunsAreFoundByVariantAndSeed) {
   }
 }
 
+TEST_F(SweepFile, RefusesAVariantWithTheSeedOfAnother) {
+  const auto sweep =
+      load("name = \"s\"\n[[variants]]\nname = \"a\"\nseed = 1\n[[variants]]\nname = \"b\"\nseed = 3\n");
+  const std::vector<std::string> a = {"a"};
+  EXPECT_EQ(runs_of(sweep, a, std::vector<uint64_t>{1, 3}), (std::vector<size_t>{0}));
+  try {
+    runs_of(sweep, a, std::vector<uint64_t>{3});
+    FAIL() << "found a run that is not there";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "sweep s has no run of a variant among a with a seed among 3");
+  }
+}
+
 TEST_F(SweepFile, SaysWhatIsWrong) {
   const std::string one = "[[variants]]\nname = \"a\"\n";
   const std::pair<std::string, std::string> rows[] = {

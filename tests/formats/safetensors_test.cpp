@@ -236,6 +236,8 @@ const std::vector<BadFile>& bad_files() {
       {"{", "", "f: header is not JSON at offset 9"},
       {"{}x", "", "f: header is not JSON at offset 10"},
       {"{}{}", "", "f: header is not JSON at offset 10"},
+      {std::string("{}\0\0", 4), "", "f: header is not JSON at offset 10"},
+      {std::string("{}  \0x", 6), "", "f: header is not JSON at offset 12"},
       {"{\"a\xff\":{}}", "", "f: header is not JSON at offset 11"},
       {"{\"a\":1}", "", "f: tensor \"a\": an object is expected, found a number"},
       {"{\"a\":[]}", "", "f: tensor \"a\": an object is expected, found an array"},

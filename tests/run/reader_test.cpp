@@ -134,6 +134,20 @@ TEST_F(RunFiles, SayWhetherTheRunIsOfAConfiguration) {
   EXPECT_EQ(status()["error"], "no number") << "the run had said so itself";
 }
 
+TEST_F(RunFiles, ThatCannotBeReachedAreNamed) {
+  for (const std::string name : {"status.json", "metrics.jsonl", "steps.jsonl"}) {
+    std::filesystem::create_symlink(name, dir_ / name);  // to itself
+  }
+  const auto complaint = [&](const std::string& name) {
+    return (dir_ / name).string() + ": cannot be read: Too many levels of symbolic links";
+  };
+  EXPECT_EQ(message_of<InputError>([&] { status_of(dir_.path()); }), complaint("status.json"));
+  EXPECT_EQ(message_of<InputError>([&] { recorded_status("hash", dir_.path()); }), complaint("status.json"));
+  EXPECT_EQ(message_of<InputError>([&] { has_metrics(dir_.path(), {"line"}); }), complaint("metrics.jsonl"));
+  EXPECT_EQ(message_of<InputError>([&] { read_steps(dir_.path()); }), complaint("steps.jsonl"));
+  EXPECT_EQ(message_of<InputError>([&] { writer(); }), complaint("steps.jsonl"));
+}
+
 TEST_F(RunFiles, AnEpochWithoutScoresLeavesTheBest) {
   EpochMetrics unscored = epoch(1, 0, 0);
   unscored.test.reset();

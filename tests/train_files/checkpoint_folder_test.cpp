@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "strait/base/error.h"
+#include "tests/support/errors.h"
 #include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
 
@@ -116,6 +117,20 @@ TEST_F(CheckpointFolderTest, ForeignNamesAreNotTouched) {
   folder.clear();
   EXPECT_TRUE(folder.entries().empty());
   EXPECT_EQ(names(), (Names{"epoch-0001-batch-00002x", "epoch-1-batch-2", "notes"}));
+}
+
+// Nobody may take it for a run without a checkpoint, and begin that anew.
+TEST_F(CheckpointFolderTest, AFolderThatCannotBeReachedIsNamed) {
+  constexpr const char* kCircle = ": cannot be read: Too many levels of symbolic links";
+  fs::create_directories(path_.parent_path());
+  fs::create_symlink("checkpoint", path_);  // to itself
+  const CheckpointFolder folder(path_, {});
+  EXPECT_EQ(test::message_of<InputError>([&] { folder.entries(); }), path_.string() + kCircle);
+  EXPECT_EQ(test::message_of<InputError>([&] { CheckpointFolder::homes_in(path_); }), path_.string() + kCircle);
+  fs::remove(path_);
+  fs::create_directories(path_);
+  fs::create_symlink("inside", path_ / "inside");
+  EXPECT_EQ(test::message_of<InputError>([&] { folder.entries(); }), (path_ / "inside").string() + kCircle);
 }
 
 TEST_F(CheckpointFolderTest, AFolderThatCannotBeMadeIsNamed) {
