@@ -18,7 +18,7 @@
 #include "strait/experiment/start_summary.h"
 #include "strait/models/kinds.h"
 #include "strait/pipeline/schedules.h"
-#include "strait/planning/codec_choice.h"
+#include "strait/planning/codec_chooser.h"
 #include "strait/planning/network_simulation.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"

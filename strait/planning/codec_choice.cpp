@@ -3,33 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
-
-#include "strait/base/error.h"
-#include "strait/base/json.h"
-#include "strait/data/batch_parts.h"
-#include "strait/planning/network_simulation.h"
-#include "strait/run/metrics_json.h"
-#include "strait/train/placement.h"
-#include "strait/transport/measure.h"
+#include <optional>
+#include <utility>
 
 namespace strait {
 namespace {
-
-using nlohmann::json;
 
 constexpr double kLeastCosine = 0.85;  // of a codec that may be chosen
 constexpr double kPower = 2;           // of one over the cosines
 constexpr double kNoisePower = 0.25;   // of the messages' squares with their errors, over those without
 constexpr double kWorthwhile = 0.995;  // of the time before: a change that gains less is none
-
-/// Seconds for each way of a link: all of them take a little of the time since the last choice.
-double measuring_seconds(double since_last, size_t links) {
-  constexpr double kShare = 0.01;
-  constexpr double kLeast = 0.1;
-  constexpr double kMost = 0.5;
-  return std::clamp(kShare * since_last / static_cast<double>(2 * links), kLeast, kMost);
-}
 
 using TrialsOf = std::vector<CodecTrial> BoundaryTrials::*;
 using RungOf = size_t BoundaryRungs::*;
@@ -66,16 +49,42 @@ MessageCost cost_of(const CodecTrial& trial) {
   return {trial.bytes, trial.encode_seconds, trial.decode_seconds};
 }
 
+/// Of a step with these codecs, by the predictor. The measurement has the times of the stages; its only
+/// candidate becomes these codecs.
+double seconds_of(const Predictor& predictor, Measurement& measurement,
+                  std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
+                  std::span<const BoundaryLink> links) {
+  CandidateCosts& costs = measurement.candidates.front();
+  costs.activation.clear();
+  costs.gradient.clear();
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    costs.activation.push_back(cost_of(boundaries[i].activations[rungs[i].activations]));
+    costs.gradient.push_back(cost_of(boundaries[i].gradients[rungs[i].gradients]));
+  }
+  return predictor.predict(measurement, {}, links).steps.front().seconds;
+}
+
+Measurement measurement_of(const std::vector<StageSeconds>& stages) {
+  Measurement measurement;
+  measurement.stages = stages;
+  measurement.candidates.resize(1);
+  return measurement;
+}
+
+/// For the steps that one without compression is worth.
+double total(const FastestCodecs& codecs) { return codecs.step_seconds * codecs.step_factor; }
+
 /// Looks for the codecs with the least time, from several beginnings.
 class Search {
  public:
   Search(const Predictor& predictor, const std::vector<StageSeconds>& stages,
          std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
          const LadderCosines& cosines)
-      : predictor_(predictor), boundaries_(boundaries), links_(links), cosines_(cosines) {
-    measurement_.stages = stages;
-    measurement_.candidates.resize(1);
-  }
+      : predictor_(predictor),
+        measurement_(measurement_of(stages)),
+        boundaries_(boundaries),
+        links_(links),
+        cosines_(cosines) {}
 
   FastestCodecs run() {
     size_t most = 1;
@@ -90,7 +99,6 @@ class Search {
   }
 
  private:
-  static double total(const FastestCodecs& codecs) { return codecs.step_seconds * codecs.step_factor; }
   static bool is_better(const FastestCodecs& codecs, const FastestCodecs& than) {
     return total(codecs) < kWorthwhile * total(than);
   }
@@ -109,14 +117,7 @@ class Search {
   }
 
   FastestCodecs with(std::vector<BoundaryRungs> rungs) {
-    CandidateCosts& costs = measurement_.candidates.front();
-    costs.activation.clear();
-    costs.gradient.clear();
-    for (size_t i = 0; i < rungs.size(); ++i) {
-      costs.activation.push_back(cost_of(boundaries_[i].activations[rungs[i].activations]));
-      costs.gradient.push_back(cost_of(boundaries_[i].gradients[rungs[i].gradients]));
-    }
-    const double seconds = predictor_.predict(measurement_, {}, links_).steps.front().seconds;
+    const double seconds = seconds_of(predictor_, measurement_, boundaries_, rungs, links_);
     const double factor = step_factor(boundaries_, rungs, cosines_);
     return {std::move(rungs), seconds, factor};
   }
@@ -157,224 +158,110 @@ class Search {
   const LadderCosines& cosines_;
 };
 
-json to_json(const ChoiceFacts& facts) {
-  json channels = json::array();
-  for (const auto& channel : facts.channels) {
-    json trials = json::array();
-    for (const auto& [bytes, encode, decode, error] : channel.trials)
-      trials.push_back({bytes, encode, decode, error});
-    channels.push_back({{"boundary", channel.boundary},
-                        {"direction", to_string(channel.direction)},
-                        {"rows", channel.rows},
-                        {"trials", std::move(trials)}});
-  }
-  return {{"channels", std::move(channels)}, {"stages", strait::to_json(facts.stages)}};
-}
+/// The codec at a place of the ladder, in one direction of all boundaries.
+struct DirectedRung {
+  Direction direction = Direction::activation;
+  size_t rung = 0;
 
-/// JSON has no infinite error.
-double error_in(const json& error) {
-  return error.is_null() ? std::numeric_limits<double>::infinity() : error.get<double>();
-}
+  bool operator==(const DirectedRung&) const = default;
+};
 
-/// Adds the trials of one channel to those of the same channel of other replicas, as if of a message of `rows`:
-/// the greatest of each counts. Integers beside a boundary's messages are more bytes of each of these.
-void add_trials(std::vector<CodecTrial>& all, const json& channel, double rows, bool is_beside) {
-  const double scale = rows / channel.at("rows").get<double>();
-  const json& trials = channel.at("trials");
-  if (!is_beside && all.size() < trials.size()) all.resize(trials.size());
-  for (size_t i = 0; i < all.size(); ++i) {
-    const json& trial = is_beside ? trials.at(0) : trials.at(i);
-    const double bytes = scale * trial.at(0).get<double>();
-    const double encode = scale * trial.at(1).get<double>();
-    const double decode = scale * trial.at(2).get<double>();
-    if (is_beside) {
-      all[i].bytes += bytes;
-      all[i].encode_seconds += encode;
-      all[i].decode_seconds += decode;
-      continue;
-    }
-    all[i].bytes = std::max(all[i].bytes, bytes);
-    all[i].encode_seconds = std::max(all[i].encode_seconds, encode);
-    all[i].decode_seconds = std::max(all[i].decode_seconds, decode);
-    all[i].relative_error = std::max(all[i].relative_error, error_in(trial.at(3)));
-  }
-}
-
-ChosenLink chosen_link(const LinkRate& link) {
-  ChosenLink chosen{.bytes_per_second = {}, .latency_seconds = link.latency_seconds};
-  if (std::isfinite(link.bytes_per_second)) chosen.bytes_per_second = link.bytes_per_second;
-  return chosen;
-}
-
-/// As one of its replicas sees it.
-Config of_one_replica(Config config) {
-  config.data.batch_size = part_of_batch(config.data.batch_size, 0, config.pipeline.replicas).rows;
-  config.pipeline.replicas = 1;
-  return config;
-}
-
-/// Decides for runs of a configuration.
-class Chooser {
+/// Looks for the codecs with the least time among those that are known or worth measuring.
+class Weighing {
  public:
-  explicit Chooser(const Config& config)
-      : config_(of_one_replica(config)),
-        replicas_(config.pipeline.replicas),
-        predictor_(config_, static_cast<int>(config_.model.cuts.size()) + 1, CodecPlace::own_threads) {
-    const auto& name = config_.compression.automatic.network;
-    const auto found = std::ranges::find(config_.networks, name, &NetworkOptions::name);
-    if (!name.empty() && found != config_.networks.end()) network_ = *found;
-  }
+  Weighing(const Predictor& predictor, const std::vector<StageSeconds>& stages,
+           std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
+           LadderCosines cosines, const TrialTerms& terms)
+      : predictor_(predictor),
+        stages_(stages),
+        boundaries_(boundaries),
+        links_(links),
+        cosines_(std::move(cosines)),
+        terms_(terms) {}
 
-  /// Again and again, with the cosines that the last choice was made without: what is not measured counts as
-  /// free, so that the last one is the best of all.
-  CodecChoice choose(const ChoiceFacts& mine, Group& group, const MeasureCosine& cosine) {
-    const std::vector<BoundaryLink> links = links_of(mine.since_last, group);
-    const auto texts = group.gather(to_json(mine).dump());
-    LadderCosines cosines = mine.cosines;
-    for (;;) {
-      std::string decided;
-      if (group.rank() == 0) {
-        decided = strait::to_json(std::vector{decide(texts, links, cosines)}).dump();
+  FastestCodecs run() {
+    FastestCodecs best = fastest();
+    for (auto unknown = unknown_in(best); !unknown.empty(); unknown = unknown_in(best)) {
+      auto instead = without_one(unknown, best);
+      if (!instead) instead = without(unknown, best, trial_seconds(unknown) + reference_seconds());
+      if (!instead) {
+        best.trial_seconds = trial_seconds(unknown) + reference_seconds();
+        return best;
       }
-      const JsonText known(group.gather(decided).front(), "the choice of codecs");
-      CodecChoice choice = choices_in(known.root()).front();
-      if (has_budget() || !measure_missing(choice, cosines, cosine)) return choice;
+      best = std::move(*instead);
     }
+    return best;
   }
 
  private:
-  /// Measures the cosines of the choice that are not known; whether there were any.
-  bool measure_missing(const CodecChoice& choice, LadderCosines& cosines, const MeasureCosine& measure) const {
-    const auto& ladder = config_.compression.automatic.ladder;
-    bool measured = false;
-    for (const auto& [boundary, activations, gradients] : choice.boundaries) {
-      const auto own = config_.compression.at(boundary);
-      for (const Direction direction : {Direction::activation, Direction::gradient}) {
-        const bool forward = direction == Direction::activation;
-        if ((forward ? own.activations : own.gradients).codec != kAutoCodec) continue;
-        const auto found = std::ranges::find(ladder, (forward ? activations : gradients).codec);
-        const auto rung = static_cast<size_t>(found - ladder.begin());
-        auto& cosine = cosines.of(direction).at(rung);
-        if (cosine) continue;
-        cosine = measure(direction, rung);
-        measured = true;
-      }
+  FastestCodecs fastest() const { return fastest_codecs(predictor_, stages_, boundaries_, links_, cosines_); }
+
+  /// Of the codecs in use, those whose cosines are not known.
+  std::vector<DirectedRung> unknown_in(const FastestCodecs& codecs) const {
+    std::vector<DirectedRung> unknown;
+    const auto add = [&](Direction direction, const std::vector<CodecTrial>& trials, size_t rung) {
+      const auto& known = cosines_.of(direction);
+      const DirectedRung codec{direction, rung};
+      if (trials.size() != known.size() || known[rung] || std::ranges::count(unknown, codec) > 0) return;
+      unknown.push_back(codec);
+    };
+    for (size_t i = 0; i < codecs.rungs.size(); ++i) {
+      add(Direction::activation, boundaries_[i].activations, codecs.rungs[i].activations);
+      add(Direction::gradient, boundaries_[i].gradients, codecs.rungs[i].gradients);
     }
-    return measured;
+    return unknown;
   }
 
-  bool has_budget() const { return config_.compression.automatic.budget > 0; }
-  size_t boundaries() const { return config_.model.cuts.size(); }
-
-  /// One a boundary; only the first rank's count. That rank also says whether they are measured, since others
-  /// may have other keys.
-  std::vector<BoundaryLink> links_of(double since_last, Group& group) const {
-    constexpr const char* kMeasured = "measured";
-    const auto known = known_links();
-    const auto said = group.gather(known || group.size() == 1 ? "" : kMeasured);
-    if (said.front() == kMeasured) return measured_links(since_last, group);
-    return std::vector<BoundaryLink>(boundaries(), known.value_or(BoundaryLink{}));
-  }
-
-  /// What all of them are by the configuration, if it says so or they do not matter.
-  std::optional<BoundaryLink> known_links() const {
-    const auto same_both_ways = [](const LinkRate& link) { return BoundaryLink{link, link}; };
-    if (has_budget()) return BoundaryLink{};
-    if (network_) return same_both_ways(link_of(*network_));
-    const std::string& emulated = config_.pipeline.link;
-    if (!emulated.empty()) return same_both_ways(parse_link_rate(emulated, "pipeline.link"));
+  /// The fastest without one of these, if it is not worth its own cost.
+  std::optional<FastestCodecs> without_one(const std::vector<DirectedRung>& codecs, const FastestCodecs& best) {
+    for (const DirectedRung& codec : codecs) {
+      if (auto instead = without({codec}, best, trial_seconds({codec}))) return instead;
+    }
     return std::nullopt;
   }
 
-  /// Measures one after the other, so that none disturbs another; of several replicas the slowest counts.
-  std::vector<BoundaryLink> measured_links(double since_last, Group& group) const {
-    const double seconds = measuring_seconds(since_last, boundaries());
-    const int ranks = group.size() / replicas_;
-    std::vector<BoundaryLink> links(boundaries());
-    for (int replica = 0; replica < replicas_; ++replica) {
-      for (size_t i = 0; i < boundaries(); ++i) {
-        const int before = replica * ranks + static_cast<int>(i) % ranks;
-        const int behind = replica * ranks + static_cast<int>(i + 1) % ranks;
-        if (before == behind) continue;
-        json mine;
-        if (group.rank() == before || group.rank() == behind) {
-          const LinkSpeed speed = measure_link(group, group.rank() == before ? behind : before, seconds);
-          mine = {speed.up, speed.down, speed.latency_seconds};
-        }
-        const json told = parse_json<WireError>(group.gather(mine.dump())[static_cast<size_t>(before)],
-                                                "the speed of a link");
-        const double latency = told.at(2).get<double>();
-        const LinkRate up{told.at(0).get<double>(), latency};
-        const LinkRate down{told.at(1).get<double>(), latency};
-        slow_down(links[i].activations, before < behind ? up : down);
-        slow_down(links[i].gradients, before < behind ? down : up);
-      }
-    }
-    return links;
+  /// The fastest without these, which are not asked for again; nothing where what they gain is worth the cost.
+  std::optional<FastestCodecs> without(const std::vector<DirectedRung>& codecs, const FastestCodecs& best,
+                                       double cost) {
+    LadderCosines before = cosines_;
+    for (const auto& [direction, rung] : codecs) cosines_.of(direction)[rung] = 0;
+    FastestCodecs instead = fastest();
+    const double gain = (total(instead) - total(best)) * static_cast<double>(terms_.batches_ahead);
+    if (gain < cost) return instead;
+    cosines_ = std::move(before);
+    return std::nullopt;
   }
 
-  static void slow_down(LinkRate& link, const LinkRate& measured) {
-    link.bytes_per_second = std::min(link.bytes_per_second, measured.bytes_per_second);
-    link.latency_seconds = std::max(link.latency_seconds, measured.latency_seconds);
+  double trial_seconds(const std::vector<DirectedRung>& codecs) const {
+    double seconds = 0;
+    for (const auto& [direction, rung] : codecs) {
+      seconds += direction == Direction::activation ? batches_seconds(rung, terms_.reference)
+                                                    : batches_seconds(terms_.reference, rung);
+    }
+    return seconds;
   }
 
-  CodecChoice decide(const std::vector<std::string>& texts, const std::vector<BoundaryLink>& links,
-                     const LadderCosines& cosines) const {
-    std::vector<BoundaryTrials> trials(boundaries());
-    TimesOfStages times;
-    const auto rows = static_cast<double>(micro_batches_of(config_).rows);
-    for (const bool beside : {false, true}) {  // what is beside a boundary's messages needs these
-      for (const auto& text : texts) {
-        const json facts = parse_json<WireError>(text, "what a rank knows of its codecs");
-        if (!beside) add_times(times, stage_times_of(facts.at("stages")));
-        for (const auto& channel : facts.at("channels")) add_channel(trials, channel, rows, beside);
-      }
-    }
-    CodecChoice choice;
+  double reference_seconds() const {
+    return terms_.compared ? 0 : batches_seconds(terms_.reference, terms_.reference);
+  }
+
+  double batches_seconds(size_t activations, size_t gradients) const {
+    Measurement measurement = measurement_of(stages_);
     std::vector<BoundaryRungs> rungs;
-    if (has_budget()) {
-      rungs = within_budget(trials, config_.compression.automatic.budget);
-    } else {
-      auto stages = seconds_per_micro_batch(times);
-      if (network_) stages = stages_on(std::move(stages), *network_);
-      FastestCodecs fastest = fastest_codecs(predictor_, stages, trials, links, cosines);
-      rungs = std::move(fastest.rungs);
-      choice.step_seconds = fastest.step_seconds;
-      choice.step_factor = fastest.step_factor;
+    for (const auto& trials : boundaries_) {
+      rungs.push_back({std::min(activations, trials.activations.size() - 1),
+                       std::min(gradients, trials.gradients.size() - 1)});
     }
-    for (size_t i = 0; i < boundaries(); ++i)
-      choice.boundaries.push_back(chosen(i, trials[i], rungs[i], links[i]));
-    return choice;
+    return seconds_of(predictor_, measurement, boundaries_, rungs, links_) *
+           static_cast<double>(terms_.batches);
   }
 
-  void add_channel(std::vector<BoundaryTrials>& trials, const json& channel, double rows, bool beside) const {
-    const bool forward = channel.at("direction") == to_string(Direction::activation);
-    for (size_t i = 0; i < boundaries(); ++i) {
-      const std::string& cut = config_.model.cuts[i];
-      if (channel.at("boundary") != (beside ? input_boundary(cut) : cut)) continue;
-      add_trials(forward ? trials[i].activations : trials[i].gradients, channel, rows, beside);
-    }
-  }
-
-  ChosenCodecs chosen(size_t boundary, const BoundaryTrials& trials, const BoundaryRungs& rungs,
-                      const BoundaryLink& link) const {
-    const auto [activations, gradients] = config_.compression.at(config_.model.cuts[boundary]);
-    const auto codec = [&](const LinkOptions& asked, const std::vector<CodecTrial>& tried, size_t rung,
-                           const LinkRate& rate) -> ChosenCodec {
-      const bool is_chosen = asked.codec == kAutoCodec;
-      return {.codec = is_chosen ? config_.compression.automatic.ladder.at(rung) : asked.codec,
-              .relative_error = tried.at(rung).relative_error,
-              .link = chosen_link(rate)};
-    };
-    return {config_.model.cuts[boundary],
-            codec(activations, trials.activations, rungs.activations, link.activations),
-            codec(gradients, trials.gradients, rungs.gradients, link.gradients)};
-  }
-
-  Config config_;
-  int replicas_;
-  Predictor predictor_;
-  std::optional<NetworkOptions> network_;
+  const Predictor& predictor_;
+  const std::vector<StageSeconds>& stages_;
+  std::span<const BoundaryTrials> boundaries_;
+  std::span<const BoundaryLink> links_;
+  LadderCosines cosines_;
+  TrialTerms terms_;
 };
 
 }  // namespace
@@ -408,11 +295,11 @@ FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<Stage
   return Search(predictor, stages, boundaries, links, cosines).run();
 }
 
-ChooseCodecs codec_chooser(const Config& config) {
-  return [chooser = std::make_shared<Chooser>(config)](const ChoiceFacts& mine, Group& group,
-                                                       const MeasureCosine& cosine) {
-    return chooser->choose(mine, group, cosine);
-  };
+FastestCodecs fastest_worth_measuring(const Predictor& predictor, const std::vector<StageSeconds>& stages,
+                                      std::span<const BoundaryTrials> boundaries,
+                                      std::span<const BoundaryLink> links, const LadderCosines& cosines,
+                                      const TrialTerms& terms) {
+  return Weighing(predictor, stages, boundaries, links, cosines, terms).run();
 }
 
 }  // namespace strait

@@ -47,6 +47,7 @@ struct FastestCodecs {
   std::vector<BoundaryRungs> rungs;  ///< of each boundary
   double step_seconds = 0;           ///< of a step, by the predictor
   double step_factor = 1;            ///< see step_factor()
+  double trial_seconds = 0;          ///< that measuring their cosines is expected to take
 };
 
 /// Searches from every codec that all directions may have, one boundary after the other, so that no such
@@ -56,10 +57,12 @@ FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<Stage
                              std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
                              const LadderCosines& cosines);
 
-/// Makes choices for runs of a configuration: measures the links of its boundaries, or takes those of
-/// compression.auto.network or pipeline.link, puts together what all processes know, and decides on the first
-/// of them, again until every cosine that the choice rests on is known. One process without any of these has
-/// links that are no limit.
-ChooseCodecs codec_chooser(const Config& config);
+/// Likewise, but leaves out what is not worth measuring. A codec whose cosine is not known counts as turning
+/// nothing; if it would then gain in the batches ahead less time than it takes to measure, by itself or all of
+/// them with the reference that they share, it is not taken. trial_seconds is of those that are taken.
+FastestCodecs fastest_worth_measuring(const Predictor& predictor, const std::vector<StageSeconds>& stages,
+                                      std::span<const BoundaryTrials> boundaries,
+                                      std::span<const BoundaryLink> links, const LadderCosines& cosines,
+                                      const TrialTerms& terms);
 
 }  // namespace strait

@@ -176,6 +176,7 @@ struct CodecChoice {
   std::optional<double> step_factor = {};  ///< how many times as many steps they are expected to cost, likewise
   std::optional<MeasuredCosines> cosines = {};  ///< measured for this or before, if any
   int64_t trial_batches = 0;                    ///< that went forward and back to measure them for this
+  std::optional<double> trial_seconds = {};  ///< that these batches were expected to take, where there were any
 
   /// Whether codecs were tried on messages; otherwise they are those with which a training begins.
   bool is_tried() const {

@@ -276,6 +276,7 @@ json to_json(const std::vector<CodecChoice>& choices) {
     if (choice.step_factor) each["step_factor"] = *choice.step_factor;
     if (choice.cosines) each["cosines"] = cosines_json(*choice.cosines);
     if (choice.trial_batches > 0) each["trial_batches"] = choice.trial_batches;
+    if (choice.trial_seconds) each["trial_seconds"] = *choice.trial_seconds;
     list.push_back(std::move(each));
   }
   return list;
@@ -379,6 +380,7 @@ std::vector<CodecChoice> choices_in(const JsonReader& from) {
     found.step_factor = choice.optional_number("step_factor");
     if (choice.has("cosines")) found.cosines = cosines_in(choice.at("cosines"));
     found.trial_batches = choice.whole_or("trial_batches", 0);
+    found.trial_seconds = choice.optional_number("trial_seconds");
     for (size_t j = 0; j < boundaries.size(); ++j) {
       const JsonReader boundary = boundaries.at(j);
       found.boundaries.push_back({boundary.text("name"), chosen_codec_in(boundary.at("activations")),

@@ -162,9 +162,11 @@ void AutomaticCodecs::start(TrainingState& state, const StepInput& batch) {
   apply(state.choices.back());
 }
 
-void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, int64_t left,
-                                   bool is_last_epoch) {
+void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, int64_t batches, int64_t epochs) {
   const auto& choices = state.choices;
+  const int64_t left = batches - state.batches - 1;
+  const int64_t done = state.epoch * batches + state.batches + 1;
+  ahead_ = std::min(static_cast<int64_t>(kCosinesHold - 1) * done, epochs * batches - done);
   if (state.batches == 0) warm_up_.clear();  // times begin anew with the epoch
   if (choices.back().step <= state.step) apply(choices.back());
   const auto ending = static_cast<uint64_t>(steps);
@@ -172,7 +174,7 @@ void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, in
   const bool is_first = is_provisional(state) && (state.batches + 1 >= kFirstBatches || left == 0);
   const bool is_another = left == 0 || passes_multiple(every, state.step + ending, ending) ||
                           (!is_provisional(state) && state.step + ending >= kAgain * choices.back().step);
-  const bool is_last = left == 0 && is_last_epoch;
+  const bool is_last = done == epochs * batches;
   due_ = steps > 0 && (is_first || (is_another && !is_last));
   if (due_) keep_messages();
 }
@@ -238,15 +240,35 @@ MeasuredCosines AutomaticCodecs::measured_before(const TrainingState& state) con
   return {unknown, unknown};
 }
 
+/// Codecs up to the reference turn nothing, and the others of the early steps, where none is measured, all.
+ChoiceFacts AutomaticCodecs::facts_of(const TrainingState& state, LadderCosines holding) {
+  const bool is_early = state.step < kEarlySteps;
+  ChoiceFacts facts{.channels = try_links(),
+                    .stages = difference(state.stages, warm_up_),
+                    .since_last = since_last_.seconds(),
+                    .cosines = std::move(holding),
+                    .trial_terms = {.batches = kTrialBatches, .batches_ahead = ahead_}};
+  const auto [activations, gradients] = greatest_errors(facts.channels);
+  const double most = is_early ? kSmallError : kErrorOfReference;
+  facts.trial_terms.reference =
+      std::min(strongest_within(activations, most), strongest_within(gradients, most));
+  for (const Direction direction : {Direction::activation, Direction::gradient}) {
+    auto& cosines = facts.cosines.of(direction);
+    for (size_t rung = 0; rung < cosines.size(); ++rung) {
+      if (cosines[rung]) continue;
+      if (rung <= facts.trial_terms.reference)
+        cosines[rung] = 1;
+      else if (is_early)
+        cosines[rung] = 0;
+    }
+  }
+  return facts;
+}
+
 void AutomaticCodecs::choose(TrainingState& state,
                              const std::function<std::vector<StepInput>(int64_t most)>& last_batches) {
   MeasuredCosines measured = measured_before(state);
-  const ChoiceFacts mine{.channels = try_links(),
-                         .stages = difference(state.stages, warm_up_),
-                         .since_last = since_last_.seconds(),
-                         .cosines = that_hold(measured, state.step)};
-  const bool is_early = state.step < kEarlySteps;
-  std::optional<size_t> reference;  // the rung that others are compared with
+  const ChoiceFacts mine = facts_of(state, that_hold(measured, state.step));
   std::optional<GradientTrial> trial;
   int64_t batches = 0;  // that gradients are of
   int64_t trial_batches = 0;
@@ -256,14 +278,7 @@ void AutomaticCodecs::choose(TrainingState& state,
     return pass();
   };
   const auto cosine = [&](Direction direction, size_t rung) {
-    if (!reference) {
-      const double most = is_early ? kSmallError : kErrorOfReference;
-      const auto [activations, gradients] = greatest_errors(mine.channels);
-      reference = std::min(strongest_within(activations, most), strongest_within(gradients, most));
-    }
-    if (rung <= *reference) return 1.0;
-    if (is_early) return 0.0;
-    LadderRungs rungs = {*reference, *reference};
+    LadderRungs rungs = {mine.trial_terms.reference, mine.trial_terms.reference};
     if (!trial) {
       const auto samples = last_batches(kTrialBatches);
       batches = static_cast<int64_t>(samples.size() == 1 ? 1 : samples.size() / 2 * 2);

@@ -30,13 +30,22 @@ struct TriedChannel {
   std::vector<CodecTrial> trials;
 };
 
+/// What measuring cosines takes, and for how long they would count.
+struct TrialTerms {
+  size_t reference = 0;       ///< the rung whose gradients those of others are compared with
+  int64_t batches = 0;        ///< that go forward and back with the reference, and with each codec to measure
+  int64_t batches_ahead = 0;  ///< of training, for which a cosine measured now would count
+  bool compared = false;      ///< whether the gradients of the reference are there already
+};
+
 /// What one process knows when codecs are to be chosen; all of them together know everything.
 struct ChoiceFacts {
   std::vector<TriedChannel> channels;  ///< in the order of boundaries
   TimesOfStages stages;                ///< of the first replica and the epoch, since its stages have warmed up
   double since_last = 0;               ///< seconds since the last choice, or since training began here
 
-  LadderCosines cosines;  ///< that hold, the same on every process; one entry for each codec of the ladder
+  LadderCosines cosines;   ///< that hold, the same on every process; one entry for each codec of the ladder
+  TrialTerms trial_terms;  ///< of those that are not known, likewise
 };
 
 /// Measures an entry of LadderCosines, of the codec at that place of the ladder. Collective: the same on every
@@ -44,7 +53,8 @@ struct ChoiceFacts {
 using MeasureCosine = std::function<double(Direction direction, size_t rung)>;
 
 /// Makes the next choice of what all processes know: its codecs, with the time and the steps that are expected
-/// of them. Collective: the same on every process.
+/// of them, and the time that what it measured is expected to have taken. Collective: the same on every
+/// process.
 using ChooseCodecs =
     std::function<CodecChoice(const ChoiceFacts& mine, Group& group, const MeasureCosine& cosine)>;
 
@@ -52,8 +62,8 @@ using ChooseCodecs =
 /// whose errors of the first messages are small, so that no link is waited for long before anything is known of
 /// it; the first choice follows after a few steps, and the next ones when training has made twice as many
 /// steps, with the last step of each epoch, or more often. A choice holds from the next step on. From the 32nd
-/// step on the cosines of codecs are measured; one holds until training has made four times as many steps, and
-/// one below 0.7 sixteen times as many.
+/// step on the cosines of codecs may be measured; one holds until training has made four times as many steps,
+/// and one below 0.7 sixteen times as many.
 class AutomaticCodecs {
  public:
   /// `asked` is what the configuration says. The executor and the placement must outlive this.
@@ -70,9 +80,9 @@ class AutomaticCodecs {
   /// Collective.
   void start(TrainingState& state, const StepInput& batch);
 
-  /// Before a batch. `steps` of the optimizer end with it, `left` says how many batches the epoch has behind
-  /// it, and `is_last_epoch` that no other follows.
-  void before_batch(const TrainingState& state, int64_t steps, int64_t left, bool is_last_epoch);
+  /// Before a batch, with which so many steps of the optimizer end. The training has so many epochs of so many
+  /// batches.
+  void before_batch(const TrainingState& state, int64_t steps, int64_t batches, int64_t epochs);
 
   /// Whether choose() is due behind the batch that before_batch() was called for.
   bool is_due() const { return due_; }
@@ -113,6 +123,7 @@ class AutomaticCodecs {
   std::vector<TriedChannel> try_links();
   LadderErrors greatest_errors(const std::vector<TriedChannel>& mine) const;
   MeasuredCosines measured_before(const TrainingState& state) const;
+  ChoiceFacts facts_of(const TrainingState& state, LadderCosines holding);
   void put(BoundaryEndpoints& boundary, Direction direction, size_t rung);
   void put_everywhere(const LadderRungs& rungs);
   void apply(const CodecChoice& choice);
@@ -128,6 +139,7 @@ class AutomaticCodecs {
   bool is_warming_up_ = true;        ///< until the first batch in this process is done
   std::optional<uint64_t> applied_;  ///< CodecChoice::step of the choice whose links are in use
   Stopwatch since_last_;
+  int64_t ahead_ = 0;  ///< TrialTerms::batches_ahead
   bool starting_ = false;
   bool due_ = false;
 };

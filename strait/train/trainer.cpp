@@ -213,9 +213,8 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
     const StepInput input = input_of(*batch, part, loader.next_ids());
     if (automatic_codecs_) {
       begin_codecs(input, observer);
-      const bool is_last_epoch = state_.epoch + 1 == options_.train.epochs;
-      automatic_codecs_->before_batch(state_, part.ends ? part.steps : 0, plan.batches() - state_.batches - 1,
-                                      is_last_epoch);
+      automatic_codecs_->before_batch(state_, part.ends ? part.steps : 0, plan.batches(),
+                                      options_.train.epochs);
     }
     train_batch(input, plan);
     if (automatic_codecs_) choose_codecs(data, observer);

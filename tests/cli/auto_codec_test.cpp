@@ -152,7 +152,7 @@ TEST_F(AutoCodec, ChoosesAgainWheneverItHasTrainedTwiceAsLong) {
 // one of an epoch.
 TEST_F(AutoCodec, FourProcessesMeasureTheCosinesOfOne) {
   for (const auto& [batch_size, samples, epochs, batches] :
-       {std::tuple("4", "160", "1", 4), std::tuple("8", "8", "33", 1)}) {
+       {std::tuple("4", "160", "2", 4), std::tuple("8", "8", "80", 1)}) {
     SCOPED_TRACE(batch_size);
     const std::string one_name = std::string("one ") + batch_size;
     const std::string four_name = std::string("four ") + batch_size;
@@ -195,7 +195,7 @@ TEST_F(AutoCodec, AResumedRunMeasuresTheCosinesOfAnUndisturbedOne) {
       "--set",  "data.test_limit=4",
       "--set",  R"(compression.auto.ladder=["quant:8,scope=sample", "quant:4,scope=sample"])",
       "--set",  "data.batch_size=4",
-      "--set",  "train.epochs=1",
+      "--set",  "train.epochs=2",
       "--set",  "checkpoint.every_steps=3",
       "--set",  "checkpoint.keep=100",
       "--link", "20Mbps"};

@@ -4,12 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
 
-#include "strait/base/error.h"
 #include "tests/planning/config_with.h"
 
 namespace strait {
@@ -184,113 +182,87 @@ TEST_F(Fastest, IsWithinAPercentOfTheBestOfAll) {
   }
 }
 
-/// What one process with everything tells of itself: two boundaries, the first of which is chosen.
-ChoiceFacts facts() {
-  const std::vector<CodecTrial> ladder = {trial(1000, 0), trial(100, 0.1)};
-  return {.channels = {{"layer1", Direction::activation, 10, ladder},
-                       {"layer1", Direction::gradient, 10, ladder},
-                       {"layer2", Direction::activation, 10, {trial(500, 0.2)}},
-                       {"layer2", Direction::gradient, 10, {trial(500, 0.3)}}},
-          .stages = {{{0, "a"}, {1, 2, 1}}, {{1, "b"}, {1, 2, 1}}, {{2, "c"}, {1, 2, 1}}},
-          .cosines = cosines({{}, {}}, {{}, {}})};
-}
-
-/// The same for every codec but the first, with which nothing is lost.
-MeasureCosine with_cosine(double lost = 0.98) {
-  return [lost](Direction, size_t rung) { return rung == 0 ? 1 : lost; };
-}
-
-Config two_boundaries(const std::vector<std::string>& more) {
-  std::vector<std::string> all = {
-      "model.cuts=[\"layer1\", \"layer2\"]",
-      "data.batch_size=20",
-      "pipeline.micro_batches=1",
-      "compression.activations.codec=auto",
-      "compression.gradients.codec=auto",
-      R"(compression.boundaries=[{name="layer2", activations={codec="quant:4"}, gradients={codec="quant:8"}}])",
-      R"(compression.auto.ladder=["none", "quant:2"])"};
-  all.insert(all.end(), more.begin(), more.end());
-  return config_with(all);
-}
-
-TEST(CodecChooser, OneByHandStaysAndTheOthersAreChosenForTheNetwork) {
-  SingleProcessGroup group;
-  const auto slow = codec_chooser(two_boundaries(
-      {R"(networks=[{name="slow", bandwidth="8kbps", latency="20ms"}])", "compression.auto.network=slow"}));
-  const CodecChoice choice = slow(facts(), group, with_cosine());
-  ASSERT_EQ(choice.boundaries.size(), 2U);
-  const auto& [layer1, layer2] = std::tie(choice.boundaries[0], choice.boundaries[1]);
-  EXPECT_EQ(layer1.boundary, "layer1");
-  EXPECT_EQ(layer1.activations.codec, "quant:2");
-  EXPECT_EQ(layer1.activations.relative_error, 0.1);
-  EXPECT_EQ(layer1.activations.link.bytes_per_second, 1000);
-  EXPECT_EQ(layer1.gradients.link.latency_seconds, 0.02);
-  EXPECT_EQ(layer2.activations.codec, "quant:4");
-  EXPECT_EQ(layer2.gradients.codec, "quant:8");
-  EXPECT_EQ(layer2.gradients.relative_error, 0.3);
-  // A batch of 20 has messages twice as large as the ones of 10 rows: 0.2 s and 1 s of wire each way, 0.02 s of
-  // latency, and three stages of 3 s.
-  EXPECT_NEAR(choice.step_seconds.value(), 9 + 2 * (0.2 + 1) + 4 * 0.02, 1e-9);
-  EXPECT_DOUBLE_EQ(choice.step_factor.value(), std::pow(0.98, -4) * std::pow(1.01, 0.5));
-}
-
-TEST(CodecChooser, WithoutALimitTheMildestIsChosen) {
-  SingleProcessGroup group;
-  const CodecChoice choice = codec_chooser(two_boundaries({}))(facts(), group, with_cosine());
-  EXPECT_EQ(choice.boundaries[0].activations.codec, "none");
-  EXPECT_EQ(choice.boundaries[0].gradients.codec, "none");
-  EXPECT_FALSE(choice.boundaries[0].activations.link.bytes_per_second);
-}
-
-/// Asks for as few as it can: those of what it would choose if what it does not know were free.
-TEST(CodecChooser, MeasuresTheCosinesThatItsChoiceRestsOnAndNoOthers) {
-  SingleProcessGroup group;
-  Config config = two_boundaries({"pipeline.link=1kbps"});
-  config.compression.automatic.ladder = {"none", "quant:8", "quant:2"};
-  ChoiceFacts mine = facts();
-  for (auto& channel : mine.channels) {
-    if (channel.trials.size() == 2) channel.trials.insert(channel.trials.begin() + 1, trial(250, 0.01));
+/// With the two strongest codecs of the ladder not known, of which the reference is the second.
+class WorthMeasuring : public Fastest {
+ protected:
+  FastestCodecs weigh(const std::vector<BoundaryLink>& links, const TrialTerms& terms) const {
+    return fastest_worth_measuring(predictor_, stages_, boundaries_, links, known_, terms);
   }
-  mine.cosines = cosines({{}, {}, {}}, {{}, {}, {}});
-  std::vector<std::pair<Direction, size_t>> asked;
-  const auto choose = [&](double strongest) {
-    asked.clear();
-    return codec_chooser(config)(mine, group, [&](Direction direction, size_t rung) {
-      asked.emplace_back(direction, rung);
-      return rung == 2 ? strongest : 1;
-    });
-  };
-  CodecChoice choice = choose(0.99);
-  EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:2");
-  EXPECT_THAT(asked, ElementsAre(std::pair(Direction::activation, 2U), std::pair(Direction::gradient, 2U)));
 
-  choice = choose(0);
-  EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:8");
-  EXPECT_EQ(choice.boundaries[0].gradients.codec, "quant:8");
-  EXPECT_EQ(asked.size(), 4U);
+  /// Of all boundaries with these, for the batches of a trial.
+  double trial_seconds(size_t activations, size_t gradients, const std::vector<BoundaryLink>& links) const {
+    return 4 * seconds(boundaries_, std::vector<BoundaryRungs>(3, {activations, gradients}), links);
+  }
 
-  mine.cosines = cosines({{}, 1, 0}, {{}, 1, 0});
-  choice = choose(1);
-  EXPECT_TRUE(asked.empty()) << "all are known";
-  EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:8");
+  static TrialTerms terms(int64_t batches_ahead) {
+    return {.reference = 1, .batches = 4, .batches_ahead = batches_ahead};
+  }
+
+  const LadderCosines known_ = cosines({1.0, 1.0, {}, {}}, {1.0, 1.0, {}, {}});
+};
+
+TEST_F(WorthMeasuring, WhatIsNotKnownIsFreeForALongTraining) {
+  const std::vector<BoundaryLink> links(3, link(2));
+  const auto found = weigh(links, terms(1000000));
+  EXPECT_EQ(found.rungs, fastest_codecs(predictor_, stages_, boundaries_, links, known_).rungs);
+  EXPECT_THAT(found.rungs, testing::Each(BoundaryRungs{3, 3}));
+  const double codecs = trial_seconds(3, 1, links) + trial_seconds(1, 3, links);
+  EXPECT_DOUBLE_EQ(found.trial_seconds, codecs + trial_seconds(1, 1, links));
+  TrialTerms compared = terms(1000000);
+  compared.compared = true;
+  EXPECT_DOUBLE_EQ(weigh(links, compared).trial_seconds, codecs);
 }
 
-TEST(CodecChooser, TheEmulatedLinkOfTheRunIsOneToChooseFor) {
-  SingleProcessGroup group;
-  const CodecChoice choice =
-      codec_chooser(two_boundaries({"pipeline.link=8kbps"}))(facts(), group, with_cosine());
-  EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:2");
+TEST_F(WorthMeasuring, WhatCannotBeRepaidIsLeftOut) {
+  const std::vector<BoundaryLink> links(3, link(2));
+  const auto found = weigh(links, terms(1));
+  EXPECT_THAT(found.rungs, testing::Each(BoundaryRungs{1, 1}));
+  EXPECT_EQ(found.trial_seconds, 0);
 }
 
-TEST(CodecChooser, ABudgetDecidesByTheErrorsAlone) {
-  SingleProcessGroup group;
-  const auto choose = [&](const char* budget) {
-    return codec_chooser(two_boundaries({std::string("compression.auto.budget=") + budget}))(facts(), group,
-                                                                                             with_cosine());
-  };
-  EXPECT_EQ(choose("0.05").boundaries[0].activations.codec, "none");
-  EXPECT_EQ(choose("0.1").boundaries[0].activations.codec, "quant:2");
-  EXPECT_FALSE(choose("0.1").step_seconds);
+// Whatever is taken without being known repays its trials, each codec its own and all together the reference's.
+TEST_F(WorthMeasuring, EachCodecRepaysItsTrials) {
+  bool some = false;
+  bool all = false;
+  for (const auto& rates : std::vector<std::vector<double>>{{2, 2, 2}, {2, 40, 40}, {30, 5, 5}, {20, 20, 1}}) {
+    std::vector<BoundaryLink> links;
+    for (const double rate : rates)
+      links.push_back({{.bytes_per_second = rate}, {.bytes_per_second = rate / 3}});
+    for (const int64_t ahead : {1, 2, 4, 8, 16, 32, 64, 256, 1024}) {
+      SCOPED_TRACE(testing::Message() << testing::PrintToString(rates) << ", " << ahead);
+      const auto found = weigh(links, terms(ahead));
+      LadderCosines used = cosines({1.0, 1.0, 0, 0}, {1.0, 1.0, 0, 0});
+      for (const auto& [activations, gradients] : found.rungs)
+        used.activations[activations] = used.gradients[gradients] = 1;
+      const auto gain_of = [&](const LadderCosines& without) {
+        const auto other = fastest_codecs(predictor_, stages_, boundaries_, links, without);
+        const double lost = other.step_seconds * other.step_factor - found.step_seconds * found.step_factor;
+        return lost * static_cast<double>(ahead);
+      };
+      double cost = 0;
+      size_t trials = 0;
+      for (const Direction direction : {Direction::activation, Direction::gradient}) {
+        for (const size_t rung : {2, 3}) {
+          if (used.of(direction)[rung] == 0) continue;
+          const bool forward = direction == Direction::activation;
+          const double own = trial_seconds(forward ? rung : 1, forward ? 1 : rung, links);
+          LadderCosines without = used;
+          without.of(direction)[rung] = 0;
+          EXPECT_GE(gain_of(without), own);
+          cost += own;
+          ++trials;
+        }
+      }
+      if (trials > 0) {
+        cost += trial_seconds(1, 1, links);
+        EXPECT_GE(gain_of(cosines({1.0, 1.0, 0, 0}, {1.0, 1.0, 0, 0})), cost);
+      }
+      EXPECT_DOUBLE_EQ(found.trial_seconds, cost);
+      some = some || trials == 1 || trials == 3;
+      all = all || trials > 1;
+    }
+  }
+  EXPECT_TRUE(some && all) << "cases of both kinds are among these";
 }
 
 }  // namespace

@@ -85,9 +85,9 @@ class FrontierTables(unittest.TestCase):
                 self.assertAlmostEqual(row["steps"], sum(steps) / len(steps))
                 self.assertAlmostEqual(row["bytes"], sum(sent) / len(sent), delta=1)
 
-    def shown(self, rows):
+    def shown(self, rows, **trials):
         """The table of a network of these rows, of which auto's trials were 20 batches."""
-        chosen = {"step_seconds": 1, "step_factor": 1, "trial_batches": 20, "codecs": [["none", "bf16"], ["none", "bf16"], ["bf16", "bf16"]]}
+        chosen = {"step_seconds": 1, "step_factor": 1, "trial_batches": 20, **trials, "codecs": [["none", "bf16"], ["none", "bf16"], ["bf16", "bf16"]]}
         found = {"networks": [{"network": {"name": "home", "bandwidth": "1Mbps", "latency": "0s"}, "rows": rows, "chosen": chosen}]}
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "found.json").write_text(json.dumps(found))
@@ -108,12 +108,18 @@ class FrontierTables(unittest.TestCase):
         self.assertIn("forward / backward: 1 to 2 `none` / `bf16`, 3 `bf16` / `bf16`.\n", page)
         self.assertNotIn("Until the target", page)
 
+    def test_the_seconds_of_trials_count_over_the_best_by_hand(self):
+        page = self.shown([row_of("none", 2.0), row_of("auto-home", 1.8), row_of("bf16", 2.5)], trial_seconds=0.6)
+        self.assertIn("its trials were 20 batches more, and 0.6 s in the mean over seeds: with them it is 1.200 over best.\n", page)
+        page = self.shown([row_of("auto-home", 1.8), row_of("none", None)], trial_seconds=0.6)
+        self.assertIn("its trials were 20 batches more, and 0.6 s in the mean over seeds.\n", page)
+
     def test_choices_are_those_of_the_first_seed_or_of_the_only_one(self):
         loader = importlib.machinery.SourceFileLoader("frontier_tables", str(ROOT / "scripts" / "frontier_tables"))
         script = importlib.util.module_from_spec(importlib.util.spec_from_loader("frontier_tables", loader))
         loader.exec_module(script)
         codecs = {"activations": {"codec": "bf16"}, "gradients": {"codec": "none"}}
-        choice = {"step": 4, "step_seconds": 1, "step_factor": 1, "trial_batches": 20, "boundaries": [codecs]}
+        choice = {"step": 4, "step_seconds": 1, "step_factor": 1, "trial_batches": 20, "trial_seconds": 6, "boundaries": [codecs]}
         for name in ("auto-home", "auto-home-seed3"):
             with tempfile.TemporaryDirectory() as folder:
                 own = pathlib.Path(folder, name)
@@ -121,10 +127,15 @@ class FrontierTables(unittest.TestCase):
                 (own / "metrics.jsonl").write_text(json.dumps({"choices": [choice]}) + "\n")
                 others = pathlib.Path(folder, "auto-home-office-seed3")
                 self.assertEqual(script.choices_of([others, own], "auto-home", 10),
-                                 {"step_seconds": 1, "step_factor": 1, "trial_batches": 20, "codecs": [["bf16", "none"]]})
+                                 {"step_seconds": 1, "step_factor": 1, "trial_batches": 20, "trial_seconds": 6, "codecs": [["bf16", "none"]]})
+                self.assertEqual(script.choices_of([own], "auto-home", 4)["trial_seconds"], 0, "the choice is behind the target")
+                second = pathlib.Path(folder, "auto-home-seed4")
+                second.mkdir()
+                (second / "metrics.jsonl").write_text(json.dumps({"choices": [choice | {"trial_seconds": 3}]}) + "\n")
+                self.assertEqual(script.choices_of([own, second], "auto-home", 10)["trial_seconds"], 4.5)
                 first = {"step": 0, "boundaries": [codecs]}  # the one that training begins with, which may stay
                 (own / "metrics.jsonl").write_text(json.dumps({"choices": [first]}) + "\n")
-                self.assertEqual(script.choices_of([own], "auto-home", 10), {"trial_batches": 0, "codecs": [["bf16", "none"]]})
+                self.assertEqual(script.choices_of([own], "auto-home", 10), {"trial_batches": 0, "trial_seconds": 0, "codecs": [["bf16", "none"]]})
 
     def test_what_cannot_be_asked_is_a_line(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -54,6 +54,21 @@ TEST(AutomaticCodecs, TheBatchThatWarmsUpCountsInNoChoice) {
   EXPECT_EQ(micro_batches_of_choices(options), (std::vector<int64_t>{3, 7})) << "steps of four batches";
 }
 
+// A cosine holds until training has made four times as many steps, or to its end.
+TEST(AutomaticCodecs, ChoicesKnowForHowManyBatchesAMeasurementCounts) {
+  TrainerOptions options = chosen_options();
+  options.train.epochs = 3;
+  std::vector<int64_t> ahead;
+  options.choose_codecs = [&](const ChoiceFacts& facts, Group&, const MeasureCosine&) {
+    ahead.push_back(facts.trial_terms.batches_ahead);
+    return the_same_again(facts);
+  };
+  Trainer trainer(test::tied_model(), options);
+  TrainObserver observer;
+  ASSERT_TRUE(trainer.train(test::tied_data(), observer));
+  EXPECT_EQ(ahead, (std::vector<int64_t>{12, 22, 20, 10})) << "after 4, 8, 10 and 20 of 30";
+}
+
 /// Takes its time on the way back.
 class SlowBack : public torch::autograd::Function<SlowBack> {
  public:

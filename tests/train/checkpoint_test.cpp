@@ -50,7 +50,8 @@ CheckpointRecord sample_record() {
                    .cosines = MeasuredCosines{{std::nullopt,
                                                CodecCosine{990, 2.0 / 3, {{1, -2}, {1.0 / 3, 4}, {5, 6}}}},
                                               {CodecCosine{500, 1, {}}, std::nullopt}},
-                   .trial_batches = 14}}};
+                   .trial_batches = 14,
+                   .trial_seconds = 9.5}}};
   record.seed = std::numeric_limits<uint64_t>::max();
   record.metrics = {"{\"epoch\":0}", "{\"epoch\":1,\"x\":\"caf\u00e9\"}"};
   record.config = "name = \"caf\u00e9\"\n";
@@ -88,6 +89,7 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
   EXPECT_EQ(to_json(read.state.choices), to_json(record.state.choices));
   EXPECT_EQ(read.state.choices.at(0).cosines, record.state.choices.at(0).cosines);
   EXPECT_EQ(read.state.choices.at(0).trial_batches, 14);
+  EXPECT_EQ(read.state.choices.at(0).trial_seconds, 9.5);
   EXPECT_EQ(read.state.choices.at(0).boundaries.at(0).activations.link.bytes_per_second, 2.5e6);
   EXPECT_FALSE(read.state.choices.at(0).boundaries.at(0).gradients.relative_error);
   EXPECT_EQ(read.metrics, record.metrics);
