@@ -4,7 +4,6 @@
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <utility>
 
 #include "strait/base/error.h"
@@ -81,15 +80,6 @@ std::vector<CodecTrial> try_all(const KeptMessage& message,
   return trials;
 }
 
-/// As if they could not send the message; of trials that all have such errors the one with the least stays.
-void leave_out_large_errors(std::vector<CodecTrial>& trials) {
-  const auto least = std::ranges::min_element(trials, {}, &CodecTrial::relative_error);
-  for (auto trial = trials.begin(); trial != trials.end(); ++trial) {
-    if (trial != least && trial->relative_error > kSmallError)
-      trial->relative_error = std::numeric_limits<double>::infinity();
-  }
-}
-
 size_t place(Direction direction) { return static_cast<size_t>(direction); }
 
 /// Of the stages in `all`, what came behind `before`.
@@ -133,23 +123,20 @@ bool AutomaticCodecs::is_chosen(const std::string& boundary, Direction direction
 
 void AutomaticCodecs::begin(TrainingState& state) {
   const size_t strongest = ladder_.size() - 1;
-  if (state.choices.empty()) {
-    state.choices.push_back(provisional([&](const Channel&) { return strongest; }, state.step));
-  }
+  if (state.choices.empty()) state.choices.push_back(provisional({strongest, strongest}, state.step));
   starting_ = is_provisional(state) && state.choices.back().step == state.step;
   applied_.reset();
   apply(choice_of_last_step(state));
 }
 
 /// Those that are chosen where nothing is known yet.
-CodecChoice AutomaticCodecs::provisional(const std::function<size_t(const Channel&)>& rung,
-                                         uint64_t step) const {
+CodecChoice AutomaticCodecs::provisional(const LadderRungs& rungs, uint64_t step) const {
   CodecChoice choice{.step = step, .boundaries = {}};
   for (const auto& boundary : executor_.boundaries()) {
     if (boundary.activations.link->carries_integers()) continue;
     const auto own = asked_.at(boundary.name);
     const auto codec = [&](Direction direction, const LinkOptions& asked) {
-      return is_chosen(boundary.name, direction) ? asked_.automatic.ladder[rung({boundary.name, direction})]
+      return is_chosen(boundary.name, direction) ? asked_.automatic.ladder[rungs[place(direction)]]
                                                  : asked.codec;
     };
     choice.boundaries.push_back({boundary.name,
@@ -165,14 +152,11 @@ void AutomaticCodecs::start(TrainingState& state, const StepInput& batch) {
   std::vector<at::Tensor> gradients;
   const StepInput part = rows_of(batch, 0, std::min(batch.rows, kRowsToBegin));
   side_pass_.run(gradients, [&] { executor_.trial(part); });
-  const LadderErrors errors = errors_of_all(try_links());
+  const LadderErrors errors = greatest_errors(try_links());
   const double budget = asked_.automatic.budget;
-  const auto rung = [&](const Channel& channel) {
-    const auto found = errors.find(channel);
-    if (found == errors.end()) return ladder_.size() - 1;  // nothing comes back
-    return strongest_within(found->second, budget > 0 ? budget : kSmallError);
-  };
-  state.choices.back() = provisional(rung, state.step);
+  const double most = budget > 0 ? budget : kSmallError;
+  state.choices.back() =
+      provisional({strongest_within(errors[0], most), strongest_within(errors[1], most)}, state.step);
   starting_ = false;
   applied_.reset();
   apply(state.choices.back());
@@ -228,39 +212,24 @@ std::vector<TriedChannel> AutomaticCodecs::try_links() {
   return channels;
 }
 
-/// On all processes; of several replicas the greatest.
-AutomaticCodecs::LadderErrors AutomaticCodecs::errors_of_all(const std::vector<TriedChannel>& mine) const {
+/// Over the boundaries of all processes.
+AutomaticCodecs::LadderErrors AutomaticCodecs::greatest_errors(const std::vector<TriedChannel>& mine) const {
   json errors = json::array();
   for (const auto& channel : mine) {
     if (!is_chosen(channel.boundary, channel.direction)) continue;
     for (size_t rung = 0; rung < channel.trials.size(); ++rung)
-      errors.push_back({channel.boundary, place(channel.direction), rung, channel.trials[rung].relative_error});
+      errors.push_back({place(channel.direction), rung, channel.trials[rung].relative_error});
   }
-  LadderErrors all;
+  LadderErrors greatest;
+  for (auto& of_direction : greatest) of_direction.resize(ladder_.size(), 0);
   for (const auto& text : group_.gather(errors.dump())) {
     for (const auto& each : parse_json<WireError>(text, "the errors of the codecs")) {
-      auto& of_channel = all[{each.at(0), static_cast<Direction>(each.at(1).get<int>())}];
-      of_channel.resize(ladder_.size(), 0);
-      const json& error = each.at(3);  // JSON has no infinite one
-      double& most = of_channel.at(each.at(2));
+      const json& error = each.at(2);  // JSON has no infinite one
+      double& most = greatest.at(each.at(0)).at(each.at(1));
       most = std::max(most, error.is_null() ? std::numeric_limits<double>::infinity() : error.get<double>());
     }
   }
-  return all;
-}
-
-/// The strongest codec with which gradients are as good as uncompressed, at all boundaries in both directions.
-size_t AutomaticCodecs::reference_of(const std::vector<TriedChannel>& mine) const {
-  std::array<std::vector<double>, 2> greatest;
-  for (auto& of_direction : greatest) of_direction.resize(ladder_.size(), 0);
-  for (const auto& [channel, errors] : errors_of_all(mine)) {
-    auto& most = greatest[place(channel.second)];
-    std::ranges::transform(most, errors, most.begin(),
-                           [](double one, double other) { return std::max(one, other); });
-  }
-  const auto& [activations, gradients] = greatest;
-  return std::min(strongest_within(activations, kErrorOfReference),
-                  strongest_within(gradients, kErrorOfReference));
+  return greatest;
 }
 
 MeasuredCosines AutomaticCodecs::measured_before(const TrainingState& state) const {
@@ -271,8 +240,7 @@ MeasuredCosines AutomaticCodecs::measured_before(const TrainingState& state) con
   return {unknown, unknown};
 }
 
-/// What is known without measuring: codecs up to the reference turn nothing, and in the early steps none of
-/// those that may be taken.
+/// Codecs up to the reference turn nothing, and the others of the early steps, where none is measured, all.
 ChoiceFacts AutomaticCodecs::facts_of(const TrainingState& state, LadderCosines holding) {
   const bool is_early = state.step < kEarlySteps;
   ChoiceFacts facts{.channels = try_links(),
@@ -280,14 +248,19 @@ ChoiceFacts AutomaticCodecs::facts_of(const TrainingState& state, LadderCosines 
                     .since_last = since_last_.seconds(),
                     .cosines = std::move(holding),
                     .trial_terms = {.batches = kTrialBatches, .batches_ahead = ahead_}};
-  facts.trial_terms.reference = reference_of(facts.channels);
-  const size_t known = is_early ? ladder_.size() : facts.trial_terms.reference + 1;
+  const auto [activations, gradients] = greatest_errors(facts.channels);
+  const double most = is_early ? kSmallError : kErrorOfReference;
+  facts.trial_terms.reference =
+      std::min(strongest_within(activations, most), strongest_within(gradients, most));
   for (const Direction direction : {Direction::activation, Direction::gradient}) {
-    for (auto& cosine : facts.cosines.of(direction) | std::views::take(known)) cosine = cosine.value_or(1);
-  }
-  if (!is_early || asked_.automatic.budget > 0) return facts;
-  for (auto& channel : facts.channels) {
-    if (is_chosen(channel.boundary, channel.direction)) leave_out_large_errors(channel.trials);
+    auto& cosines = facts.cosines.of(direction);
+    for (size_t rung = 0; rung < cosines.size(); ++rung) {
+      if (cosines[rung]) continue;
+      if (rung <= facts.trial_terms.reference)
+        cosines[rung] = 1;
+      else if (is_early)
+        cosines[rung] = 0;
+    }
   }
   return facts;
 }

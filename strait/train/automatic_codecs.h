@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "strait/base/clock.h"
@@ -59,13 +58,12 @@ using MeasureCosine = std::function<double(Direction direction, size_t rung)>;
 using ChooseCodecs =
     std::function<CodecChoice(const ChoiceFacts& mine, Group& group, const MeasureCosine& cosine)>;
 
-/// The links of boundaries whose codec is kAutoCodec. A training begins, in each direction of each boundary,
-/// with the strongest codec of the ladder whose error of the first message is small, so that no link is waited
-/// for long before anything is known of it; the first choice follows after a few steps, and the next ones when
-/// training has made twice as many steps, with the last step of each epoch, or more often. A choice holds from
-/// the next step on. Before the 32nd step small errors count as none, and others are not taken; from then on
-/// the cosines of codecs may be measured. One holds until training has made four times as many steps, and one
-/// below 0.7 sixteen times as many.
+/// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder
+/// whose errors of the first messages are small, so that no link is waited for long before anything is known of
+/// it; the first choice follows after a few steps, and the next ones when training has made twice as many
+/// steps, with the last step of each epoch, or more often. A choice holds from the next step on. From the 32nd
+/// step on the cosines of codecs may be measured; one holds until training has made four times as many steps,
+/// and one below 0.7 sixteen times as many.
 class AutomaticCodecs {
  public:
   /// `asked` is what the configuration says. The executor and the placement must outlive this.
@@ -110,9 +108,8 @@ class AutomaticCodecs {
   static std::vector<CodecChoice> of_epoch(const TrainingState& state);
 
  private:
-  using LadderRungs = std::array<size_t, 2>;                    ///< by Direction, a place in the ladder
-  using Channel = std::pair<std::string, Direction>;            ///< a direction of the boundary of that name
-  using LadderErrors = std::map<Channel, std::vector<double>>;  ///< of those that are chosen, by rung
+  using LadderRungs = std::array<size_t, 2>;                ///< by Direction, a place in the ladder
+  using LadderErrors = std::array<std::vector<double>, 2>;  ///< likewise, for each codec of the ladder
 
   static bool is_provisional(const TrainingState& state) {
     return state.choices.empty() || !state.choices.back().is_tried();
@@ -121,11 +118,10 @@ class AutomaticCodecs {
                                                         const ChannelEndpoints& channel,
                                                         Direction direction) const;
   bool is_chosen(const std::string& boundary, Direction direction) const;
-  CodecChoice provisional(const std::function<size_t(const Channel&)>& rung, uint64_t step) const;
+  CodecChoice provisional(const LadderRungs& rungs, uint64_t step) const;
   void keep_messages();
   std::vector<TriedChannel> try_links();
-  LadderErrors errors_of_all(const std::vector<TriedChannel>& mine) const;
-  size_t reference_of(const std::vector<TriedChannel>& mine) const;
+  LadderErrors greatest_errors(const std::vector<TriedChannel>& mine) const;
   MeasuredCosines measured_before(const TrainingState& state) const;
   ChoiceFacts facts_of(const TrainingState& state, LadderCosines holding);
   void put(BoundaryEndpoints& boundary, Direction direction, size_t rung);

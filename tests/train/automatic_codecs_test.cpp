@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cmath>
-#include <optional>
 #include <thread>
 
 #include "strait/base/clock.h"
@@ -69,72 +67,6 @@ TEST(AutomaticCodecs, ChoicesKnowForHowManyBatchesAMeasurementCounts) {
   TrainObserver observer;
   ASSERT_TRUE(trainer.train(test::tied_data(), observer));
   EXPECT_EQ(ahead, (std::vector<int64_t>{12, 22, 20, 10})) << "after 4, 8, 10 and 20 of 30";
-}
-
-/// Its output is 0 or 1, which one bit sends without an error.
-class BinaryLayer : public Layer {
- public:
-  BinaryLayer() : linear_(register_module("linear", torch::nn::Linear(test::kClasses, test::kClasses))) {}
-  at::Tensor forward(const at::Tensor& x) override {
-    const at::Tensor y = linear_(x);
-    return y + ((y > 0).to(y.dtype()) - y).detach();
-  }
-
- private:
-  torch::nn::Linear linear_;
-};
-
-class LinearLayer : public Layer {
- public:
-  LinearLayer() : linear_(register_module("linear", torch::nn::Linear(test::kClasses, test::kClasses))) {}
-  at::Tensor forward(const at::Tensor& x) override { return linear_(x); }
-
- private:
-  torch::nn::Linear linear_;
-};
-
-// From the first batch on, and until the 32nd step: a small error counts as none, and others are not taken.
-TEST(AutomaticCodecs, EachBoundaryHasItsOwnSmallErrorsInTheEarlySteps) {
-  TrainerOptions options = chosen_options();
-  options.train.epochs = 5;
-  options.cuts = {"binary", "a"};
-  options.compression.activations = {std::string(kAutoCodec)};
-  options.compression.gradients = {"none"};
-  options.compression.automatic.ladder = {"none", "quant:1"};
-  const CodecChoice milder = {.boundaries = {{"binary", {.codec = "quant:1", .relative_error = 0}, {"none"}},
-                                             {"a", {.codec = "none", .relative_error = 0}, {"none"}}}};
-  int choices = 0;
-  options.choose_codecs = [&](const ChoiceFacts& facts, Group&, const MeasureCosine&) {
-    const bool is_early = ++choices < 6;  // after 4, 8, 10, 20 and 30 steps, and after 40
-    for (const auto& channel : facts.channels) {
-      if (channel.direction != Direction::activation) continue;
-      const double error = channel.trials.at(1).relative_error;
-      if (channel.boundary == "binary") {
-        EXPECT_LT(error, 1e-6);
-      } else if (is_early) {
-        EXPECT_TRUE(std::isinf(error)) << "not to be taken";
-      } else {
-        EXPECT_GT(error, 0.2);
-        EXPECT_TRUE(std::isfinite(error));
-      }
-    }
-    EXPECT_EQ(facts.cosines.activations,
-              (std::vector<std::optional<double>>{1, is_early ? std::optional<double>(1) : std::nullopt}));
-    return milder;
-  };
-  Model model;
-  model.sample_shape = {test::kClasses};
-  model.layers = {{"binary", "binary", std::make_shared<BinaryLayer>()},
-                  {"a", "a", std::make_shared<LinearLayer>()},
-                  {"b", "b", std::make_shared<LinearLayer>()}};
-  Trainer trainer(std::move(model), options);
-  test::Observer observer;
-  ASSERT_TRUE(trainer.train(test::tied_data(), observer));
-  EXPECT_EQ(choices, 6);
-  const CodecChoice& first = observer.epochs.at(0).choices.at(0);
-  EXPECT_EQ(first.step, 0U);
-  EXPECT_EQ(first.boundaries.at(0).activations.codec, "quant:1");
-  EXPECT_EQ(first.boundaries.at(1).activations.codec, "none");
 }
 
 /// Takes its time on the way back.
