@@ -166,41 +166,73 @@ struct DirectedRung {
   bool operator==(const DirectedRung&) const = default;
 };
 
-/// Looks for the codecs with the least time among those that are known or worth measuring.
+/// Looks for codecs that are worth measuring.
 class Weighing {
  public:
   Weighing(const Predictor& predictor, const std::vector<StageSeconds>& stages,
            std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
-           LadderCosines cosines, const TrialTerms& terms)
-      : predictor_(predictor),
-        stages_(stages),
-        boundaries_(boundaries),
-        links_(links),
-        cosines_(std::move(cosines)),
-        terms_(terms) {}
+           const TrialTerms& terms)
+      : predictor_(predictor), stages_(stages), boundaries_(boundaries), links_(links), terms_(terms) {}
 
-  FastestCodecs run() {
-    FastestCodecs best = fastest();
-    for (auto unknown = unknown_in(best); !unknown.empty(); unknown = unknown_in(best)) {
-      auto instead = without_one(unknown, best);
-      if (!instead) instead = without(unknown, best, trial_seconds(unknown) + reference_seconds());
-      if (!instead) {
-        best.trial_seconds = trial_seconds(unknown) + reference_seconds();
-        return best;
+  /// Leaves out the codec without which there is the least time, as long as that saves any, and in the end all
+  /// that are not known if they do not repay the reference too.
+  FastestCodecs run(const LadderCosines& cosines) const {
+    Option best = with(cosines);
+    while (auto better = best_without_one_of(best)) best = std::move(*better);
+    if (best.unknown.empty()) return best.codecs;
+    const Option known = with(known_of(cosines));
+    const double reference = terms_.compared ? 0 : batches_seconds(terms_.reference, terms_.reference);
+    if (known.seconds < best.seconds + reference) return known.codecs;
+    best.codecs.trial_seconds = trial_seconds(best.unknown) + reference;
+    return best.codecs;
+  }
+
+ private:
+  /// The fastest codecs by these cosines.
+  struct Option {
+    LadderCosines cosines;
+    FastestCodecs codecs;
+    std::vector<DirectedRung> unknown;  ///< those of the codecs whose cosines are not known
+    double seconds = 0;                 ///< of the batches ahead and of the trials, but for the reference
+  };
+
+  Option with(LadderCosines cosines) const {
+    FastestCodecs codecs = fastest_codecs(predictor_, stages_, boundaries_, links_, cosines);
+    std::vector<DirectedRung> unknown = unknown_in(codecs, cosines);
+    const double seconds = total(codecs) * static_cast<double>(terms_.batches_ahead) + trial_seconds(unknown);
+    return {std::move(cosines), std::move(codecs), std::move(unknown), seconds};
+  }
+
+  /// Without one of its codecs that are not known, with others in its place or none of these.
+  std::optional<Option> best_without_one_of(const Option& option) const {
+    std::optional<Option> best;
+    for (const DirectedRung& codec : option.unknown) {
+      LadderCosines others = option.cosines;
+      others.of(codec.direction)[codec.rung] = 0;
+      LadderCosines none = known_of(others);
+      for (const auto& [direction, rung] : option.unknown) {
+        if (others.of(direction)[rung] != 0) none.of(direction)[rung] = std::nullopt;
       }
-      best = std::move(*instead);
+      for (LadderCosines* cosines : {&others, &none}) {
+        Option found = with(std::move(*cosines));
+        if (found.seconds < (best ? *best : option).seconds) best = std::move(found);
+      }
     }
     return best;
   }
 
- private:
-  FastestCodecs fastest() const { return fastest_codecs(predictor_, stages_, boundaries_, links_, cosines_); }
+  /// With these no codec is taken that is not known.
+  static LadderCosines known_of(LadderCosines cosines) {
+    for (auto* of_direction : {&cosines.activations, &cosines.gradients}) {
+      for (auto& cosine : *of_direction) cosine = cosine.value_or(0);
+    }
+    return cosines;
+  }
 
-  /// Of the codecs in use, those whose cosines are not known.
-  std::vector<DirectedRung> unknown_in(const FastestCodecs& codecs) const {
+  std::vector<DirectedRung> unknown_in(const FastestCodecs& codecs, const LadderCosines& cosines) const {
     std::vector<DirectedRung> unknown;
     const auto add = [&](Direction direction, const std::vector<CodecTrial>& trials, size_t rung) {
-      const auto& known = cosines_.of(direction);
+      const auto& known = cosines.of(direction);
       const DirectedRung codec{direction, rung};
       if (trials.size() != known.size() || known[rung] || std::ranges::count(unknown, codec) > 0) return;
       unknown.push_back(codec);
@@ -212,26 +244,6 @@ class Weighing {
     return unknown;
   }
 
-  /// The fastest without one of these, if it is not worth its own cost.
-  std::optional<FastestCodecs> without_one(const std::vector<DirectedRung>& codecs, const FastestCodecs& best) {
-    for (const DirectedRung& codec : codecs) {
-      if (auto instead = without({codec}, best, trial_seconds({codec}))) return instead;
-    }
-    return std::nullopt;
-  }
-
-  /// The fastest without these, which are not asked for again; nothing where what they gain is worth the cost.
-  std::optional<FastestCodecs> without(const std::vector<DirectedRung>& codecs, const FastestCodecs& best,
-                                       double cost) {
-    LadderCosines before = cosines_;
-    for (const auto& [direction, rung] : codecs) cosines_.of(direction)[rung] = 0;
-    FastestCodecs instead = fastest();
-    const double gain = (total(instead) - total(best)) * static_cast<double>(terms_.batches_ahead);
-    if (gain < cost) return instead;
-    cosines_ = std::move(before);
-    return std::nullopt;
-  }
-
   double trial_seconds(const std::vector<DirectedRung>& codecs) const {
     double seconds = 0;
     for (const auto& [direction, rung] : codecs) {
@@ -241,10 +253,7 @@ class Weighing {
     return seconds;
   }
 
-  double reference_seconds() const {
-    return terms_.compared ? 0 : batches_seconds(terms_.reference, terms_.reference);
-  }
-
+  /// Of the batches of one trial.
   double batches_seconds(size_t activations, size_t gradients) const {
     Measurement measurement = measurement_of(stages_);
     std::vector<BoundaryRungs> rungs;
@@ -260,7 +269,6 @@ class Weighing {
   const std::vector<StageSeconds>& stages_;
   std::span<const BoundaryTrials> boundaries_;
   std::span<const BoundaryLink> links_;
-  LadderCosines cosines_;
   TrialTerms terms_;
 };
 
@@ -299,7 +307,7 @@ FastestCodecs fastest_worth_measuring(const Predictor& predictor, const std::vec
                                       std::span<const BoundaryTrials> boundaries,
                                       std::span<const BoundaryLink> links, const LadderCosines& cosines,
                                       const TrialTerms& terms) {
-  return Weighing(predictor, stages, boundaries, links, cosines, terms).run();
+  return Weighing(predictor, stages, boundaries, links, terms).run(cosines);
 }
 
 }  // namespace strait

@@ -57,9 +57,10 @@ FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<Stage
                              std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
                              const LadderCosines& cosines);
 
-/// Likewise, but leaves out what is not worth measuring. A codec whose cosine is not known counts as turning
-/// nothing; if it would then gain in the batches ahead less time than it takes to measure, by itself or all of
-/// them with the reference that they share, it is not taken. trial_seconds is of those that are taken.
+/// Likewise, but for what is not worth measuring. A codec whose cosine is not known counts as turning nothing,
+/// and as costing its trials; it is taken if it then gains more time in the batches ahead than it costs, by
+/// itself and together with the others and the reference that they share. trial_seconds is of those that are
+/// taken.
 FastestCodecs fastest_worth_measuring(const Predictor& predictor, const std::vector<StageSeconds>& stages,
                                       std::span<const BoundaryTrials> boundaries,
                                       std::span<const BoundaryLink> links, const LadderCosines& cosines,
