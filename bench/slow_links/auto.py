@@ -1,11 +1,12 @@
 """codec "auto" over links that tbf limits: one slow host among fast ones, and links that become faster in mid-run.
 
-    sudo python3 bench/slow_links/auto.py [--seeds 0 1] [--targets loss=1.85 loss=1.65] [--slow 20Mbps] [--fast 500Mbps]
+    sudo python3 bench/slow_links/auto.py [--seeds 0 1] [--codecs auto] [--targets loss=1.85 loss=1.65] [--slow 20Mbps] [--fast 500Mbps]
 
 Every stage of ResNet-18 is trained on a host of its own. First the second of the four hosts has a slow link and the others
 fast ones, and the test loss is to fall to a target: the time that the first process counts until then, evaluation left out,
 for each codec and for auto, which has to measure its links and to try codecs. Then all links are slow, and become fast after two epochs:
-what auto chooses in each epoch. Writes docs/results/auto_links.json and renews the tables of docs/results/auto.md.
+what auto chooses in each epoch. Writes docs/results/auto_links.json, in which the rows of other --codecs and --seeds stay, and
+renews the tables of docs/results/auto.md.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 from network import Network, run_main
@@ -61,15 +61,16 @@ def short(choice: dict[str, object]) -> str:
                      for boundary in choice["boundaries"])
 
 
-def unequal(flags: argparse.Namespace, folder: Path) -> list[dict[str, object]]:
+def unequal(flags: argparse.Namespace, version: str, folder: Path) -> list[dict[str, object]]:
     rates = [rate_of(flags.slow if host == SLOW_HOST else flags.fast) for host in range(STAGES)]
     rows = []
     for seed in flags.seeds:
-        for name, codec in CODECS.items():
+        for name in flags.codecs:
+            codec = CODECS[name]
             out = folder / f"unequal-{seed}-{len(rows)}"
             with Network(STAGES, rates) as network:
                 run_ranks(network, flags.slow, "strait", train_arguments(flags.strait, codec, out, TO_TARGET | {"seed": seed}), folder)
-            row = {"codec": name, "seed": seed, "reached": [seconds_until(out, target) for target in flags.targets]}
+            row = {"codec": name, "seed": seed, "code_version": version, "reached": [seconds_until(out, target) for target in flags.targets]}
             if codec == "auto":
                 row["choices"] = [choice for epoch in lines_of(out / "metrics.jsonl") for choice in epoch["choices"]]
             rows.append(row)
@@ -99,6 +100,16 @@ def changing(flags: argparse.Namespace, folder: Path) -> list[dict[str, object]]
     return [{"epoch": epoch["epoch"], "seconds": epoch["seconds"], "choice": epoch["choices"][-1]} for epoch in lines_of(metrics)]
 
 
+def with_earlier(found: dict[str, object], before: dict[str, object]) -> list[dict[str, object]]:
+    """The rows, and those that were measured before over the same links to the same targets and were not measured again."""
+    def place(row: dict[str, object]) -> tuple[int, int]:
+        return row["seed"], list(CODECS).index(row["codec"])
+    same = all(found[key] == before[key] for key in ("slow", "fast", "targets"))
+    earlier = {place(row): {"code_version": before["code_version"]} | row for row in before["unequal"]} if same else {}
+    rows = earlier | {place(row): row for row in found["unequal"]}
+    return [rows[each] for each in sorted(rows)]
+
+
 def tables(found: dict[str, object]) -> str:
     lines = ["| codec | seed |" + "".join(f" steps to {target} | seconds | over the best by hand |" for target in found["targets"]),
              "| --- | ---: |" + " ---: | ---: | ---: |" * len(found["targets"])]
@@ -121,19 +132,21 @@ def tables(found: dict[str, object]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--codecs", nargs="+", choices=list(CODECS), default=list(CODECS), metavar="CODEC")
     parser.add_argument("--targets", nargs="+", type=lambda text: float(text.removeprefix("loss=")), default=[1.85, 1.65])
     parser.add_argument("--slow", default="20Mbps")
     parser.add_argument("--fast", default="500Mbps")
     parser.add_argument("--strait", type=Path, default=ROOT / "build" / "strait")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
     flags = parser.parse_args()
-    begun = time.time()
     version = subprocess.run([str(flags.strait), "--version"], capture_output=True, text=True, check=True).stdout.strip()
     with tempfile.TemporaryDirectory() as folder:
         found = {"slow": flags.slow, "fast": flags.fast, "targets": flags.targets, "code_version": version,
-                 "changing": changing(flags, Path(folder)), "unequal": unequal(flags, Path(folder))}
-    found["minutes"] = (time.time() - begun) / 60
-    (flags.out / "auto_links.json").write_text(json.dumps(found, indent=1) + "\n")
+                 "changing": changing(flags, Path(folder)), "unequal": unequal(flags, version, Path(folder))}
+    file = flags.out / "auto_links.json"
+    if file.exists():
+        found["unequal"] = with_earlier(found, json.loads(file.read_text()))
+    file.write_text(json.dumps(found, indent=1) + "\n")
     page = flags.out / "auto.md"
     page.write_text(replace_between_markers(page.read_text() if page.exists() else "", tables(found)))
 

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench" / "slow_links"))
 sys.dont_write_bytecode = True
 
+import auto  # noqa: E402
 import emulated  # noqa: E402
 import long_links  # noqa: E402
 import pipelining  # noqa: E402
@@ -154,6 +155,22 @@ class OtherPages(unittest.TestCase):
         for page, name in ((long_links.page, "long_links"), (pipelining.page, "pipelining")):
             figures = json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text())
             self.assertEqual(page(figures), (ROOT / "docs" / "results" / f"{name}.md").read_text())
+
+
+class RowsOfAuto(unittest.TestCase):
+    def found(self, slow, *rows):
+        return {"slow": slow, "fast": "500Mbps", "targets": [1.65], "code_version": "new", "unequal": list(rows)}
+
+    def test_rows_that_are_not_measured_again_stay(self):
+        def row(codec, seed, **more):
+            return {"codec": codec, "seed": seed, "reached": [[10, 1.0]], **more}
+        before = self.found("20Mbps", row("auto", 0), row("quant:2 by blocks", 1, code_version="oldest"), row("quant:2 by blocks", 0))
+        before["code_version"] = "old"
+        again = self.found("20Mbps", row("auto", 0, code_version="new"), row("auto", 1, code_version="new"))
+        self.assertEqual([(each["seed"], each["codec"], each["code_version"]) for each in auto.with_earlier(again, before)],
+                         [(0, "quant:2 by blocks", "old"), (0, "auto", "new"), (1, "quant:2 by blocks", "oldest"), (1, "auto", "new")])
+        elsewhere = self.found("10Mbps", row("auto", 0, code_version="new"))
+        self.assertEqual(auto.with_earlier(elsewhere, before), elsewhere["unequal"])
 
 
 class Refusals(unittest.TestCase):
