@@ -114,6 +114,11 @@ std::string suggestion(std::string_view word, std::span<const std::string> candi
 
 std::string list_of(std::span<const std::string> names) { return fmt::format("{}", fmt::join(names, ", ")); }
 
+std::string either_of(std::span<const std::string> names) {
+  if (names.size() < 2) return list_of(names);
+  return fmt::format("{} or {}", list_of(names.first(names.size() - 1)), names.back());
+}
+
 std::string shape_text(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 int64_t parse_integer(std::string_view text, std::string_view what, int64_t low, int64_t high) {

@@ -34,6 +34,9 @@ std::string reason_text(const std::exception& error);
 /// The names as `a, b, c`.
 std::string list_of(std::span<const std::string> names);
 
+/// The names as `a, b or c`.
+std::string either_of(std::span<const std::string> names);
+
 /// A shape as `[100, 64]`.
 std::string shape_text(std::span<const int64_t> shape);
 

@@ -8,10 +8,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
+#include "strait/base/json.h"
 #include "strait/base/text.h"
 
 namespace strait {
@@ -139,20 +142,70 @@ bool is_second_of_tie(const Model& model, const std::string& name) {
   return std::ranges::any_of(model.ties, [&](const auto& tie) { return tie.second == name; });
 }
 
-void load(const std::filesystem::path& path, Model& model, std::set<std::string> may_lack) {
-  const SafetensorsReader reader(path);
-  const ReadTensor read = [&](const TensorEntry& entry) {
+/// The files that an index of Hugging Face names, each once.
+std::set<std::string> files_of_index(const std::filesystem::path& path) {
+  const auto index = parse_json(read_whole(path, kJsonBytesMost), path.string());
+  const auto map = index.is_object() ? index.find("weight_map") : index.end();
+  if (!index.is_object() || map == index.end() || !map->is_object() || map->empty())
+    throw InputError("{}: expected weight_map, an object of tensors and their files", path.string());
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : map->items()) {
+    const auto name = file.is_string() ? file.get<std::string>() : "";
+    if (name.empty() || std::filesystem::path(name).filename() != name ||
+        name.find('\0') != std::string::npos) {
+      throw InputError("{}: tensor {} lies in {}, expected the name of a file beside the index", path.string(),
+                       in_quotes(tensor), file.dump());
+    }
+    files.insert(name);
+  }
+  return files;
+}
+
+/// The tensors of a file of weights, or of all files that an index names.
+class WeightFiles {
+ public:
+  explicit WeightFiles(const std::filesystem::path& path) {
+    for (const auto& file : weight_files(path)) {
+      const auto& reader = readers_.emplace_back(file);
+      for (const auto& entry : reader.header().entries) entries_.push_back(entry);
+      ends_.push_back(entries_.size());
+    }
+  }
+
+  const std::vector<TensorEntry>& entries() const { return entries_; }
+
+  /// Of one of entries().
+  at::Tensor read(const TensorEntry& entry) const {
+    const auto place = static_cast<size_t>(&entry - entries_.data());
+    const auto reader = std::ranges::upper_bound(ends_, place) - ends_.begin();
     at::Tensor tensor;
-    reader.read(entry, tensor);
+    readers_[static_cast<size_t>(reader)].read(entry, tensor);
     return tensor;
-  };
-  const auto matches = Matcher(path, reader.header().entries, model, std::move(may_lack)).matches();
+  }
+
+ private:
+  std::vector<SafetensorsReader> readers_;
+  std::vector<TensorEntry> entries_;
+  std::vector<size_t> ends_;  ///< of each reader's in entries_
+};
+
+void load(const std::filesystem::path& path, Model& model, std::set<std::string> may_lack) {
+  const WeightFiles files(path);
+  const ReadTensor read = [&](const TensorEntry& entry) { return files.read(entry); };
+  const auto matches = Matcher(path, files.entries(), model, std::move(may_lack)).matches();
   check_finite(path, matches, read);
   check_ties(path, matches, model, read);
   copy(matches, read);
 }
 
 }  // namespace
+
+std::vector<std::filesystem::path> weight_files(const std::filesystem::path& path) {
+  if (path.extension() != ".json") return {path};
+  std::vector<std::filesystem::path> files;
+  for (const auto& name : files_of_index(path)) files.push_back(path.parent_path() / name);
+  return files;
+}
 
 TensorFile weights_of(const Model& model) { return {model.state(), {{"format", "pt"}}}; }
 

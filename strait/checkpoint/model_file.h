@@ -20,8 +20,13 @@ void save_model(const std::filesystem::path& path, const Model& model);
 /// InputError that names `path`, tensor, what was expected and what was found, and leaves the model as it was.
 void set_weights(const std::filesystem::path& path, const TensorFile& file, Model& model);
 
+/// The files in which weights lie: `path` itself or, where it ends with `.json`, those beside it that it names,
+/// an index as Hugging Face leaves one. Throws InputError.
+std::vector<std::filesystem::path> weight_files(const std::filesystem::path& path);
+
 /// Copies a file's tensors into the model under the same conditions; besides, every value must be finite and
-/// both of a tie equal. Holds one tensor of the file at a time, or two to compare them.
+/// both of a tie equal. Holds one tensor of the file at a time, or two to compare them. The weights may lie in
+/// several files (weight_files()).
 void load_model(const std::filesystem::path& path, Model& model);
 
 /// The same for a file to start training from, which may lack tensors of layers that are NamedLayer::added;

@@ -36,12 +36,9 @@ std::vector<KindChoice> all_kinds() {
 }
 
 std::string alternatives(std::span<const std::string> names) {
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
-    text += toml_string(names[i]);
-  }
-  return text;
+  std::vector<std::string> quoted;
+  for (const auto& name : names) quoted.push_back(toml_string(name));
+  return either_of(quoted);
 }
 
 std::string setting_of(std::string_view table, std::span<const std::string> kinds) {

@@ -3,13 +3,11 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
-#include "strait/base/json.h"
 #include "strait/checkpoint/model_file.h"
+#include "strait/config/published.h"
 #include "strait/data/kinds.h"
 #include "strait/data/registry.h"
 #include "strait/models/kinds.h"
@@ -29,37 +27,7 @@ std::string advice_on(const std::filesystem::path& weights) {
   return "";
 }
 
-bool is_same(const nlohmann::json& found, const SettingValue& expected) {
-  return std::visit(
-      [&](const auto& value) {
-        // A number compares with a number of any type, but not with a truth value.
-        return found.is_boolean() == std::is_same_v<decltype(value), const bool&> &&
-               found == nlohmann::json(value);
-      },
-      expected);
-}
-
 }  // namespace
-
-void check_published(const Config& config, const std::filesystem::path& weights) {
-  const auto& kind = model_kind(config.model.kind);
-  const auto path = weights.parent_path() / "config.json";
-  if (kind.published == nullptr || !has_file(path)) return;
-  const auto root = parse_json(read_whole(path, kJsonBytesMost), path.string());
-  const SettingList expected = kind.published(config.model.settings);
-  for (const auto& setting : expected) {
-    const nlohmann::json::json_pointer place(setting.first);
-    const auto found = root.contains(place) ? root.at(place) : nlohmann::json();
-    const auto fits = [&](const auto& other) {
-      return other.first == setting.first && is_same(found, other.second);
-    };
-    if (found.is_null() || std::ranges::any_of(expected, fits)) continue;
-    const auto wanted =
-        std::visit([](const auto& value) { return nlohmann::json(value).dump(); }, setting.second);
-    throw InputError("{}: {} is {}, expected {} for the network that model describes", path.string(),
-                     setting.first.substr(1), found.dump(), wanted);
-  }
-}
 
 Model make_network(const Config& config, int processes) {
   configure_runtime(config.train.threads, processes);
@@ -68,14 +36,12 @@ Model make_network(const Config& config, int processes) {
 }
 
 std::filesystem::path initial_weights(const Config& config) {
-  std::filesystem::path path = initial_file(config.model);
-  if (path.empty()) return path;
-  for (const auto& place : {path, std::filesystem::path(config.data.root) / path}) {
-    if (!is_there(place)) continue;
-    check_published(config, place);
-    return place;
-  }
-  throw InputError("model.init: no file {}, here or below data.root{}", path.string(), advice_on(path));
+  const std::string init = initial_file(config.model);
+  if (init.empty()) return init;
+  const auto place = find_initial(init, config.data.root);
+  if (!place) throw InputError("model.init: no file {}, here or below data.root{}", init, advice_on(init));
+  check_published(config, *place);
+  return *place;
 }
 
 Model load_network(const Config& config, const std::filesystem::path& weights) {

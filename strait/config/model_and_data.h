@@ -13,12 +13,8 @@ namespace strait {
 /// initial weights, whatever the cuts and in every process.
 Model make_network(const Config& config, int processes = 1);
 
-/// Throws InputError where a config.json beside the weights, as Hugging Face leaves one, is of another network
-/// (ModelKind::published): shapes of tensors tell neither heads nor norms nor rotary positions.
-void check_published(const Config& config, const std::filesystem::path& weights);
-
-/// The file that model.init names: a relative path from where the process runs, or else from data.root. Throws
-/// InputError where there is none, besides what check_published() throws.
+/// The file that model.init names (find_initial()); empty where it names none. Throws InputError where there is
+/// no such file, besides what check_published() throws.
 std::filesystem::path initial_weights(const Config& config);
 
 /// The same network with a file's weights (load_model()), on the configuration's device. Checks them as

@@ -11,6 +11,7 @@
 #include "strait/base/units.h"
 #include "strait/config/config_keys.h"
 #include "strait/config/kinds.h"
+#include "strait/config/published.h"
 #include "strait/train/step_plan.h"
 
 namespace strait {
@@ -347,6 +348,17 @@ void check_networks(const Config& config, const TomlTable& root) {
   }
 }
 
+/// What the file of weights to start from says of the model's keys, where its place is known.
+void take_published(Config& config, const TomlTable& root) {
+  const auto text = [&](std::string_view key, const std::string& otherwise) {
+    const TomlNode* node = find(root, key);
+    const auto* value = node == nullptr ? nullptr : node->get<std::string>();
+    return value == nullptr ? otherwise : *value;
+  };
+  const auto weights = find_initial(text("model.init", ""), text("data.root", default_data_root()));
+  if (weights) take_published(config.model, *weights);
+}
+
 void check_together(const Config& config, const TomlTable& root) {
   check_with_place(root, [&] { check(config.compression, config.model.cuts, config.pipeline.micro_batches); });
   check_with_place(root, [&] { check_micro_batch_steps(config.train, config.pipeline); });
@@ -372,6 +384,7 @@ Config read_config(const TomlTable& root) {
   visit_kinds(config, read_key);
   set_defaults_of_kinds(config);
   check_names(root, "", keys_of(config));
+  take_published(config, root);
   visit_keys(config, read_key);
   check_together(config, root);
   return config;

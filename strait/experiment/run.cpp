@@ -11,6 +11,7 @@
 #include "strait/base/host.h"
 #include "strait/base/mapped_memory.h"
 #include "strait/base/text.h"
+#include "strait/config/published.h"
 #include "strait/data/kinds.h"
 #include "strait/data/registry.h"
 #include "strait/experiment/launch_mark.h"
@@ -153,18 +154,22 @@ std::filesystem::path beside(const std::filesystem::path& weights) {
   return is_there(folder / "position.json") ? folder : folder / "checkpoint";
 }
 
-/// The file's size and a digest of its bytes.
-std::string fingerprint_of_file(const std::filesystem::path& path) {
-  const InputFile file(path);
+/// The size of the weights' files and a digest of their bytes.
+std::string fingerprint_of_weights(const std::filesystem::path& path) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> digest(XXH3_createState(), &XXH3_freeState);
   XXH3_64bits_reset(digest.get());
+  uint64_t bytes = 0;
   std::vector<std::byte> part(size_t{1} << 20);
-  for (uint64_t begin = 0; begin < file.size(); begin += part.size()) {
-    part.resize(std::min<uint64_t>(part.size(), file.size() - begin));
-    file.read(begin, part);
-    XXH3_64bits_update(digest.get(), part.data(), part.size());
+  for (const auto& name : weight_files(path)) {
+    const InputFile file(name);
+    for (uint64_t begin = 0; begin < file.size(); begin += part.size()) {
+      part.resize(std::min<uint64_t>(part.size(), file.size() - begin));
+      file.read(begin, part);
+      XXH3_64bits_update(digest.get(), part.data(), part.size());
+    }
+    bytes += file.size();
   }
-  return fmt::format("{} bytes, {:016x}", file.size(), XXH3_64bits_digest(digest.get()));
+  return fmt::format("{} bytes, {:016x}", bytes, XXH3_64bits_digest(digest.get()));
 }
 
 /// A digest of the checksums of its tensors.
@@ -248,7 +253,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
         "data", [&] { return fingerprint(data); }, *group);
     if (begins_with_initial_weights(config, beginning)) {
       check_same(
-          "model.init", [&] { return fingerprint_of_file(initial_weights(config)); }, *group);
+          "model.init", [&] { return fingerprint_of_weights(initial_weights(config)); }, *group);
     }
     run_collectively(*group, [&] {
       const Config with_store = with_store_in(folder, config);

@@ -12,8 +12,10 @@ SettingKey init_key();
 /// The key `recompute`: blocks keep their input only.
 SettingKey recompute_key();
 
-/// What does not go together in a network of attention over tokens: `heads` divides `width`, and a sample has
-/// at most `context` tokens.
-std::optional<SettingComplaint> decoder_complaint(const Settings& settings, const SampleForm& samples);
+/// About `heads`, which divides `width`.
+std::optional<SettingComplaint> heads_complaint(const Settings& settings);
+
+/// About `context`: a sample has at most so many tokens.
+std::optional<SettingComplaint> context_complaint(const Settings& settings, const SampleForm& samples);
 
 }  // namespace strait

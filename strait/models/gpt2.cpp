@@ -205,9 +205,26 @@ class TokenHead : public Layer {
 std::optional<SettingComplaint> gpt2_complaint(const Settings& settings, const SampleForm& samples) {
   const int64_t subspace = settings.integer("subspace");
   const int64_t width = settings.integer("width");
-  if (subspace < width) return decoder_complaint(settings, samples);
-  return SettingComplaint{
-      "subspace", fmt::format("expected less than model.width, which is {}, found {}", width, subspace)};
+  if (subspace >= width) {
+    return SettingComplaint{
+        "subspace", fmt::format("expected less than model.width, which is {}, found {}", width, subspace)};
+  }
+  if (auto complaint = heads_complaint(settings)) return complaint;
+  return context_complaint(settings, samples);
+}
+
+/// What a config.json of Hugging Face says.
+void read_gpt2_config(PublishedConfig& file) {
+  file.expect("model_type", {"gpt2"});
+  file.expect("activation_function", {"gelu_new", "gelu_pytorch_tanh"});  // the same function
+  file.expect("layer_norm_epsilon", {kNormEps});
+  file.expect("scale_attn_weights", {true});
+  file.expect("scale_attn_by_inverse_layer_idx", {false});
+  file.take("n_embd", "width");
+  file.take("n_layer", "layers");
+  file.take("n_head", "heads");
+  file.take("n_positions", "context");
+  file.take("vocab_size", "vocab");
 }
 
 }  // namespace
@@ -260,15 +277,7 @@ ModelKind gpt2_kind() {
        "dimensions of the subspace in which the residual stream lies, and of what crosses a cut; 0: all"},
   };
   kind.complaint = gpt2_complaint;
-  kind.published = [](const Settings& settings) -> SettingList {
-    return {{"/model_type", "gpt2"},
-            {"/n_head", settings.integer("heads")},
-            {"/activation_function", "gelu_new"},
-            {"/activation_function", "gelu_pytorch_tanh"},  // the same function
-            {"/layer_norm_epsilon", kNormEps},
-            {"/scale_attn_weights", true},
-            {"/scale_attn_by_inverse_layer_idx", false}};
-  };
+  kind.published = read_gpt2_config;
   kind.parameters = [](const Settings& settings, const SampleForm&) {
     const auto number = [&](const char* key) { return static_cast<double>(settings.integer(key)); };
     const double width = number("width");

@@ -8,6 +8,7 @@
 #include "strait/base/sample_form.h"
 #include "strait/base/settings.h"
 #include "strait/models/model.h"
+#include "strait/models/published.h"
 
 namespace strait {
 
@@ -33,10 +34,8 @@ struct ModelKind {
   /// What no single key can know: how settings go together, and with the samples as far as they are known.
   std::optional<SettingComplaint> (*complaint)(const Settings&, const SampleForm&) = nullptr;
 
-  /// What a config.json of Hugging Face says of weights that such a network takes, as JSON pointers and values.
-  /// Of a pointer that is there several times each value serves. Needed is only what shapes of tensors do not
-  /// tell; a value that the file lacks, or null, is as expected. None: there are no such files.
-  SettingList (*published)(const Settings&) = nullptr;
+  /// Reads what a config.json of Hugging Face says of such a network. None: there are no such files.
+  void (*published)(PublishedConfig&) = nullptr;
 
   /// How many numbers the network's parameters hold, those of a tie each by themselves. As a double, because
   /// settings may ask for more than any integer counts.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "strait/base/error.h"
 #include "strait/models/attention.h"
@@ -16,20 +17,40 @@ namespace {
 
 namespace nn = torch::nn;
 
-/// A matrix as Hugging Face draws it.
-std::shared_ptr<Matrix> drawn_matrix(int64_t out, int64_t in) {
+/// The numbers of a matrix as Hugging Face draws them.
+at::Tensor drawn(int64_t out, int64_t in) {
   constexpr double kDeviation = 0.02;
-  return std::make_shared<Matrix>(torch::empty({out, in}).normal_(0, kDeviation));
+  return torch::empty({out, in}).normal_(0, kDeviation);
 }
 
-/// x W^T.
-at::Tensor product(const at::Tensor& x, const Matrix& matrix) { return at::linear(x, matrix.weight()); }
+int64_t head_size_of(const LlamaOptions& options) {
+  return options.head_size > 0 ? options.head_size : options.width / options.heads;
+}
+
+/// x W^T + b, or x W^T alone. The bias b begins with zeros.
+class LlamaLinear : public nn::Module {
+ public:
+  explicit LlamaLinear(at::Tensor weight, bool has_bias = false)
+      : weight_(register_parameter("weight", std::move(weight))) {
+    if (has_bias) bias_ = register_parameter("bias", torch::zeros({weight_.size(0)}));
+  }
+
+  at::Tensor forward(const at::Tensor& x) const { return at::linear(x, weight_, bias_); }
+
+ private:
+  at::Tensor weight_;
+  at::Tensor bias_;
+};
+
+std::shared_ptr<LlamaLinear> drawn_linear(int64_t out, int64_t in, bool has_bias = false) {
+  return std::make_shared<LlamaLinear>(drawn(out, in), has_bias);
+}
 
 /// x / sqrt(mean(x^2) + eps) * weight, over the last dimension, in float32.
 class RootMeanSquareNorm : public nn::Module {
  public:
-  explicit RootMeanSquareNorm(const LlamaOptions& options)
-      : weight_(register_parameter("weight", torch::ones({options.width}))), eps_(options.eps) {}
+  RootMeanSquareNorm(int64_t width, double eps)
+      : weight_(register_parameter("weight", torch::ones({width}))), eps_(eps) {}
 
   at::Tensor forward(const at::Tensor& x) const {
     const at::Tensor wide = x.to(at::kFloat);
@@ -41,12 +62,23 @@ class RootMeanSquareNorm : public nn::Module {
   double eps_;
 };
 
-/// Turns the pairs (i, i + D/2) of each head's D elements by position * theta^(-2i/D): x is [B, H, T, D].
-at::Tensor rotated(const at::Tensor& x, double theta) {
+/// The rotary frequencies theta^(-2i/D) of a head of D numbers, scaled; [D/2], in radians a token.
+at::Tensor frequencies_of(const LlamaOptions& options, const at::TensorOptions& numbers) {
+  const int64_t half = head_size_of(options) / 2;
+  const at::Tensor exponents = at::arange(half, numbers) * (-1.0 / static_cast<double>(half));
+  const at::Tensor frequencies = at::pow(options.theta, exponents);
+  const auto& [factor, low, high, context] = options.scaling;
+  if (factor == 1) return frequencies;
+  const at::Tensor turns = frequencies * (static_cast<double>(context) / (2 * std::numbers::pi));
+  const at::Tensor kept = ((turns - low) / (high - low)).clamp(0, 1);
+  return frequencies * (kept + (1 - kept) / factor);
+}
+
+/// Turns the pairs (i, i + D/2) of each head's D elements by position * frequency: x is [B, H, T, D].
+at::Tensor rotated(const at::Tensor& x, const LlamaOptions& options) {
   const int64_t half = x.size(3) / 2;
   const auto numbers = x.options().dtype(at::kFloat).requires_grad(false);
-  const at::Tensor frequencies = at::pow(theta, at::arange(half, numbers) * (-1.0 / static_cast<double>(half)));
-  const at::Tensor angles = at::arange(x.size(2), numbers).unsqueeze(1) * frequencies;
+  const at::Tensor angles = at::arange(x.size(2), numbers).unsqueeze(1) * frequencies_of(options, numbers);
   const at::Tensor cosine = angles.cos();
   const at::Tensor sine = angles.sin();
   const at::Tensor first = x.narrow(3, 0, half);
@@ -57,68 +89,81 @@ at::Tensor rotated(const at::Tensor& x, double theta) {
 class GroupedAttention : public nn::Module {
  public:
   explicit GroupedAttention(const LlamaOptions& options)
-      : q_(register_module("q_proj", drawn_matrix(options.width, options.width))),
-        k_(register_module("k_proj", drawn_matrix(kv_width(options), options.width))),
-        v_(register_module("v_proj", drawn_matrix(kv_width(options), options.width))),
-        output_(register_module("o_proj", drawn_matrix(options.width, options.width))),
-        heads_(options.heads),
-        kv_heads_(options.kv_heads),
-        theta_(options.theta) {}
+      : options_(options),
+        q_(projection("q_proj", options.heads)),
+        k_(projection("k_proj", options.kv_heads)),
+        v_(projection("v_proj", options.kv_heads)),
+        output_(register_module("o_proj", drawn_linear(options.width, options.heads * head_size_of(options)))),
+        q_norm_(norm("q_norm")),
+        k_norm_(norm("k_norm")) {}
 
   at::Tensor forward(const at::Tensor& x) const {
-    const at::Tensor q = rotated(heads_of(product(x, *q_), heads_), theta_);
-    const at::Tensor k = rotated(heads_of(product(x, *k_), kv_heads_), theta_);
-    const at::Tensor v = heads_of(product(x, *v_), kv_heads_);
-    return product(causal_attention(q, for_all_heads(k), for_all_heads(v)).transpose(1, 2).flatten(2),
-                   *output_);
+    const at::Tensor q = turned(heads_of(*q_, x), q_norm_);
+    const at::Tensor k = turned(heads_of(*k_, x), k_norm_);
+    const at::Tensor v = heads_of(*v_, x);
+    const at::Tensor seen = causal_attention(q, for_all_heads(k), for_all_heads(v));
+    return output_->forward(seen.transpose(1, 2).flatten(2));
   }
 
  private:
-  static int64_t kv_width(const LlamaOptions& options) {
-    return options.width / options.heads * options.kv_heads;
+  std::shared_ptr<LlamaLinear> projection(const char* name, int64_t heads) {
+    const int64_t out = heads * head_size_of(options_);
+    return register_module(name, drawn_linear(out, options_.width, options_.qkv_bias));
   }
 
-  /// [B, T, H * D] as [B, H, T, D].
-  static at::Tensor heads_of(const at::Tensor& x, int64_t heads) {
-    return x.view({x.size(0), x.size(1), heads, -1}).transpose(1, 2);
+  /// Null where there is none.
+  std::shared_ptr<RootMeanSquareNorm> norm(const char* name) {
+    if (!options_.qk_norm) return nullptr;
+    return register_module(name, std::make_shared<RootMeanSquareNorm>(head_size_of(options_), options_.eps));
+  }
+
+  /// Of [B, T, width] gives [B, H, T, D].
+  at::Tensor heads_of(const LlamaLinear& projection, const at::Tensor& x) const {
+    return projection.forward(x).view({x.size(0), x.size(1), -1, head_size_of(options_)}).transpose(1, 2);
+  }
+
+  at::Tensor turned(const at::Tensor& heads, const std::shared_ptr<RootMeanSquareNorm>& norm) const {
+    return rotated(norm ? norm->forward(heads) : heads, options_);
   }
 
   /// Each head of keys or values serves heads / kv_heads of the queries that follow each other.
   at::Tensor for_all_heads(const at::Tensor& x) const {
-    return heads_ == kv_heads_ ? x.contiguous() : x.repeat_interleave(heads_ / kv_heads_, 1);
+    const int64_t each = options_.heads / options_.kv_heads;
+    return each == 1 ? x.contiguous() : x.repeat_interleave(each, 1);
   }
 
-  std::shared_ptr<Matrix> q_;
-  std::shared_ptr<Matrix> k_;
-  std::shared_ptr<Matrix> v_;
-  std::shared_ptr<Matrix> output_;
-  int64_t heads_;
-  int64_t kv_heads_;
-  double theta_;
+  LlamaOptions options_;
+  std::shared_ptr<LlamaLinear> q_;
+  std::shared_ptr<LlamaLinear> k_;
+  std::shared_ptr<LlamaLinear> v_;
+  std::shared_ptr<LlamaLinear> output_;
+  std::shared_ptr<RootMeanSquareNorm> q_norm_;
+  std::shared_ptr<RootMeanSquareNorm> k_norm_;
 };
 
 /// down(silu(gate(x)) * up(x)).
 class GatedPerceptron : public nn::Module {
  public:
   explicit GatedPerceptron(const LlamaOptions& options)
-      : gate_(register_module("gate_proj", drawn_matrix(options.hidden, options.width))),
-        up_(register_module("up_proj", drawn_matrix(options.hidden, options.width))),
-        down_(register_module("down_proj", drawn_matrix(options.width, options.hidden))) {}
+      : gate_(register_module("gate_proj", drawn_linear(options.hidden, options.width))),
+        up_(register_module("up_proj", drawn_linear(options.hidden, options.width))),
+        down_(register_module("down_proj", drawn_linear(options.width, options.hidden))) {}
 
   at::Tensor forward(const at::Tensor& x) const {
-    return product(at::silu(product(x, *gate_)) * product(x, *up_), *down_);
+    return down_->forward(at::silu(gate_->forward(x)) * up_->forward(x));
   }
 
  private:
-  std::shared_ptr<Matrix> gate_;
-  std::shared_ptr<Matrix> up_;
-  std::shared_ptr<Matrix> down_;
+  std::shared_ptr<LlamaLinear> gate_;
+  std::shared_ptr<LlamaLinear> up_;
+  std::shared_ptr<LlamaLinear> down_;
 };
 
 class LlamaEmbed : public Layer {
  public:
   explicit LlamaEmbed(const LlamaOptions& options)
-      : tokens_(register_module("embed_tokens", drawn_matrix(options.vocab, options.width))) {}
+      : tokens_(
+            register_module("embed_tokens", std::make_shared<Matrix>(drawn(options.vocab, options.width)))) {}
 
   at::Tensor forward(const at::Tensor& x) override { return embedded(tokens_->weight(), x); }
 
@@ -136,9 +181,11 @@ class LlamaBlock : public DecoderBlock {
  public:
   explicit LlamaBlock(const LlamaOptions& options)
       : DecoderBlock(options.recompute),
-        norm1_(register_module("input_layernorm", std::make_shared<RootMeanSquareNorm>(options))),
+        norm1_(register_module("input_layernorm",
+                               std::make_shared<RootMeanSquareNorm>(options.width, options.eps))),
         attention_(register_module("self_attn", std::make_shared<GroupedAttention>(options))),
-        norm2_(register_module("post_attention_layernorm", std::make_shared<RootMeanSquareNorm>(options))),
+        norm2_(register_module("post_attention_layernorm",
+                               std::make_shared<RootMeanSquareNorm>(options.width, options.eps))),
         perceptron_(register_module("mlp", std::make_shared<GatedPerceptron>(options))) {}
 
  private:
@@ -156,7 +203,7 @@ class LlamaBlock : public DecoderBlock {
 class LlamaNorm : public Layer {
  public:
   explicit LlamaNorm(const LlamaOptions& options)
-      : norm_(register_module("norm", std::make_shared<RootMeanSquareNorm>(options))) {}
+      : norm_(register_module("norm", std::make_shared<RootMeanSquareNorm>(options.width, options.eps))) {}
 
   at::Tensor forward(const at::Tensor& x) override { return norm_->forward(x); }
   std::vector<int64_t> output_shape(const std::vector<int64_t>& sample) override { return sample; }
@@ -167,33 +214,97 @@ class LlamaNorm : public Layer {
 
 class LlamaHead : public Layer {
  public:
-  explicit LlamaHead(std::shared_ptr<Matrix> matrix) : matrix_(register_module("lm_head", std::move(matrix))) {}
+  explicit LlamaHead(at::Tensor weight)
+      : matrix_(register_module("lm_head", std::make_shared<LlamaLinear>(std::move(weight)))) {}
 
-  at::Tensor forward(const at::Tensor& x) override { return product(x, *matrix_); }
+  at::Tensor forward(const at::Tensor& x) override { return matrix_->forward(x); }
 
  private:
-  std::shared_ptr<Matrix> matrix_;
+  std::shared_ptr<LlamaLinear> matrix_;
 };
 
 /// Key by key, what the parts of attention need.
 std::optional<SettingComplaint> llama_complaint(const Settings& settings, const SampleForm& samples) {
-  if (auto complaint = decoder_complaint(settings, samples)) return complaint;
   const int64_t heads = settings.integer("heads");
-  const int64_t size = settings.integer("width") / heads;
-  if (size % 2 != 0) {
-    return SettingComplaint{"heads",
-                            fmt::format("expected model.width / model.heads to be even, found {}", size)};
+  const int64_t width = settings.integer("width");
+  const int64_t own_size = settings.integer("head_size");
+  if (own_size % 2 != 0)
+    return SettingComplaint{"head_size", fmt::format("expected an even number, found {}", own_size)};
+  if (own_size == 0) {
+    if (auto complaint = heads_complaint(settings)) return complaint;
+    if (width / heads % 2 != 0) {
+      return SettingComplaint{
+          "heads", fmt::format("expected model.width / model.heads to be even, found {}", width / heads)};
+    }
   }
-  if (heads % settings.integer("kv_heads") == 0) return std::nullopt;
-  return SettingComplaint{"kv_heads", fmt::format("expected a divisor of model.heads, which is {}, found {}",
-                                                  heads, settings.integer("kv_heads"))};
+  if (auto complaint = context_complaint(settings, samples)) return complaint;
+  if (heads % settings.integer("kv_heads") != 0) {
+    return SettingComplaint{"kv_heads", fmt::format("expected a divisor of model.heads, which is {}, found {}",
+                                                    heads, settings.integer("kv_heads"))};
+  }
+  const double low = settings.number("rope_low");
+  if (settings.number("rope_high") > low) return std::nullopt;
+  return SettingComplaint{"rope_high", fmt::format("expected more than model.rope_low, which is {}, found {}",
+                                                   low, settings.number("rope_high"))};
+}
+
+/// How a table of a config.json scales the rotary frequencies.
+void read_scaling(PublishedConfig& file, const std::string& table) {
+  const auto in_table = [&](const char* member) { return table + "/" + member; };
+  const std::string older = in_table("type");
+  const std::string newer = in_table("rope_type");
+  for (const auto& place : {older, newer}) file.expect(place, {"default", "llama3"});
+  file.expect(in_table("partial_rotary_factor"), {1.0});
+  const auto type = file.text(file.text(newer) ? newer : older);
+  if (!type) return;
+  if (*type == "default") {
+    file.take(newer, "rope_factor", 1.0, Decides::exactly);
+    return;
+  }
+  file.take(in_table("factor"), "rope_factor");
+  file.take(in_table("low_freq_factor"), "rope_low");
+  file.take(in_table("high_freq_factor"), "rope_high");
+  file.take(in_table("original_max_position_embeddings"), "rope_context");
+}
+
+/// What a config.json of Hugging Face says, of the architectures that are a network of this kind. With a
+/// sliding window a sample within it sees what it would without.
+void read_llama_config(PublishedConfig& file) {
+  file.expect("model_type", {"llama", "mistral", "qwen2", "qwen3"});
+  file.expect("hidden_act", {"silu"});
+  file.expect("attention_bias", {false});
+  file.expect("mlp_bias", {false});
+  file.expect("partial_rotary_factor", {1.0});
+  const auto type = file.text("model_type");
+  if (type) {
+    file.take("model_type", "qkv_bias", *type == "qwen2", Decides::exactly);
+    file.take("model_type", "qk_norm", *type == "qwen3", Decides::exactly);
+    file.take("tie_word_embeddings", "tied", false, Decides::nothing);  // where the file says nothing of it
+  }
+  file.take("hidden_size", "width");
+  file.take("num_hidden_layers", "layers");
+  file.take("num_attention_heads", "heads");
+  file.take("num_attention_heads", "kv_heads", Decides::nothing);  // likewise
+  file.take("num_key_value_heads", "kv_heads");
+  file.take("head_dim", "head_size", Decides::nothing);
+  file.take("intermediate_size", "hidden");
+  file.take("max_position_embeddings", "context", Decides::nothing);
+  file.take("vocab_size", "vocab");
+  file.take("rms_norm_eps", "eps");
+  file.take("tie_word_embeddings", "tied", Decides::nothing);
+  file.take("rope_theta", "theta");
+  file.take("rope_parameters/rope_theta", "theta");  // newer versions have all that is rotary in this table
+  for (const char* table : {"rope_scaling", "rope_parameters"}) read_scaling(file, table);
+  if (file.flag("use_sliding_window").value_or(type == "mistral"))
+    file.take("sliding_window", "context", Decides::at_most);
 }
 
 }  // namespace
 
 Model make_llama(const LlamaOptions& options, int64_t block) {
-  STRAIT_CHECK(options.width % options.heads == 0 && options.width / options.heads % 2 == 0,
-               "{} heads of a width of {}", options.heads, options.width);
+  STRAIT_CHECK(head_size_of(options) % 2 == 0, "{} numbers of a head", head_size_of(options));
+  STRAIT_CHECK(options.head_size > 0 || options.width % options.heads == 0, "{} heads of a width of {}",
+               options.heads, options.width);
   STRAIT_CHECK(options.heads % options.kv_heads == 0, "{} heads, {} of keys", options.heads, options.kv_heads);
   STRAIT_CHECK(block >= 1 && block <= options.context, "{} tokens, {} at most", block, options.context);
   Model model;
@@ -205,9 +316,9 @@ Model make_llama(const LlamaOptions& options, int64_t block) {
     model.layers.push_back({name, "model." + name, std::make_shared<LlamaBlock>(options)});
   }
   model.layers.push_back({"norm", "model", std::make_shared<LlamaNorm>(options)});
-  auto matrix = options.tied ? std::make_shared<Matrix>(embed->matrix().detach().clone())
-                             : drawn_matrix(options.vocab, options.width);
-  model.layers.push_back({"head", "", std::make_shared<LlamaHead>(std::move(matrix))});
+  const at::Tensor matrix =
+      options.tied ? embed->matrix().detach().clone() : drawn(options.vocab, options.width);
+  model.layers.push_back({"head", "", std::make_shared<LlamaHead>(matrix)});
   if (options.tied) model.ties = {{"model.embed_tokens.weight", "lm_head.weight"}};
   model.file_extras = {".rotary_emb.inv_freq"};  // the frequencies, in files of older versions
   return model;
@@ -230,27 +341,28 @@ ModelKind llama_kind() {
       {"theta", initial.theta, positive(), "base of the rotary frequencies"},
       {"eps", initial.eps, positive(), "added to the mean of squares in norms"},
       {"tied", initial.tied, yes_or_no(), "the head's matrix is the embedding's"},
+      {"head_size", initial.head_size, at_least(0), "numbers of a head; 0: model.width / model.heads"},
+      {"qkv_bias", initial.qkv_bias, yes_or_no(), "queries, keys and values have biases, as in Qwen2"},
+      {"qk_norm", initial.qk_norm, yes_or_no(), "queries and keys of each head are normalised, as in Qwen3"},
+      {"rope_factor", initial.scaling.factor, positive(),
+       "that slow rotary frequencies are divided by, as in Llama 3.1; 1: none is"},
+      {"rope_low", initial.scaling.low, positive(),
+       "turns of the fastest frequency that is divided as a whole"},
+      {"rope_high", initial.scaling.high, positive(), "turns of the slowest frequency that is kept as it is"},
+      {"rope_context", initial.scaling.context, at_least(1), "tokens within which turns are counted"},
       init_key(),
       recompute_key(),
   };
   kind.complaint = llama_complaint;
-  kind.published = [](const Settings& settings) -> SettingList {
-    const SettingValue theta = settings.number("theta");
-    return {{"/model_type", "llama"},
-            {"/num_attention_heads", settings.integer("heads")},
-            {"/hidden_act", "silu"},
-            {"/rms_norm_eps", settings.number("eps")},
-            {"/rope_theta", theta},
-            {"/rope_scaling/type", "default"},
-            {"/rope_scaling/rope_type", "default"},
-            {"/rope_parameters/rope_theta", theta},  // newer versions have all that is rotary in this table
-            {"/rope_parameters/rope_type", "default"}};
-  };
+  kind.published = read_llama_config;
   kind.parameters = [](const Settings& settings, const SampleForm&) {
     const auto number = [&](const char* key) { return static_cast<double>(settings.integer(key)); };
     const double width = number("width");
-    const double kv_width = width / number("heads") * number("kv_heads");
-    const double block = width * (2 * width + 2 * kv_width + 3 * number("hidden") + 2);
+    const double size = number("head_size") > 0 ? number("head_size") : width / number("heads");
+    const double both = size * 2 * (number("heads") + number("kv_heads"));  // ways through attention's matrices
+    const double biases = settings.flag("qkv_bias") ? both - size * number("heads") : 0;
+    const double norms = settings.flag("qk_norm") ? 2 * size : 0;
+    const double block = width * (both + 3 * number("hidden") + 2) + biases + norms;
     return number("layers") * block + (2 * number("vocab") + 1) * width;
   };
   kind.make = [](const Settings& settings, const SampleForm& samples) {
@@ -264,7 +376,14 @@ ModelKind llama_kind() {
                        .theta = settings.number("theta"),
                        .eps = settings.number("eps"),
                        .tied = settings.flag("tied"),
-                       .recompute = settings.flag("recompute")},
+                       .recompute = settings.flag("recompute"),
+                       .head_size = settings.integer("head_size"),
+                       .qkv_bias = settings.flag("qkv_bias"),
+                       .qk_norm = settings.flag("qk_norm"),
+                       .scaling = {.factor = settings.number("rope_factor"),
+                                   .low = settings.number("rope_low"),
+                                   .high = settings.number("rope_high"),
+                                   .context = settings.integer("rope_context")}},
                       samples.shape[0]);
   };
   return kind;

@@ -70,16 +70,20 @@ TEST(PublishedConfig, OfAnotherLlamaIsNamed) {
   const ModelOptions model("llama");
   const auto complaint = [&](const char* published) { return complaint_about(model, published); };
   EXPECT_EQ(complaint(R"({"num_attention_heads": 18})"),
-            "num_attention_heads is 18, expected 9 for the network that model describes");
-  EXPECT_THAT(complaint(R"({"rms_norm_eps": 1e-06})"), StartsWith("rms_norm_eps is 1e-06, expected 1e-05"));
-  EXPECT_THAT(complaint(R"({"rope_theta": 500000.0})"), StartsWith("rope_theta is 500000.0, expected 10000.0"));
+            "num_attention_heads: expected model.heads = 18, found 9");
+  EXPECT_EQ(complaint(R"({"rms_norm_eps": 1e-06})"), "rms_norm_eps: expected model.eps = 1e-06, found 1e-05");
+  EXPECT_EQ(complaint(R"({"rope_theta": 500000})"),
+            "rope_theta: expected model.theta = 500000.0, found 10000.0");
   EXPECT_THAT(complaint(R"({"rope_parameters": {"rope_theta": 5e5}})"),
-              StartsWith("rope_parameters/rope_theta is 500000.0, expected 10000.0"));
+              StartsWith("rope_parameters/rope_theta: expected model.theta = 500000.0, found"));
   EXPECT_THAT(complaint(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}})"),
-              StartsWith("rope_scaling/rope_type is \"llama3\", expected \"default\""));
-  EXPECT_THAT(complaint(R"({"rope_scaling": {"type": "linear"}})"), StartsWith("rope_scaling/type is"));
+              StartsWith("rope_scaling/factor: expected model.rope_factor = 8.0, found 1.0"));
+  EXPECT_EQ(complaint(R"({"rope_scaling": {"type": "linear"}})"),
+            "rope_scaling/type is \"linear\", expected \"default\" or \"llama3\" for the network that model "
+            "describes");
+  EXPECT_EQ(complaint(R"({"model_type": "qwen2"})"), "model_type: expected model.qkv_bias = true, found false");
   EXPECT_THAT(complaint(R"({"model_type": "gemma"})"),
-              StartsWith("model_type is \"gemma\", expected \"llama\""));
+              StartsWith("model_type is \"gemma\", expected \"llama\", \"mistral\", \"qwen2\" or \"qwen3\""));
   EXPECT_THAT(complaint("{"), StartsWith("is not JSON"));
 }
 
@@ -90,9 +94,9 @@ TEST(PublishedConfig, OfAnotherGpt2IsNamed) {
                           "layer_norm_epsilon": 1e-05, "scale_attn_weights": true})"),
             "");
   EXPECT_EQ(complaint("[]"), "");
-  EXPECT_THAT(complaint(R"({"n_head": 16})"), StartsWith("n_head is 16, expected 12"));
+  EXPECT_THAT(complaint(R"({"n_head": 16})"), StartsWith("n_head: expected model.heads = 16, found 12"));
   EXPECT_THAT(complaint(R"({"activation_function": "gelu"})"),
-              StartsWith("activation_function is \"gelu\", expected \"gelu_new\""));
+              StartsWith("activation_function is \"gelu\", expected \"gelu_new\" or \"gelu_pytorch_tanh\""));
   EXPECT_THAT(complaint(R"({"scale_attn_weights": 1})"), StartsWith("scale_attn_weights is 1, expected true"));
   EXPECT_THAT(complaint(R"({"scale_attn_by_inverse_layer_idx": true})"),
               StartsWith("scale_attn_by_inverse_layer_idx is true, expected false"));

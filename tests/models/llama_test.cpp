@@ -106,10 +106,28 @@ TEST(Llama, SettingsThatDoNotGoTogetherAreNamed) {
   EXPECT_EQ(complaint(with("heads", 5)),
             "model.heads: expected a divisor of model.width, which is 24, found 5");
   EXPECT_EQ(complaint(with("heads", 8)), "model.heads: expected model.width / model.heads to be even, found 3");
+  EXPECT_EQ(complaint(with("head_size", 5)), "model.head_size: expected an even number, found 5");
+  EXPECT_EQ(complaint({{"width", 24}, {"layers", 1}, {"heads", 5}, {"kv_heads", 5}, {"head_size", 4}}), "");
+  EXPECT_EQ(complaint({{"rope_low", 4.0}}),
+            "model.rope_high: expected more than model.rope_low, which is 4, found 4");
   EXPECT_EQ(complaint(with("kv_heads", 3)),
             "model.kv_heads: expected a divisor of model.heads, which is 4, found 3");
   EXPECT_EQ(complaint(with("heads", 4), 9),
             "model.context: expected at least 9, the tokens of a sample, found 8");
+}
+
+TEST(Llama, TheKindCountsTheParameters) {
+  const SettingList small = {{"width", 24},   {"layers", 3},  {"heads", 4},
+                             {"kv_heads", 2}, {"hidden", 20}, {"vocab", 19}};
+  for (const SettingList& more :
+       std::vector<SettingList>{{}, {{"qkv_bias", true}}, {{"qk_norm", true}, {"head_size", 10}}}) {
+    ModelOptions options("llama", small);
+    for (const auto& [key, value] : more) options.settings.set(key, value);
+    const SampleForm samples{.shape = {8}};
+    int64_t count = 0;
+    for (const auto& parameter : make_model(options, samples).parameters()) count += parameter.numel();
+    EXPECT_EQ(model_kind("llama").parameters(options.settings, samples), static_cast<double>(count));
+  }
 }
 
 TEST(Llama, ATokenWithoutAnEmbeddingIsNamed) {

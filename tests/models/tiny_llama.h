@@ -15,8 +15,7 @@ inline LlamaOptions tiny_llama(bool tied) {
           .vocab = 19,
           .theta = 10000,
           .eps = 1e-5,
-          .tied = tied,
-          .recompute = false};
+          .tied = tied};
 }
 
 }  // namespace strait::test

@@ -22,13 +22,39 @@ double relative_error(const at::Tensor& got, const at::Tensor& expected) {
   return ((got - expected).abs().max() / expected.abs().max()).item<double>();
 }
 
-class LlamaReference : public testing::TestWithParam<bool> {};
+struct Variant {
+  const char* name;
+  LlamaOptions options;
+};
+
+LlamaOptions qwen2() {
+  LlamaOptions options = test::tiny_llama(true);
+  options.qkv_bias = true;
+  return options;
+}
+
+LlamaOptions qwen3() {
+  LlamaOptions options = test::tiny_llama(false);
+  options.qk_norm = true;
+  options.head_size = 10;
+  return options;
+}
+
+/// With frequencies on either side of both bounds, and one between them.
+LlamaOptions llama3() {
+  LlamaOptions options = test::tiny_llama(false);
+  options.theta = 50;
+  options.scaling = {.factor = 8, .low = 0.5, .high = 1.5, .context = 16};
+  return options;
+}
+
+class LlamaReference : public testing::TestWithParam<Variant> {};
 
 TEST_P(LlamaReference, LogitsLossAndGradientsEqualPyTorchs) {
   constexpr double kExact = 1e-4;
   const test::TempDir dir;
   torch::manual_seed(8);
-  const LlamaOptions options = test::tiny_llama(GetParam());
+  const LlamaOptions& options = GetParam().options;
   const at::Tensor tokens = test::random_tokens(3, 9);
   Model model = make_llama(options, 9);
   {
@@ -40,9 +66,21 @@ TEST_P(LlamaReference, LogitsLossAndGradientsEqualPyTorchs) {
   }
   save_model(dir / "weights.safetensors", model);
   write_safetensors(dir / "tokens.safetensors", {{{"tokens", tokens}}, {}});
-  const json config = {{"layers", options.layers}, {"heads", options.heads},   {"kv_heads", options.kv_heads},
-                       {"width", options.width},   {"hidden", options.hidden}, {"vocab", options.vocab},
-                       {"theta", options.theta},   {"eps", options.eps},       {"tied", options.tied}};
+  const auto& [factor, low, high, context] = options.scaling;
+  const int64_t head_size = options.head_size > 0 ? options.head_size : options.width / options.heads;
+  const json config = {{"layers", options.layers},
+                       {"heads", options.heads},
+                       {"kv_heads", options.kv_heads},
+                       {"width", options.width},
+                       {"hidden", options.hidden},
+                       {"vocab", options.vocab},
+                       {"theta", options.theta},
+                       {"eps", options.eps},
+                       {"tied", options.tied},
+                       {"head_size", head_size},
+                       {"qkv_bias", options.qkv_bias},
+                       {"qk_norm", options.qk_norm},
+                       {"scaling", {{"factor", factor}, {"low", low}, {"high", high}, {"context", context}}}};
   test::write_file(dir / "config.json", config.dump());
   const json reference = json::parse(test::run_torch_python("llama_reference.py", dir.path().string()));
 
@@ -63,8 +101,11 @@ TEST_P(LlamaReference, LogitsLossAndGradientsEqualPyTorchs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Heads, LlamaReference, testing::Bool(),
-                         [](const auto& info) { return info.param ? "tied" : "untied"; });
+INSTANTIATE_TEST_SUITE_P(Variants, LlamaReference,
+                         testing::Values(Variant{"tied", test::tiny_llama(true)},
+                                         Variant{"untied", test::tiny_llama(false)}, Variant{"qwen2", qwen2()},
+                                         Variant{"qwen3", qwen3()}, Variant{"llama3", llama3()}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(LlamaTraining, FourStagesGiveTheBitsOfOneAndLearn) {
   for (const bool tied : {true, false}) {

@@ -1,0 +1,106 @@
+#include "strait/models/published.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "strait/base/error.h"
+#include "strait/base/text.h"
+
+namespace strait {
+namespace {
+
+using nlohmann::json;
+
+bool is_same(const json& found, const SettingValue& expected) {
+  return std::visit(
+      [&](const auto& value) {
+        // A number compares with a number of any type, but not with a truth value.
+        return found.is_boolean() == std::is_same_v<decltype(value), const bool&> && found == json(value);
+      },
+      expected);
+}
+
+/// As a value of the type of `like`, where it is one.
+std::optional<SettingValue> value_of(const json& found, const SettingValue& like) {
+  if (std::holds_alternative<bool>(like) && found.is_boolean()) return found.get<bool>();
+  if (std::holds_alternative<int64_t>(like) && found.is_number_integer()) return found.get<int64_t>();
+  if (std::holds_alternative<double>(like) && found.is_number()) return found.get<double>();
+  if (std::holds_alternative<std::string>(like) && found.is_string()) return found.get<std::string>();
+  return std::nullopt;
+}
+
+/// What the rule has against the value, which is of its type.
+std::string complaint_of(const SettingRule& rule, const SettingValue& value) {
+  return std::visit([&]<class T>(const Rule<T>& of_type) { return of_type(std::get<T>(value)); }, rule);
+}
+
+}  // namespace
+
+PublishedConfig::PublishedConfig(const json& root, std::string name, std::span<const SettingKey> keys)
+    : root_(root), name_(std::move(name)), keys_(keys) {}
+
+const json& PublishedConfig::at(std::string_view place) const {
+  static const json kNothing;
+  const json::json_pointer pointer("/" + std::string(place));
+  return root_.contains(pointer) ? root_.at(pointer) : kNothing;
+}
+
+const SettingKey& PublishedConfig::key(std::string_view name) const {
+  const auto found = std::ranges::find(keys_, name, &SettingKey::name);
+  STRAIT_CHECK(found != keys_.end(), "no key {}", name);
+  return *found;
+}
+
+void PublishedConfig::fail(std::string_view place, std::string_view expected) const {
+  throw InputError("{}: {} is {}, {}", name_, place, at(place).dump(), expected);
+}
+
+void PublishedConfig::expect(std::string_view place, std::initializer_list<SettingValue> values) const {
+  const json& found = at(place);
+  if (found.is_null()) return;
+  if (std::ranges::any_of(values, [&](const auto& value) { return is_same(found, value); })) return;
+  std::vector<std::string> texts;
+  for (const auto& value : values) texts.push_back(to_json_text(value));
+  fail(place, fmt::format("expected {} for the network that model describes", either_of(texts)));
+}
+
+std::optional<std::string> PublishedConfig::text(std::string_view place) const {
+  const json& found = at(place);
+  if (found.is_null()) return std::nullopt;
+  if (!found.is_string()) fail(place, "expected a string");
+  return found.get<std::string>();
+}
+
+std::optional<bool> PublishedConfig::flag(std::string_view place) const {
+  const json& found = at(place);
+  if (found.is_null()) return std::nullopt;
+  if (!found.is_boolean()) fail(place, "expected true or false");
+  return found.get<bool>();
+}
+
+void PublishedConfig::take(std::string_view place, std::string_view name, Decides decides) {
+  const json& found = at(place);
+  if (found.is_null()) return;
+  const auto& [own, initial, rule, meaning, is_place] = key(name);
+  const auto value = value_of(found, initial);
+  if (!value) {
+    const auto expected = std::visit([](const auto& of_type) { return of_type.expected; }, rule);
+    fail(place, fmt::format("expected {}", expected));
+  }
+  if (const auto complaint = complaint_of(rule, *value); !complaint.empty())
+    throw InputError("{}: {}: {}", name_, place, complaint);
+  take(place, name, *value, decides);
+}
+
+void PublishedConfig::take(std::string_view place, std::string_view name, SettingValue value, Decides decides) {
+  STRAIT_CHECK(key(name).initial.index() == value.index(), "a value of another type for {}", name);
+  settings_.push_back({std::string(name), std::move(value), std::string(place), decides});
+}
+
+std::string to_json_text(const SettingValue& value) {
+  return std::visit([](const auto& of_type) { return json(of_type).dump(); }, value);
+}
+
+}  // namespace strait

@@ -1,0 +1,144 @@
+"""Networks as transformers saves them, in the program: model.init takes their folder, the model's keys come from their
+config.json, and the loss is transformers' own."""
+
+import json
+import pathlib
+import subprocess
+
+import pytest
+import torch
+import torch.nn.functional as F
+from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+
+from launch import PROGRAM
+
+BLOCK = 32
+TOKENIZER = pathlib.Path(__file__).parents[3] / "experiments/speedrun/bytes"
+TEXT = pathlib.Path(__file__).parents[3] / "docs/operators.md"
+TOKENS = torch.tensor(list(TEXT.read_bytes()[:20 * BLOCK])).view(20, BLOCK)  # the tokenizer's are bytes
+
+SHAPE = dict(vocab_size=257, hidden_size=24, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+             intermediate_size=40, max_position_embeddings=64, rms_norm_eps=1e-3)
+LLAMA3 = dict(rope_type="llama3", rope_theta=1000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=16)
+NETWORKS = {
+    "gpt2": GPT2Config(vocab_size=257, n_embd=24, n_layer=3, n_head=4, n_positions=64),
+    "llama": LlamaConfig(**SHAPE, tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=500.0)),
+    "llama 3.1": LlamaConfig(**SHAPE, tie_word_embeddings=False, rope_parameters=LLAMA3),
+    "llama with wide heads": LlamaConfig(**SHAPE, head_dim=16),
+    "mistral": MistralConfig(**SHAPE, sliding_window=48),
+    "qwen2": Qwen2Config(**SHAPE, tie_word_embeddings=True),
+    "qwen3": Qwen3Config(**SHAPE, head_dim=10),
+}
+
+
+def network_of(config):
+    """With larger weights than at the beginning, and biases and norms that are not all alike."""
+    torch.manual_seed(3)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(4 if parameter.dim() == 2 else 1).add_(torch.randn_like(parameter) * 0.1)
+    return model
+
+
+def program(command, folder, *settings):
+    text = f"""
+        [model]
+        kind = "{'gpt2' if 'gpt2' in folder.name else 'llama'}"
+        init = "{folder}"
+        cuts = []
+        [data]
+        kind = "text"
+        train_file = "{TEXT}"
+        test_file = "{TEXT}"
+        tokenizer = "{TOKENIZER}"
+        block = {BLOCK}
+        test_limit = 20
+        batch_size = 4
+    """
+    (folder / "run.toml").write_text(text)
+    sets = [part for setting in settings for part in ("--set", setting)]
+    return subprocess.run([PROGRAM, *command, folder / "run.toml", *sets], capture_output=True,
+                          text=True, timeout=300)
+
+
+def evaluation(folder, weights="model.safetensors"):
+    done = program(["eval", "--json", "--weights", folder / weights], folder)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def saved(tmp_path, name, **how):
+    folder = tmp_path / name.replace(" ", "-")
+    model = network_of(NETWORKS[name])
+    model.save_pretrained(folder, **how)
+    return model, folder
+
+
+def loss_of(model):
+    with torch.no_grad():
+        scores = model(TOKENS).logits
+    return F.cross_entropy(scores[:, :-1].flatten(0, 1), TOKENS[:, 1:].flatten()).item()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_has_the_loss_that_transformers_has(name, tmp_path):
+    model, folder = saved(tmp_path, name)
+    assert evaluation(folder)["off"]["loss"] == pytest.approx(loss_of(model), rel=2e-5)
+
+
+def test_weights_in_several_files_are_the_same(tmp_path):
+    model, folder = saved(tmp_path, "qwen3", max_shard_size="20KB")
+    files = sorted(folder.glob("model-*.safetensors"))
+    assert len(files) > 2 and not (folder / "model.safetensors").exists()
+    index = folder / "model.safetensors.index.json"
+    assert evaluation(folder, weights=index.name)["off"]["loss"] == pytest.approx(loss_of(model), rel=2e-5)
+    started = program(["train", "--dry-run"], folder)
+    assert started.returncode == 0, started.stderr
+    files[1].unlink()
+    ended = program(["train", "--dry-run"], folder)
+    assert ended.returncode == 2 and str(files[1]) in ended.stderr
+    index.write_text(json.dumps({"weight_map": {"lm_head.weight": "../elsewhere.safetensors"}}))
+    ended = program(["train", "--dry-run"], folder)
+    assert ended.returncode == 2 and "expected the name of a file beside the index" in ended.stderr
+
+
+def test_goes_on_where_it_began_and_is_read_by_transformers(tmp_path):
+    """What the program trains of a file is a file of that architecture again."""
+    model, folder = saved(tmp_path, "qwen2")
+    done = program(["train", "--out", folder / "run"], folder, "train.epochs=1", "train.optimizer.lr=1e-30",
+                   "data.train_limit=4")
+    assert done.returncode == 0, done.stderr
+    (folder / "run/model.safetensors").rename(folder / "model.safetensors")
+    again = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+    for (name, before), (other, after) in zip(model.state_dict().items(), again.state_dict().items()):
+        assert name == other and torch.equal(before, after), name
+
+
+REFUSED = {
+    "another base": ("llama", {}, "model.theta=10000.0", "rope_theta: expected model.theta = 500.0, found 10000.0"),
+    "scaled otherwise": ("llama 3.1", {}, "model.rope_factor=1.0", "factor: expected model.rope_factor = 8.0, found 1.0"),
+    "a rule of scaling": ("llama", {"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, None,
+                          'rope_parameters/rope_type is "yarn", expected "default" or "llama3"'),
+    "a window": ("mistral", {"sliding_window": 16}, "model.context=32",
+                 "sliding_window: expected model.context at most 16, found 32"),
+    "too short a window": ("mistral", {"sliding_window": 16}, None,
+                           "model.context: expected at least 32, the tokens of a sample, found 16"),
+    "biases": ("llama", {"attention_bias": True}, None, "attention_bias is true, expected false"),
+    "another architecture": ("llama", {"model_type": "gemma"}, None,
+                             'model_type is "gemma", expected "llama", "mistral", "qwen2" or "qwen3"'),
+    "no number": ("llama", {"num_attention_heads": "six"}, None, 'num_attention_heads is "six", expected an integer >= 1'),
+    "no size": ("llama", {"hidden_size": 0}, None, "hidden_size: expected an integer >= 1, found 0"),
+    "no text": ("llama", {"model_type": 5}, None, "model_type is 5, expected"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_another_network_is_refused_in_one_line(case, tmp_path):
+    name, changes, setting, complaint = REFUSED[case]
+    _, folder = saved(tmp_path, name)
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    done = program(["train", "--dry-run"], folder, *([setting] if setting else []))
+    assert done.returncode == 2 and complaint in done.stderr and done.stderr.count("\n") == 1, done.stderr
