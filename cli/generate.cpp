@@ -22,7 +22,6 @@
 namespace strait::cli {
 namespace {
 
-constexpr const char* kEndOfText = "<|endoftext|>";
 constexpr size_t kCharacterBytes = 4;  ///< at most, in UTF-8
 
 struct GenerateFlags {
@@ -40,31 +39,21 @@ struct GenerateFlags {
 std::vector<int64_t> begin_of(const std::string& prompt, const Tokenizer& tokenizer, int64_t end_of_text) {
   const auto ids = tokenizer.encode(prompt);
   if (!ids.empty()) return {ids.begin(), ids.end()};
-  if (end_of_text < 0) throw InputError("--prompt: expected a text, since the tokenizer has no {}", kEndOfText);
+  if (end_of_text < 0)
+    throw InputError("--prompt: expected a text, since the tokenizer has no token that ends one");
   return {end_of_text};
 }
 
-int64_t end_of_text_of(const Tokenizer& tokenizer) {
+/// The token that ends a text; -1 where there is none.
+int64_t end_of_text_of(const std::filesystem::path& folder, const Tokenizer& tokenizer) {
   const auto& special = tokenizer.special_tokens();
-  const auto found = std::ranges::find(special, kEndOfText, &Tokenizer::Special::text);
+  const auto found = std::ranges::find(special, strait::end_of_text_of(folder), &SpecialToken::text);
   return found == special.end() ? -1 : found->id;
-}
-
-Generator make_generator(const Config& config, const std::filesystem::path& weights,
-                         const Tokenizer& tokenizer) {
-  const int64_t vocab = config.model.settings.integer("vocab");
-  if (vocab > tokenizer.vocab_size()) {
-    throw InputError("model.vocab: expected at most {}, the tokens of the tokenizer, found {}",
-                     tokenizer.vocab_size(), vocab);
-  }
-  return {load_network(config, weights), config.model.cuts, config.compression,
-          config.model.settings.integer("context")};
 }
 
 /// Prints each token as it comes, unless the result is one object at the end.
 std::string continue_text(Generator& generator, const GenerateFlags& flags, const Tokenizer& tokenizer,
-                          bool compressed) {
-  const int64_t end_of_text = end_of_text_of(tokenizer);
+                          bool compressed, int64_t end_of_text) {
   std::string text;
   size_t printed = 0;
   const auto print_until = [&](size_t end) {
@@ -81,7 +70,9 @@ std::string continue_text(Generator& generator, const GenerateFlags& flags, cons
     print_until(text.size() - whole < kCharacterBytes ? whole : text.size());
     return true;
   };
-  generator.generate(begin_of(flags.prompt, tokenizer, end_of_text), flags.tokens, compressed, flags.sampling,
+  SamplingOptions sampling = flags.sampling;
+  sampling.tokens = tokenizer.vocab_size();  // models may have more embeddings than there are tokens
+  generator.generate(begin_of(flags.prompt, tokenizer, end_of_text), flags.tokens, compressed, sampling,
                      on_token);
   print_until(text.size());
   return text;
@@ -94,13 +85,17 @@ int run_generate(const GenerateFlags& flags) {
   const std::filesystem::path weights =
       flags.weights.empty() ? initial_weights(config) : std::filesystem::path(flags.weights);
   if (weights.empty()) throw InputError("--weights: expected a file, since model.init names none");
-  const Tokenizer tokenizer = load_tokenizer(tokenizer_folder(config.data));
-  Generator generator = make_generator(with_chosen_codecs(config, weights), weights, tokenizer);
+  const auto folder = tokenizer_folder(config.data);
+  const Tokenizer tokenizer = load_tokenizer(folder);
+  const int64_t end_of_text = end_of_text_of(folder, tokenizer);
+  const Config chosen = with_chosen_codecs(config, weights);
+  Generator generator(load_network(chosen, weights), chosen.model.cuts, chosen.compression,
+                      chosen.model.settings.integer("context"));
   std::string texts = fmt::format("{{\"prompt\":{}", json_string(flags.prompt));
   for (const std::string side : {"off", "on"}) {
     if (flags.compression != side && flags.compression != "both") continue;
     if (!flags.json) print(fmt::format("compression {}:\n{}", side, flags.prompt));
-    const std::string text = continue_text(generator, flags, tokenizer, side == "on");
+    const std::string text = continue_text(generator, flags, tokenizer, side == "on", end_of_text);
     texts += fmt::format(",\"{}\":{}", side, json_string(text));
     if (!flags.json) print("\n");
   }

@@ -53,7 +53,7 @@ endif()
 # takes flags apart at blanks.
 set(pkgconfig_names
   fmt::fmt=fmt nlohmann_json::nlohmann_json=nlohmann_json PkgConfig::hwy=libhwy PkgConfig::xxhash=libxxhash
-  PkgConfig::pcre2=libpcre2-8 PkgConfig::png=libpng PkgConfig::turbojpeg=libturbojpeg CURL::libcurl=libcurl OpenSSL::Crypto=libcrypto OpenSSL::SSL=libssl LibArchive::LibArchive=libarchive
+  PkgConfig::pcre2=libpcre2-8 PkgConfig::utf8proc=libutf8proc PkgConfig::png=libpng PkgConfig::turbojpeg=libturbojpeg CURL::libcurl=libcurl OpenSSL::Crypto=libcrypto OpenSSL::SSL=libssl LibArchive::LibArchive=libarchive
   tomlplusplus::tomlplusplus=tomlplusplus)
 set(torch_compile_flags ${TORCH_CXX_FLAGS})
 foreach(folder ${TORCH_INCLUDE_DIRS})

@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/packages" "$work/root"
 
 wanted="pkgconf libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libxxhash-dev libhwy-dev libcurl4-openssl-dev
-  libssl-dev libasio-dev libarchive-dev libpcre2-dev libpng-dev libturbojpeg0-dev libjs-chart.js libgtest-dev libgmock-dev librapidcheck-dev"
+  libssl-dev libasio-dev libarchive-dev libpcre2-dev libutf8proc-dev libpng-dev libturbojpeg0-dev libjs-chart.js libgtest-dev libgmock-dev librapidcheck-dev"
 # What they depend on, and that in turn, without what such a machine has and without headers that only theirs need.
 packages=""
 while [ -n "$wanted" ]; do

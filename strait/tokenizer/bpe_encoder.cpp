@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
+#include "strait/base/utf8.h"
 #include "strait/tokenizer/pre_tokenizer.h"
+#include "strait/tokenizer/unicode.h"
 
 namespace strait {
 namespace {
@@ -13,26 +16,48 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 constexpr size_t kMostKnown = size_t{1} << 18;
 constexpr size_t kLongestKnown = 64;  // bytes; longer pieces hardly come again
 
-/// Where special tokens may begin, found from left to right.
+/// Where special tokens stand in a text, found from left to right.
 class SpecialFinder {
  public:
-  SpecialFinder(const std::vector<Tokenizer::Special>& specials, std::string_view text)
+  SpecialFinder(const std::vector<SpecialToken>& specials, std::string_view text)
       : specials_(specials), text_(text) {
     for (const auto& special : specials) first_bytes_ += special.text.front();
   }
 
-  /// The first that begins at `position` or behind it, and moves the position there; null where there is none.
-  const Tokenizer::Special* find(size_t& position) const {
-    for (; (position = text_.find_first_of(first_bytes_, position)) != std::string_view::npos; ++position) {
-      const auto found = std::ranges::find_if(
-          specials_, [&](const auto& special) { return text_.substr(position).starts_with(special.text); });
-      if (found != specials_.end()) return &*found;
+  struct Found {
+    const SpecialToken* token;
+    size_t begin;  ///< with the white space that belongs to it
+    size_t end;    ///< likewise
+  };
+
+  /// The first that begins at `from` or behind it.
+  std::optional<Found> find(size_t from) const {
+    size_t begin = from;
+    for (; (begin = text_.find_first_of(first_bytes_, begin)) != std::string_view::npos; ++begin) {
+      const auto rest = text_.substr(begin);
+      const auto is_here = [&](const auto& special) { return rest.starts_with(special.text); };
+      const auto found = std::ranges::find_if(specials_, is_here);
+      if (found == specials_.end()) continue;
+      const size_t end = begin + found->text.size();
+      return Found{&*found, found->takes_space_before ? trailing_space(from, begin) : begin,
+                   found->takes_space_behind ? end + leading_space(text_.substr(end)) : end};
     }
-    return nullptr;
+    return std::nullopt;
   }
 
  private:
-  const std::vector<Tokenizer::Special>& specials_;
+  /// Where the white space begins that text_[from, end) ends with.
+  size_t trailing_space(size_t from, size_t end) const {
+    for (size_t place = from; place < end;) {
+      const auto rest = text_.substr(place, end - place);
+      const size_t space = leading_space(rest);
+      if (space == rest.size()) return place;
+      place += space > 0 ? space : std::max<size_t>(first_character(rest), 1);
+    }
+    return end;
+  }
+
+  const std::vector<SpecialToken>& specials_;
   std::string_view text_;
   std::string first_bytes_;
 };
@@ -43,18 +68,18 @@ void BpeEncoder::append(std::string_view text, std::vector<int32_t>& ids, Specia
   size_t done = 0;
   if (special == SpecialTokens::as_tokens) {
     const SpecialFinder finder(tokenizer_.special_tokens(), text);
-    size_t position = 0;
-    while (const auto* found = finder.find(position)) {
-      append_text(text.substr(done, position - done), ids);
-      ids.push_back(found->id);
-      done = position += found->text.size();
+    while (const auto found = finder.find(done)) {
+      append_text(text.substr(done, found->begin - done), ids);
+      ids.push_back(found->token->id);
+      done = found->end;
     }
   }
   append_text(text.substr(done), ids);
 }
 
 void BpeEncoder::append_text(std::string_view text, std::vector<int32_t>& ids) {
-  PreTokenizer pieces(text);
+  const std::string form = tokenizer_.composes() ? composed(text) : "";
+  PreTokenizer pieces(tokenizer_.composes() ? form : text, tokenizer_.patterns());
   while (const auto piece = pieces.next()) append_piece(*piece, ids);
 }
 
@@ -72,6 +97,10 @@ void BpeEncoder::append_piece(std::string_view piece, std::vector<int32_t>& ids)
 }
 
 void BpeEncoder::merge_piece(std::string_view piece, std::vector<int32_t>& ids) {
+  if (const auto whole = tokenizer_.whole(piece)) {
+    ids.push_back(*whole);
+    return;
+  }
   symbols_.clear();
   for (size_t i = 0; i < piece.size(); ++i) {
     symbols_.push_back({tokenizer_.byte_token(static_cast<uint8_t>(piece[i])), i == 0 ? kNone : i - 1,

@@ -1,6 +1,7 @@
 #include "strait/tokenizer/tokenizer.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "strait/base/error.h"
@@ -12,6 +13,12 @@ namespace {
 uint64_t pair_key(int32_t left, int32_t right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32U | static_cast<uint32_t>(right);
 }
+
+/// The bytes of a token by its id.
+struct BytesOf {
+  const std::vector<std::string>& tokens;
+  std::string_view operator()(int32_t id) const { return tokens[static_cast<size_t>(id)]; }
+};
 
 template <class Id>
 std::string decode_ids(const std::vector<std::string>& tokens, std::span<const Id> ids) {
@@ -28,23 +35,20 @@ std::string decode_ids(const std::vector<std::string>& tokens, std::span<const I
 }  // namespace
 
 Tokenizer::Tokenizer(BpeModel model) : model_(std::move(model)) {
-  std::vector<bool> made(model_.tokens.size());
   ranks_.reserve(model_.merges.size());
-  for (const auto& merge : model_.merges) {
+  for (const auto& merge : model_.merges)
     ranks_.emplace(pair_key(merge.left, merge.right), static_cast<uint32_t>(ranks_.size()));
-    made[static_cast<size_t>(merge.result)] = true;
-  }
-  for (size_t id = 0; id < made.size(); ++id) {
+  for (size_t id = 0; id < model_.tokens.size(); ++id) {
     const auto& bytes = model_.tokens[id];
-    const auto number = static_cast<int32_t>(id);
-    if (bytes.size() == 1) {
-      byte_tokens_[static_cast<uint8_t>(bytes[0])] = number;
-    } else if (!made[id]) {
-      special_tokens_.push_back({bytes, number});
-    }
+    if (bytes.size() == 1) byte_tokens_[static_cast<uint8_t>(bytes[0])] = static_cast<int32_t>(id);
   }
-  std::ranges::stable_sort(special_tokens_, std::ranges::greater(),
-                           [](const Special& special) { return special.text.size(); });
+  if (!model_.whole_pieces) return;
+  whole_.resize(model_.tokens.size());
+  std::iota(whole_.begin(), whole_.end(), 0);
+  std::erase_if(whole_, [&](int32_t id) {
+    return std::ranges::find(model_.special_tokens, id, &SpecialToken::id) != model_.special_tokens.end();
+  });
+  std::ranges::sort(whole_, {}, BytesOf{model_.tokens});
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
@@ -60,6 +64,12 @@ std::string Tokenizer::decode(std::span<const int32_t> ids) const { return decod
 std::optional<uint32_t> Tokenizer::rank(int32_t left, int32_t right) const {
   const auto found = ranks_.find(pair_key(left, right));
   return found == ranks_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<int32_t> Tokenizer::whole(std::string_view piece) const {
+  const auto found = std::ranges::lower_bound(whole_, piece, {}, BytesOf{model_.tokens});
+  if (found == whole_.end() || model_.tokens[static_cast<size_t>(*found)] != piece) return std::nullopt;
+  return *found;
 }
 
 Tokenizer load_tokenizer(const std::filesystem::path& folder) {

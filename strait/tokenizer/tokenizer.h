@@ -20,10 +20,11 @@ enum class SpecialTokens : uint8_t {
   as_tokens  ///< the token of that text; of two that fit, the longer
 };
 
-/// GPT-2's byte-level byte-pair encoding (Radford et al., "Language Models are Unsupervised Multitask
+/// A byte-level byte-pair encoding as GPT-2 has it (Radford et al., "Language Models are Unsupervised Multitask
 /// Learners", 2019, section 2.2): a text is cut into pieces (pre_tokenizer.h), the bytes of a piece are its
 /// first tokens, and the merges are done in order of rank, each wherever it applies, from left to right. Every
-/// byte string can be encoded, and decoding gives it back. Immutable, so that threads may share one.
+/// byte string can be encoded, and decoding gives it back, but for composes(). Immutable, so that threads may
+/// share one.
 class Tokenizer {
  public:
   /// The tokenizer of a model that parse_tokenizer_files() has checked.
@@ -50,20 +51,23 @@ class Tokenizer {
   /// What the merge of that rank makes.
   int32_t merged(uint32_t rank) const { return model_.merges[rank].result; }
 
-  /// A token that encode() finds by its text alone.
-  struct Special {
-    std::string text;  ///< as it stands in a text, such as `<|endoftext|>`
-    int32_t id = 0;    ///< of the token
-  };
+  /// The token of a piece that needs no merges, where there is one (BpeModel::whole_pieces).
+  std::optional<int32_t> whole(std::string_view piece) const;
 
-  /// The tokens that are neither a byte nor made by a merge, the longest first.
-  const std::vector<Special>& special_tokens() const { return special_tokens_; }
+  /// The tokens that encode() finds by their texts alone, the longest first.
+  const std::vector<SpecialToken>& special_tokens() const { return model_.special_tokens; }
+
+  /// What cuts texts into pieces.
+  std::span<const PiecePattern> patterns() const { return model_.patterns; }
+
+  /// Whether texts are brought into Unicode's normal form C first. Decoding gives that form then.
+  bool composes() const { return model_.composes; }
 
  private:
   BpeModel model_;
   std::array<int32_t, 256> byte_tokens_{};
   std::unordered_map<uint64_t, uint32_t> ranks_;
-  std::vector<Special> special_tokens_;
+  std::vector<int32_t> whole_;  ///< those of whole(), in the order of their bytes
 };
 
 /// The tokenizer whose files lie in the folder (tokenizer_files.h). Throws InputError.

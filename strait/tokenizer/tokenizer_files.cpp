@@ -1,7 +1,6 @@
 #include "strait/tokenizer/tokenizer_files.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -100,6 +99,23 @@ void read_merge_lines(const NamedText& file, MergeReader& merges) {
   }
 }
 
+/// The longest first.
+void sort(std::vector<SpecialToken>& tokens) {
+  std::ranges::stable_sort(tokens, std::ranges::greater(), [](const auto& token) { return token.text.size(); });
+}
+
+/// The tokens that are neither a byte nor made by a merge.
+std::vector<SpecialToken> never_made(const BpeModel& model) {
+  std::vector<bool> made(model.tokens.size());
+  for (const auto& merge : model.merges) made[static_cast<size_t>(merge.result)] = true;
+  std::vector<SpecialToken> tokens;
+  for (size_t id = 0; id < made.size(); ++id) {
+    if (made[id] || model.tokens[id].size() == 1) continue;
+    tokens.push_back({.text = model.tokens[id], .id = static_cast<int32_t>(id)});
+  }
+  return tokens;
+}
+
 BpeModel parse_vocab_and_merges(const NamedText& vocab_file, const NamedText& merges_file) {
   const Json vocab = parse_json(vocab_file.text, vocab_file.name);
   if (!vocab.is_object()) {
@@ -108,46 +124,116 @@ BpeModel parse_vocab_and_merges(const NamedText& vocab_file, const NamedText& me
   }
   Vocabulary vocabulary(vocab_file.name);
   add_vocabulary(vocab, vocabulary);
-  BpeModel model{vocabulary.finish(), {}};
+  BpeModel model;
+  model.tokens = vocabulary.finish();
   MergeReader merges(vocabulary);
   read_merge_lines(merges_file, merges);
   model.merges = merges.take();
+  model.special_tokens = never_made(model);
+  sort(model.special_tokens);
   return model;
 }
 
-/// Refuses what would give other tokens than GPT-2's rules; a setting that is not there, or null, is none.
-/// Without a pre-tokenizer the vocabulary would be one of characters, not of bytes.
-void check_settings(const std::string& file, const Json& root) {
-  const std::array<std::pair<const char*, Json>, 10> settings = {{{"/normalizer", nullptr},
-                                                                  {"/pre_tokenizer/type", "ByteLevel"},
-                                                                  {"/pre_tokenizer/add_prefix_space", false},
-                                                                  {"/pre_tokenizer/use_regex", true},
-                                                                  {"/model/type", "BPE"},
-                                                                  {"/model/dropout", nullptr},
-                                                                  {"/model/continuing_subword_prefix", ""},
-                                                                  {"/model/end_of_word_suffix", ""},
-                                                                  {"/model/byte_fallback", false},
-                                                                  {"/model/ignore_merges", false}}};
-  for (const auto& [path, expected] : settings) {
-    const Json::json_pointer pointer(path);
-    const Json found = root.contains(pointer) ? root.at(pointer) : Json();
-    const bool may_lack = std::string_view(path) != "/pre_tokenizer/type";
-    if (found == expected || (found.is_null() && may_lack)) continue;
-    throw InputError("{}: {} is {}, expected {} as in the byte-level encoding of GPT-2", file, path + 1,
-                     shortened(found.dump()), expected.dump());
-  }
+/// What a file or a part of it says at a JSON pointer; null where it says nothing.
+Json value_at(const Json& root, const char* pointer) {
+  const Json::json_pointer place(pointer);
+  return root.contains(place) ? root.at(place) : Json();
 }
 
-void add_added_tokens(const std::string& file, const Json& root, Vocabulary& vocabulary) {
-  if (!root.contains("added_tokens")) return;
+/// Refuses a part that says something else there than one of these; `part` is its name in the file.
+void expect(const std::string& file, const std::string& part, const Json& root, const char* pointer,
+            const std::vector<Json>& expected) {
+  const Json found = value_at(root, pointer);
+  if (std::ranges::find(expected, found) != expected.end()) return;
+  std::vector<std::string> texts;
+  for (const Json& value : expected) {
+    if (!value.is_null()) texts.push_back(value.dump());
+  }
+  throw InputError("{}: {}{} is {}, expected {}", file, part, pointer, shortened(found.dump()),
+                   texts.empty() ? "none" : either_of(texts));
+}
+
+/// Refuses what would give other tokens than the model's settings that strait knows. A setting that is not
+/// there, or null, is none.
+void check_model(const std::string& file, const Json& model) {
+  const auto check = [&](const char* pointer, const Json& expected) {
+    expect(file, "model", model, pointer, {expected, nullptr});
+  };
+  check("/type", "BPE");
+  check("/dropout", nullptr);
+  check("/continuing_subword_prefix", "");
+  check("/end_of_word_suffix", "");
+  check("/byte_fallback", false);
+}
+
+/// A pattern of a step, `{"Regex": ...}` or `{"String": ...}`.
+PiecePattern read_pattern(const std::string& file, const std::string& part, const Json& step) {
+  const Json regex = value_at(step, "/pattern/Regex");
+  const Json text = value_at(step, "/pattern/String");
+  const std::string place = part + "/pattern";
+  try {
+    if (regex.is_string()) return PiecePattern::of_oniguruma(regex.get<std::string>());
+    if (text.is_string()) return PiecePattern::of_text(text.get<std::string>());
+  } catch (const InputError& error) {
+    throw InputError("{}: {}: {}", file, place, error.what());
+  }
+  throw InputError("{}: {} is {}, expected an object with Regex or String", file, place,
+                   shortened(value_at(step, "/pattern").dump()));
+}
+
+/// The steps that cut a text, one pattern for each that does. The last one turns bytes into characters, without
+/// which the vocabulary would be one of characters.
+std::vector<PiecePattern> read_pre_tokenizer(const std::string& file, const Json& root) {
+  constexpr const char* kPart = "pre_tokenizer";
+  const Json whole = value_at(root, "/pre_tokenizer");
+  const bool is_sequence = value_at(whole, "/type") == "Sequence";
+  const Json steps = is_sequence ? value_at(whole, "/pretokenizers") : Json::array({whole});
+  if (!steps.is_array() || steps.empty())
+    throw InputError("{}: {}/pretokenizers is {}, expected an array of steps", file, kPart,
+                     shortened(steps.dump()));
+  std::vector<PiecePattern> patterns;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Json& step = steps[i];
+    const auto part = is_sequence ? fmt::format("{}/pretokenizers/{}", kPart, i) : std::string(kPart);
+    if (i + 1 == steps.size()) {
+      expect(file, part, step, "/type", {"ByteLevel"});
+      expect(file, part, step, "/add_prefix_space", {false, nullptr});
+      expect(file, part, step, "/use_regex", {true, false, nullptr});
+      if (value_at(step, "/use_regex") != false) patterns.push_back(PiecePattern::of_gpt2());
+    } else if (value_at(step, "/type") == "Digits") {
+      expect(file, part, step, "/individual_digits", {true, false});
+      const bool one_by_one = value_at(step, "/individual_digits") == true;
+      patterns.push_back(PiecePattern::of_oniguruma(one_by_one ? "\\p{N}" : "\\p{N}+"));
+    } else {
+      expect(file, part, step, "/type", {"Split", "Digits"});
+      expect(file, part, step, "/behavior", {"Isolated"});
+      expect(file, part, step, "/invert", {false, nullptr});
+      patterns.push_back(read_pattern(file, part, step));
+    }
+  }
+  return patterns;
+}
+
+std::vector<SpecialToken> read_added_tokens(const std::string& file, const Json& root, Vocabulary& vocabulary) {
+  std::vector<SpecialToken> tokens;
+  if (!root.contains("added_tokens")) return tokens;
   for (const auto& token : member(file, root, "added_tokens", Json::value_t::array, "added_tokens")) {
     if (!token.is_object())
       throw InputError("{}: added_tokens has {}, expected objects", file, token.type_name());
     const auto& content = member(file, token, "content", Json::value_t::string, "content of an added token");
     const auto& id = member(file, token, "id", Json::value_t::number_unsigned, "id of an added token");
     const auto text = content.get<std::string>();
+    const auto part = fmt::format("added token {}", quoted_short(text));
+    for (const char* flag : {"/lstrip", "/rstrip"}) expect(file, part, token, flag, {true, false, nullptr});
+    expect(file, part, token, "/single_word", {false, nullptr});
     vocabulary.add(text, id_in(file, text, id));
+    tokens.push_back({.text = text,
+                      .id = id.get<int32_t>(),
+                      .takes_space_before = value_at(token, "/lstrip") == true,
+                      .takes_space_behind = value_at(token, "/rstrip") == true});
   }
+  sort(tokens);
+  return tokens;
 }
 
 void read_json_merges(const std::string& file, const Json& list, MergeReader& merges) {
@@ -167,16 +253,30 @@ void read_json_merges(const std::string& file, const Json& list, MergeReader& me
 BpeModel parse_tokenizer_json(const NamedText& file) {
   const Json root = parse_json(file.text, file.name);
   if (!root.is_object()) throw InputError("{}: is a JSON {}, expected an object", file.name, root.type_name());
-  check_settings(file.name, root);
   const auto& model = member(file.name, root, "model", Json::value_t::object, "model");
+  check_model(file.name, model);
+  expect(file.name, "normalizer", value_at(root, "/normalizer"), "/type", {"NFC", nullptr});
+  BpeModel result;
+  result.patterns = read_pre_tokenizer(file.name, root);
+  result.composes = value_at(root, "/normalizer/type") == "NFC";
+  expect(file.name, "model", model, "/ignore_merges", {true, false, nullptr});
+  result.whole_pieces = value_at(model, "/ignore_merges") == true;
   Vocabulary vocabulary(file.name);
   add_vocabulary(member(file.name, model, "vocab", Json::value_t::object, "model.vocab"), vocabulary);
-  add_added_tokens(file.name, root, vocabulary);
-  BpeModel result{vocabulary.finish(), {}};
+  result.special_tokens = read_added_tokens(file.name, root, vocabulary);
+  result.tokens = vocabulary.finish();
   MergeReader merges(vocabulary);
   read_json_merges(file.name, member(file.name, model, "merges", Json::value_t::array, "model.merges"), merges);
   result.merges = merges.take();
   return result;
+}
+
+/// What Hugging Face's tokenizer_config.json in the folder says of a key; null where there is none.
+Json setting_in(const fs::path& folder, const char* key) {
+  const auto path = folder / "tokenizer_config.json";
+  if (!has_file(path)) return {};
+  const Json root = parse_json(read_whole(path, kJsonBytesMost), path.string());
+  return root.is_object() && root.contains(key) ? root.at(key) : Json();
 }
 
 }  // namespace
@@ -185,14 +285,25 @@ std::vector<NamedText> read_tokenizer_files(const fs::path& folder) {
   const auto read = [&](const char* name) {
     return NamedText{(folder / name).string(), read_whole(folder / name, kJsonBytesMost)};
   };
-  if (is_there(folder / "vocab.json") || is_there(folder / "merges.txt")) {
-    return {read("vocab.json"), read("merges.txt")};
-  }
-  if (!is_there(folder / "tokenizer.json")) {
-    throw InputError("{}: holds no tokenizer, expected vocab.json and merges.txt, or tokenizer.json",
+  if (is_there(folder / "tokenizer.json")) return {read("tokenizer.json")};
+  if (!is_there(folder / "vocab.json") && !is_there(folder / "merges.txt")) {
+    throw InputError("{}: holds no tokenizer, expected tokenizer.json, or vocab.json and merges.txt",
                      folder.string());
   }
-  return {read("tokenizer.json")};
+  const Json kind = setting_in(folder, "tokenizer_class");
+  if (!kind.is_null() && kind != "GPT2Tokenizer" && kind != "GPT2TokenizerFast") {
+    throw InputError(
+        "{}: vocab.json and merges.txt are of a {}, which cuts texts otherwise than GPT-2; expected its "
+        "tokenizer.json",
+        folder.string(), shortened(kind.dump()));
+  }
+  return {read("vocab.json"), read("merges.txt")};
+}
+
+std::string end_of_text_of(const fs::path& folder) {
+  Json token = setting_in(folder, "eos_token");
+  if (token.is_object()) token = value_at(token, "/content");
+  return token.is_string() ? token.get<std::string>() : "<|endoftext|>";
 }
 
 BpeModel parse_tokenizer_files(std::span<const NamedText> files) {

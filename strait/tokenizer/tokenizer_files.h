@@ -6,7 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "strait/tokenizer/piece_pattern.h"
+
 namespace strait {
+
+/// A token whose text may stand for it in a text, such as `<|endoftext|>`.
+struct SpecialToken {
+  std::string text;                 ///< as it stands in a text
+  int32_t id = 0;                   ///< of the token
+  bool takes_space_before = false;  ///< white space before it belongs to it (lstrip)
+  bool takes_space_behind = false;  ///< likewise behind it (rstrip)
+};
 
 /// A byte-level byte-pair encoding as its files define it.
 struct BpeModel {
@@ -20,6 +30,12 @@ struct BpeModel {
   std::vector<std::string>
       tokens;                 ///< the bytes of each token, by id; no two are equal, every single byte is there
   std::vector<Merge> merges;  ///< the earliest that applies is done first; no pair comes twice
+
+  std::vector<SpecialToken> special_tokens;                        ///< the longest first
+  std::vector<PiecePattern> patterns = {PiecePattern::of_gpt2()};  ///< that cut a text, see PreTokenizer
+  bool composes = false;  ///< texts are brought into Unicode's normal form C first
+  bool whole_pieces =
+      false;  ///< a piece that is a token, but none of special_tokens, is that token, whatever merges make
 };
 
 /// A file's content, and the name that messages call it by.
@@ -28,20 +44,29 @@ struct NamedText {
   std::string text;  ///< all bytes of the file
 };
 
-/// The files of a tokenizer in a folder: vocab.json and merges.txt, or tokenizer.json where neither of them is
-/// there. Throws InputError when they are missing or cannot be read.
+/// The files of a tokenizer in a folder: tokenizer.json, which says everything, or where it is not there
+/// vocab.json and merges.txt. Throws InputError when they are missing or cannot be read, and for these two
+/// where a tokenizer_config.json beside them is of a tokenizer that is not GPT-2's.
 std::vector<NamedText> read_tokenizer_files(const std::filesystem::path& folder);
 
 /// Reads two files as vocab.json and merges.txt and one as tokenizer.json.
 ///
 /// vocab.json is an object of token and id. A token is written in GPT-2's alphabet of bytes, in which 188 bytes
 /// stand for themselves and U+0100 to U+0143 for the others in order (encoder.py, bytes_to_unicode). merges.txt
-/// has one merge per line, `left right`, behind a first line that may begin with `#version`. tokenizer.json is
-/// that of Hugging Face: model.vocab, model.merges (texts or pairs) and added_tokens, whose content is not in
-/// that alphabet; what else it may ask for (a normalizer, another pre-tokenizer, prefixes) is refused.
+/// has one merge per line, `left right`, behind a first line that may begin with `#version`; texts are cut as
+/// by GPT-2, and special tokens are those that are neither a byte nor made by a merge. tokenizer.json is that
+/// of Hugging Face: model.vocab, model.merges (texts or pairs), model.ignore_merges; added_tokens, whose
+/// content is not in that alphabet and which are the special ones; pre_tokenizer of ByteLevel, or a Sequence
+/// that ends with it, of Split (a pattern, isolated) and Digits; a normalizer that is NFC. What else it may ask
+/// for is refused, but for what is put around a text or between tokens (post_processor, decoder), which
+/// encode() does not do.
 ///
 /// Throws InputError that names the file and the line, token or merge: for what is not JSON or of another form,
 /// ids that are not 0 to n - 1 with each once, bytes without a token, and merges of or into what is no token.
 BpeModel parse_tokenizer_files(std::span<const NamedText> files);
+
+/// The text of the token that ends a text: eos_token of a tokenizer_config.json in the folder, or else
+/// `<|endoftext|>`. Throws InputError where that file cannot be read.
+std::string end_of_text_of(const std::filesystem::path& folder);
 
 }  // namespace strait

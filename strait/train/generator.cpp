@@ -26,7 +26,8 @@ at::Tensor shortlist(const at::Tensor& logits, const SamplingOptions& options) {
 }  // namespace
 
 int64_t draw_token(const at::Tensor& logits, const SamplingOptions& options, double uniform) {
-  const at::Tensor all = logits.to(at::kCPU, at::kDouble);
+  const int64_t count = options.tokens == 0 ? logits.size(0) : std::min(options.tokens, logits.size(0));
+  const at::Tensor all = logits.narrow(0, 0, count).to(at::kCPU, at::kDouble);
   if (!all.isfinite().all().item<bool>()) throw NumericError("a logit of the next token is not finite");
   const at::Tensor tokens = shortlist(all, options);
   if (tokens.size(0) == 1) return tokens.item<int64_t>();

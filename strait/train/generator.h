@@ -16,6 +16,7 @@ struct SamplingOptions {
   double temperature = 1.0;  ///< divides the logits; 0 = the most likely token
   int64_t top_k = 0;         ///< draw among the most likely so many; 0 = among all
   uint64_t seed = 0;         ///< of the draws
+  int64_t tokens = 0;        ///< draw among the first so many, those that have a text; 0 = among all
 };
 
 /// Draws a token from logits, [V]: the same for the same number `uniform` in [0, 1), on every device.

@@ -6,14 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "strait/base/error.h"
+
 namespace strait {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-std::vector<std::string> pieces_of(std::string_view text) {
-  PreTokenizer pieces(text);
+std::vector<std::string> pieces_of(std::string_view text,
+                                   const std::vector<PiecePattern>& patterns = {PiecePattern::of_gpt2()}) {
+  PreTokenizer pieces(text, patterns);
   std::vector<std::string> all;
   while (const auto piece = pieces.next()) all.emplace_back(*piece);
   return all;
@@ -53,6 +56,26 @@ TEST(PreTokenizer, AMalformedByteIsAPieceAndEndsTheTextBeforeIt) {
   EXPECT_THAT(pieces_of("\xed\xa0\x80"), ElementsAre("\xed", "\xa0", "\x80"));  // a surrogate
   EXPECT_THAT(pieces_of("\xf4\x90\x80\x80"), ElementsAre("\xf4", "\x90", "\x80", "\x80"));
   EXPECT_THAT(pieces_of("\xef\xbf\xbd"), ElementsAre("\xef\xbf\xbd"));  // U+FFFD itself is a character
+}
+
+TEST(PreTokenizer, EachPatternCutsThePiecesOfTheOneBefore) {
+  const auto digit = PiecePattern::of_oniguruma("\\d");
+  EXPECT_THAT(pieces_of("ab12 c", {digit}), ElementsAre("ab", "1", "2", " c"));
+  EXPECT_THAT(pieces_of("a  12", {digit, PiecePattern::of_gpt2()}), ElementsAre("a", "  ", "1", "2"));
+  EXPECT_THAT(pieces_of("a  12", {PiecePattern::of_gpt2(), digit}), ElementsAre("a", " ", " ", "1", "2"));
+  EXPECT_THAT(pieces_of("a.b", {PiecePattern::of_text(".")}), ElementsAre("a", ".", "b"));
+  EXPECT_THAT(pieces_of("a\xff b", {}), ElementsAre("a", "\xff", " b"));
+}
+
+TEST(PreTokenizer, ATextOfItsOwnIsAllThatAPatternSees) {
+  const auto behind_digit = PiecePattern::of_oniguruma("(?<=1)b");
+  EXPECT_THAT(pieces_of("1bb", {behind_digit}), ElementsAre("1", "b", "b"));
+  EXPECT_THAT(pieces_of("1bb", {PiecePattern::of_text("1"), behind_digit}), ElementsAre("1", "bb"));
+}
+
+TEST(PreTokenizer, APatternThatTakesTooLongSaysSo) {
+  const auto slow = PiecePattern::of_oniguruma("(?:a+a+)+(?=b)");
+  EXPECT_THROW(pieces_of(std::string(200, 'a'), {slow}), InputError);
 }
 
 }  // namespace

@@ -183,33 +183,53 @@ TEST(TokenizerFiles, WhatWouldGiveOtherTokensIsRefused) {
     return complaint_of_json(root);
   };
   EXPECT_EQ(with("/pre_tokenizer/type", "Metaspace"),
-            "tokenizer.json: pre_tokenizer/type is \"Metaspace\", expected \"ByteLevel\" as in the byte-level "
-            "encoding of GPT-2");
+            "tokenizer.json: pre_tokenizer/type is \"Metaspace\", expected \"ByteLevel\"");
   for (const json& none : {json(), json::object(), json("ByteLevel")}) {
     EXPECT_THAT(with("/pre_tokenizer", none), HasSubstr("pre_tokenizer/type is null, expected \"ByteLevel\""));
   }
   EXPECT_THAT(with("/pre_tokenizer/add_prefix_space", true), HasSubstr("expected false"));
-  EXPECT_THAT(with("/normalizer", {{"type", "NFC"}}), HasSubstr("normalizer is"));
+  EXPECT_EQ(with("/normalizer", {{"type", "NFKC"}}),
+            "tokenizer.json: normalizer/type is \"NFKC\", expected \"NFC\"");
   EXPECT_THAT(with("/model/type", "Unigram"), HasSubstr("expected \"BPE\""));
+  EXPECT_THAT(with("/model/dropout", 0.1), HasSubstr("model/dropout is 0.1, expected none"));
   EXPECT_THAT(with("/model/end_of_word_suffix", "</w>"), HasSubstr("model/end_of_word_suffix"));
+  EXPECT_THAT(with("/added_tokens/0/single_word", true),
+              HasSubstr("added token \"<|endoftext|>\"/single_word is true, expected false"));
 }
 
-TEST(TokenizerFiles, AFolderHoldsTwoFilesOrOne) {
+TEST(TokenizerFiles, OneFileIsPreferredToTwo) {
   const test::TempDir folder;
   const auto message = [&] { return test::message_of<InputError>([&] { load_tokenizer(folder.path()); }); };
   EXPECT_EQ(message(), folder.path().string() +
-                           ": holds no tokenizer, expected vocab.json and merges.txt, or tokenizer.json");
-  test::write_file(folder / "tokenizer.json", sample_json(false).dump());
+                           ": holds no tokenizer, expected tokenizer.json, or vocab.json and merges.txt");
   const auto files = fuzz::small_tokenizer(fuzz::sample_merges());
-  EXPECT_EQ(load_tokenizer(folder.path()).encode(" the").size(), 1U);
   std::filesystem::create_symlink("vocab.json", folder / "vocab.json");  // to itself
   EXPECT_THAT(message(), HasSubstr("vocab.json: cannot be read: Too many levels of symbolic links"));
   std::filesystem::remove(folder / "vocab.json");
   test::write_file(folder / "vocab.json", files[0].text);
   EXPECT_THAT(message(), HasSubstr("merges.txt: cannot be opened"));
   test::write_file(folder / "merges.txt", files[1].text);
-  test::write_file(folder / "tokenizer.json", "not looked at");
   EXPECT_EQ(load_tokenizer(folder.path()).encode(" the").size(), 1U);
+  test::write_file(folder / "tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer"})");
+  EXPECT_THAT(message(), HasSubstr("are of a \"Qwen2Tokenizer\", which cuts texts otherwise than GPT-2"));
+  auto root = sample_json(false);
+  root["pre_tokenizer"]["use_regex"] = false;
+  test::write_file(folder / "tokenizer.json", root.dump());
+  EXPECT_EQ(load_tokenizer(folder.path()).patterns().size(), 0U);
+}
+
+TEST(TokenizerFiles, TheTokenThatEndsATextIsTheFolders) {
+  const test::TempDir folder;
+  EXPECT_EQ(end_of_text_of(folder.path()), "<|endoftext|>");
+  for (const char* form :
+       {R"({"eos_token": "</s>"})", R"({"eos_token": {"content": "</s>", "lstrip": false}})"}) {
+    test::write_file(folder / "tokenizer_config.json", form);
+    EXPECT_EQ(end_of_text_of(folder.path()), "</s>");
+  }
+  test::write_file(folder / "tokenizer_config.json", R"({"eos_token": null})");
+  EXPECT_EQ(end_of_text_of(folder.path()), "<|endoftext|>");
+  test::write_file(folder / "tokenizer_config.json", "{");
+  EXPECT_THROW(end_of_text_of(folder.path()), InputError);
 }
 
 }  // namespace

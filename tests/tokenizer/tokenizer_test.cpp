@@ -70,9 +70,9 @@ TEST(Tokenizer, SpecialTokensAreTextUnlessAskedFor) {
 }
 
 TEST(Tokenizer, TheLongerOfTwoSpecialTokensIsTaken) {
-  BpeModel model = parse_tokenizer_files(fuzz::small_tokenizer({}));
-  model.tokens.emplace_back("<|endoftext|>+");
-  const Tokenizer tokenizer(model);
+  auto files = fuzz::small_tokenizer({});
+  files[0].text.replace(files[0].text.rfind('}'), 1, R"(, "<|endoftext|>+": 257})");
+  const Tokenizer tokenizer(parse_tokenizer_files(files));
   EXPECT_THAT(tokenizer.encode("<|endoftext|>+<|endoftext|>-", SpecialTokens::as_tokens),
               ElementsAre(257, 256, '-'));
 }

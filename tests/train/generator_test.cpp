@@ -38,6 +38,7 @@ TEST(DrawToken, IsTheLikeliestWithoutTemperature) {
   for (const double uniform : {0.0, 0.5, 0.999999}) {
     EXPECT_EQ(draw_token(logits, {.temperature = 0}, uniform), 1);  // of equal ones the first
     EXPECT_EQ(draw_token(logits, {.top_k = 1}, uniform), 1);
+    EXPECT_EQ(draw_token(logits, {.tokens = 1}, uniform), 0);  // however unlikely
   }
 }
 

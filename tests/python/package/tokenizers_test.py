@@ -1,0 +1,162 @@
+"""The program's tokenizer against Hugging Face's library: a tokenizer.json of each of the forms that people's networks
+come with, and texts on which they could differ."""
+
+import json
+import pathlib
+import random
+import subprocess
+
+import pytest
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from launch import PROGRAM
+
+DOCS = pathlib.Path(__file__).parents[3] / "docs"
+
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+          r"|\s+(?!\S)|\s+")
+QWEN2 = LLAMA3.replace("{1,3}", "")
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+O200K = (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*"
+         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+PUNCTUATION = (r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
+               r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def split(pattern):
+    return pre_tokenizers.Split(Regex(pattern), "isolated")
+
+
+def bytes_of_pieces(use_regex=False):
+    return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=use_regex)
+
+
+FORMS = {  # the steps, whether text is normalised, whether whole pieces need no merges
+    "gpt2": ([bytes_of_pieces(True)], False, False),
+    "pythia": ([bytes_of_pieces(True)], True, False),
+    "smollm": ([pre_tokenizers.Digits(individual_digits=True), bytes_of_pieces(True)], False, False),
+    "runs of digits": ([pre_tokenizers.Digits(individual_digits=False), bytes_of_pieces(True)], False, False),
+    "llama 3": ([split(LLAMA3), bytes_of_pieces()], False, True),
+    "qwen2": ([split(QWEN2), bytes_of_pieces()], True, False),
+    "o200k": ([split(O200K), bytes_of_pieces()], False, True),
+    "deepseek": ([split(r"\p{N}{1,3}"), split("[一-龥぀-ゟ゠-ヿ]+"), split(PUNCTUATION), bytes_of_pieces()], False, False),
+    "a text": ([pre_tokenizers.Split(".", "isolated"), split(r"\d+|^#+|[^\d]$"), bytes_of_pieces(True)], False, False),
+    "none": ([bytes_of_pieces()], False, False),
+}
+
+
+def of_pairs(name, folder):
+    """A tokenizer of that form, and its file in the folder. Any two bytes that stand side by side in a piece merge, in an order
+    at random, so that the ids tell where a text was cut."""
+    steps, composes, whole = FORMS[name]
+    characters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    pairs = [(left, right) for left in characters for right in characters]
+    random.Random(4).shuffle(pairs)
+    words = ["the", "\u0120the", "123", "'ll", "..."]  # that no merges make
+    tokens = [*characters, *map("".join, pairs), *words]
+    tokenizer = Tokenizer(models.BPE({token: id for id, token in enumerate(tokens)}, pairs, ignore_merges=whole))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps) if len(steps) > 1 else steps[0]
+    tokenizer.normalizer = normalizers.NFC() if composes else None
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<|endoftext|>", AddedToken("<|left|>", lstrip=True), AddedToken("<|right|>", rstrip=True),
+                                  AddedToken("<|both|>", lstrip=True, rstrip=True)])
+    tokenizer.add_tokens([AddedToken("<think>", normalized=False)])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return tokenizer
+
+
+def program(folder, data, *flags):
+    (folder / "text").write_bytes(data)
+    return subprocess.run([PROGRAM, "tokenize", "--tokenizer", folder, folder / "text", *flags], capture_output=True, check=False)
+
+
+def ids_of(folder, text, *flags):
+    done = program(folder, text.encode("utf-8"), "--json", *flags)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["ids"]
+
+
+ALPHABETS = [
+    "abcXYZ", "  \t\n\r\v\f", "0123456789", ".,;:!?'\"()[]{}<>/\\|@#$%^&*-_=+~`", "\u00e9\u00df\u017f\u0130\u01c5\u02b0\u00aa",
+    "\u0301\u0308\u0323\u20dd\u0327", "\u00b2\u00bd\u2167\u0663\u0967\U0001d7d8", "\u00a0\u1680\u180e\u2000\u2009\u2028\u2029\u202f\u205f\u3000\u200b\ufeff\x85",
+    "\u4e00\u6f22\u5b57\u3042\u30a2\u30fc\uac00\ud55c\u1100\u1161\u11a8", "\u05e9\u05dc\u0633\u0627\u0915\u094d\u0937", "\U0001f469\u200d\U0001f467\U0001f44d\U0001f3fd\ufe0f\U0001f1e9",
+    "\u212b\u1e9b\u2126\u0958\u0344\ufb1d\u0340\u0341\u0374\u1f71",  # what composition changes
+]
+WORDS = ["it's", "I'VE", "We'Ll", "don't", " the", "the", "HTTPServer", "camelCase", "\r\n\r\n", "   ", "12345", "e\u0301", "<|end"]
+
+
+def texts():
+    random.seed(5)
+    yield "".join(random.choice(random.choice([WORDS, *ALPHABETS])) for _ in range(3000)) + " \n "
+    yield "".join(random.choice(random.choice([WORDS, *ALPHABETS])) for _ in range(3000)) + "\u3000"
+    yield ("'\u017f it'\u017f I'\u017fx" + "a" * 5000 + "=" * 4000 + "x" + " " * 3000 + "x" + "\n" * 999 +
+           (DOCS / "distributed.md").read_text(encoding="utf-8") + "".join(random.choice(WORDS) for _ in range(2000)) + "'ll")
+
+
+def decoded(folder, ids):
+    (folder / "ids").write_text(json.dumps(ids))
+    return subprocess.run([PROGRAM, "tokenize", "--tokenizer", folder, folder / "ids", "--decode"], capture_output=True,
+                          check=True).stdout
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_gives_the_ids_of_hugging_face(name, tmp_path):
+    tokenizer = of_pairs(name, tmp_path)
+    for text in texts():
+        assert ids_of(tmp_path, text) == tokenizer.encode(text, add_special_tokens=False).ids, text[:200]
+    text = next(texts())
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    assert decoded(tmp_path, ids).decode() == (tokenizer.normalizer.normalize_str(text) if tokenizer.normalizer else text)
+
+
+def test_special_tokens_take_the_white_space_that_they_say(tmp_path):
+    tokenizer = of_pairs("qwen2", tmp_path)
+    for text in ["a <|left|> b", "a \u3000\n<|right|>\t\u2003b", "  <|both|>  ", "x<|both|><|left|> <|right|>", "<|endoftext|> <think> y",
+                 " \t", "a  <|left|> <|left|>  <|both|> e\u0301<|endoftext|>", "<|left|", "e<think>\u0301"]:
+        assert ids_of(tmp_path, text, "--special") == tokenizer.encode(text, add_special_tokens=False).ids, text
+
+
+def test_malformed_bytes_come_back_as_they_are(tmp_path):
+    of_pairs("qwen2", tmp_path)
+    data = b"the \xff operator e\xcc\x81 \xe2\x82 12\xc0"
+    ids = json.loads(program(tmp_path, data, "--json").stdout)["ids"]
+    assert decoded(tmp_path, ids) == b"the \xff operator \xc3\xa9 \xe2\x82 12\xc0"
+
+
+def changed(step):
+    return {"type": "Sequence", "pretokenizers": [step, {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]}
+
+
+def split_by(pattern, **changes):
+    return changed({"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False, **changes})
+
+
+REFUSED = {
+    "a metaspace": ({"type": "Metaspace"}, 'pre_tokenizer/type is "Metaspace", expected "ByteLevel"'),
+    "bytes too early": (changed({"type": "ByteLevel"}), 'pretokenizers/0/type is "ByteLevel", expected "Split" or "Digits"'),
+    "no steps": ({"type": "Sequence", "pretokenizers": []}, "expected an array of steps"),
+    "what is removed": (split_by({"String": " "}, behavior="Removed"), '/behavior is "Removed", expected "Isolated"'),
+    "inverted": (split_by({"String": " "}, invert=True), "/invert is true, expected false"),
+    "no pattern": (split_by({}), "/pattern is {}, expected an object with Regex or String"),
+    "an empty text": (split_by({"String": ""}), "/pattern: expected a text, found an empty one"),
+    "an empty match": (split_by({"Regex": "a*"}), "/pattern: expected a pattern that matches no empty text"),
+    "an empty lookahead": (split_by({"Regex": "(?=A)"}), "/pattern: expected a pattern that matches no empty text"),
+    "another escape": (split_by({"Regex": "a\\w"}), "/pattern: expected a pattern without \\w, found it at byte 1"),
+    "a class in a class": (split_by({"Regex": "[a[b]]"}), "expected a pattern without [, found it at byte 2"),
+    "an intersection": (split_by({"Regex": "[a&&b]"}), "expected a pattern without &&, found it at byte 2"),
+    "a script": (split_by({"Regex": "\\p{Han}"}), "expected a pattern without \\p{Han}"),
+    "a verb": (split_by({"Regex": "(*COMMIT)a"}), "expected a pattern without (*C"),
+    "a name": (split_by({"Regex": "(?<n>a)"}), "expected a pattern without (?<"),
+    "a possessive count": (split_by({"Regex": "a{1,3}+"}), "expected a pattern without {"),
+    "half a pattern": (split_by({"Regex": "(a"}), "expected a regular expression: missing closing parenthesis"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_another_way_to_cut_is_refused_in_one_line(case, tmp_path):
+    step, complaint = REFUSED[case]
+    characters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    model = {"type": "BPE", "vocab": {character: id for id, character in enumerate(characters)}, "merges": []}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"pre_tokenizer": step, "model": model}), encoding="utf-8")
+    done = program(tmp_path, b"a")
+    assert done.returncode == 2 and complaint in done.stderr.decode() and done.stderr.count(b"\n") == 1, done.stderr
