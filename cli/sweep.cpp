@@ -14,6 +14,7 @@
 #include "strait/base/error.h"
 #include "strait/base/exit_status.h"
 #include "strait/base/folder_lock.h"
+#include "strait/base/json.h"
 #include "strait/base/stop_signal.h"
 #include "strait/base/text.h"
 #include "strait/experiment/run.h"
@@ -119,6 +120,12 @@ void check_all_finished(const Selection& selection, const SweepRecord& record) {
 
 /// Throws InputError where results would be lost that nobody said are to be.
 void check_nothing_is_lost(const Selection& selection, const SweepRecord& record) {
+  if (const auto other = record.other_sweep()) {
+    throw InputError(
+        "{}: there is the sweep {}, expected {}; --out names another folder, and --overwrite replaces its "
+        "record",
+        selection.folder.string(), json_string(*other), json_string(selection.sweep.name));
+  }
   const auto others = record.others_trained(selection.chosen);
   if (others.empty()) return;
   constexpr size_t kShown = 3;

@@ -5,9 +5,12 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/json.h"
 
 namespace strait {
 namespace {
+
+constexpr const char* kSweepFile = "sweep.json";
 
 nlohmann::json run_json(const SweepRun& run, const RunState& state) {
   nlohmann::json out = {{"variant", run.variant},
@@ -48,6 +51,16 @@ std::vector<std::string> SweepRecord::others_trained(const std::vector<size_t>& 
   return names;
 }
 
+std::optional<std::string> SweepRecord::other_sweep() const {
+  const auto path = folder_ / kSweepFile;
+  if (!has_file(path)) return std::nullopt;
+  const auto record = parse_json(read_whole(path, kJsonBytesMost), path.string());
+  if (!record.is_object() || !record.contains("name") || !record.at("name").is_string())
+    throw InputError("{}: expected the record of a sweep, with a name", path.string());
+  const auto name = record.at("name").get<std::string>();
+  return name == sweep_.name ? std::nullopt : std::optional(name);
+}
+
 void SweepRecord::set(size_t run, RunState state) {
   states_.at(run) = std::move(state);
   save();
@@ -60,8 +73,7 @@ void SweepRecord::save() const {
   nlohmann::json runs = nlohmann::json::array();
   for (size_t i = 0; i < states_.size(); ++i) runs.push_back(run_json(sweep_.runs[i], states_[i]));
   const nlohmann::json out = {{"name", sweep_.name}, {"title", sweep_.title}, {"runs", std::move(runs)}};
-  replace_file(folder_ / "sweep.json",
-               out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  replace_file(folder_ / kSweepFile, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace strait

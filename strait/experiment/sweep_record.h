@@ -35,6 +35,10 @@ class SweepRecord {
   /// come to its end or left a checkpoint, each with a key that differs.
   std::vector<std::string> others_trained(const std::vector<size_t>& runs) const;
 
+  /// The name of another sweep whose record lies in the folder. Throws InputError for a record that cannot be
+  /// read.
+  std::optional<std::string> other_sweep() const;
+
   /// Notes how a run stands and writes the file.
   void set(size_t run, RunState state);
 

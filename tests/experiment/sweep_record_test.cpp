@@ -51,6 +51,19 @@ TEST_F(Record, DescribesEveryRun) {
   EXPECT_EQ(saved(), (json{{"name", "s"}, {"title", "The title"}, {"runs", {first, second}}}));
 }
 
+TEST_F(Record, KnowsAnotherSweepByItsName) {
+  SweepRecord record(sweep_, dir_ / "sweep");
+  EXPECT_EQ(record.other_sweep(), std::nullopt);
+  record.save();
+  EXPECT_EQ(record.other_sweep(), std::nullopt);
+  const Sweep another{"t", "The title", sweep_.runs};
+  EXPECT_EQ(SweepRecord(another, dir_ / "sweep").other_sweep(), "s");
+  for (const char* none : {"{", "[]", R"({"name": 1})"}) {
+    test::write_file(dir_ / "sweep/sweep.json", none);
+    EXPECT_THROW(record.other_sweep(), InputError) << none;
+  }
+}
+
 TEST_F(Record, NotesHowARunEnds) {
   SweepRecord record(sweep_, dir_ / "sweep");
   record.set(0, {RunStatus::diverged, ""});
