@@ -12,6 +12,7 @@
 #include "strait/config/config_keys.h"
 #include "strait/config/kinds.h"
 #include "strait/config/published.h"
+#include "strait/tokenizer/tokenizer_files.h"
 #include "strait/train/step_plan.h"
 
 namespace strait {
@@ -348,7 +349,8 @@ void check_networks(const Config& config, const TomlTable& root) {
   }
 }
 
-/// What the file of weights to start from says of the model's keys, where its place is known.
+/// What lies beside the weights to start from, where their place is known: what is said of the model's keys,
+/// and the tokenizer.
 void take_published(Config& config, const TomlTable& root) {
   const auto text = [&](std::string_view key, const std::string& otherwise) {
     const TomlNode* node = find(root, key);
@@ -356,7 +358,10 @@ void take_published(Config& config, const TomlTable& root) {
     return value == nullptr ? otherwise : *value;
   };
   const auto weights = find_initial(text("model.init", ""), text("data.root", default_data_root()));
-  if (weights) take_published(config.model, *weights);
+  if (!weights) return;
+  take_published(config.model, *weights);
+  const auto folder = weights->parent_path();
+  if (is_text(config.data) && holds_tokenizer(folder)) config.data.settings.set("tokenizer", folder.string());
 }
 
 void check_together(const Config& config, const TomlTable& root) {

@@ -118,7 +118,10 @@ DataKind kind_of_text(const char* name) {
   kind.batch_size = 8;
   kind.keys = {
       {"block", 1024, at_least(2), "tokens per sample"},
-      {"tokenizer", "", path_text(), "folder of the tokenizer's files; empty: gpt2/ below data.root", true},
+      {"tokenizer", "", path_text(),
+       "folder of the tokenizer's files; empty: that of model.init where it holds one, or else gpt2/ below "
+       "data.root",
+       true},
       {"train_range", std::vector<double>{0.0, 1.0}, range_of_share(),
        "share of the training text, cut at articles or lines"},
   };

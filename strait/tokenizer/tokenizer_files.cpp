@@ -281,15 +281,20 @@ Json setting_in(const fs::path& folder, const char* key) {
 
 }  // namespace
 
+bool holds_tokenizer(const fs::path& folder) {
+  return is_there(folder / "tokenizer.json") || is_there(folder / "vocab.json") ||
+         is_there(folder / "merges.txt");
+}
+
 std::vector<NamedText> read_tokenizer_files(const fs::path& folder) {
   const auto read = [&](const char* name) {
     return NamedText{(folder / name).string(), read_whole(folder / name, kJsonBytesMost)};
   };
-  if (is_there(folder / "tokenizer.json")) return {read("tokenizer.json")};
-  if (!is_there(folder / "vocab.json") && !is_there(folder / "merges.txt")) {
+  if (!holds_tokenizer(folder)) {
     throw InputError("{}: holds no tokenizer, expected tokenizer.json, or vocab.json and merges.txt",
                      folder.string());
   }
+  if (is_there(folder / "tokenizer.json")) return {read("tokenizer.json")};
   const Json kind = setting_in(folder, "tokenizer_class");
   if (!kind.is_null() && kind != "GPT2Tokenizer" && kind != "GPT2TokenizerFast") {
     throw InputError(

@@ -44,6 +44,9 @@ struct NamedText {
   std::string text;  ///< all bytes of the file
 };
 
+/// Whether a tokenizer's files lie in the folder.
+bool holds_tokenizer(const std::filesystem::path& folder);
+
 /// The files of a tokenizer in a folder: tokenizer.json, which says everything, or where it is not there
 /// vocab.json and merges.txt. Throws InputError when they are missing or cannot be read, and for these two
 /// where a tokenizer_config.json beside them is of a tokenizer that is not GPT-2's.

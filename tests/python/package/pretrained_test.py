@@ -116,6 +116,17 @@ def test_goes_on_where_it_began_and_is_read_by_transformers(tmp_path):
         assert name == other and torch.equal(before, after), name
 
 
+def test_brings_its_tokenizer(tmp_path):
+    _, folder = saved(tmp_path, "llama")
+    for name in ("vocab.json", "merges.txt"):
+        (folder / name).write_bytes((TOKENIZER / name).read_bytes())
+    shown = program(["config"], folder, f'data.tokenizer="{TOKENIZER}"')
+    assert f'tokenizer = "{TOKENIZER}"' in shown.stdout
+    (folder / "run.toml").write_text((folder / "run.toml").read_text().replace(f'tokenizer = "{TOKENIZER}"', ""))
+    shown = subprocess.run([PROGRAM, "config", folder / "run.toml"], capture_output=True, text=True, check=True)
+    assert f'tokenizer = "{folder}"' in shown.stdout and "vocab = 257" in shown.stdout
+
+
 REFUSED = {
     "another base": ("llama", {}, "model.theta=10000.0", "rope_theta: expected model.theta = 500.0, found 10000.0"),
     "scaled otherwise": ("llama 3.1", {}, "model.rope_factor=1.0", "factor: expected model.rope_factor = 8.0, found 1.0"),
