@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "strait/config/published.h"
 #include "strait/experiment/run.h"
 #include "strait/run/metrics_json.h"
 
@@ -61,7 +62,7 @@ int run_eval(const EvalFlags& flags) {
   std::string notes;
   {
     Scoring progress("", config.train.epochs);
-    scores = evaluate_experiment(config, flags.weights, flags.checkpoint, progress);
+    scores = evaluate_experiment(config, weights_at(flags.weights), flags.checkpoint, progress);
     notes = progress.notes;
   }
   print(flags.json ? to_json(scores).dump() + "\n" : table_of(scores) + notes);
@@ -74,7 +75,8 @@ void add_eval(CLI::App& app, Action& action) {
   auto* eval = app.add_subcommand("eval", "Score weights on the test set, with compression off and on");
   auto flags = std::make_shared<EvalFlags>();
   eval->add_option("config", flags->config, "Configuration file")->required()->type_name("CONFIG.toml");
-  eval->add_option("--weights", flags->weights, "Weights under PyTorch's names")
+  eval->add_option("--weights", flags->weights,
+                   "Weights under PyTorch's names, or a folder with model.safetensors")
       ->required()
       ->type_name("FILE.safetensors");
   eval->add_option(

@@ -13,6 +13,7 @@
 #include "strait/base/error.h"
 #include "strait/base/json.h"
 #include "strait/base/utf8.h"
+#include "strait/config/published.h"
 #include "strait/data/kinds.h"
 #include "strait/data/text_data.h"
 #include "strait/experiment/run.h"
@@ -46,9 +47,9 @@ std::vector<int64_t> begin_of(const std::string& prompt, const Tokenizer& tokeni
 
 /// The token that ends a text; -1 where there is none.
 int64_t end_of_text_of(const std::filesystem::path& folder, const Tokenizer& tokenizer) {
-  const auto& special = tokenizer.special_tokens();
-  const auto found = std::ranges::find(special, strait::end_of_text_of(folder), &SpecialToken::text);
-  return found == special.end() ? -1 : found->id;
+  const auto& added = tokenizer.added_tokens();
+  const auto found = std::ranges::find(added, strait::end_of_text_of(folder), &AddedToken::text);
+  return found == added.end() ? -1 : found->id;
 }
 
 /// Prints each token as it comes, unless the result is one object at the end.
@@ -83,7 +84,7 @@ int run_generate(const GenerateFlags& flags) {
   if (!is_text(config.data))
     throw InputError("{}: expected a model of text, found {}", flags.config, config.model.kind);
   const std::filesystem::path weights =
-      flags.weights.empty() ? initial_weights(config) : std::filesystem::path(flags.weights);
+      flags.weights.empty() ? initial_weights(config) : weights_at(flags.weights);
   if (weights.empty()) throw InputError("--weights: expected a file, since model.init names none");
   const auto folder = tokenizer_folder(config.data);
   const Tokenizer tokenizer = load_tokenizer(folder);
@@ -110,7 +111,10 @@ void add_generate(CLI::App& app, Action& action) {
       app.add_subcommand("generate", "Let a language model continue a text, with compression off and on");
   auto flags = std::make_shared<GenerateFlags>();
   generate->add_option("config", flags->config, "Configuration file")->required()->type_name("CONFIG.toml");
-  generate->add_option("--weights", flags->weights, "Weights under Hugging Face's names; default: model.init")
+  generate
+      ->add_option(
+          "--weights", flags->weights,
+          "Weights under Hugging Face's names, or a folder with model.safetensors; default: model.init")
       ->type_name("FILE.safetensors");
   generate->add_option("--prompt", flags->prompt, "The text to continue; default: none")->type_name("TEXT");
   generate->add_option("--tokens", flags->tokens, "How many tokens at most")

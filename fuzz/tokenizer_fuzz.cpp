@@ -8,7 +8,6 @@
 #include "fuzz/tokenizer_input.h"
 #include "strait/base/error.h"
 #include "strait/tokenizer/tokenizer.h"
-#include "strait/tokenizer/unicode.h"
 
 namespace {
 
@@ -17,8 +16,8 @@ namespace {
 void try_files(const std::vector<strait::NamedText>& files, std::string_view text) {
   try {
     const strait::Tokenizer tokenizer(strait::parse_tokenizer_files(files));
-    const std::string expected = tokenizer.composes() ? strait::composed(text) : std::string(text);
-    STRAIT_CHECK(tokenizer.decode(tokenizer.encode(text)) == expected, "the text does not come back");
+    const auto back = tokenizer.decode(tokenizer.encode(text));
+    STRAIT_CHECK(back == text || !tokenizer.is_lossless(), "the text does not come back");
     tokenizer.encode(text, strait::SpecialTokens::as_tokens);
   } catch (const strait::InputError&) {
     return;

@@ -81,6 +81,14 @@ std::string one_line(std::string_view text) {
   return printable(line);
 }
 
+std::string shortened(std::string_view text) {
+  constexpr size_t kShownBytes = 60;
+  if (text.size() <= kShownBytes) return std::string(text);
+  return fmt::format("{}...", text.substr(0, well_formed_prefix(text.substr(0, kShownBytes))));
+}
+
+std::string quoted_short(std::string_view text) { return fmt::format("\"{}\"", shortened(text)); }
+
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
 std::string reason_text(const std::exception& error) {

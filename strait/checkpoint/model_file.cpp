@@ -154,7 +154,7 @@ std::set<std::string> files_of_index(const std::filesystem::path& path) {
     if (name.empty() || std::filesystem::path(name).filename() != name ||
         name.find('\0') != std::string::npos) {
       throw InputError("{}: tensor {} lies in {}, expected the name of a file beside the index", path.string(),
-                       in_quotes(tensor), file.dump());
+                       in_quotes(tensor), shortened(file.dump()));
     }
     files.insert(name);
   }

@@ -39,14 +39,19 @@ bool fits(const SettingValue& own, const PublishedSetting& said) {
 
 }  // namespace
 
+fs::path weights_at(const fs::path& path) {
+  if (!fs::is_directory(path)) return path;
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) {
+    if (is_there(path / name)) return path / name;
+  }
+  throw InputError("{}: has no weights, expected model.safetensors or model.safetensors.index.json",
+                   path.string());
+}
+
 std::optional<fs::path> find_initial(const std::string& init, const std::string& data_root) {
   if (init.empty()) return std::nullopt;
   for (const auto& place : {fs::path(init), fs::path(data_root) / init}) {
-    if (!is_there(place)) continue;
-    if (!fs::is_directory(place)) return place;
-    for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) {
-      if (is_there(place / name)) return place / name;
-    }
+    if (is_there(place)) return weights_at(place);
   }
   return std::nullopt;
 }

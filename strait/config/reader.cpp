@@ -350,16 +350,20 @@ void check_networks(const Config& config, const TomlTable& root) {
 }
 
 /// What lies beside the weights to start from, where their place is known: what is said of the model's keys,
-/// and the tokenizer.
+/// unless the configuration has them all, and the tokenizer.
 void take_published(Config& config, const TomlTable& root) {
   const auto text = [&](std::string_view key, const std::string& otherwise) {
     const TomlNode* node = find(root, key);
     const auto* value = node == nullptr ? nullptr : node->get<std::string>();
     return value == nullptr ? otherwise : *value;
   };
+  const auto is_set = [&](const std::string& key) { return find(root, key) != nullptr; };
+  const auto& keys = model_kind(config.model.kind).keys;
+  const bool has_all = std::ranges::all_of(keys, [&](const auto& key) { return is_set("model." + key.name); });
+  if (has_all && is_set("data.tokenizer")) return;
   const auto weights = find_initial(text("model.init", ""), text("data.root", default_data_root()));
   if (!weights) return;
-  take_published(config.model, *weights);
+  if (!has_all) take_published(config.model, *weights);
   const auto folder = weights->parent_path();
   if (is_text(config.data) && holds_tokenizer(folder)) config.data.settings.set("tokenizer", folder.string());
 }

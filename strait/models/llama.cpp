@@ -248,43 +248,57 @@ std::optional<SettingComplaint> llama_complaint(const Settings& settings, const 
                                                    low, settings.number("rope_high"))};
 }
 
-/// How a table of a config.json scales the rotary frequencies.
+/// How a config.json scales the rotary frequencies, if at all. `table` has all that is rotary in newer files.
 void read_scaling(PublishedConfig& file, const std::string& table) {
+  file.expect_object(table);
   const auto in_table = [&](const char* member) { return table + "/" + member; };
   const std::string older = in_table("type");
   const std::string newer = in_table("rope_type");
   for (const auto& place : {older, newer}) file.expect(place, {"default", "llama3"});
   file.expect(in_table("partial_rotary_factor"), {1.0});
-  const auto type = file.text(file.text(newer) ? newer : older);
-  if (!type) return;
-  if (*type == "default") {
-    file.take(newer, "rope_factor", 1.0, Decides::exactly);
+  file.take(in_table("rope_theta"), "theta");
+  const std::string& place = file.has(newer) ? newer : older;
+  if (file.text(place) != "llama3") {
+    if (file.has(place)) file.take(place, "rope_factor", 1.0, Decides::exactly);
     return;
   }
   file.take(in_table("factor"), "rope_factor");
   file.take(in_table("low_freq_factor"), "rope_low");
   file.take(in_table("high_freq_factor"), "rope_high");
+  file.take("max_position_embeddings", "rope_context");  // where the table does not say
   file.take(in_table("original_max_position_embeddings"), "rope_context");
+}
+
+/// What Hugging Face takes where a config.json of an architecture leaves a value out.
+void take_initial_values(PublishedConfig& file, const std::string& type) {
+  const auto take = [&](const char* key, SettingValue value, Decides decides = Decides::nothing) {
+    file.take("model_type", key, std::move(value), decides);
+  };
+  take("qkv_bias", type == "qwen2", Decides::exactly);
+  take("qk_norm", type == "qwen3", Decides::exactly);
+  take("eps", 1e-6, Decides::exactly);
+  take("theta", 10000.0, Decides::exactly);
+  take("rope_factor", 1.0, Decides::exactly);
+  take("tied", false);
+  take("head_size", int64_t{type == "qwen3" ? 128 : 0});
+  if (type == "mistral") take("kv_heads", int64_t{8});
+  if (type == "qwen2" || type == "qwen3") take("kv_heads", int64_t{32});
 }
 
 /// What a config.json of Hugging Face says, of the architectures that are a network of this kind. With a
 /// sliding window a sample within it sees what it would without.
 void read_llama_config(PublishedConfig& file) {
   file.expect("model_type", {"llama", "mistral", "qwen2", "qwen3"});
-  file.expect("hidden_act", {"silu"});
+  file.expect("hidden_act", {"silu", "swish"});  // the same function
   file.expect("attention_bias", {false});
   file.expect("mlp_bias", {false});
   file.expect("partial_rotary_factor", {1.0});
   const auto type = file.text("model_type");
-  if (type) {
-    file.take("model_type", "qkv_bias", *type == "qwen2", Decides::exactly);
-    file.take("model_type", "qk_norm", *type == "qwen3", Decides::exactly);
-    file.take("tie_word_embeddings", "tied", false, Decides::nothing);  // where the file says nothing of it
-  }
+  if (type) take_initial_values(file, *type);
+  if (!type || type == "llama") file.take("num_attention_heads", "kv_heads", Decides::nothing);
   file.take("hidden_size", "width");
   file.take("num_hidden_layers", "layers");
   file.take("num_attention_heads", "heads");
-  file.take("num_attention_heads", "kv_heads", Decides::nothing);  // likewise
   file.take("num_key_value_heads", "kv_heads");
   file.take("head_dim", "head_size", Decides::nothing);
   file.take("intermediate_size", "hidden");
@@ -293,7 +307,6 @@ void read_llama_config(PublishedConfig& file) {
   file.take("rms_norm_eps", "eps");
   file.take("tie_word_embeddings", "tied", Decides::nothing);
   file.take("rope_theta", "theta");
-  file.take("rope_parameters/rope_theta", "theta");  // newer versions have all that is rotary in this table
   for (const char* table : {"rope_scaling", "rope_parameters"}) read_scaling(file, table);
   if (file.flag("use_sliding_window").value_or(type == "mistral"))
     file.take("sliding_window", "context", Decides::at_most);

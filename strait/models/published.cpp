@@ -25,7 +25,9 @@ bool is_same(const json& found, const SettingValue& expected) {
 /// As a value of the type of `like`, where it is one.
 std::optional<SettingValue> value_of(const json& found, const SettingValue& like) {
   if (std::holds_alternative<bool>(like) && found.is_boolean()) return found.get<bool>();
-  if (std::holds_alternative<int64_t>(like) && found.is_number_integer()) return found.get<int64_t>();
+  const bool is_huge = found.is_number_unsigned() && !std::in_range<int64_t>(found.get<uint64_t>());
+  if (std::holds_alternative<int64_t>(like) && found.is_number_integer() && !is_huge)
+    return found.get<int64_t>();
   if (std::holds_alternative<double>(like) && found.is_number()) return found.get<double>();
   if (std::holds_alternative<std::string>(like) && found.is_string()) return found.get<std::string>();
   return std::nullopt;
@@ -39,7 +41,9 @@ std::string complaint_of(const SettingRule& rule, const SettingValue& value) {
 }  // namespace
 
 PublishedConfig::PublishedConfig(const json& root, std::string name, std::span<const SettingKey> keys)
-    : root_(root), name_(std::move(name)), keys_(keys) {}
+    : root_(root), name_(std::move(name)), keys_(keys) {
+  if (!root.is_object()) throw InputError("{}: is a JSON {}, expected an object", name_, root.type_name());
+}
 
 const json& PublishedConfig::at(std::string_view place) const {
   static const json kNothing;
@@ -54,7 +58,7 @@ const SettingKey& PublishedConfig::key(std::string_view name) const {
 }
 
 void PublishedConfig::fail(std::string_view place, std::string_view expected) const {
-  throw InputError("{}: {} is {}, {}", name_, place, at(place).dump(), expected);
+  throw InputError("{}: {} is {}, {}", name_, place, shortened(at(place).dump()), expected);
 }
 
 void PublishedConfig::expect(std::string_view place, std::initializer_list<SettingValue> values) const {
@@ -64,6 +68,12 @@ void PublishedConfig::expect(std::string_view place, std::initializer_list<Setti
   std::vector<std::string> texts;
   for (const auto& value : values) texts.push_back(to_json_text(value));
   fail(place, fmt::format("expected {} for the network that model describes", either_of(texts)));
+}
+
+bool PublishedConfig::has(std::string_view place) const { return !at(place).is_null(); }
+
+void PublishedConfig::expect_object(std::string_view place) const {
+  if (has(place) && !at(place).is_object()) fail(place, "expected an object");
 }
 
 std::optional<std::string> PublishedConfig::text(std::string_view place) const {
@@ -96,6 +106,7 @@ void PublishedConfig::take(std::string_view place, std::string_view name, Decide
 
 void PublishedConfig::take(std::string_view place, std::string_view name, SettingValue value, Decides decides) {
   STRAIT_CHECK(key(name).initial.index() == value.index(), "a value of another type for {}", name);
+  if (decides != Decides::at_most) std::erase_if(settings_, [&](const auto& said) { return said.key == name; });
   settings_.push_back({std::string(name), std::move(value), std::string(place), decides});
 }
 

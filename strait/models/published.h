@@ -33,7 +33,8 @@ struct PublishedSetting {
 /// InputError that names the file and the place.
 class PublishedConfig {
  public:
-  /// Of a kind with these keys. `root` must outlive the object; `name` is the file's, for messages.
+  /// Of a kind with these keys. `root` must outlive the object; `name` is the file's, for messages. Refuses a
+  /// root that is no object.
   PublishedConfig(const nlohmann::json& root, std::string name, std::span<const SettingKey> keys);
 
   /// Refuses the file where it has another value there.
@@ -45,10 +46,17 @@ class PublishedConfig {
   /// The truth value there.
   std::optional<bool> flag(std::string_view place) const;
 
-  /// Takes the value there for a key, on which the file decides so.
+  /// Whether there is a value.
+  bool has(std::string_view place) const;
+
+  /// Refuses the file where what is there is no object.
+  void expect_object(std::string_view place) const;
+
+  /// Takes the value there for a key, on which the file decides so. What was taken for the key before, but for
+  /// what it is at most, does not count any more.
   void take(std::string_view place, std::string_view key, Decides decides = Decides::exactly);
 
-  /// Takes a value for a key that follows from what is there.
+  /// Takes a value for a key that follows from what is there, likewise.
   void take(std::string_view place, std::string_view key, SettingValue value, Decides decides);
 
   /// What was taken, in that order.

@@ -16,70 +16,66 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 constexpr size_t kMostKnown = size_t{1} << 18;
 constexpr size_t kLongestKnown = 64;  // bytes; longer pieces hardly come again
 
-/// Where special tokens stand in a text, found from left to right.
-class SpecialFinder {
- public:
-  SpecialFinder(const std::vector<SpecialToken>& specials, std::string_view text)
-      : specials_(specials), text_(text) {
-    for (const auto& special : specials) first_bytes_ += special.text.front();
+/// Where the white space begins that ends the text.
+size_t trailing_space(std::string_view text) {
+  for (size_t place = 0; place < text.size();) {
+    const auto rest = text.substr(place);
+    const size_t space = leading_space(rest);
+    if (space == rest.size()) return place;
+    place += space > 0 ? space : std::max<size_t>(first_character(rest), 1);
   }
-
-  struct Found {
-    const SpecialToken* token;
-    size_t begin;  ///< with the white space that belongs to it
-    size_t end;    ///< likewise
-  };
-
-  /// The first that begins at `from` or behind it.
-  std::optional<Found> find(size_t from) const {
-    size_t begin = from;
-    for (; (begin = text_.find_first_of(first_bytes_, begin)) != std::string_view::npos; ++begin) {
-      const auto rest = text_.substr(begin);
-      const auto is_here = [&](const auto& special) { return rest.starts_with(special.text); };
-      const auto found = std::ranges::find_if(specials_, is_here);
-      if (found == specials_.end()) continue;
-      const size_t end = begin + found->text.size();
-      return Found{&*found, found->takes_space_before ? trailing_space(from, begin) : begin,
-                   found->takes_space_behind ? end + leading_space(text_.substr(end)) : end};
-    }
-    return std::nullopt;
-  }
-
- private:
-  /// Where the white space begins that text_[from, end) ends with.
-  size_t trailing_space(size_t from, size_t end) const {
-    for (size_t place = from; place < end;) {
-      const auto rest = text_.substr(place, end - place);
-      const size_t space = leading_space(rest);
-      if (space == rest.size()) return place;
-      place += space > 0 ? space : std::max<size_t>(first_character(rest), 1);
-    }
-    return end;
-  }
-
-  const std::vector<SpecialToken>& specials_;
-  std::string_view text_;
-  std::string first_bytes_;
-};
+  return text.size();
+}
 
 }  // namespace
 
-void BpeEncoder::append(std::string_view text, std::vector<int32_t>& ids, SpecialTokens special) {
-  size_t done = 0;
-  if (special == SpecialTokens::as_tokens) {
-    const SpecialFinder finder(tokenizer_.special_tokens(), text);
-    while (const auto found = finder.find(done)) {
-      append_text(text.substr(done, found->begin - done), ids);
-      ids.push_back(found->token->id);
-      done = found->end;
+BpeEncoder::BpeEncoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
+  for (const auto& token : tokenizer.added_tokens()) {
+    for (const SpecialTokens special : {SpecialTokens::as_text, SpecialTokens::as_tokens}) {
+      if (token.is_special && special == SpecialTokens::as_text) continue;
+      auto& finder = (token.is_composed ? composed_ : given_)[static_cast<size_t>(special)];
+      finder.tokens.push_back(&token);
+      finder.first_bytes += token.text.front();
     }
   }
-  append_text(text.substr(done), ids);
 }
 
-void BpeEncoder::append_text(std::string_view text, std::vector<int32_t>& ids) {
-  const std::string form = tokenizer_.composes() ? composed(text) : "";
-  PreTokenizer pieces(tokenizer_.composes() ? form : text, tokenizer_.patterns());
+/// Appends the tokens of the finder that stand in the text, from left to right, and calls rest(part) for what
+/// lies between them.
+template <class Rest>
+void BpeEncoder::take_out(const Finder& finder, std::string_view text, std::vector<int32_t>& ids,
+                          const Rest& rest) {
+  size_t done = 0;
+  size_t begin = 0;
+  while ((begin = text.find_first_of(finder.first_bytes, begin)) != std::string_view::npos) {
+    const auto is_here = [&](const AddedToken* token) { return text.substr(begin).starts_with(token->text); };
+    const auto found = std::ranges::find_if(finder.tokens, is_here);
+    if (found == finder.tokens.end()) {
+      ++begin;
+      continue;
+    }
+    const AddedToken& token = **found;
+    const auto before = text.substr(done, begin - done);
+    rest(token.takes_space_before ? before.substr(0, trailing_space(before)) : before);
+    ids.push_back(token.id);
+    done = begin + token.text.size();
+    if (token.takes_space_behind) done += leading_space(text.substr(done));
+    begin = done;
+  }
+  rest(text.substr(done));
+}
+
+void BpeEncoder::append(std::string_view text, std::vector<int32_t>& ids, SpecialTokens special) {
+  const auto mode = static_cast<size_t>(special);
+  take_out(given_[mode], text, ids, [&](std::string_view part) {
+    const std::string form = tokenizer_.composes() ? composed(part) : "";
+    take_out(composed_[mode], tokenizer_.composes() ? form : part, ids,
+             [&](std::string_view rest) { append_pieces(rest, ids); });
+  });
+}
+
+void BpeEncoder::append_pieces(std::string_view text, std::vector<int32_t>& ids) {
+  PreTokenizer pieces(text, tokenizer_.patterns());
   while (const auto piece = pieces.next()) append_piece(*piece, ids);
 }
 
@@ -102,11 +98,14 @@ void BpeEncoder::merge_piece(std::string_view piece, std::vector<int32_t>& ids) 
     return;
   }
   symbols_.clear();
-  for (size_t i = 0; i < piece.size(); ++i) {
-    symbols_.push_back({tokenizer_.byte_token(static_cast<uint8_t>(piece[i])), i == 0 ? kNone : i - 1,
-                        i + 1 == piece.size() ? kNone : i + 1});
+  for (const char byte : piece) {
+    const int32_t id = tokenizer_.byte_token(static_cast<uint8_t>(byte));
+    const size_t place = symbols_.size();
+    if (id >= 0) symbols_.push_back({id, place == 0 ? kNone : place - 1, place + 1});
   }
-  for (size_t i = 0; i < piece.size(); ++i) consider(i);
+  if (symbols_.empty()) return;
+  symbols_.back().next = kNone;
+  for (size_t i = 0; i < symbols_.size(); ++i) consider(i);
   while (!candidates_.empty()) merge_lowest_rank();
   for (size_t i = 0; i != kNone; i = symbols_[i].next) ids.push_back(symbols_[i].id);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,12 +21,18 @@ namespace strait {
 class BpeEncoder {
  public:
   /// The tokenizer must outlive the encoder.
-  explicit BpeEncoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  explicit BpeEncoder(const Tokenizer& tokenizer);
 
   /// Appends the tokens of a text.
   void append(std::string_view text, std::vector<int32_t>& ids, SpecialTokens special = SpecialTokens::as_text);
 
  private:
+  /// Added tokens, to be found in a text.
+  struct Finder {
+    std::vector<const AddedToken*> tokens;  ///< the longest first
+    std::string first_bytes;                ///< of their texts
+  };
+
   /// A token of the piece in hand. Symbols are chained; one that went into its left neighbour has the id kGone.
   struct Symbol {
     int32_t id;
@@ -52,7 +59,10 @@ class BpeEncoder {
     size_t count = 0;
   };
 
-  void append_text(std::string_view text, std::vector<int32_t>& ids);
+  template <class Rest>
+  static void take_out(const Finder& finder, std::string_view text, std::vector<int32_t>& ids,
+                       const Rest& rest);
+  void append_pieces(std::string_view text, std::vector<int32_t>& ids);
   void append_piece(std::string_view piece, std::vector<int32_t>& ids);
   void merge_piece(std::string_view piece, std::vector<int32_t>& ids);
   void merge_lowest_rank();
@@ -61,6 +71,8 @@ class BpeEncoder {
   bool has_rank(size_t left, uint32_t rank) const;
 
   const Tokenizer& tokenizer_;
+  std::array<Finder, 2> given_;     ///< by SpecialTokens, those that are looked for in a text as it is given
+  std::array<Finder, 2> composed_;  ///< likewise behind composition
   std::unordered_map<std::string, Known, Hash, std::equal_to<>> known_;
   std::vector<int32_t> known_ids_;
   std::vector<Symbol> symbols_;

@@ -1,5 +1,6 @@
 #include "strait/tokenizer/piece_pattern.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
+#include "strait/base/utf8.h"
 
 namespace strait {
 namespace {
@@ -54,7 +56,13 @@ class Translation {
   bool goes_on_with(std::string_view text) const { return from_.substr(place_).starts_with(text); }
 
   [[noreturn]] void refuse(std::string_view what) const {
-    throw InputError("expected a pattern without {}, found it at byte {}", what, place_);
+    throw InputError("expected a pattern without {}, found it at byte {}", shortened(what), place_);
+  }
+
+  /// What begins here, with the whole character that is its last of so many.
+  std::string_view here(size_t count) const {
+    const auto last = from_.substr(std::min(from_.size(), place_ + count - 1));
+    return from_.substr(place_, count - 1 + std::max<size_t>(first_character(last), 1));
   }
 
   void take(size_t count) {
@@ -87,7 +95,7 @@ class Translation {
       case 'P':
         return category();
       default:
-        if (is_letter_or_digit(c) || static_cast<unsigned char>(c) >= 0x80) refuse(from_.substr(place_, 2));
+        if (is_letter_or_digit(c) || static_cast<unsigned char>(c) >= 0x80) refuse(here(2));
         return take(2);
     }
   }
@@ -96,7 +104,7 @@ class Translation {
     const size_t end = from_.find('}', place_);
     const bool has_name = from_.substr(place_ + 2).starts_with('{') && end != std::string_view::npos;
     const auto name = has_name ? from_.substr(place_ + 3, end - place_ - 3) : std::string_view();
-    if (!is_general_category(name)) refuse(from_.substr(place_, has_name ? end + 1 - place_ : 2));
+    if (!is_general_category(name)) refuse(has_name ? from_.substr(place_, end + 1 - place_) : here(2));
     if (ignores_case()) refuse("a category where case does not count");
     take(end + 1 - place_);
   }
@@ -133,19 +141,21 @@ class Translation {
     for (const auto& kind : kKinds) {
       if (goes_on_with(kind)) length = kind.size();
     }
-    if (length == 1 && (goes_on_with("(?") || goes_on_with("(*"))) refuse(from_.substr(place_, 3));
+    if (length == 1 && (goes_on_with("(?") || goes_on_with("(*"))) refuse(here(3));
     groups_.push_back(ignores_case() || goes_on_with("(?i:"));
     take(length);
   }
 
-  /// {n}, {n,} or {n,m}, which `+` must not follow: one of the two takes it for possessive.
+  /// {n}, {n,} or {n,m}, which `+` must not follow, nor `?` the first: the dialects take these differently.
   void count() {
     size_t end = place_ + 1;
     while (end < from_.size() && ((from_[end] >= '0' && from_[end] <= '9') || from_[end] == ',')) ++end;
     const auto inside = from_.substr(place_ + 1, end - place_ - 1);
     const bool is_count = end < from_.size() && from_[end] == '}' && !inside.empty() && inside[0] != ',' &&
                           split(inside, ',').size() <= 2;
-    if (!is_count || from_.substr(end + 1).starts_with('+')) refuse("{");
+    const auto behind = from_.substr(std::min(end + 1, from_.size()));
+    const bool is_exact = inside.find(',') == std::string_view::npos;
+    if (!is_count || behind.starts_with('+') || (is_exact && behind.starts_with('?'))) refuse("{");
     take(end + 1 - place_);
   }
 
@@ -206,6 +216,12 @@ PiecePattern PiecePattern::of_text(std::string_view text) {
     pattern += c;
   }
   return PiecePattern(pattern);
+}
+
+PiecePattern PiecePattern::alone() const {
+  PiecePattern pattern = *this;
+  pattern.is_alone_ = true;
+  return pattern;
 }
 
 std::optional<PiecePattern::Match> PiecePattern::find(std::string_view text, size_t from) const {

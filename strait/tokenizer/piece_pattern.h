@@ -23,6 +23,12 @@ class PiecePattern {
   /// The text itself and nothing else, under the same conditions.
   static PiecePattern of_text(std::string_view text);
 
+  /// The same, but that what lies between matches is no piece and is left out.
+  PiecePattern alone() const;
+
+  /// Whether it is one of alone().
+  bool is_alone() const { return is_alone_; }
+
   /// A match in a text: bytes [begin, end).
   struct Match {
     size_t begin = 0;  ///< byte
@@ -30,7 +36,8 @@ class PiecePattern {
   };
 
   /// The first match that begins at byte `from` or behind it; nothing where there is none. The text is
-  /// well-formed UTF-8. Throws InputError where the search takes too much time.
+  /// well-formed UTF-8. Throws InputError where the search at one place takes too many steps, which bounds no
+  /// pattern that takes many at each place.
   std::optional<Match> find(std::string_view text, size_t from) const;
 
  private:
@@ -38,6 +45,7 @@ class PiecePattern {
   explicit PiecePattern(std::string_view pcre2);
 
   std::shared_ptr<const Code> code_;
+  bool is_alone_ = false;
 };
 
 }  // namespace strait

@@ -7,14 +7,10 @@ namespace strait {
 std::string_view PreTokenizer::piece_of(Cut& cut, const PiecePattern& pattern) {
   if (!cut.match) cut.match = pattern.find(cut.text, cut.position);
   const size_t begin = cut.position;
-  if (!cut.match) {
-    cut.position = cut.text.size();
-  } else if (cut.match->begin > begin) {
-    cut.position = cut.match->begin;
-  } else {
-    cut.position = cut.match->end;
-    cut.match.reset();
-  }
+  const bool is_match = cut.match && cut.match->begin == begin;
+  cut.position = is_match ? cut.match->end : cut.match ? cut.match->begin : cut.text.size();
+  if (is_match) cut.match.reset();
+  if (!is_match && pattern.is_alone()) return {};
   return cut.text.substr(begin, cut.position - begin);
 }
 
@@ -24,6 +20,7 @@ std::optional<std::string_view> PreTokenizer::next() {
     std::string_view piece;
     if (!open_.empty()) {
       piece = piece_of(open_.back(), patterns_[open_.size() - 1]);
+      if (piece.empty()) continue;
     } else {
       if (position_ == text_.size()) return std::nullopt;
       const auto rest = text_.substr(position_);

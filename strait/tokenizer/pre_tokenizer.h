@@ -16,8 +16,8 @@ namespace strait {
 /// White_Space.
 ///
 /// A malformed byte, one that is no part of a well-formed UTF-8 character, is a piece of its own, and the text
-/// on either side is cut as though it ended and began there. So the pieces of any bytes, one behind the other,
-/// are those bytes.
+/// on either side is cut as though it ended and began there. So without such a pattern the pieces of any bytes,
+/// one behind the other, are those bytes.
 ///
 /// The text and the patterns must outlive the object. Objects are independent of one another; each is for one
 /// thread.
@@ -38,7 +38,7 @@ class PreTokenizer {
     std::optional<PiecePattern::Match> match;  ///< found already, behind position or at it
   };
 
-  static std::string_view piece_of(Cut& cut, const PiecePattern& pattern);
+  static std::string_view piece_of(Cut& cut, const PiecePattern& pattern);  // empty: what is left out
 
   std::string_view text_;
   std::span<const PiecePattern> patterns_;

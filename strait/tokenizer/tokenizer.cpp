@@ -38,17 +38,22 @@ Tokenizer::Tokenizer(BpeModel model) : model_(std::move(model)) {
   ranks_.reserve(model_.merges.size());
   for (const auto& merge : model_.merges)
     ranks_.emplace(pair_key(merge.left, merge.right), static_cast<uint32_t>(ranks_.size()));
-  for (size_t id = 0; id < model_.tokens.size(); ++id) {
-    const auto& bytes = model_.tokens[id];
-    if (bytes.size() == 1) byte_tokens_[static_cast<uint8_t>(bytes[0])] = static_cast<int32_t>(id);
-  }
   if (!model_.whole_pieces) return;
   whole_.resize(model_.tokens.size());
   std::iota(whole_.begin(), whole_.end(), 0);
-  std::erase_if(whole_, [&](int32_t id) {
-    return std::ranges::find(model_.special_tokens, id, &SpecialToken::id) != model_.special_tokens.end();
-  });
+  std::vector<bool> is_added(whole_.size());
+  for (const auto& added : model_.added_tokens) is_added[static_cast<size_t>(added.id)] = true;
+  std::erase_if(whole_, [&](int32_t id) { return is_added[static_cast<size_t>(id)]; });
   std::ranges::sort(whole_, {}, BytesOf{model_.tokens});
+}
+
+bool Tokenizer::is_lossless() const {
+  const auto drops = [](const PiecePattern& pattern) { return pattern.is_alone(); };
+  const auto strips = [](const AddedToken& token) {
+    return token.takes_space_before || token.takes_space_behind;
+  };
+  return !model_.composes && std::ranges::count(model_.byte_tokens, -1) == 0 &&
+         std::ranges::none_of(model_.patterns, drops) && std::ranges::none_of(model_.added_tokens, strips);
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {

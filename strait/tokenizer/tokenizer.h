@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -14,7 +13,8 @@
 
 namespace strait {
 
-/// What encoding does with `<|endoftext|>` and the like where they stand in a text.
+/// What encoding does with `<|endoftext|>` and the like (AddedToken::is_special) where they stand in a text.
+/// Other added tokens are always tokens.
 enum class SpecialTokens : uint8_t {
   as_text,   ///< characters like any others
   as_tokens  ///< the token of that text; of two that fit, the longer
@@ -42,8 +42,8 @@ class Tokenizer {
   /// The same for ids of 32 bits.
   std::string decode(std::span<const int32_t> ids) const;
 
-  /// The token of a single byte.
-  int32_t byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
+  /// The token of a single byte; -1 where it has none and is left out.
+  int32_t byte_token(uint8_t byte) const { return model_.byte_tokens[byte]; }
 
   /// The rank of the merge of two tokens that stand side by side, if there is one.
   std::optional<uint32_t> rank(int32_t left, int32_t right) const;
@@ -54,8 +54,8 @@ class Tokenizer {
   /// The token of a piece that needs no merges, where there is one (BpeModel::whole_pieces).
   std::optional<int32_t> whole(std::string_view piece) const;
 
-  /// The tokens that encode() finds by their texts alone, the longest first.
-  const std::vector<SpecialToken>& special_tokens() const { return model_.special_tokens; }
+  /// The tokens that are found by their texts alone, the longest first.
+  const std::vector<AddedToken>& added_tokens() const { return model_.added_tokens; }
 
   /// What cuts texts into pieces.
   std::span<const PiecePattern> patterns() const { return model_.patterns; }
@@ -63,9 +63,12 @@ class Tokenizer {
   /// Whether texts are brought into Unicode's normal form C first. Decoding gives that form then.
   bool composes() const { return model_.composes; }
 
+  /// Whether decoding gives every byte string back: nothing is composed, no byte lacks a token, nothing between
+  /// pieces or around added tokens is left out.
+  bool is_lossless() const;
+
  private:
   BpeModel model_;
-  std::array<int32_t, 256> byte_tokens_{};
   std::unordered_map<uint64_t, uint32_t> ranks_;
   std::vector<int32_t> whole_;  ///< those of whole(), in the order of their bytes
 };

@@ -12,6 +12,7 @@
 #include "strait/base/json.h"
 #include "strait/base/text.h"
 #include "strait/base/utf8.h"
+#include "strait/tokenizer/unicode.h"
 #include "strait/tokenizer/vocabulary.h"
 
 namespace strait {
@@ -100,15 +101,15 @@ void read_merge_lines(const NamedText& file, MergeReader& merges) {
 }
 
 /// The longest first.
-void sort(std::vector<SpecialToken>& tokens) {
+void sort(std::vector<AddedToken>& tokens) {
   std::ranges::stable_sort(tokens, std::ranges::greater(), [](const auto& token) { return token.text.size(); });
 }
 
 /// The tokens that are neither a byte nor made by a merge.
-std::vector<SpecialToken> never_made(const BpeModel& model) {
+std::vector<AddedToken> never_made(const BpeModel& model) {
   std::vector<bool> made(model.tokens.size());
   for (const auto& merge : model.merges) made[static_cast<size_t>(merge.result)] = true;
-  std::vector<SpecialToken> tokens;
+  std::vector<AddedToken> tokens;
   for (size_t id = 0; id < made.size(); ++id) {
     if (made[id] || model.tokens[id].size() == 1) continue;
     tokens.push_back({.text = model.tokens[id], .id = static_cast<int32_t>(id)});
@@ -124,13 +125,15 @@ BpeModel parse_vocab_and_merges(const NamedText& vocab_file, const NamedText& me
   }
   Vocabulary vocabulary(vocab_file.name);
   add_vocabulary(vocab, vocabulary);
+  vocabulary.check_is_whole();
   BpeModel model;
   model.tokens = vocabulary.finish();
+  model.byte_tokens = vocabulary.byte_tokens();
   MergeReader merges(vocabulary);
   read_merge_lines(merges_file, merges);
   model.merges = merges.take();
-  model.special_tokens = never_made(model);
-  sort(model.special_tokens);
+  model.added_tokens = never_made(model);
+  sort(model.added_tokens);
   return model;
 }
 
@@ -181,41 +184,73 @@ PiecePattern read_pattern(const std::string& file, const std::string& part, cons
                    shortened(value_at(step, "/pattern").dump()));
 }
 
+/// A part of a file, and its name there.
+struct Part {
+  std::string name;
+  Json value;
+};
+
+/// The parts of a normalizer or pre-tokenizer in order, with those of a Sequence in its place; none where the
+/// file says nothing there. `list` is the name that a Sequence has for its own.
+std::vector<Part> parts_of(const std::string& file, Part whole, const char* list) {
+  if (whole.value.is_null()) return {};
+  if (!whole.value.is_object())
+    throw InputError("{}: {} is {}, expected an object", file, whole.name, shortened(whole.value.dump()));
+  if (value_at(whole.value, "/type") != "Sequence") return {std::move(whole)};
+  const auto name = fmt::format("{}/{}", whole.name, list);
+  const auto found = whole.value.find(list);
+  if (found == whole.value.end() || !found->is_array())
+    throw InputError("{}: {} is {}, expected an array", file, name,
+                     found == whole.value.end() ? "not there" : shortened(found->dump()));
+  std::vector<Part> parts;
+  for (size_t i = 0; i < found->size(); ++i) {
+    for (auto& part : parts_of(file, {fmt::format("{}/{}", name, i), found->at(i)}, list))
+      parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+/// What cuts the text in a step, but for the last.
+PiecePattern read_step(const std::string& file, const Part& step) {
+  expect(file, step.name, step.value, "/type", {"Split", "Digits"});
+  if (value_at(step.value, "/type") == "Digits") {
+    expect(file, step.name, step.value, "/individual_digits", {true, false});
+    const bool one_by_one = value_at(step.value, "/individual_digits") == true;
+    return PiecePattern::of_oniguruma(one_by_one ? "\\p{N}" : "\\p{N}+");
+  }
+  expect(file, step.name, step.value, "/behavior", {"Isolated", "Removed"});
+  const bool removes = value_at(step.value, "/behavior") == "Removed";
+  expect(file, step.name, step.value, "/invert",
+         removes ? std::vector<Json>{true} : std::vector<Json>{false, nullptr});
+  const PiecePattern pattern = read_pattern(file, step.name, step.value);
+  return removes ? pattern.alone() : pattern;
+}
+
 /// The steps that cut a text, one pattern for each that does. The last one turns bytes into characters, without
 /// which the vocabulary would be one of characters.
 std::vector<PiecePattern> read_pre_tokenizer(const std::string& file, const Json& root) {
-  constexpr const char* kPart = "pre_tokenizer";
-  const Json whole = value_at(root, "/pre_tokenizer");
-  const bool is_sequence = value_at(whole, "/type") == "Sequence";
-  const Json steps = is_sequence ? value_at(whole, "/pretokenizers") : Json::array({whole});
-  if (!steps.is_array() || steps.empty())
-    throw InputError("{}: {}/pretokenizers is {}, expected an array of steps", file, kPart,
-                     shortened(steps.dump()));
+  auto steps = parts_of(file, {"pre_tokenizer", value_at(root, "/pre_tokenizer")}, "pretokenizers");
+  if (steps.empty()) throw InputError("{}: has no step in pre_tokenizer, expected ByteLevel at its end", file);
+  const auto [name, last] = std::move(steps.back());
+  steps.pop_back();
   std::vector<PiecePattern> patterns;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const Json& step = steps[i];
-    const auto part = is_sequence ? fmt::format("{}/pretokenizers/{}", kPart, i) : std::string(kPart);
-    if (i + 1 == steps.size()) {
-      expect(file, part, step, "/type", {"ByteLevel"});
-      expect(file, part, step, "/add_prefix_space", {false, nullptr});
-      expect(file, part, step, "/use_regex", {true, false, nullptr});
-      if (value_at(step, "/use_regex") != false) patterns.push_back(PiecePattern::of_gpt2());
-    } else if (value_at(step, "/type") == "Digits") {
-      expect(file, part, step, "/individual_digits", {true, false});
-      const bool one_by_one = value_at(step, "/individual_digits") == true;
-      patterns.push_back(PiecePattern::of_oniguruma(one_by_one ? "\\p{N}" : "\\p{N}+"));
-    } else {
-      expect(file, part, step, "/type", {"Split", "Digits"});
-      expect(file, part, step, "/behavior", {"Isolated"});
-      expect(file, part, step, "/invert", {false, nullptr});
-      patterns.push_back(read_pattern(file, part, step));
-    }
-  }
+  for (const auto& step : steps) patterns.push_back(read_step(file, step));
+  expect(file, name, last, "/type", {"ByteLevel"});
+  expect(file, name, last, "/add_prefix_space", {false, nullptr});
+  expect(file, name, last, "/use_regex", {true, false, nullptr});
+  if (value_at(last, "/use_regex") != false) patterns.push_back(PiecePattern::of_gpt2());
   return patterns;
 }
 
-std::vector<SpecialToken> read_added_tokens(const std::string& file, const Json& root, Vocabulary& vocabulary) {
-  std::vector<SpecialToken> tokens;
+/// Whether texts are composed.
+bool read_normalizer(const std::string& file, const Json& root) {
+  const auto parts = parts_of(file, {"normalizer", value_at(root, "/normalizer")}, "normalizers");
+  for (const auto& part : parts) expect(file, part.name, part.value, "/type", {"NFC"});
+  return !parts.empty();
+}
+
+std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& root, Vocabulary& vocabulary) {
+  std::vector<AddedToken> tokens;
   if (!root.contains("added_tokens")) return tokens;
   for (const auto& token : member(file, root, "added_tokens", Json::value_t::array, "added_tokens")) {
     if (!token.is_object())
@@ -224,11 +259,14 @@ std::vector<SpecialToken> read_added_tokens(const std::string& file, const Json&
     const auto& id = member(file, token, "id", Json::value_t::number_unsigned, "id of an added token");
     const auto text = content.get<std::string>();
     const auto part = fmt::format("added token {}", quoted_short(text));
-    for (const char* flag : {"/lstrip", "/rstrip"}) expect(file, part, token, flag, {true, false, nullptr});
+    for (const char* flag : {"/special", "/normalized", "/lstrip", "/rstrip"})
+      expect(file, part, token, flag, {true, false, nullptr});
     expect(file, part, token, "/single_word", {false, nullptr});
     vocabulary.add(text, id_in(file, text, id));
     tokens.push_back({.text = text,
                       .id = id.get<int32_t>(),
+                      .is_special = value_at(token, "/special") != false,
+                      .is_composed = value_at(token, "/normalized") == true,
                       .takes_space_before = value_at(token, "/lstrip") == true,
                       .takes_space_behind = value_at(token, "/rstrip") == true});
   }
@@ -255,16 +293,19 @@ BpeModel parse_tokenizer_json(const NamedText& file) {
   if (!root.is_object()) throw InputError("{}: is a JSON {}, expected an object", file.name, root.type_name());
   const auto& model = member(file.name, root, "model", Json::value_t::object, "model");
   check_model(file.name, model);
-  expect(file.name, "normalizer", value_at(root, "/normalizer"), "/type", {"NFC", nullptr});
   BpeModel result;
   result.patterns = read_pre_tokenizer(file.name, root);
-  result.composes = value_at(root, "/normalizer/type") == "NFC";
+  result.composes = read_normalizer(file.name, root);
   expect(file.name, "model", model, "/ignore_merges", {true, false, nullptr});
   result.whole_pieces = value_at(model, "/ignore_merges") == true;
   Vocabulary vocabulary(file.name);
+  result.added_tokens = read_added_tokens(file.name, root, vocabulary);
+  for (auto& token : result.added_tokens) {
+    if (token.is_composed && result.composes) token.text = composed(token.text);
+  }
   add_vocabulary(member(file.name, model, "vocab", Json::value_t::object, "model.vocab"), vocabulary);
-  result.special_tokens = read_added_tokens(file.name, root, vocabulary);
   result.tokens = vocabulary.finish();
+  result.byte_tokens = vocabulary.byte_tokens();
   MergeReader merges(vocabulary);
   read_json_merges(file.name, member(file.name, model, "merges", Json::value_t::array, "model.merges"), merges);
   result.merges = merges.take();
@@ -298,7 +339,7 @@ std::vector<NamedText> read_tokenizer_files(const fs::path& folder) {
   const Json kind = setting_in(folder, "tokenizer_class");
   if (!kind.is_null() && kind != "GPT2Tokenizer" && kind != "GPT2TokenizerFast") {
     throw InputError(
-        "{}: vocab.json and merges.txt are of a {}, which cuts texts otherwise than GPT-2; expected its "
+        "{}: vocab.json and merges.txt are of a {}, which may cut texts otherwise than GPT-2; expected its "
         "tokenizer.json",
         folder.string(), shortened(kind.dump()));
   }

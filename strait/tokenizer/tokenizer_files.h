@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -10,10 +11,12 @@
 
 namespace strait {
 
-/// A token whose text may stand for it in a text, such as `<|endoftext|>`.
-struct SpecialToken {
-  std::string text;                 ///< as it stands in a text
+/// A token that is found in a text by its own text, before the text is cut into pieces.
+struct AddedToken {
+  std::string text;                 ///< as it stands in a text, such as `<|endoftext|>`
   int32_t id = 0;                   ///< of the token
+  bool is_special = true;           ///< is text like any other where nobody asks for such tokens
+  bool is_composed = false;         ///< is looked for behind composition (normalized)
   bool takes_space_before = false;  ///< white space before it belongs to it (lstrip)
   bool takes_space_behind = false;  ///< likewise behind it (rstrip)
 };
@@ -27,15 +30,14 @@ struct BpeModel {
     int32_t result = 0;  ///< its bytes are those of left and right
   };
 
-  std::vector<std::string>
-      tokens;                 ///< the bytes of each token, by id; no two are equal, every single byte is there
-  std::vector<Merge> merges;  ///< the earliest that applies is done first; no pair comes twice
-
-  std::vector<SpecialToken> special_tokens;                        ///< the longest first
+  std::vector<std::string> tokens;  ///< the bytes of each token, by id; none where there is no such token
+  std::array<int32_t, 256> byte_tokens{};  ///< of each byte; -1: such bytes are left out
+  std::vector<Merge> merges;               ///< the earliest that applies is done first; no pair comes twice
+  std::vector<AddedToken> added_tokens;    ///< the longest first
   std::vector<PiecePattern> patterns = {PiecePattern::of_gpt2()};  ///< that cut a text, see PreTokenizer
   bool composes = false;  ///< texts are brought into Unicode's normal form C first
   bool whole_pieces =
-      false;  ///< a piece that is a token, but none of special_tokens, is that token, whatever merges make
+      false;  ///< a piece that is a token, but none of added_tokens, is that token, whatever merges make
 };
 
 /// A file's content, and the name that messages call it by.
@@ -57,12 +59,12 @@ std::vector<NamedText> read_tokenizer_files(const std::filesystem::path& folder)
 /// vocab.json is an object of token and id. A token is written in GPT-2's alphabet of bytes, in which 188 bytes
 /// stand for themselves and U+0100 to U+0143 for the others in order (encoder.py, bytes_to_unicode). merges.txt
 /// has one merge per line, `left right`, behind a first line that may begin with `#version`; texts are cut as
-/// by GPT-2, and special tokens are those that are neither a byte nor made by a merge. tokenizer.json is that
-/// of Hugging Face: model.vocab, model.merges (texts or pairs), model.ignore_merges; added_tokens, whose
-/// content is not in that alphabet and which are the special ones; pre_tokenizer of ByteLevel, or a Sequence
-/// that ends with it, of Split (a pattern, isolated) and Digits; a normalizer that is NFC. What else it may ask
-/// for is refused, but for what is put around a text or between tokens (post_processor, decoder), which
-/// encode() does not do.
+/// by GPT-2, special tokens are those that are neither a byte nor made by a merge, ids are 0 to n - 1, and
+/// every byte has a token. tokenizer.json is that of Hugging Face: model.vocab, model.merges (texts or pairs),
+/// model.ignore_merges; added_tokens, whose content is not in that alphabet; pre_tokenizer of ByteLevel, or a
+/// Sequence that ends with it, of Split (a pattern: isolated, or inverted and removed) and Digits; a normalizer
+/// that is NFC. What else of these it may ask for is refused. What cuts or fills the ids of a text or stands
+/// around them (truncation, padding, post_processor) does not count.
 ///
 /// Throws InputError that names the file and the line, token or merge: for what is not JSON or of another form,
 /// ids that are not 0 to n - 1 with each once, bytes without a token, and merges of or into what is no token.

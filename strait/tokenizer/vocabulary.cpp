@@ -1,14 +1,15 @@
 #include "strait/tokenizer/vocabulary.h"
 
+#include <algorithm>
 #include <array>
 
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 #include "strait/base/utf8.h"
 
 namespace strait {
 namespace {
 
-constexpr size_t kShownBytes = 60;
 constexpr size_t kAlphabetEnd = 0x144;
 constexpr int kNoByte = -1;
 
@@ -28,13 +29,6 @@ constexpr auto kAlphabet = make_alphabet();
 
 }  // namespace
 
-std::string shortened(std::string_view text) {
-  if (text.size() <= kShownBytes) return std::string(text);
-  return fmt::format("{}...", text.substr(0, well_formed_prefix(text.substr(0, kShownBytes))));
-}
-
-std::string quoted_short(std::string_view text) { return fmt::format("\"{}\"", shortened(text)); }
-
 std::optional<std::string> bytes_of_alphabet(std::string_view shown) {
   std::string bytes;
   for (size_t i = 0; i < shown.size(); ++i) {
@@ -48,24 +42,32 @@ std::optional<std::string> bytes_of_alphabet(std::string_view shown) {
   return bytes;
 }
 
-void Vocabulary::add_shown(const std::string& shown, int32_t id) {
-  const auto bytes = bytes_of_alphabet(shown);
-  if (!bytes)
-    throw InputError("{}: token {} has a character that stands for no byte", file_, quoted_short(shown));
-  add(*bytes, id);
-}
-
-void Vocabulary::add(const std::string& bytes, int32_t id) {
+void Vocabulary::put(const std::string& bytes, int32_t id) {
   if (bytes.empty()) throw InputError("{}: a token is empty", file_);
-  const auto [known, is_new] = ids_.emplace(bytes, id);
-  if (!is_new && known->second == id) return;
-  if (!is_new) {
-    throw InputError("{}: token {} has the ids {} and {}", file_, quoted_short(bytes), known->second, id);
-  }
-  const auto [other, free] = tokens_.emplace(id, bytes);
-  if (!free) {
+  const auto [other, is_new] = tokens_.emplace(id, bytes);
+  if (!is_new && other->second != bytes) {
     throw InputError("{}: tokens {} and {} both have the id {}", file_, quoted_short(other->second),
                      quoted_short(bytes), id);
+  }
+}
+
+void Vocabulary::add_shown(const std::string& shown, int32_t id) {
+  const auto added = added_.find(shown);
+  const auto bytes = added != added_.end() && added->second == id ? shown : bytes_of_alphabet(shown);
+  if (!bytes)
+    throw InputError("{}: token {} has a character that stands for no byte", file_, quoted_short(shown));
+  put(*bytes, id);
+  const auto [known, is_new] = ids_.emplace(*bytes, id);
+  if (!is_new) {
+    throw InputError("{}: token {} has the ids {} and {}", file_, quoted_short(*bytes), known->second, id);
+  }
+}
+
+void Vocabulary::add(const std::string& text, int32_t id) {
+  put(text, id);
+  const auto [known, is_new] = added_.emplace(text, id);
+  if (!is_new && known->second != id) {
+    throw InputError("{}: token {} has the ids {} and {}", file_, quoted_short(text), known->second, id);
   }
 }
 
@@ -74,21 +76,43 @@ std::optional<int32_t> Vocabulary::find(const std::string& bytes) const {
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::array<int32_t, 256> Vocabulary::byte_tokens() const {
+  std::array<int32_t, 256> tokens{};
+  for (size_t byte = 0; byte < tokens.size(); ++byte)
+    tokens[byte] = find(std::string(1, static_cast<char>(byte))).value_or(-1);
+  return tokens;
+}
+
 std::vector<std::string> Vocabulary::finish() const {
+  // An id is not to make the table of tokens any size that somebody wrote.
+  constexpr size_t kGapsMost = 100'000;
   std::vector<std::string> tokens;
+  size_t gaps = 0;
   for (const auto& [id, bytes] : tokens_) {
-    if (id != static_cast<int32_t>(tokens.size())) {
-      throw InputError("{}: no token has the id {}, expected one for each from 0 to {}", file_, tokens.size(),
-                       tokens_.rbegin()->first);
-    }
+    gaps += static_cast<size_t>(id) - tokens.size();
+    if (gaps > kGapsMost)
+      throw InputError("{}: the id {} is {} above those before it", file_, id,
+                       static_cast<size_t>(id) - tokens.size());
+    tokens.resize(static_cast<size_t>(id));
     tokens.push_back(bytes);
   }
-  for (int byte = 0; byte < 0x100; ++byte) {
-    if (!find(std::string(1, static_cast<char>(byte)))) {
-      throw InputError("{}: no token for the byte {:#04x}, expected one for each of the 256", file_, byte);
-    }
-  }
   return tokens;
+}
+
+void Vocabulary::check_is_whole() const {
+  int32_t next = 0;
+  for (const auto& [id, bytes] : tokens_) {
+    if (id != next) {
+      throw InputError("{}: no token has the id {}, expected one for each from 0 to {}", file_, next,
+                       tokens_.rbegin()->first);
+    }
+    ++next;
+  }
+  const auto bytes = byte_tokens();
+  if (const auto missing = std::ranges::find(bytes, -1); missing != bytes.end()) {
+    throw InputError("{}: no token for the byte {:#04x}, expected one for each of the 256", file_,
+                     missing - bytes.begin());
+  }
 }
 
 }  // namespace strait

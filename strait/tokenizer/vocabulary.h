@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -9,12 +10,6 @@
 #include <vector>
 
 namespace strait {
-
-/// `text`, cut where it is long: what a message shows of a file.
-std::string shortened(std::string_view text);
-
-/// The same in quotation marks.
-std::string quoted_short(std::string_view text);
 
 /// The bytes that `shown`, well-formed UTF-8 in GPT-2's alphabet of bytes, stands for; nothing where a
 /// character stands for no byte.
@@ -29,22 +24,31 @@ class Vocabulary {
   /// The name for messages.
   const std::string& file() const { return file_; }
 
-  /// A token in the alphabet of bytes.
+  /// A token in the alphabet of bytes, or the text of a token of that id that was added before.
   void add_shown(const std::string& shown, int32_t id);
 
-  /// A token as it stands in a text. One that is there already must have the same id.
-  void add(const std::string& bytes, int32_t id);
+  /// A token beside the vocabulary, as it stands in a text. Another may have the same bytes.
+  void add(const std::string& text, int32_t id);
 
-  /// The id of the token with these bytes, where there is one.
+  /// The id of the token of the vocabulary with these bytes, where there is one.
   std::optional<int32_t> find(const std::string& bytes) const;
 
-  /// All tokens by id, when the ids are 0 to n - 1 and each byte has a token.
+  /// The token of each byte; -1 where there is none.
+  std::array<int32_t, 256> byte_tokens() const;
+
+  /// The bytes of all tokens by id; of an id without a token none.
   std::vector<std::string> finish() const;
 
+  /// Refuses ids that are not 0 to n - 1, and bytes without a token.
+  void check_is_whole() const;
+
  private:
+  void put(const std::string& bytes, int32_t id);
+
   std::string file_;
-  std::unordered_map<std::string, int32_t> ids_;
-  std::map<int32_t, std::string> tokens_;
+  std::unordered_map<std::string, int32_t> ids_;    ///< of the vocabulary
+  std::unordered_map<std::string, int32_t> added_;  ///< of texts
+  std::map<int32_t, std::string> tokens_;           ///< all
 };
 
 }  // namespace strait

@@ -93,7 +93,7 @@ TEST(PublishedConfig, OfAnotherGpt2IsNamed) {
   EXPECT_EQ(complaint(R"({"model_type": "gpt2", "n_head": 12, "activation_function": "gelu_pytorch_tanh",
                           "layer_norm_epsilon": 1e-05, "scale_attn_weights": true})"),
             "");
-  EXPECT_EQ(complaint("[]"), "");
+  EXPECT_EQ(complaint("[]"), "is a JSON array, expected an object");
   EXPECT_THAT(complaint(R"({"n_head": 16})"), StartsWith("n_head: expected model.heads = 16, found 12"));
   EXPECT_THAT(complaint(R"({"activation_function": "gelu"})"),
               StartsWith("activation_function is \"gelu\", expected \"gelu_new\" or \"gelu_pytorch_tanh\""));

@@ -37,7 +37,7 @@ TEST(Gpt2, KnownTexts) {
   EXPECT_THAT(gpt2().encode("Hello world"), ElementsAre(15496, 995));
   EXPECT_THAT(gpt2().encode("<|endoftext|>", SpecialTokens::as_tokens), ElementsAre(50256));
   EXPECT_GT(gpt2().encode("<|endoftext|>").size(), 1U);
-  ASSERT_EQ(gpt2().special_tokens().size(), 1U);
+  ASSERT_EQ(gpt2().added_tokens().size(), 1U);
 }
 
 TEST(Gpt2, HostileTextGivesTheIdsOfTheReference) {

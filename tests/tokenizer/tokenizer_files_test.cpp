@@ -7,6 +7,7 @@
 
 #include "fuzz/tokenizer_input.h"
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 #include "strait/tokenizer/tokenizer.h"
 #include "strait/tokenizer/vocabulary.h"
 #include "tests/support/errors.h"
@@ -170,10 +171,10 @@ TEST(TokenizerFiles, TokenizerJsonMustHaveItsParts) {
   EXPECT_EQ(complaint_of_json(root), "tokenizer.json: merge 2: expected a text or a pair of texts, found 5");
   root["model"]["merges"] = json::object();
   EXPECT_EQ(complaint_of_json(root), "tokenizer.json: model.merges is a JSON object, expected a JSON array");
-  root["added_tokens"][0].erase("content");
-  EXPECT_EQ(complaint_of_json(root), "tokenizer.json: has no content of an added token");
   root["model"].erase("vocab");
   EXPECT_EQ(complaint_of_json(root), "tokenizer.json: has no model.vocab");
+  root["added_tokens"][0].erase("content");
+  EXPECT_EQ(complaint_of_json(root), "tokenizer.json: has no content of an added token");
 }
 
 TEST(TokenizerFiles, WhatWouldGiveOtherTokensIsRefused) {
@@ -184,8 +185,13 @@ TEST(TokenizerFiles, WhatWouldGiveOtherTokensIsRefused) {
   };
   EXPECT_EQ(with("/pre_tokenizer/type", "Metaspace"),
             "tokenizer.json: pre_tokenizer/type is \"Metaspace\", expected \"ByteLevel\"");
-  for (const json& none : {json(), json::object(), json("ByteLevel")}) {
-    EXPECT_THAT(with("/pre_tokenizer", none), HasSubstr("pre_tokenizer/type is null, expected \"ByteLevel\""));
+  EXPECT_EQ(with("/pre_tokenizer", json()),
+            "tokenizer.json: has no step in pre_tokenizer, expected ByteLevel at its end");
+  EXPECT_THAT(with("/pre_tokenizer", json::object()),
+              HasSubstr("pre_tokenizer/type is null, expected \"ByteLevel\""));
+  for (const char* place : {"/pre_tokenizer", "/normalizer"}) {
+    EXPECT_THAT(with(place, "NFC"), HasSubstr("is \"NFC\", expected an object"));
+    EXPECT_THAT(with(place, {{"type", "Sequence"}}), HasSubstr("is not there, expected an array"));
   }
   EXPECT_THAT(with("/pre_tokenizer/add_prefix_space", true), HasSubstr("expected false"));
   EXPECT_EQ(with("/normalizer", {{"type", "NFKC"}}),
@@ -211,7 +217,7 @@ TEST(TokenizerFiles, OneFileIsPreferredToTwo) {
   test::write_file(folder / "merges.txt", files[1].text);
   EXPECT_EQ(load_tokenizer(folder.path()).encode(" the").size(), 1U);
   test::write_file(folder / "tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer"})");
-  EXPECT_THAT(message(), HasSubstr("are of a \"Qwen2Tokenizer\", which cuts texts otherwise than GPT-2"));
+  EXPECT_THAT(message(), HasSubstr("are of a \"Qwen2Tokenizer\", which may cut texts otherwise than GPT-2"));
   auto root = sample_json(false);
   root["pre_tokenizer"]["use_regex"] = false;
   test::write_file(folder / "tokenizer.json", root.dump());

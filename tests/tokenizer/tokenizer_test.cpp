@@ -65,8 +65,8 @@ TEST(Tokenizer, SpecialTokensAreTextUnlessAskedFor) {
   EXPECT_THAT(sample().encode(text, SpecialTokens::as_tokens),
               ElementsAre('a', end, 'b', end, '<', '|', 'e', 'n', 'd'));
   EXPECT_EQ(sample().decode(as_text), text);
-  ASSERT_EQ(sample().special_tokens().size(), 1U);
-  EXPECT_EQ(sample().special_tokens()[0].id, end);
+  ASSERT_EQ(sample().added_tokens().size(), 1U);
+  EXPECT_EQ(sample().added_tokens()[0].id, end);
 }
 
 TEST(Tokenizer, TheLongerOfTwoSpecialTokensIsTaken) {

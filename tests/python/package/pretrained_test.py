@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import torch
 import torch.nn.functional as F
-from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 from launch import PROGRAM
 
@@ -88,6 +88,30 @@ def test_has_the_loss_that_transformers_has(name, tmp_path):
     assert evaluation(folder)["off"]["loss"] == pytest.approx(loss_of(model), rel=2e-5)
 
 
+SILENT = {  # what a file leaves out is what transformers takes then
+    "gpt2": ["layer_norm_epsilon"],
+    "llama": ["rope_parameters", "rms_norm_eps", "tie_word_embeddings"],
+    "llama with wide heads": ["mlp_bias", "attention_bias", "tie_word_embeddings", "rms_norm_eps", "hidden_act"],
+    "qwen2": ["rms_norm_eps", "rope_parameters", "use_sliding_window"],
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_has_the_initial_values_of_transformers(name, tmp_path):
+    _, folder = saved(tmp_path, name)
+    path = folder / "config.json"
+    content = json.loads(path.read_text())
+    if "tie_word_embeddings" in SILENT[name]:
+        content["tie_word_embeddings"] = False
+        path.write_text(json.dumps(content))
+        torch.manual_seed(3)
+        model = network_of(AutoConfig.from_pretrained(folder))
+        model.save_pretrained(folder)
+    path.write_text(json.dumps({key: value for key, value in content.items() if key not in SILENT[name]}))
+    model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+    assert evaluation(folder)["off"]["loss"] == pytest.approx(loss_of(model), rel=3e-7)
+
+
 def test_weights_in_several_files_are_the_same(tmp_path):
     model, folder = saved(tmp_path, "qwen3", max_shard_size="20KB")
     files = sorted(folder.glob("model-*.safetensors"))
@@ -127,6 +151,18 @@ def test_brings_its_tokenizer(tmp_path):
     assert f'tokenizer = "{folder}"' in shown.stdout and "vocab = 257" in shown.stdout
 
 
+def test_a_run_is_scored_whatever_became_of_what_it_began_with(tmp_path):
+    _, folder = saved(tmp_path, "qwen3")
+    done = program(["train", "--out", folder / "run"], folder, "train.epochs=1", "data.train_limit=4")
+    assert done.returncode == 0, done.stderr
+    (folder / "config.json").write_text('{"model_type": "gemma"}')
+    done = subprocess.run([PROGRAM, "eval", folder / "run/config.toml", "--weights", folder / "run"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (folder / "model.safetensors").unlink()
+    ended = program(["train", "--dry-run"], folder)
+    assert ended.returncode == 2 and f"{folder}: has no weights, expected model.safetensors or" in ended.stderr
+
+
 REFUSED = {
     "another base": ("llama", {}, "model.theta=10000.0", "rope_theta: expected model.theta = 500.0, found 10000.0"),
     "scaled otherwise": ("llama 3.1", {}, "model.rope_factor=1.0", "factor: expected model.rope_factor = 8.0, found 1.0"),
@@ -139,6 +175,10 @@ REFUSED = {
     "biases": ("llama", {"attention_bias": True}, None, "attention_bias is true, expected false"),
     "another architecture": ("llama", {"model_type": "gemma"}, None,
                              'model_type is "gemma", expected "llama", "mistral", "qwen2" or "qwen3"'),
+    "no table": ("llama", {"rope_scaling": "linear"}, None, 'rope_scaling is "linear", expected an object'),
+    "scaled where nothing is": ("llama", {"rope_parameters": None}, "model.rope_factor=8.0",
+                                "model_type: expected model.rope_factor = 1.0, found 8.0"),
+    "a huge number": ("llama", {"hidden_size": 2**64 - 1}, None, "hidden_size is 18446744073709551615, expected an integer"),
     "no number": ("llama", {"num_attention_heads": "six"}, None, 'num_attention_heads is "six", expected an integer >= 1'),
     "no size": ("llama", {"hidden_size": 0}, None, "hidden_size: expected an integer >= 1, found 0"),
     "no text": ("llama", {"model_type": 5}, None, "model_type is 5, expected"),
