@@ -8,12 +8,12 @@
 
 namespace strait {
 
-/// The file of weights in a folder as Hugging Face leaves it: model.safetensors, or else the index of the files that
-/// it is split into; `path` itself where it is no folder. Throws InputError for a folder that has neither.
+/// The file of weights in a folder as Hugging Face leaves it: model.safetensors, or else the index of the files
+/// that it is split into; `path` itself where it is no folder. Throws InputError for a folder that has neither.
 std::filesystem::path weights_at(const std::filesystem::path& path);
 
-/// Where model.init is: a relative path from where the process runs, or else from data.root; weights_at() there.
-/// Nothing where there is nothing.
+/// Where model.init is: a relative path from where the process runs, or else from data.root; weights_at()
+/// there. Nothing where there is nothing.
 std::optional<std::filesystem::path> find_initial(const std::string& init, const std::string& data_root);
 
 /// Gives keys of the model what a config.json beside the weights says of them (ModelKind::published). Throws
