@@ -35,7 +35,8 @@ BpeEncoder::BpeEncoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
       if (token.is_special && special == SpecialTokens::as_text) continue;
       auto& finder = (token.is_composed ? composed_ : given_)[static_cast<size_t>(special)];
       finder.tokens.push_back(&token);
-      finder.first_bytes += token.text.front();
+      const char first = token.text.front();
+      if (finder.first_bytes.find(first) == std::string::npos) finder.first_bytes += first;
     }
   }
 }

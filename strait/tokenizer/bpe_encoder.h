@@ -30,7 +30,7 @@ class BpeEncoder {
   /// Added tokens, to be found in a text.
   struct Finder {
     std::vector<const AddedToken*> tokens;  ///< the longest first
-    std::string first_bytes;                ///< of their texts
+    std::string first_bytes;                ///< of their texts, each once
   };
 
   /// A token of the piece in hand. Symbols are chained; one that went into its left neighbour has the id kGone.

@@ -23,8 +23,8 @@ enum class SpecialTokens : uint8_t {
 /// A byte-level byte-pair encoding as GPT-2 has it (Radford et al., "Language Models are Unsupervised Multitask
 /// Learners", 2019, section 2.2): a text is cut into pieces (pre_tokenizer.h), the bytes of a piece are its
 /// first tokens, and the merges are done in order of rank, each wherever it applies, from left to right. Every
-/// byte string can be encoded, and decoding gives it back, but for composes(). Immutable, so that threads may
-/// share one.
+/// byte string can be encoded, and decoding gives it back where is_lossless() says so. Immutable, so that
+/// threads may share one.
 class Tokenizer {
  public:
   /// The tokenizer of a model that parse_tokenizer_files() has checked.

@@ -325,8 +325,9 @@ INSTANTIATE_TEST_SUITE_P(
     Eval, BadCommands,
     testing::Values(
         BadCommand{{"eval", "{dir}/tiny.toml"}, 2, {"strait eval needs --weights FILE.safetensors"}},
-        BadCommand{
-            {"eval", "{dir}/tiny.toml", "--weights", "{dir}"}, 2, {"{dir}: expected a file, found a folder"}},
+        BadCommand{{"eval", "{dir}/tiny.toml", "--weights", "{dir}"},
+                   2,
+                   {"{dir}: has no weights, expected model.safetensors or model.safetensors.index.json"}},
         BadCommand{
             {"eval", "{dir}/tiny.toml", "--weights", "{dir}/none.safetensors"}, 2, {"{dir}/none.safetensors"}},
         BadCommand{{"eval", "{dir}/tiny.toml", "--weights", "{dir}/tiny.toml"},
