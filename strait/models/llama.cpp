@@ -66,7 +66,7 @@ class RootMeanSquareNorm : public nn::Module {
 at::Tensor frequencies_of(const LlamaOptions& options, const at::TensorOptions& numbers) {
   const int64_t half = head_size_of(options) / 2;
   const at::Tensor exponents = at::arange(half, numbers) * (-1.0 / static_cast<double>(half));
-  const at::Tensor frequencies = at::pow(options.theta, exponents);
+  at::Tensor frequencies = at::pow(options.theta, exponents);
   const auto& [factor, low, high, context] = options.scaling;
   if (factor == 1) return frequencies;
   const at::Tensor turns = frequencies * (static_cast<double>(context) / (2 * std::numbers::pi));

@@ -234,6 +234,7 @@ std::vector<PiecePattern> read_pre_tokenizer(const std::string& file, const Json
   const auto [name, last] = std::move(steps.back());
   steps.pop_back();
   std::vector<PiecePattern> patterns;
+  patterns.reserve(steps.size() + 1);
   for (const auto& step : steps) patterns.push_back(read_step(file, step));
   expect(file, name, last, "/type", {"ByteLevel"});
   expect(file, name, last, "/add_prefix_space", {false, nullptr});
