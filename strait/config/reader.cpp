@@ -360,12 +360,13 @@ void take_published(Config& config, const TomlTable& root) {
   const auto is_set = [&](const std::string& key) { return find(root, key) != nullptr; };
   const auto& keys = model_kind(config.model.kind).keys;
   const bool has_all = std::ranges::all_of(keys, [&](const auto& key) { return is_set("model." + key.name); });
-  if (has_all && is_set("data.tokenizer")) return;
+  const bool has_tokenizer = !is_text(config.data) || is_set("data.tokenizer");
+  if (has_all && has_tokenizer) return;
   const auto weights = find_initial(text("model.init", ""), text("data.root", default_data_root()));
   if (!weights) return;
   if (!has_all) take_published(config.model, *weights);
   const auto folder = weights->parent_path();
-  if (is_text(config.data) && holds_tokenizer(folder)) config.data.settings.set("tokenizer", folder.string());
+  if (!has_tokenizer && holds_tokenizer(folder)) config.data.settings.set("tokenizer", folder.string());
 }
 
 void check_together(const Config& config, const TomlTable& root) {
