@@ -250,7 +250,9 @@ bool read_normalizer(const std::string& file, const Json& root) {
   return !parts.empty();
 }
 
-std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& root, Vocabulary& vocabulary) {
+/// With `composes` the texts of tokens that are looked for behind composition are composed too.
+std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& root, bool composes,
+                                          Vocabulary& vocabulary) {
   std::vector<AddedToken> tokens;
   if (!root.contains("added_tokens")) return tokens;
   for (const auto& token : member(file, root, "added_tokens", Json::value_t::array, "added_tokens")) {
@@ -264,10 +266,11 @@ std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& r
       expect(file, part, token, flag, {true, false, nullptr});
     expect(file, part, token, "/single_word", {false, nullptr});
     vocabulary.add(text, id_in(file, text, id));
-    tokens.push_back({.text = text,
+    const bool is_composed = value_at(token, "/normalized") == true;
+    tokens.push_back({.text = composes && is_composed ? composed(text) : text,
                       .id = id.get<int32_t>(),
                       .is_special = value_at(token, "/special") != false,
-                      .is_composed = value_at(token, "/normalized") == true,
+                      .is_composed = is_composed,
                       .takes_space_before = value_at(token, "/lstrip") == true,
                       .takes_space_behind = value_at(token, "/rstrip") == true});
   }
@@ -300,10 +303,7 @@ BpeModel parse_tokenizer_json(const NamedText& file) {
   expect(file.name, "model", model, "/ignore_merges", {true, false, nullptr});
   result.whole_pieces = value_at(model, "/ignore_merges") == true;
   Vocabulary vocabulary(file.name);
-  result.added_tokens = read_added_tokens(file.name, root, vocabulary);
-  for (auto& token : result.added_tokens) {
-    if (token.is_composed && result.composes) token.text = composed(token.text);
-  }
+  result.added_tokens = read_added_tokens(file.name, root, result.composes, vocabulary);
   add_vocabulary(member(file.name, model, "vocab", Json::value_t::object, "model.vocab"), vocabulary);
   result.tokens = vocabulary.finish();
   result.byte_tokens = vocabulary.byte_tokens();

@@ -66,8 +66,9 @@ std::vector<NamedText> read_tokenizer_files(const std::filesystem::path& folder)
 /// that is NFC. What else of these it may ask for is refused. What cuts or fills the ids of a text or stands
 /// around them (truncation, padding, post_processor) does not count.
 ///
-/// Throws InputError that names the file and the line, token or merge: for what is not JSON or of another form,
-/// ids that are not 0 to n - 1 with each once, bytes without a token, and merges of or into what is no token.
+/// Throws InputError that names the file and the line, token, merge or part: for what is not JSON or of another
+/// form, ids that two tokens share, in vocab.json ids that are not 0 to n - 1 and bytes without a token, and
+/// merges of or into what is no token.
 BpeModel parse_tokenizer_files(std::span<const NamedText> files);
 
 /// The text of the token that ends a text: eos_token of a tokenizer_config.json in the folder, or else
