@@ -65,7 +65,7 @@ std::string continue_text(Generator& generator, const GenerateFlags& flags, cons
   };
   const auto on_token = [&](int64_t token) {
     if (token == end_of_text) return false;
-    text += tokenizer.decode(std::span(&token, 1));
+    text += tokenizer.bytes_of(token);
     // A token may end within a character, whose other bytes the next ones bring.
     const size_t whole = printed + well_formed_prefix(std::string_view(text).substr(printed));
     print_until(text.size() - whole < kCharacterBytes ? whole : text.size());

@@ -26,6 +26,13 @@ void try_files(const std::vector<strait::NamedText>& files, std::string_view tex
 
 }  // namespace
 
+/// The tokens of the 256 bytes as a vocabulary of characters has them, and that of a space.
+std::string entries_of_characters() {
+  std::string entries;
+  for (int byte = 0; byte < 256; ++byte) entries += fmt::format("\"<0x{:02X}>\": {}, ", byte, byte);
+  return entries + "\"\xe2\x96\x81\": 256";
+}
+
 /// The input is a tokenizer.json; and again, up to the first NUL byte, entries of a vocabulary behind those of
 /// the 256 bytes, and behind it a merges.txt and the rest of a tokenizer.json from the merges on.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -38,6 +45,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try_files({{"tokenizer.json", R"({"pre_tokenizer": {"type": "ByteLevel"}, "model": {"vocab": )" + vocab +
                                     R"(, "merges": [)" + rest}},
             input);
+  try_files(
+      {{"tokenizer.json", R"({"pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "split": false},)"
+                          R"( "model": {"byte_fallback": true, "vocab": {)" +
+                              entries_of_characters() + input.substr(0, end) + R"(}, "merges": [)" + rest}},
+      input);
   const std::string pattern =
       nlohmann::json(input.substr(0, end)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   try_files({{"tokenizer.json",

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "strait/base/utf8.h"
+#include "strait/tokenizer/normalizer.h"
 #include "strait/tokenizer/pre_tokenizer.h"
 #include "strait/tokenizer/unicode.h"
 
@@ -33,7 +34,7 @@ BpeEncoder::BpeEncoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
   for (const auto& token : tokenizer.added_tokens()) {
     for (const SpecialTokens special : {SpecialTokens::as_text, SpecialTokens::as_tokens}) {
       if (token.is_special && special == SpecialTokens::as_text) continue;
-      auto& finder = (token.is_composed ? composed_ : given_)[static_cast<size_t>(special)];
+      auto& finder = (token.is_normalized ? normalized_ : given_)[static_cast<size_t>(special)];
       finder.tokens.push_back(&token);
       const char first = token.text.front();
       if (finder.first_bytes.find(first) == std::string::npos) finder.first_bytes += first;
@@ -69,9 +70,11 @@ void BpeEncoder::take_out(const Finder& finder, std::string_view text, std::vect
 void BpeEncoder::append(std::string_view text, std::vector<int32_t>& ids, SpecialTokens special) {
   const auto mode = static_cast<size_t>(special);
   take_out(given_[mode], text, ids, [&](std::string_view part) {
-    const std::string form = tokenizer_.composes() ? composed(part) : "";
-    take_out(composed_[mode], tokenizer_.composes() ? form : part, ids,
-             [&](std::string_view rest) { append_pieces(rest, ids); });
+    const std::string form = tokenizer_.normalizer().first_form(part);
+    take_out(normalized_[mode], form, ids, [&](std::string_view rest) {
+      const bool begins = part.data() == text.data() && rest.data() == form.data();
+      append_pieces(tokenizer_.normalizer().last_form(rest, begins), ids);
+    });
   });
 }
 
@@ -99,10 +102,20 @@ void BpeEncoder::merge_piece(std::string_view piece, std::vector<int32_t>& ids) 
     return;
   }
   symbols_.clear();
-  for (const char byte : piece) {
-    const int32_t id = tokenizer_.byte_token(static_cast<uint8_t>(byte));
+  const auto add = [&](int32_t id) {
     const size_t place = symbols_.size();
-    if (id >= 0) symbols_.push_back({id, place == 0 ? kNone : place - 1, place + 1});
+    symbols_.push_back({id, place == 0 ? kNone : place - 1, place + 1});
+  };
+  for (size_t length = 0; !piece.empty(); piece.remove_prefix(length)) {
+    length = std::max<size_t>(first_character(piece), 1);
+    const auto character = piece.substr(0, length);
+    if (const auto id = tokenizer_.character_token(character)) {
+      add(*id);
+      continue;
+    }
+    for (const char byte : character) {
+      if (const int32_t id = tokenizer_.byte_token(static_cast<uint8_t>(byte)); id >= 0) add(id);
+    }
   }
   if (symbols_.empty()) return;
   symbols_.back().next = kNone;

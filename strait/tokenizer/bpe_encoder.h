@@ -71,8 +71,8 @@ class BpeEncoder {
   bool has_rank(size_t left, uint32_t rank) const;
 
   const Tokenizer& tokenizer_;
-  std::array<Finder, 2> given_;     ///< by SpecialTokens, those that are looked for in a text as it is given
-  std::array<Finder, 2> composed_;  ///< likewise behind composition
+  std::array<Finder, 2> given_;       ///< by SpecialTokens, those that are looked for in a text as it is given
+  std::array<Finder, 2> normalized_;  ///< likewise behind the normalizer
   std::unordered_map<std::string, Known, Hash, std::equal_to<>> known_;
   std::vector<int32_t> known_ids_;
   std::vector<Symbol> symbols_;

@@ -21,14 +21,15 @@ struct BytesOf {
 };
 
 template <class Id>
-std::string decode_ids(const std::vector<std::string>& tokens, std::span<const Id> ids) {
+std::string decode_ids(const Tokenizer& tokenizer, std::span<const Id> ids) {
   std::string bytes;
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || static_cast<uint64_t>(ids[i]) >= tokens.size()) {
-      throw InputError("token {} has the id {}, expected 0 to {}", i, ids[i], tokens.size() - 1);
-    }
-    bytes += tokens[static_cast<size_t>(ids[i])];
+    if (ids[i] < 0 || ids[i] >= tokenizer.vocab_size())
+      throw InputError("token {} has the id {}, expected 0 to {}", i, ids[i], tokenizer.vocab_size() - 1);
+    bytes += tokenizer.bytes_of(ids[i]);
   }
+  const bool has_own_space = tokenizer.normalizer().first_space != FirstSpace::none;
+  if (has_own_space && bytes.starts_with(' ')) bytes.erase(0, 1);
   return bytes;
 }
 
@@ -52,8 +53,9 @@ bool Tokenizer::is_lossless() const {
   const auto strips = [](const AddedToken& token) {
     return token.takes_space_before || token.takes_space_behind;
   };
-  return !model_.composes && std::ranges::count(model_.byte_tokens, -1) == 0 &&
-         std::ranges::none_of(model_.patterns, drops) && std::ranges::none_of(model_.added_tokens, strips);
+  return !model_.normalizer.composes && !model_.normalizer.marks_spaces &&
+         std::ranges::count(model_.byte_tokens, -1) == 0 && std::ranges::none_of(model_.patterns, drops) &&
+         std::ranges::none_of(model_.added_tokens, strips);
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
@@ -62,9 +64,19 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens spec
   return ids;
 }
 
-std::string Tokenizer::decode(std::span<const int64_t> ids) const { return decode_ids(model_.tokens, ids); }
+std::string Tokenizer::decode(std::span<const int64_t> ids) const { return decode_ids(*this, ids); }
 
-std::string Tokenizer::decode(std::span<const int32_t> ids) const { return decode_ids(model_.tokens, ids); }
+std::string Tokenizer::decode(std::span<const int32_t> ids) const { return decode_ids(*this, ids); }
+
+std::string_view Tokenizer::bytes_of(int64_t id) const {
+  STRAIT_CHECK(id >= 0 && id < vocab_size(), "no token {}", id);
+  return model_.tokens[static_cast<size_t>(id)];
+}
+
+std::optional<int32_t> Tokenizer::character_token(std::string_view character) const {
+  const auto found = model_.characters.find(character);
+  return found == model_.characters.end() ? std::nullopt : std::optional(found->second);
+}
 
 std::optional<uint32_t> Tokenizer::rank(int32_t left, int32_t right) const {
   const auto found = ranks_.find(pair_key(left, right));

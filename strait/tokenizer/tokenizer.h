@@ -20,11 +20,11 @@ enum class SpecialTokens : uint8_t {
   as_tokens  ///< the token of that text; of two that fit, the longer
 };
 
-/// A byte-level byte-pair encoding as GPT-2 has it (Radford et al., "Language Models are Unsupervised Multitask
-/// Learners", 2019, section 2.2): a text is cut into pieces (pre_tokenizer.h), the bytes of a piece are its
-/// first tokens, and the merges are done in order of rank, each wherever it applies, from left to right. Every
-/// byte string can be encoded, and decoding gives it back where is_lossless() says so. Immutable, so that
-/// threads may share one.
+/// A byte-pair encoding: a text is cut into pieces (pre_tokenizer.h), the bytes of a piece are its first
+/// tokens, as GPT-2 has it (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019,
+/// section 2.2), or its characters and the bytes of those that have no token, as SentencePiece has it, and the
+/// merges are done in order of rank, each wherever it applies, from left to right. Every byte string can be
+/// encoded, and decoding gives it back where is_lossless() says so. Immutable, so that threads may share one.
 class Tokenizer {
  public:
   /// The tokenizer of a model that parse_tokenizer_files() has checked.
@@ -36,14 +36,21 @@ class Tokenizer {
   /// The tokens of a text. To encode many texts, use a BpeEncoder (bpe_encoder.h).
   std::vector<int32_t> encode(std::string_view text, SpecialTokens special = SpecialTokens::as_text) const;
 
-  /// The bytes that the tokens stand for, which need not be UTF-8. Throws InputError for an id that is none.
+  /// The text of the tokens, which need not be UTF-8, without the space that encoding puts in front
+  /// (FirstSpace). Throws InputError for an id that is none.
   std::string decode(std::span<const int64_t> ids) const;
 
   /// The same for ids of 32 bits.
   std::string decode(std::span<const int32_t> ids) const;
 
+  /// The bytes of the token of an id within a text.
+  std::string_view bytes_of(int64_t id) const;
+
   /// The token of a single byte; -1 where it has none and is left out.
   int32_t byte_token(uint8_t byte) const { return model_.byte_tokens[byte]; }
+
+  /// The token of a character that is not made of its bytes, where there is one.
+  std::optional<int32_t> character_token(std::string_view character) const;
 
   /// The rank of the merge of two tokens that stand side by side, if there is one.
   std::optional<uint32_t> rank(int32_t left, int32_t right) const;
@@ -60,11 +67,11 @@ class Tokenizer {
   /// What cuts texts into pieces.
   std::span<const PiecePattern> patterns() const { return model_.patterns; }
 
-  /// Whether texts are brought into Unicode's normal form C first. Decoding gives that form then.
-  bool composes() const { return model_.composes; }
+  /// What is done to texts before they are cut. Decoding gives that form, but for the first space.
+  const Normalizer& normalizer() const { return model_.normalizer; }
 
-  /// Whether decoding gives every byte string back: nothing is composed, no byte lacks a token, nothing between
-  /// pieces or around added tokens is left out.
+  /// Whether decoding gives every byte string back: nothing is normalized, no byte lacks a token, nothing
+  /// between pieces or around added tokens is left out.
   bool is_lossless() const;
 
  private:

@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -12,7 +13,7 @@
 #include "strait/base/json.h"
 #include "strait/base/text.h"
 #include "strait/base/utf8.h"
-#include "strait/tokenizer/unicode.h"
+#include "strait/tokenizer/normalizer.h"
 #include "strait/tokenizer/vocabulary.h"
 
 namespace strait {
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr std::string_view kVersionLine = "#version";
+constexpr const char* kMarkedSpace = "\xe2\x96\x81";  // U+2581
 
 /// The member `key` of an object of the file, of that type. `path` is the key's in the whole file.
 const Json& member(const std::string& file, const Json& object, const char* key, Json::value_t type,
@@ -77,8 +79,7 @@ class MergeReader {
 
  private:
   int32_t id_of(const std::string& where, const std::string& shown) const {
-    const auto bytes = bytes_of_alphabet(shown);
-    const auto id = bytes ? vocabulary_.find(*bytes) : std::nullopt;
+    const auto id = vocabulary_.find_shown(shown);
     if (!id) throw InputError("{}: {} is no token of {}", where, quoted_short(shown), vocabulary_.file());
     return *id;
   }
@@ -125,7 +126,8 @@ BpeModel parse_vocab_and_merges(const NamedText& vocab_file, const NamedText& me
   }
   Vocabulary vocabulary(vocab_file.name);
   add_vocabulary(vocab, vocabulary);
-  vocabulary.check_is_whole();
+  vocabulary.check_has_no_gaps();
+  vocabulary.check_has_bytes();
   BpeModel model;
   model.tokens = vocabulary.finish();
   model.byte_tokens = vocabulary.byte_tokens();
@@ -158,7 +160,7 @@ void expect(const std::string& file, const std::string& part, const Json& root, 
 
 /// Refuses what would give other tokens than the model's settings that strait knows. A setting that is not
 /// there, or null, is none.
-void check_model(const std::string& file, const Json& model) {
+void check_model(const std::string& file, const Json& model, bool of_characters) {
   const auto check = [&](const char* pointer, const Json& expected) {
     expect(file, "model", model, pointer, {expected, nullptr});
   };
@@ -166,7 +168,9 @@ void check_model(const std::string& file, const Json& model) {
   check("/dropout", nullptr);
   check("/continuing_subword_prefix", "");
   check("/end_of_word_suffix", "");
-  check("/byte_fallback", false);
+  expect(file, "model", model, "/byte_fallback", {true, false, nullptr});
+  if (of_characters) check("/ignore_merges", false);
+  expect(file, "model", model, "/ignore_merges", {true, false, nullptr});
 }
 
 /// A pattern of a step, `{"Regex": ...}` or `{"String": ...}`.
@@ -226,8 +230,8 @@ PiecePattern read_step(const std::string& file, const Part& step) {
   return removes ? pattern.alone() : pattern;
 }
 
-/// The steps that cut a text, one pattern for each that does. The last one turns bytes into characters, without
-/// which the vocabulary would be one of characters.
+/// The steps that cut a text into pieces of bytes, one pattern for each that does. The last one turns bytes
+/// into the alphabet of the vocabulary.
 std::vector<PiecePattern> read_pre_tokenizer(const std::string& file, const Json& root) {
   auto steps = parts_of(file, {"pre_tokenizer", value_at(root, "/pre_tokenizer")}, "pretokenizers");
   if (steps.empty()) throw InputError("{}: has no step in pre_tokenizer, expected ByteLevel at its end", file);
@@ -243,16 +247,76 @@ std::vector<PiecePattern> read_pre_tokenizer(const std::string& file, const Json
   return patterns;
 }
 
-/// Whether texts are composed.
-bool read_normalizer(const std::string& file, const Json& root) {
+/// Of a tokenizer of bytes.
+Normalizer read_normalizer(const std::string& file, const Json& root) {
   const auto parts = parts_of(file, {"normalizer", value_at(root, "/normalizer")}, "normalizers");
   for (const auto& part : parts) expect(file, part.name, part.value, "/type", {"NFC"});
-  return !parts.empty();
+  return {.composes = !parts.empty()};
 }
 
-/// With `composes` the texts of tokens that are looked for behind composition are composed too.
-std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& root, bool composes,
-                                          Vocabulary& vocabulary) {
+/// Where a Metaspace puts a space.
+FirstSpace first_space_of(const std::string& file, const Part& metaspace) {
+  const auto& [name, step] = metaspace;
+  expect(file, name, step, "/replacement", {kMarkedSpace});
+  expect(file, name, step, "/prepend_scheme", {"always", "first", "never", nullptr});
+  expect(file, name, step, "/add_prefix_space", {true, false, nullptr});
+  const Json scheme = value_at(step, "/prepend_scheme");
+  if (scheme == "never" || value_at(step, "/add_prefix_space") == false) return FirstSpace::none;
+  return scheme == "first" ? FirstSpace::of_text : FirstSpace::where_missing;
+}
+
+/// Whether the normalizer, of a Replace alone or behind a Prepend, turns spaces into U+2581, and no more.
+bool marks_spaces(const std::string& file, std::span<const Part> steps) {
+  if (steps.empty() || steps.size() > 2) return false;
+  if (steps.size() == 2) {
+    expect(file, steps[0].name, steps[0].value, "/type", {"Prepend"});
+    expect(file, steps[0].name, steps[0].value, "/prepend", {kMarkedSpace});
+  }
+  const auto& [name, last] = steps.back();
+  expect(file, name, last, "/type", {"Replace"});
+  expect(file, name, last, "/pattern", {Json{{"String", " "}}});
+  expect(file, name, last, "/content", {kMarkedSpace});
+  return true;
+}
+
+/// What a tokenizer of characters does with spaces, in the normalizer or in the pre-tokenizer. Without a
+/// pattern a text is one piece.
+void read_spaces(const std::string& file, const Json& root, BpeModel& model) {
+  const auto forms = parts_of(file, {"normalizer", value_at(root, "/normalizer")}, "normalizers");
+  const auto cuts = parts_of(file, {"pre_tokenizer", value_at(root, "/pre_tokenizer")}, "pretokenizers");
+  model.normalizer.marks_spaces = true;
+  model.patterns.clear();
+  if (cuts.empty() && marks_spaces(file, forms)) {
+    if (forms.size() == 2) model.normalizer.first_space = FirstSpace::of_parts;
+  } else if (cuts.size() == 1 && forms.empty()) {
+    const auto& [name, step] = cuts.front();
+    expect(file, name, step, "/type", {"Metaspace"});
+    model.normalizer.first_space = first_space_of(file, cuts.front());
+    expect(file, name, step, "/split", {true, false, nullptr});
+    if (value_at(step, "/split") != false) model.patterns = {PiecePattern::of_oniguruma(" ?[^ ]+| ")};
+  } else {
+    throw InputError(
+        "{}: normalizer has {} and pre_tokenizer {} steps, expected with byte_fallback a Replace, alone or "
+        "behind a "
+        "Prepend, in normalizer, or a Metaspace in pre_tokenizer",
+        file, forms.size(), cuts.size());
+  }
+}
+
+/// Cuts in front of runs of spaces where no merge crosses such a place: that changes no token, and lets an
+/// encoder remember pieces.
+void cut_at_spaces(BpeModel& model) {
+  const auto bytes = [&](int32_t id) { return std::string_view(model.tokens[static_cast<size_t>(id)]); };
+  const auto crosses = [&](const BpeModel::Merge& merge) {
+    return bytes(merge.left).back() != ' ' && bytes(merge.right).front() == ' ';
+  };
+  if (model.patterns.empty() && std::ranges::none_of(model.merges, crosses))
+    model.patterns = {PiecePattern::of_oniguruma(" *[^ ]+| +")};
+}
+
+/// The texts of tokens that are normalized have the normalizer's first form.
+std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& root,
+                                          const Normalizer& normalizer, Vocabulary& vocabulary) {
   std::vector<AddedToken> tokens;
   if (!root.contains("added_tokens")) return tokens;
   for (const auto& token : member(file, root, "added_tokens", Json::value_t::array, "added_tokens")) {
@@ -266,11 +330,14 @@ std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& r
       expect(file, part, token, flag, {true, false, nullptr});
     expect(file, part, token, "/single_word", {false, nullptr});
     vocabulary.add(text, id_in(file, text, id));
-    const bool is_composed = value_at(token, "/normalized") == true;
-    tokens.push_back({.text = composes && is_composed ? composed(text) : text,
+    const bool is_normalized = value_at(token, "/normalized") == true;
+    if (is_normalized && normalizer.first_space == FirstSpace::of_parts) {  // where U+2581 is no white space
+      for (const char* flag : {"/lstrip", "/rstrip"}) expect(file, part, token, flag, {false, nullptr});
+    }
+    tokens.push_back({.text = is_normalized ? normalizer.first_form(text) : text,
                       .id = id.get<int32_t>(),
                       .is_special = value_at(token, "/special") != false,
-                      .is_composed = is_composed,
+                      .is_normalized = is_normalized,
                       .takes_space_before = value_at(token, "/lstrip") == true,
                       .takes_space_behind = value_at(token, "/rstrip") == true});
   }
@@ -296,20 +363,30 @@ BpeModel parse_tokenizer_json(const NamedText& file) {
   const Json root = parse_json(file.text, file.name);
   if (!root.is_object()) throw InputError("{}: is a JSON {}, expected an object", file.name, root.type_name());
   const auto& model = member(file.name, root, "model", Json::value_t::object, "model");
-  check_model(file.name, model);
+  const bool of_characters = value_at(model, "/byte_fallback") == true;
+  check_model(file.name, model, of_characters);
   BpeModel result;
-  result.patterns = read_pre_tokenizer(file.name, root);
-  result.composes = read_normalizer(file.name, root);
-  expect(file.name, "model", model, "/ignore_merges", {true, false, nullptr});
+  if (of_characters) {
+    read_spaces(file.name, root, result);
+  } else {
+    result.patterns = read_pre_tokenizer(file.name, root);
+    result.normalizer = read_normalizer(file.name, root);
+  }
   result.whole_pieces = value_at(model, "/ignore_merges") == true;
-  Vocabulary vocabulary(file.name);
-  result.added_tokens = read_added_tokens(file.name, root, result.composes, vocabulary);
+  Vocabulary vocabulary(file.name, of_characters ? Writing::characters : Writing::alphabet);
+  result.added_tokens = read_added_tokens(file.name, root, result.normalizer, vocabulary);
   add_vocabulary(member(file.name, model, "vocab", Json::value_t::object, "model.vocab"), vocabulary);
+  if (of_characters) {
+    vocabulary.check_has_bytes();
+    vocabulary.check_has_space();
+  }
   result.tokens = vocabulary.finish();
   result.byte_tokens = vocabulary.byte_tokens();
+  result.characters = vocabulary.characters();
   MergeReader merges(vocabulary);
   read_json_merges(file.name, member(file.name, model, "merges", Json::value_t::array, "model.merges"), merges);
   result.merges = merges.take();
+  if (of_characters) cut_at_spaces(result);
   return result;
 }
 

@@ -3,10 +3,13 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "strait/tokenizer/normalizer.h"
 #include "strait/tokenizer/piece_pattern.h"
 
 namespace strait {
@@ -16,12 +19,12 @@ struct AddedToken {
   std::string text;                 ///< as it stands in a text, such as `<|endoftext|>`
   int32_t id = 0;                   ///< of the token
   bool is_special = true;           ///< is text like any other where nobody asks for such tokens
-  bool is_composed = false;         ///< is looked for behind composition (normalized)
+  bool is_normalized = false;       ///< is looked for behind the normalizer, and its text is one of those
   bool takes_space_before = false;  ///< white space before it belongs to it (lstrip)
   bool takes_space_behind = false;  ///< likewise behind it (rstrip)
 };
 
-/// A byte-level byte-pair encoding as its files define it.
+/// A byte-pair encoding as its files define it.
 struct BpeModel {
   /// Two tokens that stand side by side become one.
   struct Merge {
@@ -31,11 +34,12 @@ struct BpeModel {
   };
 
   std::vector<std::string> tokens;  ///< the bytes of each token, by id; none where there is no such token
-  std::array<int32_t, 256> byte_tokens{};  ///< of each byte; -1: such bytes are left out
-  std::vector<Merge> merges;               ///< the earliest that applies is done first; no pair comes twice
-  std::vector<AddedToken> added_tokens;    ///< the longest first
+  std::array<int32_t, 256> byte_tokens{};                  ///< of each byte; -1: such bytes are left out
+  std::map<std::string, int32_t, std::less<>> characters;  ///< that have a token; all others are their bytes
+  std::vector<Merge> merges;             ///< the earliest that applies is done first; no pair comes twice
+  std::vector<AddedToken> added_tokens;  ///< the longest first
   std::vector<PiecePattern> patterns = {PiecePattern::of_gpt2()};  ///< that cut a text, see PreTokenizer
-  bool composes = false;  ///< texts are brought into Unicode's normal form C first
+  Normalizer normalizer;                                           ///< of texts, before that
   bool whole_pieces =
       false;  ///< a piece that is a token, but none of added_tokens, is that token, whatever merges make
 };
@@ -63,12 +67,16 @@ std::vector<NamedText> read_tokenizer_files(const std::filesystem::path& folder)
 /// every byte has a token. tokenizer.json is that of Hugging Face: model.vocab, model.merges (texts or pairs),
 /// model.ignore_merges; added_tokens, whose content is not in that alphabet; pre_tokenizer of ByteLevel, or a
 /// Sequence that ends with it, of Split (a pattern: isolated, or inverted and removed) and Digits; a normalizer
-/// that is NFC. What else of these it may ask for is refused. What cuts or fills the ids of a text or stands
-/// around them (truncation, padding, post_processor) does not count.
+/// that is NFC. With model.byte_fallback it is one as SentencePiece makes them (Kudo and Richardson 2018):
+/// tokens are texts with U+2581 for a space, `<0x00>` to `<0xFF>` those of the bytes of characters that have
+/// none, and either the normalizer turns spaces into U+2581 (Replace, behind a Prepend of one or not) or the
+/// pre-tokenizer does (Metaspace). What else of these it may ask for is refused. What cuts or fills the ids of
+/// a text or stands around them (truncation, padding, post_processor) does not count, nor does the decoder:
+/// what encoding puts in front of a text, decoding takes away.
 ///
 /// Throws InputError that names the file and the line, token, merge or part: for what is not JSON or of another
-/// form, ids that two tokens share, in vocab.json ids that are not 0 to n - 1 and bytes without a token, and
-/// merges of or into what is no token.
+/// form, ids that two tokens share, in vocab.json ids that are not 0 to n - 1, there and with byte_fallback
+/// bytes without a token, and merges of or into what is no token.
 BpeModel parse_tokenizer_files(std::span<const NamedText> files);
 
 /// The text of the token that ends a text: eos_token of a tokenizer_config.json in the folder, or else

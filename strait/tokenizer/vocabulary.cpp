@@ -6,6 +6,7 @@
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/base/utf8.h"
+#include "strait/tokenizer/normalizer.h"
 
 namespace strait {
 namespace {
@@ -27,6 +28,16 @@ constexpr std::array<int, kAlphabetEnd> make_alphabet() {
 
 constexpr auto kAlphabet = make_alphabet();
 
+/// The byte that `<0x0A>` and the like stand for, as SentencePiece writes them.
+std::optional<uint8_t> byte_of_name(std::string_view shown) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  if (shown.size() != 6 || !shown.starts_with("<0x") || shown.back() != '>') return std::nullopt;
+  const size_t high = kDigits.find(shown[3]);
+  const size_t low = kDigits.find(shown[4]);
+  if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+  return static_cast<uint8_t>(high << 4U | low);
+}
+
 }  // namespace
 
 std::optional<std::string> bytes_of_alphabet(std::string_view shown) {
@@ -42,6 +53,12 @@ std::optional<std::string> bytes_of_alphabet(std::string_view shown) {
   return bytes;
 }
 
+std::optional<std::string> Vocabulary::bytes_of(const std::string& shown) const {
+  if (writing_ == Writing::alphabet) return bytes_of_alphabet(shown);
+  if (shown.find(' ') != std::string::npos) return std::nullopt;
+  return with_plain_spaces(shown);
+}
+
 void Vocabulary::put(const std::string& bytes, int32_t id) {
   if (bytes.empty()) throw InputError("{}: a token is empty", file_);
   const auto [other, is_new] = tokens_.emplace(id, bytes);
@@ -53,10 +70,21 @@ void Vocabulary::put(const std::string& bytes, int32_t id) {
 
 void Vocabulary::add_shown(const std::string& shown, int32_t id) {
   const auto added = added_.find(shown);
-  const auto bytes = added != added_.end() && added->second == id ? shown : bytes_of_alphabet(shown);
-  if (!bytes)
-    throw InputError("{}: token {} has a character that stands for no byte", file_, quoted_short(shown));
+  const bool is_added = added != added_.end() && added->second == id;
+  const auto byte = writing_ == Writing::characters && !is_added ? byte_of_name(shown) : std::nullopt;
+  if (byte) {
+    put(std::string(1, static_cast<char>(*byte)), id);
+    bytes_[*byte] = id;
+    return;
+  }
+  const auto bytes = is_added ? shown : bytes_of(shown);
+  if (!bytes) {
+    throw InputError("{}: token {} has {}", file_, quoted_short(shown),
+                     writing_ == Writing::alphabet ? "a character that stands for no byte"
+                                                   : "a space, expected U+2581 for one");
+  }
   put(*bytes, id);
+  if (writing_ == Writing::alphabet && bytes->size() == 1) bytes_[static_cast<uint8_t>(bytes->front())] = id;
   const auto [known, is_new] = ids_.emplace(*bytes, id);
   if (!is_new) {
     throw InputError("{}: token {} has the ids {} and {}", file_, quoted_short(*bytes), known->second, id);
@@ -71,16 +99,19 @@ void Vocabulary::add(const std::string& text, int32_t id) {
   }
 }
 
-std::optional<int32_t> Vocabulary::find(const std::string& bytes) const {
-  const auto found = ids_.find(bytes);
+std::optional<int32_t> Vocabulary::find_shown(const std::string& shown) const {
+  const auto bytes = bytes_of(shown);
+  const auto found = bytes ? ids_.find(*bytes) : ids_.end();
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::array<int32_t, 256> Vocabulary::byte_tokens() const {
-  std::array<int32_t, 256> tokens{};
-  for (size_t byte = 0; byte < tokens.size(); ++byte)
-    tokens[byte] = find(std::string(1, static_cast<char>(byte))).value_or(-1);
-  return tokens;
+std::map<std::string, int32_t, std::less<>> Vocabulary::characters() const {
+  std::map<std::string, int32_t, std::less<>> characters;
+  if (writing_ == Writing::alphabet) return characters;
+  for (const auto& [text, id] : ids_) {
+    if (first_character(text) == text.size()) characters.emplace(text, id);
+  }
+  return characters;
 }
 
 std::vector<std::string> Vocabulary::finish() const {
@@ -99,7 +130,7 @@ std::vector<std::string> Vocabulary::finish() const {
   return tokens;
 }
 
-void Vocabulary::check_is_whole() const {
+void Vocabulary::check_has_no_gaps() const {
   int32_t next = 0;
   for (const auto& [id, bytes] : tokens_) {
     if (id != next) {
@@ -108,10 +139,16 @@ void Vocabulary::check_is_whole() const {
     }
     ++next;
   }
-  const auto bytes = byte_tokens();
-  if (const auto missing = std::ranges::find(bytes, -1); missing != bytes.end()) {
+}
+
+void Vocabulary::check_has_space() const {
+  if (!ids_.contains(" ")) throw InputError("{}: no token for U+2581, expected one", file_);
+}
+
+void Vocabulary::check_has_bytes() const {
+  if (const auto missing = std::ranges::find(bytes_, -1); missing != bytes_.end()) {
     throw InputError("{}: no token for the byte {:#04x}, expected one for each of the 256", file_,
-                     missing - bytes.begin());
+                     missing - bytes_.begin());
   }
 }
 

@@ -70,6 +70,50 @@ def of_pairs(name, folder):
     return tokenizer
 
 
+MARK = "\u2581"  # a space
+
+
+def replaced(*before):
+    return normalizers.Sequence([*before, normalizers.Replace(" ", MARK)])
+
+
+def metaspace(scheme, cuts):
+    return pre_tokenizers.Metaspace(prepend_scheme=scheme, split=cuts)
+
+
+CHARACTERS = {  # the normalizer, the pre-tokenizer, whether a merge goes into a space
+    "llama 2": (replaced(normalizers.Prepend(MARK)), None, False),
+    "llama 2 across words": (replaced(normalizers.Prepend(MARK)), None, True),
+    "nothing in front": (normalizers.Replace(" ", MARK), None, False),
+    "metaspace": (None, metaspace("first", False), False),
+    "metaspace across words": (None, metaspace("first", False), True),
+    "metaspace of every part": (None, metaspace("always", False), True),
+    "metaspace that cuts": (None, metaspace("always", True), True),
+    "metaspace with nothing in front": (None, metaspace("never", True), False),
+}
+
+
+def of_characters(name, folder, normalized=False):
+    """A tokenizer of that form, of characters with bytes for others, as of_pairs()."""
+    normalizer, step, crosses = CHARACTERS[name]
+    characters = [MARK, *"abcdefghijklmnopqrstuvwxyzABCHS0123456789.,'<>|=/\n\u00e9\u00df\u0301\u4e00\u6f22\u3042\U0001f44d"]
+    pairs = [(left, right) for left in characters for right in characters if right != MARK or left == MARK or crosses]
+    random.Random(6).shuffle(pairs)
+    pairs += [(MARK + MARK, MARK + MARK), (MARK + "t", "he"), (MARK + "the", MARK + "a" if crosses else "re")]
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *characters, *map("".join, pairs)]
+    tokenizer = Tokenizer(models.BPE({token: id for id, token in enumerate(tokens)}, pairs, unk_token="<unk>", fuse_unk=True,
+                                     byte_fallback=True))
+    tokenizer.normalizer, tokenizer.decoder = normalizer, decoders.Sequence(
+        [decoders.Replace(MARK, " "), decoders.ByteFallback(), decoders.Fuse(),
+         *([] if name.endswith("in front") else [decoders.Strip(" ", 1, 0)])])
+    if step is not None:
+        tokenizer.pre_tokenizer = step
+    tokenizer.add_special_tokens([AddedToken(text, normalized=normalized) for text in ("<unk>", "<s>", "</s>")])
+    tokenizer.add_tokens([AddedToken("<think>", normalized=False), AddedToken("<|both|>", lstrip=True, rstrip=True, normalized=False)])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return tokenizer
+
+
 def program(folder, data, *flags):
     (folder / "text").write_bytes(data)
     return subprocess.run([PROGRAM, "tokenize", "--tokenizer", folder, folder / "text", *flags], capture_output=True, check=False)
@@ -137,6 +181,36 @@ def split_by(pattern, **changes):
     return changed({"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False, **changes})
 
 
+SPACES = ["", " ", "the", f"{MARK}the {MARK}{MARK} a",
+          "  the there  thea a\u00a0b \u3000 c\n the\n\nthe\t\x00\x7f\u2580\u2582 \U0001f469\u200d\U0001f467\u0301a \u0301" + "the" * 3000 +
+          " " * 3000 + "a b" * 3000]
+
+
+@pytest.mark.parametrize("name", CHARACTERS)
+def test_gives_the_ids_of_hugging_face_with_characters(name, tmp_path):
+    tokenizer = of_characters(name, tmp_path)
+    for text in ["".join(texts()), *SPACES]:
+        assert ids_of(tmp_path, text) == tokenizer.encode(text, add_special_tokens=False).ids, text[:200]
+    for text in SPACES[-2:]:
+        ids = tokenizer.encode(text, add_special_tokens=False).ids
+        assert decoded(tmp_path, ids).decode() == tokenizer.decode(ids, skip_special_tokens=False), text[:200]
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+@pytest.mark.parametrize("name", CHARACTERS)
+def test_added_tokens_stand_between_characters(name, normalized, tmp_path):
+    tokenizer = of_characters(name, tmp_path, normalized)
+    for text in ["<s>the<s> the</s><s> a  <s", " <s>  </s> ", f"a<unk><think>a  <think>a  <|both|>  the<s>{MARK}<s>{MARK}"]:
+        assert ids_of(tmp_path, text, "--special") == tokenizer.encode(text, add_special_tokens=False).ids, text
+
+
+def test_bytes_of_no_character_are_tokens_of_bytes(tmp_path):
+    of_characters("llama 2", tmp_path)
+    data = b"the \xff a\xe2\x96 \xc0"
+    ids = json.loads(program(tmp_path, data, "--json").stdout)["ids"]
+    assert 3 + 0xff in ids and 3 + 0xc0 in ids and decoded(tmp_path, ids) == data
+
+
 REFUSED = {
     "a metaspace": ({"type": "Metaspace"}, 'pre_tokenizer/type is "Metaspace", expected "ByteLevel"'),
     "bytes too early": (changed({"type": "ByteLevel"}), 'pretokenizers/0/type is "ByteLevel", expected "Split" or "Digits"'),
@@ -159,6 +233,35 @@ REFUSED = {
     "another letter": (split_by({"Regex": "\\\u00e9"}), "expected a pattern without \\\u00e9, found"),
     "half a pattern": (split_by({"Regex": "(a"}), "expected a regular expression: missing closing parenthesis"),
 }
+
+
+NEVER = {"normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": MARK}}
+REFUSED_WITH_CHARACTERS = {  # what the file says beside its model, and tokens without an id that its vocabulary lacks and has
+    "neither": ({}, (), (), "normalizer has 0 and pre_tokenizer 0 steps, expected with byte_fallback a Replace"),
+    "both": ({**NEVER, "pre_tokenizer": {"type": "Metaspace", "replacement": MARK}}, (), (), "normalizer has 1 and pre_tokenizer 1 steps"),
+    "another mark": ({"pre_tokenizer": {"type": "Metaspace", "replacement": "_"}}, (), (), 'replacement is "_", expected "\u2581"'),
+    "another scheme": ({"pre_tokenizer": {"type": "Metaspace", "replacement": MARK, "prepend_scheme": "last"}}, (), (),
+                       'prepend_scheme is "last", expected "always", "first" or "never"'),
+    "another replacement": ({"normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": "b"}}, (), (),
+                            'normalizer/pattern is {"String":"a"}, expected {"String":" "}'),
+    "bytes": ({"pre_tokenizer": {"type": "ByteLevel"}}, (), (), 'pre_tokenizer/type is "ByteLevel", expected "Metaspace"'),
+    "a byte less": (NEVER, ("<0x7F>",), (), "no token for the byte 0x7f"),
+    "no space": (NEVER, (MARK,), (), "no token for U+2581"),
+    "a real space": (NEVER, (), ("a b",), 'token "a b" has a space, expected U+2581 for one'),
+    "white space": ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": MARK}, NEVER["normalizer"]]},
+                     "added_tokens": [{"id": 999, "content": "<s>", "normalized": True, "lstrip": True}]}, (), (),
+                    "/lstrip is true, expected false"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_WITH_CHARACTERS)
+def test_another_form_of_characters_is_refused_in_one_line(case, tmp_path):
+    root, lacking, more, complaint = REFUSED_WITH_CHARACTERS[case]
+    tokens = [token for token in (*(f"<0x{byte:02X}>" for byte in range(256)), MARK, *more) if token not in lacking]
+    root = {"model": {"type": "BPE", "byte_fallback": True, "vocab": {token: id for id, token in enumerate(tokens)}, "merges": []}, **root}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(root), encoding="utf-8")
+    done = program(tmp_path, b"a")
+    assert done.returncode == 2 and complaint in done.stderr.decode() and done.stderr.count(b"\n") == 1, done.stderr
 
 
 @pytest.mark.parametrize("case", REFUSED)
