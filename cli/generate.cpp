@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "cli/number_flag.h"
 #include "cli/output.h"
@@ -37,24 +38,18 @@ struct GenerateFlags {
 };
 
 /// The tokens that begin the text: the prompt's, or the one that stands between texts.
-std::vector<int64_t> begin_of(const std::string& prompt, const Tokenizer& tokenizer, int64_t end_of_text) {
+std::vector<int64_t> begin_of(const std::string& prompt, const Tokenizer& tokenizer,
+                              std::optional<int32_t> end_of_text) {
   const auto ids = tokenizer.encode(prompt);
   if (!ids.empty()) return {ids.begin(), ids.end()};
-  if (end_of_text < 0)
+  if (!end_of_text)
     throw InputError("--prompt: expected a text, since the tokenizer has no token that ends one");
-  return {end_of_text};
-}
-
-/// The token that ends a text; -1 where there is none.
-int64_t end_of_text_of(const std::filesystem::path& folder, const Tokenizer& tokenizer) {
-  const auto& added = tokenizer.added_tokens();
-  const auto found = std::ranges::find(added, strait::end_of_text_of(folder), &AddedToken::text);
-  return found == added.end() ? -1 : found->id;
+  return {*end_of_text};
 }
 
 /// Prints each token as it comes, unless the result is one object at the end.
 std::string continue_text(Generator& generator, const GenerateFlags& flags, const Tokenizer& tokenizer,
-                          bool compressed, int64_t end_of_text) {
+                          bool compressed, std::optional<int32_t> end_of_text) {
   std::string text;
   size_t printed = 0;
   const auto print_until = [&](size_t end) {
@@ -88,7 +83,7 @@ int run_generate(const GenerateFlags& flags) {
   if (weights.empty()) throw InputError("--weights: expected a file, since model.init names none");
   const auto folder = tokenizer_folder(config.data);
   const Tokenizer tokenizer = load_tokenizer(folder);
-  const int64_t end_of_text = end_of_text_of(folder, tokenizer);
+  const auto end_of_text = tokenizer.added_token(end_of_text_of(folder));
   const Config chosen = with_chosen_codecs(config, weights);
   Generator generator(load_network(chosen, weights), chosen.model.cuts, chosen.compression,
                       chosen.model.settings.integer("context"));

@@ -15,6 +15,7 @@
 #include "strait/data/kinds.h"
 #include "strait/data/registry.h"
 #include "strait/experiment/launch_mark.h"
+#include "strait/experiment/published_files.h"
 #include "strait/experiment/resume.h"
 #include "strait/experiment/start_summary.h"
 #include "strait/models/kinds.h"
@@ -135,6 +136,11 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
     }
     at_the_beginning(
         [&] { files.emplace(folder, identity_of(config), trainer.metrics(), trainer.state().step); });
+    if (!beginning.own) {
+      at_the_beginning([&] {
+        for (const auto& [name, text] : published_files(config)) replace_file(folder / name, text);
+      });
+    }
     at_the_beginning([&] { mark_launch(folder); });
   });
 }
@@ -195,12 +201,23 @@ void check_same(const std::string& what, const std::function<std::string()>& fin
                    *other, all.front());
 }
 
+/// Refuses a folder that the run would take something from that it must not.
+void check_may_begin(const Config& config, const std::filesystem::path& folder, Start start) {
+  if (start == Start::fresh) check_is_free(folder);
+  const auto initial = find_initial(initial_file(config.model), config.data.root);
+  std::error_code none;  // a folder that is not there holds nothing
+  if (start == Start::replace && initial && std::filesystem::equivalent(initial->parent_path(), folder, none)) {
+    throw InputError("{}: holds model.init, {}, which a run there replaces; choose another --out",
+                     folder.string(), initial->filename().string());
+  }
+}
+
 /// Where the processes together begin: they must see the same.
 Beginning find_beginning(const Config& config, const std::filesystem::path& folder, Start start, Group& group) {
   if (start == Start::resume) return find_resume(config, folder, group);
   Beginning beginning;
   run_collectively(group, [&] {
-    if (start == Start::fresh) check_is_free(folder);
+    check_may_begin(config, folder, start);
     beginning = find_start(config);
   });
   return beginning;
@@ -295,7 +312,7 @@ std::vector<std::string> describe_experiment(const Config& config, const std::fi
   check_precision(config.train.precision, device);
   std::vector<std::string> lines;
   if (place.rank == 0) {
-    if (start == Start::fresh) check_is_free(folder);
+    check_may_begin(config, folder, start);
     find_start(config);
     if (!initial_file(config.model).empty()) load_initial(initial_weights(config), model);
     lines = start_summary(config, folder, model, load_splits(config), place.ranks, processes_here);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
 #include "strait/models/attention.h"
@@ -227,6 +228,26 @@ void read_gpt2_config(PublishedConfig& file) {
   file.take("vocab_size", "vocab");
 }
 
+/// What read_gpt2_config() reads. A network in a subspace is none of transformers'.
+nlohmann::json gpt2_config(const Settings& settings) {
+  if (settings.integer("subspace") > 0) return {};
+  nlohmann::json file = {{"architectures", nlohmann::json::array({"GPT2LMHeadModel"})},
+                         {"model_type", "gpt2"},
+                         {"n_embd", settings.integer("width")},
+                         {"n_inner", nullptr},
+                         {"n_layer", settings.integer("layers")},
+                         {"n_head", settings.integer("heads")},
+                         {"n_positions", settings.integer("context")},
+                         {"vocab_size", settings.integer("vocab")},
+                         {"layer_norm_epsilon", kNormEps},
+                         {"tie_word_embeddings", true},
+                         {"dtype", "float32"},
+                         {"torch_dtype", nullptr}};
+  for (const char* share : {"attn_pdrop", "embd_pdrop", "resid_pdrop"})
+    file[share] = settings.number("dropout");
+  return file;
+}
+
 }  // namespace
 
 Model make_gpt2(const Gpt2Options& options, int64_t block) {
@@ -278,6 +299,7 @@ ModelKind gpt2_kind() {
   };
   kind.complaint = gpt2_complaint;
   kind.published = read_gpt2_config;
+  kind.publish = gpt2_config;
   kind.parameters = [](const Settings& settings, const SampleForm&) {
     const auto number = [&](const char* key) { return static_cast<double>(settings.integer(key)); };
     const double width = number("width");

@@ -1,5 +1,7 @@
 #include "strait/models/kinds.h"
 
+#include <nlohmann/json.hpp>
+
 #include "strait/base/error.h"
 #include "strait/base/host.h"
 #include "strait/base/kinds.h"
@@ -50,6 +52,12 @@ void expect_room(const ModelKind& kind, const Settings& settings, const SampleFo
 }
 
 }  // namespace
+
+nlohmann::json publish(const ModelOptions& options) {
+  const ModelKind& kind = model_kind(options.kind);
+  if (kind.publish == nullptr || options.settings.integer("bottleneck") > 0) return {};
+  return kind.publish(options.settings);
+}
 
 std::string initial_file(const ModelOptions& options) {
   return options.settings.has("init") ? options.settings.text("init") : "";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,11 @@ struct ModelKind {
   /// Reads what a config.json of Hugging Face says of such a network. None: there are no such files.
   void (*published)(PublishedConfig&) = nullptr;
 
+  /// What such a file says of the network, for transformers to read the weights; a member that is null is one
+  /// that it must not have, and null in its place means that transformers has no class for these settings.
+  /// None: for no settings.
+  nlohmann::json (*publish)(const Settings&) = nullptr;
+
   /// How many numbers the network's parameters hold, those of a tie each by themselves. As a double, because
   /// settings may ask for more than any integer counts.
   double (*parameters)(const Settings&, const SampleForm&) = nullptr;
@@ -55,6 +61,9 @@ const ModelKind& model_kind(std::string_view name);
 /// The key `layers` of a kind whose settings say how many there are, which is bounded because each takes some
 /// memory, however narrow it is.
 SettingKey layers_key(int64_t initial, const std::string& meaning);
+
+/// See ModelKind::publish; null also where keys of every kind add to the network.
+nlohmann::json publish(const ModelOptions& options);
 
 /// The file that the key `init` names; empty where there is none, or no such key.
 std::string initial_file(const ModelOptions& options);

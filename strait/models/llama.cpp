@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "strait/base/error.h"
@@ -312,6 +313,45 @@ void read_llama_config(PublishedConfig& file) {
     file.take("sliding_window", "context", Decides::at_most);
 }
 
+/// How the rotary frequencies are scaled, in a config.json; null: not at all.
+nlohmann::json scaling_of(const Settings& settings) {
+  if (settings.number("rope_factor") == 1) return {};
+  return {{"rope_type", "llama3"},
+          {"factor", settings.number("rope_factor")},
+          {"low_freq_factor", settings.number("rope_low")},
+          {"high_freq_factor", settings.number("rope_high")},
+          {"original_max_position_embeddings", settings.integer("rope_context")}};
+}
+
+/// What read_llama_config() reads. No architecture has both biases and norms of queries and keys, and these
+/// alone.
+nlohmann::json llama_config(const Settings& settings) {
+  const bool has_biases = settings.flag("qkv_bias");
+  const bool has_norms = settings.flag("qk_norm");
+  if (has_biases && has_norms) return {};
+  const std::string type = has_norms ? "qwen3" : has_biases ? "qwen2" : "llama";
+  const std::string name = has_norms ? "Qwen3" : has_biases ? "Qwen2" : "Llama";
+  const int64_t heads = settings.integer("heads");
+  const int64_t own_size = settings.integer("head_size");
+  return {{"architectures", nlohmann::json::array({name + "ForCausalLM"})},
+          {"model_type", type},
+          {"hidden_size", settings.integer("width")},
+          {"num_hidden_layers", settings.integer("layers")},
+          {"num_attention_heads", heads},
+          {"num_key_value_heads", settings.integer("kv_heads")},
+          {"head_dim", own_size > 0 ? own_size : settings.integer("width") / heads},
+          {"intermediate_size", settings.integer("hidden")},
+          {"max_position_embeddings", settings.integer("context")},
+          {"vocab_size", settings.integer("vocab")},
+          {"rms_norm_eps", settings.number("eps")},
+          {"tie_word_embeddings", settings.flag("tied")},
+          {"rope_theta", settings.number("theta")},
+          {"rope_scaling", scaling_of(settings)},
+          {"rope_parameters", nullptr},  // a newer name of both
+          {"dtype", "float32"},
+          {"torch_dtype", nullptr}};  // an older name of it
+}
+
 }  // namespace
 
 Model make_llama(const LlamaOptions& options, int64_t block) {
@@ -368,6 +408,7 @@ ModelKind llama_kind() {
   };
   kind.complaint = llama_complaint;
   kind.published = read_llama_config;
+  kind.publish = llama_config;
   kind.parameters = [](const Settings& settings, const SampleForm&) {
     const auto number = [&](const char* key) { return static_cast<double>(settings.integer(key)); };
     const double width = number("width");

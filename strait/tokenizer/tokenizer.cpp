@@ -48,6 +48,11 @@ Tokenizer::Tokenizer(BpeModel model) : model_(std::move(model)) {
   std::ranges::sort(whole_, {}, BytesOf{model_.tokens});
 }
 
+std::optional<int32_t> Tokenizer::added_token(std::string_view text) const {
+  const auto found = std::ranges::find(model_.added_tokens, text, &AddedToken::text);
+  return found == model_.added_tokens.end() ? std::nullopt : std::optional(found->id);
+}
+
 bool Tokenizer::is_lossless() const {
   const auto drops = [](const PiecePattern& pattern) { return pattern.is_alone(); };
   const auto strips = [](const AddedToken& token) {

@@ -64,6 +64,9 @@ class Tokenizer {
   /// The tokens that are found by their texts alone, the longest first.
   const std::vector<AddedToken>& added_tokens() const { return model_.added_tokens; }
 
+  /// The one of them with that text, where there is one.
+  std::optional<int32_t> added_token(std::string_view text) const;
+
   /// What cuts texts into pieces.
   std::span<const PiecePattern> patterns() const { return model_.patterns; }
 

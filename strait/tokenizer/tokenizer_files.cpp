@@ -435,4 +435,40 @@ BpeModel parse_tokenizer_files(std::span<const NamedText> files) {
   return files.size() == 1 ? parse_tokenizer_json(files[0]) : parse_vocab_and_merges(files[0], files[1]);
 }
 
+std::string to_tokenizer_json(std::span<const NamedText> files) {
+  BpeModel model = parse_tokenizer_files(files);
+  if (files.size() == 1) return files.front().text;
+  std::ranges::sort(model.added_tokens, {}, &AddedToken::id);
+  Json added = Json::array();
+  for (const auto& token : model.added_tokens) {
+    added.push_back({{"id", token.id},
+                     {"content", token.text},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  }
+  Json merges = Json::array();
+  const std::string& list = files.back().text;
+  for (const auto& line : split(std::string_view(list), '\n')) {
+    if (!line.empty() && !(merges.empty() && line.starts_with(kVersionLine))) merges.push_back(line);
+  }
+  const Json bytes = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  return Json({{"version", "1.0"},
+               {"truncation", nullptr},
+               {"padding", nullptr},
+               {"added_tokens", added},
+               {"normalizer", nullptr},
+               {"pre_tokenizer", bytes},
+               {"post_processor", nullptr},
+               {"decoder", bytes},
+               {"model",
+                {{"type", "BPE"},
+                 {"vocab", parse_json(files.front().text, files.front().name)},
+                 {"merges", merges}}}})
+      .dump();
+}
+
 }  // namespace strait

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "strait/base/error.h"
@@ -63,15 +64,33 @@ void add_scalars(TensorboardWriter& events, const StepMetrics& metrics) {
 
 }  // namespace
 
+namespace {
+
+/// The network, and what stands beside it for transformers.
+constexpr std::array kNetworkFiles = {"model.safetensors",       "config.json",
+                                      "generation_config.json",  "tokenizer.json",
+                                      "special_tokens_map.json", "tokenizer_config.json"};
+
+}  // namespace
+
 void check_is_free(const std::filesystem::path& folder) {
   const auto homes = CheckpointFolder::homes_in(folder / "checkpoint");
   const bool taken = is_there(folder / "metrics.jsonl") || std::ranges::any_of(homes, [](const auto& home) {
                        return !CheckpointFolder(home.path, {}).entries().empty();
                      });
-  if (!taken) return;
-  throw InputError(
-      "{}: holds a run already; resume it with --resume, choose another --out, or replace it with --overwrite",
-      folder.string());
+  if (taken) {
+    throw InputError(
+        "{}: holds a run already; resume it with --resume, choose another --out, or replace it with "
+        "--overwrite",
+        folder.string());
+  }
+  for (const char* name : kNetworkFiles) {
+    if (is_there(folder / name)) {
+      throw InputError(
+          "{}: holds {}, which a run may replace; choose another --out, or let it with --overwrite",
+          folder.string(), name);
+    }
+  }
 }
 
 // First what says that the run is done, then the checkpoints: they belong to the configuration that goes.
@@ -81,7 +100,7 @@ void clear_run(const std::filesystem::path& folder) {
     CheckpointFolder(home.path, {}).clear();
   }
   std::filesystem::remove(folder / "steps.jsonl");
-  std::filesystem::remove(folder / "model.safetensors");
+  for (const char* name : kNetworkFiles) std::filesystem::remove(folder / name);
 }
 
 RunFolder::RunFolder(const std::filesystem::path& path, RunWriter::Identity identity,

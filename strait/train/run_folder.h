@@ -18,7 +18,7 @@ enum class Start {
   resume,   ///< resume it
 };
 
-/// Throws InputError when a run's metrics or checkpoints are in the folder.
+/// Throws InputError when a run's metrics or checkpoints are in the folder, or a network.
 void check_is_free(const std::filesystem::path& folder);
 
 /// Removes what a run left in the folder and another one would take for its own.

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import torch
 import torch.nn.functional as F
-from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import (AutoConfig, AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config)
 
 from launch import PROGRAM
 
@@ -128,16 +128,67 @@ def test_weights_in_several_files_are_the_same(tmp_path):
     assert ended.returncode == 2 and "expected the name of a file beside the index" in ended.stderr
 
 
-def test_goes_on_where_it_began_and_is_read_by_transformers(tmp_path):
-    """What the program trains of a file is a file of that architecture again."""
-    model, folder = saved(tmp_path, "qwen2")
+@pytest.mark.parametrize("name", NETWORKS)
+def test_goes_on_where_it_began_and_is_read_by_transformers(name, tmp_path):
+    """What the program trains of a file is a network of that architecture again, in a folder that transformers takes."""
+    model, folder = saved(tmp_path, name)
     done = program(["train", "--out", folder / "run"], folder, "train.epochs=1", "train.optimizer.lr=1e-30",
                    "data.train_limit=4")
     assert done.returncode == 0, done.stderr
-    (folder / "run/model.safetensors").rename(folder / "model.safetensors")
-    again = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
-    for (name, before), (other, after) in zip(model.state_dict().items(), again.state_dict().items()):
-        assert name == other and torch.equal(before, after), name
+    again = AutoModelForCausalLM.from_pretrained(folder / "run", attn_implementation="eager").eval()
+    assert type(again) is type(model) and again.dtype == torch.float32
+    for (key, before), (other, after) in zip(model.state_dict().items(), again.state_dict().items()):
+        assert key == other and torch.equal(before, after), key
+    assert loss_of(again) == loss_of(model)
+    assert again.config.eos_token_id == model.config.eos_token_id
+    tokens = AutoTokenizer.from_pretrained(folder / "run")("strait \u00e9")["input_ids"]
+    assert tokens == list("strait \u00e9".encode())
+
+
+KEYS = {  # of networks from scratch, and the architecture that they are
+    "gpt2": (["model.width=24", "model.heads=4"], "GPT2LMHeadModel"),
+    "llama": (["model.width=24", "model.heads=4", "model.kv_heads=2", "model.hidden=40", "model.theta=500", "model.rope_factor=8",
+               "model.rope_context=16"], "LlamaForCausalLM"),
+    "llama-biases": (["model.width=24", "model.heads=4", "model.kv_heads=2", "model.hidden=40", "model.head_size=10",
+                      "model.qkv_bias=true"], "Qwen2ForCausalLM"),
+    "llama-norms": (["model.width=24", "model.heads=4", "model.kv_heads=2", "model.hidden=40", "model.tied=false",
+                     "model.qk_norm=true"], "Qwen3ForCausalLM"),
+    "llama-both": (["model.width=24", "model.heads=4", "model.kv_heads=2", "model.hidden=40", "model.qkv_bias=true",
+                    "model.qk_norm=true"], None),
+    "gpt2-subspace": (["model.width=24", "model.heads=4", "model.subspace=8"], None),
+    "gpt2-bottleneck": (["model.width=24", "model.heads=4", "model.bottleneck=8"], None),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_network_from_scratch_is_read_by_transformers(name, tmp_path):
+    settings, architecture = KEYS[name]
+    folder = tmp_path / name
+    folder.mkdir()
+    run = folder / "run"
+    done = program(["train", "--out", run], folder, "model.init=", "model.layers=3", "model.context=64", "model.vocab=257",
+                   'model.cuts=["layers.0"]' if name.startswith("llama") else 'model.cuts=["h.0"]', "train.epochs=1",
+                   "data.train_limit=40", "train.optimizer.lr=0.3", *settings)
+    assert done.returncode == 0, done.stderr
+    if architecture is None:
+        assert not (run / "config.json").exists() and not (run / "tokenizer.json").exists()
+        return
+    model = AutoModelForCausalLM.from_pretrained(run, attn_implementation="eager").eval()
+    loss = json.loads((run / "metrics.jsonl").read_text())["test"]["off"]["loss"]
+    assert type(model).__name__ == architecture and loss_of(model) == pytest.approx(loss, rel=2e-5)
+    assert model.config.eos_token_id == model.config.bos_token_id == 256  # <|endoftext|> of that tokenizer
+    again = program(["eval", "--json", "--weights", run], folder, f"model.init={run}", "model.cuts=[]")
+    assert json.loads(again.stdout)["off"]["loss"] == pytest.approx(loss, rel=2e-5), again.stderr
+
+
+def test_takes_nothing_from_a_folder_that_is_no_run(tmp_path):
+    _, folder = saved(tmp_path, "llama")
+    before = sorted(path.name for path in folder.iterdir()) + ["run.toml"]
+    done = program(["train", "--out", folder], folder)
+    assert done.returncode == 2 and f"{folder}: holds model.safetensors, which a run may replace; choose another --out" in done.stderr
+    done = program(["train", "--overwrite", "--out", folder], folder)
+    assert done.returncode == 2 and f"{folder}: holds model.init, model.safetensors, which a run there replaces" in done.stderr
+    assert set(path.name for path in folder.iterdir()) - {".lock"} == set(before)
 
 
 def test_brings_its_tokenizer(tmp_path):
