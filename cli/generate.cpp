@@ -37,11 +37,15 @@ struct GenerateFlags {
   bool json = false;
 };
 
-/// The tokens that begin the text: the prompt's, or the one that stands between texts.
+/// The tokens that begin the text: those before a prompt and the prompt's, or the one that stands between
+/// texts.
 std::vector<int64_t> begin_of(const std::string& prompt, const Tokenizer& tokenizer,
                               std::optional<int32_t> end_of_text) {
+  const auto prefix = tokenizer.prefix();
+  std::vector<int64_t> begin(prefix.begin(), prefix.end());
   const auto ids = tokenizer.encode(prompt);
-  if (!ids.empty()) return {ids.begin(), ids.end()};
+  begin.insert(begin.end(), ids.begin(), ids.end());
+  if (!begin.empty()) return begin;
   if (!end_of_text)
     throw InputError("--prompt: expected a text, since the tokenizer has no token that ends one");
   return {*end_of_text};

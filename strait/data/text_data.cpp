@@ -96,10 +96,10 @@ namespace {
 /// The kinds "wikitext2" and "text": blocks of as many tokens as the setting `block` says (text_source.h).
 ///
 /// wikitext2: wiki.train.raw and, as test set, wiki.valid.raw of wikitext-2-raw/ under `options.root`, line by
-/// line. text: `train_file` and `test_file`, each encoded as a whole and cut into blocks; the last tokens,
-/// which fill no block, are dropped. `train_range` chooses from the training text alone, before it is encoded,
-/// and the limits count blocks. Tokens are looked up in the cache that token_cache_folder() names, and left
-/// there.
+/// line. text: `train_file` and `test_file`, each encoded as a whole, with special tokens where
+/// `special_tokens` says so, and cut into blocks; the last tokens, which fill no block, are dropped.
+/// `train_range` chooses from the training text alone, before it is encoded, and the limits count blocks.
+/// Tokens are looked up in the cache that token_cache_folder() names, and left there.
 ///
 /// Throws InputError for a file that is missing or empty, one that gives no block, and limits beyond the
 /// blocks.
@@ -144,8 +144,11 @@ DataKind text_kind() {
   DataKind kind = kind_of_text("text");
   kind.keys.push_back({"train_file", "", path_text(), "the training text", true});
   kind.keys.push_back({"test_file", "", path_text(), "the test text", true});
+  kind.keys.push_back(
+      {"special_tokens", false, yes_or_no(), "special tokens in the texts, such as <|endoftext|>, are tokens"});
   kind.load = [](const DataOptions& options) {
-    return load_text(options, TextForm::plain, text_file(options, "train_file"),
+    const bool is_marked = options.settings.flag("special_tokens");
+    return load_text(options, is_marked ? TextForm::marked : TextForm::plain, text_file(options, "train_file"),
                      text_file(options, "test_file"));
   };
   return kind;

@@ -46,7 +46,17 @@ std::vector<size_t> line_starts(std::string_view text) {
 
 }  // namespace
 
-std::string_view to_string(TextForm form) { return form == TextForm::wikitext ? "wikitext" : "plain"; }
+std::string_view to_string(TextForm form) {
+  switch (form) {
+    case TextForm::wikitext:
+      return "wikitext";
+    case TextForm::plain:
+      return "plain";
+    case TextForm::marked:
+      break;
+  }
+  return "marked";
+}
 
 std::string_view range_of_text(std::string_view text, double begin, double end, TextForm form) {
   const auto starts = form == TextForm::wikitext ? article_starts(text) : line_starts(text);
@@ -62,8 +72,9 @@ std::string_view range_of_text(std::string_view text, double begin, double end, 
 EncodedText encode_text(const Tokenizer& tokenizer, std::string_view text, TextForm form) {
   EncodedText encoded;
   BpeEncoder encoder(tokenizer);
-  if (form == TextForm::plain) {
-    encoder.append(text, encoded.tokens);
+  if (form != TextForm::wikitext) {
+    encoder.append(text, encoded.tokens,
+                   form == TextForm::marked ? SpecialTokens::as_tokens : SpecialTokens::as_text);
     encoded.group_ends = {encoded.tokens.size()};
     return encoded;
   }

@@ -17,13 +17,15 @@ enum class TextForm : uint8_t {
   /// what stands before the first belongs to it.
   wikitext,
   /// As it is: encoded as a whole, one group. Parts are lines.
-  plain
+  plain,
+  /// As plain, but special tokens in it are tokens.
+  marked
 };
 
 /// Lines of a group of TextForm::wikitext: the batch size of Hugging Face's Dataset.map.
 inline constexpr int64_t kLinesInGroup = 1000;
 
-/// `wikitext` or `plain`.
+/// `wikitext`, `plain` or `marked`.
 std::string_view to_string(TextForm form);
 
 /// The parts whose beginning, as a share of the text's bytes, lies in [begin, end). Ranges that follow one
@@ -38,7 +40,7 @@ struct EncodedText {
   bool operator==(const EncodedText&) const = default;
 };
 
-/// Special tokens in the text are text.
+/// The tokens of a text of that form.
 EncodedText encode_text(const Tokenizer& tokenizer, std::string_view text, TextForm form);
 
 /// The blocks of `block` tokens that each group is cut into, one behind the other; what is left at the end of a

@@ -67,6 +67,9 @@ class Tokenizer {
   /// The one of them with that text, where there is one.
   std::optional<int32_t> added_token(std::string_view text) const;
 
+  /// The tokens that stand before a text which a network is to continue, such as `<s>`. Encoding adds none.
+  std::span<const int32_t> prefix() const { return model_.prefix; }
+
   /// What cuts texts into pieces.
   std::span<const PiecePattern> patterns() const { return model_.patterns; }
 

@@ -345,6 +345,24 @@ std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& r
   return tokens;
 }
 
+/// What a TemplateProcessing puts before a text.
+std::vector<int32_t> read_prefix(const std::string& file, const Json& root, const Vocabulary& vocabulary) {
+  std::vector<int32_t> prefix;
+  for (const auto& [name, step] :
+       parts_of(file, {"post_processor", value_at(root, "/post_processor")}, "processors")) {
+    if (value_at(step, "/type") != "TemplateProcessing") continue;
+    for (const Json& item : value_at(step, "/single")) {
+      const Json token = value_at(item, "/SpecialToken/id");
+      if (!token.is_string()) break;
+      const auto text = token.get<std::string>();
+      const auto id = vocabulary.find_added(text);
+      if (!id) throw InputError("{}: {} has {}, which is none of added_tokens", file, name, quoted_short(text));
+      prefix.push_back(*id);
+    }
+  }
+  return prefix;
+}
+
 void read_json_merges(const std::string& file, const Json& list, MergeReader& merges) {
   for (size_t i = 0; i < list.size(); ++i) {
     const auto where = fmt::format("{}: merge {}", file, i);
@@ -380,6 +398,7 @@ BpeModel parse_tokenizer_json(const NamedText& file) {
     vocabulary.check_has_bytes();
     vocabulary.check_has_space();
   }
+  result.prefix = read_prefix(file.name, root, vocabulary);
   result.tokens = vocabulary.finish();
   result.byte_tokens = vocabulary.byte_tokens();
   result.characters = vocabulary.characters();

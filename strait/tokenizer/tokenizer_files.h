@@ -40,6 +40,7 @@ struct BpeModel {
   std::vector<AddedToken> added_tokens;  ///< the longest first
   std::vector<PiecePattern> patterns = {PiecePattern::of_gpt2()};  ///< that cut a text, see PreTokenizer
   Normalizer normalizer;                                           ///< of texts, before that
+  std::vector<int32_t> prefix;  ///< tokens that stand before a text which a network is to continue
   bool whole_pieces =
       false;  ///< a piece that is a token, but none of added_tokens, is that token, whatever merges make
 };
@@ -71,8 +72,8 @@ std::vector<NamedText> read_tokenizer_files(const std::filesystem::path& folder)
 /// tokens are texts with U+2581 for a space, `<0x00>` to `<0xFF>` those of the bytes of characters that have
 /// none, and either the normalizer turns spaces into U+2581 (Replace, behind a Prepend of one or not) or the
 /// pre-tokenizer does (Metaspace). What else of these it may ask for is refused. What cuts or fills the ids of
-/// a text or stands around them (truncation, padding, post_processor) does not count, nor does the decoder:
-/// what encoding puts in front of a text, decoding takes away.
+/// a text or stands around them (truncation, padding, post_processor) does not count but for the prefix, nor
+/// does the decoder: what encoding puts in front of a text, decoding takes away.
 ///
 /// Throws InputError that names the file and the line, token, merge or part: for what is not JSON or of another
 /// form, ids that two tokens share, in vocab.json ids that are not 0 to n - 1, there and with byte_fallback

@@ -105,6 +105,11 @@ std::optional<int32_t> Vocabulary::find_shown(const std::string& shown) const {
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::optional<int32_t> Vocabulary::find_added(const std::string& text) const {
+  const auto found = added_.find(text);
+  return found == added_.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::map<std::string, int32_t, std::less<>> Vocabulary::characters() const {
   std::map<std::string, int32_t, std::less<>> characters;
   if (writing_ == Writing::alphabet) return characters;

@@ -44,6 +44,9 @@ class Vocabulary {
   /// like, with characters, none.
   std::optional<int32_t> find_shown(const std::string& shown) const;
 
+  /// The id of the token beside the vocabulary with that text, where there is one.
+  std::optional<int32_t> find_added(const std::string& text) const;
+
   /// The token of each byte; -1 where there is none.
   const std::array<int32_t, 256>& byte_tokens() const { return bytes_; }
 

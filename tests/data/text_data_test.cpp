@@ -86,6 +86,13 @@ TEST_F(TextData, TextIsCutIntoBlocksAsAWhole) {
   EXPECT_EQ(data.vocab, 257);
 }
 
+TEST_F(TextData, SpecialTokensAreTokensWhereTheKeySaysSo) {
+  test::write_file(train_, "abc<|endoftext|>efgh");
+  EXPECT_EQ(load_data(options_).train->size(), 5);
+  options_.settings.set("special_tokens", true);
+  EXPECT_EQ(load_data(options_).train->size(), 2);
+}
+
 TEST_F(TextData, WikitextIsReadLineByLine) {
   be_wikitext();
   const auto data = load_data(options_);

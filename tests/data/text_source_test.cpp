@@ -83,6 +83,12 @@ TEST(EncodeText, PlainTextIsEncodedAsAWhole) {
   EXPECT_THAT(encoded.group_ends, ElementsAre(4));
 }
 
+TEST(EncodeText, SpecialTokensAreTokensInMarkedTextAlone) {
+  const std::string text = "ab<|endoftext|>ab";
+  EXPECT_THAT(encode_text(tokenizer(), text, TextForm::marked).tokens, ElementsAre(256, 257, 256));
+  EXPECT_EQ(encode_text(tokenizer(), text, TextForm::plain).tokens.size(), text.size() - 2);
+}
+
 TEST(CutIntoBlocks, DropsTheRestOfEachGroup) {
   const EncodedText text{{1, 2, 3, 4, 5, 6, 7, 8}, {3, 3, 8}};
   EXPECT_THAT(cut_into_blocks(text, 2), ElementsAre(1, 2, 4, 5, 6, 7));

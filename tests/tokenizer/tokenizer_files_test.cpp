@@ -103,6 +103,18 @@ TEST(TokenizerFiles, TheFirstLineOfMergesMayBeAVersion) {
   EXPECT_EQ(merges_of(""), 0U);
 }
 
+TEST(TokenizerFiles, TwoFilesAreATokenizerJson) {
+  const auto files = fuzz::small_tokenizer(fuzz::sample_merges());
+  const Tokenizer tokenizer(parse_tokenizer_files(files));
+  const std::vector<NamedText> one = {{"tokenizer.json", to_tokenizer_json(files)}};
+  const Tokenizer again(parse_tokenizer_files(one));
+  const std::string text = "the other thing's xyz  \xe3\x81\x82<|endoftext|>\n\n\xff";
+  for (const auto special : {SpecialTokens::as_text, SpecialTokens::as_tokens})
+    EXPECT_EQ(again.encode(text, special), tokenizer.encode(text, special));
+  EXPECT_EQ(again.vocab_size(), tokenizer.vocab_size());
+  EXPECT_EQ(to_tokenizer_json(one), one.front().text);
+}
+
 TEST(TokenizerFiles, WhatIsNotJsonIsNamedWithItsPlace) {
   EXPECT_EQ(complaint({{"vocab.json", "{\"a\": 0,\n\"b\" 1}"}, {"merges.txt", ""}}),
             "vocab.json: is not JSON (at byte 14)");

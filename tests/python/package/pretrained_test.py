@@ -8,7 +8,9 @@ import subprocess
 import pytest
 import torch
 import torch.nn.functional as F
-from transformers import (AutoConfig, AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config)
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import (AutoConfig, AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig, MistralConfig, PreTrainedTokenizerFast, Qwen2Config,
+                          Qwen3Config)
 
 from launch import PROGRAM
 
@@ -179,6 +181,31 @@ def test_a_network_from_scratch_is_read_by_transformers(name, tmp_path):
     assert model.config.eos_token_id == model.config.bos_token_id == 256  # <|endoftext|> of that tokenizer
     again = program(["eval", "--json", "--weights", run], folder, f"model.init={run}", "model.cuts=[]")
     assert json.loads(again.stdout)["off"]["loss"] == pytest.approx(loss, rel=2e-5), again.stderr
+
+
+def test_generates_what_transformers_generates(tmp_path):
+    """The prompt stands behind the token that the tokenizer puts before texts, and the likeliest tokens behind it."""
+    tokens = ["<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *"abcdefgh"]
+    tokenizer = Tokenizer(models.BPE({token: id for id, token in enumerate(tokens)}, [], byte_fallback=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.add_special_tokens(["<s>", "</s>"])
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    _, folder = saved(tmp_path, "llama")
+    model = network_of(LlamaConfig(**(SHAPE | dict(vocab_size=len(tokens))), bos_token_id=0, eos_token_id=1, pad_token_id=None))
+    with torch.no_grad():
+        model.lm_head.weight[2:258] = 0  # single bytes are no likely tokens
+    model.save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>").save_pretrained(folder)
+    ours = AutoTokenizer.from_pretrained(folder)
+    for prompt in ["a cab", "", " had bed"]:
+        begin = ours(prompt, return_tensors="pt")["input_ids"]
+        assert begin[0, 0] == 0
+        ids = model.generate(begin, attention_mask=torch.ones_like(begin), do_sample=False, max_new_tokens=24, pad_token_id=1)[0, begin.shape[1]:].tolist()
+        done = program(["generate", "--json", "--temperature", "0", "--tokens", "24", "--compression", "off", "--prompt", prompt], folder,
+                       f'data.tokenizer="{folder}"')
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["off"] == tokenizer.decode([id for id in ids if id != 1], skip_special_tokens=False), prompt
 
 
 def test_takes_nothing_from_a_folder_that_is_no_run(tmp_path):

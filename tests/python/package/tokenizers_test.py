@@ -248,6 +248,8 @@ REFUSED_WITH_CHARACTERS = {  # what the file says beside its model, and tokens w
     "a byte less": (NEVER, ("<0x7F>",), (), "no token for the byte 0x7f"),
     "no space": (NEVER, (MARK,), (), "no token for U+2581"),
     "a real space": (NEVER, (), ("a b",), 'token "a b" has a space, expected U+2581 for one'),
+    "a prefix of nothing": ({**NEVER, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<x>"}}]}},
+                            (), (), 'post_processor has "<x>", which is none of added_tokens'),
     "white space": ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": MARK}, NEVER["normalizer"]]},
                      "added_tokens": [{"id": 999, "content": "<s>", "normalized": True, "lstrip": True}]}, (), (),
                     "/lstrip is true, expected false"),
