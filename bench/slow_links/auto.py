@@ -5,7 +5,7 @@
 Every stage of ResNet-18 is trained on a host of its own. First the second of the four hosts has a slow link and the others
 fast ones, and the test loss is to fall to a target: the time that the first process counts until then, evaluation left out,
 for each codec and for auto, which has to measure its links and to try codecs. Then all links are slow, and become fast after two epochs:
-what auto chooses in each epoch. Writes docs/results/auto_links.json, in which the rows of other --codecs and --seeds stay, and
+what auto chooses in each epoch. Writes docs/results/auto/links.json, in which the rows of other --codecs and --seeds stay, and
 renews the tables of docs/results/auto.md.
 """
 
@@ -143,7 +143,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = {"slow": flags.slow, "fast": flags.fast, "targets": flags.targets, "code_version": version,
                  "changing": changing(flags, Path(folder)), "unequal": unequal(flags, version, Path(folder))}
-    file = flags.out / "auto_links.json"
+    file = flags.out / "auto" / "links.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists():
         found["unequal"] = with_earlier(found, json.loads(file.read_text()))
     file.write_text(json.dumps(found, indent=1) + "\n")

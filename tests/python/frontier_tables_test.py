@@ -54,13 +54,14 @@ class FrontierTables(unittest.TestCase):
                     self.assertAlmostEqual(float(cells[6]), row["seconds"] / best, delta=0.00051)
 
     def test_steps_and_bytes_are_those_of_the_runs_where_these_are_kept(self):
-        archives = list(RESULTS.glob("*.tar.xz"))
+        archives = list(RESULTS.rglob("*.tar.xz"))
         self.assertTrue(archives)
         for archive in archives:
             with tarfile.open(archive) as files:
                 metrics = {pathlib.PurePosixPath(name).parts[0]: [json.loads(line) for line in files.extractfile(name).read().splitlines()]
                            for name in files.getnames() if name.endswith("metrics.jsonl")}
-            of_archive = [file for file in RESULTS.glob("*.json") if file.name.startswith(archive.name.split(".")[0])]
+            name = archive.name.removesuffix(".tar.xz")
+            of_archive = [file for file in archive.parent.glob("*.json") if file.stem.removesuffix("_later") == name]
             self.assertTrue(of_archive)
             for file in of_archive:
                 self.check_against(json.loads(file.read_text()), metrics)
@@ -178,8 +179,7 @@ class FrontierTables(unittest.TestCase):
 
     def test_a_changed_figure_is_noticed(self):
         with tempfile.TemporaryDirectory() as folder:
-            for file in (PAGES[0], *RESULTS.glob("*.json")):
-                shutil.copy(file, folder)
+            shutil.copytree(RESULTS, folder, dirs_exist_ok=True)
             page = pathlib.Path(folder) / PAGES[0].name
             page.write_text(re.sub(r"(\| [\w-]+ \| \d+ \| )\d", r"\g<1>9", page.read_text(), count=1))
             self.assertIn("is not that of its file", frontier_tables("--check", page).stderr)
