@@ -1,7 +1,7 @@
 # What is built. A project that strait is part of gets the libraries alone unless it asks for more.
 
 option(STRAIT_CLI "Build the program (CLI11)" ${PROJECT_IS_TOP_LEVEL})
-option(STRAIT_REPORT "Build the report's library, and the program's report (Chart.js)" ${PROJECT_IS_TOP_LEVEL})
+option(STRAIT_REPORT "Build the report's library, and the program's report and frontier (Chart.js)" ${PROJECT_IS_TOP_LEVEL})
 option(STRAIT_TESTS "Build the tests (GoogleTest, RapidCheck, chromium)" ${PROJECT_IS_TOP_LEVEL})
 option(STRAIT_BENCH "Build the benchmarks (Google Benchmark)" ${PROJECT_IS_TOP_LEVEL})
 option(STRAIT_WERROR "Take the compiler's warnings for errors" ${PROJECT_IS_TOP_LEVEL})

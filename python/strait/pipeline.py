@@ -99,7 +99,7 @@ class Pipeline:
             lists all stages; None may stand for one that another process runs.
         loss: called with the last stage's output (a tuple where it gives several tensors) and the targets of a
             micro-batch, gives the mean over its rows, a scalar tensor.
-        schedule: "gpipe", "1f1b" or "interleaved".
+        schedule: "gpipe", "1f1b" or "interleaved", which several processes need where each has more than one stage.
         micro_batches: parts into which a batch is cut.
         activations, gradients: the codec of what crosses forward and backward, such as "quant:4"; a list has one for
             each boundary.

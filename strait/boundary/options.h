@@ -64,7 +64,9 @@ struct AutoOptions {
   /// The network, by its name among [[networks]], for which to choose; empty: the links that training has.
   std::string network;
 
-  int every_steps = 0;  ///< choose again after every so many optimizer steps too; 0 = only with an epoch's last
+  /// Choose again after every so many optimizer steps too; 0: only after four batches, whenever the steps have
+  /// doubled, and with the last of an epoch.
+  int every_steps = 0;
 
   bool operator==(const AutoOptions&) const = default;
 };

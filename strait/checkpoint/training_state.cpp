@@ -68,6 +68,7 @@ CheckpointRecord record_in(const json& content) {
       .place = {.rank = content.at("rank"), .ranks = content.at("ranks"), .replicas = content.at("replicas")},
       .seed = content.at("seed"),
       .config = content.at("config"),
+      .data = content.value("data", ""),
       .metrics = content.at("metrics"),
       .checksums = content.at("checksums")};
 }
@@ -114,10 +115,16 @@ const Checksums& CheckpointRecord::checksums_of(const std::string& file) const {
 }
 
 void write_record(const std::filesystem::path& folder, const CheckpointRecord& record) {
-  json content = {
-      {"format", kFormat},           {"position", to_json(record.state)}, {"rank", record.place.rank},
-      {"ranks", record.place.ranks}, {"replicas", record.place.replicas}, {"seed", record.seed},
-      {"config", record.config},     {"metrics", record.metrics},         {"checksums", record.checksums}};
+  json content = {{"format", kFormat},
+                  {"position", to_json(record.state)},
+                  {"rank", record.place.rank},
+                  {"ranks", record.place.ranks},
+                  {"replicas", record.place.replicas},
+                  {"seed", record.seed},
+                  {"config", record.config},
+                  {"data", record.data},
+                  {"metrics", record.metrics},
+                  {"checksums", record.checksums}};
   content["checksum"] = digest(content);
   const std::string text = content.dump() + "\n";
   if (text.size() > kJsonBytesMost) {

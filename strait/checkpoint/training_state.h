@@ -58,6 +58,7 @@ struct CheckpointRecord {
   RankTopology place;                          ///< whose part it is
   uint64_t seed = 0;                           ///< of the run
   std::string config;                          ///< resolved, as TOML
+  std::string data;                            ///< their fingerprint(); empty: not known
   std::vector<std::string> metrics;            ///< the lines of metrics.jsonl so far, the same in every part
   std::map<std::string, Checksums> checksums;  ///< by the name of the file
 

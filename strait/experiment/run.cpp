@@ -120,14 +120,15 @@ void at_the_beginning(const std::function<void()>& work) {
 
 /// Makes the folder ready for the run: from here on it is this one's. The files are the first process's.
 void begin_run(const Config& config, const std::filesystem::path& folder, const Beginning& beginning,
-               TrainObserver& observer, Group& group, Trainer& trainer, std::optional<RunFolder>& files) {
+               const std::string& data, TrainObserver& observer, Group& group, Trainer& trainer,
+               std::optional<RunFolder>& files) {
   const auto checkpoints = folder / "checkpoint";
   if (!beginning.own) {
     in_turn(group, [&] { at_the_beginning([&] { clear_run(folder); }); });
   }
   const auto holders = copy_holders(group.gather(host_name()), config.checkpoint.copies);
   trainer.keep_checkpoints(CheckpointWriter(checkpoints, group.rank(), config.checkpoint, holders),
-                           to_toml(config));
+                           to_toml(config), data);
   run_collectively(group, [&] {
     if (group.rank() != 0) return;
     if (!has_metrics(folder, trainer.metrics())) {
@@ -201,6 +202,15 @@ void check_same(const std::string& what, const std::function<std::string()>& fin
                    *other, all.front());
 }
 
+/// Keys say where data lie, and a run may resume where that is elsewhere; what they are it has begun with.
+void check_same_data(const Checkpoint& begun, const DataSplits& data) {
+  const std::string& before = begun.record().data;
+  const std::string now = fingerprint(data);
+  if (before.empty() || before == now) return;
+  throw InputError("{}: the run has other data ({}) than there are now ({}); --resume cannot change them",
+                   (begun.folder() / kRecordFile).string(), before, now);
+}
+
 /// Refuses a folder that the run would take something from that it must not.
 void check_may_begin(const Config& config, const std::filesystem::path& folder, Start start) {
   if (start == Start::fresh) check_is_free(folder);
@@ -265,7 +275,10 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     }
     DataSplits data;
     std::vector<std::string> summary;
-    run_collectively(*group, [&] { data = load_splits(config); });
+    run_collectively(*group, [&] {
+      data = load_splits(config);
+      if (beginning.own) check_same_data(*beginning.own, data);
+    });
     check_same(
         "data", [&] { return fingerprint(data); }, *group);
     if (begins_with_initial_weights(config, beginning)) {
@@ -281,7 +294,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
       if (rank != 0) return;  // before the folder changes, since this refuses codecs that save nothing
       summary = start_summary(config, folder, trainer->model(), data, group->size(), processes_here(*group));
     });
-    begin_run(config, folder, beginning, observer, *group, *trainer, files);
+    begin_run(config, folder, beginning, fingerprint(data), observer, *group, *trainer, files);
     if (begun) begun();
     if (files) outcome.epochs = files->epochs();
     for (const auto& line : summary) observer.on_note(line);

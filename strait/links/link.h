@@ -240,7 +240,8 @@ std::shared_ptr<const Link> make_link(std::string_view codec, std::string_view f
 /// both endpoints, and is a link around a codec itself. A message is one of the compressor's, whose state keeps
 /// the names that it has, other ones than the feedback's. It has moved where the feedback itself then throws
 /// NumericError. Throws InputError besides for feedback that cannot go around it: `ef-mixed` cuts a codec in
-/// two, `aq-sgd` has other rows every time; and for a compressor that keeps samples or reuses indices.
+/// two, and `aq-sgd`, whose rows are others every time, around one that keeps something per row; and for a
+/// compressor that keeps samples or reuses indices.
 std::shared_ptr<const Link> make_link(const std::shared_ptr<const Link>& compressor, std::string_view feedback);
 
 /// Throws InputError `PLACE: ...` for a link with needs_previous(), where there are no weights of a step

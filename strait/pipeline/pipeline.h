@@ -28,10 +28,12 @@ struct PipelineSetup {
   /// links, under the name `NAME.0`, `NAME.1`...
   std::vector<Boundary> boundaries;
 
-  LossModule loss;             ///< the mean over the rows of a micro-batch
-  Schedule schedule = "1f1b";  ///< a name without steps_per_micro_batch(), or a schedule of the user's own
-  int micro_batches = 1;       ///< parts into which a batch is cut
-  int64_t batch_size = 0;      ///< rows of a full batch; 0: those of the first one
+  LossModule loss;  ///< the mean over the rows of a micro-batch
+  /// A name without steps_per_micro_batch(), or a schedule of the user's own. With several stages on each of
+  /// several ranks no name but `interleaved` serves.
+  Schedule schedule = "1f1b";
+  int micro_batches = 1;   ///< parts into which a batch is cut
+  int64_t batch_size = 0;  ///< rows of a full batch; 0: those of the first one
 
   /// Pipelines side by side, each with samples of its own; divides the processes. After every batch they
   /// average their gradients, which cross `replica_link` (null: as they are) as one message per stage.

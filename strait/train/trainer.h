@@ -47,9 +47,9 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   /// From now on train() leaves checkpoints there, this process's part of them. `config` is the run's
-  /// configuration, for their record.
-  void keep_checkpoints(CheckpointWriter writer, std::string config) {
-    checkpoints_.keep(std::move(writer), std::move(config));
+  /// configuration and `data` the fingerprint() of its data, for their record; both may be empty.
+  void keep_checkpoints(CheckpointWriter writer, std::string config, std::string data = "") {
+    checkpoints_.keep(std::move(writer), std::move(config), std::move(data));
   }
 
   /// Throws InputError where the data, loaded by now, do not go with the options. train() does so too.

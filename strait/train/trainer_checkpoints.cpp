@@ -11,9 +11,10 @@
 
 namespace strait {
 
-void TrainerCheckpoints::keep(CheckpointWriter writer, std::string config) {
+void TrainerCheckpoints::keep(CheckpointWriter writer, std::string config, std::string data) {
   writer_ = std::move(writer);
   config_ = std::move(config);
+  data_ = std::move(data);
 }
 
 StateVisit TrainerCheckpoints::optimizer_state() {
@@ -32,6 +33,7 @@ void TrainerCheckpoints::write(const TrainingState& state, const std::vector<std
                       .place = placement_.topology(),
                       .seed = seed_,
                       .config = config_,
+                      .data = data_,
                       .metrics = metrics,
                       .checksums = {}});
   });

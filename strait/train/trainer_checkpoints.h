@@ -21,8 +21,8 @@ class TrainerCheckpoints {
       : placement_(placement), executor_(executor), update_(update), seed_(seed) {}
 
   /// From now on write() leaves checkpoints there, this process's part of them. `config` is the run's
-  /// configuration, for their record.
-  void keep(CheckpointWriter writer, std::string config);
+  /// configuration and `data` the fingerprint() of its data, for their record.
+  void keep(CheckpointWriter writer, std::string config, std::string data);
 
   /// Where they are kept and when they are due; null where none are.
   const CheckpointFolder* folder() const { return writer_ ? &writer_->own() : nullptr; }
@@ -52,6 +52,7 @@ class TrainerCheckpoints {
   uint64_t seed_;
   std::optional<CheckpointWriter> writer_;
   std::string config_;
+  std::string data_;
 };
 
 }  // namespace strait
