@@ -24,8 +24,6 @@ void try_files(const std::vector<strait::NamedText>& files, std::string_view tex
   }
 }
 
-}  // namespace
-
 /// The tokens of the 256 bytes as a vocabulary of characters has them, and that of a space.
 std::string entries_of_characters() {
   std::string entries;
@@ -33,8 +31,11 @@ std::string entries_of_characters() {
   return entries + "\"\xe2\x96\x81\": 256";
 }
 
+}  // namespace
+
 /// The input is a tokenizer.json; and again, up to the first NUL byte, entries of a vocabulary behind those of
-/// the 256 bytes, and behind it a merges.txt and the rest of a tokenizer.json from the merges on.
+/// the 256 bytes, of their alphabet and of characters, and behind it a merges.txt and the rest of a
+/// tokenizer.json from the merges on.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string input(reinterpret_cast<const char*>(data), size);
   try_files({{"tokenizer.json", input}}, input);

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "strait/base/error.h"
 #include "strait/base/files.h"
 #include "strait/base/json.h"
 #include "strait/config/published.h"
-#include "strait/data/kinds.h"
 #include "strait/data/text_data.h"
 #include "strait/models/kinds.h"
 #include "strait/tokenizer/tokenizer.h"
@@ -31,21 +31,30 @@ void add_those_there(const fs::path& folder, std::initializer_list<const char*> 
 
 NamedText json_file(const char* name, const json& content) { return {name, content.dump(2) + "\n"}; }
 
-/// The files of the tokenizer, and what its tokens are to a config.json. Without a tokenizer_config.json
-/// transformers would take the architecture's own way to cut texts for theirs.
+json read_object(const fs::path& path) {
+  json content = parse_json(read_whole(path, kJsonBytesMost), path.string());
+  if (!content.is_object())
+    throw InputError("{}: is a JSON {}, expected an object", path.string(), content.type_name());
+  return content;
+}
+
+/// The files of the tokenizer. Gives what its tokens are to a config.json. Without the class transformers would
+/// take the architecture's own way to cut texts for the tokenizer's.
 json add_tokenizer(const fs::path& folder, std::vector<NamedText>& files) {
   const auto own = read_tokenizer_files(folder);
   const std::string end = end_of_text_of(folder);
   const auto end_id = Tokenizer(parse_tokenizer_files(own)).added_token(end);
   files.push_back({"tokenizer.json", to_tokenizer_json(own)});
-  add_those_there(folder, {"special_tokens_map.json", kTokenizer}, files);
-  json tokenizer = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
-  json network = json::object();
+  add_those_there(folder, {"special_tokens_map.json", "chat_template.jinja"}, files);
+  json tokenizer = json::object();
+  json network = {{"bos_token_id", nullptr}, {"eos_token_id", nullptr}};  // and not some that others have
   if (end_id) {
     tokenizer["bos_token"] = tokenizer["eos_token"] = end;
     network["bos_token_id"] = network["eos_token_id"] = *end_id;
   }
-  if (!has_file(folder / kTokenizer)) files.push_back(json_file(kTokenizer, tokenizer));
+  if (has_file(folder / kTokenizer)) tokenizer = read_object(folder / kTokenizer);
+  if (!tokenizer.contains("tokenizer_class")) tokenizer["tokenizer_class"] = "PreTrainedTokenizerFast";
+  files.push_back(json_file(kTokenizer, tokenizer));
   return network;
 }
 
@@ -53,13 +62,13 @@ json add_tokenizer(const fs::path& folder, std::vector<NamedText>& files) {
 
 std::vector<NamedText> published_files(const Config& config) {
   json own = publish(config.model);
-  if (own.is_null() || !is_text(config.data)) return {};
+  if (own.is_null() || !config.data.settings.has("tokenizer")) return {};
   std::vector<NamedText> files;
   json content = add_tokenizer(tokenizer_folder(config.data), files);
   const auto weights = find_initial(initial_file(config.model), config.data.root);
   const fs::path before = weights ? weights->parent_path() : fs::path();
   if (weights && has_file(before / kNetwork)) {
-    content = parse_json(read_whole(before / kNetwork, kJsonBytesMost), (before / kNetwork).string());
+    content = read_object(before / kNetwork);
     add_those_there(before, {"generation_config.json"}, files);
   }
   if (content.contains("model_type")) {  // it may be another name of the same network

@@ -11,9 +11,11 @@
 #include "strait/base/host.h"
 #include "strait/base/mapped_memory.h"
 #include "strait/base/text.h"
+#include "strait/checkpoint/checkpoint_parts.h"
 #include "strait/config/published.h"
 #include "strait/data/kinds.h"
 #include "strait/data/registry.h"
+#include "strait/data/text_data.h"
 #include "strait/experiment/launch_mark.h"
 #include "strait/experiment/published_files.h"
 #include "strait/experiment/resume.h"
@@ -123,6 +125,11 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
                const std::string& data, TrainObserver& observer, Group& group, Trainer& trainer,
                std::optional<RunFolder>& files) {
   const auto checkpoints = folder / "checkpoint";
+  std::vector<NamedText> published;
+  run_collectively(group, [&] {
+    const bool lacks_them = !beginning.own || !is_there(folder / "config.json");
+    if (group.rank() == 0 && lacks_them) published = published_files(config);
+  });
   if (!beginning.own) {
     in_turn(group, [&] { at_the_beginning([&] { clear_run(folder); }); });
   }
@@ -137,11 +144,9 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
     }
     at_the_beginning(
         [&] { files.emplace(folder, identity_of(config), trainer.metrics(), trainer.state().step); });
-    if (!beginning.own) {
-      at_the_beginning([&] {
-        for (const auto& [name, text] : published_files(config)) replace_file(folder / name, text);
-      });
-    }
+    at_the_beginning([&] {
+      for (const auto& [name, text] : published) replace_file(folder / name, text);
+    });
     at_the_beginning([&] { mark_launch(folder); });
   });
 }
@@ -202,7 +207,8 @@ void check_same(const std::string& what, const std::function<std::string()>& fin
                    *other, all.front());
 }
 
-/// Keys say where data lie, and a run may resume where that is elsewhere; what they are it has begun with.
+/// Keys say where data lie, and a run may resume where that is elsewhere. What they are stays, as far as a
+/// fingerprint() tells.
 void check_same_data(const Checkpoint& begun, const DataSplits& data) {
   const std::string& before = begun.record().data;
   const std::string now = fingerprint(data);
@@ -211,24 +217,30 @@ void check_same_data(const Checkpoint& begun, const DataSplits& data) {
                    (begun.folder() / kRecordFile).string(), before, now);
 }
 
-/// Refuses a folder that the run would take something from that it must not.
+/// Refuses a folder in which a run that begins would replace what is not its own, or what it needs itself.
 void check_may_begin(const Config& config, const std::filesystem::path& folder, Start start) {
   if (start == Start::fresh) check_is_free(folder);
-  const auto initial = find_initial(initial_file(config.model), config.data.root);
-  std::error_code none;  // a folder that is not there holds nothing
-  if (start == Start::replace && initial && std::filesystem::equivalent(initial->parent_path(), folder, none)) {
-    throw InputError("{}: holds model.init, {}, which a run there replaces; choose another --out",
-                     folder.string(), initial->filename().string());
+  if (start == Start::resume && !holds_run(folder)) check_holds_no_network(folder);
+  const auto lies_there = [&](const std::filesystem::path& place) {
+    std::error_code none;  // a folder that is not there holds nothing
+    return std::filesystem::equivalent(place, folder, none);
+  };
+  const auto weights = find_initial(initial_file(config.model), config.data.root);
+  const bool has_weights = weights && lies_there(std::filesystem::absolute(*weights).parent_path());
+  const bool has_tokenizer = config.data.settings.has("tokenizer") && lies_there(tokenizer_folder(config.data));
+  if (has_weights || has_tokenizer) {
+    throw InputError("{}: holds {}, which a run that begins there replaces; choose another --out",
+                     folder.string(), has_weights ? "the weights of model.init" : "the tokenizer");
   }
 }
 
 /// Where the processes together begin: they must see the same.
 Beginning find_beginning(const Config& config, const std::filesystem::path& folder, Start start, Group& group) {
-  if (start == Start::resume) return find_resume(config, folder, group);
   Beginning beginning;
+  if (start == Start::resume) beginning = find_resume(config, folder, group);
   run_collectively(group, [&] {
-    check_may_begin(config, folder, start);
-    beginning = find_start(config);
+    if (!beginning.own && !beginning.finished) check_may_begin(config, folder, start);
+    if (start != Start::resume) beginning = find_start(config);
   });
   return beginning;
 }
@@ -325,7 +337,8 @@ std::vector<std::string> describe_experiment(const Config& config, const std::fi
   check_precision(config.train.precision, device);
   std::vector<std::string> lines;
   if (place.rank == 0) {
-    check_may_begin(config, folder, start);
+    const bool goes_on = start == Start::resume && !parts_in(folder / "checkpoint").empty();
+    if (!goes_on) check_may_begin(config, folder, start);
     find_start(config);
     if (!initial_file(config.model).empty()) load_initial(initial_weights(config), model);
     lines = start_summary(config, folder, model, load_splits(config), place.ranks, processes_here);

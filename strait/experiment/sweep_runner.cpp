@@ -46,12 +46,17 @@ RunState state_after(const Child::End& end, const std::filesystem::path& log) {
   return {RunStatus::failed, fmt::format("exit status {}, and {} does not say why", end.status, log.string())};
 }
 
-/// Makes the folder of a run ready for its process. Gives the flag with which that begins: a run of this
-/// configuration that did not come to its end resumes; another one is replaced. Throws Error where the folder
-/// cannot be written, or belongs to another process.
-std::string prepare(const std::filesystem::path& folder, const Config& config) {
+/// Makes the folder of a run ready for its process. Gives the flags with which that begins: a run of this
+/// configuration that did not come to its end resumes; another one is replaced, but nothing that is no run.
+/// Throws Error where the folder cannot be written, or belongs to another process.
+std::vector<std::string> prepare(const std::filesystem::path& folder, const Config& config) {
   const FolderLock lock(folder);
-  std::string beginning = recorded_status(config, folder) ? "--resume" : "--overwrite";
+  std::vector<std::string> beginning;
+  if (recorded_status(config, folder)) {
+    beginning = {"--resume"};
+  } else if (holds_run(folder)) {
+    beginning = {"--overwrite"};
+  }
   replace_file(folder / kNext, to_toml(config));
   return beginning;
 }
@@ -80,7 +85,7 @@ SweepRunner::SweepRunner(const Sweep& sweep, std::filesystem::path folder, Sweep
 std::unique_ptr<SweepRunner::Job> SweepRunner::start(size_t run, size_t slot) {
   const Config& config = sweep_.runs[run].config;
   const auto folder = folder_ / config.name;
-  std::string beginning;
+  std::vector<std::string> beginning;
   observer_.on_start(run);
   try {
     beginning = prepare(folder, config);
@@ -89,9 +94,10 @@ std::unique_ptr<SweepRunner::Job> SweepRunner::start(size_t run, size_t slot) {
     return nullptr;
   }
   std::vector<std::string> words = processes_.program;
-  for (const std::string& word : {"train"s, (folder / kNext).string(), "--out"s, folder.string(), beginning}) {
+  for (const std::string& word : {"train"s, (folder / kNext).string(), "--out"s, folder.string()}) {
     words.push_back(word);
   }
+  words.insert(words.end(), beginning.begin(), beginning.end());
   words.insert(words.end(), processes_.flags.begin(), processes_.flags.end());
   auto job = std::make_unique<Job>(run, folder,
                                    Child::Command{.words = std::move(words),

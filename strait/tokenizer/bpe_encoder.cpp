@@ -57,12 +57,12 @@ void BpeEncoder::take_out(const Finder& finder, std::string_view text, std::vect
       continue;
     }
     const AddedToken& token = **found;
-    const auto before = text.substr(done, begin - done);
+    // White space that the last token took may be a token itself.
+    const auto before = begin > done ? text.substr(done, begin - done) : "";
     rest(token.takes_space_before ? before.substr(0, trailing_space(before)) : before);
     ids.push_back(token.id);
-    done = begin + token.text.size();
-    if (token.takes_space_behind) done += leading_space(text.substr(done));
-    begin = done;
+    begin += token.text.size();
+    done = begin + (token.takes_space_behind ? leading_space(text.substr(begin)) : 0);
   }
   rest(text.substr(done));
 }
@@ -120,7 +120,7 @@ void BpeEncoder::merge_piece(std::string_view piece, std::vector<int32_t>& ids) 
   if (symbols_.empty()) return;
   symbols_.back().next = kNone;
   for (size_t i = 0; i < symbols_.size(); ++i) consider(i);
-  while (!candidates_.empty()) merge_lowest_rank();
+  while (!candidates_.empty()) tokenizer_.merges_by_rank() ? merge_lowest_rank() : merge_first();
   for (size_t i = 0; i != kNone; i = symbols_[i].next) ids.push_back(symbols_[i].id);
 }
 
@@ -134,6 +134,12 @@ void BpeEncoder::merge_lowest_rank() {
   for (const size_t left : of_one_rank_) {
     if (has_rank(left, rank)) join(left);
   }
+}
+
+void BpeEncoder::merge_first() {
+  const auto [rank, left] = candidates_.top();
+  candidates_.pop();
+  if (has_rank(left, rank)) join(left);
 }
 
 void BpeEncoder::join(size_t left) {

@@ -66,6 +66,7 @@ class BpeEncoder {
   void append_piece(std::string_view piece, std::vector<int32_t>& ids);
   void merge_piece(std::string_view piece, std::vector<int32_t>& ids);
   void merge_lowest_rank();
+  void merge_first();
   void join(size_t left);
   void consider(size_t left);
   bool has_rank(size_t left, uint32_t rank) const;

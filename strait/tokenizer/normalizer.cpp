@@ -19,8 +19,9 @@ std::string with_plain_spaces(std::string_view text) {
 
 std::string Normalizer::first_form(std::string_view part) const {
   if (composes) return composed(part);
-  if (first_space != FirstSpace::of_parts || part.empty()) return std::string(part);
-  return " " + with_plain_spaces(part);
+  if (!marks_early) return std::string(part);
+  const bool gets_space = first_space == FirstSpace::of_parts && !part.empty();
+  return (gets_space ? " " : "") + with_plain_spaces(part);
 }
 
 std::string Normalizer::last_form(std::string_view part, bool begins) const {

@@ -21,6 +21,7 @@ std::string with_plain_spaces(std::string_view text);
 struct Normalizer {
   bool composes = false;                      ///< it is brought into Unicode's normal form C
   bool marks_spaces = false;                  ///< U+2581 in it is a space
+  bool marks_early = false;                   ///< so it is in the first form already
   FirstSpace first_space = FirstSpace::none;  ///< that it gets
 
   /// The form of a part between added tokens in which those that are normalized are looked for.

@@ -49,7 +49,9 @@ Tokenizer::Tokenizer(BpeModel model) : model_(std::move(model)) {
 }
 
 std::optional<int32_t> Tokenizer::added_token(std::string_view text) const {
-  const auto found = std::ranges::find(model_.added_tokens, text, &AddedToken::text);
+  // By its own text: those that are normalized have another one to be found by.
+  const auto own_text = [&](const AddedToken& token) { return bytes_of(token.id); };
+  const auto found = std::ranges::find(model_.added_tokens, text, own_text);
   return found == model_.added_tokens.end() ? std::nullopt : std::optional(found->id);
 }
 

@@ -23,7 +23,7 @@ enum class SpecialTokens : uint8_t {
 /// A byte-pair encoding: a text is cut into pieces (pre_tokenizer.h), the bytes of a piece are its first
 /// tokens, as GPT-2 has it (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019,
 /// section 2.2), or its characters and the bytes of those that have no token, as SentencePiece has it, and the
-/// merges are done in order of rank, each wherever it applies, from left to right. Every byte string can be
+/// merges are done in order of rank, from left to right. Every byte string can be
 /// encoded, and decoding gives it back where is_lossless() says so. Immutable, so that threads may share one.
 class Tokenizer {
  public:
@@ -54,6 +54,9 @@ class Tokenizer {
 
   /// The rank of the merge of two tokens that stand side by side, if there is one.
   std::optional<uint32_t> rank(int32_t left, int32_t right) const;
+
+  /// Whether a merge is done wherever it applies before another one is looked for (BpeModel::merges_by_rank).
+  bool merges_by_rank() const { return model_.merges_by_rank; }
 
   /// What the merge of that rank makes.
   int32_t merged(uint32_t rank) const { return model_.merges[rank].result; }

@@ -287,6 +287,7 @@ void read_spaces(const std::string& file, const Json& root, BpeModel& model) {
   model.normalizer.marks_spaces = true;
   model.patterns.clear();
   if (cuts.empty() && marks_spaces(file, forms)) {
+    model.normalizer.marks_early = true;
     if (forms.size() == 2) model.normalizer.first_space = FirstSpace::of_parts;
   } else if (cuts.size() == 1 && forms.empty()) {
     const auto& [name, step] = cuts.front();
@@ -331,7 +332,7 @@ std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& r
     expect(file, part, token, "/single_word", {false, nullptr});
     vocabulary.add(text, id_in(file, text, id));
     const bool is_normalized = value_at(token, "/normalized") == true;
-    if (is_normalized && normalizer.first_space == FirstSpace::of_parts) {  // where U+2581 is no white space
+    if (is_normalized && normalizer.marks_early) {  // U+2581 is no white space
       for (const char* flag : {"/lstrip", "/rstrip"}) expect(file, part, token, flag, {false, nullptr});
     }
     tokens.push_back({.text = is_normalized ? normalizer.first_form(text) : text,
@@ -345,8 +346,8 @@ std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& r
   return tokens;
 }
 
-/// What a TemplateProcessing puts before a text.
-std::vector<int32_t> read_prefix(const std::string& file, const Json& root, const Vocabulary& vocabulary) {
+/// What a TemplateProcessing puts before a text, of so many tokens.
+std::vector<int32_t> read_prefix(const std::string& file, const Json& root, size_t tokens) {
   std::vector<int32_t> prefix;
   for (const auto& [name, step] :
        parts_of(file, {"post_processor", value_at(root, "/post_processor")}, "processors")) {
@@ -355,9 +356,14 @@ std::vector<int32_t> read_prefix(const std::string& file, const Json& root, cons
       const Json token = value_at(item, "/SpecialToken/id");
       if (!token.is_string()) break;
       const auto text = token.get<std::string>();
-      const auto id = vocabulary.find_added(text);
-      if (!id) throw InputError("{}: {} has {}, which is none of added_tokens", file, name, quoted_short(text));
-      prefix.push_back(*id);
+      const Json known = value_at(step, "/special_tokens");
+      const Json ids = known.is_object() && known.contains(text) ? value_at(known.at(text), "/ids") : Json();
+      if (!ids.is_array()) throw InputError("{}: {} has no special token {}", file, name, quoted_short(text));
+      for (const Json& id : ids) {
+        prefix.push_back(id_in(file, text, id));
+        if (static_cast<size_t>(prefix.back()) >= tokens)
+          throw InputError("{}: {} has the id {}, expected 0 to {}", file, name, prefix.back(), tokens - 1);
+      }
     }
   }
   return prefix;
@@ -384,6 +390,7 @@ BpeModel parse_tokenizer_json(const NamedText& file) {
   const bool of_characters = value_at(model, "/byte_fallback") == true;
   check_model(file.name, model, of_characters);
   BpeModel result;
+  result.merges_by_rank = false;
   if (of_characters) {
     read_spaces(file.name, root, result);
   } else {
@@ -398,8 +405,8 @@ BpeModel parse_tokenizer_json(const NamedText& file) {
     vocabulary.check_has_bytes();
     vocabulary.check_has_space();
   }
-  result.prefix = read_prefix(file.name, root, vocabulary);
   result.tokens = vocabulary.finish();
+  result.prefix = read_prefix(file.name, root, result.tokens.size());
   result.byte_tokens = vocabulary.byte_tokens();
   result.characters = vocabulary.characters();
   MergeReader merges(vocabulary);
@@ -458,8 +465,11 @@ std::string to_tokenizer_json(std::span<const NamedText> files) {
   BpeModel model = parse_tokenizer_files(files);
   if (files.size() == 1) return files.front().text;
   std::ranges::sort(model.added_tokens, {}, &AddedToken::id);
+  const Json vocab = parse_json(files.front().text, files.front().name);
   Json added = Json::array();
   for (const auto& token : model.added_tokens) {
+    // One that the alphabet writes otherwise is found by no text there, and has no place among these.
+    if (!vocab.contains(token.text) || vocab.at(token.text) != token.id) continue;
     added.push_back({{"id", token.id},
                      {"content", token.text},
                      {"single_word", false},
@@ -483,10 +493,7 @@ std::string to_tokenizer_json(std::span<const NamedText> files) {
                {"pre_tokenizer", bytes},
                {"post_processor", nullptr},
                {"decoder", bytes},
-               {"model",
-                {{"type", "BPE"},
-                 {"vocab", parse_json(files.front().text, files.front().name)},
-                 {"merges", merges}}}})
+               {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}}})
       .dump();
 }
 

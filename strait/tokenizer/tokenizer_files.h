@@ -37,6 +37,7 @@ struct BpeModel {
   std::array<int32_t, 256> byte_tokens{};                  ///< of each byte; -1: such bytes are left out
   std::map<std::string, int32_t, std::less<>> characters;  ///< that have a token; all others are their bytes
   std::vector<Merge> merges;             ///< the earliest that applies is done first; no pair comes twice
+  bool merges_by_rank = true;            ///< wherever it applies, as in GPT-2's own; else at its first place
   std::vector<AddedToken> added_tokens;  ///< the longest first
   std::vector<PiecePattern> patterns = {PiecePattern::of_gpt2()};  ///< that cut a text, see PreTokenizer
   Normalizer normalizer;                                           ///< of texts, before that

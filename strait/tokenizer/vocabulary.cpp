@@ -56,7 +56,11 @@ std::optional<std::string> bytes_of_alphabet(std::string_view shown) {
 std::optional<std::string> Vocabulary::bytes_of(const std::string& shown) const {
   if (writing_ == Writing::alphabet) return bytes_of_alphabet(shown);
   if (shown.find(' ') != std::string::npos) return std::nullopt;
-  return with_plain_spaces(shown);
+  return text_of(shown);
+}
+
+std::string Vocabulary::text_of(const std::string& added) const {
+  return writing_ == Writing::characters ? with_plain_spaces(added) : added;
 }
 
 void Vocabulary::put(const std::string& bytes, int32_t id) {
@@ -71,13 +75,14 @@ void Vocabulary::put(const std::string& bytes, int32_t id) {
 void Vocabulary::add_shown(const std::string& shown, int32_t id) {
   const auto added = added_.find(shown);
   const bool is_added = added != added_.end() && added->second == id;
-  const auto byte = writing_ == Writing::characters && !is_added ? byte_of_name(shown) : std::nullopt;
-  if (byte) {
+  shown_.emplace(shown, id);
+  if (const auto byte = writing_ == Writing::characters ? byte_of_name(shown) : std::nullopt) {
+    if (is_added) tokens_.erase(id);  // what it was taken for
     put(std::string(1, static_cast<char>(*byte)), id);
     bytes_[*byte] = id;
     return;
   }
-  const auto bytes = is_added ? shown : bytes_of(shown);
+  const auto bytes = is_added ? text_of(shown) : bytes_of(shown);
   if (!bytes) {
     throw InputError("{}: token {} has {}", file_, quoted_short(shown),
                      writing_ == Writing::alphabet ? "a character that stands for no byte"
@@ -92,7 +97,7 @@ void Vocabulary::add_shown(const std::string& shown, int32_t id) {
 }
 
 void Vocabulary::add(const std::string& text, int32_t id) {
-  put(text, id);
+  put(text_of(text), id);
   const auto [known, is_new] = added_.emplace(text, id);
   if (!is_new && known->second != id) {
     throw InputError("{}: token {} has the ids {} and {}", file_, quoted_short(text), known->second, id);
@@ -100,14 +105,8 @@ void Vocabulary::add(const std::string& text, int32_t id) {
 }
 
 std::optional<int32_t> Vocabulary::find_shown(const std::string& shown) const {
-  const auto bytes = bytes_of(shown);
-  const auto found = bytes ? ids_.find(*bytes) : ids_.end();
-  return found == ids_.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::optional<int32_t> Vocabulary::find_added(const std::string& text) const {
-  const auto found = added_.find(text);
-  return found == added_.end() ? std::nullopt : std::optional(found->second);
+  const auto found = shown_.find(shown);
+  return found == shown_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::map<std::string, int32_t, std::less<>> Vocabulary::characters() const {

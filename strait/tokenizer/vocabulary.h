@@ -40,12 +40,8 @@ class Vocabulary {
   /// A token beside the vocabulary, as it stands in a text. Another may have the same bytes.
   void add(const std::string& text, int32_t id);
 
-  /// The id of the token of the vocabulary that the file writes so, where there is one; of `<0x41>` and the
-  /// like, with characters, none.
+  /// The id of the token of the vocabulary that the file writes so, where there is one.
   std::optional<int32_t> find_shown(const std::string& shown) const;
-
-  /// The id of the token beside the vocabulary with that text, where there is one.
-  std::optional<int32_t> find_added(const std::string& text) const;
 
   /// The token of each byte; -1 where there is none.
   const std::array<int32_t, 256>& byte_tokens() const { return bytes_; }
@@ -67,12 +63,14 @@ class Vocabulary {
 
  private:
   std::optional<std::string> bytes_of(const std::string& shown) const;
+  std::string text_of(const std::string& added) const;
   void put(const std::string& bytes, int32_t id);
 
   std::string file_;
   Writing writing_;
   std::array<int32_t, 256> bytes_{};
-  std::unordered_map<std::string, int32_t> ids_;    ///< of the vocabulary
+  std::unordered_map<std::string, int32_t> shown_;  ///< of the vocabulary, as the file writes them
+  std::unordered_map<std::string, int32_t> ids_;    ///< of the same by their bytes, but those of single bytes
   std::unordered_map<std::string, int32_t> added_;  ///< of texts
   std::map<int32_t, std::string> tokens_;           ///< all
 };

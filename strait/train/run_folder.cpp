@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "strait/base/error.h"
@@ -64,14 +63,10 @@ void add_scalars(TensorboardWriter& events, const StepMetrics& metrics) {
 
 }  // namespace
 
-namespace {
-
-/// The network, and what stands beside it for transformers.
-constexpr std::array kNetworkFiles = {"model.safetensors",       "config.json",
-                                      "generation_config.json",  "tokenizer.json",
-                                      "special_tokens_map.json", "tokenizer_config.json"};
-
-}  // namespace
+bool holds_run(const std::filesystem::path& folder) {
+  const auto has = [&](const char* name) { return is_there(folder / name); };
+  return has("status.json") || has("metrics.jsonl") || has("config.toml");
+}
 
 void check_is_free(const std::filesystem::path& folder) {
   const auto homes = CheckpointFolder::homes_in(folder / "checkpoint");
@@ -84,6 +79,10 @@ void check_is_free(const std::filesystem::path& folder) {
         "--overwrite",
         folder.string());
   }
+  check_holds_no_network(folder);
+}
+
+void check_holds_no_network(const std::filesystem::path& folder) {
   for (const char* name : kNetworkFiles) {
     if (is_there(folder / name)) {
       throw InputError(

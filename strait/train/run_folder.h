@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -18,8 +19,19 @@ enum class Start {
   resume,   ///< resume it
 };
 
+/// What a run leaves for others to use its network: the weights, and what stands beside them for transformers.
+inline constexpr std::array kNetworkFiles = {
+    "model.safetensors",       "config.json",           "generation_config.json", "tokenizer.json",
+    "special_tokens_map.json", "tokenizer_config.json", "chat_template.jinja"};
+
+/// Whether a run has begun there.
+bool holds_run(const std::filesystem::path& folder);
+
 /// Throws InputError when a run's metrics or checkpoints are in the folder, or a network.
 void check_is_free(const std::filesystem::path& folder);
+
+/// Throws InputError when a network is in the folder.
+void check_holds_no_network(const std::filesystem::path& folder);
 
 /// Removes what a run left in the folder and another one would take for its own.
 void clear_run(const std::filesystem::path& folder);

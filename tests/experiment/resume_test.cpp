@@ -238,8 +238,6 @@ TEST_F(Resume, TheConfigurationMustBeTheRuns) {
             RunStatus::done);
 }
 
-/// A pipeline that is drained for a checkpoint has one version of every weight, of which a resume makes the
-/// bits of the run that went on. An epoch has four batches of two steps, of which the last has one.
 TEST_F(Resume, TheDataMustBeTheRunsWhereverTheyLie) {
   const test::Variable no_cache("STRAIT_CACHE", "");
   const auto config_in = [&](const std::string& place) {
@@ -272,6 +270,8 @@ train = {{ epochs = 2, threads = 1 }})",
   EXPECT_EQ(run(config_in("there"), "run", Start::resume).status, RunStatus::done);
 }
 
+/// A pipeline that is drained for a checkpoint has one version of every weight, of which a resume makes the
+/// bits of the run that went on. An epoch has four batches of two steps, of which the last has one.
 TEST_F(Resume, AStreamEqualsTheRunThatWasDrainedAtTheSamePlaces) {
   for (const std::string schedule : {"pipedream", "xpipe"}) {
     const Config config =

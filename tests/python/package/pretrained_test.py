@@ -183,6 +183,25 @@ def test_a_network_from_scratch_is_read_by_transformers(name, tmp_path):
     assert json.loads(again.stdout)["off"]["loss"] == pytest.approx(loss, rel=2e-5), again.stderr
 
 
+def test_two_files_of_a_tokenizer_become_one_that_transformers_reads(tmp_path):
+    folder = tmp_path / "llama-pairs"
+    folder.mkdir()
+    characters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("t", "h"), ("th", "e"), ("\u0120", "the"), ("1", "2"), ("\u00c3", "\u00a9")]
+    tokens = [*characters, *map("".join, merges), "\u0120foo", "<|\u00c3\u00a9|>", "\u00c3\u00c3", "<|endoftext|>"]  # made by none
+    (folder / "vocab.json").write_text(json.dumps({token: id for id, token in enumerate(tokens)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(f"{left} {right}\n" for left, right in merges))
+    done = program(["train", "--out", folder / "run"], folder, "model.init=", "model.width=8", "model.heads=2", "model.kv_heads=1",
+                   "model.hidden=8", "model.layers=2", "model.context=64", f"model.vocab={len(tokens)}", "train.epochs=1", "data.train_limit=4",
+                   f'data.tokenizer="{folder}"')
+    assert done.returncode == 0, done.stderr
+    text = "the the 12 1 \u00e9 e\u0301 foo<|\u00e9|>\u00c3\u00c3 it's\n\n  the"
+    (folder / "text").write_text(text, encoding="utf-8")
+    ours = subprocess.run([PROGRAM, "tokenize", "--json", "--tokenizer", folder, folder / "text"], capture_output=True, text=True)
+    assert AutoTokenizer.from_pretrained(folder / "run")(text)["input_ids"] == json.loads(ours.stdout)["ids"]
+    assert AutoTokenizer.from_pretrained(folder / "run").eos_token_id == len(tokens) - 1
+
+
 def test_generates_what_transformers_generates(tmp_path):
     """The prompt stands behind the token that the tokenizer puts before texts, and the likeliest tokens behind it."""
     tokens = ["<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *"abcdefgh"]
@@ -214,7 +233,11 @@ def test_takes_nothing_from_a_folder_that_is_no_run(tmp_path):
     done = program(["train", "--out", folder], folder)
     assert done.returncode == 2 and f"{folder}: holds model.safetensors, which a run may replace; choose another --out" in done.stderr
     done = program(["train", "--overwrite", "--out", folder], folder)
-    assert done.returncode == 2 and f"{folder}: holds model.init, model.safetensors, which a run there replaces" in done.stderr
+    assert done.returncode == 2 and f"{folder}: holds the weights of model.init, which a run that begins there replaces" in done.stderr
+    done = program(["train", "--resume", "--out", folder], folder)
+    assert done.returncode == 2 and f"{folder}: holds model.safetensors, which a run may replace" in done.stderr
+    own = program(["train", "--overwrite", "--dry-run", "--out", TOKENIZER], folder)
+    assert own.returncode == 2 and f"{TOKENIZER}: holds the tokenizer, which a run that begins there replaces" in own.stderr
     assert set(path.name for path in folder.iterdir()) - {".lock"} == set(before)
 
 

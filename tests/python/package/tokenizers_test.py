@@ -204,6 +204,51 @@ def test_added_tokens_stand_between_characters(name, normalized, tmp_path):
         assert ids_of(tmp_path, text, "--special") == tokenizer.encode(text, add_special_tokens=False).ids, text
 
 
+def written(folder, vocab, merges, **parts):
+    """A tokenizer of characters of that file; tokens of bytes come first."""
+    tokens = [*(f"<0x{byte:02X}>" for byte in range(256)), MARK, *vocab]
+    root = {"version": "1.0", "truncation": None, "padding": None, "pre_tokenizer": None, "post_processor": None, "decoder": None,
+            "added_tokens": [], "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": MARK},
+            "model": {"type": "BPE", "byte_fallback": True, "vocab": {token: id for id, token in enumerate(tokens)}, "merges": merges}, **parts}
+    (folder / "tokenizer.json").write_text(json.dumps(root), encoding="utf-8")
+    return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+def added(id, content, **flags):
+    return {"id": id, "content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False, **flags}
+
+
+def test_merges_are_done_one_at_a_time(tmp_path):
+    """Where a merge makes a pair that another of lower rank takes, as in a vocabulary that was extended."""
+    tokenizer = written(tmp_path, ["a", "b", "ab", "aba"], [["ab", "a"], ["a", "b"]])
+    for text in ["abab", "ababab", "aabab"]:
+        assert ids_of(tmp_path, text) == tokenizer.encode(text).ids
+
+
+def test_tokens_of_bytes_merge_and_may_be_added(tmp_path):
+    tokenizer = written(tmp_path, ["<0xC3><0xA9>", "a", MARK * 2], [["<0xC3>", "<0xA9>"], [MARK, MARK]],
+                        added_tokens=[added(0x0A, "<0x0A>"), added(259, MARK * 2)])
+    for text in ["a\u00e9  a\n", f"{MARK}{MARK}a", "<0x0A>"]:
+        assert ids_of(tmp_path, text) == tokenizer.encode(text).ids
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_added_tokens_of_spaces_are_found_where_hugging_face_finds_them(normalized, tmp_path):
+    tokenizer = written(tmp_path, ["a", "b", "x"], [], added_tokens=[
+        added(260, "a b", normalized=normalized), added(261, f"b{MARK}a", normalized=normalized), added(262, "<k>", rstrip=not normalized),
+        added(263, "  ")])
+    for text in [f"xa{MARK}bx", "xa bx", f"xb{MARK}ax", "xb ax", "a<k>  b", "a<k>   b", "<k>  <k> x"]:
+        assert ids_of(tmp_path, text) == tokenizer.encode(text).ids, text
+
+
+def test_a_normalized_token_that_ends_a_text_ends_it(tmp_path):
+    """It is found behind the space that every part gets; its name is its own."""
+    prepend = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": MARK}, {"type": "Replace", "pattern": {"String": " "}, "content": MARK}]}
+    tokenizer = written(tmp_path, ["</s>", "a"], [], normalizer=prepend, added_tokens=[added(257, "</s>", normalized=True, special=True)])
+    for text in ["a</s> a </s>", "</s>"]:
+        assert ids_of(tmp_path, text, "--special") == tokenizer.encode(text).ids
+
+
 def test_bytes_of_no_character_are_tokens_of_bytes(tmp_path):
     of_characters("llama 2", tmp_path)
     data = b"the \xff a\xe2\x96 \xc0"
@@ -249,7 +294,10 @@ REFUSED_WITH_CHARACTERS = {  # what the file says beside its model, and tokens w
     "no space": (NEVER, (MARK,), (), "no token for U+2581"),
     "a real space": (NEVER, (), ("a b",), 'token "a b" has a space, expected U+2581 for one'),
     "a prefix of nothing": ({**NEVER, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<x>"}}]}},
-                            (), (), 'post_processor has "<x>", which is none of added_tokens'),
+                            (), (), 'post_processor has no special token "<x>"'),
+    "a prefix beyond the tokens": ({**NEVER, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<x>"}}],
+                                                                "special_tokens": {"<x>": {"id": "<x>", "ids": [257]}}}},
+                                   (), (), "post_processor has the id 257, expected 0 to 256"),
     "white space": ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": MARK}, NEVER["normalizer"]]},
                      "added_tokens": [{"id": 999, "content": "<s>", "normalized": True, "lstrip": True}]}, (), (),
                     "/lstrip is true, expected false"),
