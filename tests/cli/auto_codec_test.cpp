@@ -164,7 +164,7 @@ TEST_F(AutoCodec, FourProcessesMeasureTheCosinesOfOne) {
         "--set",  std::string("data.batch_size=") + batch_size,
         "--set",  std::string("data.train_limit=") + samples,
         "--set",  std::string("train.epochs=") + epochs,
-        "--link", "20Mbps"};
+        "--link", "10Mbps"};
     ASSERT_EQ(train(one_name, flags).status, 0);
     train_with_ranks(four_name, flags);
     const json one = choice_after(one_name, 32);
@@ -198,7 +198,7 @@ TEST_F(AutoCodec, AResumedRunMeasuresTheCosinesOfAnUndisturbedOne) {
       "--set",  "train.epochs=2",
       "--set",  "checkpoint.every_steps=3",
       "--set",  "checkpoint.keep=100",
-      "--link", "20Mbps"};
+      "--link", "10Mbps"};
   ASSERT_EQ(train("whole", flags).status, 0);
   ASSERT_EQ(train("cut", flags).status, 0);
   for (const auto& name : checkpoints("cut")) {

@@ -125,7 +125,7 @@ TEST_F(TextRuns, GenerateRefusesWhatItCannotUse) {
   }
   const auto small = generate({"--prompt", "a", "--set", "model.width=16"});
   EXPECT_EQ(small.status, 2);
-  EXPECT_THAT(small.err, HasSubstr("wte.weight"));
+  EXPECT_THAT(small.err, HasSubstr("config.json: n_embd: expected model.width = 8, found 16"));
   const auto none = run({"generate", config_, "--prompt", "a"});
   EXPECT_EQ(none.status, 2);
   EXPECT_THAT(none.err, HasSubstr("--weights: expected a file, since model.init names none"));

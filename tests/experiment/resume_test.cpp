@@ -5,11 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fuzz/tokenizer_input.h"
 #include "strait/experiment/run.h"
 #include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/variable.h"
 
 namespace strait {
 namespace {
@@ -236,38 +234,6 @@ TEST_F(Resume, TheConfigurationMustBeTheRuns) {
                 "run", Start::resume)
                 .status,
             RunStatus::done);
-}
-
-TEST_F(Resume, TheDataMustBeTheRunsWhereverTheyLie) {
-  const test::Variable no_cache("STRAIT_CACHE", "");
-  const auto config_in = [&](const std::string& place) {
-    const std::string folder = (dir_ / place).string();
-    return parse_config(fmt::format(R"(
-model = {{ kind = "gpt2", width = 8, heads = 2, layers = 2, context = 16, vocab = 300, cuts = ["h.0"] }}
-data = {{ kind = "text", block = 16, batch_size = 4, tokenizer = "{0}", train_file = "{0}/text", test_file = "{0}/text" }}
-train = {{ epochs = 2, threads = 1 }})",
-                                    folder),
-                        "text.toml");
-  };
-  const auto write = [&](const std::string& place, const std::string& text, const fuzz::Merges& merges) {
-    fs::create_directory(dir_ / place);
-    for (const auto& file : fuzz::small_tokenizer(merges))
-      test::write_file(dir_ / place / file.name, file.text);
-    test::write_file(dir_ / place / "text", text);
-  };
-  std::string text;
-  for (int i = 0; i < 100; ++i) text += fmt::format("{} bottles ", i);
-  write("here", text, {});
-  write("there", text, {});
-  write("retold", text + " and more than a block of others", {});
-  write("retokenized", text, {{"b", "o"}});
-  EXPECT_EQ(run(config_in("here"), "run", Start::fresh, 3).status, RunStatus::stopped);
-  for (const std::string other : {"retold", "retokenized"}) {
-    EXPECT_THAT(
-        error_of(config_in(other), "run", Start::resume),
-        AllOf(HasSubstr("position.json: the run has other data ("), HasSubstr("--resume cannot change")));
-  }
-  EXPECT_EQ(run(config_in("there"), "run", Start::resume).status, RunStatus::done);
 }
 
 /// A pipeline that is drained for a checkpoint has one version of every weight, of which a resume makes the

@@ -55,14 +55,17 @@ class RunnerOfASweep : public testing::Test {
   Sweep sweep_{"s", "The title", {}};
 };
 
+/// What a run of another configuration left is replaced; what is none is for train to refuse.
 TEST_F(RunnerOfASweep, TheProgramGetsTheWordsOfTrain) {
   Listener listener;
+  std::filesystem::create_directories(dir_ / "sweep/b");
+  test::write_file(dir_ / "sweep/b/config.toml", "seed = 7\n");
   EXPECT_TRUE(train("[ -s \"$2\" ] && echo \"$@\" >> " + (dir_ / "words").string(), listener));
   const std::string out = dir_ / "sweep";
-  const auto words = [&](const std::string& run) {
-    return fmt::format("train {0}/{1}/next.toml --out {0}/{1} --overwrite --verbose\n", out, run);
+  const auto words = [&](const std::string& run, const std::string& flag) {
+    return fmt::format("train {0}/{1}/next.toml --out {0}/{1} {2}--verbose\n", out, run, flag);
   };
-  EXPECT_EQ(test::read_file(dir_ / "words"), words("a") + words("b") + words("c"));
+  EXPECT_EQ(test::read_file(dir_ / "words"), words("a", "") + words("b", "--overwrite ") + words("c", ""));
   EXPECT_THAT(listener.ended, ElementsAre("0 done ", "1 done ", "2 done "));
 }
 
