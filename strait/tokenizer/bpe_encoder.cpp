@@ -120,7 +120,12 @@ void BpeEncoder::merge_piece(std::string_view piece, std::vector<int32_t>& ids) 
   if (symbols_.empty()) return;
   symbols_.back().next = kNone;
   for (size_t i = 0; i < symbols_.size(); ++i) consider(i);
-  while (!candidates_.empty()) tokenizer_.merges_by_rank() ? merge_lowest_rank() : merge_first();
+  while (!candidates_.empty()) {
+    if (tokenizer_.merges_by_rank())
+      merge_lowest_rank();
+    else
+      merge_first();
+  }
   for (size_t i = 0; i != kNone; i = symbols_[i].next) ids.push_back(symbols_[i].id);
 }
 
