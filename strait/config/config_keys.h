@@ -155,8 +155,7 @@ void visit_compression_keys(C& config, Visitor& visit) {
         "of networks, the one to choose for; empty: the links of the run");
   visit("compression.auto.every_steps", compression.automatic.every_steps, at_least(0),
         "choose again after every N optimizer steps too; 0: only after four batches, when the steps have "
-        "doubled and "
-        "with the last of an epoch");
+        "doubled and with the last of an epoch");
   visit("compression.reuse_indices", compression.reuse_indices, yes_or_no(),
         "gradients are sent at the indices of their activations");
   visit("compression.store.place", compression.store.place, one_of(store_places()),

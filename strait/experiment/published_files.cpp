@@ -43,8 +43,9 @@ json read_object(const fs::path& path) {
 json add_tokenizer(const fs::path& folder, std::vector<NamedText>& files) {
   const auto own = read_tokenizer_files(folder);
   const std::string end = end_of_text_of(folder);
-  const auto end_id = Tokenizer(parse_tokenizer_files(own)).added_token(end);
-  files.push_back({"tokenizer.json", to_tokenizer_json(own)});
+  const Tokenizer known(parse_tokenizer_files(own));
+  const auto end_id = known.added_token(end);
+  files.push_back({"tokenizer.json", to_tokenizer_json(own, known.added_tokens())});
   add_those_there(folder, {"special_tokens_map.json", "chat_template.jinja"}, files);
   json tokenizer = json::object();
   json network = {{"bos_token_id", nullptr}, {"eos_token_id", nullptr}};  // and not some that others have

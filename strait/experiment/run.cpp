@@ -209,9 +209,8 @@ void check_same(const std::string& what, const std::function<std::string()>& fin
 
 /// Keys say where data lie, and a run may resume where that is elsewhere. What they are stays, as far as a
 /// fingerprint() tells.
-void check_same_data(const Checkpoint& begun, const DataSplits& data) {
+void check_same_data(const Checkpoint& begun, const std::string& now) {
   const std::string& before = begun.record().data;
-  const std::string now = fingerprint(data);
   if (before.empty() || before == now) return;
   throw InputError("{}: the run has other data ({}) than there are now ({}); --resume cannot change them",
                    (begun.folder() / kRecordFile).string(), before, now);
@@ -286,13 +285,15 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
           "compression.start_from", [&] { return fingerprint(*beginning.another); }, *group);
     }
     DataSplits data;
+    std::string data_print;
     std::vector<std::string> summary;
     run_collectively(*group, [&] {
       data = load_splits(config);
-      if (beginning.own) check_same_data(*beginning.own, data);
+      data_print = fingerprint(data);
+      if (beginning.own) check_same_data(*beginning.own, data_print);
     });
     check_same(
-        "data", [&] { return fingerprint(data); }, *group);
+        "data", [&] { return data_print; }, *group);
     if (begins_with_initial_weights(config, beginning)) {
       check_same(
           "model.init", [&] { return fingerprint_of_weights(initial_weights(config)); }, *group);
@@ -306,7 +307,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
       if (rank != 0) return;  // before the folder changes, since this refuses codecs that save nothing
       summary = start_summary(config, folder, trainer->model(), data, group->size(), processes_here(*group));
     });
-    begin_run(config, folder, beginning, fingerprint(data), observer, *group, *trainer, files);
+    begin_run(config, folder, beginning, data_print, observer, *group, *trainer, files);
     if (begun) begun();
     if (files) outcome.epochs = files->epochs();
     for (const auto& line : summary) observer.on_note(line);

@@ -70,10 +70,12 @@ void BpeEncoder::take_out(const Finder& finder, std::string_view text, std::vect
 void BpeEncoder::append(std::string_view text, std::vector<int32_t>& ids, SpecialTokens special) {
   const auto mode = static_cast<size_t>(special);
   take_out(given_[mode], text, ids, [&](std::string_view part) {
-    const std::string form = tokenizer_.normalizer().first_form(part);
+    std::string room;
+    const std::string_view form = tokenizer_.normalizer().first_form(part, room);
     take_out(normalized_[mode], form, ids, [&](std::string_view rest) {
       const bool begins = part.data() == text.data() && rest.data() == form.data();
-      append_pieces(tokenizer_.normalizer().last_form(rest, begins), ids);
+      std::string room_of_rest;
+      append_pieces(tokenizer_.normalizer().last_form(rest, begins, room_of_rest), ids);
     });
   });
 }

@@ -17,19 +17,20 @@ std::string with_plain_spaces(std::string_view text) {
   }
 }
 
-std::string Normalizer::first_form(std::string_view part) const {
-  if (composes) return composed(part);
-  if (!marks_early) return std::string(part);
+std::string_view Normalizer::first_form(std::string_view part, std::string& room) const {
+  if (composes) return room = composed(part);
+  if (!marks_early) return part;
   const bool gets_space = first_space == FirstSpace::of_parts && !part.empty();
-  return (gets_space ? " " : "") + with_plain_spaces(part);
+  return room = (gets_space ? " " : "") + with_plain_spaces(part);
 }
 
-std::string Normalizer::last_form(std::string_view part, bool begins) const {
-  std::string form = marks_spaces ? with_plain_spaces(part) : std::string(part);
+std::string_view Normalizer::last_form(std::string_view part, bool begins, std::string& room) const {
+  if (!marks_spaces || marks_early) return part;
+  room = with_plain_spaces(part);
   const bool may_lack_one =
       first_space == FirstSpace::where_missing || (first_space == FirstSpace::of_text && begins);
-  if (may_lack_one && !form.empty() && form.front() != ' ') form.insert(form.begin(), ' ');
-  return form;
+  if (may_lack_one && !room.empty() && room.front() != ' ') room.insert(room.begin(), ' ');
+  return room;
 }
 
 }  // namespace strait

@@ -24,12 +24,13 @@ struct Normalizer {
   bool marks_early = false;                   ///< so it is in the first form already
   FirstSpace first_space = FirstSpace::none;  ///< that it gets
 
-  /// The form of a part between added tokens in which those that are normalized are looked for.
-  std::string first_form(std::string_view part) const;
+  /// The form of a part between added tokens in which those that are normalized are looked for: the part itself
+  /// where nothing changes, or else what `room` holds then.
+  std::string_view first_form(std::string_view part, std::string& room) const;
 
-  /// The form that is cut, of a part between these, which is in its first form. `begins` says whether it begins
-  /// the text.
-  std::string last_form(std::string_view part, bool begins) const;
+  /// Likewise the form that is cut, of a part between these, which is in its first form. `begins` says whether
+  /// it begins the text.
+  std::string_view last_form(std::string_view part, bool begins, std::string& room) const;
 };
 
 }  // namespace strait

@@ -298,8 +298,7 @@ void read_spaces(const std::string& file, const Json& root, BpeModel& model) {
   } else {
     throw InputError(
         "{}: normalizer has {} and pre_tokenizer {} steps, expected with byte_fallback a Replace, alone or "
-        "behind a "
-        "Prepend, in normalizer, or a Metaspace in pre_tokenizer",
+        "behind a Prepend, in normalizer, or a Metaspace in pre_tokenizer",
         file, forms.size(), cuts.size());
   }
 }
@@ -335,7 +334,8 @@ std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& r
     if (is_normalized && normalizer.marks_early) {  // U+2581 is no white space
       for (const char* flag : {"/lstrip", "/rstrip"}) expect(file, part, token, flag, {false, nullptr});
     }
-    tokens.push_back({.text = is_normalized ? normalizer.first_form(text) : text,
+    std::string room;
+    tokens.push_back({.text = is_normalized ? std::string(normalizer.first_form(text, room)) : text,
                       .id = id.get<int32_t>(),
                       .is_special = value_at(token, "/special") != false,
                       .is_normalized = is_normalized,
@@ -461,13 +461,12 @@ BpeModel parse_tokenizer_files(std::span<const NamedText> files) {
   return files.size() == 1 ? parse_tokenizer_json(files[0]) : parse_vocab_and_merges(files[0], files[1]);
 }
 
-std::string to_tokenizer_json(std::span<const NamedText> files) {
-  BpeModel model = parse_tokenizer_files(files);
+std::string to_tokenizer_json(std::span<const NamedText> files, std::vector<AddedToken> added_tokens) {
   if (files.size() == 1) return files.front().text;
-  std::ranges::sort(model.added_tokens, {}, &AddedToken::id);
+  std::ranges::sort(added_tokens, {}, &AddedToken::id);
   const Json vocab = parse_json(files.front().text, files.front().name);
   Json added = Json::array();
-  for (const auto& token : model.added_tokens) {
+  for (const auto& token : added_tokens) {
     // One that the alphabet writes otherwise is found by no text there, and has no place among these.
     if (!vocab.contains(token.text) || vocab.at(token.text) != token.id) continue;
     added.push_back({{"id", token.id},

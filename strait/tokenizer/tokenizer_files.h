@@ -81,9 +81,9 @@ std::vector<NamedText> read_tokenizer_files(const std::filesystem::path& folder)
 /// bytes without a token, and merges of or into what is no token.
 BpeModel parse_tokenizer_files(std::span<const NamedText> files);
 
-/// A tokenizer.json of these files: the file itself, or what vocab.json and merges.txt say. Throws InputError
-/// as parse_tokenizer_files() does.
-std::string to_tokenizer_json(std::span<const NamedText> files);
+/// A tokenizer.json of files that parse_tokenizer_files() has read, which have these added tokens: the file
+/// itself, or what vocab.json and merges.txt say.
+std::string to_tokenizer_json(std::span<const NamedText> files, std::vector<AddedToken> added_tokens);
 
 /// The text of the token that ends a text: eos_token of a tokenizer_config.json in the folder, or else
 /// `<|endoftext|>`. Throws InputError where that file cannot be read.

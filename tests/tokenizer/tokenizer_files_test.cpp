@@ -106,13 +106,13 @@ TEST(TokenizerFiles, TheFirstLineOfMergesMayBeAVersion) {
 TEST(TokenizerFiles, TwoFilesAreATokenizerJson) {
   const auto files = fuzz::small_tokenizer(fuzz::sample_merges());
   const Tokenizer tokenizer(parse_tokenizer_files(files));
-  const std::vector<NamedText> one = {{"tokenizer.json", to_tokenizer_json(files)}};
+  const std::vector<NamedText> one = {{"tokenizer.json", to_tokenizer_json(files, tokenizer.added_tokens())}};
   const Tokenizer again(parse_tokenizer_files(one));
   const std::string text = "the other thing's xyz  \xe3\x81\x82<|endoftext|>\n\n\xff";
   for (const auto special : {SpecialTokens::as_text, SpecialTokens::as_tokens})
     EXPECT_EQ(again.encode(text, special), tokenizer.encode(text, special));
   EXPECT_EQ(again.vocab_size(), tokenizer.vocab_size());
-  EXPECT_EQ(to_tokenizer_json(one), one.front().text);
+  EXPECT_EQ(to_tokenizer_json(one, again.added_tokens()), one.front().text);
 }
 
 TEST(TokenizerFiles, WhatIsNotJsonIsNamedWithItsPlace) {
