@@ -53,7 +53,7 @@ std::string setting_with(const std::string& key) {
 /// The end of the message about an unknown key: that it is one but for its quotation marks, the kind it belongs
 /// to, a key of that very name below its table or in another, or the nearest key of its table.
 std::string hint_for(const std::string& prefix, const std::string& name, const std::vector<std::string>& keys) {
-  if (prefix.empty() && (name == "variants" || name == "seeds" || name == "title")) {
+  if (prefix.empty() && (name == "variants" || name == "grid" || name == "seeds" || name == "title")) {
     return "; a file with it is for strait sweep";
   }
   if (std::ranges::find(keys, prefix + name) != keys.end()) {

@@ -3,16 +3,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/config/layers.h"
 #include "strait/config/reader.h"
 #include "strait/config/rules.h"
+#include "strait/experiment/sweep_grid.h"
 #include "strait/train/task.h"
 
 namespace strait {
 namespace {
+
+constexpr std::string_view kVariants = "an array of tables, one [[variants]] per run";
 
 /// Takes a key that must be an array out of the table; an absent one is empty.
 TomlNode::Array take_array(TomlTable& table, const std::string& key, std::string_view expected,
@@ -28,16 +32,15 @@ TomlNode::Array take_array(TomlTable& table, const std::string& key, std::string
   return std::move(*array);
 }
 
-/// The variants as tables, each with a name that no other has.
-std::vector<TomlTable> take_variants(TomlTable& root, const std::filesystem::path& path) {
-  constexpr std::string_view kExpected = "an array of tables, one [[variants]] per run";
-  Origin origin{path.string(), 0};
+/// The variants as tables, each with a name that no other has; none where the file has none.
+std::vector<TomlTable> take_variants(TomlTable& root) {
+  Origin origin;
   std::vector<TomlTable> variants;
   std::vector<std::string> names;
-  for (auto& item : take_array(root, "variants", kExpected, origin)) {
+  for (auto& item : take_array(root, "variants", kVariants, origin)) {
     auto* table = item.get<TomlTable>();
     if (table == nullptr) {
-      throw InputError("{}: variants: expected {}, found {} in it", item.origin.text(), kExpected,
+      throw InputError("{}: variants: expected {}, found {} in it", item.origin.text(), kVariants,
                        describe(item));
     }
     const auto entry = table->find("name");
@@ -50,8 +53,35 @@ std::vector<TomlTable> take_variants(TomlTable& root, const std::filesystem::pat
     if (name != nullptr) names.push_back(*name);  // read_config() complains about another type
     variants.push_back(std::move(*table));
   }
-  if (variants.empty()) throw InputError("{}: variants: expected {}, found none", origin.text(), kExpected);
   return variants;
+}
+
+/// Each variant at each point of the grid, its name extended by the point's. Without variants the points are
+/// the variants.
+std::vector<TomlTable> cross(std::vector<TomlTable> variants, const std::vector<GridPoint>& points) {
+  if (points.front().name.empty()) return variants;
+  const bool is_grid_alone = variants.empty();
+  if (is_grid_alone) variants.emplace_back();
+  std::vector<TomlTable> crossed;
+  std::set<std::string> names;
+  for (const auto& variant : variants) {
+    for (const auto& [point, layer] : points) {
+      check_apart(variant, layer);
+      TomlTable table = variant;
+      merge(table, layer);
+      const Origin& origin = layer.begin()->second.origin;
+      auto& name = table.try_emplace("name", TomlNode{std::string(), origin}).first->second;
+      if (auto* text = name.get<std::string>()) {  // read_config() complains about another type
+        *text += (is_grid_alone ? "" : "-") + point;
+        if (!names.insert(*text).second) {
+          throw InputError("{}: grid: expected values that make names that differ, found {} twice",
+                           origin.text(), toml_string(*text));
+        }
+      }
+      crossed.push_back(std::move(table));
+    }
+  }
+  return crossed;
 }
 
 /// The seeds as nodes, so that an error about one names its line.
@@ -176,7 +206,9 @@ void check_distinct(const std::vector<SweepRun>& runs, const std::filesystem::pa
 
 Sweep load_sweep(const std::filesystem::path& path) {
   TomlTable root = load_layers(path);
-  auto variants = take_variants(root, path);
+  const auto points = take_grid(root);
+  auto variants = cross(take_variants(root), points);
+  if (variants.empty()) throw InputError("{}: variants: expected {}, found none", path.string(), kVariants);
   const auto seeds = take_seeds(root, variants);
   const std::string title = take_title(root);
   Sweep sweep{read_config(root).name, title, {}};

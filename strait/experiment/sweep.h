@@ -34,9 +34,9 @@ struct Sweep {
 
 /// Reads a sweep file: a configuration (`name`, a `base` or tables of its own) with one `[[variants]]` per
 /// run, each of which has a `name`, may have `paper = { off = 93.1, on = 92.95 }` (or `on` alone), and has any
-/// keys of a configuration, merged over the others. With `seeds = [...]` every variant runs once for each; with
-/// more than one, `-seedN` is added to the names. Two runs that would compute the same are an error. Throws
-/// InputError.
+/// keys of a configuration, merged over the others. With a `grid` (sweep_grid.h) every variant runs at each of
+/// its points; with `seeds = [...]` every variant runs once for each; with more than one, `-seedN` is added to
+/// the names. Two runs that would compute the same are an error. Throws InputError.
 Sweep load_sweep(const std::filesystem::path& path);
 
 /// The places in sweep.runs of the runs of the named variants with these seeds, in the sweep's order; empty

@@ -181,7 +181,7 @@ TEST(Experiments, TheOpenQuestionsAreAskedInTheSmallProtocolWithFiveSeeds) {
   std::set<std::string> asked;
   for (const auto& file : fs::directory_iterator("experiments/findings")) {
     asked.insert(file.path().stem());
-    if (file.path().stem().string().starts_with("longer")) continue;
+    if (file.path().stem().string().starts_with("longer") || file.path().stem() == "recipes_text") continue;
     std::map<std::string, std::set<uint64_t>> seeds;
     for (const auto& run : load_sweep(file.path()).runs) {
       EXPECT_EQ(run.config.model, base.model) << run.config.name;
@@ -194,6 +194,20 @@ TEST(Experiments, TheOpenQuestionsAreAskedInTheSmallProtocolWithFiveSeeds) {
   }
   for (const char* question : {"direction", "slots", "places", "topk", "aq_sgd", "recipes"})
     EXPECT_TRUE(asked.contains(question)) << question;
+}
+
+TEST(Experiments, WhatToUseForTextIsAskedAtThreeRatesWithThreeSeeds) {
+  const Config base = load_config("experiments/small/gpt2.toml");
+  std::map<std::string, std::set<std::pair<double, uint64_t>>> points;
+  for (const auto& run : load_sweep("experiments/findings/recipes_text.toml").runs) {
+    EXPECT_EQ(run.config.model, base.model) << run.config.name;
+    EXPECT_EQ(run.config.data, base.data) << run.config.name;
+    EXPECT_EQ(run.config.train.schedule, base.train.schedule) << run.config.name;
+    const double rate = run.config.train.optimizer.lr;
+    points[run.variant.substr(0, run.variant.find("-lr-"))].emplace(rate, run.config.seed);
+  }
+  for (const auto& [row, of] : points) EXPECT_EQ(of.size(), 9U) << row;
+  EXPECT_TRUE(points.contains("none"));
 }
 
 TEST(Experiments, RowsThatCarryAClaimAreTrainedForLonger) {

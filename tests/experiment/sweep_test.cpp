@@ -159,6 +159,52 @@ TEST_F(SweepFile, RefusesAVariantWithTheSeedOfAnother) {
   }
 }
 
+TEST_F(SweepFile, CrossesEveryVariantWithItsGrid) {
+  const auto sweep = load(R"(
+seeds = [0, 1]
+[grid]
+train.optimizer.lr = [1e-4, 0.5]
+data.batch_size = [50, 100]
+[[variants]]
+name = "a"
+[[variants]]
+name = "b"
+compression.gradients.codec = "quant:4"
+train.epochs = 3
+)");
+  ASSERT_EQ(sweep.runs.size(), 16U);
+  std::vector<std::string> names;
+  for (const auto& run : sweep.runs) names.push_back(run.config.name);
+  EXPECT_EQ(std::vector(names.begin(), names.begin() + 4),
+            (std::vector<std::string>{"a-batch_size-50-lr-0.0001-seed0", "a-batch_size-50-lr-0.0001-seed1",
+                                      "a-batch_size-50-lr-0.5-seed0", "a-batch_size-50-lr-0.5-seed1"}));
+  const auto& last = sweep.runs.back();
+  EXPECT_EQ(last.variant, "b-batch_size-100-lr-0.5");
+  EXPECT_EQ(last.config.train.optimizer.lr, 0.5);
+  EXPECT_EQ(last.config.data.batch_size, 100);
+  EXPECT_EQ(last.config.train.epochs, 3);
+  EXPECT_EQ(last.config.compression.gradients.codec, "quant:4");
+  EXPECT_EQ(sweep.runs.front().config.compression.gradients.codec, "none");
+}
+
+TEST_F(SweepFile, AGridAloneHasItsPointsAsVariants) {
+  const auto sweep = load(R"(
+name = "codecs"
+[grid.compression]
+activations.codec = ["none", "quant:2,scope=block:64"]
+gradients.codec = ["topk:0.1"]
+)");
+  EXPECT_EQ(sweep.name, "codecs");
+  ASSERT_EQ(sweep.runs.size(), 2U);
+  EXPECT_EQ(sweep.runs[0].config.name, "activations.codec-none-gradients.codec-topk-0.1");
+  EXPECT_EQ(sweep.runs[1].config.name, "activations.codec-quant-2-scope-block-64-gradients.codec-topk-0.1");
+  EXPECT_EQ(sweep.runs[1].config.compression.activations.codec, "quant:2,scope=block:64");
+  EXPECT_EQ(load("grid.train.optimizer.betas = [[0.9, 0.99], [0.5, 0.9]]\ntrain.optimizer.kind = \"adamw\"\n")
+                .runs[1]
+                .variant,
+            "betas-0.5-0.9");
+}
+
 TEST_F(SweepFile, SaysWhatIsWrong) {
   const std::string one = "[[variants]]\nname = \"a\"\n";
   const std::pair<std::string, std::string> rows[] = {
@@ -209,10 +255,37 @@ TEST_F(SweepFile, SaysWhatIsWrong) {
        "with "
        "no . or -, found \"" +
            std::string(91, 'a') + "-seed12345\""},
+      {"grid = 3\n" + one, "sweep.toml:1: grid: expected a table of keys, each with a list of values, found 3"},
+      {"grid = {}\n" + one,
+       "sweep.toml:1: grid: expected a table of keys, each with a list of values, found an empty table"},
+      {"grid.train.epochs = 3\n" + one, "sweep.toml:1: grid.train.epochs: expected a list of values, found 3"},
+      {"grid.train = {}\n" + one, "sweep.toml:1: grid.train: expected a list of values, found a table"},
+      {"grid.train.epochs = []\n" + one,
+       "sweep.toml:1: grid.train.epochs: expected a list of values, found an empty array"},
+      {"grid.train.epochs = [1, \"2\"]\n" + one,
+       "sweep.toml:1: train.epochs: expected an integer, found \"2\""},
+      {"grid.train.epoch = [1]\n" + one,
+       "sweep.toml:1: unknown key \"train.epoch\" (did you mean \"train.epochs\"?)"},
+      {"grid.train.optimizer = [{ lr = 1.0 }]\n" + one,
+       "sweep.toml:1: grid.train.optimizer: expected numbers, texts, booleans or lists of them, found a table"},
+      {"grid.seed = [1]\n" + one, "sweep.toml:1: grid.seed: a grid cannot vary it; seeds = [...] does"},
+      {"grid.name = [\"a\"]\n" + one, "sweep.toml:1: grid.name: a grid cannot vary it"},
+      {"grid.train.epochs = [1, 2]\n" + one + "train.epochs = 3\n",
+       "sweep.toml:4: train.epochs: a variant cannot set what the sweep's grid varies"},
+      {"grid.train.epochs = [1, 1]\n" + one,
+       "sweep.toml:1: grid: expected values that make names that differ, found \"a-epochs-1\" twice"},
       {"seeds = [1]\n" + one + "seed = 2\n",
        "sweep.toml:4: seed: a variant cannot set it where the sweep has seeds"},
   };
   for (const auto& [text, message] : rows) EXPECT_EQ(error_of(text), message) << text;
+}
+
+TEST_F(SweepFile, AGridHasAnEnd) {
+  std::string text = "[grid]\n";
+  for (const auto* key : {"train.epochs", "train.accumulate", "data.batch_size", "data.test_limit"}) {
+    text += std::string(key) + " = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]\n";
+  }
+  EXPECT_EQ(error_of(text), "sweep.toml:1: grid: expected at most 10000 combinations, found more");
 }
 
 }  // namespace
