@@ -349,6 +349,15 @@ class SweepTable(unittest.TestCase):
         self.assertEqual((quant[0], quant[8]), ("| quant", "-2.5 ± 1.5"))
         self.assertEqual((other[0], other[8]), ("| other", ""))
 
+    def test_over_none_is_that_of_the_best_learning_rate_with_the_most_seeds(self):
+        runs = [run(f"none-lr-{rate}", seed, 1.0, on, 640)
+                for rate, seed, on in ((0.1, 0, 50.0), (0.1, 1, 51.0), (0.2, 0, 60.0), (0.2, 1, 61.0), (0.3, 0, 99.0))]
+        runs.append(run("quant-lr-0.3", 0, 1.0, 58.0, 320))
+        with tempfile.TemporaryDirectory() as folder:
+            rows = [line.split(" | ") for line in sweep_table(file_of(runs, folder)).stdout.splitlines()[2:]]
+        over = {row[0].strip("| "): row[8] for row in rows}
+        self.assertEqual(over, {"none-lr-0.3": "39.0", "none-lr-0.2": "", "quant-lr-0.3": "-2.0", "none-lr-0.1": "-10.0 ± 0.0"})
+
     def test_a_page_shows_the_variants_that_it_names(self):
         with tempfile.TemporaryDirectory() as folder:
             file_of([run("topk10", 0, 1.0, 60.0, 640), run("topk5", 0, 1.0, 50.0, 640), run("none", 0, 1.0, 70.0, 640)], folder)
