@@ -73,6 +73,24 @@ class PythonPipeline {
     const Batch batch{std::move(inputs), targets.value_or(at::Tensor()), {}, {}};
     return run(batch, [&] { return pipeline_->evaluate(batch.inputs, batch.targets, mode_of(mode)); });
   }
+  std::optional<TensorList> predict(const TensorList& inputs, const std::string& mode) {
+    TensorList outputs;
+    run({inputs, {}, {}, {}}, [&] {
+      outputs = pipeline_->predict(inputs, mode_of(mode));
+      return StepReport();
+    });
+    return outputs.empty() ? std::nullopt : std::optional(std::move(outputs));
+  }
+  double clip_grad_norm(double limit) {
+    double norm = 0;
+    run_interruptibly(*group_, [&] { norm = pipeline_->clip_grad_norm(limit); });
+    return norm;
+  }
+  std::vector<at::Tensor> parameters() const {
+    std::vector<at::Tensor> all = pipeline_->parameters();
+    std::erase_if(all, [](const auto& parameter) { return !parameter.requires_grad(); });
+    return all;
+  }
   StepReport gather(const StepReport& mine) {
     StepReport all;
     run_interruptibly(*group_, [&] { all = pipeline_->gather(mine); });
@@ -144,14 +162,14 @@ class PythonPipeline {
 
 std::unique_ptr<PythonPipeline> make_pipeline(
     const py::list& stages, const std::vector<BoundaryArguments>& boundaries, const py::object& loss,
-    const py::object& correct, const std::string& schedule, int micro_batches, int64_t batch_size, int replicas,
-    const std::pair<std::string, std::string>& replica_link, int64_t seed, const at::Device& device,
-    std::shared_ptr<Group> group) {
+    const py::object& correct, const py::object& count, const std::string& schedule, int micro_batches,
+    int64_t batch_size, int replicas, const std::pair<std::string, std::string>& replica_link, int64_t seed,
+    const at::Device& device, std::shared_ptr<Group> group) {
   PipelineSetup setup;
   for (const py::handle stage : stages)
     setup.stages.push_back(stage_of(py::reinterpret_borrow<py::object>(stage)));
   for (const auto& boundary : boundaries) setup.boundaries.push_back(boundary_of(boundary));
-  setup.loss = loss_of(loss, correct);
+  setup.loss = loss_of(loss, correct, count);
   setup.schedule = Schedule(schedule);
   setup.micro_batches = micro_batches;
   setup.batch_size = batch_size;
@@ -182,8 +200,9 @@ void bind_pipeline(py::module_& module) {
 
   py::class_<StepReport>(module, "StepResult",
                          "What a batch came to, as far as this process knows; Pipeline.gather() knows more.")
-      .def_readonly("loss", &StepReport::loss,
-                    "mean over the rows; None where the last stage is in another process")
+      .def_readonly(
+          "loss", &StepReport::loss,
+          "mean over the rows, or what the loss counts; None where the last stage is in another process")
       .def_readonly("rows", &StepReport::rows, "of the batch")
       .def_readonly("correct", &StepReport::correct, "what `correct` counted, in the process of the last stage")
       .def_readonly("seconds", &StepReport::seconds, "in the call")
@@ -198,14 +217,17 @@ void bind_pipeline(py::module_& module) {
 
   py::class_<PythonPipeline>(module, "Pipeline")
       .def(py::init(&make_pipeline), py::arg("stages"), py::arg("boundaries"), py::arg("loss"),
-           py::arg("correct"), py::arg("schedule"), py::arg("micro_batches"), py::arg("batch_size"),
-           py::arg("replicas"), py::arg("replica_link"), py::arg("seed"), py::arg("device"), py::arg("group"))
+           py::arg("correct"), py::arg("count"), py::arg("schedule"), py::arg("micro_batches"),
+           py::arg("batch_size"), py::arg("replicas"), py::arg("replica_link"), py::arg("seed"),
+           py::arg("device"), py::arg("group"))
       .def("train", &PythonPipeline::train)
       .def("evaluate", &PythonPipeline::evaluate)
+      .def("predict", &PythonPipeline::predict)
+      .def("clip_grad_norm", &PythonPipeline::clip_grad_norm)
       .def("gather", &PythonPipeline::gather)
       .def("state", &PythonPipeline::state)
       .def("load_state", &PythonPipeline::load_state)
-      .def("parameters", [](PythonPipeline& self) { return self.pipeline().parameters(); })
+      .def("parameters", &PythonPipeline::parameters)
       .def("runs", [](PythonPipeline& self, int stage) { return self.pipeline().runs(stage); })
       .def("compress", [](PythonPipeline& self, bool on) { self.pipeline().compress(on); })
       .def("prefetch",

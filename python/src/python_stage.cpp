@@ -3,8 +3,10 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "python/src/python_error.h"
@@ -41,10 +43,7 @@ class PythonModule {
 
   std::vector<at::Tensor> parameters() const {
     std::vector<at::Tensor> all;
-    for (const py::handle each : module_.attr("parameters")()) {
-      auto parameter = each.cast<at::Tensor>();
-      if (parameter.requires_grad()) all.push_back(std::move(parameter));
-    }
+    for (const py::handle each : module_.attr("parameters")()) all.push_back(each.cast<at::Tensor>());
     return all;
   }
 
@@ -81,6 +80,15 @@ class PythonModule {
   std::vector<std::pair<py::object, bool>> before_;
 };
 
+/// A number that a function of the user's gives, as an int, a tensor of one element or any other number that is
+/// whole.
+int64_t count_of(std::string_view what, const py::object& found) {
+  const auto number = py::float_(found).cast<double>();
+  constexpr double kMost = 1e15;
+  if (number >= 0 && number <= kMost && number == std::floor(number)) return static_cast<int64_t>(number);
+  throw InputError("{}: expected a count, found {}", what, number);
+}
+
 /// What a pipeline calls with the last stage's output and the targets.
 class PythonLoss {
  public:
@@ -91,7 +99,7 @@ class PythonLoss {
     try {
       const py::object made = output.size() == 1 ? py::cast(output.front()) : py::object(arguments_of(output));
       Loss loss{.mean = mean_of(loss_(made, targets)), .count = targets.size(0)};
-      if (!correct_.is_none()) loss.correct = count_of(correct_(made, targets));
+      if (!correct_.is_none()) loss.correct = count_of("correct", correct_(made, targets));
       return loss;
     } catch (py::error_already_set& error) {
       throw PythonError(std::move(error));
@@ -105,7 +113,6 @@ class PythonLoss {
     }
     return loss.cast<at::Tensor>();
   }
-  static int64_t count_of(const py::object& count) { return py::int_(count).cast<int64_t>(); }
 
   py::object loss_;
   py::object correct_;
@@ -125,11 +132,22 @@ StageModule stage_of(const py::object& module) {
   return StageModule([function](const TensorList& x) { return function->forward(x); });
 }
 
-LossModule loss_of(py::object loss, py::object correct) {
+LossModule loss_of(py::object loss, py::object correct, py::object count) {
   if (loss.is_none()) return {};
   const std::shared_ptr<PythonLoss> shared(new PythonLoss(std::move(loss), std::move(correct)), WithGil());
-  return LossModule(
-      [shared](const TensorList& output, const at::Tensor& targets) { return (*shared)(output, targets); });
+  const auto function = [shared](const TensorList& output, const at::Tensor& targets) {
+    return (*shared)(output, targets);
+  };
+  if (count.is_none()) return LossModule(function);
+  const std::shared_ptr<py::object> counts(new py::object(std::move(count)), WithGil());
+  return LossModule(function, [counts](const at::Tensor& targets) {
+    const py::gil_scoped_acquire gil;
+    try {
+      return count_of("count", (*counts)(targets));
+    } catch (py::error_already_set& error) {
+      throw PythonError(std::move(error));
+    }
+  });
 }
 
 }  // namespace strait::python

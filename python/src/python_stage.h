@@ -12,7 +12,8 @@ namespace strait::python {
 StageModule stage_of(const py::object& module);
 
 /// A callable of the output and the targets as the loss. `correct`, a callable of the same that counts
-/// predictions which were right, may be None. As stage_of().
-LossModule loss_of(py::object loss, py::object correct);
+/// predictions which were right, and `count`, one of the targets that says what the loss is a mean over, may be
+/// None. As stage_of().
+LossModule loss_of(py::object loss, py::object correct, py::object count);
 
 }  // namespace strait::python

@@ -43,3 +43,10 @@ __all__ = [
     "ddp_hook", "decompress", "feedbacks", "load_run", "number_boundaries", "reconstruct", "wire_bytes"
 ]
 __version__ = "0.1.0"
+
+
+def __getattr__(name):
+    if name == "pipelining":  # on demand: not every build of torch has what it stands on
+        import importlib
+        return importlib.import_module(".pipelining", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,15 +11,22 @@ from torch import Tensor
 _LEAST, _MOST = -2**63, 2**63 - 1
 
 
-def integer(name: str, value: Any, least: int = _LEAST) -> int:
-    """Any integer from `least` on that 64 bits hold, NumPy's and torch's too, and no number that would be rounded."""
+def integer(name: str, value: Any, least: int = _LEAST, most: int = _MOST) -> int:
+    """Any integer from `least` to `most`, within 64 bits, NumPy's and torch's too, and no number that would be rounded."""
     try:  # torch.compile would take the index of an int for a constant, and compile anew for each
         number = value if type(value) is int else operator.index(value)
     except TypeError:
         raise TypeError(f"{name}: expected an integer, found {type(value).__name__}") from None
-    if not least <= number <= _MOST:
-        raise ValueError(f"{name}: expected a number from {least} to {_MOST}, found {number}")
+    if not least <= number <= most:
+        raise ValueError(f"{name}: expected a number from {least} to {most}, found {number}")
     return number
+
+
+def string(name: str, value: Any) -> str:
+    """A string."""
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{name}: expected a string, found {type(value).__name__}")
 
 
 def feedback_of(value: Any) -> Union[str, tuple[str, str]]:

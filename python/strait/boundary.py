@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import sys
 import types
 from typing import Any, Iterator, NamedTuple, Optional, Sequence, Union
@@ -11,7 +12,7 @@ import torch
 from torch import nn
 
 from . import _C, _load  # noqa: F401
-from ._arguments import feedback_of, integer, list_of, named_tensors
+from ._arguments import feedback_of, integer, list_of, named_tensors, string
 
 Ids = Union[torch.Tensor, Sequence[int]]
 
@@ -62,6 +63,15 @@ def _is_recomputed() -> bool:
     return False
 
 
+def _unpacked(packed: torch.Tensor) -> Any:
+    """What the bytes of a boundary's state hold."""
+    try:
+        return torch.load(io.BytesIO(packed.detach().cpu().contiguous().numpy().tobytes()), weights_only=True)
+    except Exception as error:  # of many kinds, by how the bytes are broken
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"strait.Boundary: the state of a boundary cannot be read: {reason}") from error
+
+
 class Boundary(nn.Module):
     """Stands between two modules as a cut between two pipeline stages would: the forward pass compresses activations, the
     backward pass gradients, with the very bits of a pipeline that is cut here (one micro-batch; :func:`batch` for more).
@@ -110,8 +120,9 @@ class Boundary(nn.Module):
         for what, spec in (("activations", activations), ("gradients", gradients)):
             if not isinstance(spec, str):
                 raise TypeError(f"{what}: expected a spec such as \"quant:4\", found {type(spec).__name__}")
-        self._ends = _C.LocalBoundary(activations, gradients, feedback_of(feedback), reuse_indices, evaluation, name, index,
-                                      integer("seed", seed), slots)
+        self._ends = _C.LocalBoundary(activations, gradients, feedback_of(feedback), bool(reuse_indices),
+                                      string("evaluation", evaluation), string("name", name), integer("index", index, 0, 2**16 - 1),
+                                      integer("seed", seed), None if slots is None else integer("slots", slots))
 
     @torch.compiler.disable
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -139,12 +150,17 @@ class Boundary(nn.Module):
             self._ends.reset_traffic()
         return Bytes(forward[2], backward[2], forward[1] + backward[1], forward[0] + backward[0])
 
-    def get_extra_state(self) -> dict[str, Any]:
-        """The part of ``state_dict()`` that is the boundary's."""
-        return {"step": self._ends.step, "state": self._ends.state()}
+    def get_extra_state(self) -> torch.Tensor:
+        """The part of ``state_dict()`` that is the boundary's: the bytes of what ``torch.save`` makes of the step and the
+        feedback's state, as a tensor, because safetensors and ``save_pretrained`` take nothing else."""
+        file = io.BytesIO()
+        torch.save({"step": self._ends.step, "state": self._ends.state()}, file)
+        return torch.frombuffer(file.getbuffer(), dtype=torch.uint8).clone()
 
-    def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Takes what :meth:`get_extra_state` gave, of a boundary with the same codecs and feedback."""
+    def set_extra_state(self, state: Union[torch.Tensor, dict[str, Any]]) -> None:
+        """Takes what :meth:`get_extra_state` gave, of a boundary with the same codecs and feedback, or the dictionary in it."""
+        if isinstance(state, torch.Tensor):
+            state = _unpacked(state)
         if not isinstance(state, dict) or set(state) != {"step", "state"}:
             raise ValueError("strait.Boundary: expected the state of a boundary, a dictionary of \"step\" and \"state\"")
         step = integer("the state of a boundary: step", state["step"], 0)

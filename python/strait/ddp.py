@@ -49,8 +49,7 @@ class DDPState:
 
     def __init__(self, codec: str, *, feedback: str = "none", process_group: Optional[dist.ProcessGroup] = None,
                  warmup_steps: int = 0, seed: int = 0):
-        if warmup_steps < 0:
-            raise ValueError(f"warmup_steps: expected a number from 0 on, found {warmup_steps}")
+        warmup_steps = integer("warmup_steps", warmup_steps, 0)
         seed = integer("seed", seed)
         _C.BucketExchange(codec, feedback, 0, 1, seed)  # says what is wrong with them
         self.codec, self.feedback, self.warmup_steps, self.seed = codec, feedback, warmup_steps, seed

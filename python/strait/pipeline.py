@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Optional, Union
 
@@ -11,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from . import _C
-from ._arguments import feedback_of, function_or_none, integer, list_of, named_tensors, tensor_or_none, tensors_of
+from ._arguments import feedback_of, function_or_none, integer, list_of, named_tensors, string, tensor_or_none, tensors_of
 from ._C import StepResult
 from .boundary import Ids, int_list
 
@@ -65,6 +66,9 @@ def group_of(group: Optional[dist.ProcessGroup], timeout: Union[float, datetime.
     """The processes that a pipeline spans: those of `group`, else all of torch.distributed; None is this one alone."""
     if group is None:
         if not (dist.is_available() and dist.is_initialized()):
+            if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):  # else each would train a network of its own
+                raise RuntimeError("strait.Pipeline: WORLD_SIZE says that there are other processes; expected "
+                                   "torch.distributed.init_process_group() before")
             return None
         group = dist.group.WORLD
     if group.size() == 1:
@@ -98,7 +102,7 @@ class Pipeline:
             gives (one, or several as arguments) and gives a float32 tensor or a tuple of them, rows first. Every process
             lists all stages; None may stand for one that another process runs.
         loss: called with the last stage's output (a tuple where it gives several tensors) and the targets of a
-            micro-batch, gives the mean over its rows, a scalar tensor.
+            micro-batch, gives the mean over its rows, a scalar tensor, or over what `count` counts.
         schedule: "gpipe", "1f1b" or "interleaved", which several processes need where each has more than one stage.
         micro_batches: parts into which a batch is cut.
         activations, gradients: the codec of what crosses forward and backward, such as "quant:4"; a list has one for
@@ -107,6 +111,9 @@ class Pipeline:
             gradients; a list has one of either for each boundary.
         reuse_indices: send gradients at the indices of their activations.
         correct: called as the loss is, counts predictions that were right, for :attr:`StepResult.correct`.
+        count: called with the targets of a micro-batch, gives how many the loss is a mean over, where these are not its
+            rows: ``lambda y: (y != -100).sum()`` for labels of which some are padding. Gradients are then those of the
+            batch's mean, into however many micro-batches it is cut. The loss is not called where it gives 0.
         batch_size: rows of a full batch; those of the first one where it is None. A batch may be shorter.
         replicas: pipelines side by side, each with batches of its own, that average their gradients; divides the
             processes. `replica_codec` and `replica_feedback` compress those gradients; not by `marina`, which needs a
@@ -126,23 +133,30 @@ class Pipeline:
     def __init__(self, stages: Sequence[Stage], loss: Optional[Callable[..., Tensor]], *, schedule: str = "1f1b",
                  micro_batches: int = 1, activations: PerBoundary = "none", gradients: PerBoundary = "none",
                  feedback: PerBoundaryFeedback = "none", reuse_indices: bool = False,
-                 correct: Optional[Callable[..., Any]] = None, batch_size: Optional[int] = None, replicas: int = 1,
+                 correct: Optional[Callable[..., Any]] = None, count: Optional[Callable[[Tensor], Any]] = None,
+                 batch_size: Optional[int] = None, replicas: int = 1,
                  replica_codec: str = "none", replica_feedback: str = "none", seed: int = 0,
                  names: Optional[Sequence[str]] = None, group: Optional[dist.ProcessGroup] = None,
                  timeout: Union[float, datetime.timedelta] = 300.0,
                  device: Union[torch.device, str, None] = None) -> None:
-        stages = list(stages)
-        count = max(len(stages) - 1, 0)
-        names = [f"boundary{i}" for i in range(count)] if names is None else list(names)
-        if len(names) != count:
-            raise ValueError(f"names: expected one for each of {count} boundaries, found {len(names)}")
+        stages = list_of("stages", stages, "modules, callables or None")
+        if not stages:
+            raise ValueError("stages: expected at least one, found none")
+        cuts = len(stages) - 1
+        names = [f"boundary{i}" for i in range(cuts)] if names is None else list_of("names", names, "one for each boundary")
+        if len(names) != cuts:
+            raise ValueError(f"names: expected one for each of {cuts} boundaries, found {len(names)}")
         boundaries = list(
-            zip(names, _per_boundary("activations", activations, count), _per_boundary("gradients", gradients, count),
-                _feedback_per_boundary(feedback, count), [reuse_indices] * count))
+            zip(names, _per_boundary("activations", activations, cuts), _per_boundary("gradients", gradients, cuts),
+                _feedback_per_boundary(feedback, cuts), [bool(reuse_indices)] * cuts))
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
         self._pipeline = _C.Pipeline(stages, boundaries, function_or_none("loss", loss),
-                                     function_or_none("correct", correct), schedule, micro_batches, batch_size or 0, replicas,
-                                     (replica_codec, replica_feedback), integer("seed", seed),
+                                     function_or_none("correct", correct), function_or_none("count", count),
+                                     string("schedule", schedule), integer("micro_batches", micro_batches, 1, 2**31 - 1),
+                                     0 if batch_size is None else integer("batch_size", batch_size, 1),
+                                     integer("replicas", replicas, 1, 2**31 - 1),
+                                     (string("replica_codec", replica_codec), string("replica_feedback", replica_feedback)),
+                                     integer("seed", seed),
                                      _device_of(stages) if device is None else torch.empty(0, device=device).device,
                                      group_of(group, timeout))
 
@@ -160,9 +174,11 @@ class Pipeline:
         Raises:
             ValueError: a batch, or what a stage gives, does not fit.
             strait.NumericError: a message or the loss is not finite.
-            RuntimeError: another process failed. What a module or the loss raises is raised as it is; in the first call, which
+            RuntimeError: another process failed, or gradients are disabled. What a module or the loss raises is raised as it is; in the first call, which
                 tries what each stage gives, an Exception of a module is the cause of a ValueError that names the stage.
         """
+        if not torch.is_grad_enabled():
+            raise RuntimeError("strait.Pipeline: train() needs gradients, which are disabled here; evaluate() does not")
         return self._pipeline.train(tensors_of("inputs", inputs), tensor_or_none("targets", targets), int_list(ids),
                                     int_list(classes, "classes"))
 
@@ -174,12 +190,32 @@ class Pipeline:
         """
         return self._pipeline.evaluate(tensors_of("inputs", inputs), tensor_or_none("targets", targets), mode)
 
+    def predict(self, inputs: Inputs, mode: str = "plain") -> Union[Tensor, tuple[Tensor, ...], None]:
+        """The last stage's output for a batch, [B, ...], in the process of that stage, and None elsewhere.
+
+        Forward alone, as :meth:`evaluate`, without targets and loss; every process gives the inputs, which say how many
+        rows there are, at most `batch_size`. A tuple where the stage gives several tensors.
+        """
+        outputs = self._pipeline.predict(tensors_of("inputs", inputs), mode)
+        if outputs is None:
+            return None
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def clip_grad_norm_(self, max_norm: float) -> float:
+        """Scales the gradients so that their 2-norm over the stages of all processes is at most `max_norm`, and gives the norm
+        that they had: `torch.nn.utils.clip_grad_norm_` would see those of this process alone.
+
+        Raises:
+            strait.NumericError: that norm is not finite; no gradient has changed.
+        """
+        return self._pipeline.clip_grad_norm(float(max_norm))
+
     def gather(self, result: StepResult) -> StepResult:
         """What all processes know of a batch: its loss, all rows, the bytes of every process, the longest time."""
         return self._pipeline.gather(result)
 
     def parameters(self) -> list[Tensor]:
-        """The trained parameters of this process's stages, for its optimizer."""
+        """The parameters of this process's stages that require gradients, for its optimizer; there may be none."""
         return self._pipeline.parameters()
 
     def modules(self) -> list[nn.Module]:

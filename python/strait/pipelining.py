@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Union
 
 import torch
 import torch.distributed as dist
@@ -15,7 +15,7 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.stage import _RecvInfo
 
 from . import _C
-from ._arguments import integer, named_tensors
+from ._arguments import feedback_of, integer, named_tensors
 
 __all__ = ["Stage"]
 
@@ -85,7 +85,8 @@ class Stage(PipelineStage):
     Arguments:
         submodule, stage_index, num_stages, device: as of ``PipelineStage``, as are further keyword arguments.
         activations, gradients: codecs of what goes forward and backward.
-        feedback: a feedback scheme around codecs that compress, such as "ef" or "ef21".
+        feedback: a feedback scheme around codecs that compress, such as "ef" or "ef21", or a pair, for activations and
+            gradients.
         seed: of codecs that draw random numbers.
 
     Raises:
@@ -93,10 +94,12 @@ class Stage(PipelineStage):
     """
 
     def __init__(self, submodule: nn.Module, stage_index: int, num_stages: int, device: torch.device, *,
-                 activations: str = "none", gradients: str = "none", feedback: str = "none", seed: int = 0,
-                 **kwargs: Any) -> None:
-        _check(True, activations, feedback)  # every stage both, so that all of them refuse
-        _check(False, gradients, feedback)
+                 activations: str = "none", gradients: str = "none", feedback: Union[str, tuple[str, str]] = "none",
+                 seed: int = 0, **kwargs: Any) -> None:
+        feedback = feedback_of(feedback)
+        of_activations, of_gradients = (feedback, feedback) if isinstance(feedback, str) else feedback
+        _check(True, activations, of_activations)  # every stage both, so that all of them refuse
+        _check(False, gradients, of_gradients)
         super().__init__(submodule, stage_index, num_stages, device, **kwargs)
         self._seed = integer("seed", seed, 0)
         self._step = 0
@@ -109,11 +112,11 @@ class Stage(PipelineStage):
         self._sends: dict[bool, _Channel] = {}
         self._receives: dict[bool, _Channel] = {}
         if not self.is_last:
-            self._sends[True] = _Channel(_C.Sender, behind, True, activations, feedback)
-            self._receives[False] = _Channel(_C.Receiver, behind, False, gradients, feedback)
+            self._sends[True] = _Channel(_C.Sender, behind, True, activations, of_activations)
+            self._receives[False] = _Channel(_C.Receiver, behind, False, gradients, of_gradients)
         if not self.is_first:
-            self._receives[True] = _Channel(_C.Receiver, before, True, activations, feedback)
-            self._sends[False] = _Channel(_C.Sender, before, False, gradients, feedback)
+            self._receives[True] = _Channel(_C.Receiver, before, True, activations, of_activations)
+            self._sends[False] = _Channel(_C.Sender, before, False, gradients, of_gradients)
 
     # What crosses to other processes.
 

@@ -40,8 +40,9 @@ MicroBatch MicroBatchQueue::cut(const StepInput& batch, int64_t first_row, Messa
   part.context.first_row = static_cast<size_t>(first_row);
   part.mode = mode;
   part.draws = {seed_, batch.step, static_cast<size_t>(batch.first_row + first_row)};
-  part.weight =
-      static_cast<double>(part.rows) / static_cast<double>(batch.all_rows > 0 ? batch.all_rows : batch.rows);
+  const int64_t all_rows = batch.all_rows > 0 ? batch.all_rows : batch.rows;
+  part.weight = batch.weigh ? batch.weigh(first_row, part.rows)
+                            : static_cast<double>(part.rows) / static_cast<double>(all_rows);
   return part;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <vector>
 
 #include "strait/base/rng_scope.h"
@@ -28,6 +29,10 @@ struct StepInput {
   // Where these are part of a batch, of which other executors have the rest:
   int64_t first_row = 0;  ///< row of the batch at which they begin
   int64_t all_rows = 0;   ///< of the whole batch; 0: these are all
+
+  /// The weight of the mean loss of these rows in that of the whole batch; null: their share in its rows. Asked
+  /// where the last stage is.
+  std::function<double(int64_t first_row, int64_t rows)> weigh = nullptr;
 };
 
 /// A micro-batch on its way, as every stage knows it.

@@ -1,5 +1,9 @@
 #include "strait/pipeline/pipeline.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -43,6 +47,7 @@ void check_parameters(const PipelineSetup& setup) {
         throw InputError("stage {}: parameter {} is on {}, expected {}", stage, i, parameters[i].device().str(),
                          setup.device.str());
       }
+      if (!parameters[i].requires_grad()) continue;  // nobody steps it
       const auto [first, is_new] = seen.try_emplace(parameters[i].unsafeGetTensorImpl(), std::pair(stage, i));
       if (!is_new && first->second.first != stage) {
         throw InputError("stage {}: parameter {} is also parameter {} of stage {}; expected each in one stage",
@@ -151,6 +156,34 @@ Traffic traffic_of(const json& numbers) {
           .decode_seconds = numbers.at(4)};
 }
 
+/// The gradients that parameters have before a batch, which stand aside while replicas sum its own.
+class EarlierGradients {
+ public:
+  explicit EarlierGradients(std::vector<at::Tensor> parameters) : parameters_(std::move(parameters)) {
+    for (const auto& parameter : parameters_) {
+      earlier_.push_back(parameter.grad());
+      if (earlier_.back().defined()) parameter.mutable_grad().reset();
+    }
+  }
+  EarlierGradients(const EarlierGradients&) = delete;
+  EarlierGradients& operator=(const EarlierGradients&) = delete;
+
+  /// Adds those of the batch to them.
+  void add() {
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (!earlier_[i].defined()) continue;
+      const at::Tensor& own = parameters_[i].grad();
+      if (own.defined()) earlier_[i].add_(own);
+      parameters_[i].mutable_grad() = earlier_[i];
+    }
+  }
+
+ private:
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> earlier_;
+};
+
 }  // namespace
 
 Pipeline::Pipeline(PipelineSetup setup, std::shared_ptr<Group> group)
@@ -217,7 +250,7 @@ void Pipeline::make_executor(const TensorList& inputs) {
     if (!runs(stage)) continue;
     const bool is_last = stage + 1 == setup.stage_count;
     setup.stages.try_emplace(stage, setup_.stages[static_cast<size_t>(stage)].forward(),
-                             is_last ? setup_.loss.function() : StageLoss(), stage == 0);
+                             is_last ? loss_of_last_stage() : StageLoss(), stage == 0);
   }
   std::vector<int> peers;
   std::vector<std::string> names;
@@ -241,16 +274,53 @@ void Pipeline::make_executor(const TensorList& inputs) {
   make_data_parallel();
 }
 
+/// The user's, or what takes the outputs while predict() wants them.
+StageLoss Pipeline::loss_of_last_stage() {
+  return [this](const TensorList& output, const at::Tensor& targets) -> Loss {
+    if (outputs_ == nullptr) return setup_.loss.function()(output, targets);
+    outputs_->push_back(output);
+    return {.mean = at::zeros({}), .correct = 0, .count = targets.size(0)};
+  };
+}
+
 void Pipeline::make_data_parallel() {
   std::vector<DataParallel::Stage> own;
-  for (size_t stage = 0; stage < setup_.stages.size(); ++stage) {
-    const auto& parameters = setup_.stages[stage].parameters();
-    if (!runs(static_cast<int>(stage)) || parameters.empty()) continue;
-    own.push_back({static_cast<int>(stage), fmt::format("stage {}", stage), parameters});
+  for (const auto& [stage, parameter] : own_parameters()) {
+    trained_.push_back(parameter.requires_grad());
+    if (!trained_.back()) continue;
+    const auto number = static_cast<int>(stage);
+    if (own.empty() || own.back().number != number) own.push_back({number, fmt::format("stage {}", stage), {}});
+    own.back().parameters.push_back(parameter);
   }
   data_parallel_.emplace(*group_, topology(), static_cast<int>(setup_.stages.size()), std::move(own),
                          setup_.replica_link, setup_.seed);
   check_alike(*group_, data_parallel_->weight_checksums());
+}
+
+/// Replicas exchange the gradients of what was trained when the first batch came.
+void Pipeline::check_trained() const {
+  if (setup_.replicas == 1) return;
+  const auto own = own_parameters();
+  for (size_t i = 0; i < own.size(); ++i) {
+    const auto& [stage, parameter] = own[i];
+    if (parameter.requires_grad() == trained_[i]) continue;
+    throw InputError(
+        "stage {}: a parameter of shape {} is {} since the first batch; replicas expect a new pipeline then",
+        stage, shape_text(parameter.sizes()), trained_[i] ? "frozen" : "trained");
+  }
+}
+
+/// How much the mean over some rows counts in the batch's; null where that is their share in the rows.
+std::function<double(int64_t, int64_t)> Pipeline::weigh(const at::Tensor& targets) const {
+  const auto& count = setup_.loss.count();
+  if (!is_last_here() || !count) return nullptr;
+  const int64_t all = count(targets);
+  if (all <= 0)
+    throw InputError("a batch of {} rows: expected targets that the loss counts, found none", targets.size(0));
+  return [this, targets, all](int64_t first_row, int64_t rows) {
+    const int64_t own = setup_.loss.count()(targets.narrow(0, first_row, rows));
+    return static_cast<double>(own) / static_cast<double>(all) / setup_.replicas;
+  };
 }
 
 StepInput Pipeline::input_of(const TensorList& inputs, const at::Tensor& targets,
@@ -293,7 +363,7 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
     StepReport report;
     report.rows = input.rows;
     report.correct = result.correct;
-    if (is_last_here()) report.loss = result.loss_sum / static_cast<double>(result.count);
+    if (result.count > 0) report.loss = result.loss_sum / static_cast<double>(result.count);
     report.traffic = take_traffic();
     report.seconds = watch.seconds();
     return report;
@@ -318,11 +388,15 @@ StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets, 
           "a boundary keeps something per class, so that a batch is expected to come with the classes of its "
           "rows");
     }
+    check_trained();
     input.next_ids = std::exchange(next_ids_, {});
     input.all_rows = input.rows * setup_.replicas;
     input.first_row = input.rows * replica();
+    input.weigh = weigh(targets);
+    EarlierGradients earlier(setup_.replicas > 1 ? parameters() : TensorList());
     const StepResult result = executor.train(input, compressed_);
     data_parallel_->sum_gradients(step_, {.training = true, .compressed = compressed_});
+    earlier.add();
     step_ += 1;
     return result;
   });
@@ -331,6 +405,33 @@ StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets, 
 StepReport Pipeline::evaluate(const TensorList& inputs, const at::Tensor& targets, EvaluationMode mode) {
   return run(inputs, targets, {}, {},
              [&](Executor& executor, const StepInput& input) { return executor.evaluate(input, mode); });
+}
+
+TensorList Pipeline::predict(const TensorList& inputs, EvaluationMode mode) {
+  const int64_t rows = rows_of(inputs, {}, {});
+  std::vector<TensorList> parts;
+  outputs_ = &parts;
+  try {
+    const at::Tensor no_targets = is_last_here() && rows > 0 ? at::zeros({rows}) : at::Tensor();
+    run(inputs, no_targets, {}, {},
+        [&](Executor& executor, const StepInput& input) { return executor.evaluate(input, mode); });
+  } catch (...) {
+    outputs_ = nullptr;
+    throw;
+  }
+  outputs_ = nullptr;
+  TensorList all;
+  for (size_t i = 0; !parts.empty() && i < parts.front().size(); ++i) {
+    TensorList of_rows;
+    for (const auto& part : parts) of_rows.push_back(part[i]);
+    all.push_back(at::cat(of_rows));
+  }
+  return all;
+}
+
+double Pipeline::clip_grad_norm(double limit) {
+  if (!(limit > 0)) throw InputError("a norm of gradients: expected a limit above 0, found {}", limit);
+  return clip_gradients(own_parameters(), parameters(), setup_.stages.size(), limit, *pipeline_);
 }
 
 Traffic Pipeline::take_traffic() {
@@ -353,13 +454,18 @@ std::vector<BoundaryEndpoints>& Pipeline::boundaries() {
   return executor_ ? executor_->boundaries() : none;
 }
 
-std::vector<at::Tensor> Pipeline::parameters() const {
-  std::vector<at::Tensor> all;
+std::vector<StageParameter> Pipeline::own_parameters() const {
+  std::vector<StageParameter> all;
   for (size_t stage = 0; stage < setup_.stages.size(); ++stage) {
     if (!runs(static_cast<int>(stage))) continue;
-    const auto& parameters = setup_.stages[stage].parameters();
-    all.insert(all.end(), parameters.begin(), parameters.end());
+    for (const auto& parameter : setup_.stages[stage].parameters()) all.emplace_back(stage, parameter);
   }
+  return all;
+}
+
+std::vector<at::Tensor> Pipeline::parameters() const {
+  std::vector<at::Tensor> all;
+  for (auto& [stage, parameter] : own_parameters()) all.push_back(std::move(parameter));
   return all;
 }
 

@@ -12,6 +12,7 @@
 #include "strait/boundary/boundary.h"
 #include "strait/pipeline/data_parallel.h"
 #include "strait/pipeline/executor.h"
+#include "strait/pipeline/gradient_norm.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/pipeline/stage_module.h"
 #include "strait/transport/group.h"
@@ -28,7 +29,7 @@ struct PipelineSetup {
   /// links, under the name `NAME.0`, `NAME.1`...
   std::vector<Boundary> boundaries;
 
-  LossModule loss;  ///< the mean over the rows of a micro-batch
+  LossModule loss;  ///< the mean over the rows of a micro-batch, or over what it counts
   /// A name without steps_per_micro_batch(), or a schedule of the user's own. With several stages on each of
   /// several ranks no name but `interleaved` serves.
   Schedule schedule = "1f1b";
@@ -47,7 +48,7 @@ struct PipelineSetup {
 
 /// What a batch came to, as far as this process knows.
 struct StepReport {
-  std::optional<double> loss;  ///< mean over the rows; in the process of the last stage
+  std::optional<double> loss;  ///< mean over the rows, or what the loss counts; in the process of the last stage
   int64_t rows = 0;            ///< of the batch
   int64_t correct = 0;         ///< what the loss counted (Loss::correct), in the process of the last stage
   Traffic traffic;             ///< of the channels that end here, both directions; of training only
@@ -75,6 +76,7 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   /// Forward and backward over a batch: adds the gradients of the batch's mean loss to the parameters' grads.
+  /// With replicas that is the mean of theirs, whatever the parts of the batch count.
   ///
   /// `inputs`, [B, ...] each, are read in the process of the first stage, `targets`, [B, ...], in that of the
   /// last; elsewhere they may be undefined, but of the two and the `ids` one must say how many rows there are.
@@ -83,8 +85,9 @@ class Pipeline {
   ///
   /// The first call runs a row of zeros through the stages, in evaluation mode and with the random state put
   /// back, to find what crosses each cut; of a stage that is a function and not a module, buffers may notice.
-  /// Throws InputError for a stage that cannot run on what the one before gives and for a loss that is no
-  /// scalar, NumericError for a message or a loss that is not finite, and what modules, loss and codecs throw.
+  /// Throws InputError for a stage that cannot run on what the one before gives, for a loss that is no
+  /// scalar and, with replicas, for a parameter that was frozen or unfrozen since the first call, NumericError
+  /// for a message or a loss that is not finite, and what modules, loss and codecs throw.
   StepReport train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids = {},
                    const std::vector<int64_t>& classes = {});
   /// The same for a network of one input.
@@ -102,6 +105,14 @@ class Pipeline {
                       EvaluationMode mode = EvaluationMode::plain) {
     return evaluate(TensorList{input}, targets, mode);
   }
+
+  /// The last stage's output, forward alone as evaluate() does it: [B, ...] each, in the process of that stage;
+  /// none elsewhere. `inputs` say everywhere how many rows there are.
+  TensorList predict(const TensorList& inputs, EvaluationMode mode = EvaluationMode::plain);
+
+  /// Scales the gradients so that their 2-norm over all stages is at most `limit`, as PyTorch's clip_grad_norm_
+  /// does over one process, and gives the norm that they had. Throws NumericError where that is not finite.
+  double clip_grad_norm(double limit);
 
   /// Whether training compresses from now on; it does from the beginning. Links hear of messages that cross
   /// without, as AQ-SGD's warm-up wants it.
@@ -154,6 +165,10 @@ class Pipeline {
   RankTopology topology() const { return {group_->rank(), group_->size(), setup_.replicas}; }
   void make_executor(const TensorList& inputs);
   void make_data_parallel();
+  StageLoss loss_of_last_stage();
+  std::function<double(int64_t, int64_t)> weigh(const at::Tensor& targets) const;
+  std::vector<StageParameter> own_parameters() const;
+  void check_trained() const;
   Traffic take_traffic();
 
   PipelineSetup setup_;
@@ -163,6 +178,8 @@ class Pipeline {
   std::unique_ptr<Transport> transport_;
   std::optional<Executor> executor_;
   std::optional<DataParallel> data_parallel_;
+  std::vector<bool> trained_;  ///< with replicas, which of own_parameters() had gradients in the first batch
+  std::vector<TensorList>* outputs_ = nullptr;  ///< where predict() wants those of the last stage
   std::vector<int64_t> next_ids_;
   uint64_t step_ = 0;
   bool compressed_ = true;

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -142,25 +144,36 @@ class StageModule {
 
 /// The loss as its owner hands it to a Pipeline: a function of the last stage's output (see StageModule for
 /// several tensors) and the targets that gives the mean over the rows, a scalar tensor, or a Loss.
+///
+/// Where it is a mean over something else, such as the labels that are not padding, `count` says how many the
+/// targets of a micro-batch have: then the gradients of a batch are those of its mean over all of them, into
+/// however many micro-batches it is cut. The loss is not called for a micro-batch that has none.
 class LossModule {
  public:
+  /// How many predictions targets [B, ...] stand for.
+  using Count = std::function<int64_t(const at::Tensor& targets)>;
+
   LossModule() = default;
 
   /// A function of the output and the targets.
   template <class Function>
   requires(!std::same_as<Function, LossModule>)
 
-      LossModule(Function function)  // NOLINT(google-explicit-constructor)
-      : loss_([function](const TensorList& output, const at::Tensor& targets) mutable -> Loss {
+      LossModule(Function function, Count count = nullptr)  // NOLINT(google-explicit-constructor)
+      : loss_([function, count](const TensorList& output, const at::Tensor& targets) mutable -> Loss {
+          std::optional<int64_t> own;
+          if (count) own = count(targets);
+          if (own == 0) return {.mean = at::zeros({}, output.at(0).options()), .correct = 0, .count = 0};
           if constexpr (std::invocable<Function&, const at::Tensor&, const at::Tensor&>) {
-            if (output.size() == 1) return as_loss(function(output.front(), targets), targets);
+            if (output.size() == 1) return as_loss(function(output.front(), targets), targets, own);
           }
           if constexpr (std::invocable<Function&, const TensorList&, const at::Tensor&>) {
-            return as_loss(function(output, targets), targets);
+            return as_loss(function(output, targets), targets, own);
           } else {
             throw InputError("the loss does not take {} tensors and the targets", output.size());
           }
-        }) {}
+        }),
+        count_(std::move(count)) {}
 
   /// Whether there is a loss.
   explicit operator bool() const { return static_cast<bool>(loss_); }
@@ -168,12 +181,20 @@ class LossModule {
   /// The loss.
   const StageLoss& function() const { return loss_; }
 
+  /// What it is a mean over; null: the rows.
+  const Count& count() const { return count_; }
+
  private:
-  static Loss as_loss(Loss loss, const at::Tensor& /*targets*/) { return loss; }
-  static Loss as_loss(at::Tensor mean, const at::Tensor& targets) {
-    return {.mean = std::move(mean), .correct = 0, .count = targets.size(0)};
+  static Loss as_loss(Loss loss, const at::Tensor& /*targets*/, std::optional<int64_t> count) {
+    if (count) loss.count = *count;
+    return loss;
   }
+  static Loss as_loss(at::Tensor mean, const at::Tensor& targets, std::optional<int64_t> count) {
+    return {.mean = std::move(mean), .correct = 0, .count = count.value_or(targets.size(0))};
+  }
+
   StageLoss loss_;
+  Count count_;
 };
 
 }  // namespace strait

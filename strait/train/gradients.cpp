@@ -3,11 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/tensor.h>
-
-#include <cmath>
-#include <numeric>
-#include <span>
 
 #include "strait/base/error.h"
 
@@ -66,30 +61,6 @@ void Gradients::sum_ties() {
   }
 }
 
-// Stage by stage, so that the order of the sum does not depend on the processes.
-double Gradients::norm() const {
-  std::vector<double> squares(stage_count_, 0.0);
-  for (const auto& [stage, parameter] : counted_) {
-    if (!parameter.grad().defined()) continue;
-    const auto part = parameter.grad().norm().item<double>();
-    squares[stage] += part * part;
-  }
-  at::Tensor all = at::tensor(squares, at::kDouble);
-  group_.all_reduce(all, "norms of the gradients");  // a stage is in one process: the rest are zeros
-  const std::span stages(all.data_ptr<double>(), stage_count_);
-  return std::sqrt(std::accumulate(stages.begin(), stages.end(), 0.0));
-}
-
-void Gradients::clip(double limit) {
-  const at::NoGradGuard no_grad;
-  constexpr double kSmall = 1e-6;  // as PyTorch has it
-  const double total = norm();
-  if (!std::isfinite(total)) throw NumericError("the norm of the gradients is not finite");
-  const double scale = limit / (total + kSmall);
-  if (scale >= 1) return;
-  for (const auto& parameter : own_) {
-    if (parameter.grad().defined()) parameter.grad().mul_(scale);
-  }
-}
+void Gradients::clip(double limit) { clip_gradients(counted_, own_, stage_count_, limit, group_); }
 
 }  // namespace strait

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "strait/models/model.h"
+#include "strait/pipeline/gradient_norm.h"
 #include "strait/transport/group.h"
 
 namespace strait {
@@ -33,12 +34,11 @@ class Gradients {
     int second_rank = 0;
     std::string name;
   };
-  double norm() const;
 
   Group& group_;
   size_t stage_count_;
-  std::vector<std::pair<size_t, at::Tensor>> counted_;  ///< parameters of this process but for seconds of a tie
-  std::vector<at::Tensor> own_;                         ///< all of this process
+  std::vector<StageParameter> counted_;  ///< parameters of this process but for seconds of a tie
+  std::vector<at::Tensor> own_;          ///< all of this process
   std::vector<Tie> ties_;
 };
 

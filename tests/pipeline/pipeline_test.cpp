@@ -94,6 +94,57 @@ TEST(Pipeline, EvaluatesWithoutGradientsAndTraffic) {
   for (const auto& parameter : network.parameters()) EXPECT_FALSE(parameter.grad().defined());
 }
 
+TEST(Pipeline, PredictsWhatTheNetworkGives) {
+  OwnNetwork network;
+  PipelineSetup setup = setup_of(network);
+  setup.micro_batches = 5;
+  Pipeline pipeline(std::move(setup));
+  const OwnBatch batch(0);
+  const TensorList predicted = pipeline.predict({batch.inputs});
+  const at::NoGradGuard no_grad;
+  ASSERT_EQ(predicted.size(), 1U);
+  EXPECT_TRUE(at::allclose(predicted.front(), network(batch.inputs)));
+  EXPECT_EQ(pipeline.evaluate(batch.inputs, batch.targets).rows, 12);  // which has its loss again
+}
+
+TEST(Pipeline, ClipsByTheNormOverAllStages) {
+  OwnNetwork split;
+  OwnNetwork whole;
+  Pipeline pipeline(setup_of(split));
+  const OwnBatch batch(0);
+  pipeline.train(batch.inputs, batch.targets);
+  mean_square(whole(batch.inputs), batch.targets).backward();
+  const double norm = torch::nn::utils::clip_grad_norm_(whole.parameters(), 0.01);
+  ASSERT_GT(norm, 0.01);
+  EXPECT_NEAR(pipeline.clip_grad_norm(0.01), norm, 1e-5 * norm);
+  const auto mine = split.parameters();
+  const auto theirs = whole.parameters();
+  for (size_t i = 0; i < mine.size(); ++i) EXPECT_TRUE(at::allclose(mine[i].grad(), theirs[i].grad())) << i;
+}
+
+TEST(Pipeline, ALossOverWhatItCountsIsThatOfTheBatch) {
+  const auto has_label = [](const at::Tensor& targets) { return targets.select(1, 0) > 0; };
+  const auto loss = [&](const at::Tensor& output, const at::Tensor& targets) {
+    const at::Tensor rows = has_label(targets);
+    return at::mse_loss(output.index({rows}), targets.index({rows}));
+  };
+  OwnNetwork split;
+  OwnNetwork whole;
+  PipelineSetup setup = setup_of(split);
+  setup.micro_batches = 12;  // some have no row that counts
+  setup.loss =
+      LossModule(loss, [&](const at::Tensor& targets) { return has_label(targets).sum().item<int64_t>(); });
+  Pipeline pipeline(std::move(setup));
+  const OwnBatch batch(0);
+  const at::Tensor expected = loss(whole(batch.inputs), batch.targets);
+  expected.backward();
+  EXPECT_NEAR(pipeline.train(batch.inputs, batch.targets).loss.value(), expected.item<double>(), 1e-6);
+  const auto mine = split.parameters();
+  const auto theirs = whole.parameters();
+  for (size_t i = 0; i < mine.size(); ++i)
+    EXPECT_TRUE(at::allclose(mine[i].grad(), theirs[i].grad(), 1e-4, 1e-6)) << i;
+}
+
 TEST(Pipeline, TakesAScheduleOfTheUsersOwn) {
   OwnNetwork a;
   OwnNetwork b;

@@ -5,6 +5,7 @@ import io
 import pickle
 
 import pytest
+import safetensors.torch
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -44,6 +45,11 @@ def boundary_step(model, x, y, **place):
         loss = F.cross_entropy(model(x), y)
     loss.backward()
     return gradients(model)
+
+
+def state_of(boundary):
+    """The step, and the tensors that its links keep."""
+    return torch.load(io.BytesIO(boundary.get_extra_state().numpy().tobytes()), weights_only=True)
 
 
 def equal(ours, expected):
@@ -221,10 +227,10 @@ def test_draws_follow_step_index_and_seed():
 def test_boundaries_of_a_model_are_numbered():
     model = nn.Sequential(strait.Boundary("topk:0.5", feedback="ef"), nn.Identity(), strait.Boundary("quant:1"))
     model(torch.randn(2, 8))
-    state = model[0].get_extra_state()["state"]
+    state = state_of(model[0])["state"]
     assert strait.number_boundaries(model) == strait.boundaries(model) == [model[0], model[2]]
     assert "index=0" in repr(model[0]) and "index=1" in repr(model[2])
-    assert all(torch.equal(state[name], tensor) for name, tensor in model[0].get_extra_state()["state"].items())
+    assert all(torch.equal(state[name], tensor) for name, tensor in state_of(model[0])["state"].items())
     with pytest.raises(strait.NumericError, match="boundary 2, activation"):
         model[2](torch.full((2, 2), torch.inf))
 
@@ -250,7 +256,7 @@ def test_evaluation_changes_nothing():
     x, y = data()
     model = network("topk:0.25", "topk:0.25", feedback="ef21")
     boundary_step(model, x, y)
-    before = copy.deepcopy(model[2].get_extra_state())
+    before = state_of(model[2])
     sent = model[:2](x)
     estimate = before["state"]["activations.receiver.estimate"]
     expected = {"plain": formulas.topk(sent, "0.25", 8), "off": sent,
@@ -265,7 +271,7 @@ def test_evaluation_changes_nothing():
             assert torch.equal(other[:3](x), result), evaluation
         with strait.compression(other, enabled=False):
             assert torch.equal(other[:3](x), sent)
-        after = other[2].get_extra_state()
+        after = state_of(other[2])
         assert after["step"] == before["step"] == 1
         assert all(torch.equal(after["state"][name], tensor) for name, tensor in before["state"].items())
 
@@ -531,7 +537,20 @@ def test_batches_that_do_not_fit_are_named():
         other(torch.randn(4, 5))
 
 
+def test_a_model_with_a_boundary_is_saved_by_safetensors(tmp_path):
+    model = network("quant:3,rounding=stochastic", "topk:0.25", feedback="ef21")
+    boundary_step(model, *data())
+    safetensors.torch.save_model(model, str(tmp_path / "model.safetensors"))
+    other = network("quant:3,rounding=stochastic", "topk:0.25", feedback="ef21")
+    assert safetensors.torch.load_model(other, str(tmp_path / "model.safetensors")) == (set(), [])
+    assert equal(boundary_step(other, *data()), boundary_step(model, *data()))
+    plain = nn.Sequential(*(module for module in network() if not isinstance(module, strait.Boundary)))
+    state = {name.replace("3.", "2."): tensor for name, tensor in model.state_dict().items()}
+    assert plain.load_state_dict(state, strict=False).unexpected_keys == ["2._extra_state"]
+
+
 @pytest.mark.parametrize("state, text", [
+    (torch.arange(9, dtype=torch.uint8), "the state of a boundary cannot be read: "),
     ({}, "expected the state of a boundary"),
     ({"step": 0, "state": {"activations.sender.estimat": X}}, 'tensor "activations.sender.estimat"'),
     ({"step": 0, "state": {"activations.sender.estimate": X.double()}}, "is not what a link keeps"),
@@ -543,10 +562,10 @@ def test_batches_that_do_not_fit_are_named():
 def test_states_of_others_are_refused(state, text):
     boundary = strait.Boundary("topk:0.5", feedback="ef21")
     boundary(X)
-    before = boundary.get_extra_state()
+    before = state_of(boundary)
     with pytest.raises(ValueError, match=text) as error:
         boundary.set_extra_state(state)
     assert "\n" not in str(error.value)
-    after = boundary.get_extra_state()
+    after = state_of(boundary)
     assert after["step"] == before["step"] and after["state"].keys() == before["state"].keys()
     assert all(torch.equal(before["state"][name], tensor) for name, tensor in after["state"].items())

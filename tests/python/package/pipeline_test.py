@@ -307,7 +307,12 @@ def test_bad_input_is_refused():
         ({"correct": 3}, TypeError, "correct: expected a function, found int"),
         ({"feedback": "ef22"}, ValueError, "did you mean"),
         ({"schedule": "2f2b"}, ValueError, "2f2b"),
-        ({"micro_batches": 0}, ValueError, "micro-batch"),
+        ({"micro_batches": 0}, ValueError, "micro_batches: expected a number from 1 to 2147483647, found 0"),
+        ({"micro_batches": "4"}, TypeError, "micro_batches: expected an integer, found str"),
+        ({"batch_size": 1.5}, TypeError, "batch_size: expected an integer, found float"),
+        ({"schedule": 3}, TypeError, "schedule: expected a string, found int"),
+        ({"replica_codec": None}, TypeError, "replica_codec: expected a string, found NoneType"),
+        ({"count": 3}, TypeError, "count: expected a function, found int"),
         ({"names": ["a", "a", "b"]}, ValueError, "expected a name of its own"),
         ({"replicas": 2}, ValueError, "replicas: expected a number that divides the 1 processes, found 2"),
         ({"activations": "quant:4", "feedback": "ef", "micro_batches": 2}, ValueError, "micro-batches"),
@@ -319,6 +324,8 @@ def test_bad_input_is_refused():
         with pytest.raises(error, match=re.escape(text)) as raised:
             strait.Pipeline(stages, F.cross_entropy, **arguments)
         assert "\n" not in str(raised.value)
+    with pytest.raises(ValueError, match="^stages: expected at least one, found none$"):
+        strait.Pipeline([], F.cross_entropy)
     with pytest.raises(TypeError, match="^loss: expected a function, found str$"):
         strait.Pipeline(stages, "cross_entropy")
     for inputs, targets, text in [

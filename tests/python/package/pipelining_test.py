@@ -94,6 +94,7 @@ def test_codecs_without_a_fixed_size_are_refused(process_group):
         ({"activations": "topk:0.1,index=rice"}, "the bytes of a message depend on its values"),
         ({"activations": "topk:0.1", "feedback": "ef-mixed"}, "the bytes of a message depend on its values"),
         ({"activations": "quant:4", "feedback": "aq-sgd"}, "keeps something per sample"),
+        ({"activations": "quant:4", "feedback": ("ef", 3)}, "feedback: expected a spec, or a pair of them"),
         ({"activations": "quant:4", "feedback": "marina:0.5"}, "expected feedback that needs its message alone"),
         ({"activations": "topk:0.1,index=bitmap", "feedback": "ef-mixed"}, "the bytes of a message depend on its values"),
         ({"gradients": "topk:0.1,index=rice"}, "the bytes of a message depend on its values"),

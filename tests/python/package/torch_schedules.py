@@ -34,6 +34,7 @@ SCHEMES = {
     "none": {},
     "quant": {"activations": "quant:8", "gradients": "quant:8"},
     "ef": {"activations": "quant:4", "gradients": "topk:0.5,index=bitmap", "feedback": "ef"},
+    "pair": {"activations": "quant:4", "gradients": "topk:0.5,index=bitmap", "feedback": ("ef21", "ef")},
 }
 
 

@@ -1,0 +1,143 @@
+"""What a training loop does with strait.Pipeline besides train(), against plain PyTorch."""
+
+import itertools
+import math
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import strait
+from launch import torchrun
+from small_network import SCHEMES, batches, make_stages
+from training_loop import LIMIT, gradients
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def plain_gradients(some_batches, frozen=0):
+    """Those of the sum of the batches' mean losses."""
+    stages = make_stages()
+    for stage in stages[:frozen]:
+        stage.requires_grad_(False)
+    for inputs, targets, _ in some_batches:
+        F.cross_entropy(nn.Sequential(*stages)(inputs), targets).backward()
+    return gradients(stages)
+
+
+def assert_close(ours, expected):
+    assert ours.keys() == expected.keys()
+    for name, tensor in expected.items():
+        torch.testing.assert_close(ours[name], tensor, rtol=1e-4, atol=1e-7, msg=name)
+
+
+def test_replicas_accumulate_gradients_over_batches(tmp_path):
+    torchrun("training_loop.py", tmp_path, "replicas", processes=2)
+    results = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
+    own = [list(itertools.islice(batches(), 2 * rank, 2 * rank + 2)) for rank in range(2)]
+    for calls in 1, 2:
+        parts = [plain_gradients(of_rank[:calls], frozen=1) for of_rank in own]
+        expected = {name: (parts[0][name] + parts[1][name]) / 2 for name in parts[0]}
+        for result in results:
+            assert_close(result[f"after {calls}"], expected)
+    assert [result["replica"] for result in results] == [0, 1]
+    assert all(result["parameters"] == 6 for result in results)
+    for result in results:
+        assert "is trained since the first batch; replicas expect a new pipeline then" in result["refusal"]
+
+
+def test_clipping_and_prediction_are_those_of_one_process(tmp_path):
+    torchrun("training_loop.py", tmp_path, "stages", processes=2)
+    first, last = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+    stages = make_stages()
+    inputs, targets, _ = next(batches())
+    assert first["predicted"] is None
+    with torch.no_grad():
+        torch.testing.assert_close(last["predicted"], nn.Sequential(*stages)(inputs))
+    F.cross_entropy(nn.Sequential(*stages)(inputs), targets).backward()
+    norm = nn.utils.clip_grad_norm_([parameter for stage in stages for parameter in stage.parameters()], LIMIT)
+    assert norm.item() > LIMIT
+    assert first["norm"] == last["norm"] == pytest.approx(norm.item(), rel=1e-5)
+    assert first["again"] == last["again"] == pytest.approx(LIMIT, rel=1e-3)
+    assert_close({**first["clipped"], **last["clipped"]}, gradients(stages))
+
+
+def padded(targets):
+    """Half of the first rows have no label."""
+    return targets.masked_fill(torch.arange(len(targets)) < len(targets) // 2, -100)
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2, 4])
+def test_a_loss_over_what_is_no_padding_is_that_of_the_batch(micro_batches):
+    inputs, targets, _ = next(batches())
+    targets = padded(targets)
+    stages, plain = make_stages(), make_stages()
+    pipe = strait.Pipeline(stages, F.cross_entropy, micro_batches=micro_batches, count=lambda y: (y != -100).sum())
+    loss = F.cross_entropy(nn.Sequential(*plain)(inputs), targets)
+    loss.backward()
+    assert pipe.train(inputs, targets).loss == pytest.approx(loss.item(), rel=1e-6)
+    assert_close(gradients(stages), gradients(plain))
+    assert pipe.evaluate(inputs, targets).loss == pytest.approx(loss.item(), rel=1e-6)
+    assert pipe.evaluate(inputs, torch.full_like(targets, -100)).loss is None if micro_batches == 1 else True
+    with pytest.raises(ValueError, match="expected targets that the loss counts, found none"):
+        pipe.train(inputs, torch.full_like(targets, -100))
+
+
+def test_gradients_add_up_in_one_process():
+    stages = make_stages()
+    pipe = strait.Pipeline(stages, F.cross_entropy, batch_size=12)
+    some = list(itertools.islice(batches(), 3))
+    for inputs, targets, _ in some:
+        pipe.train(inputs, targets)
+    assert_close(gradients(stages), plain_gradients(some))
+
+
+def test_prediction_crosses_boundaries_as_evaluation_does():
+    stages = make_stages()
+    pipe = strait.Pipeline(stages, F.cross_entropy, micro_batches=3, **SCHEMES["quant"])
+    inputs, targets, _ = next(batches())
+    for mode in "off", "plain":
+        predicted = pipe.predict(inputs, mode)
+        assert F.cross_entropy(predicted, targets).item() == pytest.approx(pipe.evaluate(inputs, targets, mode).loss, rel=1e-6)
+        assert not predicted.requires_grad
+    assert not torch.equal(pipe.predict(inputs, "off"), pipe.predict(inputs, "plain"))
+    fork = strait.Pipeline([nn.Linear(6, 4), lambda x: (x, -x)], lambda both, y: F.mse_loss(both[0], both[1]))
+    left, right = fork.predict(inputs)
+    assert torch.equal(left, -right)
+    with pytest.raises(ValueError, match="expected inputs"):
+        pipe.predict(None)
+
+
+def test_parameters_are_those_that_are_trained_now():
+    stages = make_stages()
+    stages[0].requires_grad_(False)
+    pipe = strait.Pipeline(stages, F.cross_entropy)
+    inputs, targets, _ = next(batches())
+    pipe.train(inputs, targets)
+    assert len(pipe.parameters()) == 6 and stages[0][0].weight.grad is None
+    stages[0].requires_grad_(True)
+    pipe.train(inputs, targets)
+    assert len(pipe.parameters()) == 8 and stages[0][0].weight.grad is not None
+
+
+def test_what_would_be_wrong_in_silence_is_refused(monkeypatch):
+    inputs, targets, _ = next(batches())
+    pipe = strait.Pipeline(make_stages(), F.cross_entropy)
+    with torch.no_grad(), pytest.raises(RuntimeError, match=r"train\(\) needs gradients, which are disabled here"):
+        pipe.train(inputs, targets)
+    share = strait.Pipeline(make_stages(), F.cross_entropy, correct=lambda out, y: (out.argmax(1) == y).float().mean() / 3)
+    with pytest.raises(ValueError, match="^correct: expected a count, found 0[.]"):
+        share.train(inputs, targets)
+    with pytest.raises(ValueError, match="^count: expected a count, found nan$"):
+        strait.Pipeline(make_stages(), F.cross_entropy, count=lambda y: math.nan).train(inputs, targets)
+    with pytest.raises(ValueError, match="expected a limit above 0, found 0"):
+        pipe.clip_grad_norm_(0)
+    pipe.train(inputs, targets)
+    pipe.parameters()[0].grad.fill_(torch.inf)
+    with pytest.raises(strait.NumericError, match="the norm of the gradients is not finite"):
+        pipe.clip_grad_norm_(1)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RuntimeError, match=re.escape("expected torch.distributed.init_process_group() before")):
+        strait.Pipeline(make_stages(), F.cross_entropy)
