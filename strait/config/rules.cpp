@@ -53,7 +53,7 @@ Rule<std::string> folder_name() {
   static constexpr const char* kExpected =
       "the name of a folder, 1 to 100 letters, digits and any of ._+- that begin with no . or -";
   return {"the name of a folder", [](const std::string& name) -> std::string {
-            const bool fits = !name.empty() && name.size() <= 100 && name.front() != '.' &&
+            const bool fits = !name.empty() && name.size() <= kFolderNameMost && name.front() != '.' &&
                               name.front() != '-' && std::ranges::all_of(name, is_folder_character);
             if (fits) return "";
             return fmt::format("expected {}, found {}", kExpected, toml_string(name));

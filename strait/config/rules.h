@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "strait/pipeline/options.h"
 
 namespace strait {
+
+/// The most characters of a folder's name.
+inline constexpr size_t kFolderNameMost = 100;
 
 Rule<std::vector<int>> each_at_least(int64_t low);  ///< every item of the array
 Rule<std::string> folder_name();            ///< names one folder on every file system: letters, digits and ._+-

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "strait/base/error.h"
@@ -56,16 +57,19 @@ std::vector<TomlTable> take_variants(TomlTable& root) {
   return variants;
 }
 
-/// Each variant at each point of the grid, its name extended by the point's. Without variants the points are
-/// the variants.
-std::vector<TomlTable> cross(std::vector<TomlTable> variants, const std::vector<GridPoint>& points) {
-  if (points.front().name.empty()) return variants;
+/// Gives `use` each variant at each point of the grid, its name extended by the point's, one after the other,
+/// so that a wrong one ends it before many are made. Without variants the points are the variants.
+void cross(std::vector<TomlTable> variants, const SweepGrid& grid, const std::function<void(TomlTable)>& use) {
+  if (grid.is_empty()) {
+    for (auto& variant : variants) use(std::move(variant));
+    return;
+  }
   const bool is_grid_alone = variants.empty();
   if (is_grid_alone) variants.emplace_back();
-  std::vector<TomlTable> crossed;
   std::set<std::string> names;
   for (const auto& variant : variants) {
-    for (const auto& [point, layer] : points) {
+    for (size_t i = 0; i < grid.size(); ++i) {
+      const auto [point, layer] = grid.point(i);
       check_apart(variant, layer);
       TomlTable table = variant;
       merge(table, layer);
@@ -78,10 +82,9 @@ std::vector<TomlTable> cross(std::vector<TomlTable> variants, const std::vector<
                            origin.text(), toml_string(*text));
         }
       }
-      crossed.push_back(std::move(table));
+      use(std::move(table));
     }
   }
-  return crossed;
 }
 
 /// The seeds as nodes, so that an error about one names its line.
@@ -206,18 +209,21 @@ void check_distinct(const std::vector<SweepRun>& runs, const std::filesystem::pa
 
 Sweep load_sweep(const std::filesystem::path& path) {
   TomlTable root = load_layers(path);
-  const auto points = take_grid(root);
-  auto variants = cross(take_variants(root), points);
-  if (variants.empty()) throw InputError("{}: variants: expected {}, found none", path.string(), kVariants);
+  check_run_count(root, path.string());
+  const SweepGrid grid(root);
+  auto variants = take_variants(root);
+  if (variants.empty() && grid.is_empty()) {
+    throw InputError("{}: variants: expected {}, found none", path.string(), kVariants);
+  }
   const auto seeds = take_seeds(root, variants);
   const std::string title = take_title(root);
   Sweep sweep{read_config(root).name, title, {}};
   if (sweep.title.empty()) sweep.title = sweep.name;
-  for (auto& variant : variants) {
+  cross(std::move(variants), grid, [&](TomlTable variant) {
     TomlTable merged = root;
     merge(merged, std::move(variant));
     std::ranges::move(runs_of_variant(std::move(merged), seeds), std::back_inserter(sweep.runs));
-  }
+  });
   check_distinct(sweep.runs, path);
   return sweep;
 }

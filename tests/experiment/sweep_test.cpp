@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "strait/base/error.h"
+#include "strait/experiment/sweep_grid.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -280,12 +281,71 @@ TEST_F(SweepFile, SaysWhatIsWrong) {
   for (const auto& [text, message] : rows) EXPECT_EQ(error_of(text), message) << text;
 }
 
-TEST_F(SweepFile, AGridHasAnEnd) {
-  std::string text = "[grid]\n";
+TEST_F(SweepFile, HasAtMostTenThousandRuns) {
+  const auto list = [](int from, int to) {
+    std::string text = "[";
+    for (int i = from; i <= to; ++i) text += std::to_string(i) + ", ";
+    return text + "]\n";
+  };
+  std::string grid = "[grid]\n";
   for (const auto* key : {"train.epochs", "train.accumulate", "data.batch_size", "data.test_limit"}) {
-    text += std::string(key) + " = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]\n";
+    grid += std::string(key) + " = " + list(1, 11);
   }
-  EXPECT_EQ(error_of(text), "sweep.toml:1: grid: expected at most 10000 combinations, found more");
+  EXPECT_EQ(error_of(grid),
+            "sweep.toml: expected at most 10,000 runs, found 1 variant x 1 seed x 14,641 points of the grid");
+  const std::string variants = "[[variants]]\nname = \"a\"\n[[variants]]\nname = \"b\"\n";
+  const std::string few = "[grid]\ntrain.epochs = " + list(1, 72) + "data.batch_size = " + list(1, 70);
+  EXPECT_EQ(error_of("seeds = [0, 1, 2]\n" + few + variants),
+            "sweep.toml: expected at most 10,000 runs, found 2 variants x 3 seeds x 5,040 points of the grid");
+  EXPECT_EQ(error_of("seeds = " + list(0, 5000) + variants),
+            "sweep.toml: expected at most 10,000 runs, found 2 variants x 5,001 seeds x 1 point of the grid");
+  // Beyond every integer, and more than any memory has room for.
+  std::string wide = "[grid]\n";
+  for (int i = 0; i < 100; ++i) wide += "k" + std::to_string(i) + " = " + list(1, 11);
+  EXPECT_TRUE(error_of(wide).ends_with(" x 1.37806e+104 points of the grid")) << error_of(wide);
+}
+
+TEST_F(SweepFile, NamesOfAGridArePartsOfAFoldersName) {
+  const std::string expected =
+      ": expected values that make names of at most 100 characters, found a longer one";
+  const std::string half(60, 'a');
+  EXPECT_EQ(error_of("[grid]\ndata.root = [\"x\", \"" + std::string(200'000, 'a') + "\"]\n"),
+            "sweep.toml:2: grid.data.root" + expected);
+  EXPECT_EQ(error_of("[grid]\ndata.root = [\"" + half + "\"]\nmodel.init = [\"x\", \"" + half + "\"]\n"),
+            "sweep.toml:1: grid" + expected);
+  std::string many = "[grid]\n";
+  for (int i = 0; i < 50; ++i) many += "k" + std::to_string(i) + " = [1]\n";
+  EXPECT_EQ(error_of(many), "sweep.toml:1: grid" + expected);
+  many = "[grid.a]\n";
+  for (int i = 0; i < 101; ++i) many += "k" + std::to_string(i) + " = [1]\n";
+  EXPECT_TRUE(error_of(many).ends_with(": grid" + expected)) << error_of(many);
+}
+
+TEST(SweepGrid, MakesOnePointAtATime) {
+  auto root = parse_toml(
+      "[grid]\ntrain.optimizer.lr = [1e-4, 0.5]\ndata.batch_size = [50, 100, 200]\nno.such.key = [true]\n",
+      "a");
+  const SweepGrid grid(root);
+  EXPECT_FALSE(grid.is_empty());
+  EXPECT_FALSE(root.contains("grid"));
+  ASSERT_EQ(grid.size(), 6U);
+  EXPECT_EQ(grid.point(0).name, "batch_size-50-key-true-lr-0.0001");
+  EXPECT_EQ(grid.point(1).name, "batch_size-50-key-true-lr-0.5");
+  EXPECT_EQ(grid.point(5).name, "batch_size-200-key-true-lr-0.5");
+  const auto& data = *grid.point(2).layer.at("data").get<TomlTable>();
+  EXPECT_EQ(*data.at("batch_size").get<int64_t>(), 100);
+  TomlTable none;
+  EXPECT_TRUE(SweepGrid(none).is_empty());
+  EXPECT_EQ(SweepGrid(none).size(), 1U);
+}
+
+/// Ten thousand copies of the variant would be a terabyte: an unknown key is refused at the first run.
+TEST_F(SweepFile, AnUnknownKeyIsRefusedBeforeTheGridIsCrossed) {
+  std::string text = "[grid]\nno.such = [";
+  for (int i = 0; i < 10'000; ++i) text += std::to_string(i) + ", ";
+  text += "]\n[[variants]]\nname = \"a\"\nother = [";
+  for (int i = 0; i < 100'000; ++i) text += "1,";
+  EXPECT_TRUE(error_of(text + "]\n").starts_with("sweep.toml:2: unknown key \"no\"")) << error_of(text + "]\n");
 }
 
 }  // namespace
