@@ -1,6 +1,5 @@
 #include "cli/output_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <system_error>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 
 namespace strait::cli {
 
@@ -20,12 +20,10 @@ void check_output_file(std::string_view flag, const fs::path& path) {
     throw InputError("{}: {}: expected the name of a file, found {}", flag, path.string(),
                      fs::is_directory(path, ignored) ? "a folder" : "a device, a pipe or a socket");
   }
-  // As replace_file() does it.
-  const std::string temporary = path.string() + ".partial";
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  const auto [probe, file] = make_beside(path);  // as replace_file() does it
   if (file < 0) throw InputError("{}: {}: cannot be written: {}", flag, path.string(), std::strerror(errno));
   ::close(file);
-  ::unlink(temporary.c_str());
+  ::unlink(probe.c_str());
 }
 
 void check_not_input(std::string_view flag, const fs::path& path, const fs::path& input) {

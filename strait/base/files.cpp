@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -14,6 +15,8 @@
 
 namespace strait {
 namespace {
+
+constexpr mode_t kFileMode = 0644;
 
 bool write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -40,9 +43,10 @@ std::filesystem::file_type type_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-OutputFile::OutputFile(const std::filesystem::path& path, std::string name)
-    : name_(name.empty() ? path.string() : std::move(name)),
-      descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+OutputFile::OutputFile(const std::filesystem::path& path)
+    : OutputFile(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kFileMode), path.string()) {}
+
+OutputFile::OutputFile(int descriptor, std::string name) : name_(std::move(name)), descriptor_(descriptor) {
   check(descriptor_ >= 0);
 }
 
@@ -61,10 +65,20 @@ void OutputFile::finish() {
   check(::close(std::exchange(descriptor_, -1)) == 0);
 }
 
+NewFile make_beside(const std::filesystem::path& path) {
+  static std::atomic<uint64_t> count = 0;
+  while (true) {
+    std::filesystem::path name = fmt::format("{}.{}-{}.partial", path.string(), ::getpid(), ++count);
+    const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+    // Processes of other machines and containers, and of the past, may have the same number.
+    if (file >= 0 || errno != EEXIST) return {std::move(name), file};
+  }
+}
+
 void replace_file(const std::filesystem::path& path, const std::function<void(const ByteSink&)>& write) {
-  const std::string temporary = path.string() + ".partial";
+  const auto [temporary, descriptor] = make_beside(path);
+  OutputFile file(descriptor, path.string());
   try {
-    OutputFile file(temporary, path.string());
     write([&](std::span<const std::byte> part) { file.write(part); });
     file.finish();
     if (std::rename(temporary.c_str(), path.c_str()) != 0) {

@@ -14,20 +14,34 @@ namespace strait {
 /// Takes the content of a file, part after part.
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
-/// Lets `write` give the content to a file beside `path`, makes it last on the disk and then gives the file
-/// the name `path` in one step: a crash leaves the old content or the new. Throws Error that names the file
-/// when it cannot be written, and passes on what `write` throws; nothing is left behind then.
+/// Lets `write` give the content to a new file beside `path` (make_beside()), makes it last on the disk and
+/// then gives the file the name `path` in one step: a crash leaves the old content or the new, and so do others
+/// that replace the file at the same time. Throws Error that names the file when it cannot be written, and
+/// passes on what `write` throws; nothing is left behind then. A process that is killed meanwhile leaves a
+/// `PATH.PID-COUNT.partial`, which nothing reads and anybody may remove.
 void replace_file(const std::filesystem::path& path, const std::function<void(const ByteSink&)>& write);
 
 /// The same with the content in memory.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
+/// A file that was made.
+struct NewFile {
+  std::filesystem::path path;  ///< its name
+  int descriptor = -1;         ///< open for writing; -1 where the file could not be made, and errno says why
+};
+
+/// Makes an empty file in the folder of `path`, `PATH.PID-COUNT.partial`, of a name that nothing has: neither
+/// another process or thread, nor what one left behind. It opens no file that is there, and follows no link.
+NewFile make_beside(const std::filesystem::path& path);
+
 /// A file that is written from its beginning to its end.
 class OutputFile {
  public:
-  /// Makes the file, or empties it. This and the others throw Error with the name, the path's where it is
-  /// empty.
-  explicit OutputFile(const std::filesystem::path& path, std::string name = "");
+  /// Makes the file, or empties it. This and the others throw Error with the name.
+  explicit OutputFile(const std::filesystem::path& path);
+
+  /// Takes over an open file, whose descriptor may be that of NewFile; the name is for messages.
+  OutputFile(int descriptor, std::string name);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

@@ -68,7 +68,7 @@ class TextReader {
  private:
   EncodedText encode(std::string_view text) const {
     const std::string key = token_key(files_, text, form_);
-    if (auto known = cache_.find(key)) return std::move(*known);
+    if (auto known = cache_.find(key, vocab())) return std::move(*known);
     EncodedText encoded = encode_text(tokenizer_, text, form_);
     cache_.store(key, encoded);
     return encoded;

@@ -1,8 +1,6 @@
 #include "strait/data/token_cache.h"
 
-#include <unistd.h>
-
-#include <atomic>
+#include <algorithm>
 #include <cstdlib>
 
 #include "strait/base/bytes.h"
@@ -43,10 +41,11 @@ std::vector<T> take_values(ByteReader& reader) {
   return values;
 }
 
-/// A name that no other process or thread takes at the same time.
-fs::path own_name(const fs::path& path) {
-  static std::atomic<int> count = 0;
-  return fmt::format("{}.{}-{}", path.string(), ::getpid(), ++count);
+/// Whether the text is one of such a vocabulary, and has its groups one behind the other.
+bool is_whole(const EncodedText& text, int64_t vocab) {
+  const auto& [tokens, ends] = text;
+  return std::ranges::is_sorted(ends) && (ends.empty() ? 0 : ends.back()) == tokens.size() &&
+         std::ranges::all_of(tokens, [&](int32_t token) { return token >= 0 && token < vocab; });
 }
 
 }  // namespace
@@ -66,7 +65,7 @@ std::string token_key(std::span<const NamedText> tokenizer_files, std::string_vi
 }
 
 // The file: the version, the ends of groups, the tokens, and the SHA-256 sum of all that.
-std::optional<EncodedText> TokenCache::find(const std::string& key) const {
+std::optional<EncodedText> TokenCache::find(const std::string& key, int64_t vocab) const {
   if (folder_.empty()) return std::nullopt;
   try {
     const std::string content = read_whole(file_of(key));
@@ -77,7 +76,7 @@ std::optional<EncodedText> TokenCache::find(const std::string& key) const {
     text.tokens = take_values<int32_t>(reader);
     const size_t end = content.size() - reader.left();
     if (content.substr(end) != sum_of(std::string_view(content).substr(0, end))) return std::nullopt;
-    return text;
+    return is_whole(text, vocab) ? std::optional(std::move(text)) : std::nullopt;
   } catch (const Error&) {  // unreadable or cut off
     return std::nullopt;
   }
@@ -89,14 +88,11 @@ void TokenCache::store(const std::string& key, const EncodedText& text) const {
   append_values(content, text.group_ends);
   append_values(content, text.tokens);
   content += sum_of(content);
-  const auto own = own_name(file_of(key));
   std::error_code ignored;
   fs::create_directories(folder_, ignored);
   try {
-    replace_file(own, content);
-    fs::rename(own, file_of(key));
-  } catch (const std::exception&) {
-    fs::remove(own, ignored);
+    replace_file(file_of(key), content);
+  } catch (const std::exception&) {  // the next run encodes it again
   }
 }
 

@@ -23,8 +23,9 @@ class TokenCache {
   /// Without a name of a folder nothing is found or stored. The folder is made where it is missing.
   explicit TokenCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  /// The text that was stored under the key, or nothing. Does not throw.
-  std::optional<EncodedText> find(const std::string& key) const;
+  /// The text that was stored under the key, or nothing: also where it has tokens that are none of the
+  /// `vocab` ids from 0 on, or groups that do not lie one behind the other up to its end. Does not throw.
+  std::optional<EncodedText> find(const std::string& key, int64_t vocab) const;
 
   /// Stores the text under its token_key(). Does not throw: where it cannot be stored it is not.
   void store(const std::string& key, const EncodedText& text) const;

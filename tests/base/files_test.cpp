@@ -1,10 +1,18 @@
 #include "strait/base/files.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
 
 #include "strait/base/error.h"
 #include "tests/support/errors.h"
+#include "tests/support/run_files.h"
+#include "tests/support/size_limit.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -31,13 +39,60 @@ TEST(ReplaceFile, NamesTheFileThatCannotBeWritten) {
 }
 
 TEST(ReplaceFile, AFullDiskLeavesTheOldContent) {
-  // /dev/full answers every write with "no space left", so stand in for the temporary file with it.
   const test::TempDir dir;
   replace_file(dir / "a.txt", "old");
-  std::filesystem::create_symlink("/dev/full", dir / "a.txt.partial");
-  EXPECT_THROW(replace_file(dir / "a.txt", "new"), Error);
+  {
+    const test::SizeLimit limit(1000);
+    EXPECT_THAT(test::message_of<Error>([&] { replace_file(dir / "a.txt", std::string(1001, 'x')); }),
+                testing::EndsWith("/a.txt: cannot be written: File too large"));
+  }
   EXPECT_EQ(test::read_file(dir / "a.txt"), "old");
-  EXPECT_FALSE(std::filesystem::exists(dir / "a.txt.partial"));
+  EXPECT_THAT(test::names_in(dir.path()), testing::ElementsAre("a.txt"));
+}
+
+TEST(ReplaceFile, ManyMayReplaceOneFileAtATime) {
+  const test::TempDir dir;
+  constexpr size_t kSize = 20'000;
+  replace_file(dir / "a.txt", std::string(kSize, 'z'));
+  std::vector<std::thread> writers;
+  for (char letter = 'a'; letter < 'i'; ++letter) {
+    writers.emplace_back([&, letter] {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_NO_THROW(replace_file(dir / "a.txt", std::string(kSize, letter)));
+        const std::string found = test::read_file(dir / "a.txt");
+        EXPECT_TRUE(found.size() == kSize && found.find_first_not_of(found.front()) == std::string::npos)
+            << found.size();
+      }
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  EXPECT_THAT(test::names_in(dir.path()), testing::ElementsAre("a.txt"));
+}
+
+/// Of a process of the same number that was killed, and of somebody who knows which name comes next.
+TEST(ReplaceFile, LeavesWhatHasATemporaryNameAlone) {
+  const test::TempDir dir;
+  test::write_file(dir / "a.txt.partial", "another's");
+  test::write_file(dir / "other", "of value");
+  const auto [first, descriptor] = make_beside(dir / "a.txt");
+  ASSERT_GE(descriptor, 0);
+  ::close(descriptor);
+  EXPECT_EQ(std::filesystem::status(first).permissions() & std::filesystem::perms(0133),
+            std::filesystem::perms());
+  const std::string name = first.string();
+  const std::string begin = name.substr(0, name.rfind('-') + 1);
+  const int count = std::stoi(name.substr(begin.size()));
+  EXPECT_EQ(name, fmt::format("{}.{}-{}.partial", (dir / "a.txt").string(), ::getpid(), count));
+  std::filesystem::create_symlink("other", fmt::format("{}{}.partial", begin, count + 1));
+  std::filesystem::create_symlink("new", fmt::format("{}{}.partial", begin, count + 2));
+  test::write_file(fmt::format("{}{}.partial", begin, count + 3), "left behind");
+  replace_file(dir / "a.txt", "new");
+  EXPECT_EQ(test::read_file(dir / "a.txt"), "new");
+  EXPECT_FALSE(std::filesystem::is_symlink(dir / "a.txt"));
+  EXPECT_EQ(test::read_file(dir / "other"), "of value");
+  EXPECT_EQ(test::read_file(dir / "a.txt.partial"), "another's");
+  EXPECT_EQ(test::read_file(fmt::format("{}{}.partial", begin, count + 3)), "left behind");
+  EXPECT_FALSE(std::filesystem::exists(dir / "new"));
 }
 
 TEST(ReplaceFile, AnErrorOfTheWriterLeavesTheOldContent) {
@@ -49,7 +104,7 @@ TEST(ReplaceFile, AnErrorOfTheWriterLeavesTheOldContent) {
   };
   EXPECT_THROW(replace_file(dir / "a.txt", fail), InputError);
   EXPECT_EQ(test::read_file(dir / "a.txt"), "old");
-  EXPECT_FALSE(std::filesystem::exists(dir / "a.txt.partial"));
+  EXPECT_THAT(test::names_in(dir.path()), testing::ElementsAre("a.txt"));
 }
 
 TEST(IsThere, TellsFilesAndFoldersFromWhatCannotBeLookedAt) {

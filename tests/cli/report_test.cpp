@@ -5,6 +5,7 @@
 #include "tests/cli/page_data.h"
 #include "tests/report/sample_sweep.h"
 #include "tests/support/process.h"
+#include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -44,6 +45,18 @@ TEST(Report, WritesLatexWhereItIsAskedFor) {
   EXPECT_THAT(test::read_file(dir / "out.tex"), HasSubstr("\nfw4-bw2 & $"));
   run({"--latex", dir / "other.tex"});
   EXPECT_EQ(test::read_file(dir / "other.tex"), test::read_file(dir / "out.tex"));
+}
+
+/// Such as a name that another program, or an earlier strait, gives to what it writes.
+TEST(Report, LeavesTheFilesOfOthersAlone) {
+  const test::TempDir dir;
+  test::write_sample_sweep(dir / "sweep");
+  for (const char* name : {"out.html.partial", "out.md.partial"}) test::write_file(dir / name, "another's");
+  const auto run = test::run_process(STRAIT_PROGRAM, {"report", dir / "sweep", "--out", dir / "out.html"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  for (const char* name : {"out.html.partial", "out.md.partial"})
+    EXPECT_EQ(test::read_file(dir / name), "another's");
+  EXPECT_EQ(test::names_in(dir.path()).size(), 7U) << "the sweep, two files of others and four of the report";
 }
 
 TEST(Report, AFolderThatCannotBeWrittenToIsWrongInput) {

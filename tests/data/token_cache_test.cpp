@@ -1,9 +1,11 @@
 #include "strait/data/token_cache.h"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 #include <set>
 #include <thread>
 
@@ -16,16 +18,17 @@ namespace {
 
 const EncodedText kText{{5, 6, 50256, 0}, {2, 4}};
 const std::string kKey = "0123abcd";
+constexpr int64_t kVocab = 50257;
 
 TEST(TokenCache, GivesWhatWasStored) {
   const test::TempDir dir;
   const TokenCache cache(dir / "a/b");
-  EXPECT_EQ(cache.find(kKey), std::nullopt);
+  EXPECT_EQ(cache.find(kKey, kVocab), std::nullopt);
   cache.store(kKey, kText);
-  EXPECT_EQ(cache.find(kKey), kText);
-  EXPECT_EQ(cache.find("other"), std::nullopt);
+  EXPECT_EQ(cache.find(kKey, kVocab), kText);
+  EXPECT_EQ(cache.find("other", kVocab), std::nullopt);
   cache.store("empty", {});
-  EXPECT_EQ(cache.find("empty"), EncodedText{});
+  EXPECT_EQ(cache.find("empty", kVocab), EncodedText{});
   EXPECT_EQ(test::names_in(dir / "a/b").size(), 2U);  // and no partial file
 }
 
@@ -38,14 +41,35 @@ TEST(TokenCache, ADamagedFileIsNone) {
     auto bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 0x40);
     test::write_file(cache.file_of(kKey), bad);
-    ASSERT_EQ(cache.find(kKey), std::nullopt) << i;
+    ASSERT_EQ(cache.find(kKey, kVocab), std::nullopt) << i;
     test::write_file(cache.file_of(kKey), good.substr(0, i));
-    ASSERT_EQ(cache.find(kKey), std::nullopt) << i;
+    ASSERT_EQ(cache.find(kKey, kVocab), std::nullopt) << i;
   }
   test::write_file(cache.file_of(kKey), good + "x");
-  EXPECT_EQ(cache.find(kKey), std::nullopt);
+  EXPECT_EQ(cache.find(kKey, kVocab), std::nullopt);
   cache.store(kKey, kText);
-  EXPECT_EQ(cache.find(kKey), kText);
+  EXPECT_EQ(cache.find(kKey, kVocab), kText);
+}
+
+/// Whoever makes a file makes its checksum too.
+TEST(TokenCache, AFileWhoseSumFitsMayBeWrongToo) {
+  const test::TempDir dir;
+  const TokenCache cache(dir.path());
+  const auto found = [&](const EncodedText& text, int64_t vocab = kVocab) {
+    cache.store(kKey, text);
+    return cache.find(kKey, vocab);
+  };
+  for (const EncodedText& good :
+       {kText, EncodedText{}, EncodedText{{}, {0}}, EncodedText{{1, 2}, {0, 0, 2, 2}}})
+    EXPECT_EQ(found(good), good);
+  EXPECT_EQ(found(kText, 50256), std::nullopt) << "of another vocabulary";
+  const std::vector<std::vector<uint64_t>> ends = {
+      {}, {2}, {2, 3}, {2, 5}, {4, 2}, {5, 4}, {2, 1, 4}, {uint64_t{1} << 60, 4}, {~uint64_t{0}}};
+  for (const auto& bad : ends) EXPECT_EQ(found({kText.tokens, bad}), std::nullopt) << fmt::format("{}", bad);
+  EXPECT_EQ(found({{}, {1}}), std::nullopt);
+  for (const int32_t bad :
+       {-1, 50257, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()})
+    EXPECT_EQ(found({{5, bad, 6}, {3}}), std::nullopt) << bad;
 }
 
 TEST(TokenCache, AFolderThatCannotBeWrittenIsNone) {
@@ -55,13 +79,13 @@ TEST(TokenCache, AFolderThatCannotBeWrittenIsNone) {
        {dir / "file/below", std::filesystem::path("/proc/none"), std::filesystem::path()}) {
     const TokenCache cache(folder);
     cache.store(kKey, kText);
-    EXPECT_EQ(cache.find(kKey), std::nullopt);
+    EXPECT_EQ(cache.find(kKey, kVocab), std::nullopt);
   }
   // Something else has the name.
   const TokenCache cache(dir.path());
   std::filesystem::create_directories(cache.file_of(kKey) / "full");
   cache.store(kKey, kText);
-  EXPECT_EQ(cache.find(kKey), std::nullopt);
+  EXPECT_EQ(cache.find(kKey, kVocab), std::nullopt);
   EXPECT_EQ(test::names_in(dir.path()).size(), 2U);
 }
 
@@ -74,7 +98,7 @@ TEST(TokenCache, SeveralMayStoreTheSameAtATime) {
     writers.emplace_back([&] {
       for (int j = 0; j < 10; ++j) {
         cache.store(kKey, kText);
-        EXPECT_EQ(cache.find(kKey), kText);
+        EXPECT_EQ(cache.find(kKey, kVocab), kText);
       }
     });
   }

@@ -10,15 +10,14 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <limits>
 
 #include "strait/base/error.h"
 #include "strait/formats/safetensors_header.h"
 #include "tests/support/python.h"
+#include "tests/support/size_limit.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -390,27 +389,6 @@ TEST(Safetensors, WhatCannotBeWrittenIsNamed) {
               HasSubstr("/no/f: cannot be written: No such file or directory"));
 }
 
-/// A limit on file sizes stands for a full disk.
-class SizeLimit {
- public:
-  explicit SizeLimit(rlim_t bytes) {
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit now{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &now);
-  }
-  ~SizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  SizeLimit(const SizeLimit&) = delete;
-  SizeLimit& operator=(const SizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
-
 TEST(Safetensors, AFullDiskKeepsTheOldFile) {
   const test::TempDir dir;
   TensorFile old;
@@ -419,7 +397,7 @@ TEST(Safetensors, AFullDiskKeepsTheOldFile) {
   TensorFile large;
   large.tensors.emplace_back("a", at::zeros({100000}));
   {
-    const SizeLimit limit(50000);
+    const test::SizeLimit limit(50000);
     EXPECT_THAT(message_of<Error>([&] { write_safetensors(dir / "f", large); }),
                 HasSubstr("/f: cannot be written"));
   }
