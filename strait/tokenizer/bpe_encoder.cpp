@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "strait/base/utf8.h"
 #include "strait/tokenizer/normalizer.h"
@@ -30,15 +31,41 @@ size_t trailing_space(std::string_view text) {
 
 }  // namespace
 
+BpeEncoder::Finder::Finder(std::vector<const AddedToken*> tokens) : tokens_(std::move(tokens)) {
+  std::ranges::stable_sort(tokens_, {}, &AddedToken::text);
+  const auto same = std::ranges::unique(tokens_, {}, &AddedToken::text);
+  tokens_.erase(same.begin(), same.end());
+  std::vector<size_t> open;  // those that begin the last text, the shortest first
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    const std::string& text = tokens_[i]->text;
+    while (!open.empty() && !text.starts_with(tokens_[open.back()]->text)) open.pop_back();
+    beginnings_.push_back(open.empty() ? kNone : open.back());
+    open.push_back(i);
+    if (first_bytes_.find(text.front()) == std::string::npos) first_bytes_ += text.front();
+  }
+}
+
+// A token that begins the text comes before the text, and all between the two begin with that token.
+const AddedToken* BpeEncoder::Finder::at_begin_of(std::string_view text) const {
+  const auto behind = std::ranges::upper_bound(
+      tokens_, text, {}, [](const AddedToken* token) { return std::string_view(token->text); });
+  if (behind == tokens_.begin()) return nullptr;
+  auto place = static_cast<size_t>(behind - tokens_.begin()) - 1;
+  const auto common = std::ranges::mismatch(text, tokens_[place]->text).in1 - text.begin();
+  while (place != kNone && tokens_[place]->text.size() > static_cast<size_t>(common))
+    place = beginnings_[place];
+  return place == kNone ? nullptr : tokens_[place];
+}
+
 BpeEncoder::BpeEncoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
-  for (const auto& token : tokenizer.added_tokens()) {
-    for (const SpecialTokens special : {SpecialTokens::as_text, SpecialTokens::as_tokens}) {
+  for (const SpecialTokens special : {SpecialTokens::as_text, SpecialTokens::as_tokens}) {
+    std::array<std::vector<const AddedToken*>, 2> tokens;  // given and normalized
+    for (const auto& token : tokenizer.added_tokens()) {
       if (token.is_special && special == SpecialTokens::as_text) continue;
-      auto& finder = (token.is_normalized ? normalized_ : given_)[static_cast<size_t>(special)];
-      finder.tokens.push_back(&token);
-      const char first = token.text.front();
-      if (finder.first_bytes.find(first) == std::string::npos) finder.first_bytes += first;
+      tokens[token.is_normalized ? 1 : 0].push_back(&token);
     }
+    given_[static_cast<size_t>(special)] = Finder(std::move(tokens[0]));
+    normalized_[static_cast<size_t>(special)] = Finder(std::move(tokens[1]));
   }
 }
 
@@ -49,20 +76,24 @@ void BpeEncoder::take_out(const Finder& finder, std::string_view text, std::vect
                           const Rest& rest) {
   size_t done = 0;
   size_t begin = 0;
-  while ((begin = text.find_first_of(finder.first_bytes, begin)) != std::string_view::npos) {
-    const auto is_here = [&](const AddedToken* token) { return text.substr(begin).starts_with(token->text); };
-    const auto found = std::ranges::find_if(finder.tokens, is_here);
-    if (found == finder.tokens.end()) {
+  size_t space_end = 0;  // of the run of white space that was looked at last
+  while ((begin = finder.candidate(text, begin)) != std::string_view::npos) {
+    const AddedToken* found = finder.at_begin_of(text.substr(begin));
+    if (found == nullptr) {
       ++begin;
       continue;
     }
-    const AddedToken& token = **found;
+    const AddedToken& token = *found;
     // White space that the last token took may be a token itself.
     const auto before = begin > done ? text.substr(done, begin - done) : "";
     rest(token.takes_space_before ? before.substr(0, trailing_space(before)) : before);
     ids.push_back(token.id);
     begin += token.text.size();
-    done = begin + (token.takes_space_behind ? leading_space(text.substr(begin)) : 0);
+    done = begin;
+    if (!token.takes_space_behind) continue;
+    // Tokens of white space may stand in a run one behind the other; they are whole characters.
+    if (begin >= space_end) space_end = begin + leading_space(text.substr(begin));
+    done = space_end;
   }
   rest(text.substr(done));
 }

@@ -28,9 +28,25 @@ class BpeEncoder {
 
  private:
   /// Added tokens, to be found in a text.
-  struct Finder {
-    std::vector<const AddedToken*> tokens;  ///< the longest first
-    std::string first_bytes;                ///< of their texts, each once
+  class Finder {
+   public:
+    /// Of tokens with the longest first; of several with one text it takes the first.
+    explicit Finder(std::vector<const AddedToken*> tokens = {});
+
+    /// The first place from `begin` on where a token may stand; npos where there is none.
+    size_t candidate(std::string_view text, size_t begin) const {
+      return text.find_first_of(first_bytes_, begin);
+    }
+
+    /// The longest token with which the text begins; nullptr where there is none. However many tokens there
+    /// are, it compares with as many of them as a binary search does, and then goes from a token to the longest
+    /// one that begins it.
+    const AddedToken* at_begin_of(std::string_view text) const;
+
+   private:
+    std::vector<const AddedToken*> tokens_;  ///< in the order of their texts
+    std::vector<size_t> beginnings_;         ///< of each, the longest other one with which its text begins
+    std::string first_bytes_;                ///< of their texts, each once
   };
 
   /// A token of the piece in hand. Symbols are chained; one that went into its left neighbour has the id kGone.
