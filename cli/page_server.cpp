@@ -21,6 +21,8 @@ using namespace std::chrono_literals;
 
 constexpr size_t kVisitorsMost = 64;
 constexpr size_t kRequestMost = 8192;
+constexpr size_t kTurnMost = 64 * 1024;         // bytes of one visitor before the next one's turn
+constexpr size_t kDiscardedMost = 1024 * 1024;  // bytes behind a request
 constexpr auto kRequestLimit = 10s;
 constexpr auto kAnswerLimit = 60s;
 constexpr auto kCloseLimit = 1s;  // for the other side to close after its answer
@@ -105,10 +107,11 @@ class PageServer::Visitor {
   steady_clock::time_point late() const { return late_; }
   bool is_over() const { return state_ == State::over || steady_clock::now() >= late_; }
 
-  /// Reads on; returns whether the request is there, or is too long to wait for.
+  /// Reads on, as far as its turn goes; returns whether the request is there, or is too long to wait for.
   bool read() {
     std::array<char, kRequestMost> space;
-    while (state_ == State::asking || state_ == State::closing) {
+    for (size_t turn = 0; turn < kTurnMost && (state_ == State::asking || state_ == State::closing);
+         turn += space.size()) {
       const ssize_t got = recv(socket_.descriptor(), space.data(), space.size(), 0);
       if (got < 0 && is_for_now()) return false;
       if (got <= 0) {
@@ -116,6 +119,9 @@ class PageServer::Visitor {
       } else if (state_ == State::asking) {
         request_.append(space.data(), static_cast<size_t>(got));
         if (is_too_long() || request_.find("\r\n\r\n") != std::string::npos) return true;
+      } else {
+        discarded_ += static_cast<size_t>(got);
+        if (discarded_ > kDiscardedMost) state_ = State::over;
       }
     }
     return false;
@@ -160,6 +166,7 @@ class PageServer::Visitor {
   std::string head_;
   std::shared_ptr<const ServedText> text_;
   size_t sent_ = 0;  // of the head and the content together
+  size_t discarded_ = 0;
 };
 
 PageServer::PageServer(uint16_t port) : listener_(listen_at("127.0.0.1", port)) {}

@@ -21,7 +21,8 @@ struct ServedText {
 /// connection. It listens at 127.0.0.1 alone, and a request has to name 127.0.0.1 or localhost as its host, so
 /// that no other site reaches it through a name of its own. Requests have at most 8 KiB and have to come within
 /// 10 seconds; of more than 64 connections the oldest goes. What is no such request is answered with an error
-/// and closed. It has no thread: nobody is served but in serve().
+/// and closed. Visitors are read from in turns, and one that sends another MiB behind its request is cut off.
+/// It has no thread: nobody is served but in serve().
 class PageServer {
  public:
   /// Listens; port 0 is any free one. Throws Error with the reason alone.

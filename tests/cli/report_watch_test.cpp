@@ -201,6 +201,26 @@ TEST_F(Watch, ServesOthersWhileSomeAreSlow) {
   EXPECT_THAT(hear(other), testing::EndsWith("</html>\n"));
 }
 
+TEST_F(Watch, CutsOffWhoeverSendsWithoutEnd) {
+  start();
+  const Socket flood = connect();
+  say(flood, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(hear(flood), testing::EndsWith("</html>\n"));
+  constexpr size_t kMost = size_t{1} << 30;
+  constexpr size_t kBuffers = size_t{64} << 20;  // more than the system keeps of what nobody has read
+  const std::string bytes(1 << 16, 'a');
+  size_t sent = 0;
+  while (sent < kMost) {
+    pollfd wait{flood.descriptor(), POLLOUT, 0};
+    poll(&wait, 1, 1000);
+    const ssize_t taken = send(flood.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (taken < 0 && errno != EAGAIN) break;
+    if (taken > 0) sent += static_cast<size_t>(taken);
+  }
+  EXPECT_LT(sent, kBuffers);
+  EXPECT_THAT(get("/"), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST_F(Watch, ASignalEndsIt) {
   start();
   const Socket waiting = connect();
