@@ -75,6 +75,16 @@ std::string hint_for(const std::string& prefix, const std::string& name, const s
   return suggestion(prefix + name, near);
 }
 
+/// The end of the message about a text in the place of the table `key`: most likely it is of the key that says
+/// what the table is about.
+std::string hint_for_text(const std::string& key, const std::vector<std::string>& keys) {
+  for (const char* name : {".kind", ".codec"}) {
+    if (std::ranges::find(keys, key + name) != keys.end())
+      return fmt::format(" (did you mean \"{}{}\"?)", key, name);
+  }
+  return "";
+}
+
 void check_names(const TomlTable& table, const std::string& prefix, const std::vector<std::string>& keys) {
   for (const auto& [name, node] : table) {
     const std::string key = prefix + name;
@@ -88,7 +98,8 @@ void check_names(const TomlTable& table, const std::string& prefix, const std::v
     }
     const auto* inner = node.get<TomlTable>();
     if (inner == nullptr) {
-      throw InputError("{}: {}: expected a table, found {}", node.origin.text(), key, describe(node));
+      throw InputError("{}: {}: expected a table, found {}{}", node.origin.text(), key, describe(node),
+                       node.get<std::string>() == nullptr ? "" : hint_for_text(key, keys));
     }
     check_names(*inner, key + ".", keys);
   }

@@ -447,6 +447,30 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"train.epochs=0", "--set train.epochs=0: train.epochs: expected an integer >= 1, found 0"},
         BadText{"train.epochs.x=1", "--set train.epochs.x=1: train.epochs: expected an integer, found a table"},
         BadText{"train=3", "--set train=3: train: expected a table, found 3"},
+        BadText{"train=fast", "--set train=fast: train: expected a table, found \"fast\""},
+        BadText{"compression.activations=quant:4",
+                "--set compression.activations=quant:4: compression.activations: expected a table, found "
+                "\"quant:4\" (did you mean \"compression.activations.codec\"?)"},
+        BadText{"compression.gradients=none",
+                "--set compression.gradients=none: compression.gradients: expected a table, found "
+                "\"none\" (did you mean \"compression.gradients.codec\"?)"},
+        BadText{"compression.replicas=fp16",
+                "--set compression.replicas=fp16: compression.replicas: expected a table, found "
+                "\"fp16\" (did you mean \"compression.replicas.codec\"?)"},
+        BadText{"compression.gradients=4",
+                "--set compression.gradients=4: compression.gradients: expected a table, found 4"},
+        BadText{"train.optimizer=adam",
+                "--set train.optimizer=adam: train.optimizer: expected a table, found \"adam\" (did you "
+                "mean \"train.optimizer.kind\"?)"},
+        BadText{"train.schedule=linear",
+                "--set train.schedule=linear: train.schedule: expected a table, found \"linear\" (did you "
+                "mean \"train.schedule.kind\"?)"},
+        BadText{"model=gpt2",
+                "--set model=gpt2: model: expected a table, found \"gpt2\" (did you mean \"model.kind\"?)"},
+        BadText{"compression.boundaries=[{name=\"layer1\",activations=\"quant:4\"}]",
+                "--set compression.boundaries=[{name=\"layer1\",activations=\"quant:4\"}]: "
+                "compression.boundaries[0].activations: expected a table, found \"quant:4\" (did you mean "
+                "\"compression.boundaries[0].activations.codec\"?)"},
         BadText{"name=3", "--set name=3: name: expected a string, found 3"},
         BadText{"model.cuts=layer1",
                 "--set model.cuts=layer1: model.cuts: expected an array of strings, found \"layer1\""},
