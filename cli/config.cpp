@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "cli/config_argument.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "strait/config/manual.h"
@@ -18,7 +19,7 @@ int run_config(const ConfigFlags& flags) {
     print(manual_of_defaults());
   } else {
     print(manual_of(flags.config.empty() ? parse_config("", "the defaults", flags.overrides)
-                                         : load_config(flags.config, flags.overrides)));
+                                         : load_config(config_file(flags.config), flags.overrides)));
   }
   return 0;
 }
@@ -30,8 +31,7 @@ void add_config(CLI::App& app, Action& action) {
       "config",
       "Print every key with its meaning and its default, or with the value that a configuration gives it");
   auto flags = std::make_shared<ConfigFlags>();
-  config->add_option("config", flags->config, "Configuration file (default: none, which gives the defaults)")
-      ->type_name("CONFIG.toml");
+  add_config_argument(*config, flags->config, " (default: none, which gives the defaults)");
   config->add_option("--set", flags->overrides, "Change a key, for example model.kind=gpt2 (may be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

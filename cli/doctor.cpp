@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 
+#include "cli/config_argument.h"
 #include "cli/doctor_output.h"
 #include "cli/number_flag.h"
 #include "cli/output.h"
@@ -87,10 +88,10 @@ int examine_ranks(const DoctorFlags& flags, const Config& config, const Membersh
 }
 
 int run_doctor(DoctorFlags flags) {
-  const Config config = load_config(flags.config, flags.overrides);
+  const Config config = load_config(config_file(flags.config), flags.overrides);
   if (flags.folder.empty()) flags.folder = "runs/" + config.name;
   const auto membership = membership_of_process();
-  if (!flags.out.empty()) check_not_input("--out", flags.out, flags.config);
+  if (!flags.out.empty()) check_not_input("--out", flags.out, config_file(flags.config));
   if (!flags.ranks) return examine_machine(flags, config, membership.value_or(Membership{}));
   if (!membership || membership->size == 1) {
     throw InputError(
@@ -106,7 +107,7 @@ void add_doctor(CLI::App& app, Action& action) {
   auto* doctor = app.add_subcommand(
       "doctor", "Look, before a run, at whether it can work: machines, versions, and the links between ranks");
   auto flags = std::make_shared<DoctorFlags>();
-  doctor->add_option("config", flags->config, "Configuration file")->required()->type_name("CONFIG.toml");
+  add_config_argument(*doctor, flags->config)->required();
   doctor->add_option("--set", flags->overrides, "Change a key, for example data.root=/data (may be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

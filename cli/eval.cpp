@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/config_argument.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -57,7 +58,7 @@ std::string table_of(const Evaluation& scores) {
 }
 
 int run_eval(const EvalFlags& flags) {
-  const Config config = load_config(flags.config, flags.overrides);
+  const Config config = load_config(config_file(flags.config), flags.overrides);
   Evaluation scores;
   std::string notes;
   {
@@ -74,7 +75,7 @@ int run_eval(const EvalFlags& flags) {
 void add_eval(CLI::App& app, Action& action) {
   auto* eval = app.add_subcommand("eval", "Score weights on the test set, with compression off and on");
   auto flags = std::make_shared<EvalFlags>();
-  eval->add_option("config", flags->config, "Configuration file")->required()->type_name("CONFIG.toml");
+  add_config_argument(*eval, flags->config)->required();
   eval->add_option("--weights", flags->weights,
                    "Weights under PyTorch's names, or a folder with model.safetensors")
       ->required()

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/config_argument.h"
 #include "cli/number_flag.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -79,7 +80,7 @@ std::string continue_text(Generator& generator, const GenerateFlags& flags, cons
 }
 
 int run_generate(const GenerateFlags& flags) {
-  const Config config = load_config(flags.config, flags.overrides);
+  const Config config = load_config(config_file(flags.config), flags.overrides);
   if (!is_text(config.data))
     throw InputError("{}: expected a model of text, found {}", flags.config, config.model.kind);
   const std::filesystem::path weights =
@@ -109,7 +110,7 @@ void add_generate(CLI::App& app, Action& action) {
   auto* generate =
       app.add_subcommand("generate", "Let a language model continue a text, with compression off and on");
   auto flags = std::make_shared<GenerateFlags>();
-  generate->add_option("config", flags->config, "Configuration file")->required()->type_name("CONFIG.toml");
+  add_config_argument(*generate, flags->config)->required();
   generate
       ->add_option(
           "--weights", flags->weights,

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/config_argument.h"
 #include "cli/output.h"
 #include "cli/plan_output.h"
 #include "cli/verbs.h"
@@ -48,11 +49,11 @@ std::string setting_in(const Config& config, const std::string& key) {
 Config given_config(const PlanFlags& flags) {
   if (flags.measured.empty()) {
     if (flags.config.empty()) throw InputError("plan: expected CONFIG.toml or --measured DIR");
-    return load_config(flags.config, flags.overrides);
+    return load_config(config_file(flags.config), flags.overrides);
   }
   const std::string recorded = (std::filesystem::path(flags.measured) / "config.toml").string();
   Config config = load_config(recorded);
-  const auto& other = flags.config.empty() ? recorded : flags.config;
+  const auto other = config_file(flags.config.empty() ? recorded : flags.config);
   const Config asked = load_config(other, flags.overrides);
   if (const auto key = differing_key(config, asked)) {
     throw InputError("--measured: {} has {}, the command line {}; expected the same configuration", recorded,
@@ -124,8 +125,7 @@ void add_plan(CLI::App& app, Action& action) {
   auto flags = std::make_shared<PlanFlags>();
   flags->bandwidths = {"unlimited"};
   flags->latencies = {"0"};
-  plan->add_option("config", flags->config, "Configuration file; not needed with --measured")
-      ->type_name("CONFIG.toml");
+  add_config_argument(*plan, flags->config, "; not needed with --measured");
   const auto add_list = [&](const char* name, std::vector<std::string>& values, const char* about,
                             const char* type) {
     return plan->add_option(name, values, about)->type_name(type)->allow_extra_args(false);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/config_argument.h"
 #include "cli/link_flag.h"
 #include "cli/outcome.h"
 #include "cli/output.h"
@@ -54,7 +55,7 @@ void write_trace(const Trace& trace, const std::string& path, Group& group) {
 /// answers.
 void check_trace(const TrainFlags& flags, const std::string& out) {
   if (flags.trace.empty()) return;
-  check_not_input("--trace", flags.trace, flags.config);
+  check_not_input("--trace", flags.trace, config_file(flags.config));
   const auto folder_of = [](const std::filesystem::path& path) {
     std::error_code error;  // whoever uses a path that leads nowhere refuses it
     return std::filesystem::weakly_canonical(path, error).lexically_normal();
@@ -113,7 +114,7 @@ std::vector<std::string> overrides_of(const TrainFlags& flags) {
 }
 
 int run_train(const TrainFlags& flags) {
-  const Config config = load_config(flags.config, overrides_of(flags));
+  const Config config = load_config(config_file(flags.config), overrides_of(flags));
   const std::string out = flags.out.empty() ? "runs/" + config.name : flags.out;
   const auto membership = membership_of_process();
   if (flags.dry_run) return describe_training(flags, config, out, membership.value_or(Membership{}));
@@ -144,7 +145,7 @@ int run_train(const TrainFlags& flags) {
 void add_train(CLI::App& app, Action& action) {
   auto* train = app.add_subcommand("train", "Train what a configuration describes");
   auto flags = std::make_shared<TrainFlags>();
-  train->add_option("config", flags->config, "Configuration file")->required()->type_name("CONFIG.toml");
+  add_config_argument(*train, flags->config)->required();
   train->add_option("--set", flags->overrides, "Change a key, for example train.epochs=3 (may be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <vector>
 
 #include "strait/base/text.h"
@@ -41,12 +42,21 @@ std::string word_of(const CLI::Option& option) {
   return fmt::format("{} {}", option.get_name(), option.get_type_name());
 }
 
+/// A description as it stands in the middle of a sentence.
+std::string within_sentence(std::string text) {
+  const auto at = [&](size_t place) {
+    return place < text.size() ? static_cast<unsigned char>(text[place]) : 0;
+  };
+  if (std::islower(at(1)) != 0) text[0] = static_cast<char>(std::tolower(at(0)));  // and no abbreviation
+  return text;
+}
+
 /// Says which required option or argument of a verb is missing; empty where none is.
 std::string missing_of(const CLI::App& verb) {
   for (const auto* option : verb.get_options()) {
     if (!option->get_required() || option->count() > 0) continue;
     return fmt::format("{} needs {}, {}; see {} --help", full_name(verb), word_of(*option),
-                       option->get_description(), full_name(verb));
+                       within_sentence(option->get_description()), full_name(verb));
   }
   return "";
 }

@@ -216,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadCommand{{"data"}, 2, {"expected a verb behind \"strait data\"", "get", "check", "info"}},
         BadCommand{{"data", "gte"}, 2, {"strait data has no verb \"gte\"", "did you mean \"get\"?"}},
-        BadCommand{{"data", "info"}, 2, {"strait data info needs NAME", "gpt2-tokenizer"}},
+        BadCommand{{"data", "info"}, 2, {"strait data info needs NAME, one of: ", "gpt2-tokenizer"}},
         BadCommand{{"data", "info", "cifar11"}, 2, {"cifar11", "cifar10"}},
         BadCommand{{"data", "get", "cifar11", "--root", "{dir}"}, 2, {"cifar11", "cifar10"}},
         BadCommand{{"data", "check", "cifar10", "--rot", "{dir}"}, 2, {"did you mean \"--root\"?"}},
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Report, BadCommands,
     testing::Values(
-        BadCommand{{"report"}, 2, {"strait report needs DIR", "Folders of runs"}},
+        BadCommand{{"report"}, 2, {"strait report needs DIR", "folders of runs"}},
         BadCommand{{"report", "{dir}/none", "--out", "{dir}/r.html"}, 2, {"{dir}/none", "is not a folder"}},
         BadCommand{{"report", "{dir}", "--out", "{dir}/r.html"}, 2, {"{dir}", "status.json", "sweep.json"}},
         BadCommand{{"report", "{dir}", "--out", "{dir}/r.csv"}, 2, {"--out", ".html", "{dir}/r.csv"}},
@@ -252,8 +252,10 @@ BadCommand train(const std::string& setting, std::vector<std::string> words) {
 INSTANTIATE_TEST_SUITE_P(
     Train, BadCommands,
     testing::Values(
-        BadCommand{
-            {"train"}, 2, {"strait train needs CONFIG.toml, Configuration file; see strait train --help"}},
+        BadCommand{{"train"},
+                   2,
+                   {"strait train needs CONFIG.toml, configuration file, or the folder of a run that has one; "
+                    "see strait train --help"}},
         BadCommand{{"train", "{dir}"}, 2, {"{dir}: expected a file, found a folder"}},
         BadCommand{{"train", "{dir}/none.toml"}, 2, {"{dir}/none.toml"}},
         BadCommand{{"trian", "x.toml"}, 2, {"no verb \"trian\"", "did you mean \"train\"?"}},
@@ -349,7 +351,7 @@ BadCommand sweep(std::vector<std::string> flags, std::vector<std::string> words)
 INSTANTIATE_TEST_SUITE_P(
     Sweep, BadCommands,
     testing::Values(
-        BadCommand{{"sweep"}, 2, {"strait sweep needs SWEEP.toml, Sweep file"}},
+        BadCommand{{"sweep"}, 2, {"strait sweep needs SWEEP.toml, sweep file"}},
         BadCommand{{"sweep", "{dir}/none.toml"}, 2, {"{dir}/none.toml"}},
         BadCommand{{"sweep", "experiments/demo.toml", "--out", "/dev/null/sweep"}, 2, {"/dev/null"}},
         sweep({"--jobs", "0"}, {"--jobs", "expected an integer from 1 to", "found 0"}),

@@ -61,6 +61,22 @@ TEST_F(Eval, BesideItsCheckpointGivesTheLastEpochsScores) {
                                                             HasSubstr("\nfrozen "), Not(HasSubstr("\nlive "))));
 }
 
+TEST_F(Eval, TheFolderOfARunStandsForItsConfiguration) {
+  const auto run = [](const std::vector<std::string>& words) {
+    const auto result = test::run_process(STRAIT_PROGRAM, words);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_EQ(json::parse(run({"eval", run_, "--weights", run_, "--json"})), scores(weights_));
+  EXPECT_EQ(run({"config", run_}), run({"config", run_ / "config.toml"}));
+  EXPECT_EQ(run({"train", run_.string() + "/", "--dry-run"}),
+            run({"train", run_ / "config.toml", "--dry-run"}));
+  const auto trace = (run_ / "config.toml").string();
+  const auto refused = test::run_process(STRAIT_PROGRAM, {"train", run_, "--dry-run", "--trace", trace});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.err, "strait: --trace: " + trace + ": expected another file than the one that is read\n");
+}
+
 TEST_F(Eval, TheCheckpointMayBeElsewhere) {
   const fs::path weights = copied(weights_);
   const json all = scores(weights_);
