@@ -11,11 +11,11 @@ from ._arguments import integer
 
 
 class SentBytes(NamedTuple):
-    """What a rank has sent to each of the others in messages that are compressed."""
+    """What a process has sent in compressed messages: a rank's to each of the others, or a stage's."""
 
     sent: int  #: with headers, and with the room that makes messages of different sizes alike
     raw: int  #: the same gradients without compression: 4 bytes an element
-    messages: int  #: one a bucket and step
+    messages: int  #: one a bucket and step, or one a tensor at a cut and micro-batch
 
     @property
     def ratio(self) -> float:

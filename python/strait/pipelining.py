@@ -16,6 +16,7 @@ from torch.distributed.pipelining.stage import _RecvInfo
 
 from . import _C
 from ._arguments import feedback_of, integer, named_tensors
+from .ddp import SentBytes
 
 __all__ = ["Stage"]
 
@@ -104,6 +105,7 @@ class Stage(PipelineStage):
         self._seed = integer("seed", seed, 0)
         self._step = 0
         self._trained = False
+        self._sent = SentBytes(0, 0, 0)
         self.compressed = True  #: whether messages are compressed from now on
         self._arriving: dict[tuple[bool, int], list[tuple[Tensor, bool]]] = {}  # messages, whether each is a payload
         self._begun: dict[tuple[bool, int], list[dist.Work]] = {}  # receives that no schedule waits for
@@ -211,13 +213,16 @@ class Stage(PipelineStage):
 
     # For programs.
 
-    def bytes(self) -> dict[str, int]:
-        """What this stage has sent in training since the last call: messages, float32 bytes, bytes on the wire."""
-        counts = [0, 0, 0]
+    def bytes(self, reset: bool = False) -> SentBytes:
+        """What this stage has sent in training so far, or since the last reset; ``reset`` begins anew."""
         for channel in self._sends.values():
             for endpoint in channel:
-                counts = [count + more for count, more in zip(counts, endpoint.take_traffic())]
-        return dict(zip(("messages", "raw_bytes", "wire_bytes"), counts))
+                messages, raw, sent = endpoint.take_traffic()
+                self._sent = SentBytes(self._sent.sent + sent, self._sent.raw + raw, self._sent.messages + messages)
+        sent = self._sent
+        if reset:
+            self._sent = SentBytes(0, 0, 0)
+        return sent
 
     def state_dict(self) -> dict[str, Any]:
         """The step and the feedback's state of this stage; the submodule has a state_dict of its own."""

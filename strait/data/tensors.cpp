@@ -10,6 +10,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/text.h"
 #include "strait/data/kinds.h"
 #include "strait/data/limits.h"
 #include "strait/formats/safetensors.h"
@@ -32,18 +33,26 @@ fs::path tensor_file(const DataOptions& options, std::string_view key) {
 /// Labels are below it.
 constexpr int64_t kMostClasses = int64_t{1} << 31;
 
-/// The file's entry of that name, which has such a type and so many dimensions at least, none of them empty.
-const TensorEntry& entry_of(const SafetensorsReader& reader, const char* name, at::ScalarType type,
-                            size_t dimensions) {
+/// What a tensor of the file may be.
+struct Expected {
+  std::vector<at::ScalarType> types;
+  bool is_vector;  ///< of shape [N]; otherwise of [N, ...]
+};
+
+/// The file's entry of that name, which is what is expected, without an empty dimension.
+const TensorEntry& entry_of(const SafetensorsReader& reader, const char* name, const Expected& expected) {
   const TensorEntry* entry = reader.find(name);
   if (entry == nullptr)
     throw InputError("{}: has no tensor \"{}\", expected \"inputs\" and \"targets\"", reader.name(), name);
-  const bool fits = dimensions == 1 ? entry->shape.size() == 1 : entry->shape.size() >= dimensions;
+  const bool fits = expected.is_vector ? entry->shape.size() == 1 : entry->shape.size() >= 2;
   const bool has_numbers = std::ranges::find(entry->shape, 0) == entry->shape.end();
-  if (entry->type == type && fits && has_numbers) return *entry;
+  if (std::ranges::find(expected.types, entry->type) != expected.types.end() && fits && has_numbers)
+    return *entry;
+  std::vector<std::string> names;
+  for (const auto type : expected.types) names.emplace_back(safetensors_type_name(type));
   throw InputError("{}: tensor \"{}\" is {} of shape [{}], expected {} of shape [N{}] without a 0",
                    reader.name(), name, safetensors_type_name(entry->type), fmt::join(entry->shape, ", "),
-                   safetensors_type_name(type), dimensions == 1 ? "" : ", ...");
+                   either_of(names), expected.is_vector ? "" : ", ...");
 }
 
 /// A file whose tensors have the right types and shapes.
@@ -51,8 +60,8 @@ class LabelledTensors {
  public:
   explicit LabelledTensors(const fs::path& path)
       : reader_(path),
-        inputs_(entry_of(reader_, "inputs", at::kFloat, 2)),
-        targets_(entry_of(reader_, "targets", at::kLong, 1)) {
+        inputs_(entry_of(reader_, "inputs", {{at::kFloat, at::kHalf, at::kBFloat16}, /*is_vector=*/false})),
+        targets_(entry_of(reader_, "targets", {{at::kLong, at::kInt}, /*is_vector=*/true})) {
     if (inputs_.shape[0] == targets_.shape[0]) return;
     throw InputError("{}: has {} inputs and {} targets, expected as many", reader_.name(), inputs_.shape[0],
                      targets_.shape[0]);
@@ -65,6 +74,7 @@ class LabelledTensors {
   at::Tensor inputs() const {
     at::Tensor values;
     reader_.read(inputs_, values);
+    values = values.to(at::kFloat);
     if (at::isfinite(values).all().item<bool>()) return values;
     throw InputError("{}: tensor \"inputs\" has a value that is not finite", reader_.name());
   }
@@ -73,6 +83,7 @@ class LabelledTensors {
   at::Tensor targets(int64_t classes) const {
     at::Tensor labels;
     reader_.read(targets_, labels);
+    labels = labels.to(at::kLong);
     const auto lowest = labels.min().item<int64_t>();
     const auto highest = labels.max().item<int64_t>();
     if (lowest < 0 || highest >= classes) {

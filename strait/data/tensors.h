@@ -26,8 +26,8 @@ class TensorDataset final : public Dataset {
 };
 
 /// The kind "tensors": the .safetensors files `train_file` and `test_file`, each a path from here or else below
-/// `options.root`, with the tensors `inputs` and `targets` of a TensorDataset. `classes` says how many classes
-/// there are; 0 stands for one more than the largest label of the training set.
+/// `options.root`, with the tensors `inputs` and `targets` of a TensorDataset, or narrower types of theirs.
+/// `classes` says how many classes there are; 0 stands for one more than the largest label of the training set.
 ///
 /// Throws InputError for a file without these tensors, of other types or shapes, with a value that is not
 /// finite, with a label that is none, and for a test set whose samples have another shape.

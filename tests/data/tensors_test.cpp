@@ -57,6 +57,17 @@ TEST_F(Tensors, BatchesHaveTheRowsOfTheFile) {
   EXPECT_THAT(batch.ids, ElementsAre(4, 1));
 }
 
+TEST_F(Tensors, NarrowerTypesAreWidened) {
+  for (const auto type : {at::kHalf, at::kBFloat16}) {
+    write("train.safetensors", inputs_.to(type), labels_.to(at::kInt));
+    const Batch batch = load_data(options_).train->batch(std::vector<int64_t>{4, 1}, {});
+    EXPECT_EQ(batch.inputs.scalar_type(), at::kFloat);
+    EXPECT_TRUE(at::equal(batch.inputs[1], inputs_[1].to(type).to(at::kFloat)));
+    EXPECT_EQ(batch.targets.scalar_type(), at::kLong);
+    EXPECT_EQ(batch.targets[1].item<int64_t>(), 1);
+  }
+}
+
 TEST_F(Tensors, TheFormIsThatOfTheFile) {
   const auto form = [&] { return data_kind("tensors").form(options_); };
   EXPECT_THAT(form().shape, ElementsAre(2, 3));
@@ -80,17 +91,19 @@ TEST_F(Tensors, LimitsAndPathsFromHere) {
 
 TEST_F(Tensors, OtherContentIsNamed) {
   write("train.safetensors", inputs_.to(at::kDouble), labels_);
+  EXPECT_EQ(complaint(), train_ +
+                             ": tensor \"inputs\" is F64 of shape [5, 2, 3], expected F32, F16 or BF16 of "
+                             "shape [N, ...] without a 0");
+  write("train.safetensors", inputs_, labels_.view({5, 1}));
   EXPECT_EQ(
       complaint(),
-      train_ + ": tensor \"inputs\" is F64 of shape [5, 2, 3], expected F32 of shape [N, ...] without a 0");
-  write("train.safetensors", inputs_, labels_.view({5, 1}));
-  EXPECT_EQ(complaint(),
-            train_ + ": tensor \"targets\" is I64 of shape [5, 1], expected I64 of shape [N] without a 0");
+      train_ + ": tensor \"targets\" is I64 of shape [5, 1], expected I64 or I32 of shape [N] without a 0");
   write("train.safetensors", inputs_, at::arange(4));
   EXPECT_EQ(complaint(), train_ + ": has 5 inputs and 4 targets, expected as many");
   write("train.safetensors", inputs_.narrow(0, 0, 0), labels_.narrow(0, 0, 0));
-  EXPECT_THAT(complaint(),
-              testing::EndsWith("is F32 of shape [0, 2, 3], expected F32 of shape [N, ...] without a 0"));
+  EXPECT_THAT(
+      complaint(),
+      testing::EndsWith("is F32 of shape [0, 2, 3], expected F32, F16 or BF16 of shape [N, ...] without a 0"));
   write("train.safetensors", at::zeros({5, 0, 3}), labels_);
   EXPECT_THAT(complaint(), testing::HasSubstr("is F32 of shape [5, 0, 3], expected"));
   write_safetensors(train_, {{{"inputs", inputs_}}, {}});

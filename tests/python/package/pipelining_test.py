@@ -59,7 +59,7 @@ def boundaries_in_one_process(name, scheme):
     return losses
 
 
-@pytest.mark.parametrize("scheme", ["quant", "ef"])
+@pytest.mark.parametrize("scheme", ["quant", "ef", "pair"])
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_compression_is_that_of_boundaries(results, name, scheme):
     by_rank = results[f"{name} {scheme}"]
@@ -78,8 +78,8 @@ def test_bytes_are_counted(results, name):
     sent = [stage for rank in results[f"{name} quant"] for stage in rank[2]]
     messages = 2 * cuts * MICRO_BATCHES * STEPS
     assert sum(each["messages"] for each in sent) == messages
-    assert sum(each["raw_bytes"] for each in sent) == messages * ROWS // MICRO_BATCHES * 16 * 4
-    assert sum(each["wire_bytes"] for each in sent) < messages * (64 + 32 + 32)
+    assert sum(each["raw"] for each in sent) == messages * ROWS // MICRO_BATCHES * 16 * 4
+    assert sum(each["sent"] for each in sent) < messages * (64 + 32 + 32)
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,11 @@ def train(name, make_stage):
         losses.append([loss.item() for loss in found])
         optimizer.step()
     sums = [zlib.crc32(parameter.detach().numpy().tobytes()) for parameter in parameters]
-    sent = [stage.bytes() for stage in stages] if hasattr(stages[0], "bytes") else []
+    if not hasattr(stages[0], "bytes"):
+        return losses, sums, []
+    sent = [stage.bytes()._asdict() for stage in stages]
+    assert [stage.bytes(reset=True)._asdict() for stage in stages] == sent
+    assert all(stage.bytes() == (0, 0, 0) for stage in stages)
     return losses, sums, sent
 
 
