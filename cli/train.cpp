@@ -151,7 +151,9 @@ void add_train(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   add_link_flag(*train, flags->link);
   train->add_option("--out", flags->out, "Folder of the run (default: runs/NAME)")->type_name("DIR");
-  auto* overwrite = train->add_flag("--overwrite", flags->overwrite, "Replace the run that the folder holds");
+  auto* overwrite =
+      train->add_flag("--overwrite", flags->overwrite,
+                      "Replace the run that the folder holds, and other files with the names of a run's");
   train
       ->add_flag(
           "--resume", flags->resume,

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "strait/base/files.h"
@@ -216,21 +217,52 @@ void check_same_data(const Checkpoint& begun, const std::string& now) {
                    (begun.folder() / kRecordFile).string(), before, now);
 }
 
+/// The path without links, as far as it leads to something.
+std::filesystem::path without_links(const std::filesystem::path& path) {
+  std::error_code error;  // whoever uses a path that leads in a circle refuses it
+  const auto whole = std::filesystem::absolute(path);
+  const auto found = std::filesystem::weakly_canonical(whole, error);
+  return error ? whole.lexically_normal() : found;
+}
+
+/// Whether the place is the folder, or lies anywhere below it.
+bool is_within(const std::filesystem::path& place, const std::filesystem::path& folder) {
+  const auto inner = without_links(place);
+  const auto outer = without_links(folder);
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+/// Throws InputError where a run that begins in the folder would replace what it begins with itself.
+void check_keeps_sources(const Config& config, const std::filesystem::path& folder) {
+  const auto checkpoints = folder / "checkpoint";
+  const auto is_folder = [&](const std::filesystem::path& place) {
+    return without_links(place) == without_links(folder);
+  };
+  const auto check = [&](const char* what, bool is_replaced) {
+    if (!is_replaced) return;
+    throw InputError("{}: holds {}, which a run that begins there replaces; choose another --out",
+                     folder.string(), what);
+  };
+  if (const auto weights = find_initial(initial_file(config.model), config.data.root)) {
+    check("the weights of model.init", is_folder(std::filesystem::absolute(*weights).parent_path()) ||
+                                           is_folder(without_links(*weights).parent_path()) ||
+                                           is_within(*weights, checkpoints));
+  }
+  if (config.data.settings.has("tokenizer")) {
+    const auto tokenizer = tokenizer_folder(config.data);
+    check("the tokenizer of data.tokenizer", is_folder(tokenizer) || is_within(tokenizer, checkpoints));
+  }
+  if (const std::filesystem::path source = config.compression.start_from; !source.empty()) {
+    check("the checkpoints of compression.start_from",
+          is_within(source, checkpoints) || is_within(source / "checkpoint", checkpoints));
+  }
+}
+
 /// Refuses a folder in which a run that begins would replace what is not its own, or what it needs itself.
 void check_may_begin(const Config& config, const std::filesystem::path& folder, Start start) {
   if (start == Start::fresh) check_is_free(folder);
-  if (start == Start::resume && !holds_run(folder)) check_holds_no_network(folder);
-  const auto lies_there = [&](const std::filesystem::path& place) {
-    std::error_code none;  // a folder that is not there holds nothing
-    return std::filesystem::equivalent(place, folder, none);
-  };
-  const auto weights = find_initial(initial_file(config.model), config.data.root);
-  const bool has_weights = weights && lies_there(std::filesystem::absolute(*weights).parent_path());
-  const bool has_tokenizer = config.data.settings.has("tokenizer") && lies_there(tokenizer_folder(config.data));
-  if (has_weights || has_tokenizer) {
-    throw InputError("{}: holds {}, which a run that begins there replaces; choose another --out",
-                     folder.string(), has_weights ? "the weights of model.init" : "the tokenizer");
-  }
+  if (start == Start::resume && !holds_run(folder)) check_replaces_nothing(folder);
+  check_keeps_sources(config, folder);
 }
 
 /// Where the processes together begin: they must see the same.

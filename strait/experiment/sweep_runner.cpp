@@ -46,9 +46,15 @@ RunState state_after(const Child::End& end, const std::filesystem::path& log) {
   return {RunStatus::failed, fmt::format("exit status {}, and {} does not say why", end.status, log.string())};
 }
 
+/// Whether a run of this configuration was killed as it began: it writes config.toml before all else.
+bool has_just_begun(const std::filesystem::path& folder, const Config& config) {
+  const auto file = folder / "config.toml";
+  return has_file(file) && read_whole(file, kConfigBytesMost) == to_toml(config);
+}
+
 /// Makes the folder of a run ready for its process. Gives the flags with which that begins: a run of this
 /// configuration that did not come to its end resumes; another one is replaced, but nothing that is no run.
-/// Throws Error where the folder cannot be written, or belongs to another process.
+/// Throws Error where the folder cannot be read or written, or belongs to another process.
 std::vector<std::string> prepare(const std::filesystem::path& folder, const Config& config) {
   const FolderLock lock(folder);
   std::vector<std::string> beginning;
@@ -56,6 +62,8 @@ std::vector<std::string> prepare(const std::filesystem::path& folder, const Conf
     beginning = {"--resume"};
   } else if (holds_run(folder)) {
     beginning = {"--overwrite"};
+  } else if (has_just_begun(folder, config)) {
+    beginning = {"--resume"};
   }
   replace_file(folder / kNext, to_toml(config));
   return beginning;

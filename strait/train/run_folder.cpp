@@ -61,35 +61,60 @@ void add_scalars(TensorboardWriter& events, const StepMetrics& metrics) {
   events.flush();
 }
 
+bool has_checkpoints(const std::filesystem::path& folder) {
+  return std::ranges::any_of(CheckpointFolder::homes_in(folder / "checkpoint"), [](const auto& home) {
+    return !CheckpointFolder(home.path, {}).entries().empty();
+  });
+}
+
+/// The names of TensorBoard's files in a folder; none where there is no folder.
+std::vector<std::string> event_files(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  if (!has_folder(folder)) return names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator item(folder, error), end; !error && item != end;
+       item.increment(error)) {
+    std::string name = item->path().filename().string();
+    if (name.starts_with("events.out.tfevents.")) names.push_back(std::move(name));
+  }
+  if (error) throw InputError("{}: cannot be read: {}", folder.string(), error.message());
+  return names;
+}
+
+[[noreturn]] void refuse_to_replace(const std::filesystem::path& folder, const std::string& name) {
+  throw InputError("{}: holds {}, which a run may replace; choose another --out, or let it with --overwrite",
+                   folder.string(), name);
+}
+
 }  // namespace
 
 bool holds_run(const std::filesystem::path& folder) {
-  const auto has = [&](const char* name) { return is_there(folder / name); };
-  return has("status.json") || has("metrics.jsonl") || has("config.toml");
+  return has_checkpoints(folder) || is_there(folder / "status.json") || is_there(folder / "metrics.jsonl");
+}
+
+bool holds_results(const std::filesystem::path& folder) {
+  const auto metrics = folder / "metrics.jsonl";
+  return has_checkpoints(folder) || (has_file(metrics) && InputFile(metrics).size() > 0);
 }
 
 void check_is_free(const std::filesystem::path& folder) {
-  const auto homes = CheckpointFolder::homes_in(folder / "checkpoint");
-  const bool taken = is_there(folder / "metrics.jsonl") || std::ranges::any_of(homes, [](const auto& home) {
-                       return !CheckpointFolder(home.path, {}).entries().empty();
-                     });
-  if (taken) {
+  if (holds_run(folder)) {
     throw InputError(
         "{}: holds a run already; resume it with --resume, choose another --out, or replace it with "
         "--overwrite",
         folder.string());
   }
-  check_holds_no_network(folder);
+  check_replaces_nothing(folder);
+  if (is_there(folder / "config.toml")) refuse_to_replace(folder, "config.toml");
 }
 
-void check_holds_no_network(const std::filesystem::path& folder) {
+void check_replaces_nothing(const std::filesystem::path& folder) {
   for (const char* name : kNetworkFiles) {
-    if (is_there(folder / name)) {
-      throw InputError(
-          "{}: holds {}, which a run may replace; choose another --out, or let it with --overwrite",
-          folder.string(), name);
-    }
+    if (is_there(folder / name)) refuse_to_replace(folder, name);
   }
+  if (is_there(folder / "steps.jsonl")) refuse_to_replace(folder, "steps.jsonl");
+  const auto events = event_files(folder);
+  if (!events.empty()) refuse_to_replace(folder, events.front());
 }
 
 // First what says that the run is done, then the checkpoints: they belong to the configuration that goes.
@@ -106,9 +131,7 @@ RunFolder::RunFolder(const std::filesystem::path& path, RunWriter::Identity iden
                      const std::vector<std::string>& lines, uint64_t step)
     : writer_(path, std::move(identity), lines, step) {
   // The events are written anew: TensorBoard would show the epochs that are cut off beside those to come.
-  for (const auto& entry : std::filesystem::directory_iterator(path)) {
-    if (entry.path().filename().string().starts_with("events.out.tfevents.")) std::filesystem::remove(entry);
-  }
+  for (const auto& name : event_files(path)) std::filesystem::remove(path / name);
   events_ = std::make_unique<TensorboardWriter>(path);
   for (const auto& metrics : writer_.epochs()) add_scalars(*events_, metrics);
   for (const auto& metrics : read_steps(path)) add_scalars(*events_, metrics);

@@ -24,14 +24,19 @@ inline constexpr std::array kNetworkFiles = {
     "model.safetensors",       "config.json",           "generation_config.json", "tokenizer.json",
     "special_tokens_map.json", "tokenizer_config.json", "chat_template.jinja"};
 
-/// Whether a run has begun there.
+/// Whether a run has begun there: its status.json, its metrics.jsonl or a checkpoint is in the folder. A
+/// config.toml alone may be a person's.
 bool holds_run(const std::filesystem::path& folder);
 
-/// Throws InputError when a run's metrics or checkpoints are in the folder, or a network.
+/// Whether a run has left there what took it time: metrics of an epoch or a checkpoint.
+bool holds_results(const std::filesystem::path& folder);
+
+/// Throws InputError when the folder holds a run, or anything else that one would replace or remove.
 void check_is_free(const std::filesystem::path& folder);
 
-/// Throws InputError when a network is in the folder.
-void check_holds_no_network(const std::filesystem::path& folder);
+/// Throws InputError when a folder without a run has what one would replace or remove, other than config.toml:
+/// a run that is killed as it begins leaves that one alone.
+void check_replaces_nothing(const std::filesystem::path& folder);
 
 /// Removes what a run left in the folder and another one would take for its own.
 void clear_run(const std::filesystem::path& folder);

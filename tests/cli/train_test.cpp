@@ -143,6 +143,21 @@ TEST_F(Train, ARunIsNotOverwrittenUnasked) {
   EXPECT_EQ(metrics("run").size(), 1U);
 }
 
+TEST_F(Train, AConfigurationInTheFolderIsNotReplacedUnasked) {
+  std::filesystem::create_directory(dir_ / "run");
+  const std::string config = dir_ / "run/config.toml";
+  test::write_file(config, kConfig);
+  const auto refused = train(config, "run");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.err,
+            "strait: " + (dir_ / "run").string() +
+                ": holds config.toml, which a run may replace; choose another --out, or let it with "
+                "--overwrite\n");
+  EXPECT_EQ(test::read_file(config), kConfig);
+  EXPECT_EQ(train(config, "run", {"--overwrite"}).status, 0);
+  EXPECT_NE(test::read_file(config), kConfig);
+}
+
 TEST_F(Train, ADivergedRunSaysSoAndKeepsItsMetrics) {
   const auto run = train(config_, "run", {"--set", "train.optimizer.lr=1e18", "--set", "train.epochs=5"});
   EXPECT_EQ(run.status, 3);

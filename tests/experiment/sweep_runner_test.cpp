@@ -51,6 +51,20 @@ class RunnerOfASweep : public testing::Test {
         .train(all);
   }
 
+  void write_in(const std::string& run, const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(dir_ / ("sweep/" + run));
+    test::write_file(dir_ / ("sweep/" + run + "/" + name), text);
+  }
+
+  /// A script that writes down its words where the configuration is there.
+  std::string noting_words() { return "[ -s \"$2\" ] && echo \"$@\" >> " + (dir_ / "words").string(); }
+
+  /// What it writes down of a run that begins with this flag.
+  std::string words(const std::string& run, const std::string& flag) {
+    return fmt::format("train {0}/{1}/next.toml --out {0}/{1} {2}--verbose\n", (dir_ / "sweep").string(), run,
+                       flag);
+  }
+
   test::TempDir dir_;
   Sweep sweep_{"s", "The title", {}};
 };
@@ -58,15 +72,18 @@ class RunnerOfASweep : public testing::Test {
 /// What a run of another configuration left is replaced; what is none is for train to refuse.
 TEST_F(RunnerOfASweep, TheProgramGetsTheWordsOfTrain) {
   Listener listener;
-  std::filesystem::create_directories(dir_ / "sweep/b");
-  test::write_file(dir_ / "sweep/b/config.toml", "seed = 7\n");
-  EXPECT_TRUE(train("[ -s \"$2\" ] && echo \"$@\" >> " + (dir_ / "words").string(), listener));
-  const std::string out = dir_ / "sweep";
-  const auto words = [&](const std::string& run, const std::string& flag) {
-    return fmt::format("train {0}/{1}/next.toml --out {0}/{1} {2}--verbose\n", out, run, flag);
-  };
+  write_in("b", "metrics.jsonl", "");
+  write_in("c", "config.toml", "seed = 7\n");
+  EXPECT_TRUE(train(noting_words(), listener));
   EXPECT_EQ(test::read_file(dir_ / "words"), words("a", "") + words("b", "--overwrite ") + words("c", ""));
   EXPECT_THAT(listener.ended, ElementsAre("0 done ", "1 done ", "2 done "));
+}
+
+TEST_F(RunnerOfASweep, ARunThatWasKilledAsItBeganIsResumed) {
+  Listener listener;
+  write_in("b", "config.toml", to_toml(sweep_.runs[1].config));
+  EXPECT_TRUE(train(noting_words(), listener));
+  EXPECT_EQ(test::read_file(dir_ / "words"), words("a", "") + words("b", "--resume ") + words("c", ""));
 }
 
 TEST_F(RunnerOfASweep, ExitStatusAndLogSayHowARunEnded) {

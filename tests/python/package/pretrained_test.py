@@ -237,7 +237,7 @@ def test_takes_nothing_from_a_folder_that_is_no_run(tmp_path):
     done = program(["train", "--resume", "--out", folder], folder)
     assert done.returncode == 2 and f"{folder}: holds model.safetensors, which a run may replace" in done.stderr
     own = program(["train", "--overwrite", "--dry-run", "--out", TOKENIZER], folder)
-    assert own.returncode == 2 and f"{TOKENIZER}: holds the tokenizer, which a run that begins there replaces" in own.stderr
+    assert own.returncode == 2 and f"{TOKENIZER}: holds the tokenizer of data.tokenizer, which a run that begins there replaces" in own.stderr
     assert set(path.name for path in folder.iterdir()) - {".lock"} == set(before)
 
 
