@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -94,28 +94,50 @@ std::string result_columns(const RunState& state, const std::filesystem::path& f
                      run.train_loss, run.wire_bytes_per_step, run.ratio, run.seconds);
 }
 
-std::string table_of(const Selection& selection, const SweepRecord& record) {
+/// What is printed at the end.
+struct ResultTable {
+  std::string text;
+  std::vector<std::string> unreadable;  ///< runs that are done, but whose results cannot be read
+};
+
+ResultTable table_of(const Selection& selection, const SweepRecord& record) {
   const size_t width = name_width(selection);
   const Metric& metric = metric_of(selection);
-  std::string table = fmt::format("\n{:<{}} {} {:>10} {:>14} {:>8} {:>8}\n", "run", width,
-                                  score_heading(metric), "train loss", "bytes per step", "ratio", "seconds");
+  ResultTable table;
+  table.text = fmt::format("\n{:<{}} {} {:>10} {:>14} {:>8} {:>8}\n", "run", width, score_heading(metric),
+                           "train loss", "bytes per step", "ratio", "seconds");
   for (const size_t run : selection.chosen) {
     const auto& name = selection.sweep.runs[run].config.name;
-    table += fmt::format("{:<{}} {}\n", name, width,
-                         result_columns(record.state(run), selection.folder / name, metric));
+    std::string columns;
+    try {
+      columns = result_columns(record.state(run), selection.folder / name, metric);
+    } catch (const InputError& error) {
+      columns = fmt::format("unreadable: {}", error.what());
+      table.unreadable.push_back(name);
+    }
+    table.text += fmt::format("{:<{}} {}\n", name, width, columns);
   }
   return table;
 }
 
-/// Throws Error when runs have not come to their end.
-void check_all_finished(const Selection& selection, const SweepRecord& record) {
+/// Throws Error when runs have not come to their end, or their results cannot be read.
+void check_all_finished(const Selection& selection, const SweepRecord& record,
+                        const std::vector<std::string>& unreadable) {
   std::vector<std::string> unfinished;
   for (const size_t run : selection.chosen) {
     if (!record.is_finished(run)) unfinished.push_back(selection.sweep.runs[run].config.name);
   }
-  if (unfinished.empty()) return;
-  throw Error("{} of {} runs failed: {}; see log.txt in the folder of each", unfinished.size(),
-              selection.chosen.size(), list_of(unfinished));
+  const size_t all = selection.chosen.size();
+  std::vector<std::string> complaints;
+  if (!unfinished.empty()) {
+    complaints.push_back(fmt::format("{} of {} runs failed: {}; see log.txt in the folder of each",
+                                     unfinished.size(), all, list_of(unfinished)));
+  }
+  if (!unreadable.empty()) {
+    complaints.push_back(fmt::format("the results of {} of {} runs cannot be read: {}", unreadable.size(), all,
+                                     list_of(unreadable)));
+  }
+  if (!complaints.empty()) throw Error("{}", fmt::join(complaints, "; "));
 }
 
 /// Throws InputError where results would be lost that nobody said are to be.
@@ -155,7 +177,8 @@ int run_sweep(const SweepFlags& flags) {
   {
     SweepProgress progress(selection.sweep, selection.chosen, record, flags.jobs, flags.verbosity.quiet);
     // Under this name the program is the one that runs here, even when its file is replaced meanwhile.
-    SweepRunner::Processes processes{.program = {"/proc/self/exe"}, .jobs = flags.jobs};
+    SweepRunner::Processes processes{
+        .program = {"/proc/self/exe"}, .jobs = flags.jobs, .replaces_unreadable = flags.overwrite};
     if (flags.verbosity.verbose) processes.flags = {"--verbose"};
     ended = SweepRunner(selection.sweep, selection.folder, record, progress, processes).train(unfinished);
   }
@@ -164,12 +187,13 @@ int run_sweep(const SweepFlags& flags) {
                       selection.folder.string()));
     return kStopped;
   }
-  print(table_of(selection, record));
+  const ResultTable table = table_of(selection, record);
+  print(table.text);
   if (kHasReport) {
     print(fmt::format("\nFor a page with charts and tables: strait report {}\n", selection.folder.string()));
   }
   flush_output();
-  check_all_finished(selection, record);
+  check_all_finished(selection, record, table.unreadable);
   return kDone;
 }
 
@@ -191,12 +215,11 @@ void add_sweep(CLI::App& app, Action& action) {
       ->type_name("N")
       ->allow_extra_args(false);
   sweep->add_flag("--overwrite", flags->overwrite,
-                  "Replace runs whose configuration is another than the sweep's");
+                  "Replace runs whose configuration is another than the sweep's, or cannot be told");
   add_verbosity(*sweep, flags->verbosity);
   sweep->footer(
-      "\nExit status: 0 every run is done or diverged; 1 one failed; 2 the command line or the sweep file is "
-      "wrong; "
-      "130 stopped by Ctrl-C, SIGTERM or SIGHUP.");
+      "\nExit status: 0 every run is done or diverged; 1 one failed, or its results cannot be read; 2 the "
+      "command line or the sweep file is wrong; 130 stopped by Ctrl-C, SIGTERM or SIGHUP.");
   sweep->callback([&action, flags] { action = [flags] { return run_sweep(*flags); }; });
 }
 

@@ -24,12 +24,21 @@ nlohmann::json run_json(const SweepRun& run, const RunState& state) {
   return out;
 }
 
+/// What cannot be read concerns this run alone.
+RunState recorded_state(const Config& config, const std::filesystem::path& folder) {
+  try {
+    return {recorded_status(config, folder), ""};
+  } catch (const InputError& error) {
+    return {RunStatus::failed, error.what()};
+  }
+}
+
 }  // namespace
 
 SweepRecord::SweepRecord(const Sweep& sweep, std::filesystem::path folder)
     : sweep_(sweep), folder_(std::move(folder)) {
   for (const auto& run : sweep.runs) {
-    states_.push_back({recorded_status(run.config, folder_ / run.config.name), ""});
+    states_.push_back(recorded_state(run.config, folder_ / run.config.name));
   }
 }
 
@@ -43,7 +52,11 @@ std::vector<std::string> SweepRecord::others_trained(const std::vector<size_t>& 
   for (const size_t run : runs) {
     const Config& config = sweep_.runs[run].config;
     const auto folder = folder_ / config.name;
-    if (state(run).status || !is_there(folder / "status.json")) continue;
+    if (state(run).status) continue;
+    if (!is_there(folder / "status.json")) {
+      if (holds_results(folder)) names.push_back(fmt::format("{} (without its status.json)", config.name));
+      continue;
+    }
     if (!is_final(status_of(folder)) && !is_there(folder / "checkpoint")) continue;
     const auto key = differing_key(config, load_config(folder / "config.toml"));
     names.push_back(fmt::format("{} ({})", config.name, key.value_or("in another version of strait")));

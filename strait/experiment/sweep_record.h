@@ -21,8 +21,8 @@ struct RunState {
 /// "error"?}]}` in the sweep's order, `status` being a run's or "waiting", `folder` relative.
 class SweepRecord {
  public:
-  /// Takes what the runs' folders say of runs of these configurations. Writes nothing. Throws InputError
-  /// when a folder holds a status.json that no run wrote.
+  /// Takes what the runs' folders say of runs of these configurations. Writes nothing. A run whose status.json
+  /// cannot be read, or is none that a run wrote, has failed.
   SweepRecord(const Sweep& sweep, std::filesystem::path folder);
 
   /// How the run at that place of the sweep stands.
@@ -32,7 +32,8 @@ class SweepRecord {
   bool is_finished(size_t run) const;
 
   /// Names the runs, of those at these places of the sweep, in whose folders another configuration's run has
-  /// come to its end or left a checkpoint, each with a key that differs.
+  /// come to its end or left a checkpoint, each with a key that differs; and those in whose folders are
+  /// results without the status.json that says whose they are. Throws InputError where a folder cannot be read.
   std::vector<std::string> others_trained(const std::vector<size_t>& runs) const;
 
   /// The name of another sweep whose record lies in the folder. Throws InputError for a record that cannot be

@@ -46,6 +46,16 @@ RunState state_after(const Child::End& end, const std::filesystem::path& log) {
   return {RunStatus::failed, fmt::format("exit status {}, and {} does not say why", end.status, log.string())};
 }
 
+/// Whether the folder holds a run of this configuration that its status.json tells of.
+bool holds_this_run(const std::filesystem::path& folder, const Config& config, bool replaces_unreadable) {
+  try {
+    return recorded_status(config, folder).has_value();
+  } catch (const InputError&) {
+    if (!replaces_unreadable) throw;
+    return false;
+  }
+}
+
 /// Whether a run of this configuration was killed as it began: it writes config.toml before all else.
 bool has_just_begun(const std::filesystem::path& folder, const Config& config) {
   const auto file = folder / "config.toml";
@@ -55,10 +65,11 @@ bool has_just_begun(const std::filesystem::path& folder, const Config& config) {
 /// Makes the folder of a run ready for its process. Gives the flags with which that begins: a run of this
 /// configuration that did not come to its end resumes; another one is replaced, but nothing that is no run.
 /// Throws Error where the folder cannot be read or written, or belongs to another process.
-std::vector<std::string> prepare(const std::filesystem::path& folder, const Config& config) {
+std::vector<std::string> prepare(const std::filesystem::path& folder, const Config& config,
+                                 bool replaces_unreadable) {
   const FolderLock lock(folder);
   std::vector<std::string> beginning;
-  if (recorded_status(config, folder)) {
+  if (holds_this_run(folder, config, replaces_unreadable)) {
     beginning = {"--resume"};
   } else if (holds_run(folder)) {
     beginning = {"--overwrite"};
@@ -96,7 +107,7 @@ std::unique_ptr<SweepRunner::Job> SweepRunner::start(size_t run, size_t slot) {
   std::vector<std::string> beginning;
   observer_.on_start(run);
   try {
-    beginning = prepare(folder, config);
+    beginning = prepare(folder, config, processes_.replaces_unreadable);
   } catch (const Error& error) {
     record_end(run, {RunStatus::failed, error.what()});
     return nullptr;

@@ -39,6 +39,7 @@ class SweepRunner {
     std::vector<std::string> program;     ///< the path of strait, or of a program that takes the same words
     int jobs = 1;                         ///< how many at once; at most the cores that there are
     std::vector<std::string> flags = {};  ///< more of the words, at their end
+    bool replaces_unreadable = false;     ///< runs whose status.json cannot be read begin anew; else they fail
   };
 
   /// `folder` is the sweep's. All references must outlive the object.

@@ -180,6 +180,57 @@ TEST_F(SweepCommand, AFailedRunIsRecordedAndTheOthersGoOn) {
               testing::StartsWith("data.train_limit is 99999999"));
 }
 
+// It would be replaced by a run that may come out the same, or not.
+TEST_F(SweepCommand, ResultsWithoutTheirStatusAreNotReplacedUnasked) {
+  write_sweep(variant("a") + variant("b", "seed = 1\n"));
+  ASSERT_EQ(sweep("out").status, 0);
+  const std::string metrics = test::read_file(dir_ / "out/a/metrics.jsonl");
+  std::filesystem::remove(dir_ / "out/a/status.json");
+  const auto refused = sweep("out");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.err, "strait: " + (dir_ / "out").string() +
+                             ": there are runs of another configuration than the sweep's: a (without its "
+                             "status.json); --overwrite replaces them\n");
+  EXPECT_EQ(test::read_file(dir_ / "out/a/metrics.jsonl"), metrics);
+  EXPECT_EQ(sweep("out", {"--only", "b"}).status, 0);
+  EXPECT_EQ(sweep("out", {"--overwrite"}).status, 0);
+  EXPECT_EQ(statuses("out"), (std::vector<std::string>{"done", "done"}));
+}
+
+TEST_F(SweepCommand, AStatusThatCannotBeReadConcernsItsRunAlone) {
+  write_sweep(variant("a") + variant("b", "seed = 1\n"));
+  ASSERT_EQ(sweep("out", {"--only", "a"}).status, 0);
+  const std::string metrics = test::read_file(dir_ / "out/a/metrics.jsonl");
+  test::write_file(dir_ / "out/a/status.json", "");
+  const auto other = sweep("out", {"--only", "b"});
+  EXPECT_EQ(other.status, 0) << other.err;
+  EXPECT_EQ(statuses("out"), (std::vector<std::string>{"failed", "done"}));
+
+  const auto all = sweep("out");
+  EXPECT_EQ(all.status, 1);
+  EXPECT_EQ(all.err, "strait: 1 of 2 runs failed: a; see log.txt in the folder of each\n");
+  EXPECT_THAT(all.out, testing::ContainsRegex("\na +failed: [^\n]*out/a/status.json: is not JSON"));
+  EXPECT_THAT(all.out, testing::ContainsRegex("\nb +[0-9.]+ +[0-9.]+ plain "));
+  EXPECT_EQ(test::read_file(dir_ / "out/a/metrics.jsonl"), metrics);
+  const auto replaced = sweep("out", {"--overwrite"});
+  EXPECT_EQ(replaced.status, 0) << replaced.err;
+  EXPECT_EQ(statuses("out"), (std::vector<std::string>{"done", "done"}));
+}
+
+TEST_F(SweepCommand, ResultsThatCannotBeReadLeaveTheOthersInTheTable) {
+  write_sweep(variant("a") + variant("b", "seed = 1\n") + variant("wrong", "data.train_limit = 99999999\n"));
+  ASSERT_EQ(sweep("out", {"--only", "a", "--only", "b"}).status, 0);
+  std::filesystem::remove(dir_ / "out/a/metrics.jsonl");
+  const auto run = sweep("out", {"--only", "a", "--only", "b"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.err, "strait: the results of 1 of 2 runs cannot be read: a\n");
+  EXPECT_THAT(run.out, testing::ContainsRegex("\na +unreadable: [^\n]*out/a/metrics.jsonl: [^\n]*\n"
+                                              "b +[0-9.]+ +[0-9.]+ plain "));
+  EXPECT_EQ(sweep("out").err,
+            "strait: 1 of 3 runs failed: wrong; see log.txt in the folder of each; the results of 1 of 3 runs "
+            "cannot be read: a\n");
+}
+
 // Its results are still those of the configuration that they were trained with.
 TEST_F(SweepCommand, ARunThatCannotBeginLeavesWhatWasThere) {
   write_sweep(variant("a"));

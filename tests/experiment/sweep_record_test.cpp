@@ -98,14 +98,31 @@ TEST_F(Record, NamesRunsOfAnotherConfigurationThatHaveTrained) {
   EXPECT_EQ(record.others_trained({1}), std::vector<std::string>{});
 }
 
-TEST_F(Record, RefusesAStatusThatNoRunWrote) {
+// Without status.json nothing says whose they are.
+TEST_F(Record, NamesResultsWithoutAStatus) {
+  const auto folder = dir_ / "sweep/run";
+  std::filesystem::create_directories(folder);
+  const auto others = [&] { return SweepRecord(sweep_, dir_ / "sweep").others_trained({0, 1}); };
+  test::write_file(folder / "metrics.jsonl", "");
+  EXPECT_EQ(others(), std::vector<std::string>{});
+  test::write_file(folder / "metrics.jsonl", "{}\n");
+  EXPECT_EQ(others(), (std::vector<std::string>{"run (without its status.json)"}));
+  std::filesystem::remove(folder / "metrics.jsonl");
+  std::filesystem::create_directories(folder / "checkpoint/rank-1/epoch-0001-batch-00000");
+  EXPECT_EQ(others(), (std::vector<std::string>{"run (without its status.json)"}));
+}
+
+TEST_F(Record, AStatusThatNoRunWroteConcernsItsRunAlone) {
   write_status("run", json::array());
-  try {
-    const SweepRecord record(sweep_, dir_ / "sweep");
-    FAIL() << "took an array for a status";
-  } catch (const InputError& error) {
-    EXPECT_EQ(error.what(), (dir_ / "sweep/run/status.json").string() + ": expected a JSON object");
-  }
+  write_status("other-seed1", {{"status", "done"}, {"config_hash", config_hash(sweep_.runs[1].config)}});
+  const std::string complaint = (dir_ / "sweep/run/status.json").string() + ": expected a JSON object";
+  const SweepRecord record(sweep_, dir_ / "sweep");
+  EXPECT_EQ(record.state(0).status, RunStatus::failed);
+  EXPECT_EQ(record.state(0).error, complaint);
+  EXPECT_TRUE(record.is_finished(1));
+  EXPECT_EQ(record.others_trained({0, 1}), std::vector<std::string>{});
+  record.save();
+  EXPECT_EQ(saved().at("runs").at(0).at("error"), complaint);
 }
 
 TEST_F(Record, NamesWhatCannotBeReached) {
@@ -114,7 +131,7 @@ TEST_F(Record, NamesWhatCannotBeReached) {
   std::filesystem::create_directories(folder);
   std::filesystem::create_symlink("status.json", folder / "status.json");  // to itself
   const auto take_up = [&] { SweepRecord(sweep_, dir_ / "sweep").others_trained({0}); };
-  EXPECT_EQ(test::message_of<InputError>(take_up), (folder / "status.json").string() + kCircle);
+  EXPECT_EQ(SweepRecord(sweep_, dir_ / "sweep").state(0).error, (folder / "status.json").string() + kCircle);
   EXPECT_EQ(test::message_of<InputError>([&] { record_failure(folder, "killed"); }),
             (folder / "status.json").string() + kCircle);
 

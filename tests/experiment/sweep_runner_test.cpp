@@ -42,12 +42,16 @@ class RunnerOfASweep : public testing::Test {
   }
 
   /// Runs all of the sweep with the script as the program; gives whether it came to its end.
-  bool train(const std::string& script, SweepObserver& observer, int jobs = 1) {
+  bool train(const std::string& script, SweepObserver& observer, int jobs = 1,
+             bool replaces_unreadable = false) {
     test::write_file(dir_ / "train.sh", script);
     SweepRecord record(sweep_, dir_ / "sweep");
     const std::vector<size_t> all = {0, 1, 2};
     return SweepRunner(sweep_, dir_ / "sweep", record, observer,
-                       {.program = {"/bin/bash", dir_ / "train.sh"}, .jobs = jobs, .flags = {"--verbose"}})
+                       {.program = {"/bin/bash", dir_ / "train.sh"},
+                        .jobs = jobs,
+                        .flags = {"--verbose"},
+                        .replaces_unreadable = replaces_unreadable})
         .train(all);
   }
 
@@ -84,6 +88,21 @@ TEST_F(RunnerOfASweep, ARunThatWasKilledAsItBeganIsResumed) {
   write_in("b", "config.toml", to_toml(sweep_.runs[1].config));
   EXPECT_TRUE(train(noting_words(), listener));
   EXPECT_EQ(test::read_file(dir_ / "words"), words("a", "") + words("b", "--resume ") + words("c", ""));
+}
+
+TEST_F(RunnerOfASweep, WhatCannotBeReadFailsAndStaysUnlessItIsToBeReplaced) {
+  Listener listener;
+  write_in("b", "status.json", "");
+  EXPECT_TRUE(train(noting_words(), listener));
+  EXPECT_EQ(test::read_file(dir_ / "words"), words("a", "") + words("c", ""));
+  EXPECT_THAT(
+      listener.ended,
+      ElementsAre("0 done ", testing::MatchesRegex("1 failed [^\n]*b/status.json: is not JSON.*"), "2 done "));
+  EXPECT_EQ(test::read_file(dir_ / "sweep/b/status.json"), "");
+
+  std::filesystem::remove(dir_ / "words");
+  EXPECT_TRUE(train(noting_words(), listener, 1, true));
+  EXPECT_THAT(test::read_file(dir_ / "words"), testing::HasSubstr(words("b", "--overwrite ")));
 }
 
 TEST_F(RunnerOfASweep, ExitStatusAndLogSayHowARunEnded) {
