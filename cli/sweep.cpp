@@ -207,7 +207,9 @@ void add_sweep(CLI::App& app, Action& action) {
       ->type_name("DIR");
   sweep->add_option("--jobs", flags->jobs, "Number of runs at once; they share the cores (default: 1)")
       ->type_name("N");
-  sweep->add_option("--only", flags->only, "Train this variant and no other (may be repeated)")
+  sweep
+      ->add_option("--only", flags->only,
+                   "Train this variant, at all points of a grid, and no other (may be repeated)")
       ->type_name("VARIANT")
       ->allow_extra_args(false);
   sweep->add_option("--seed", flags->seeds, "Train runs with this seed and no other (may be repeated)")

@@ -57,11 +57,23 @@ std::vector<TomlTable> take_variants(TomlTable& root) {
   return variants;
 }
 
-/// Gives `use` each variant at each point of the grid, its name extended by the point's, one after the other,
-/// so that a wrong one ends it before many are made. Without variants the points are the variants.
-void cross(std::vector<TomlTable> variants, const SweepGrid& grid, const std::function<void(TomlTable)>& use) {
+/// The variant's name; empty where it has none, or one of another type.
+std::string name_of(const TomlTable& variant) {
+  const auto entry = variant.find("name");
+  const auto* name = entry == variant.end() ? nullptr : entry->second.get<std::string>();
+  return name == nullptr ? "" : *name;
+}
+
+/// Gives `use` each variant at each point of the grid, its name extended by the point's, with the name that it
+/// has in the file (SweepRun::row): one after the other, so that a wrong one ends it before many are made.
+/// Without variants the points are the variants.
+void cross(std::vector<TomlTable> variants, const SweepGrid& grid,
+           const std::function<void(TomlTable variant, const std::string& row)>& use) {
   if (grid.is_empty()) {
-    for (auto& variant : variants) use(std::move(variant));
+    for (auto& variant : variants) {
+      const std::string row = name_of(variant);
+      use(std::move(variant), row);
+    }
     return;
   }
   const bool is_grid_alone = variants.empty();
@@ -82,7 +94,7 @@ void cross(std::vector<TomlTable> variants, const SweepGrid& grid, const std::fu
                            origin.text(), toml_string(*text));
         }
       }
-      use(std::move(table));
+      use(std::move(table), name_of(variant));
     }
   }
 }
@@ -160,17 +172,17 @@ PaperFigures read_paper(const TomlNode& paper, const Metric& metric) {
   return figures;
 }
 
-/// The runs of a variant, whose tables stand over the sweep's in `merged`.
-std::vector<SweepRun> runs_of_variant(TomlTable merged, const TomlNode::Array& seeds) {
+/// The runs of a variant of that row, whose tables stand over the sweep's in `merged`.
+std::vector<SweepRun> runs_of_variant(TomlTable merged, const std::string& row, const TomlNode::Array& seeds) {
   const auto published = take_paper(merged);
   const Config config = read_config(merged);
   std::optional<PaperFigures> paper;
   if (published) paper = read_paper(*published, task_of(config.data).judged_by);
   std::vector<SweepRun> runs;
-  if (seeds.empty()) runs.push_back({config.name, config, paper});
+  if (seeds.empty()) runs.push_back({config.name, config, paper, row});
   for (const auto& seed : seeds) {
     merged.insert_or_assign("seed", seed);
-    runs.push_back({config.name, read_config(merged), paper});
+    runs.push_back({config.name, read_config(merged), paper, row});
     if (seeds.size() == 1) continue;
     std::string& name = runs.back().config.name;
     name += fmt::format("-seed{}", runs.back().config.seed);
@@ -205,6 +217,18 @@ void check_distinct(const std::vector<SweepRun>& runs, const std::filesystem::pa
   }
 }
 
+/// The names by which runs_of() knows variants, each once, that of a row before those of its points.
+std::vector<std::string> names_of_variants(const Sweep& sweep) {
+  std::vector<std::string> names;
+  std::set<std::string> known;
+  for (const auto& run : sweep.runs) {
+    for (const auto& name : {run.row, run.variant}) {
+      if (!name.empty() && known.insert(name).second) names.push_back(name);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 Sweep load_sweep(const std::filesystem::path& path) {
@@ -219,10 +243,10 @@ Sweep load_sweep(const std::filesystem::path& path) {
   const std::string title = take_title(root);
   Sweep sweep{read_config(root).name, title, {}};
   if (sweep.title.empty()) sweep.title = sweep.name;
-  cross(std::move(variants), grid, [&](TomlTable variant) {
+  cross(std::move(variants), grid, [&](TomlTable variant, const std::string& row) {
     TomlTable merged = root;
     merge(merged, std::move(variant));
-    std::ranges::move(runs_of_variant(std::move(merged), seeds), std::back_inserter(sweep.runs));
+    std::ranges::move(runs_of_variant(std::move(merged), row, seeds), std::back_inserter(sweep.runs));
   });
   check_distinct(sweep.runs, path);
   return sweep;
@@ -230,10 +254,7 @@ Sweep load_sweep(const std::filesystem::path& path) {
 
 std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> variants,
                             std::span<const uint64_t> seeds) {
-  std::vector<std::string> known;
-  for (const auto& run : sweep.runs) {
-    if (known.empty() || known.back() != run.variant) known.push_back(run.variant);
-  }
+  const std::vector<std::string> known = names_of_variants(sweep);
   for (const auto& name : variants) {
     if (std::ranges::find(known, name) != known.end()) continue;
     throw InputError("sweep {} has no variant {}{}; expected one of: {}", sweep.name, toml_string(name),
@@ -251,7 +272,8 @@ std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> var
   std::vector<size_t> places;
   for (size_t i = 0; i < sweep.runs.size(); ++i) {
     const SweepRun& run = sweep.runs[i];
-    if (is_chosen(variants, run.variant) && is_chosen(seeds, run.config.seed)) places.push_back(i);
+    const bool is_named = is_chosen(variants, run.variant) || is_chosen(variants, run.row);
+    if (is_named && is_chosen(seeds, run.config.seed)) places.push_back(i);
   }
   if (places.empty()) {  // where variants have seeds of their own
     throw InputError("sweep {} has no run of a variant among {} with a seed among {}", sweep.name,

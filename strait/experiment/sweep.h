@@ -20,9 +20,10 @@ struct PaperFigures {
 
 /// One run of a sweep.
 struct SweepRun {
-  std::string variant;  ///< its name in the file
+  std::string variant;  ///< its name in the file, with the point's of a grid
   Config config;        ///< its name is the run's: the variant's, with the seed where a variant has several
   std::optional<PaperFigures> paper;  ///< nothing where the file gives none
+  std::string row = {};  ///< the variant's name as the file has it; empty where a grid stands alone
 };
 
 /// A set of runs that differ in a few keys.
@@ -40,8 +41,8 @@ struct Sweep {
 Sweep load_sweep(const std::filesystem::path& path);
 
 /// The places in sweep.runs of the runs of the named variants with these seeds, in the sweep's order; empty
-/// lists mean all variants and all seeds. Throws InputError about a name or a seed that no run has, and where
-/// no run has both.
+/// lists mean all variants and all seeds. With a grid the name that the file gives a variant means all its
+/// points. Throws InputError about a name or a seed that no run has, and where no run has both.
 std::vector<size_t> runs_of(const Sweep& sweep, std::span<const std::string> variants,
                             std::span<const uint64_t> seeds = {});
 

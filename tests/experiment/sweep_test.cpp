@@ -4,6 +4,7 @@
 
 #include "strait/base/error.h"
 #include "strait/experiment/sweep_grid.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -186,6 +187,34 @@ train.epochs = 3
   EXPECT_EQ(last.config.train.epochs, 3);
   EXPECT_EQ(last.config.compression.gradients.codec, "quant:4");
   EXPECT_EQ(sweep.runs.front().config.compression.gradients.codec, "none");
+}
+
+TEST_F(SweepFile, TheNameOfAVariantMeansAllItsPointsOfTheGrid) {
+  const auto sweep = load(R"(
+name = "s"
+seeds = [0, 1]
+grid.data.batch_size = [50, 100]
+[[variants]]
+name = "fw4"
+[[variants]]
+name = "bw8"
+compression.gradients.codec = "quant:8"
+)");
+  const auto places = [&](const std::vector<std::string>& names) { return runs_of(sweep, names); };
+  EXPECT_EQ(sweep.runs.at(4).row, "bw8");
+  EXPECT_EQ(places({"bw8"}), (std::vector<size_t>{4, 5, 6, 7}));
+  EXPECT_EQ(places({"bw8-batch_size-100"}), (std::vector<size_t>{6, 7}));
+  EXPECT_EQ(places({"bw8", "fw4-batch_size-50", "bw8-batch_size-50"}), (std::vector<size_t>{0, 1, 4, 5, 6, 7}));
+  EXPECT_EQ(runs_of(sweep, std::vector<std::string>{"bw8"}, std::vector<uint64_t>{1}),
+            (std::vector<size_t>{5, 7}));
+  EXPECT_EQ(test::message_of<InputError>([&] { places({"wf4"}); }),
+            "sweep s has no variant \"wf4\" (did you mean \"fw4\"?); expected one of: fw4, fw4-batch_size-50, "
+            "fw4-batch_size-100, bw8, bw8-batch_size-50, bw8-batch_size-100");
+
+  const auto alone = load("name = \"s\"\ngrid.train.epochs = [1, 2]\n");
+  EXPECT_EQ(alone.runs.at(0).row, "");
+  EXPECT_EQ(test::message_of<InputError>([&] { runs_of(alone, std::vector<std::string>{""}); }),
+            "sweep s has no variant \"\"; expected one of: epochs-1, epochs-2");
 }
 
 TEST_F(SweepFile, AGridAloneHasItsPointsAsVariants) {
