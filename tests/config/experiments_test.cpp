@@ -65,7 +65,8 @@ void expect_table(int table, size_t paper_seeds, const std::vector<Row>& expecte
     EXPECT_EQ(found.size(), expected.size());
     for (const auto& row : expected) {
       ASSERT_TRUE(found.contains(row.name)) << row.name;
-      const auto& [variant, config, paper] = found.at(row.name);
+      const auto& config = found.at(row.name).config;
+      const auto& paper = found.at(row.name).paper;
       const auto text = [](const LinkOptions& options) { return options.codec + " " + options.feedback; };
       EXPECT_EQ(text(config.compression.activations), row.activations) << row.name;
       EXPECT_EQ(text(config.compression.gradients), row.gradients) << row.name;
@@ -140,7 +141,8 @@ TEST(Experiments, Table5IsThePapers) {
     EXPECT_EQ(found.size(), expected.size());
     for (const auto& [name, row] : expected) {
       ASSERT_TRUE(found.contains(name)) << name;
-      const auto& [variant, config, paper] = found.at(name);
+      const auto& config = found.at(name).config;
+      const auto& paper = found.at(name).paper;
       EXPECT_EQ(config.compression.activations, (LinkOptions{row.first, "none"})) << name;
       EXPECT_EQ(config.compression.gradients, (LinkOptions{row.first, "none"})) << name;
       EXPECT_EQ(config.compression.reuse_indices, name != "none" && name != "topk-10-separate") << name;
