@@ -14,9 +14,9 @@
 #include "strait/codecs/quant_group.h"
 #include "strait/codecs/small_float.h"
 #include "strait/kernels/cuda/level_coders.h"
-#include "strait/kernels/cuda/on_host.h"
 #include "strait/kernels/cuda/range_coder.h"
 #include "tests/codecs/inputs.h"
+#include "tests/cuda/on_host.h"
 
 namespace strait {
 namespace {

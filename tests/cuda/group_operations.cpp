@@ -3,8 +3,8 @@
 
 #include "strait/kernels/cuda/group_codecs.h"
 #include "strait/kernels/cuda/level_coders.h"
-#include "strait/kernels/cuda/on_host.h"
 #include "strait/kernels/cuda/range_coder.h"
+#include "tests/cuda/on_host.h"
 #include "tests/cuda/operations.h"
 
 namespace strait::cuda_check {

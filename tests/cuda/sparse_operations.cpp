@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "strait/kernels/cuda/casts.h"
-#include "strait/kernels/cuda/on_host.h"
 #include "strait/kernels/cuda/sparse.h"
+#include "tests/cuda/on_host.h"
 #include "tests/cuda/operations.h"
 
 namespace strait::cuda_check {

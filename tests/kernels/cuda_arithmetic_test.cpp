@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "strait/kernels/cuda/half_arithmetic.h"
-#include "strait/kernels/cuda/on_host.h"
 #include "strait/kernels/cuda/range_coder.h"
 #include "strait/kernels/half.h"
 #include "strait/kernels/masked.h"
 #include "strait/kernels/pack.h"
 #include "strait/kernels/select.h"
+#include "tests/cuda/on_host.h"
 #include "tests/kernels/numbers.h"
 
 namespace strait::kernels::cuda {

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "strait/codecs/quant_group.h"
-#include "strait/kernels/cuda/on_host.h"
 #include "strait/kernels/cuda/range_coder.h"
+#include "tests/cuda/on_host.h"
 #include "tests/links/pair.h"
 
 namespace strait {

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -15,8 +13,8 @@
 #include "strait/kernels/cuda/select_arithmetic.h"
 
 // The kernels' arithmetic over whole messages on the CPU, in plain loops: the tests compare what it gives with
-// the CPU's codecs, tests/cuda what the device gives with it. Sizes are those of the launchers (group_codecs.h,
-// sparse.h); what is returned are the faults, and after one what was written is undefined.
+// the CPU's codecs, the sources here what the device gives with it. Sizes are those of the launchers
+// (group_codecs.h, sparse.h); what is returned are the faults, and after one what was written is undefined.
 
 namespace strait::kernels::cuda::on_host {
 
