@@ -2,7 +2,6 @@
 // again: links feed decoded tensors back into encoders.
 
 #include <map>
-#include <string>
 
 #include "fuzz/codec_input.h"
 #include "strait/codecs/codec.h"

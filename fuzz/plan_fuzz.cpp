@@ -1,8 +1,6 @@
 // parse_plan() of any text; what it accepts must survive its round trip, and validate() and simulate() must
 // accept it or say what is wrong.
 
-#include <string_view>
-
 #include "strait/base/error.h"
 #include "strait/pipeline/simulate.h"
 #include "strait/pipeline/validate.h"

@@ -1,6 +1,5 @@
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "strait/base/error.h"

@@ -2,8 +2,6 @@
 
 #include <pybind11/stl.h>
 
-#include <variant>
-
 #include "python/src/bind.h"
 #include "python/src/local_boundary.h"
 

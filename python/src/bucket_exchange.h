@@ -4,9 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "python/src/state.h"
 #include "strait/boundary/peer_channels.h"

@@ -2,6 +2,8 @@
 
 #include <torch/csrc/Exceptions.h>
 
+#include <string>
+
 #include "python/src/bind.h"
 #include "python/src/python_error.h"
 #include "strait/base/error.h"

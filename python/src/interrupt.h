@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <thread>
 
 #include "python/src/bind.h"

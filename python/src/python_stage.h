@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "python/src/bind.h"
 #include "strait/pipeline/stage_module.h"
 

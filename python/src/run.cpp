@@ -2,9 +2,6 @@
 
 #include <pybind11/stl.h>
 
-#include <algorithm>
-#include <filesystem>
-
 #include "python/src/bind.h"
 #include "strait/base/files.h"
 #include "strait/formats/safetensors.h"

@@ -2,7 +2,6 @@
 #include <ATen/ops/where.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <vector>

@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <limits>
 #include <mutex>
 #include <utility>
 

@@ -2,8 +2,6 @@
 
 #include <ATen/Context.h>
 
-#include <algorithm>
-
 #include "strait/base/error.h"
 #include "strait/base/files.h"
 #include "strait/checkpoint/model_file.h"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <fstream>
-#include <system_error>
 
 #include "strait/base/error.h"
 #include "strait/base/utf8.h"

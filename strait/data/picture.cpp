@@ -3,7 +3,6 @@
 #include <png.h>
 #include <turbojpeg.h>
 
-#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstring>

@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <filesystem>
 #include <vector>
 
 #include "strait/data/dataset.h"

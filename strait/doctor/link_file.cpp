@@ -1,6 +1,5 @@
 #include "strait/doctor/link_file.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"

@@ -1,12 +1,9 @@
 #include "strait/kernels/quantise.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <type_traits>
 
 #include "strait/kernels/prefetch.h"
 

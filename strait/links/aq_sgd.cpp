@@ -3,7 +3,6 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "strait/links/sample_store.h"
 #include "strait/links/slot_state.h"

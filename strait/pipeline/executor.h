@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "strait/boundary/boundary.h"

@@ -1,7 +1,6 @@
 #include "strait/pipeline/micro_batch_queue.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "strait/base/error.h"
 #include "strait/base/random.h"

@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <tuple>
 #include <type_traits>

@@ -1,6 +1,5 @@
 #include "strait/pipeline/validate.h"
 
-#include <algorithm>
 #include <array>
 #include <optional>
 

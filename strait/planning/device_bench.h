@@ -2,8 +2,6 @@
 
 #include <c10/core/Device.h>
 
-#include <memory>
-
 #include "strait/base/times.h"
 #include "strait/codecs/codec.h"
 #include "strait/planning/codec_bench.h"

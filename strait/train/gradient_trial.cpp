@@ -3,11 +3,9 @@
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "strait/base/json.h"
 

@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
-#include <vector>
 
 #include "strait/data/dataset.h"
 #include "strait/pipeline/executor.h"

@@ -1,7 +1,5 @@
 #include "strait/train/recorder.h"
 
-#include <utility>
-
 namespace strait {
 namespace {
 

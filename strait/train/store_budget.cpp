@@ -1,6 +1,5 @@
 #include "strait/train/store_budget.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <numeric>
 

@@ -2,8 +2,6 @@
 
 #include <ATen/ops/zeros_like.h>
 
-#include <utility>
-
 namespace strait {
 namespace {
 

@@ -6,7 +6,6 @@
 #endif
 
 #include <algorithm>
-#include <array>
 
 namespace strait {
 namespace {

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "strait/transport/port.h"

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <set>
 
 #include "tests/codecs/inputs.h"

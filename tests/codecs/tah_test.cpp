@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "strait/base/text.h"
 #include "tests/codecs/inputs.h"

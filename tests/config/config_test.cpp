@@ -3,8 +3,6 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "tests/support/temp_dir.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "strait/base/error.h"
 #include "strait/base/random.h"

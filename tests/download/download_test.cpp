@@ -1,8 +1,5 @@
 #include "strait/download/download.h"
 
-#include <cstdlib>
-#include <fstream>
-
 #include "strait/base/error.h"
 #include "tests/download/archive_maker.h"
 #include "tests/download/one_answer_server.h"

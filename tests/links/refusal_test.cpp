@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "strait/codecs/sparsifier.h"
 #include "tests/links/pair.h"

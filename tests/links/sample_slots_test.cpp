@@ -1,7 +1,6 @@
 // Feedback whose state belongs to samples (slots=sample), against links that each serve one sample.
 
 #include <filesystem>
-#include <numeric>
 
 #include "tests/links/pair.h"
 

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <memory>
-
 #include "tests/pipeline/compress_function.h"
 #include "tests/pipeline/small_network.h"
 #include "tests/support/errors.h"

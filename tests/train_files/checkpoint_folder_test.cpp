@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "strait/base/error.h"
 #include "tests/support/errors.h"
 #include "tests/support/run_files.h"

@@ -12,7 +12,6 @@
 #include <future>
 #include <map>
 #include <mutex>
-#include <numeric>
 
 #include "strait/base/random.h"
 #include "strait/transport/tcp/bundle.h"

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstring>
 #include <future>
 
 #include "strait/base/random.h"

@@ -1,7 +1,6 @@
 #include "strait/transport/tcp/mailroom.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "strait/base/error.h"
 

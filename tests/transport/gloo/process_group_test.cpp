@@ -7,9 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <future>
-
 #include "strait/transport/stop_agreement.h"
 #include "tests/transport/gloo/process_group_ranks.h"
 
