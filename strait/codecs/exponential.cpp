@@ -4,29 +4,22 @@
 #include <cmath>
 
 #include "strait/codecs/level_codec.h"
-#include "strait/codecs/moments.h"
 
 namespace strait {
 namespace {
 
 /// 0 and 2^-j times the group's largest magnitude, rounded at random to one of the two neighbours
 /// (docs/operators.md, "exponential").
-class Exponential : public LevelCodec {
+class Exponential : public LargestScaleCodec {
  public:
   Exponential(CodecIdentity identity, Scope scope, unsigned bits)
-      : LevelCodec(std::move(identity), scope, Header::scale, bits, {signed_table(bits, [=](int level) {
-                     const float magnitude =
-                         std::ldexp(1.0F, std::abs(level) - static_cast<int>(kernels::signed_levels(bits)));
-                     return level == 0 ? 0 : std::copysign(magnitude, static_cast<float>(level));
-                   })}) {}
+      : LargestScaleCodec(std::move(identity), scope, bits, signed_table(bits, [=](int level) {
+                            const float magnitude = std::ldexp(
+                                1.0F, std::abs(level) - static_cast<int>(kernels::signed_levels(bits)));
+                            return level == 0 ? 0 : std::copysign(magnitude, static_cast<float>(level));
+                          })) {}
 
  protected:
-  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
-    kernels::largest_magnitudes(x, size, lines);
-  }
-
-  Lines lines_of(const TensorGroups& groups) const override { return {{}, largest_magnitudes(groups)}; }
-
   void write_codes(std::span<const float> x, const kernels::LineGroups& groups, const kernels::Dither& dither,
                    std::span<std::byte> out) const override {
     kernels::exponential_levels(x, groups, bits(), dither, out);

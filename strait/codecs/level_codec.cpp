@@ -178,6 +178,18 @@ void LevelCodec::reject() {
   throw NumericError("a value is not finite, or what the receiver would see is past float32");
 }
 
+LargestScaleCodec::LargestScaleCodec(CodecIdentity identity, Scope scope, unsigned bits,
+                                     const kernels::CodeTable& table)
+    : LevelCodec(std::move(identity), scope, Header::scale, bits, {table}) {}
+
+void LargestScaleCodec::find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const {
+  kernels::largest_magnitudes(x, size, lines);
+}
+
+LevelCodec::Lines LargestScaleCodec::lines_of(const TensorGroups& groups) const {
+  return {{}, largest_magnitudes(groups)};
+}
+
 unsigned bits_from(OperatorSpec& spec, unsigned least) {
   return static_cast<unsigned>(
       spec.integer(spec.argument("the bits a value"), "the bits of a value", int64_t{least}, 8));
@@ -198,6 +210,15 @@ kernels::CodeTable signed_table(unsigned bits, const std::function<float(int lev
   size_t code = 0;
   for (int level = -greatest; level <= greatest; ++level) table[code++] = value(level);
   return table;
+}
+
+kernels::CodeTable uniform_table(unsigned bits) {
+  const auto greatest = static_cast<float>(kernels::signed_levels(bits));
+  return signed_table(bits, [=](int level) { return static_cast<float>(level) / greatest; });
+}
+
+at::Tensor in_uniform_steps(const TensorGroups& groups, const at::Tensor& scale, unsigned bits) {
+  return over_scale(groups.values.abs(), scale).mul(static_cast<double>(kernels::signed_levels(bits)));
 }
 
 at::Tensor rounded_randomly(const at::Tensor& t, const TensorGroups& groups) {

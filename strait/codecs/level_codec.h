@@ -95,6 +95,16 @@ class LevelCodec : public GroupCodec {
   std::vector<Ends> ends_;  ///< of each
 };
 
+/// One whose groups' scale is their largest magnitude, and which has a single table.
+class LargestScaleCodec : public LevelCodec {
+ protected:
+  /// As LevelCodec's.
+  LargestScaleCodec(CodecIdentity identity, Scope scope, unsigned bits, const kernels::CodeTable& table);
+
+  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const final;
+  Lines lines_of(const TensorGroups& groups) const final;
+};
+
 /// The argument of a spec: bits of a code, from `least` to 8. Throws InputError.
 unsigned bits_from(OperatorSpec& spec, unsigned least);
 
@@ -106,6 +116,12 @@ at::Tensor over_scale(const at::Tensor& values, const at::Tensor& scale);
 
 /// The table of signed levels (kernels/levels.h).
 kernels::CodeTable signed_table(unsigned bits, const std::function<float(int level)>& value);
+
+/// The same of levels at equal steps from -1 to 1.
+kernels::CodeTable uniform_table(unsigned bits);
+
+/// The magnitudes in steps of uniform_table(), not yet rounded, where the scale stands for 1.
+at::Tensor in_uniform_steps(const TensorGroups& groups, const at::Tensor& scale, unsigned bits);
 
 /// t rounded up where the element's random number is below t - floor(t), else down.
 at::Tensor rounded_randomly(const at::Tensor& t, const TensorGroups& groups);

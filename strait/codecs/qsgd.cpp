@@ -13,9 +13,7 @@ namespace {
 class Qsgd : public LevelCodec {
  public:
   Qsgd(CodecIdentity identity, Scope scope, unsigned bits)
-      : LevelCodec(std::move(identity), scope, Header::scale, bits, {signed_table(bits, [=](int level) {
-                     return static_cast<float>(level) / static_cast<float>(kernels::signed_levels(bits));
-                   })}) {}
+      : LevelCodec(std::move(identity), scope, Header::scale, bits, {uniform_table(bits)}) {}
 
  protected:
   void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
@@ -33,7 +31,7 @@ class Qsgd : public LevelCodec {
 
   at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {
     const auto most = static_cast<double>(kernels::signed_levels(bits()));
-    const at::Tensor t = over_scale(groups.values.abs(), lines.scale).mul(most).clamp_max(most);
+    const at::Tensor t = in_uniform_steps(groups, lines.scale, bits()).clamp_max(most);
     return signed_codes(rounded_randomly(t, groups), groups, bits());
   }
 };

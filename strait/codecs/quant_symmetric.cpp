@@ -1,30 +1,17 @@
 #include <ATen/core/ivalue.h>
 
 #include "strait/codecs/level_codec.h"
-#include "strait/codecs/moments.h"
 
 namespace strait {
 namespace {
 
 /// Steps of equal size from -s to s, the largest magnitude of the group (docs/operators.md, "quant").
-class Symmetric : public LevelCodec {
+class Symmetric : public LargestScaleCodec {
  public:
   Symmetric(CodecIdentity identity, Scope scope, unsigned bits, bool stochastic)
-      : LevelCodec(std::move(identity), scope, Header::scale, bits,
-                   {signed_table(bits,
-                                 [=](int level) {
-                                   return static_cast<float>(level) /
-                                          static_cast<float>(kernels::signed_levels(bits));
-                                 })}),
-        stochastic_(stochastic) {}
+      : LargestScaleCodec(std::move(identity), scope, bits, uniform_table(bits)), stochastic_(stochastic) {}
 
  protected:
-  void find_lines(std::span<const float> x, size_t size, std::span<Line> lines) const override {
-    kernels::largest_magnitudes(x, size, lines);
-  }
-
-  Lines lines_of(const TensorGroups& groups) const override { return {{}, largest_magnitudes(groups)}; }
-
   void write_codes(std::span<const float> x, const kernels::LineGroups& groups, const kernels::Dither& dither,
                    std::span<std::byte> out) const override {
     if (stochastic_) return kernels::uniform_levels_stochastic(x, groups, bits(), dither, out);
@@ -32,8 +19,7 @@ class Symmetric : public LevelCodec {
   }
 
   at::Tensor codes_of(const TensorGroups& groups, const Lines& lines) const override {
-    const at::Tensor t =
-        over_scale(groups.values.abs(), lines.scale).mul(static_cast<double>(kernels::signed_levels(bits())));
+    const at::Tensor t = in_uniform_steps(groups, lines.scale, bits());
     return signed_codes(stochastic_ ? rounded_randomly(t, groups) : t.round(), groups, bits());
   }
 
