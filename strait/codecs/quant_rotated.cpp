@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "strait/base/raise_to.h"
 #include "strait/base/random.h"
 #include "strait/codecs/composed.h"
 #include "strait/codecs/finite.h"
@@ -70,10 +71,8 @@ class Rotated : public Codec {
     const uint64_t signs = signs_of(context);
     std::atomic<uint32_t> largest = 0;
     in_rows(meta, [&](size_t begin, size_t count) {
-      const uint32_t own =
-          kernels::rotate(x.subspan(begin, count), signs, {rotated.data_ptr<float>() + begin, count});
-      for (uint32_t known = largest; known < own && !largest.compare_exchange_weak(known, own);) {
-      }
+      raise_to(largest,
+               kernels::rotate(x.subspan(begin, count), signs, {rotated.data_ptr<float>() + begin, count}));
     });
     check_largest(largest, kOverflow, kWhat);
     inner_->write(rotated, context, out);

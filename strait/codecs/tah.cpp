@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "strait/base/raise_to.h"
 #include "strait/base/text.h"
 #include "strait/codecs/codec.h"
 #include "strait/codecs/finite.h"
@@ -100,13 +101,6 @@ std::span<uint8_t> own_pivots(size_t tiles) {
   thread_local std::vector<uint8_t> pivots;
   pivots.resize(tiles);
   return pivots;
-}
-
-/// Makes it at least `value`.
-void raise(std::atomic<uint32_t>& largest, uint32_t value) {
-  uint32_t before = largest;
-  while (before < value && !largest.compare_exchange_weak(before, value)) {
-  }
 }
 
 /// Marks the tiles that have a pivot, and appends its places.
@@ -206,8 +200,8 @@ class Tah : public Codec {
                                 pivots.subspan(tile, tokens.tiles_a_token()),
                                 ranges.subspan(tile * kTileRange, tokens.tiles_a_token() * kTileRange),
                                 codes.subspan(code, kernels::packed_size(tokens.width, bits)));
-      raise(largest, seen.element);
-      raise(largest_of_ranges, seen.range);
+      raise_to(largest, seen.element);
+      raise_to(largest_of_ranges, seen.range);
     });
     check_largest(largest, kOverflow, kWhat);
     check_range(largest_of_ranges);
