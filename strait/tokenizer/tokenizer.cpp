@@ -55,16 +55,6 @@ std::optional<int32_t> Tokenizer::added_token(std::string_view text) const {
   return found == model_.added_tokens.end() ? std::nullopt : std::optional(found->id);
 }
 
-bool Tokenizer::is_lossless() const {
-  const auto drops = [](const PiecePattern& pattern) { return pattern.is_alone(); };
-  const auto strips = [](const AddedToken& token) {
-    return token.takes_space_before || token.takes_space_behind;
-  };
-  return !model_.normalizer.composes && !model_.normalizer.marks_spaces &&
-         std::ranges::count(model_.byte_tokens, -1) == 0 && std::ranges::none_of(model_.patterns, drops) &&
-         std::ranges::none_of(model_.added_tokens, strips);
-}
-
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
   std::vector<int32_t> ids;
   BpeEncoder(*this).append(text, ids, special);

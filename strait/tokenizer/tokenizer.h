@@ -23,8 +23,9 @@ enum class SpecialTokens : uint8_t {
 /// A byte-pair encoding: a text is cut into pieces (pre_tokenizer.h), the bytes of a piece are its first
 /// tokens, as GPT-2 has it (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019,
 /// section 2.2), or its characters and the bytes of those that have no token, as SentencePiece has it, and the
-/// merges are done in order of rank, from left to right. Every byte string can be
-/// encoded, and decoding gives it back where is_lossless() says so. Immutable, so that threads may share one.
+/// merges are done in order of rank, from left to right. Every byte string can be encoded, and decoding gives
+/// it back where nothing is normalized, no byte lacks a token and nothing between pieces or around added tokens
+/// is left out. Immutable, so that threads may share one.
 class Tokenizer {
  public:
   /// The tokenizer of a model that parse_tokenizer_files() has checked.
@@ -78,10 +79,6 @@ class Tokenizer {
 
   /// What is done to texts before they are cut. Decoding gives that form, but for the first space.
   const Normalizer& normalizer() const { return model_.normalizer; }
-
-  /// Whether decoding gives every byte string back: nothing is normalized, no byte lacks a token, nothing
-  /// between pieces or around added tokens is left out.
-  bool is_lossless() const;
 
  private:
   BpeModel model_;
