@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "cli/codec_flags.h"
@@ -12,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 #include "strait/boundary/channel_endpoints.h"
 #include "strait/codecs/error_statistics.h"
 #include "strait/formats/safetensors.h"
@@ -42,12 +42,10 @@ struct Cost {
 /// The message's position that a tensor is named for: `N` or, with the prefix, `ids.N`.
 size_t position_of(const std::string& name, const std::string& prefix, size_t messages,
                    const std::string& path) {
-  const char* begin = name.data() + prefix.size();
-  const char* end = name.data() + name.size();
-  size_t position = 0;
-  const auto [read, error] = std::from_chars(begin, end, position);
-  const bool is_number = error == std::errc() && read == end && (*begin != '0' || end - begin == 1);
-  if (is_number && position < messages) return position;
+  const std::string text = name.substr(prefix.size());
+  const auto position = parse_number<size_t>(text);
+  const bool is_number = position && (text == "0" || !text.starts_with('0'));
+  if (is_number && *position < messages) return *position;
   throw InputError("{}: expected tensors named \"{}0\", \"{}1\", ... without a gap; found {}{}", path, prefix,
                    prefix, in_quotes(name), is_number ? fmt::format(" of {} messages", messages) : "");
 }

@@ -111,7 +111,7 @@ std::optional<NetworkOptions> named_network(const std::string& name,
 /// Of the value of --stages.
 std::vector<double> stage_seconds(const std::string& text) {
   std::vector<double> seconds;
-  for (const auto& stage : split(text, ',')) seconds.push_back(number_in(stage).value());
+  for (const auto& stage : split(text, ',')) seconds.push_back(parse_number<double>(stage).value());
   return seconds;
 }
 
@@ -217,7 +217,7 @@ Json frontier_json(const std::vector<FrontierRow>& rows, const NetworkOptions& n
 CLI::Validator positive_numbers(bool several) {
   const auto complaint = [several](const std::string& text) -> std::string {
     for (const auto& part : several ? split(text, ',') : std::vector<std::string>{text}) {
-      const auto number = number_in(part);
+      const auto number = parse_number<double>(part);
       if (!number || !positive()(*number).empty())
         return fmt::format("expected a number > 0, found \"{}\"", part);
     }

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <new>
 #include <numeric>
 
@@ -130,12 +129,11 @@ std::string either_of(std::span<const std::string> names) {
 std::string shape_text(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 int64_t parse_integer(std::string_view text, std::string_view what, int64_t low, int64_t high) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high) {
+  const auto value = parse_number<int64_t>(text);
+  if (!value || *value < low || *value > high) {
     throw InputError("{} must be an integer from {} to {}, not \"{}\"", what, low, high, text);
   }
-  return value;
+  return *value;
 }
 
 }  // namespace strait

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <charconv>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace strait {
@@ -45,6 +48,15 @@ std::string either_of(std::span<const std::string> names);
 
 /// A shape as `[100, 64]`.
 std::string shape_text(std::span<const int64_t> shape);
+
+/// A decimal number that is all of the text; nothing for any other text.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
 
 /// A whole decimal integer within [low, high]; throws InputError that names `what` otherwise.
 int64_t parse_integer(std::string_view text, std::string_view what, int64_t low, int64_t high);

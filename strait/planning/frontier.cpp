@@ -1,7 +1,6 @@
 #include "strait/planning/frontier.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "strait/base/error.h"
@@ -114,12 +113,12 @@ QualityTarget parse_quality_target(const std::string& text, const std::string& w
     throw InputError("{}: expected {} and a value, such as loss=1.4; found \"{}\"", what, alternatives(names),
                      text);
   }
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data() + equals + 1, end, target.value);
-  if (error != std::errc() || rest != end || !std::isfinite(target.value)) {
-    throw InputError("{}: expected a number behind \"{}=\", found \"{}\"", what, target.metric,
-                     text.substr(equals + 1));
+  const std::string behind = text.substr(equals + 1);
+  const auto value = parse_number<double>(behind);
+  if (!value || !std::isfinite(*value)) {
+    throw InputError("{}: expected a number behind \"{}=\", found \"{}\"", what, target.metric, behind);
   }
+  target.value = *value;
   return target;
 }
 
