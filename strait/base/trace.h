@@ -22,7 +22,7 @@ std::string_view to_string(Lane lane);
 class Trace {
  public:
   /// The system's clock, which is one for all processes of a machine.
-  using Clock = std::chrono::system_clock;  // one clock for all processes of a machine
+  using Clock = std::chrono::system_clock;
 
   /// Adds an event from `start` to `end`, to the microsecond.
   void add(Lane lane, std::string name, Clock::time_point start, Clock::time_point end);

@@ -195,8 +195,9 @@ class HeaderEvents final : public nlohmann::json::json_sax_t {
       if (value == name) entry_.type = type;
     }
     if (entry_.type == ScalarType::Undefined) {
-      fail("{} has dtype {}, expected one of F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL", subject(),
-           in_quotes(value));
+      std::vector<std::string> names;
+      for (const auto& [name, type] : kTypes) names.emplace_back(name);
+      fail("{} has dtype {}, expected one of {}", subject(), in_quotes(value), list_of(names));
     }
   }
 

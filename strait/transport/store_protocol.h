@@ -54,11 +54,10 @@ enum class Operation : uint8_t {
   leave,  ///< the rank closes the connection in order; no reply
 };
 
-/// The key under which the first rank that fails says why, and the one under which the store says whose
-/// connection broke without leave before that.
+/// The key under which the first rank that fails says why.
 inline constexpr const char* kFailureKey = "failure";
 
-/// The key under which the store says whose connection broke without leave before that.
+/// The key under which the store says whose connection broke without leave before a rank failed.
 inline constexpr const char* kGoneKey = "gone";
 
 /// Appends the number, little-endian.
