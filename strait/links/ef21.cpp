@@ -21,16 +21,39 @@ struct EstimateRule {
   bool fills_early = false;  ///< estimates are the last message of the warm-up
 };
 
-/// Sends m = C(x - g) and moves the estimate on: g = g + alpha D(m).
-class EstimateEncoder : public Encoder {
+/// What the two ends share: the estimate g, and how it is filled. `End` is Encoder or Decoder.
+template <class End>
+class EstimateEnd : public End {
  public:
   /// C is `compressor`; `codec` where it is that codec and nothing else and alpha is 1, or null.
-  EstimateEncoder(std::unique_ptr<Encoder> compressor, std::shared_ptr<const Codec> codec, EstimateRule rule,
-                  std::unique_ptr<SlotState> estimate)
+  EstimateEnd(std::unique_ptr<End> compressor, std::shared_ptr<const Codec> codec, EstimateRule rule,
+              std::unique_ptr<SlotState> estimate)
       : compressor_(std::move(compressor)),
         codec_(std::move(codec)),
         rule_(rule),
         estimate_(std::move(estimate)) {}
+
+  void observe(const at::Tensor& x, const MessageContext& context) override {
+    compressor_->observe(x, context);
+    if (rule_.fills_early) estimate_->set_rows(x, context);
+  }
+  void prefetch(std::span<const int64_t> ids) override { estimate_->prefetch(ids); }
+  void visit_state(StateVisitor& visitor) override {
+    estimate_->visit("estimate", visitor);
+    compressor_->visit_state(visitor);
+  }
+
+ protected:
+  std::unique_ptr<End> compressor_;
+  std::shared_ptr<const Codec> codec_;
+  EstimateRule rule_;
+  std::unique_ptr<SlotState> estimate_;
+};
+
+/// Sends m = C(x - g) and moves the estimate on: g = g + alpha D(m).
+class EstimateEncoder : public EstimateEnd<Encoder> {
+ public:
+  using EstimateEnd::EstimateEnd;
 
   MessageReport encode(const at::Tensor& x, const MessageContext& context, ByteWriter& out) override {
     at::Tensor estimate = estimate_->rows(meta_of(x), context);
@@ -51,32 +74,12 @@ class EstimateEncoder : public Encoder {
   void encode_frozen(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const override {
     compressor_->encode_frozen(x.sub(estimate_->evaluation_rows(meta_of(x), context)), context, out);
   }
-  void observe(const at::Tensor& x, const MessageContext& context) override {
-    compressor_->observe(x, context);
-    if (rule_.fills_early) estimate_->set_rows(x, context);
-  }
-  void prefetch(std::span<const int64_t> ids) override { estimate_->prefetch(ids); }
-  void visit_state(StateVisitor& visitor) override {
-    estimate_->visit("estimate", visitor);
-    compressor_->visit_state(visitor);
-  }
-
- private:
-  std::unique_ptr<Encoder> compressor_;
-  std::shared_ptr<const Codec> codec_;
-  EstimateRule rule_;
-  std::unique_ptr<SlotState> estimate_;
 };
 
 /// Gives g + D(m) and moves its own estimate on by the same operations in the same order.
-class EstimateDecoder : public Decoder {
+class EstimateDecoder : public EstimateEnd<Decoder> {
  public:
-  EstimateDecoder(std::unique_ptr<Decoder> compressor, std::shared_ptr<const Codec> codec, EstimateRule rule,
-                  std::unique_ptr<SlotState> estimate)
-      : compressor_(std::move(compressor)),
-        codec_(std::move(codec)),
-        rule_(rule),
-        estimate_(std::move(estimate)) {}
+  using EstimateEnd::EstimateEnd;
 
   Decoded decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context) override {
     at::Tensor estimate = estimate_->rows(meta, context);
@@ -95,21 +98,6 @@ class EstimateDecoder : public Decoder {
                            const MessageContext& context) const override {
     return estimate_->evaluation_rows(meta, context).add(compressor_->decode_frozen(in, meta, context));
   }
-  void observe(const at::Tensor& x, const MessageContext& context) override {
-    compressor_->observe(x, context);
-    if (rule_.fills_early) estimate_->set_rows(x, context);
-  }
-  void prefetch(std::span<const int64_t> ids) override { estimate_->prefetch(ids); }
-  void visit_state(StateVisitor& visitor) override {
-    estimate_->visit("estimate", visitor);
-    compressor_->visit_state(visitor);
-  }
-
- private:
-  std::unique_ptr<Decoder> compressor_;
-  std::shared_ptr<const Codec> codec_;
-  EstimateRule rule_;
-  std::unique_ptr<SlotState> estimate_;
 };
 
 /// DIANA (Mishchenko et al. 2019; docs/operators.md, "Feedback"): both ends hold an estimate g with the same
