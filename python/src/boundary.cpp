@@ -73,7 +73,7 @@ std::unique_ptr<LocalBoundary> unpickled(const py::tuple& all) {
                        form["evaluation"].cast<std::string>(), form["name"].cast<std::string>(),
                        form["index"].cast<int64_t>(), form["seed"].cast<int64_t>(),
                        form["slots"].cast<std::optional<int64_t>>());
-  boundary->load_state(all[1].cast<NamedTensors>());
+  boundary->load_state(all[1].cast<StateTensors>());
   boundary->set_step(all[2].cast<uint64_t>());
   boundary->compress(all[3].cast<bool>());
   boundary->set_traffic({traffic_of(all[4]), traffic_of(all[5])});

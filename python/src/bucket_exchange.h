@@ -30,7 +30,7 @@ class BucketExchange {
   at::Tensor decode(int64_t bucket, const at::Tensor& messages, uint64_t step);
 
   /// By bucket the tensors that the links carry from message to message, by name.
-  using State = std::map<int64_t, NamedTensors>;
+  using State = std::map<int64_t, StateTensors>;
 
   /// Copies.
   State state();

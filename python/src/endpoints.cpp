@@ -66,10 +66,10 @@ class SenderEndpoint {
     return bytes.to(x.device());
   }
   Traffic take_traffic() { return sender_.take_traffic(); }
-  NamedTensors state() {
+  StateTensors state() {
     return copy_state([&](StateVisitor& visitor) { sender_.visit_state(visitor); });
   }
-  void load(const NamedTensors& state) {
+  void load(const StateTensors& state) {
     put_state(state, "a stage", [&](StateVisitor& visitor) { sender_.visit_state(visitor); });
   }
 
@@ -105,10 +105,10 @@ class ReceiverEndpoint {
     context.device = bytes.device();
     return receiver_.decode(std::move(frame), meta_of_shape(shape), context, place.mode());
   }
-  NamedTensors state() {
+  StateTensors state() {
     return copy_state([&](StateVisitor& visitor) { receiver_.visit_state(visitor); });
   }
-  void load(const NamedTensors& state) {
+  void load(const StateTensors& state) {
     put_state(state, "a stage", [&](StateVisitor& visitor) { receiver_.visit_state(visitor); });
   }
 

@@ -194,14 +194,14 @@ void LocalBoundary::replace(BoundaryEndpoints endpoints) {
   under_way_ = std::make_shared<MicroBatches>();
 }
 
-NamedTensors LocalBoundary::state() {
+StateTensors LocalBoundary::state() {
   const std::scoped_lock lock(mutex_);
-  NamedTensors all = copy_state(state_of(endpoints_), prefix_of(endpoints_));
+  StateTensors all = copy_state(state_of(endpoints_), prefix_of(endpoints_));
   if (!all.empty()) all.emplace(kSampleShape, at::tensor(sample_shape_, at::kLong));
   return all;
 }
 
-void LocalBoundary::load_state(NamedTensors state) {
+void LocalBoundary::load_state(StateTensors state) {
   std::vector<int64_t> sample_shape;
   if (const auto found = state.extract(kSampleShape); !found.empty()) {
     const at::Tensor shape = found.mapped().to(at::kCPU).contiguous();

@@ -87,10 +87,10 @@ class LocalBoundary {
   void set_place(uint16_t index, const std::string& name);
 
   /// Copies of the tensors that the links carry from message to message, by name.
-  NamedTensors state();
+  StateTensors state();
 
   /// Replaces all of it. Throws InputError that names the tensor, and leaves the state as it was then.
-  void load_state(NamedTensors state);
+  void load_state(StateTensors state);
 
   /// What has crossed in training so far.
   CrossedTraffic traffic();

@@ -97,12 +97,12 @@ class PythonPipeline {
     return all;
   }
 
-  NamedTensors state() {
+  StateTensors state() {
     if (pending_) return pending_->links;
     return copy_state(links());
   }
   /// Where it throws, all is as before: InputError for the state of other links.
-  void load_state(uint64_t step, NamedTensors links) {
+  void load_state(uint64_t step, StateTensors links) {
     const uint64_t step_before = pending_ ? pending_->step_before : pipeline_->step();
     pending_ = {std::move(links), step_before};
     pipeline_->set_step(step);
@@ -117,7 +117,7 @@ class PythonPipeline {
 
   /// A state that waits for the links that it is of.
   struct Pending {
-    NamedTensors links;
+    StateTensors links;
     uint64_t step_before;  ///< of the pipeline, where the state proves to be of others
   };
 
@@ -145,7 +145,7 @@ class PythonPipeline {
   void load_pending() {
     Pending loaded = std::move(pending_).value();
     pending_.reset();
-    NamedTensors before = copy_state(links());
+    StateTensors before = copy_state(links());
     try {
       put_state(std::move(loaded.links), kWhat, links());
     } catch (const InputError&) {

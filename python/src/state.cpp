@@ -29,8 +29,8 @@ bool can_be_state(const at::Tensor& value) {
 
 }  // namespace
 
-NamedTensors copy_state(const VisitState& visit, size_t prefix) {
-  NamedTensors all;
+StateTensors copy_state(const VisitState& visit, size_t prefix) {
+  StateTensors all;
   Visitor visitor(prefix, [&](const std::string& name, at::Tensor& value) {
     // On a device the copy waits for what still writes the state, on whichever stream.
     if (value.defined()) all.emplace(name, value.to(at::kCPU, value.scalar_type(), false, /*copy=*/true));
@@ -39,7 +39,7 @@ NamedTensors copy_state(const VisitState& visit, size_t prefix) {
   return all;
 }
 
-void put_state(NamedTensors state, const std::string& what, const VisitState& visit, size_t prefix) {
+void put_state(StateTensors state, const std::string& what, const VisitState& visit, size_t prefix) {
   Visitor visitor(prefix, [&](const std::string& name, at::Tensor& value) {
     const auto node = state.extract(name);
     if (node.empty()) {

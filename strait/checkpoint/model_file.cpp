@@ -15,6 +15,7 @@
 #include "strait/base/error.h"
 #include "strait/base/files.h"
 #include "strait/base/json.h"
+#include "strait/base/named_tensors.h"
 #include "strait/base/text.h"
 
 namespace strait {
@@ -108,7 +109,7 @@ class Matcher {
 
   std::string path_;
   const Model& model_;
-  std::vector<std::pair<std::string, at::Tensor>> state_;
+  NamedTensors state_;
   std::set<std::string> may_lack_;
   std::map<std::string, const TensorEntry*> found_;  ///< by the model's names
 };

@@ -9,17 +9,17 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "strait/base/named_tensors.h"
 #include "strait/formats/safetensors_header.h"
 
 namespace strait {
 
 /// The content of a .safetensors file: named tensors in the order of their data, and string metadata.
 struct TensorFile {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;  ///< by name
-  std::map<std::string, std::string> metadata;              ///< the file's `__metadata__`
+  NamedTensors tensors;                         ///< by name
+  std::map<std::string, std::string> metadata;  ///< the file's `__metadata__`
 
   /// The tensor of that name, or nullptr.
   const at::Tensor* find(const std::string& name) const;

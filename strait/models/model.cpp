@@ -11,8 +11,6 @@ std::string join(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : prefix + "." + name;
 }
 
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
-
 void append(NamedTensors& tensors, const std::string& prefix,
             const torch::OrderedDict<std::string, at::Tensor>& items) {
   for (const auto& item : items) tensors.emplace_back(join(prefix, item.key()), item.value());
@@ -46,7 +44,7 @@ std::vector<int64_t> Layer::output_shape(const std::vector<int64_t>& sample) {
       .vec();
 }
 
-std::vector<std::pair<std::string, at::Tensor>> Model::state() const {
+NamedTensors Model::state() const {
   NamedTensors tensors;
   for (const NamedLayer& named : layers) {
     append(tensors, named.prefix, named.layer->named_parameters());
@@ -55,7 +53,7 @@ std::vector<std::pair<std::string, at::Tensor>> Model::state() const {
   return tensors;
 }
 
-std::vector<std::pair<std::string, at::Tensor>> Model::named_parameters() const {
+NamedTensors Model::named_parameters() const {
   NamedTensors tensors;
   for (const NamedLayer& named : layers) append(tensors, named.prefix, named.layer->named_parameters());
   return tensors;

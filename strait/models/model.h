@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "strait/base/named_tensors.h"
 #include "strait/base/sample_form.h"
 #include "strait/models/options.h"
 
@@ -47,10 +48,10 @@ struct Model {
   std::vector<std::string> file_extras = {};  ///< tensors that are no weights, by the ends of their names
 
   /// Parameters and buffers in layer order, under PyTorch's names; the tensors share memory with the model.
-  std::vector<std::pair<std::string, at::Tensor>> state() const;
+  NamedTensors state() const;
 
   /// The parameters under the same names, in layer order.
-  std::vector<std::pair<std::string, at::Tensor>> named_parameters() const;
+  NamedTensors named_parameters() const;
 
   /// The parameters, in layer order.
   std::vector<at::Tensor> parameters() const;

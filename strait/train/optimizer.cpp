@@ -154,8 +154,7 @@ Tensors Optimizer::predict(double distance) const {
   return predicted;
 }
 
-void Optimizer::visit_state(const std::vector<std::pair<std::string, at::Tensor>>& parameters,
-                            StateVisitor& visitor) {
+void Optimizer::visit_state(const NamedTensors& parameters, StateVisitor& visitor) {
   auto& all = optimizer_->state();
   using Key = std::decay_t<decltype(all)>::key_type;
   for (const auto& [name, parameter] : parameters) {

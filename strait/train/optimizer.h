@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "strait/base/named_tensors.h"
 #include "strait/links/link.h"
 #include "strait/train/options.h"
 
@@ -69,7 +69,7 @@ class Optimizer {
 
   /// Walks what it carries from step to step, as `PARAMETER.NAME`. A tensor that a visitor sets is moved to the
   /// parameter's device. Tensors are not defined before the parameter's first step.
-  void visit_state(const std::vector<std::pair<std::string, at::Tensor>>& parameters, StateVisitor& visitor);
+  void visit_state(const NamedTensors& parameters, StateVisitor& visitor);
 
  private:
   std::unique_ptr<torch::optim::Optimizer> optimizer_;

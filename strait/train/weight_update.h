@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "strait/base/named_tensors.h"
 #include "strait/pipeline/data_parallel.h"
 #include "strait/train/gradients.h"
 #include "strait/train/placement.h"
@@ -64,8 +64,8 @@ class WeightUpdate {
  private:
   /// A stage of this process.
   struct OwnStage {
-    std::vector<std::pair<std::string, at::Tensor>> parameters;  ///< by name
-    std::unique_ptr<Optimizer> optimizer;                        ///< of these
+    NamedTensors parameters;               ///< by name
+    std::unique_ptr<Optimizer> optimizer;  ///< of these
   };
   WeightUpdate(Placement& placement, const TrainerOptions& options,
                const std::shared_ptr<const Link>& replicas);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "strait/base/named_tensors.h"
 #include "strait/formats/safetensors.h"
 #include "strait/models/resnet18.h"
 #include "strait/run/metrics_json.h"
@@ -37,19 +38,18 @@ Trainer trainer_of(const TrainerOptions& options, uint64_t seed = 1) {
   return {make_resnet18(2, 10), options};
 }
 
-std::vector<std::pair<std::string, at::Tensor>> trained(TrainerOptions options, TrainObserver& observer) {
+NamedTensors trained(TrainerOptions options, TrainObserver& observer) {
   Trainer trainer = trainer_of(options);
   trainer.train({random_data(20), random_data(10)}, observer);
   return trainer.collect_model().state();
 }
 
-std::vector<std::pair<std::string, at::Tensor>> trained(const TrainerOptions& options) {
+NamedTensors trained(const TrainerOptions& options) {
   TrainObserver observer;
   return trained(options, observer);
 }
 
-void expect_equal(const std::vector<std::pair<std::string, at::Tensor>>& a,
-                  const std::vector<std::pair<std::string, at::Tensor>>& b) {
+void expect_equal(const NamedTensors& a, const NamedTensors& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
 }
