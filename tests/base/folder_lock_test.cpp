@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "strait/base/error.h"
+#include "tests/support/errors.h"
 #include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
 
@@ -13,25 +14,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string error_of(const fs::path& folder, const std::string& suffix = "") {
-  try {
-    const FolderLock lock(folder, suffix);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string complaint(const fs::path& folder, const std::string& suffix = "") {
+  return test::error_of<InputError>([&] { const FolderLock lock(folder, suffix); });
 }
 
 TEST(FolderLock, OneHoldsItAtATime) {
   const test::TempDir dir;
   std::optional<FolderLock> lock(dir / "run");
-  EXPECT_EQ(error_of(dir / "run"), (dir / "run").string() + ": another process trains here");
-  EXPECT_EQ(error_of(dir / "run"), (dir / "run").string() + ": another process trains here")
+  EXPECT_EQ(complaint(dir / "run"), (dir / "run").string() + ": another process trains here");
+  EXPECT_EQ(complaint(dir / "run"), (dir / "run").string() + ": another process trains here")
       << "one that was refused must not have freed it";
-  EXPECT_EQ(error_of(dir / "run", "-rank-1"), "no error");
-  EXPECT_EQ(error_of(dir / "other"), "no error");
+  EXPECT_EQ(complaint(dir / "run", "-rank-1"), "");
+  EXPECT_EQ(complaint(dir / "other"), "");
   lock.reset();
-  EXPECT_EQ(error_of(dir / "run"), "no error");
+  EXPECT_EQ(complaint(dir / "run"), "");
 }
 
 TEST(FolderLock, LeavesNothingBehind) {
@@ -52,17 +48,17 @@ TEST(FolderLock, LeavesNothingBehind) {
 TEST(FolderLock, AFileThatWasLeftBehindLocksNothing) {
   const test::TempDir dir;
   test::write_file(dir / ".lock", "");
-  EXPECT_EQ(error_of(dir.path()), "no error");
+  EXPECT_EQ(complaint(dir.path()), "");
 }
 
 TEST(FolderLock, AFolderThatCannotBeIsNamed) {
   const test::TempDir dir;
   test::write_file(dir / "file", "");
-  EXPECT_EQ(error_of(dir / "file"), (dir / "file").string() + ": cannot make the folder: Not a directory");
-  EXPECT_EQ(error_of(dir / "file/run"),
+  EXPECT_EQ(complaint(dir / "file"), (dir / "file").string() + ": cannot make the folder: Not a directory");
+  EXPECT_EQ(complaint(dir / "file/run"),
             (dir / "file/run").string() + ": cannot make the folder: Not a directory");
   fs::create_directories(dir / "run/.lock");
-  EXPECT_EQ(error_of(dir / "run"), (dir / "run").string() + ": cannot be written: Is a directory");
+  EXPECT_EQ(complaint(dir / "run"), (dir / "run").string() + ": cannot be written: Is a directory");
 }
 
 }  // namespace

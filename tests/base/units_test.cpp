@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "strait/base/error.h"
+#include "tests/support/errors.h"
 
 namespace strait {
 namespace {
@@ -28,16 +29,6 @@ TEST(Units, Bandwidths) {
   EXPECT_TRUE(std::isinf(parse_bandwidth("unlimited", "a")));
 }
 
-template <class Parse>
-std::string complaint(const Parse& parse, const char* text) {
-  try {
-    parse(text, "--flag");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 TEST(Units, NobodyWaitsForever) {
   EXPECT_EQ(parse_seconds("876000h", "k"), kLongestSeconds);
   EXPECT_THROW(parse_seconds("876001h", "k"), InputError);
@@ -46,12 +37,12 @@ TEST(Units, NobodyWaitsForever) {
 
 TEST(Units, WrongOnesAreNamed) {
   for (const char* text : {"", "20", "ms", "-1ms", "20 days", "20msx", "nan s", "infs", "1e999s", " 20ms"}) {
-    EXPECT_EQ(complaint(parse_seconds, text),
+    EXPECT_EQ(test::error_of<InputError>([&] { parse_seconds(text, "--flag"); }),
               std::string("--flag: expected a time such as 20ms, 1.5s or 10m, found \"") + text + "\"");
   }
   for (const char* text : {"", "100", "Mbps", "0Mbps", "-1Mbps", "100Mbp", "100Tbps", "100MBps", "100xbit/s",
                            "100M", "Unlimited", "inf", "1e999Mbps"}) {
-    const auto found = complaint(parse_bandwidth, text);
+    const auto found = test::error_of<InputError>([&] { parse_bandwidth(text, "--flag"); });
     EXPECT_THAT(found, HasSubstr("--flag: expected a rate above 0 such as 100Mbps")) << text;
     EXPECT_THAT(found, HasSubstr(std::string("found \"") + text + "\""));
   }

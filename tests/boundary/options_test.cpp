@@ -4,11 +4,17 @@
 
 #include "strait/base/error.h"
 #include "strait/boundary/boundary.h"
+#include "tests/support/errors.h"
 
 namespace strait {
 namespace {
 
 const std::vector<std::string> kCuts = {"layer1", "layer2", "layer3"};
+
+std::string error_in(const CompressionOptions& options, const std::vector<std::string>& cuts = {},
+                     int micro_batches = 1) {
+  return test::error_of<InputError>([&] { check(options, cuts, micro_batches); });
+}
 
 std::string complaint(const LinkOptions& activations, const LinkOptions& gradients, int micro_batches = 1,
                       bool reuse_indices = false) {
@@ -16,12 +22,7 @@ std::string complaint(const LinkOptions& activations, const LinkOptions& gradien
   options.activations = activations;
   options.gradients = gradients;
   options.reuse_indices = reuse_indices;
-  try {
-    check(options, {}, micro_batches);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return error_in(options, {}, micro_batches);
 }
 
 TEST(CompressionOptions, WhatFitsTogetherIsTaken) {
@@ -70,19 +71,12 @@ TEST(CompressionOptions, AWarmUpThatFillsBuffersIsNeeded) {
   CompressionOptions options;
   options.activations = {"quant:4", "aq-sgd"};
   options.store.fill = "warmup";
-  const auto complaint = [&] {
-    try {
-      check(options, {}, 1);
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  EXPECT_EQ(complaint(), "compression.store.fill: \"warmup\" expects compression.start_epoch >= 1, found 0");
+  EXPECT_EQ(error_in(options),
+            "compression.store.fill: \"warmup\" expects compression.start_epoch >= 1, found 0");
   options.start_epoch = 2;
-  EXPECT_EQ(complaint(), "");
+  EXPECT_EQ(error_in(options), "");
   options.start_from = "runs/none";
-  EXPECT_EQ(complaint(),
+  EXPECT_EQ(error_in(options),
             "compression.store.fill: \"warmup\" expects a run that makes the epochs before "
             "compression.start_epoch itself, found compression.start_from \"runs/none\"");
 }
@@ -98,13 +92,8 @@ TEST(CompressionOptions, CompressionEndsAfterItsStart) {
   EXPECT_FALSE(options.is_on_in(3));
   check(options, {}, 1);
   options.end_epoch = 1;
-  try {
-    check(options, {}, 1);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "compression.end_epoch: expected 0, or more than compression.start_epoch = 1, found 1");
-  }
+  EXPECT_EQ(error_in(options),
+            "compression.end_epoch: expected 0, or more than compression.start_epoch = 1, found 1");
 }
 
 TEST(CompressionOptions, AStoreTakesWhatItsSpecLeavesOpenFromTheTable) {
@@ -126,12 +115,7 @@ TEST(CompressionOptions, OptionsOfFeedbackAreChecked) {
   const auto complaint = [](const char* feedback) {
     CompressionOptions options;
     options.activations = {"quant:4", feedback};
-    try {
-      check(options, {}, 1);
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return error_in(options);
   };
   EXPECT_EQ(complaint("aq-sgd,format=bf16,fill=first_visit"), "");
   EXPECT_EQ(complaint("aq-sgd,fill=warmup"),
@@ -157,14 +141,9 @@ TEST(CompressionOptions, OptionsOfFeedbackAreChecked) {
 TEST(CompressionOptions, TheStoreOfGradientsIsCheckedToo) {
   CompressionOptions options;
   options.gradients = {"quant:4", "ef21,slots=sample,place=file"};
-  try {
-    check(options, {}, 1);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "compression.gradients.feedback: expected place and folder in compression.store, found "
-                 "\"ef21,slots=sample,place=file\"");
-  }
+  EXPECT_EQ(error_in(options),
+            "compression.gradients.feedback: expected place and folder in compression.store, found "
+            "\"ef21,slots=sample,place=file\"");
 }
 
 TEST(CompressionOptions, WhetherALinkKeepsSamplesIsItsProperty) {
@@ -189,12 +168,7 @@ std::string complaint_about(std::vector<OwnBoundaryOptions> boundaries, int micr
   options.gradients = reuse_indices ? LinkOptions{"topk:0.1", "none"} : LinkOptions{"quant:8", "none"};
   options.boundaries = std::move(boundaries);
   options.reuse_indices = reuse_indices;
-  try {
-    check(options, kCuts, micro_batches);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return error_in(options, kCuts, micro_batches);
 }
 
 TEST(CompressionOptions, ABoundaryInheritsWhatItDoesNotSet) {
@@ -297,12 +271,7 @@ TEST(CompressionOptions, ABatchThatCrossesTwiceMeetsNoState) {
     options.activations = activations;
     if (of_layer2 != OwnLinkOptions()) options.boundaries = {{"layer2", {}, of_layer2}};
     options.replicas = {"topk:0.1", "marina:0.1"};
-    try {
-      check(options, kCuts, 1);
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return error_in(options, kCuts);
   };
   const std::string line =
       "compression.replicas.feedback: \"marina:0.1\" takes every batch over the boundaries twice, so that "

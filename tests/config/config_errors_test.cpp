@@ -4,18 +4,14 @@
 
 #include "strait/base/error.h"
 #include "strait/config/config.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
 namespace {
 
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string complaint(const std::string& text) {
+  return test::error_of<InputError>([&] { parse_config(text, "a.toml"); });
 }
 
 struct BadText {
@@ -25,9 +21,7 @@ struct BadText {
 
 class BadFile : public testing::TestWithParam<BadText> {};
 
-TEST_P(BadFile, IsNamedOnOneLine) {
-  EXPECT_EQ(error_of([&] { parse_config(GetParam().text, "a.toml"); }), GetParam().message);
-}
+TEST_P(BadFile, IsNamedOnOneLine) { EXPECT_EQ(complaint(GetParam().text), GetParam().message); }
 
 INSTANTIATE_TEST_SUITE_P(
     Types, BadFile,
@@ -388,7 +382,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(BadToml, IsNamedWithItsLine) {
   const auto starts = [](const char* text, const std::string& start) {
-    const auto message = error_of([&] { parse_config(text, "a.toml"); });
+    const auto message = complaint(text);
     EXPECT_TRUE(message.starts_with(start)) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   };
@@ -405,26 +399,21 @@ TEST(BadToml, OnlyTheDotsOfAKeyCount) {
       "name = '''\n'" + dots + "'''", "name = \"\"\"\n\"\"\\\"" + dots + "\"\"\"",
       "seed = 1  # \"" + dots,        "\"" + dots + "\" = 1"};
   for (const auto& text : none) {
-    EXPECT_THAT(error_of([&] { parse_config(text, "a.toml"); }), testing::Not(testing::HasSubstr("at most")))
-        << text;
+    EXPECT_THAT(complaint(text), testing::Not(testing::HasSubstr("at most"))) << text;
   }
   // A string hides no key that stands behind it.
   const std::string key = "a" + std::string(17, '.');
   for (const char* before : {"x = '=', ", R"(x = {"=".b.)", "x = [\"\"\"\n\"\"\"\", {", "x = ''\n",
                              "x = '''\n'''''\n", "x = \"\\\\\"\n", "# \"\n"}) {
-    EXPECT_THAT(error_of([&] { parse_config(before + key, "a.toml"); }),
-                testing::EndsWith("expected at most 16 dots in a key"))
-        << before;
+    EXPECT_THAT(complaint(before + key), testing::EndsWith("expected at most 16 dots in a key")) << before;
   }
 }
 
 TEST(BadToml, DepthIsBounded) {
   std::string dots = "a";
   for (int i = 0; i < 100'000; ++i) dots += ".a";
-  EXPECT_EQ(error_of([&] { parse_config("\n" + dots + " = 1", "a.toml"); }),
-            "a.toml:2: expected at most 16 dots in a key");
-  EXPECT_THAT(error_of([&] { parse_config(dots.substr(0, 33) + " = 1", "a.toml"); }),
-              testing::StartsWith("a.toml:1: unknown key \"a\""));
+  EXPECT_EQ(complaint("\n" + dots + " = 1"), "a.toml:2: expected at most 16 dots in a key");
+  EXPECT_THAT(complaint(dots.substr(0, 33) + " = 1"), testing::StartsWith("a.toml:1: unknown key \"a\""));
   EXPECT_THROW(parse_config("", "a.toml", std::vector<std::string>{"seed={" + dots + "=1}"}), InputError);
   EXPECT_THROW(parse_config("", "a.toml", std::vector<std::string>{dots + "=1"}), InputError);
   EXPECT_THROW(parse_config("a = " + std::string(100'000, '['), "a.toml"), InputError);
@@ -434,7 +423,7 @@ class BadOverride : public testing::TestWithParam<BadText> {};
 
 TEST_P(BadOverride, NamesTheFlag) {
   const std::vector<std::string> overrides = {GetParam().text};
-  EXPECT_EQ(error_of([&] { parse_config("", "a.toml", overrides); }), GetParam().message);
+  EXPECT_EQ(test::error_of<InputError>([&] { parse_config("", "a.toml", overrides); }), GetParam().message);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -490,7 +479,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(BadBase, NamesTheFileThatIsWrong) {
   const test::TempDir dir;
   const auto message = [&](const std::string& name) {
-    auto text = error_of([&] { load_config(dir / name); });
+    auto text = test::error_of<InputError>([&] { load_config(dir / name); });
     const std::string folder = dir.path().string() + "/";
     for (size_t at; (at = text.find(folder)) != std::string::npos;) text.erase(at, folder.size());
     return text;

@@ -47,14 +47,11 @@ std::string complaint_about(const ModelOptions& model, const std::string& publis
   Config config;
   config.model = model;
   config.model.settings.set("init", (folder / "model.safetensors").string());
-  try {
-    initial_weights(config);
-    return "";
-  } catch (const InputError& error) {
-    const std::string begin = (folder / "config.json").string() + ": ";
-    EXPECT_TRUE(std::string(error.what()).starts_with(begin)) << error.what();
-    return std::string(error.what()).substr(begin.size());
-  }
+  const std::string message = test::error_of<InputError>([&] { initial_weights(config); });
+  if (message.empty()) return "";
+  const std::string begin = (folder / "config.json").string() + ": ";
+  EXPECT_TRUE(message.starts_with(begin)) << message;
+  return message.substr(begin.size());
 }
 
 TEST(PublishedConfig, OfTheSameLlamaIsTaken) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "strait/experiment/run.h"
+#include "tests/support/errors.h"
 #include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
 
@@ -56,12 +57,7 @@ class Resume : public testing::Test {
   }
 
   std::string error_of(const Config& config, const std::string& name, Start start) {
-    try {
-      run(config, name, start);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "no error";
+    return test::error_of<InputError>([&] { run(config, name, start); });
   }
 
   void expect_equal_runs(const std::string& a, const std::string& b) {

@@ -15,6 +15,7 @@
 
 #include "strait/base/error.h"
 #include "strait/formats/safetensors_header.h"
+#include "tests/support/errors.h"
 #include "tests/support/python.h"
 #include "tests/support/size_limit.h"
 #include "tests/support/temp_dir.h"
@@ -23,18 +24,9 @@ namespace strait {
 namespace {
 
 namespace fs = std::filesystem;
+using test::message_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-template <class E, class Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 std::string file_of(const std::string& header, const std::string& data) {
   const uint64_t length = header.size();

@@ -9,6 +9,7 @@
 #include "strait/models/kinds.h"
 #include "tests/models/tiny_gpt2.h"
 #include "tests/models/tiny_llama.h"
+#include "tests/support/errors.h"
 
 namespace strait {
 namespace {
@@ -87,12 +88,7 @@ TEST(Llama, RecomputingGivesTheSameBits) {
 }
 
 std::string complaint(const SettingList& settings, int64_t tokens = 8) {
-  try {
-    make_model(ModelOptions("llama", settings), {.shape = {tokens}});
-    return "";
-  } catch (const InputError& error) {
-    return error.what();
-  }
+  return test::error_of<InputError>([&] { make_model(ModelOptions("llama", settings), {.shape = {tokens}}); });
 }
 
 TEST(Llama, SettingsThatDoNotGoTogetherAreNamed) {

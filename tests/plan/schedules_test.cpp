@@ -8,6 +8,7 @@
 #include "strait/base/error.h"
 #include "strait/pipeline/simulate.h"
 #include "strait/pipeline/validate.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -248,21 +249,16 @@ TEST(Window, NothingIsReceivedBeforeThePartInWhichItIsSent) {
   }
 }
 
-std::string refusal(std::string_view name, const ScheduleSize& size) {
-  try {
-    make_schedule(name, size);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+std::string complaint(std::string_view name, const ScheduleSize& size) {
+  return test::error_of<InputError>([&] { make_schedule(name, size); });
 }
 
 TEST(Interleaved, SizesThatDoNotFitAreRefused) {
-  EXPECT_THAT(refusal("interleaved", {5, 2, 2}),
+  EXPECT_THAT(complaint("interleaved", {5, 2, 2}),
               HasSubstr("expected a number that divides the 5 stages, found 2"));
-  EXPECT_THAT(refusal("interleaved", {4, 2, 0}), HasSubstr("found 0"));
-  EXPECT_THAT(refusal("gpipe", {4, 2, 2}), HasSubstr("expected 1 with schedule \"gpipe\""));
-  EXPECT_THAT(refusal("1f1b", {4, 2, 2}), HasSubstr("several are for schedule \"interleaved\""));
+  EXPECT_THAT(complaint("interleaved", {4, 2, 0}), HasSubstr("found 0"));
+  EXPECT_THAT(complaint("gpipe", {4, 2, 2}), HasSubstr("expected 1 with schedule \"gpipe\""));
+  EXPECT_THAT(complaint("1f1b", {4, 2, 2}), HasSubstr("several are for schedule \"interleaved\""));
 }
 
 TEST(Schedules, WrongNamesAndSizesAreRefused) {
@@ -272,7 +268,7 @@ TEST(Schedules, WrongNamesAndSizesAreRefused) {
   EXPECT_THROW(forward_only(-1, 1), InputError);
   EXPECT_THROW(gpipe(kMaxStages + 1, 1), InputError);
   EXPECT_THROW(lower(lower(gpipe(2, 1))), InternalError);
-  EXPECT_THAT(refusal("gpip", {2, 2}), HasSubstr("did you mean \"gpipe\"?"));
+  EXPECT_THAT(complaint("gpip", {2, 2}), HasSubstr("did you mean \"gpipe\"?"));
 }
 
 }  // namespace

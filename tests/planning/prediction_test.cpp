@@ -5,6 +5,7 @@
 
 #include "strait/base/error.h"
 #include "tests/planning/config_with.h"
+#include "tests/support/errors.h"
 #include "tests/support/nested.h"
 #include "tests/support/temp_dir.h"
 
@@ -139,27 +140,17 @@ TEST(Predictor, TwoPercentAreNotWorthIt) {
   EXPECT_TRUE(prediction.compression_pays());
 }
 
-template <class Work>
-std::string complaint(const Work& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 TEST(Predictor, SizesThatDoNotFitAreRefused) {
   const auto config = config_with({"pipeline.schedule=interleaved", "pipeline.stages_per_rank=2"});
   EXPECT_EQ(Predictor(config, 8, CodecPlace::own_threads).plan().ranks.size(), 4U);
-  EXPECT_THAT(complaint([&] { Predictor(config, 5, CodecPlace::own_threads); }),
+  EXPECT_THAT(test::error_of<InputError>([&] { Predictor(config, 5, CodecPlace::own_threads); }),
               AllOf(HasSubstr("--stages"), HasSubstr("divides the 5 stages")));
   const auto many = config_with({"data.batch_size=100000", "pipeline.micro_batches=100000"});
-  EXPECT_THAT(complaint([&] { Predictor(many, 400, CodecPlace::own_threads); }),
+  EXPECT_THAT(test::error_of<InputError>([&] { Predictor(many, 400, CodecPlace::own_threads); }),
               HasSubstr("--stages: expected at most 20 stages with 100000 micro-batches, found 400"));
   const auto stream =
       config_with({"pipeline.schedule=pipedream", "data.batch_size=8", "pipeline.micro_batches=6"});
-  EXPECT_THAT(complaint([&] { Predictor(stream, 600, CodecPlace::own_threads); }),
+  EXPECT_THAT(test::error_of<InputError>([&] { Predictor(stream, 600, CodecPlace::own_threads); }),
               HasSubstr("--stages: expected at most 591 stages with 4 micro-batches, found 600"));
 }
 
@@ -176,7 +167,8 @@ TEST(Stretched, KeepsTheWorkAndTheMeanMessage) {
   EXPECT_DOUBLE_EQ(six.candidates[0].activation[4].encode_seconds, 2);
   EXPECT_DOUBLE_EQ(six.candidates[0].activation[4].decode_seconds, 3);
   EXPECT_TRUE(stretched(invented(1), 1).candidates[0].activation.empty());
-  EXPECT_THAT(complaint([] { stretched(invented(1), 2); }), HasSubstr("--stages: expected model.cuts"));
+  EXPECT_THAT(test::error_of<InputError>([] { stretched(invented(1), 2); }),
+              HasSubstr("--stages: expected model.cuts"));
 }
 
 Config tiny(const std::vector<std::string>& overrides = {}) {
@@ -228,7 +220,7 @@ TEST(Measure, ABoundaryOfItsOwnKindHasItsOwnMessages) {
 
 TEST(Measure, ADataSetBelowAMicroBatchIsRefused) {
   const Config config = tiny({"data.train_limit=3"});
-  EXPECT_THAT(complaint([&] { measure(config, candidates_for(config)); }),
+  EXPECT_THAT(test::error_of<InputError>([&] { measure(config, candidates_for(config)); }),
               HasSubstr("data.train_limit: a micro-batch has 4 samples, found 3"));
 }
 
@@ -244,7 +236,7 @@ class ReadMeasurement : public testing::Test {
  protected:
   std::string complaint_about(const std::string& metrics) {
     test::write_file(dir_ / "metrics.jsonl", metrics);
-    return complaint([&] { read_measurement(config_, dir_.path()); });
+    return test::error_of<InputError>([&] { read_measurement(config_, dir_.path()); });
   }
 
   test::TempDir dir_;
@@ -267,7 +259,7 @@ TEST_F(ReadMeasurement, TakesMeansOfTheLastWholeEpoch) {
 }
 
 TEST_F(ReadMeasurement, NamesTheFileThatIsWrong) {
-  EXPECT_THAT(complaint([&] { read_measurement(config_, dir_ / "none"); }),
+  EXPECT_THAT(test::error_of<InputError>([&] { read_measurement(config_, dir_ / "none"); }),
               HasSubstr("none/metrics.jsonl: cannot be opened"));
   EXPECT_THAT(complaint_about(""), HasSubstr("metrics.jsonl: expected at least one epoch"));
   std::string older(kEpoch);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "strait/base/error.h"
+#include "tests/support/errors.h"
 
 namespace strait {
 namespace {
@@ -20,13 +21,8 @@ StoreBudget budget(const StoreOptions& store, int64_t samples = 50000) {
   return {options, kCuts, kShapes, samples};
 }
 
-std::string refusal(const StoreBudget& store, uint64_t free) {
-  try {
-    store.check_fits(free);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+std::string complaint(const StoreBudget& store, uint64_t free) {
+  return test::error_of<InputError>([&] { store.check_fits(free); });
 }
 
 TEST(StoreBudget, TheWholeOfCifar10AtFullWidth) {
@@ -49,7 +45,7 @@ TEST(StoreBudget, OtherFeedbackKeepsNothing) {
   options.activations = {"topk:0.1", "ef21"};
   const StoreBudget none(options, kCuts, kShapes, 50000);
   EXPECT_EQ(none.bytes(), 0U);
-  EXPECT_EQ(refusal(none, 0), "");
+  EXPECT_EQ(complaint(none, 0), "");
 }
 
 TEST(StoreBudget, CountsTheBoundariesThatKeepSamples) {
@@ -80,8 +76,8 @@ TEST(StoreBudget, CountsBothDirections) {
 }
 
 TEST(StoreBudget, RefusesWithAdviceThatFits) {
-  EXPECT_EQ(refusal(budget({}), 22'937'600'000U), "");
-  const std::string message = refusal(budget({}), 12'000'000'000U);
+  EXPECT_EQ(complaint(budget({}), 22'937'600'000U), "");
+  const std::string message = complaint(budget({}), 12'000'000'000U);
   EXPECT_THAT(message, HasSubstr("22.9 GB for 50000 samples"));
   EXPECT_THAT(message, HasSubstr("but 12.0 GB are free"));
   EXPECT_THAT(message, HasSubstr("compression.store.place = \"file\""));
@@ -89,8 +85,8 @@ TEST(StoreBudget, RefusesWithAdviceThatFits) {
   EXPECT_THAT(message, HasSubstr("compression.store.format = \"quant:8\" (5.7 GB)"));
   EXPECT_THAT(message, HasSubstr("compression.store.format = \"quant:4\" (2.9 GB)"));
   EXPECT_THAT(message, HasSubstr("compression.store.format = \"quant:2\" (1.4 GB)"));
-  EXPECT_THAT(refusal(budget({}), 6'000'000'000U), Not(HasSubstr("bf16")));
-  EXPECT_THAT(refusal(budget({"file", "quant:8", ""}), 1), HasSubstr("another compression.store.folder"));
+  EXPECT_THAT(complaint(budget({}), 6'000'000'000U), Not(HasSubstr("bf16")));
+  EXPECT_THAT(complaint(budget({"file", "quant:8", ""}), 1), HasSubstr("another compression.store.folder"));
 }
 
 TEST(StoreBudget, KnowsWhatIsFree) {

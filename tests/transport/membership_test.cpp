@@ -6,6 +6,7 @@
 #include <map>
 
 #include "strait/base/error.h"
+#include "tests/support/errors.h"
 
 namespace strait {
 namespace {
@@ -21,12 +22,7 @@ std::optional<Membership> read(const Variables& variables) {
 }
 
 std::string complaint(const Variables& variables) {
-  try {
-    read(variables);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "none";
+  return test::error_of<InputError>([&] { read(variables); });
 }
 
 TEST(Membership, ThereIsNoneWithoutALauncher) {
