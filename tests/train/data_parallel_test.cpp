@@ -5,23 +5,24 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "strait/checkpoint/checkpoint_parts.h"
 #include "strait/pipeline/schedules.h"
-#include "tests/support/temp_dir.h"
-#include "tests/train/observer.h"
+#include "tests/train/replicas.h"
 #include "tests/train/tied_network.h"
-#include "tests/transport/ranks.h"
 
 namespace strait {
 namespace {
 
 using test::copy_of;
+using test::expect_close;
 using test::expect_equal;
 using test::Observer;
+using test::on_ranks;
+using test::over_two_ranks;
 using test::Ranks;
 using test::State;
 using test::tied_data;
 using test::tied_model;
+using test::TrainedReplicas;
 using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -48,70 +49,23 @@ TrainerOptions compressed(int replicas, int64_t batch_size, const LinkOptions& l
   return options;
 }
 
-/// Two ranks with two stages each.
-TrainerOptions over_two_ranks(TrainerOptions options) {
-  options.pipeline.schedule = "interleaved";
-  options.pipeline.stages_per_rank = 2;
-  return options;
+TrainedReplicas train_replicas(int ranks, const TrainerOptions& options) {
+  return test::train_replicas(ranks, tied_model, options, tied_data());
 }
 
-using Work = std::function<void(Trainer& trainer, Group& group)>;
-
-/// A trainer on every rank. Gives what each threw.
-std::vector<std::string> on_ranks(int ranks, const TrainerOptions& options, const Work& work) {
-  std::vector<Model> models;  // drawn here: ranks are threads, and share a generator
-  for (int rank = 0; rank < ranks; ++rank) models.push_back(tied_model());
-  return Ranks(ranks).run([&](Group& group) {
-    const std::shared_ptr<Group> shared(&group, [](Group*) {});
-    Trainer trainer(models[static_cast<size_t>(group.rank())], options, shared);
-    work(trainer, group);
-  });
-}
-
-/// The whole network as each replica has it at the end, and the first process's metrics.
-struct Trained {
-  std::vector<State> replicas;
-  std::vector<EpochMetrics> epochs;
-};
-
-Trained train_replicas(int ranks, const TrainerOptions& options) {
-  const int replicas = options.pipeline.replicas;
-  Trained trained;
-  trained.replicas.resize(static_cast<size_t>(replicas));
-  const DataSplits splits = tied_data();
-  const auto errors = on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
-    Observer observer;
-    EXPECT_TRUE(trainer.train(splits, observer));
-    const Model& model = trainer.collect_model();
-    const RankTopology place{group.rank(), ranks, replicas};
-    if (place.rank % place.pipeline_ranks() == 0) {
-      trained.replicas[static_cast<size_t>(place.replica())] = copy_of(model);
-    }
-    if (place.rank == 0) trained.epochs = observer.epochs;
-  });
-  EXPECT_THAT(errors, Each(IsEmpty()));
-  return trained;
-}
-
-Trained train_alone(const TrainerOptions& options) {
+TrainedReplicas train_alone(const TrainerOptions& options) {
   Trainer trainer(tied_model(), options);
   Observer observer;
   trainer.train(tied_data(), observer);
   return {{copy_of(trainer.collect_model())}, observer.epochs};
 }
 
-void expect_close(const State& a, const State& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i)
-    EXPECT_TRUE(at::allclose(a[i].second, b[i].second, 1e-4, 1e-6)) << a[i].first;
-}
-
 TEST(DataParallel, TrainWhatOneProcessTrainsWithTheWholeBatch) {
-  const Trained expected = train_alone(options_for(1, 8));
+  const TrainedReplicas expected = train_alone(options_for(1, 8));
   const TrainerOptions two = options_for(2, 8);
   for (const auto& [ranks, options] :
        {std::pair(2, two), std::pair(4, over_two_ranks(two)), std::pair(8, two)}) {
-    const Trained got = train_replicas(ranks, options);
+    const TrainedReplicas got = train_replicas(ranks, options);
     expect_close(got.replicas[0], expected.replicas[0]);
     expect_equal(got.replicas[1], got.replicas[0]);
     ASSERT_EQ(got.epochs.size(), 2U);
@@ -130,7 +84,7 @@ TEST(DataParallel, TrainWhatOneProcessTrainsWithTheWholeBatch) {
 /// It has no gradient, to be clipped or to be moved by, whatever weight decay says.
 TEST(DataParallel, AFrozenLayerStaysAsItIs) {
   const DataSplits splits = tied_data();
-  const auto errors = on_ranks(2, options_for(2, 8), [&](Trainer& trainer, Group&) {
+  const auto errors = on_ranks(2, tied_model, options_for(2, 8), [&](Trainer& trainer, Group&) {
     std::vector<at::Tensor> before;
     const auto frozen = trainer.model().layers[1].layer->parameters();
     for (auto parameter : frozen) before.push_back(parameter.requires_grad_(false).clone());
@@ -156,7 +110,7 @@ TEST(DataParallel, KeepTheSameBitsWhateverTheCodec) {
     EXPECT_FALSE(at::equal(states[0][0].second, tied_model().state()[0].second));
     EXPECT_EQ(epochs.back().steps, 3);  // 8, 8 and 4 samples
   }
-  const Trained pipelines = train_replicas(4, over_two_ranks(compressed(2, 8, {"topk:0.1", "ef21"})));
+  const TrainedReplicas pipelines = train_replicas(4, over_two_ranks(compressed(2, 8, {"topk:0.1", "ef21"})));
   expect_equal(pipelines.replicas[1], pipelines.replicas[0]);
 }
 
@@ -235,7 +189,7 @@ TrainerOptions by_sample(int replicas) {
 
 TEST(DataParallel, ASampleComesToTheReplicaThatHasItsBuffer) {
   for (const int replicas : {2, 4}) {
-    const Trained got = train_replicas(replicas, by_sample(replicas));
+    const TrainedReplicas got = train_replicas(replicas, by_sample(replicas));
     ASSERT_EQ(got.epochs.size(), 4U);
     for (size_t epoch = 0; epoch < 4; ++epoch) {
       for (const char* cut : {"embed", "a", "b"}) {
@@ -253,19 +207,19 @@ TEST(DataParallel, ASampleComesToTheReplicaThatHasItsBuffer) {
 
 TEST(DataParallel, BuffersOfSamplesGiveTheSameBitsInMoreProcesses) {
   const TrainerOptions options = by_sample(2);
-  const Trained expected = train_replicas(2, options);
+  const TrainedReplicas expected = train_replicas(2, options);
   expect_equal(train_replicas(4, over_two_ranks(options)).replicas[0], expected.replicas[0]);
   expect_equal(train_replicas(8, options).replicas[0], expected.replicas[0]);
 }
 
 TEST(DataParallel, LeaveOutALastBatchThatIsTooShort) {
-  const Trained got = train_replicas(3, options_for(3, 9));  // 9, 9 and 2 samples
+  const TrainedReplicas got = train_replicas(3, options_for(3, 9));  // 9, 9 and 2 samples
   EXPECT_EQ(got.epochs.back().steps, 2);
   expect_equal(got.replicas[2], got.replicas[0]);
 }
 
 TEST(DataParallel, TheExchangeIsCounted) {
-  const Trained got = train_replicas(3, options_for(3, 9, {"topk:0.1", "ef"}));
+  const TrainedReplicas got = train_replicas(3, options_for(3, 9, {"topk:0.1", "ef"}));
   const BoundaryTraffic& exchange = got.epochs.back().boundaries.back();
   EXPECT_EQ(exchange.name, "replicas");
   EXPECT_EQ(exchange.activations.messages, 0U);
@@ -293,7 +247,7 @@ std::vector<std::map<std::string, int>> stop_after(int asking, const std::string
                                                    const TrainerOptions& options) {
   std::vector<std::map<std::string, int>> done(4);
   const DataSplits splits = tied_data();
-  const auto errors = on_ranks(4, over_two_ranks(options), [&](Trainer& trainer, Group& group) {
+  const auto errors = on_ranks(4, tied_model, over_two_ranks(options), [&](Trainer& trainer, Group& group) {
     Stopper stopper(phase, group.rank() == asking ? batches : -1);
     EXPECT_FALSE(trainer.train(splits, stopper));
     EXPECT_EQ(trainer.state().batches % options.train.accumulate, 0);
@@ -327,7 +281,7 @@ TEST(DataParallel, AccumulatedStepsAreMadeWholeBeforeAllStop) {
 
 TEST(DataParallel, TheFirstStopsAllInEvaluation) {
   const DataSplits splits = tied_data();
-  const auto errors = on_ranks(2, options_for(2, 8), [&](Trainer& trainer, Group& group) {
+  const auto errors = on_ranks(2, tied_model, options_for(2, 8), [&](Trainer& trainer, Group& group) {
     Observer observer(group.rank() == 0 ? 4 : -1);  // three of training, one of evaluation
     EXPECT_FALSE(trainer.train(splits, observer));
     EXPECT_EQ(trainer.state().epoch, 0);
@@ -341,7 +295,7 @@ TEST(DataParallel, HearOfDivergence) {
   diverging.train.optimizer.lr = 1e30;
   diverging.train.clip_norm = 0;
   const DataSplits splits = tied_data();
-  const auto errors = on_ranks(2, diverging, [&](Trainer& trainer, Group&) {
+  const auto errors = on_ranks(2, tied_model, diverging, [&](Trainer& trainer, Group&) {
     Observer observer;
     trainer.train(splits, observer);
   });
@@ -350,7 +304,7 @@ TEST(DataParallel, HearOfDivergence) {
 
 TEST(DataParallel, OtherWeightsInOneOfThemAreAnError) {
   const DataSplits splits = tied_data();
-  const auto errors = on_ranks(2, options_for(2, 8), [&](Trainer& trainer, Group& group) {
+  const auto errors = on_ranks(2, tied_model, options_for(2, 8), [&](Trainer& trainer, Group& group) {
     if (group.rank() == 1) {
       const torch::NoGradGuard no_grad;
       trainer.collect_model().parameters().front().add_(1e-3);
@@ -361,36 +315,9 @@ TEST(DataParallel, OtherWeightsInOneOfThemAreAnError) {
   EXPECT_THAT(errors, Each(HasSubstr("stage embed..embed: rank 1 no longer holds the same weights")));
 }
 
-/// Trains until the stop, and from there to the end with new trainers, perhaps in other numbers.
-class ReplicasResume : public testing::Test {
+class ReplicasResume : public test::ResumeOnRanks {
  protected:
-  void stop_after(int batches, int ranks, const TrainerOptions& options) {
-    const auto errors = on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
-      trainer.keep_checkpoints(CheckpointWriter(dir_ / "checkpoint", group.rank(), {}), "");
-      Observer observer(group.rank() == 0 ? batches : -1);
-      EXPECT_FALSE(trainer.train(splits_, observer));
-    });
-    EXPECT_THAT(errors, Each(IsEmpty()));
-  }
-
-  /// Goes on from the newest checkpoint.
-  std::vector<std::string> go_on(int ranks, const TrainerOptions& options, State& state) {
-    return on_ranks(ranks, options, [&](Trainer& trainer, Group& group) {
-      const RankTopology place{group.rank(), ranks, options.pipeline.replicas};
-      const auto parts = parts_in(dir_ / "checkpoint");
-      const ResumePoint point = find_resume_point({parts}, place);
-      ASSERT_TRUE(point.entry.has_value());
-      trainer.resume(
-          Checkpoint(folders_of(parts, *point.entry, needed_parts(point.writers, place)).value(), place));
-      Observer observer;
-      EXPECT_TRUE(trainer.train(splits_, observer));
-      const Model& model = trainer.collect_model();
-      if (place.rank == 0) state = copy_of(model);
-    });
-  }
-
-  const test::TempDir dir_;
-  const DataSplits splits_ = tied_data();
+  ReplicasResume() : ResumeOnRanks(tied_model, tied_data()) {}
 };
 
 TEST_F(ReplicasResume, GivesTheSameBits) {

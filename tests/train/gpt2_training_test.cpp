@@ -6,10 +6,10 @@
 #include <torch/torch.h>
 
 #include "strait/models/bottleneck.h"
-#include "strait/train/trainer.h"
+#include "strait/models/layer.h"
 #include "tests/models/tiny_gpt2.h"
-#include "tests/train/tied_network.h"
-#include "tests/transport/ranks.h"
+#include "tests/train/fixed_dataset.h"
+#include "tests/train/replicas.h"
 
 namespace strait {
 namespace {
@@ -81,20 +81,8 @@ State trained(bool recompute, Narrow narrow = {}) {
 }
 
 State trained_by_ranks(bool recompute, Narrow narrow = {}) {
-  std::vector<Model> models;  // drawn here: ranks are threads, and share a generator
-  for (int rank = 0; rank < 4; ++rank) models.push_back(network(recompute, narrow));
-  const DataSplits splits = data();
-  State got;
-  const auto errors = test::Ranks(4).run([&](Group& group) {
-    const std::shared_ptr<Group> shared(&group, [](Group*) {});
-    Trainer trainer(models[static_cast<size_t>(group.rank())], options(), shared);
-    TrainObserver observer;
-    trainer.train(splits, observer);
-    const Model& model = trainer.collect_model();
-    if (group.rank() == 0) got = copy_of(model);
-  });
-  EXPECT_THAT(errors, testing::Each(testing::IsEmpty()));
-  return got;
+  const auto make = [&] { return network(recompute, narrow); };
+  return test::train_replicas(4, make, options(), data()).replicas[0];
 }
 
 TEST(Gpt2Training, RanksAndRecomputingGiveTheBitsOfOneProcess) {

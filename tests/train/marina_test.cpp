@@ -7,24 +7,22 @@
 
 #include "strait/base/random.h"
 #include "strait/base/rng_scope.h"
-#include "strait/checkpoint/checkpoint_parts.h"
 #include "strait/models/dropout.h"
 #include "strait/models/layer.h"
-#include "tests/support/temp_dir.h"
 #include "tests/train/fixed_dataset.h"
-#include "tests/train/observer.h"
-#include "tests/transport/ranks.h"
+#include "tests/train/replicas.h"
 
 namespace strait {
 namespace {
 
+using test::expect_close;
+using test::expect_equal;
 using test::FixedDataset;
-using test::Observer;
-using test::Ranks;
+using test::over_two_ranks;
+using test::State;
 using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using NamedValues = std::vector<std::pair<std::string, at::Tensor>>;
 
 constexpr uint64_t kSeed = 3;
 constexpr int64_t kSize = 6;
@@ -87,57 +85,14 @@ TrainerOptions block_options(const LinkOptions& replicas) {
 
 /// What the first replica has at the end.
 struct Result {
-  NamedValues state;
+  State state;
   std::vector<EpochMetrics> epochs;
 };
 
-using TrainerWork = std::function<void(Trainer& trainer, Group& group)>;
-
-std::vector<std::string> trainers_on(int ranks, const std::vector<Model>& models, const TrainerOptions& options,
-                                     const TrainerWork& work) {
-  return Ranks(ranks).run([&](Group& group) {
-    const std::shared_ptr<Group> shared(&group, [](Group*) {});
-    Trainer trainer(models[static_cast<size_t>(group.rank())], options, shared);
-    work(trainer, group);
-  });
-}
-
-/// Drawn before there are ranks, which are threads and share a generator.
-std::vector<Model> models_for(int ranks, bool normed, bool drops) {
-  std::vector<Model> models;
-  for (int rank = 0; rank < ranks; ++rank) models.push_back(block_model(normed, drops));
-  return models;
-}
-
-NamedValues values_of(const Model& model) {
-  NamedValues values;
-  for (const auto& [name, value] : model.state()) values.emplace_back(name, value.clone());
-  return values;
-}
-
 Result train_blocks(int ranks, const TrainerOptions& options, bool normed, bool drops) {
-  Result result;
-  const DataSplits data = block_data();
-  const auto errors =
-      trainers_on(ranks, models_for(ranks, normed, drops), options, [&](Trainer& trainer, Group& group) {
-        Observer observer;
-        EXPECT_TRUE(trainer.train(data, observer));
-        const Model& model = trainer.collect_model();
-        if (group.rank() == 0) result = {values_of(model), observer.epochs};
-      });
-  EXPECT_THAT(errors, Each(IsEmpty()));
-  return result;
-}
-
-void expect_same(const NamedValues& a, const NamedValues& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
-}
-
-void expect_near(const NamedValues& a, const NamedValues& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i)
-    EXPECT_TRUE(at::allclose(a[i].second, b[i].second, 1e-4, 1e-6)) << a[i].first;
+  const auto model = [&] { return block_model(normed, drops); };
+  auto [replicas, epochs] = test::train_replicas(ranks, model, options, block_data());
+  return {std::move(replicas[0]), std::move(epochs)};
 }
 
 /// docs/operators.md, "Feedback".
@@ -268,13 +223,13 @@ TEST(MarinaTraining, WithoutCompressionAndWithWholeBatchesItIsPlainTraining) {
   plain.train.epochs = 10;
   TrainerOptions marina = plain;
   marina.compression.replicas = {"none", "marina:0.01"};
-  expect_near(train_blocks(2, marina, false, false).state, train_blocks(2, plain, false, false).state);
+  expect_close(train_blocks(2, marina, false, false).state, train_blocks(2, plain, false, false).state);
 }
 
 TEST(MarinaTraining, WithACoinThatIsAlwaysThrownItIsPlainTraining) {
   const Result plain = train_blocks(2, block_options({}), true, true);
   const Result marina = train_blocks(2, block_options({"topk:0.1", "marina:1"}), true, true);
-  expect_same(marina.state, plain.state);
+  expect_equal(marina.state, plain.state);
   EXPECT_EQ(marina.epochs.back().train.loss, plain.epochs.back().train.loss);
 }
 
@@ -296,7 +251,7 @@ TEST(MarinaTraining, ThePassAtTheWeightsBeforeLeavesNothingBehind) {
   const Result plain = train_blocks(2, options, true, true);
   options.compression.replicas = {"topk:0.1", fmt::format("marina:{}", kShare)};
   const Result marina = train_blocks(2, options, true, true);
-  expect_same(marina.state, plain.state);
+  expect_equal(marina.state, plain.state);
   uint64_t step = 0;
   for (size_t epoch = 0; epoch < 2; ++epoch) {
     EXPECT_EQ(marina.epochs[epoch].train.loss, plain.epochs[epoch].train.loss);
@@ -321,19 +276,13 @@ TrainerOptions with_compressed_boundaries(const LinkOptions& replicas) {
   return options;
 }
 
-TrainerOptions on_two_ranks(TrainerOptions options) {
-  options.pipeline.schedule = "interleaved";
-  options.pipeline.stages_per_rank = 2;
-  return options;
-}
-
 const LinkOptions kMarina{"qsgd:4", "marina:0.3"};
 
 TEST(MarinaTraining, GivesTheSameBitsInMoreProcesses) {
   const TrainerOptions options = with_compressed_boundaries(kMarina);
   const Result expected = train_blocks(2, options, true, true);
-  expect_same(train_blocks(4, on_two_ranks(options), true, true).state, expected.state);
-  expect_same(train_blocks(8, options, true, true).state, expected.state);
+  expect_equal(train_blocks(4, over_two_ranks(options), true, true).state, expected.state);
+  expect_equal(train_blocks(8, options, true, true).state, expected.state);
 }
 
 TEST(MarinaTraining, EpochsWithoutCompressionComeBefore) {
@@ -341,63 +290,39 @@ TEST(MarinaTraining, EpochsWithoutCompressionComeBefore) {
   plain.compression.start_epoch = 2;
   TrainerOptions marina = with_compressed_boundaries(kMarina);
   marina.compression.start_epoch = 2;
-  const NamedValues never = train_blocks(2, plain, true, true).state;
-  expect_same(train_blocks(2, marina, true, true).state, never);
+  const State never = train_blocks(2, plain, true, true).state;
+  expect_equal(train_blocks(2, marina, true, true).state, never);
   marina.compression.start_epoch = 1;
   EXPECT_FALSE(at::equal(train_blocks(2, marina, true, true).state[0].second, never[0].second));
 }
 
-/// Trains until the stop, and from there to the end with new trainers, perhaps in other numbers.
-class MarinaResume : public testing::Test {
- protected:
-  void stop_after(int batches, int ranks, const TrainerOptions& options) {
-    const auto errors =
-        trainers_on(ranks, models_for(ranks, true, true), options, [&](Trainer& trainer, Group& group) {
-          trainer.keep_checkpoints(CheckpointWriter(dir_ / "checkpoint", group.rank(), {}), "");
-          Observer observer(group.rank() == 0 ? batches : -1);
-          EXPECT_FALSE(trainer.train(data_, observer));
-        });
-    EXPECT_THAT(errors, Each(IsEmpty()));
-  }
+Model whole_block_model() { return block_model(/*normed=*/true, /*drops=*/true); }
 
-  NamedValues go_on(int ranks, const TrainerOptions& options, bool warm_start = false) {
-    NamedValues state;
-    const auto errors =
-        trainers_on(ranks, models_for(ranks, true, true), options, [&](Trainer& trainer, Group& group) {
-          const RankTopology place{group.rank(), ranks, options.pipeline.replicas};
-          const auto parts = parts_in(dir_ / "checkpoint");
-          const ResumePoint point = find_resume_point({parts}, place);
-          ASSERT_TRUE(point.entry.has_value());
-          const Checkpoint from(folders_of(parts, *point.entry, needed_parts(point.writers, place)).value(),
-                                place);
-          warm_start ? trainer.warm_start(from, true) : trainer.resume(from);
-          Observer observer;
-          EXPECT_TRUE(trainer.train(data_, observer));
-          const Model& model = trainer.collect_model();
-          if (group.rank() == 0) state = values_of(model);
-        });
-    EXPECT_THAT(errors, Each(IsEmpty()));
+class MarinaResume : public test::ResumeOnRanks {
+ protected:
+  MarinaResume() : ResumeOnRanks(whole_block_model, block_data()) {}
+
+  State state_after(int ranks, const TrainerOptions& options, bool warm_start = false) {
+    State state;
+    EXPECT_THAT(go_on(ranks, options, state, warm_start), Each(IsEmpty()));
     return state;
   }
-
-  const test::TempDir dir_;
-  const DataSplits data_ = block_data();
 };
 
 TEST_F(MarinaResume, GivesTheSameBitsAlsoInOtherNumbersOfRanks) {
   const TrainerOptions options = with_compressed_boundaries(kMarina);
   const Result expected = train_blocks(2, options, true, true);
   stop_after(3, 2, options);
-  expect_same(go_on(2, options), expected.state);
+  expect_equal(state_after(2, options), expected.state);
   std::filesystem::remove_all(dir_ / "checkpoint");
-  stop_after(3, 4, on_two_ranks(options));
-  expect_same(go_on(2, options), expected.state);
+  stop_after(3, 4, over_two_ranks(options));
+  expect_equal(state_after(2, options), expected.state);
 }
 
 TEST_F(MarinaResume, AWarmStartTakesOverNoState) {
   const TrainerOptions options = with_compressed_boundaries(kMarina);
   stop_after(3, 2, options);
-  const NamedValues warm = go_on(2, options, /*warm_start=*/true);
+  const State warm = state_after(2, options, /*warm_start=*/true);
   EXPECT_FALSE(at::equal(warm[0].second, train_blocks(2, options, true, true).state[0].second))
       << "the first message goes in full again";
 }
@@ -406,7 +331,7 @@ TEST(MarinaTraining, StateAtABoundaryIsRefused) {
   for (const LinkOptions& link : {LinkOptions{"topk:0.1", "ef21"}, LinkOptions{"lowrank:2,warm=yes", "none"}}) {
     TrainerOptions options = block_options(kMarina);
     options.compression.gradients = link;
-    const auto errors = trainers_on(2, models_for(2, true, true), options, [](Trainer&, Group&) {});
+    const auto errors = test::on_ranks(2, whole_block_model, options, [](Trainer&, Group&) {});
     EXPECT_THAT(errors,
                 Each(HasSubstr("compression.replicas.feedback: \"marina:0.3\" takes every batch over the "
                                "boundaries twice")));

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "strait/models/dropout.h"
 #include "strait/models/layer.h"
 #include "strait/train/trainer.h"
 #include "tests/train/fixed_dataset.h"
+#include "tests/train/state.h"
 
 namespace strait::test {
 
@@ -67,19 +67,6 @@ inline DataSplits tied_data() {
     return std::make_shared<FixedDataset>(torch::randn({20, kClasses}), torch::randint(kClasses, {20}));
   };
   return {set(), set()};
-}
-
-using State = std::vector<std::pair<std::string, at::Tensor>>;
-
-inline State copy_of(const Model& model) {
-  State state;
-  for (const auto& [name, value] : model.state()) state.emplace_back(name, value.clone());
-  return state;
-}
-
-inline void expect_equal(const State& a, const State& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
 }
 
 /// Cut into four, with feedback on gradients.

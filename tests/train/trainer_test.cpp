@@ -13,9 +13,12 @@
 #include "strait/train/optimizer.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/fixed_dataset.h"
+#include "tests/train/state.h"
 
 namespace strait {
 namespace {
+
+using test::expect_equal;
 
 std::shared_ptr<const Dataset> random_data(int64_t samples) {
   torch::manual_seed(42);
@@ -38,20 +41,15 @@ Trainer trainer_of(const TrainerOptions& options, uint64_t seed = 1) {
   return {make_resnet18(2, 10), options};
 }
 
-NamedTensors trained(TrainerOptions options, TrainObserver& observer) {
+test::State trained(TrainerOptions options, TrainObserver& observer) {
   Trainer trainer = trainer_of(options);
   trainer.train({random_data(20), random_data(10)}, observer);
   return trainer.collect_model().state();
 }
 
-NamedTensors trained(const TrainerOptions& options) {
+test::State trained(const TrainerOptions& options) {
   TrainObserver observer;
   return trained(options, observer);
-}
-
-void expect_equal(const NamedTensors& a, const NamedTensors& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
 }
 
 TEST(Trainer, TheSameSeedGivesTheSameBits) {
