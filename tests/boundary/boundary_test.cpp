@@ -6,11 +6,13 @@
 #include <tuple>
 
 #include "tests/links/pair.h"
+#include "tests/support/largest.h"
 
 namespace strait {
 namespace {
 
 using test::expect_equal;
+using test::largest;
 using test::State;
 using test::state_of;
 
@@ -61,12 +63,6 @@ class Cut {
   std::vector<BoundaryEndpoints> ends_;
   uint64_t step_ = 0;
 };
-
-/// The k elements of largest magnitude of each row, the others 0.
-at::Tensor largest(const at::Tensor& x, int64_t k) {
-  const at::Tensor kept = std::get<1>(x.abs().topk(k, 1));
-  return at::zeros_like(x).scatter(1, kept, x.gather(1, kept));
-}
 
 /// The rows of the state of that name, zeros where there are none yet.
 at::Tensor rows_of(const State& state, const std::string& name, int64_t rows) {

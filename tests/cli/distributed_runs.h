@@ -46,6 +46,14 @@ class DistributedRuns : public TinyRuns {
     all.insert(all.end(), train.begin(), train.end());
     return all;
   }
+
+  /// With flags of `launch` itself.
+  std::vector<std::string> launch(const std::vector<std::string>& own, const std::string& out,
+                                  const std::vector<std::string>& flags = {}) const {
+    auto words = launch_arguments(out, flags);
+    words.insert(words.begin() + 1, own.begin(), own.end());
+    return words;
+  }
 };
 
 }  // namespace strait::test

@@ -12,15 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class EmulatedLinkRuns : public test::DistributedRuns {
- protected:
-  test::ProcessResult launch(const std::vector<std::string>& own, const std::string& out,
-                             const std::vector<std::string>& flags = {}) const {
-    auto words = launch_arguments(out, flags);
-    words.insert(words.begin() + 1, own.begin(), own.end());
-    return test::run_process(STRAIT_PROGRAM, words);
-  }
-};
+class EmulatedLinkRuns : public test::DistributedRuns {};
 
 TEST_F(EmulatedLinkRuns, OfFourProcessesAndOfOneHaveTheBitsOfOneWithout) {
   train_with_ranks("four", {"--link", "100Mbps,2ms"});
@@ -40,7 +32,7 @@ TEST_F(EmulatedLinkRuns, EachRankMayHaveItsOwnAndAResumedRunAnother) {
     all.start(rank, arguments("run", flags));
   }
   expect_all(all, 0);
-  const auto resumed = launch({"--link", "1Gbps,1ms"}, "run", {"--resume"});
+  const auto resumed = test::run_process(STRAIT_PROGRAM, launch({"--link", "1Gbps,1ms"}, "run", {"--resume"}));
   EXPECT_EQ(resumed.status, 0) << resumed.err;
   EXPECT_THAT(resumed.out, HasSubstr("[0] resuming from"));
   EXPECT_THAT(resumed.out, HasSubstr("link         1 Gbps with 1 ms latency, emulated between processes\n"));
@@ -73,7 +65,8 @@ TEST_F(EmulatedLinkRuns, EndWithARankThatIsLost) {
 
 TEST_F(EmulatedLinkRuns, WithAWrongLinkAreRefused) {
   for (const char* wrong : {"fast", "50ms", "999bps"}) {
-    for (const auto& refused : {train("run", {"--link", wrong}), launch({"--link", wrong}, "run")}) {
+    for (const auto& refused : {train("run", {"--link", wrong}),
+                                test::run_process(STRAIT_PROGRAM, launch({"--link", wrong}, "run"))}) {
       EXPECT_EQ(refused.status, 2) << wrong;
       EXPECT_THAT(refused.err, testing::StartsWith("strait: --link: expected a rate ")) << wrong;
       EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;

@@ -39,14 +39,6 @@ bool is_dead(pid_t process) {
 
 class Launch : public test::DistributedRuns {
  protected:
-  /// `launch` with flags of its own.
-  std::vector<std::string> launch(const std::vector<std::string>& own, const std::string& out,
-                                  const std::vector<std::string>& flags = {}) const {
-    auto words = launch_arguments(out, flags);
-    words.insert(words.begin() + 1, own.begin(), own.end());
-    return words;
-  }
-
   static std::string rank_of(pid_t process) {
     const std::string variables = test::read_file("/proc/" + std::to_string(process) + "/environ");
     const size_t at = variables.find(std::string("\0RANK=", 6));

@@ -5,15 +5,12 @@
 
 #include "strait/codecs/sparsifier.h"
 #include "tests/codecs/inputs.h"
+#include "tests/support/largest.h"
 
 namespace strait {
 namespace {
 
-/// The k elements of largest magnitude of each row, the others 0.
-at::Tensor largest(const at::Tensor& x, int64_t k) {
-  const at::Tensor kept = std::get<1>(x.abs().topk(k, 1));
-  return at::zeros_like(x).scatter(1, kept, x.gather(1, kept));
-}
+using test::largest;
 
 TEST(CodecReferences, OfACodecThatSelectsAndOfItsHalves) {
   const at::Tensor x = normal_tensor({3, 6}, 1);

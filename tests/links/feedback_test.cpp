@@ -7,11 +7,13 @@
 #include <tuple>
 
 #include "tests/links/pair.h"
+#include "tests/support/largest.h"
 
 namespace strait {
 namespace {
 
 using test::expect_equal;
+using test::largest;
 using test::Pair;
 
 const std::vector<std::string> kCodecs = {"topk:0.1",
@@ -50,13 +52,6 @@ TEST(Ef, TelescopesSoThatNothingIsLostForEver) {
 
 TEST(EfMixed, TelescopesSoThatNothingIsLostForEver) {
   for (const auto& codec : codecs_of("ef-mixed")) expect_telescoping("ef-mixed", codec);
-}
-
-/// The k elements of largest magnitude of each row, the others 0.
-at::Tensor largest(const at::Tensor& x, int64_t k) {
-  if (k == 0) return at::zeros_like(x);
-  const at::Tensor kept = std::get<1>(x.abs().topk(k, 1));
-  return at::zeros_like(x).scatter(1, kept, x.gather(1, kept));
 }
 
 TEST(EfMixed, SendsTheLargestOfTheMessageAndOfTheResidual) {

@@ -8,12 +8,12 @@
 #include "strait/base/error.h"
 #include "strait/base/rng_scope.h"
 #include "strait/models/layer.h"
-#include "tests/models/tiny_gpt2.h"
+#include "tests/models/language_models.h"
 
 namespace strait {
 namespace {
 
-using test::next_token_loss;
+using test::logits;
 using test::random_tokens;
 using test::tiny_gpt2;
 
@@ -28,23 +28,6 @@ int64_t count_parameters(const Model& model) {
     if (name != "lm_head.weight") count += value.numel();
   }
   return count;
-}
-
-at::Tensor logits(Model& model, const at::Tensor& tokens) {
-  return model.forward(tokens, 0, model.layers.size());
-}
-
-/// One pass in training mode with the draws of a step: the loss, then the gradients of all parameters.
-std::vector<at::Tensor> pass(Model& model, const at::Tensor& tokens) {
-  model.train(true);
-  const at::Tensor loss = [&] {
-    const RngScope draws({.seed = 7, .step = 3});
-    return next_token_loss(logits(model, tokens), tokens);
-  }();
-  loss.backward();
-  std::vector<at::Tensor> all = {loss.detach()};
-  for (const auto& parameter : model.parameters()) all.push_back(parameter.grad());
-  return all;
 }
 
 TEST(Gpt2, HasThePublishedNamesAndLayouts) {
@@ -119,32 +102,18 @@ TEST(Gpt2, SeesNothingOfWhatComesLater) {
   model.train(false);
   const torch::NoGradGuard no_grad;
   const at::Tensor tokens = random_tokens(2, 10);
-  at::Tensor changed = tokens.clone();
-  changed.select(1, 6).add_(1).remainder_(19);
-  const at::Tensor before = logits(model, tokens);
-  const at::Tensor after = logits(model, changed);
-  EXPECT_EQ(before.sizes(), (std::vector<int64_t>{2, 10, 19}));
-  EXPECT_TRUE(at::equal(before.narrow(1, 0, 6), after.narrow(1, 0, 6)));
-  for (int64_t place = 6; place < 10; ++place) {
-    EXPECT_FALSE(at::allclose(before.select(1, place), after.select(1, place))) << place;
-  }
+  const at::Tensor before = test::expect_nothing_seen_of_later(model, tokens);
   // Fewer tokens than the context are the first of it.
   EXPECT_TRUE(at::allclose(logits(model, tokens.narrow(1, 0, 4)), before.narrow(1, 0, 4), 1e-5, 1e-6));
 }
 
 TEST(Gpt2, RecomputingGivesTheSameBits) {
-  const at::Tensor tokens = random_tokens(3, 10);
-  Gpt2Options options = tiny_gpt2();
-  options.dropout = 0.2;
-  std::vector<std::vector<at::Tensor>> results;
-  for (const bool recompute : {false, true}) {
+  test::expect_the_bits_of_recomputing([](bool recompute) {
+    Gpt2Options options = tiny_gpt2();
+    options.dropout = 0.2;
     options.recompute = recompute;
-    torch::manual_seed(4);
-    Model model = make_gpt2(options, 10);
-    results.push_back(pass(model, tokens));
-  }
-  ASSERT_EQ(results[0].size(), results[1].size());
-  for (size_t i = 0; i < results[0].size(); ++i) EXPECT_TRUE(at::equal(results[0][i], results[1][i])) << i;
+    return make_gpt2(options, 10);
+  });
 }
 
 TEST(Gpt2, DropoutIsOfTrainingAndDrawnAnewForEachPlace) {

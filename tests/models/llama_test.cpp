@@ -7,14 +7,13 @@
 
 #include "strait/base/error.h"
 #include "strait/models/kinds.h"
-#include "tests/models/tiny_gpt2.h"
+#include "tests/models/language_models.h"
 #include "tests/models/tiny_llama.h"
 #include "tests/support/errors.h"
 
 namespace strait {
 namespace {
 
-using test::random_tokens;
 using test::tiny_llama;
 
 int64_t values_of(const Model& model) {
@@ -58,33 +57,15 @@ TEST(Llama, SeesNothingOfWhatComesLater) {
   Model model = make_llama(tiny_llama(true), 10);
   const torch::NoGradGuard no_grad;
   for (const auto& parameter : model.parameters()) parameter.mul_(10);
-  const at::Tensor tokens = random_tokens(2, 10);
-  at::Tensor changed = tokens.clone();
-  changed.select(1, 6).add_(1).remainder_(19);
-  const at::Tensor before = model.forward(tokens, 0, model.layers.size());
-  const at::Tensor after = model.forward(changed, 0, model.layers.size());
-  EXPECT_EQ(before.sizes(), (std::vector<int64_t>{2, 10, 19}));
-  EXPECT_TRUE(at::equal(before.narrow(1, 0, 6), after.narrow(1, 0, 6)));
-  for (int64_t place = 6; place < 10; ++place) {
-    EXPECT_FALSE(at::allclose(before.select(1, place), after.select(1, place))) << place;
-  }
+  test::expect_nothing_seen_of_later(model, test::random_tokens(2, 10));
 }
 
 TEST(Llama, RecomputingGivesTheSameBits) {
-  const at::Tensor tokens = random_tokens(3, 10);
-  std::vector<std::vector<at::Tensor>> results;
-  for (const bool recompute : {false, true}) {
+  test::expect_the_bits_of_recomputing([](bool recompute) {
     LlamaOptions options = tiny_llama(false);
     options.recompute = recompute;
-    torch::manual_seed(4);
-    const Model model = make_llama(options, 10);
-    const at::Tensor loss = test::next_token_loss(model.forward(tokens, 0, model.layers.size()), tokens);
-    loss.backward();
-    results.emplace_back(1, loss.detach());
-    for (const auto& parameter : model.parameters()) results.back().push_back(parameter.grad());
-  }
-  ASSERT_EQ(results[0].size(), results[1].size());
-  for (size_t i = 0; i < results[0].size(); ++i) EXPECT_TRUE(at::equal(results[0][i], results[1][i])) << i;
+    return make_llama(options, 10);
+  });
 }
 
 std::string complaint(const SettingList& settings, int64_t tokens = 8) {

@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include "strait/pipeline/schedules.h"
+#include "tests/support/largest.h"
 #include "tests/train/replicas.h"
 #include "tests/train/tied_network.h"
 
@@ -15,6 +16,7 @@ namespace {
 using test::copy_of;
 using test::expect_close;
 using test::expect_equal;
+using test::largest;
 using test::Observer;
 using test::on_ranks;
 using test::over_two_ranks;
@@ -112,12 +114,6 @@ TEST(DataParallel, KeepTheSameBitsWhateverTheCodec) {
   }
   const TrainedReplicas pipelines = train_replicas(4, over_two_ranks(compressed(2, 8, {"topk:0.1", "ef21"})));
   expect_equal(pipelines.replicas[1], pipelines.replicas[0]);
-}
-
-/// The k elements of largest magnitude, the others 0.
-at::Tensor largest(const at::Tensor& x, int64_t k) {
-  const at::Tensor kept = std::get<1>(x.abs().topk(k, 1));
-  return at::zeros_like(x).scatter(1, kept, x.gather(1, kept));
 }
 
 /// What a replica's messages are seen as, from the definitions: of 30 elements the 6 largest.
