@@ -17,7 +17,6 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import subprocess
 import sys
 import time
@@ -25,24 +24,21 @@ from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "slow_links"))
 
-from losses import CONFIG, RANKS, result_of  # noqa: E402
+from losses import CONFIG, RANKS, Disks, result_of  # noqa: E402
 from network import Network, address  # noqa: E402
 
 RATE = 100e6
 STEPS_AN_EPOCH = 8
 
 
-class Ranks:
+class Ranks(Disks):
     """A process per host, each with a folder of its own."""
 
     def __init__(self, network: Network, strait: pathlib.Path, config: pathlib.Path, folder: pathlib.Path) -> None:
+        super().__init__(folder)
         self.network = network
         self.words = [str(strait), "train", str(config)]
-        self.folder = folder
         self.processes = [self.start(rank) for rank in range(RANKS)]
-
-    def disk(self, rank: int) -> pathlib.Path:
-        return self.folder / f"machine-{rank}"
 
     def start(self, rank: int) -> subprocess.Popen[str]:
         variables = {"RANK": str(rank), "WORLD_SIZE": str(RANKS), "MASTER_ADDR": address(0), "MASTER_PORT": "29500",
@@ -55,7 +51,7 @@ class Ranks:
         self.processes[rank].kill()
         self.processes[rank].wait()
         if with_disk:
-            shutil.rmtree(self.disk(rank), ignore_errors=True)
+            self.lose(rank)
         self.processes[rank] = self.start(rank)
 
     def done(self) -> bool:

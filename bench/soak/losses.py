@@ -78,16 +78,26 @@ def result_of(run: pathlib.Path) -> tuple[bytes, list[Any]]:
     return (run / "model.safetensors").read_bytes(), [without_times(json.loads(line)) for line in lines]
 
 
-class Machines:
-    """Four disks, and the ranks that train on them."""
+class Disks:
+    """A folder for each machine, which stands for its disk."""
 
-    def __init__(self, strait: pathlib.Path, config: pathlib.Path, folder: pathlib.Path) -> None:
-        self.strait = strait
-        self.config = config
+    def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
 
     def disk(self, rank: int) -> pathlib.Path:
         return self.folder / f"machine-{rank}"
+
+    def lose(self, rank: int) -> None:
+        shutil.rmtree(self.disk(rank), ignore_errors=True)
+
+
+class Machines(Disks):
+    """Four disks, and the ranks that train on them."""
+
+    def __init__(self, strait: pathlib.Path, config: pathlib.Path, folder: pathlib.Path) -> None:
+        super().__init__(folder)
+        self.strait = strait
+        self.config = config
 
     def start(self) -> list[subprocess.Popen]:
         port = str(free_port())
@@ -113,9 +123,6 @@ class Machines:
                 parts /= f"rank-{rank}"
             names.append(max((p.name for p in parts.glob("epoch-*") if p.suffix != ".partial"), default=""))
         return min(names)
-
-    def lose(self, rank: int) -> None:
-        shutil.rmtree(self.disk(rank), ignore_errors=True)
 
     def swap(self, a: int, b: int) -> None:
         between = self.folder / "between"
