@@ -21,24 +21,15 @@ from pathlib import Path
 
 from network import Network, run_main
 from report import replace_between_markers
-from run import ROOT, STAGES, run_ranks, set_flags
+from run import ROOT, STAGES, run_ranks, train_arguments
 from rows import rate_of
 
-CONFIG = ROOT / "experiments" / "small" / "resnet18.toml"
 CODECS = {"quant:8 by blocks": "quant:8,scope=block:64", "quant:4 by blocks": "quant:4,scope=block:64",
           "quant:2 by blocks": "quant:2,scope=block:64", "topk 10%, 8 bits": "topk:0.1,values=quant:8", "auto": "auto"}
-SETTINGS = {"pipeline.micro_batches": 4, "train.schedule.kind": "constant", "train.threads": 1, "checkpoint.every_epochs": 0,
-            "checkpoint.copies": 0}
 TO_TARGET = {"data.train_limit": 5000, "data.test_limit": 500, "train.epochs": 5, "train.evaluate_every": 10, "train.log_every": 10}
 CHANGING = {"data.train_limit": 4000, "data.test_limit": 100, "train.epochs": 5}
 SLOW_HOST = 1
 SLOW_EPOCHS = 2
-
-
-def train_arguments(strait: Path, codec: str, folder: Path, settings: dict[str, object]) -> list[str]:
-    all_settings = SETTINGS | settings | {"compression.activations.codec": codec, "compression.gradients.codec": codec}
-    flags = set_flags(all_settings)
-    return [str(strait), "train", str(CONFIG), *flags, "--out", str(folder)]
 
 
 def lines_of(file: Path) -> list[dict[str, object]]:

@@ -28,6 +28,9 @@ ROOT = HERE.parent.parent
 TORCH_PIPELINE = HERE / "torch_pipeline.py"
 STAGES = QUARTER.stages
 CONFIG = HERE / QUARTER.config
+SMALL_CONFIG = ROOT / "experiments" / "small" / "resnet18.toml"  # of what trains to a target, with these settings
+SMALL_SETTINGS = {"pipeline.micro_batches": 4, "train.schedule.kind": "constant", "train.threads": 1,
+                  "checkpoint.every_epochs": 0, "checkpoint.copies": 0}
 SECRET = "of the hosts of this benchmark"
 TIMEOUT = 900.0
 PLAN_KEYS = {"ideal_step_seconds", "predicted_step_seconds", "measured_step_seconds"}
@@ -53,6 +56,12 @@ def rank_environment(rank: int, ranks: int, rate: str, side: str) -> dict[str, s
 def set_flags(settings: dict[str, object]) -> list[str]:
     """The flags with which strait train takes them."""
     return [text for key, value in settings.items() for text in ("--set", f"{key}={value}")]
+
+
+def train_arguments(strait: Path, codec: str, folder: Path, settings: dict[str, object]) -> list[str]:
+    """Trains SMALL_CONFIG with the codec both ways."""
+    flags = set_flags(SMALL_SETTINGS | settings | {"compression.activations.codec": codec, "compression.gradients.codec": codec})
+    return [str(strait), "train", str(SMALL_CONFIG), *flags, "--out", str(folder)]
 
 
 def run_ranks(network: Network, rate: str, side: str, arguments: list[str], folder: Path) -> str:

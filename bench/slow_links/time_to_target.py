@@ -21,21 +21,12 @@ from pathlib import Path
 
 from network import Network, run_main
 from report import replace_between_markers
-from run import ROOT, STAGES, run_ranks, set_flags
+from run import ROOT, SMALL_SETTINGS, STAGES, run_ranks, train_arguments
 from rows import rate_of
 
-CONFIG = ROOT / "experiments" / "small" / "resnet18.toml"
 CODECS = {"none": "none", "quant:4 by blocks": "quant:4,scope=block:64", "topk 10%, 8 bits": "topk:0.1,values=quant:8"}
-SETTINGS = {"data.train_limit": 5000, "data.test_limit": 200, "pipeline.micro_batches": 4, "train.epochs": 1,
-            "train.schedule.kind": "constant", "train.log_every": 5, "train.evaluate_every": 5, "train.threads": 1,
-            "checkpoint.every_epochs": 0, "checkpoint.copies": 0}
-
-
-def train_arguments(strait: Path, codec: str, folder: Path, **others: object) -> list[str]:
-    settings = SETTINGS | {"compression.activations.codec": codec, "compression.gradients.codec": codec}
-    settings |= {key.replace("__", "."): value for key, value in others.items()}
-    flags = set_flags(settings)
-    return [str(strait), "train", str(CONFIG), *flags, "--out", str(folder)]
+TO_TARGET = {"data.train_limit": 5000, "data.test_limit": 200, "train.epochs": 1, "train.log_every": 5,
+             "train.evaluate_every": 5}
 
 
 def run(arguments: list[str]) -> str:
@@ -62,7 +53,7 @@ def steps_of(folder: Path, steps: int) -> tuple[float, list[tuple[float, float]]
 
 def measure(flags: argparse.Namespace, name: str, codec: str, folder: Path) -> list[dict[str, object]]:
     alone = folder / "alone"
-    run(train_arguments(flags.strait, codec, alone))
+    run(train_arguments(flags.strait, codec, alone, TO_TARGET))
     rows = []
     for rate in flags.rates:
         forecast = predicted(flags.strait, alone, flags, rate)
@@ -70,7 +61,7 @@ def measure(flags: argparse.Namespace, name: str, codec: str, folder: Path) -> l
         out = folder / rate
         with Network(STAGES, rate_of(rate)) as network:
             run_ranks(network, rate, "strait",
-                      train_arguments(flags.strait, codec, out, pipeline__link=f"unlimited,{flags.latency}"), folder)
+                      train_arguments(flags.strait, codec, out, TO_TARGET | {"pipeline.link": f"unlimited,{flags.latency}"}), folder)
         status = json.loads((out / "status.json").read_text())
         seconds, lines = steps_of(out, steps)
         if lines != steps_of(alone, steps)[1]:
@@ -103,7 +94,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, codec in CODECS.items():
             rows += measure(flags, name, codec, Path(folder) / name.replace(" ", "-").replace(",", ""))
-    found = {"latency": flags.latency, "target": flags.target, "settings": SETTINGS, "rows": rows}
+    found = {"latency": flags.latency, "target": flags.target, "settings": SMALL_SETTINGS | TO_TARGET, "rows": rows}
     (flags.out / "time_to_target.json").write_text(json.dumps(found, indent=1) + "\n")
     page = flags.out / "time_to_target.md"
     page.write_text(replace_between_markers(page.read_text() if page.exists() else "", table(rows)))
