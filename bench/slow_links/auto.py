@@ -33,7 +33,8 @@ SLOW_EPOCHS = 2
 
 
 def lines_of(file: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    """The file's lines, without a last one that is still being written."""
+    return [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]] if file.exists() else []
 
 
 def seconds_until(folder: Path, target: float) -> tuple[int, float] | None:

@@ -172,6 +172,14 @@ class RowsOfAuto(unittest.TestCase):
         elsewhere = self.found("10Mbps", row("auto", 0, code_version="new"))
         self.assertEqual(auto.with_earlier(elsewhere, before), elsewhere["unequal"])
 
+    def test_a_line_that_is_being_written_is_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "metrics.jsonl"
+            self.assertEqual(auto.lines_of(file), [])
+            for text, epochs in (("", 0), ('{"epoch":0}', 0), ('{"epoch":0}\n', 1), ('{"epoch":0}\n{"epo', 1)):
+                file.write_text(text)
+                self.assertEqual(len(auto.lines_of(file)), epochs, text)
+
 
 class Refusals(unittest.TestCase):
     def test_what_is_wrong_is_a_line(self):
