@@ -3,11 +3,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "strait/base/named_tensors.h"
 #include "strait/models/model.h"
 
 namespace strait::test {
 
-using State = std::vector<std::pair<std::string, at::Tensor>>;
+using State = NamedTensors;
 
 inline State copy_of(const Model& model) {
   State state;
