@@ -10,6 +10,12 @@ CLI::Option* add_config_argument(CLI::App& verb, std::string& argument, const st
       ->type_name("CONFIG.toml");
 }
 
+std::string weights_asked(const std::string& flag, const std::string& argument) {
+  std::error_code ignored;
+  const auto inside = std::filesystem::path(argument) / "model.safetensors";
+  return flag.empty() && std::filesystem::is_regular_file(inside, ignored) ? inside.string() : flag;
+}
+
 std::filesystem::path config_file(const std::string& argument) {
   std::error_code ignored;
   const auto inside = std::filesystem::path(argument) / "config.toml";

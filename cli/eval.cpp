@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "strait/base/error.h"
 #include "strait/config/published.h"
 #include "strait/experiment/run.h"
 #include "strait/run/metrics_json.h"
@@ -59,11 +60,14 @@ std::string table_of(const Evaluation& scores) {
 
 int run_eval(const EvalFlags& flags) {
   const Config config = load_config(config_file(flags.config), flags.overrides);
+  const std::string weights = weights_asked(flags.weights, flags.config);
+  if (weights.empty())
+    throw InputError("--weights: expected a file, or the folder of a run that has its weights");
   Evaluation scores;
   std::string notes;
   {
     Scoring progress("", config.train.epochs);
-    scores = evaluate_experiment(config, weights_at(flags.weights), flags.checkpoint, progress);
+    scores = evaluate_experiment(config, weights_at(weights), flags.checkpoint, progress);
     notes = progress.notes;
   }
   print(flags.json ? to_json(scores).dump() + "\n" : table_of(scores) + notes);
@@ -77,8 +81,8 @@ void add_eval(CLI::App& app, Action& action) {
   auto flags = std::make_shared<EvalFlags>();
   add_config_argument(*eval, flags->config)->required();
   eval->add_option("--weights", flags->weights,
-                   "Weights under PyTorch's names, or a folder with model.safetensors")
-      ->required()
+                   "Weights under PyTorch's names, or a folder with model.safetensors (default: those of the "
+                   "run's folder)")
       ->type_name("FILE.safetensors");
   eval->add_option(
           "--checkpoint", flags->checkpoint,

@@ -82,8 +82,8 @@ int run_generate(const GenerateFlags& flags) {
   const Config config = load_config(config_file(flags.config), flags.overrides);
   if (!is_text(config.data))
     throw InputError("{}: expected a model of text, found {}", flags.config, config.model.kind);
-  const std::filesystem::path weights =
-      flags.weights.empty() ? initial_weights(config) : weights_at(flags.weights);
+  const std::string asked = weights_asked(flags.weights, flags.config);
+  const std::filesystem::path weights = asked.empty() ? initial_weights(config) : weights_at(asked);
   if (weights.empty()) throw InputError("--weights: expected a file, since model.init names none");
   const auto folder = tokenizer_folder(config.data);
   const Tokenizer tokenizer = load_tokenizer(folder);
@@ -113,7 +113,8 @@ void add_generate(CLI::App& app, Action& action) {
   generate
       ->add_option(
           "--weights", flags->weights,
-          "Weights under Hugging Face's names, or a folder with model.safetensors; default: model.init")
+          "Weights under Hugging Face's names, or a folder with model.safetensors; default: those of the run's "
+          "folder, else model.init")
       ->type_name("FILE.safetensors");
   generate->add_option("--prompt", flags->prompt, "The text to continue; default: none")->type_name("TEXT");
   generate->add_option("--tokens", flags->tokens, "How many tokens at most")

@@ -68,6 +68,10 @@ TEST_F(Eval, TheFolderOfARunStandsForItsConfiguration) {
     return result.out;
   };
   EXPECT_EQ(json::parse(run({"eval", run_, "--weights", run_, "--json"})), scores(weights_));
+  EXPECT_EQ(json::parse(run({"eval", run_, "--json"})), scores(weights_));
+  const auto without = test::run_process(STRAIT_PROGRAM, {"eval", run_ / "config.toml"});
+  EXPECT_EQ(without.status, 2);
+  EXPECT_EQ(without.err, "strait: --weights: expected a file, or the folder of a run that has its weights\n");
   EXPECT_EQ(run({"config", run_}), run({"config", run_ / "config.toml"}));
   EXPECT_EQ(run({"train", run_.string() + "/", "--dry-run"}),
             run({"train", run_ / "config.toml", "--dry-run"}));
