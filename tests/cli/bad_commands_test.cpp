@@ -324,7 +324,9 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Eval, BadCommands,
     testing::Values(
-        BadCommand{{"eval", "{dir}/tiny.toml"}, 2, {"--weights: expected a file, or the folder of a run that has its weights"}},
+        BadCommand{{"eval", "{dir}/tiny.toml"},
+                   2,
+                   {"--weights: expected a file, or the folder of a run that has its weights"}},
         BadCommand{{"eval", "{dir}/tiny.toml", "--weights", "{dir}"},
                    2,
                    {"{dir}: has no weights, expected model.safetensors or model.safetensors.index.json"}},
