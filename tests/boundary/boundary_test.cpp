@@ -3,7 +3,6 @@
 
 #include "strait/boundary/boundary.h"
 
-
 #include "tests/links/pair.h"
 #include "tests/support/largest.h"
 
