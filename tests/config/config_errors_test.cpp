@@ -38,7 +38,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"name = 2020-01-01", "a.toml:1: name: expected a string, found a date or time"},
         BadText{"[name]\na = 1", "a.toml:1: name: expected a string, found a table"},
         BadText{"model = 3", "a.toml:1: model: expected a table, found 3"},
-        BadText{"[train]\noptimizer = \"sgd\"", "a.toml:2: train.optimizer: expected a table, found \"sgd\""},
+        BadText{"[train]\noptimizer = \"sgd\"",
+                "a.toml:2: train.optimizer: expected a table, found \"sgd\" (did you mean "
+                "\"train.optimizer.kind\"?)"},
         BadText{"[[train]]\nepochs = 1", "a.toml:1: train: expected a table, found an array"},
         BadText{"model.cuts = \"layer1\"",
                 "a.toml:1: model.cuts: expected an array of strings, found \"layer1\""},
@@ -251,7 +253,8 @@ INSTANTIATE_TEST_SUITE_P(
             "a.toml:1: compression.boundaries[0].name: expected one of model.cuts, which are layer1, layer2, "
             "layer3; found \"\""},
         BadText{"[[compression.boundaries]]\nactivations = \"fp16\"",
-                "a.toml:2: compression.boundaries[0].activations: expected a table, found \"fp16\""},
+                "a.toml:2: compression.boundaries[0].activations: expected a table, found \"fp16\" (did you "
+                "mean \"compression.boundaries[0].activations.codec\"?)"},
         BadText{"model.cuts = []\n[[compression.boundaries]]\nname = \"layer1\"",
                 "a.toml:3: compression.boundaries[0].name: expected one of model.cuts, which are none; found "
                 "\"layer1\""},
