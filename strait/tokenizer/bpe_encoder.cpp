@@ -32,8 +32,8 @@ size_t trailing_space(std::string_view text) {
 
 BpeEncoder::Finder::Finder(std::vector<const AddedToken*> tokens) : tokens_(std::move(tokens)) {
   std::ranges::stable_sort(tokens_, {}, &AddedToken::text);
-  const auto same = std::ranges::unique(tokens_, {}, &AddedToken::text);
-  tokens_.erase(same.begin(), same.end());
+  const auto is_same = [](const AddedToken* one, const AddedToken* other) { return one->text == other->text; };
+  tokens_.erase(std::unique(tokens_.begin(), tokens_.end(), is_same), tokens_.end());
   std::vector<size_t> open;  // those that begin the last text, the shortest first
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const std::string& text = tokens_[i]->text;
