@@ -69,12 +69,11 @@ std::vector<std::string> prepare(const std::filesystem::path& folder, const Conf
                                  bool replaces_unreadable) {
   const FolderLock lock(folder);
   std::vector<std::string> beginning;
-  if (holds_this_run(folder, config, replaces_unreadable)) {
+  if (holds_this_run(folder, config, replaces_unreadable) ||
+      (!holds_run(folder) && has_just_begun(folder, config))) {
     beginning = {"--resume"};
   } else if (holds_run(folder)) {
     beginning = {"--overwrite"};
-  } else if (has_just_begun(folder, config)) {
-    beginning = {"--resume"};
   }
   replace_file(folder / kNext, to_toml(config));
   return beginning;
