@@ -196,6 +196,7 @@ class HeaderEvents final : public nlohmann::json::json_sax_t {
     }
     if (entry_.type == ScalarType::Undefined) {
       std::vector<std::string> names;
+      names.reserve(kTypes.size());
       for (const auto& [name, type] : kTypes) names.emplace_back(name);
       fail("{} has dtype {}, expected one of {}", subject(), in_quotes(value), list_of(names));
     }
