@@ -47,12 +47,11 @@ struct PipelineSetup {
 
 /// What a batch came to, as far as this process knows.
 struct StepReport {
-  std::optional<double>
-      loss;             ///< mean over the rows, or what the loss counts; in the process of the last stage
-  int64_t rows = 0;     ///< of the batch
-  int64_t correct = 0;  ///< what the loss counted (Loss::correct), in the process of the last stage
-  Traffic traffic;      ///< of the channels that end here, both directions; of training only
-  double seconds = 0;   ///< in this call
+  std::optional<double> loss;  ///< mean over the rows, or what the loss counts; where the last stage is
+  int64_t rows = 0;            ///< of the batch
+  int64_t correct = 0;         ///< what the loss counted (Loss::correct), in the process of the last stage
+  Traffic traffic;             ///< of the channels that end here, both directions; of training only
+  double seconds = 0;          ///< in this call
 };
 
 /// A network of the user's own, split into stages over the processes of a group, or all in one process. The
