@@ -29,6 +29,13 @@ def string(name: str, value: Any) -> str:
     raise TypeError(f"{name}: expected a string, found {type(value).__name__}")
 
 
+def codec_spec(name: str, value: Any) -> str:
+    """The spec of a codec."""
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{name}: expected a spec such as \"quant:4\", found {type(value).__name__}")
+
+
 def feedback_of(value: Any) -> Union[str, tuple[str, str]]:
     """A feedback spec, or those of activations and gradients."""
     if isinstance(value, str):

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from . import _C, _load  # noqa: F401
-from ._arguments import feedback_of, integer, list_of, named_tensors, string
+from ._arguments import codec_spec, feedback_of, integer, list_of, named_tensors, string
 
 Ids = Union[torch.Tensor, Sequence[int]]
 
@@ -117,11 +117,8 @@ class Boundary(nn.Module):
                  feedback: Union[str, tuple[str, str]] = "none", slots: Optional[int] = None, reuse_indices: bool = False,
                  evaluation: str = "plain", index: int = 0, name: str = "boundary", seed: int = 0):
         super().__init__()
-        for what, spec in (("activations", activations), ("gradients", gradients)):
-            if not isinstance(spec, str):
-                raise TypeError(f"{what}: expected a spec such as \"quant:4\", found {type(spec).__name__}")
-        self._ends = _C.LocalBoundary(activations, gradients, feedback_of(feedback), bool(reuse_indices),
-                                      string("evaluation", evaluation), string("name", name), integer("index", index, 0, 2**16 - 1),
+        self._ends = _C.LocalBoundary(codec_spec("activations", activations), codec_spec("gradients", gradients),
+                                      feedback_of(feedback), bool(reuse_indices), string("evaluation", evaluation), string("name", name), integer("index", index, 0, 2**16 - 1),
                                       integer("seed", seed), None if slots is None else integer("slots", slots))
 
     @torch.compiler.disable
@@ -226,9 +223,12 @@ def batch(model: nn.Module, *, ids: Optional[Ids] = None, classes: Optional[Ids]
 
     Raises:
         ValueError: a number that cannot be. Later, ids or classes that are not as many as rows, or the same id twice.
+        TypeError: what is no integer.
     """
     inside = []
-    ids, classes, next_ids = int_list(ids), int_list(classes, "classes"), int_list(next_ids)
+    ids, classes, next_ids = int_list(ids), int_list(classes, "classes"), int_list(next_ids, "next_ids")
+    step = None if step is None else integer("step", step, 0)
+    first_row = integer("first_row", first_row, 0)
     try:
         for boundary in boundaries(model):
             boundary._ends.begin_batch(step, first_row, ids, classes, next_ids)
@@ -253,7 +253,7 @@ def compression(model: nn.Module, enabled: bool = True) -> Iterator[None]:
     before = [boundary._ends.compressed for boundary in found]
     try:
         for boundary in found:
-            boundary._ends.compressed = enabled
+            boundary._ends.compressed = bool(enabled)
         yield
     finally:
         for boundary, on in zip(found, before):

@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 
 from . import _C, _load  # noqa: F401
-from ._arguments import integer
+from ._arguments import codec_spec, integer, string
 
 
 class SentBytes(NamedTuple):
@@ -51,7 +51,7 @@ class DDPState:
                  warmup_steps: int = 0, seed: int = 0):
         warmup_steps = integer("warmup_steps", warmup_steps, 0)
         seed = integer("seed", seed)
-        _C.BucketExchange(codec, feedback, 0, 1, seed)  # says what is wrong with them
+        _C.BucketExchange(codec_spec("codec", codec), string("feedback", feedback), 0, 1, seed)  # says what is wrong with them
         self.codec, self.feedback, self.warmup_steps, self.seed = codec, feedback, warmup_steps, seed
         self.process_group = process_group
         self.step = 0  #: backward passes so far; keys random draws

@@ -7,7 +7,7 @@ from typing import NamedTuple, Sequence, Union
 import torch
 
 from . import _C, _load  # noqa: F401
-from ._arguments import integer, shape_of
+from ._arguments import codec_spec, integer, shape_of, string
 
 Shape = Union[torch.Size, Sequence[int]]
 
@@ -15,15 +15,15 @@ Shape = Union[torch.Size, Sequence[int]]
 def _check(tensor: torch.Tensor, codec: str) -> None:
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"expected a tensor, found {type(tensor).__name__}")
-    if not isinstance(codec, str):
-        raise TypeError(f"codec: expected a spec such as \"quant:4\", found {type(codec).__name__}")
+    codec_spec("codec", codec)
 
 
-def _place(seed: int, step: int, boundary: int, first_row: int) -> dict[str, int]:
+def _place(seed: int, step: int, boundary: int, direction: str, first_row: int) -> dict[str, Union[int, str]]:
     return {
         "seed": integer("seed", seed),
         "step": integer("step", step),
         "boundary": integer("boundary", boundary),
+        "direction": string("direction", direction),
         "first_row": integer("first_row", first_row)
     }
 
@@ -51,7 +51,7 @@ def compress(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, bound
         NumericError: a value is not finite, or out of the codec's range.
     """
     _check(x, codec)
-    return torch.ops.strait.compress(x, codec, direction=direction, **_place(seed, step, boundary, first_row))
+    return torch.ops.strait.compress(x, codec, **_place(seed, step, boundary, direction, first_row))
 
 
 def decompress(payload: torch.Tensor, codec: str, shape: Shape, *, seed: int = 0, step: int = 0, boundary: int = 0,
@@ -72,7 +72,7 @@ def decompress(payload: torch.Tensor, codec: str, shape: Shape, *, seed: int = 0
         WireError: compress() cannot have made these bytes of a tensor of that shape.
     """
     _check(payload, codec)
-    return torch.ops.strait.decompress(payload, codec, shape, direction=direction, **_place(seed, step, boundary, first_row))
+    return torch.ops.strait.decompress(payload, codec, shape, **_place(seed, step, boundary, direction, first_row))
 
 
 def reconstruct(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, boundary: int = 0,
@@ -86,7 +86,7 @@ def reconstruct(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, bo
     Arguments and errors are those of :func:`compress`.
     """
     _check(x, codec)
-    return torch.ops.strait.reconstruct(x, codec, direction=direction, **_place(seed, step, boundary, first_row))
+    return torch.ops.strait.reconstruct(x, codec, **_place(seed, step, boundary, direction, first_row))
 
 
 def wire_bytes(codec: str, shape: Shape) -> int:
@@ -97,7 +97,7 @@ def wire_bytes(codec: str, shape: Shape) -> int:
         ValueError: no such codec, or no such shape.
         TypeError: something else than a shape.
     """
-    return _C.payload_size(codec, shape_of(shape))[0]
+    return _C.payload_size(codec_spec("codec", codec), shape_of(shape))[0]
 
 
 class CodecSpec(NamedTuple):
@@ -134,7 +134,7 @@ def codec(spec: str) -> CodecSpec:
     Raises:
         ValueError: no such codec.
     """
-    row_wise, selects = _C.codec_properties(spec)
+    row_wise, selects = _C.codec_properties(codec_spec("codec", spec))
     return CodecSpec(spec, _C.payload_size(spec, [4096, 4096])[1], row_wise, selects)
 
 

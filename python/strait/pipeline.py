@@ -147,8 +147,8 @@ class Pipeline:
         if len(names) != cuts:
             raise ValueError(f"names: expected one for each of {cuts} boundaries, found {len(names)}")
         boundaries = list(
-            zip(names, _per_boundary("activations", activations, cuts), _per_boundary("gradients", gradients, cuts),
-                _feedback_per_boundary(feedback, cuts), [bool(reuse_indices)] * cuts))
+            zip([string("names", name) for name in names], _per_boundary("activations", activations, cuts),
+                _per_boundary("gradients", gradients, cuts), _feedback_per_boundary(feedback, cuts), [bool(reuse_indices)] * cuts))
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
         self._pipeline = _C.Pipeline(stages, boundaries, function_or_none("loss", loss),
                                      function_or_none("correct", correct), function_or_none("count", count),
@@ -188,7 +188,7 @@ class Pipeline:
         Call `.eval()` of your modules before, as always. `mode` says how activations cross: "off" as they are, "plain"
         through the codec alone, "frozen" through the feedback scheme with its state as training left it.
         """
-        return self._pipeline.evaluate(tensors_of("inputs", inputs), tensor_or_none("targets", targets), mode)
+        return self._pipeline.evaluate(tensors_of("inputs", inputs), tensor_or_none("targets", targets), string("mode", mode))
 
     def predict(self, inputs: Inputs, mode: str = "plain") -> Union[Tensor, tuple[Tensor, ...], None]:
         """The last stage's output for a batch, [B, ...], in the process of that stage, and None elsewhere.
@@ -196,7 +196,7 @@ class Pipeline:
         Forward alone, as :meth:`evaluate`, without targets and loss; every process gives the inputs, which say how many
         rows there are, at most `batch_size`. A tuple where the stage gives several tensors.
         """
-        outputs = self._pipeline.predict(tensors_of("inputs", inputs), mode)
+        outputs = self._pipeline.predict(tensors_of("inputs", inputs), string("mode", mode))
         if outputs is None:
             return None
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -212,6 +212,8 @@ class Pipeline:
 
     def gather(self, result: StepResult) -> StepResult:
         """What all processes know of a batch: its loss, all rows, the bytes of every process, the longest time."""
+        if not isinstance(result, StepResult):
+            raise TypeError(f"result: expected a StepResult, found {type(result).__name__}")
         return self._pipeline.gather(result)
 
     def parameters(self) -> list[Tensor]:
@@ -224,11 +226,11 @@ class Pipeline:
 
     def runs(self, stage: int) -> bool:
         """Whether this process runs the stage."""
-        return self._pipeline.runs(stage)
+        return self._pipeline.runs(integer("stage", stage, 0, 2**31 - 1))
 
     def compress(self, on: bool) -> None:
         """Whether training compresses from now on; it does from the beginning."""
-        self._pipeline.compress(on)
+        self._pipeline.compress(bool(on))
 
     def prefetch(self, ids: Ids) -> None:
         """Says which samples the next call of :meth:`train` will have."""

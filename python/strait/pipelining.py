@@ -15,7 +15,7 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.stage import _RecvInfo
 
 from . import _C
-from ._arguments import feedback_of, integer, named_tensors
+from ._arguments import codec_spec, feedback_of, integer, named_tensors
 from .ddp import SentBytes
 
 __all__ = ["Stage"]
@@ -99,8 +99,8 @@ class Stage(PipelineStage):
                  seed: int = 0, **kwargs: Any) -> None:
         feedback = feedback_of(feedback)
         of_activations, of_gradients = (feedback, feedback) if isinstance(feedback, str) else feedback
-        _check(True, activations, of_activations)  # every stage both, so that all of them refuse
-        _check(False, gradients, of_gradients)
+        _check(True, codec_spec("activations", activations), of_activations)  # every stage both, so that all of them refuse
+        _check(False, codec_spec("gradients", gradients), of_gradients)
         super().__init__(submodule, stage_index, num_stages, device, **kwargs)
         self._seed = integer("seed", seed, 0)
         self._step = 0

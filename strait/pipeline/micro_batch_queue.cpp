@@ -37,6 +37,7 @@ MicroBatch MicroBatchQueue::cut(const StepInput& batch, int64_t first_row, Messa
   part.context.step = batch.step;
   part.context.micro_batch = static_cast<uint32_t>(number(count()));
   part.context.first_row = static_cast<size_t>(first_row);
+  part.context.batch = batch.mark;
   part.mode = mode;
   part.draws = {seed_, batch.step, static_cast<size_t>(batch.first_row + first_row)};
   const int64_t all_rows = batch.all_rows > 0 ? batch.all_rows : batch.rows;

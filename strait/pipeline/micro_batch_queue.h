@@ -20,6 +20,7 @@ struct StepInput {
   at::Tensor targets;  ///< [B]
   uint64_t step = 0;   ///< optimizer steps taken before this batch
   int64_t rows = 0;    ///< B
+  uint32_t mark = 0;   ///< tells the batch from others, for processes to compare; 0: not known
 
   /// In training, the samples' indices in the training set; for links that keep something per sample.
   std::vector<int64_t> ids = {};

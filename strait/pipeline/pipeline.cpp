@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -120,6 +121,14 @@ int64_t rows_of(const TensorList& inputs, const at::Tensor& targets, const std::
   if (!inputs.empty() && inputs.front().defined()) return inputs.front().dim() > 0 ? inputs.front().size(0) : 0;
   if (targets.defined()) return targets.dim() > 0 ? targets.size(0) : 0;
   return static_cast<int64_t>(ids.size());
+}
+
+/// Tells a batch from others by its targets, which every process may have; 0 where they are not in host memory.
+uint32_t mark_of(const at::Tensor& targets) {
+  if (!targets.defined() || !targets.device().is_cpu()) return 0;
+  const at::Tensor dense = targets.contiguous();
+  const uint64_t sum = XXH3_64bits(dense.data_ptr(), dense.nbytes());
+  return std::max(static_cast<uint32_t>(sum), 1U);
 }
 
 void check_rows(const at::Tensor& tensor, int64_t rows, std::string_view what) {
@@ -342,6 +351,7 @@ StepInput Pipeline::input_of(const TensorList& inputs, const at::Tensor& targets
     throw InputError("a batch of {} rows: expected a class for each, found {}", rows, classes.size());
   }
   StepInput input{.inputs = inputs, .targets = targets, .step = step_, .rows = rows};
+  if (pipeline_->size() > 1 && outputs_ == nullptr) input.mark = mark_of(targets);
   input.ids = ids;
   input.classes = classes;
   return input;

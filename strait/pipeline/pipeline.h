@@ -79,14 +79,16 @@ class Pipeline {
   ///
   /// `inputs`, [B, ...] each, are read in the process of the first stage, `targets`, [B, ...], in that of the
   /// last; elsewhere they may be undefined, but of the two and the `ids` one must say how many rows there are.
+  /// Processes that both have targets in host memory compare them: checksums travel with the messages.
   /// `ids` are the samples' numbers in the training set, for links that keep something per sample
   /// (Slots::samples), `classes` their labels, for those that keep something per class.
   ///
   /// The first call runs a row of zeros through the stages, in evaluation mode and with the random state put
   /// back, to find what crosses each cut; of a stage that is a function and not a module, buffers may notice.
   /// Throws InputError for a stage that cannot run on what the one before gives, for a loss that is no
-  /// scalar and, with replicas, for a parameter that was frozen or unfrozen since the first call, NumericError
-  /// for a message or a loss that is not finite, and what modules, loss and codecs throw.
+  /// scalar and, with replicas, for a parameter that was frozen or unfrozen since the first call, WireError for a
+  /// message of a batch with other targets, NumericError for a message or a loss that is not finite, and what
+  /// modules, loss and codecs throw.
   StepReport train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids = {},
                    const std::vector<int64_t>& classes = {});
   /// The same for a network of one input.

@@ -28,7 +28,7 @@ void put_fields(ByteWriter& out, const FrameHeader& header) {
   out.put(header.boundary);
   out.put(static_cast<uint32_t>(header.direction));
   out.put(header.micro_batch);
-  out.put(uint32_t{0});  // reserved
+  out.put(header.batch);
   out.put(header.sequence);
   out.put(header.payload_size);
 }
@@ -70,12 +70,12 @@ Frame parse_frame(std::span<const std::byte> bytes, FrameCheck check) {
   if (direction > 1) throw WireError("frame has direction {}, expected 0 or 1", direction);
   header.direction = static_cast<Direction>(direction);
   header.micro_batch = in.get<uint32_t>();
-  const auto reserved = in.get<uint32_t>();
+  header.batch = in.get<uint32_t>();
   header.sequence = in.get<uint64_t>();
   header.payload_size = in.get<uint64_t>();
   const auto sum = in.get<uint64_t>();
   const auto tail = bytes.subspan(kTailOffset, kFrameHeaderSize - kTailOffset);
-  if (reserved != 0 || std::ranges::any_of(tail, [](std::byte b) { return b != std::byte{0}; })) {
+  if (std::ranges::any_of(tail, [](std::byte b) { return b != std::byte{0}; })) {
     throw WireError("reserved bytes of the frame header are not zero");
   }
   const auto payload = bytes.subspan(kFrameHeaderSize);
@@ -110,6 +110,11 @@ void expect_header(const FrameHeader& got, const FrameHeader& expected) {
   expect("link", got.link, expected.link);
   expect("micro-batch", got.micro_batch, expected.micro_batch);
   expect("sequence", got.sequence, expected.sequence);
+  if (got.batch != 0 && expected.batch != 0 && got.batch != expected.batch) {
+    throw WireError(
+        "frame is of another batch than the receiver's; expected the same batches in the same order in every "
+        "process");
+  }
 }
 
 }  // namespace strait

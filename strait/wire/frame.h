@@ -19,7 +19,7 @@ std::string_view to_string(Direction direction);
 constexpr uint32_t kFrameMagic = 0x54525453;  // "STRT"
 
 /// The version of the format that this code writes, and the only one that it reads.
-constexpr uint16_t kWireVersion = 2;
+constexpr uint16_t kWireVersion = 3;
 
 /// Bytes of a frame before its payload. One cache line, so that the payload of an aligned buffer is
 /// aligned too.
@@ -32,6 +32,7 @@ struct FrameHeader {
   uint16_t boundary = 0;                        ///< counted from 0 at the input
   Direction direction = Direction::activation;  ///< of the message
   uint32_t micro_batch = 0;                     ///< position in the batch
+  uint32_t batch = 0;         ///< tells the batch from others where the sender knows how; 0 where it does not
   uint64_t sequence = 0;      ///< messages sent before this one over the same boundary and direction
   uint64_t payload_size = 0;  ///< bytes behind the header
 
@@ -60,7 +61,7 @@ Frame parse_frame(std::span<const std::byte> bytes, FrameCheck check = FrameChec
 size_t frame_size(std::span<const std::byte> space);
 
 /// Throws WireError that names the first field in which the header differs from what the receiver's
-/// own configuration says. payload_size is not compared.
+/// own configuration says. payload_size is not compared, and the batch only where both ends know it.
 void expect_header(const FrameHeader& got, const FrameHeader& expected);
 
 }  // namespace strait

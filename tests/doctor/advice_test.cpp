@@ -87,7 +87,7 @@ TEST(Findings, NameVersionsThatDiffer) {
   EXPECT_THAT(
       texts_of(found),
       ElementsAre(
-          "!ranks 1, 2 have strait 1.0+def (wire version 2), rank 0 strait 1.0+abc (wire version 2); strait "
+          "!ranks 1, 2 have strait 1.0+def (wire version 3), rank 0 strait 1.0+abc (wire version 3); strait "
           "train refuses ranks that differ: install one version everywhere"));
   found = test::three_ranks();
   found.ranks[2].wire_version = 1;

@@ -17,7 +17,7 @@ inline Diagnosis three_ranks() {
                            .free_memory = uint64_t{8} << 30,
                            .folder = "runs/invented",
                            .free_disk = uint64_t{80} << 30,
-                           .wire_version = 2,
+                           .wire_version = 3,
                            .code_version = "1.0+abc",
                            .library_version = "2.13.0",
                            .send_buffer = uint64_t{4} << 20,

@@ -62,11 +62,11 @@ TEST_F(Handshakes, ThatDifferAreNamed) {
 
 TEST_F(Handshakes, OfAnotherWireVersionAreRefusedWithBothNumbers) {
   std::string old = handshake();
-  old.replace(old.find("\"wire_version\":2"), 16, "\"wire_version\":1");
+  old.replace(old.find("\"wire_version\":3"), 16, "\"wire_version\":1");
   EXPECT_EQ(message_of<Error>([&] {
               check_handshakes(0, {handshake(), old});
             }),
-            "rank 0: rank 1 has wire version 1, this one 2; all must be the same");
+            "rank 0: rank 1 has wire version 1, this one 3; all must be the same");
 }
 
 TEST_F(Handshakes, ThatAreNoneAreErrorsOfTheWire) {

@@ -64,6 +64,12 @@ def test_clipping_and_prediction_are_those_of_one_process(tmp_path):
     assert_close({**first["clipped"], **last["clipped"]}, gradients(stages))
 
 
+def test_processes_that_train_other_batches_hear_of_it(tmp_path):
+    torchrun("training_loop.py", tmp_path, "shuffled", processes=2)
+    for rank in range(2):
+        assert "frame is of another batch than the receiver's" in torch.load(tmp_path / f"{rank}.pt")["refusal"]
+
+
 def padded(targets):
     """Half of the first rows have no label."""
     return targets.masked_fill(torch.arange(len(targets)) < len(targets) // 2, -100)

@@ -1,6 +1,7 @@
-"""What a loop does besides training a batch, over two processes: accumulation, clipping, prediction, frozen parameters.
+"""What a loop does besides training a batch, over two processes: accumulation, clipping, prediction, frozen parameters, a
+loader that shuffles.
 
-training_loop.py FOLDER replicas|stages leaves in FOLDER what each process saw; see pipeline_loop_test.py.
+training_loop.py FOLDER replicas|stages|shuffled leaves in FOLDER what each process saw; see pipeline_loop_test.py.
 """
 
 import itertools
@@ -49,11 +50,27 @@ def with_stages():
             "again": pipe.clip_grad_norm_(1e3)}
 
 
+def shuffled(rank):
+    """Batches in one order, then the second process has the same samples in another one."""
+    pipe = strait.Pipeline(make_stages(), F.cross_entropy, schedule="interleaved", micro_batches=2)
+    inputs, targets, _ = next(batches())
+    pipe.train(inputs, targets if rank == 1 else None)
+    pipe.train(inputs, targets)
+    pipe.evaluate(inputs, targets)
+    pipe.predict(inputs)
+    order = torch.arange(len(targets)) if rank == 0 else torch.arange(len(targets)).flip(0)
+    try:
+        pipe.train(inputs[order], targets[order])
+    except RuntimeError as error:
+        return {"refusal": str(error)}
+    return {}
+
+
 def main():
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo")
     rank = torch.distributed.get_rank()
-    result = with_replicas(rank) if sys.argv[2] == "replicas" else with_stages()
+    result = {"replicas": lambda: with_replicas(rank), "stages": with_stages, "shuffled": lambda: shuffled(rank)}[sys.argv[2]]()
     torch.save(result, pathlib.Path(sys.argv[1]) / f"{rank}.pt")
     torch.distributed.destroy_process_group()
 
