@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What scripts/configure, fuzz/run, scripts/findings_figures and scripts/device/tests.sh do before they call anything that takes
-long, and that fuzz/README.md names every target. Scripts stand for CMake and others."""
+long, what scripts/device/paper.sh does where something fails, and that fuzz/README.md names every target. Scripts stand for CMake
+and others."""
 
 import pathlib
 import re
@@ -73,6 +74,22 @@ class Scripts(unittest.TestCase):
         self.stand_in("bin/dirname", f'echo "{script.parent}"')
         status, said = self.run_script("/bin/sh", script, path="")
         self.assertEqual((status, said), (1, "tests.sh: there is no nvidia-smi in PATH\n"))
+
+    def test_a_table_of_the_paper_that_fails_is_named_and_does_not_keep_the_others_from_being_trained(self):
+        script = self.copy("scripts/device/paper.sh")
+        self.stand_in("scripts/collect_runs", 'echo "collected $2"; case $1 in *table3) exit 2;; esac')
+
+        def said(status, *tables):
+            """Where the sweep of table 2 ends with this status."""
+            self.stand_in("build/strait", f'echo "trained $2"; case $2 in *table2.toml) exit {status};; esac')
+            return self.run_script(script, *tables)
+
+        def did(*tables):
+            return "".join(f"trained experiments/paper/table{table}.toml\ncollected docs/results/paper/table{table}.jsonl\n" for table in tables)
+
+        self.assertEqual(said(0, "1", "2"), (0, did(1, 2)))
+        self.assertEqual(said(1), (1, did(1, 2, 3, 4, 5) + "paper.sh: failed, as said above: table2 table3\n"))
+        self.assertEqual(said(130), (130, did(1) + "trained experiments/paper/table2.toml\n"))
 
     def test_every_fuzz_target_is_described_and_has_seeds(self):
         targets = {path.name.removesuffix("_fuzz.cpp") for path in (ROOT / "fuzz").glob("*_fuzz.cpp")}
