@@ -19,14 +19,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from network import Network, exit_on_sigterm
-from report import show
+from network import Network, run_main
+from report import replace_between_markers, show
 from results import machine, replace, spread
 from rows import BATCH, EPOCHS, ONE_MACHINE, QUARTER, RAW, ROWS, SECONDS, Row, rate_of
 from run import CONFIG, ROOT, STAGES, run_ranks, set_flags
 
 BEGIN = "<!-- Written by bench/slow_links/emulated.py from here -->"
-END = "<!-- to here -->"
 KERNEL = "tc tbf"
 LINK = "--link"
 RATES = ["20Mbps", "100Mbps", "500Mbps", "1Gbps"]
@@ -100,19 +99,17 @@ def write_page(page: Path, results: dict[str, object]) -> None:
     runs = [pair[side] for pair in pairs for side in (KERNEL, LINK)]
     versions = ", ".join(sorted({f"{run['code_version']} ({run['machine']})" for run in runs}))  # type: ignore[index]
     text = "\n".join([
-        BEGIN, "", f"- Code: strait {versions}.",
+        f"- Code: strait {versions}.",
         f"- Machine: {here['cores']} cores of {here['processor']}, Linux {here['kernel']}.",
         "- Configuration: [resnet18.toml](../../bench/slow_links/resnet18.toml), seed 0, with the codecs of "
         "[rows.py](../../bench/slow_links/rows.py); resolved beside every figure in [emulated_links.json](emulated_links.json).",
         "- Medians over the pairs, in brackets the least and the greatest; a ratio is taken within a pair. The weights of "
         "every pair are equal, bit for bit. *load*: the system's mean number of running processes over the last minute, "
-        "at the end of a run; four are the run's own.", "", table(pairs), "", END])
-    before = page.read_text()
-    page.write_text(before[:before.index(BEGIN)] + text + before[before.index(END) + len(END):])
+        "at the end of a run; four are the run's own.", "", table(pairs)])
+    page.write_text(replace_between_markers(page.read_text() if page.exists() else "", text, BEGIN))
 
 
-def main() -> int:
-    exit_on_sigterm()
+def main() -> None:
     names = [row.name for row in ROWS]
     parser = argparse.ArgumentParser(description="Compare --link with links that tc tbf limits")
     parser.add_argument("--rates", nargs="+", choices=RATES, default=RATES)
@@ -126,14 +123,9 @@ def main() -> int:
     flags.strait, flags.out = flags.strait.resolve(), flags.out.resolve()
     file = flags.out / "emulated_links.json"
     pairs = json.loads(file.read_text())["pairs"] if file.exists() else []
-    try:
-        measure(flags, pairs)
-    except (RuntimeError, OSError) as error:
-        print(f"emulated.py: {error}", file=sys.stderr)
-        return 1
+    measure(flags, pairs)
     write_page(flags.out / "emulated_links.md", json.loads(file.read_text()))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_main("emulated.py", main))

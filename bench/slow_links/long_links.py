@@ -23,16 +23,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from network import INTERFACE, Network, address, command, exit_on_sigterm, parse_rate
+from network import INTERFACE, Network, address, command, parse_rate, run_main
 from report import show
 from results import machine, spread
-from run import CONFIG, ROOT, SECRET, last_line, set_flags, wait_all
+from run import CONFIG, ROOT, run_ranks, set_flags
 
 HOSTS = 2
 MTU = 9000
 BUFFERS = {"tcp_wmem": "4096 16384 4194304", "tcp_rmem": "4096 131072 6291456"}
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
-TIMEOUT = 300.0
 SETTINGS = {"model.cuts": '["layer1"]', "data.batch_size": 400, "data.train_limit": 2400, "train.epochs": 2, "data.root": "data"}
 
 
@@ -89,27 +88,14 @@ class LongNetwork(Network):
                     os.write(other[end], packets.popleft()[1])
 
 
-def run_both(network: Network, arguments: list[str], folder: Path) -> str:
-    """Runs both ranks and returns what rank 0 prints. Raises RuntimeError when one fails."""
-    processes = []
-    for rank in range(HOSTS):
-        environment = os.environ | {"RANK": str(rank), "WORLD_SIZE": str(HOSTS), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
-                                    "MASTER_ADDR": address(0), "MASTER_PORT": "29500", "STRAIT_SECRET": SECRET}
-        with (folder / f"{rank}.out").open("w") as out, (folder / f"{rank}.err").open("w") as err:
-            processes.append(network.start(rank, arguments, env=environment, stdout=out, stderr=err))
-    if any(wait_all(processes, TIMEOUT)):
-        raise RuntimeError("\n".join([" ".join(arguments), *(last_line(folder / f"{rank}.err") for rank in range(HOSTS))]))
-    return (folder / "0.out").read_text()
-
-
-def measure(network: Network, strait: Path, connections: int, seconds: float) -> dict[str, object]:
+def measure(network: Network, rate: str, strait: Path, connections: int, seconds: float) -> dict[str, object]:
     flags = set_flags(SETTINGS | {"pipeline.connections": connections})
     with tempfile.TemporaryDirectory(prefix="strait-long-") as name:
         folder = Path(name)
         doctor = [str(strait), "doctor", str(CONFIG), *flags, "--ranks", "--json", "--seconds", str(seconds)]
-        found = json.loads(run_both(network, doctor, folder))
+        found = json.loads(run_ranks(network, rate, "strait", doctor, folder))
         pair = found["pairs"][0]
-        run_both(network, [str(strait), "train", str(CONFIG), *flags, "--out", str(folder / "run")], folder)
+        run_ranks(network, rate, "strait", [str(strait), "train", str(CONFIG), *flags, "--out", str(folder / "run")], folder)
         epochs = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
         return {"connections": connections, "opened": pair["connections"], "bits_per_second": pair["bits_per_second"],
                 "latency_seconds": pair["latency_seconds"], "advice": [finding["text"] for finding in found["findings"]],
@@ -142,8 +128,7 @@ def page(results: dict[str, object]) -> str:
     return "\n".join(["# Long, fast links", "", text, "", *lines, "", "With the first number `strait doctor` says:", "", f"    {advice}", ""])
 
 
-def main() -> int:
-    exit_on_sigterm()
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rate", default="1Gbps")
     parser.add_argument("--round-trip", type=float, default=100.0, help="ms")
@@ -156,22 +141,17 @@ def main() -> int:
     parser.add_argument("--note", default="", help="a sentence for the page: what else the machine did, say")
     flags = parser.parse_args()
     found = []
-    try:
-        with LongNetwork(parse_rate(flags.rate) or 1e12, flags.round_trip / 1e3, flags.queue / 1e3) as network:
-            for turn in range(flags.repeat):
-                for connections in flags.connections:
-                    found.append({"round": turn} | measure(network, flags.strait, connections, flags.seconds))
-                    print(json.dumps({key: found[-1][key] for key in ("round", "connections", "bits_per_second", "latency_seconds",
-                                                                      "samples_per_second", "opened")}), flush=True)
-    except (RuntimeError, OSError, ValueError) as error:
-        print(f"long_links.py: {error}", file=sys.stderr)
-        return 1
+    with LongNetwork(parse_rate(flags.rate) or 1e12, flags.round_trip / 1e3, flags.queue / 1e3) as network:
+        for turn in range(flags.repeat):
+            for connections in flags.connections:
+                found.append({"round": turn} | measure(network, flags.rate, flags.strait, connections, flags.seconds))
+                print(json.dumps({key: found[-1][key] for key in ("round", "connections", "bits_per_second", "latency_seconds",
+                                                                  "samples_per_second", "opened")}), flush=True)
     results = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "cpu": machine()["processor"], "cores": os.cpu_count(), "rate": flags.rate,
                "round_trip_ms": flags.round_trip, "queue_ms": flags.queue, "note": flags.note, "measurements": found}
     (flags.out / "long_links.json").write_text(json.dumps(results, indent=1) + "\n")
     (flags.out / "long_links.md").write_text(page(results))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_main("long_links.py", main))

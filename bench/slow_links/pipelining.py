@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from network import Network, exit_on_sigterm, parse_rate
+from network import Network, parse_rate, run_main
 from report import show
 from results import machine, spread
 from run import ROOT, run_ranks
@@ -78,8 +78,7 @@ def page(results: dict[str, object]) -> str:
     return "\n".join(["# Python pipelines over slow links", "", text, "", *[line for rate in rates for line in table(found, rate)]])
 
 
-def main() -> int:
-    exit_on_sigterm()
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rates", nargs="+", default=["100Mbps"])
     parser.add_argument("--repeat", type=int, default=3)
@@ -87,17 +86,12 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
     parser.add_argument("--note", default="", help="a sentence for the page: what else the machine did, say")
     flags = parser.parse_args()
-    try:
-        found = measure(flags.rates, flags.repeat, flags.seconds)
-    except (RuntimeError, OSError, ValueError) as error:
-        print(f"pipelining.py: {error}", file=sys.stderr)
-        return 1
+    found = measure(flags.rates, flags.repeat, flags.seconds)
     results = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "code": code_version(), "cpu": machine()["processor"], "cores": os.cpu_count(),
                "seconds": flags.seconds, "note": flags.note, "measurements": found}
     (flags.out / "pipelining.json").write_text(json.dumps(results, indent=1) + "\n")
     (flags.out / "pipelining.md").write_text(page(results))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_main("pipelining.py", main))

@@ -143,12 +143,12 @@ def origin(results: Results, cells: list[Cell], training: Training) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def replace_between_markers(text: str, generated: str) -> str:
+def replace_between_markers(text: str, generated: str, begin: str = BEGIN) -> str:
     """The text with what is generated between the markers, at its end where it has none."""
-    if BEGIN not in text:
-        text += f"{BEGIN}\n{END}\n"
-    head, rest = text.split(BEGIN, 1)
-    return f"{head}{BEGIN}\n\n{generated}\n\n{rest[rest.index(END):]}"
+    if begin not in text:
+        text += f"{begin}\n{END}\n"
+    head, rest = text.split(begin, 1)
+    return f"{head}{begin}\n\n{generated}\n\n{rest[rest.index(END):]}"
 
 
 def write(results: Results, folder: Path, training: Training = QUARTER) -> None:

@@ -133,7 +133,7 @@ class EmulatedPages(unittest.TestCase):
         pairs = [{"rate": "20Mbps", "row": "raw fp32", "tc tbf": run(kernel, 1.0), "--link": run(link, load)}
                  for kernel, link, load in ((10, 11, 2.0), (20, 20, 3.0), (40, 36, 4.0))]
         page = self.folder / "emulated_links.md"
-        page.write_text(f"before\n{emulated.BEGIN}\nold\n{emulated.END}\nafter\n")
+        page.write_text(f"before\n{emulated.BEGIN}\nold\n{report.END}\nafter\n")
         emulated.write_page(page, {"machine": {"processor": "P", "cores": 2, "kernel": "K"}, "pairs": pairs})
         text = page.read_text()
         self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
