@@ -1,6 +1,6 @@
 """A GPT-2 or a Llama of Hugging Face's transformers, cut by layer and trained over processes with compressed messages.
 
-    torchrun --nproc-per-node 4 gpt2_transformers.py --text FILE --out FOLDER [--model llama] [--activations quant:8]
+    torchrun --nproc-per-node 4 examples/python/gpt2_transformers.py --text FILE --out FOLDER [--model llama] [--activations quant:8]
 
 Tokens are the text's bytes, so that nothing is downloaded. FOLDER is then a model for from_pretrained. For a model of
 your own, from_pretrained takes the place of from_config; its embedding and head must not share their weights

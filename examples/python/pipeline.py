@@ -1,6 +1,6 @@
 """A network of one's own in four stages, one for each process, with compressed messages between them.
 
-    torchrun --nproc-per-node 4 pipeline.py [--activations quant:4] [--gradients quant:8] [--feedback ef21]
+    torchrun --nproc-per-node 4 examples/python/pipeline.py [--activations quant:4] [--gradients quant:8] [--feedback ef21]
 
 Without torchrun one process runs all stages, with the same losses.
 """
