@@ -1,5 +1,5 @@
 // The time of a training step of ResNet-18 with four stages in one process, against the unsplit network and
-// against four stages without codecs in the same run.
+// against four stages without codecs in the same run, which are verified to have the same loss, bit for bit.
 
 #include <ATen/Context.h>
 #include <ATen/core/ivalue.h>
@@ -12,8 +12,11 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "strait/base/error.h"
 #include "strait/base/times.h"
 #include "strait/codecs/sparsifier.h"
 #include "strait/links/link.h"
@@ -49,9 +52,9 @@ int64_t steps_at(int width) { return std::max(1, 160 / width); }
 
 /// Stops training after one epoch, where the next call resumes.
 struct OneEpoch : TrainObserver {
-  void on_epoch(const EpochMetrics& metrics) override { epoch_seconds = metrics.seconds; }
-  bool should_stop() override { return epoch_seconds.has_value(); }
-  std::optional<double> epoch_seconds;
+  void on_epoch(const EpochMetrics& metrics) override { epoch = metrics; }
+  bool should_stop() override { return epoch.has_value(); }
+  std::optional<EpochMetrics> epoch;
 };
 
 struct Scheme {
@@ -77,11 +80,13 @@ Trainer make(const Scheme& scheme, int width) {
   return {make_resnet18(width, 10), options};
 }
 
-double step_seconds(Trainer& trainer, const DataSplits& data) {
-  OneEpoch epoch;
-  trainer.train(data, epoch);
-  return epoch.epoch_seconds.value() / static_cast<double>(data.train->size() / kBatch);
+EpochMetrics train_epoch(Trainer& trainer, const DataSplits& data) {
+  OneEpoch one;
+  trainer.train(data, one);
+  return std::move(one.epoch).value();
 }
+
+double step_seconds(const EpochMetrics& epoch) { return epoch.seconds / static_cast<double>(epoch.steps); }
 
 /// Each of these trains in turn, because the machine's speed drifts.
 void compare(const Scheme& scheme, int width, const DataSplits& data) {
@@ -93,10 +98,16 @@ void compare(const Scheme& scheme, int width, const DataSplits& data) {
   std::vector<double> to_whole;
   std::vector<double> to_raw;
   for (int round = -1; round < kRounds; ++round) {  // the first round warms up
-    const double a = step_seconds(whole, data);
-    const double b = step_seconds(raw, data);
-    const double c = step_seconds(split, data);
+    const EpochMetrics of_whole = train_epoch(whole, data);
+    const EpochMetrics of_raw = train_epoch(raw, data);
+    const EpochMetrics of_split = train_epoch(split, data);
+    STRAIT_CHECK(of_whole.train.loss == of_raw.train.loss,
+                 "the loss is {} unsplit and {} in stages without codecs", of_whole.train.loss,
+                 of_raw.train.loss);
     if (round < 0) continue;
+    const double a = step_seconds(of_whole);
+    const double b = step_seconds(of_raw);
+    const double c = step_seconds(of_split);
     whole_times.push_back(a);
     split_times.push_back(c);
     to_whole.push_back(c / a);
@@ -145,13 +156,26 @@ std::vector<Scheme> all_schemes() {
 int main(int argc, char** argv) {
   using namespace strait;
   const int width = argc > 1 ? std::atoi(argv[1]) : 16;
-  const std::vector<std::string> wanted(argv + std::min(argc, 2), argv + argc);
+  if (width < 1) {
+    fmt::print(stderr, "bench_step_time: expected a width, found {}\n", argv[1]);
+    return 2;
+  }
   configure_runtime(0);
+  const auto schemes = all_schemes();
+  const std::vector<std::string> wanted(argv + std::min(argc, 2), argv + argc);
+  std::vector<std::string> names;
+  for (const Scheme& scheme : schemes) names.push_back(scheme.name);
+  for (const auto& name : wanted) {
+    if (std::ranges::count(names, name) > 0) continue;
+    fmt::print(stderr, "bench_step_time: there is no scheme {}; expected one of: {}\n", name,
+               fmt::join(names, ", "));
+    return 2;
+  }
   fmt::print("ResNet-18 width {}, batch {}, {}\n{:<24} {:>12} {:>14} {:>12} {:>9}\n", width, kBatch,
              machine_description(at::kCPU), "codecs", "unsplit ms", "four stages ms", "to unsplit", "to none");
   const int64_t steps = steps_at(width);
   const DataSplits data{std::make_shared<OneBatch>(steps * kBatch), std::make_shared<OneBatch>(kBatch)};
-  for (const Scheme& scheme : all_schemes()) {
+  for (const Scheme& scheme : schemes) {
     if (wanted.empty() || std::ranges::count(wanted, scheme.name) > 0) compare(scheme, width, data);
   }
 }
