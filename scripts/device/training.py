@@ -123,7 +123,8 @@ def measure_rates():
             for epoch in epochs(run)[-1:]:
                 rates[name] = max(rates.get(name, 0), epoch["samples_per_second"])
     for name, rate in rates.items():
-        print(f"{name:<34} {rate:8.0f} samples/s, a step {rates['none'] / rate - 1:+.1%}", flush=True)
+        of_none = f", a step {rates['none'] / rate - 1:+.1%}" if "none" in rates else ""
+        print(f"{name:<34} {rate:8.0f} samples/s{of_none}", flush=True)
 
 
 FOLDER.mkdir(parents=True, exist_ok=True)
