@@ -56,7 +56,7 @@ def group_over(process_group: ProcessGroup, store: Store, timeout: float) -> Gro
 
 class StepResult:
     """What a batch came to, as far as this process knows; Pipeline.gather() knows more."""
-    loss: Optional[float]  #: mean over the rows; None where the last stage is in another process
+    loss: Optional[float]  #: mean over the rows, or over what `count` counts; None where the last stage is in another process
     rows: int  #: of the batch
     correct: int  #: what `correct` counted, in the process of the last stage
     seconds: float  #: in the call
