@@ -118,8 +118,9 @@ class Boundary(nn.Module):
                  evaluation: str = "plain", index: int = 0, name: str = "boundary", seed: int = 0):
         super().__init__()
         self._ends = _C.LocalBoundary(codec_spec("activations", activations), codec_spec("gradients", gradients),
-                                      feedback_of(feedback), bool(reuse_indices), string("evaluation", evaluation), string("name", name), integer("index", index, 0, 2**16 - 1),
-                                      integer("seed", seed), None if slots is None else integer("slots", slots))
+                                      feedback_of(feedback), bool(reuse_indices), string("evaluation", evaluation),
+                                      string("name", name), integer("index", index, 0, 2**16 - 1), integer("seed", seed),
+                                      None if slots is None else integer("slots", slots))
 
     @torch.compiler.disable
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -274,6 +274,8 @@ def test_every_rank_hears_of_a_gradient_that_is_not_finite_and_goes_on(results):
     (lambda: strait.DDPState("quant:4", feedback="ef-mixed"), ValueError, "quant:4"),
     (lambda: strait.DDPState("quant:4", warmup_steps=-1), ValueError, "warmup_steps"),
     (lambda: strait.DDPState("quant:4", warmup_steps="1"), TypeError, "warmup_steps: expected an integer, found str"),
+    (lambda: strait.DDPState(4), TypeError, "codec: expected a spec such as \"quant:4\", found int"),
+    (lambda: strait.DDPState("quant:4", feedback=("ef", "ef")), TypeError, "feedback: expected a string, found tuple"),
     (lambda: strait.ddp_hook(None, None), TypeError, "expected a DDPState, found NoneType"),
 ])
 def test_bad_input_is_one_clear_line(call, kind, text):

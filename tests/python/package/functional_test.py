@@ -236,6 +236,9 @@ PAYLOAD = strait.compress(X, "none")
     (lambda: strait.wire_bytes("none", 32), TypeError, "shape: expected the shape of a tensor, found int"),
     (lambda: strait.wire_bytes("none", "8x64"), TypeError, "shape: expected the shape of a tensor, found str"),
     (lambda: strait.codec("topk:2"), ValueError, "topk"),
+    (lambda: strait.codec(4), TypeError, "codec: expected a spec such as \"quant:4\", found int"),
+    (lambda: strait.wire_bytes(None, (1,)), TypeError, "codec: expected a spec such as \"quant:4\", found NoneType"),
+    (lambda: strait.compress(X, "none", direction=1), TypeError, "direction: expected a string, found int"),
     (lambda: strait.wire_bytes("topk:0.1", (1, 2**32)), ValueError, "expected at most 4294967295 elements"),
 ])
 def test_bad_input_is_one_clear_line(call, kind, text):

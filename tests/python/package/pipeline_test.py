@@ -314,6 +314,7 @@ def test_bad_input_is_refused():
         ({"replica_codec": None}, TypeError, "replica_codec: expected a string, found NoneType"),
         ({"count": 3}, TypeError, "count: expected a function, found int"),
         ({"names": ["a", "a", "b"]}, ValueError, "expected a name of its own"),
+        ({"names": ["a", "b", 3]}, TypeError, "names: expected a string, found int"),
         ({"replicas": 2}, ValueError, "replicas: expected a number that divides the 1 processes, found 2"),
         ({"activations": "quant:4", "feedback": "ef", "micro_batches": 2}, ValueError, "micro-batches"),
         ({"device": "meta"}, ValueError, "expected meta"),
@@ -366,6 +367,15 @@ def test_bad_input_is_refused():
         strait.Pipeline(stages, F.cross_entropy).train(x, y.tolist())
     with pytest.raises(ValueError, match="mode: expected off, plain or frozen"):
         strait.Pipeline(stages, F.cross_entropy).evaluate(x, y, mode="on")
+    pipe = strait.Pipeline(stages, F.cross_entropy)
+    for call, text in [
+        (lambda: pipe.evaluate(x, y, mode=3), "mode: expected a string, found int"),
+        (lambda: pipe.predict(x, mode=None), "mode: expected a string, found NoneType"),
+        (lambda: pipe.gather(3), "result: expected a StepResult, found int"),
+        (lambda: pipe.runs("0"), "stage: expected an integer, found str"),
+    ]:
+        with pytest.raises(TypeError, match=f"^{text}$"):
+            call()
 
 
 def test_what_python_raises_comes_back_as_it_is():

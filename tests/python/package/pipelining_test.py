@@ -103,6 +103,8 @@ def test_codecs_without_a_fixed_size_are_refused(process_group):
         for stage in range(2):  # what a stage sends and what it receives
             with pytest.raises(ValueError, match=text):
                 strait.pipelining.Stage(nn.Linear(2, 2), stage, 2, torch.device("cpu"), **arguments)
+    with pytest.raises(TypeError, match='^gradients: expected a spec such as "quant:4", found int$'):
+        strait.pipelining.Stage(nn.Linear(2, 2), 0, 2, torch.device("cpu"), gradients=4)
 
 
 def test_what_is_served_does_not_depend_on_narrow_layers(process_group):
