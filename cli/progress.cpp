@@ -116,10 +116,13 @@ void Progress::on_note(const std::string& line) {
 }
 
 void Progress::on_steps(const StepMetrics& metrics) {
-  on_note(fmt::format("step {}  train loss {:.4f}{}  lr {:.3g}  ratio {:.1f}x  {} samples/s", metrics.step,
-                      metrics.train.loss, training_text(metrics.train), metrics.lr,
-                      metrics.wire_bytes > 0 ? metrics.raw_bytes / metrics.wire_bytes : 1,
-                      rate_text(metrics.samples_per_second)));
+  const double bytes = metrics.wire_bytes / static_cast<double>(metrics.steps);
+  const double ratio = metrics.wire_bytes > 0 ? metrics.raw_bytes / metrics.wire_bytes : 1;
+  on_note(fmt::format(
+      "step {}  train loss {:.4f}{}  lr {:.3g}  {} a step, ratio {:.1f}x  {} samples/s  bubble {:.0f}%",
+      metrics.step, metrics.train.loss, training_text(metrics.train), metrics.lr,
+      size_text(static_cast<uint64_t>(bytes)), ratio, rate_text(metrics.samples_per_second),
+      100 * metrics.bubble_share));
 }
 
 void Progress::on_evaluation(const StepEvaluation& evaluation) {

@@ -158,8 +158,8 @@ void add_train(CLI::App& app, Action& action) {
       ->add_flag(
           "--resume", flags->resume,
           "Resume from the newest checkpoint in the folder, or start from the beginning where there is "
-          "none; the result is bit-identical to an uninterrupted run. With several processes, refuse when "
-          "a part of the checkpoint is lost")
+          "none; on the same machine the result is bit-identical to an uninterrupted run. With several "
+          "processes, refuse when a part of the checkpoint is lost")
       ->excludes(overwrite);
   train
       ->add_option("--trace", flags->trace,

@@ -121,6 +121,17 @@ void at_the_beginning(const std::function<void()>& work) {
   }
 }
 
+/// A processor, a card, a number of threads and a LibTorch each round in a way of their own.
+void note_other_machine(const std::filesystem::path& folder, const std::string& machine,
+                        TrainObserver& observer) {
+  const std::string before = recorded_machine(folder);
+  if (before.empty() || before == machine) return;
+  observer.on_note(
+      fmt::format("the run was on {}, this is {}, which may round otherwise: the result need not be that of an "
+                  "uninterrupted run bit for bit",
+                  before, machine));
+}
+
 /// Makes the folder ready for the run: from here on it is this one's. The files are the first process's.
 void begin_run(const Config& config, const std::filesystem::path& folder, const Beginning& beginning,
                const std::string& data, TrainObserver& observer, Group& group, Trainer& trainer,
@@ -143,8 +154,10 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
       observer.on_note(fmt::format("{}: is not what it was at the checkpoint, which puts it back",
                                    (folder / "metrics.jsonl").string()));
     }
+    RunWriter::Identity identity = identity_of(config);
+    if (beginning.own) note_other_machine(folder, identity.machine, observer);
     at_the_beginning(
-        [&] { files.emplace(folder, identity_of(config), trainer.metrics(), trainer.state().step); });
+        [&] { files.emplace(folder, std::move(identity), trainer.metrics(), trainer.state().step); });
     at_the_beginning([&] {
       for (const auto& [name, text] : published) replace_file(folder / name, text);
     });

@@ -76,6 +76,11 @@ std::optional<RunStatus> recorded_status(const std::string& config_hash, const s
   return status_in(record);
 }
 
+std::string recorded_machine(const std::filesystem::path& folder) {
+  if (!is_there(folder / "status.json")) return "";
+  return text_at(status_json(folder), "machine");
+}
+
 void record_failure(const std::filesystem::path& folder, const std::string& error) {
   if (!is_there(folder / "status.json")) return;
   auto record = status_json(folder);

@@ -45,6 +45,9 @@ RunStatus status_of(const std::filesystem::path& folder);
 /// Throws InputError when status.json is not what a run writes.
 std::optional<RunStatus> recorded_status(const std::string& config_hash, const std::filesystem::path& folder);
 
+/// The machine that the folder's status.json names; empty where there is none.
+std::string recorded_machine(const std::filesystem::path& folder);
+
 /// Records the failure of a run that could not do so itself, such as a killed one: where status.json says
 /// that it is running, it says failed from now on.
 void record_failure(const std::filesystem::path& folder, const std::string& error);

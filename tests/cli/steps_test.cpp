@@ -3,12 +3,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "strait/base/units.h"
 #include "tests/cli/distributed_runs.h"
 
 namespace strait {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -64,7 +66,10 @@ TEST_F(Steps, AddUpToTheEpochs) {
   EXPECT_NEAR(sums["loss"], epochs["loss"], 1e-9);
   EXPECT_NEAR(sums["accuracy"], epochs["accuracy"], 1e-9);
   EXPECT_NEAR(sums["seconds"], epochs["seconds"], 1e-9);
-  EXPECT_THAT(result.out, HasSubstr("step 3  train loss "));
+  const auto bytes = static_cast<uint64_t>(steps[0].at("wire_bytes").get<double>() / 3);
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("step 3  train loss "), HasSubstr("  " + size_text(bytes) + " a step, ratio "),
+                    HasSubstr("  bubble ")));
   // It changes nothing that is trained.
   EXPECT_EQ(test::read_file(dir_ / "run/model.safetensors"), test::read_file(whole() + "/model.safetensors"));
 }

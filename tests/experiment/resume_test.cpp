@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "strait/experiment/run.h"
 #include "tests/support/errors.h"
 #include "tests/support/run_files.h"
@@ -16,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::AnyOf;
+using testing::Contains;
 using testing::HasSubstr;
 
 constexpr const char* kConfig = R"(name = "tiny"
@@ -188,6 +193,23 @@ TEST_F(Resume, MoreEpochsGoOnFromTheEnd) {
   expect_equal_runs("whole", "parts");
   EXPECT_THAT(error_of(config_with({"train.epochs=2"}), "parts", Start::resume),
               HasSubstr("train.epochs: expected at least 3"));
+}
+
+TEST_F(Resume, SaysThatAnotherMachineMayRoundOtherwise) {
+  const auto notes_on_machines = [&] {
+    return std::ranges::count_if(notes_,
+                                 [](const auto& note) { return note.find("round otherwise") != note.npos; });
+  };
+  run(config_with({"train.epochs=2"}), "run");
+  run(config_with({}), "run", Start::resume);
+  EXPECT_EQ(notes_on_machines(), 0);
+  const fs::path status = dir_ / "run/status.json";
+  nlohmann::json record = nlohmann::json::parse(test::read_file(status));
+  record["machine"] = "an abacus, 1 thread";
+  std::ofstream(status) << record;
+  run(config_with({"train.epochs=4"}), "run", Start::resume);
+  EXPECT_EQ(notes_on_machines(), 1);
+  EXPECT_THAT(notes_, Contains(HasSubstr("the run was on an abacus, 1 thread, this is ")));
 }
 
 TEST_F(Resume, AFinishedRunIsLeftAlone) {
