@@ -20,6 +20,7 @@
 
 #include "python/src/bind.h"
 #include "python/src/bucket_exchange.h"
+#include "python/src/tensors.h"
 #include "strait/base/workers.h"
 
 namespace strait::python {
@@ -104,7 +105,9 @@ class PythonBucketExchange : public BucketExchange {
     const at::NoGradGuard no_grad;
     try {
       one.work->wait();
-      one.buffer.copy_(compressed ? decode(bucket, at::stack(one.arriving[0]), step) : one.sent[0]);
+      one.buffer.copy_(compressed ? narrowed(decode(bucket, at::stack(one.arriving[0]), step),
+                                             one.buffer.scalar_type(), "gradients")
+                                  : one.sent[0]);
       wait_for_device(one.buffer);
       // Without a list of its storages the future would look for them in Python.
       one.mean->markCompleted(one.value, std::vector<c10::ivalue::Future::WeakStorage>());

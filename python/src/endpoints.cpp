@@ -95,7 +95,8 @@ class ReceiverEndpoint {
     return size.bound;
   }
 
-  at::Tensor decode(const at::Tensor& bytes, const std::vector<int64_t>& shape, const MessagePlace& place) {
+  /// Of the shape and type of `like`, on the device of the bytes.
+  at::Tensor decode(const at::Tensor& bytes, const at::Tensor& like, const MessagePlace& place) {
     const at::NoGradGuard no_grad;
     const at::Tensor here = bytes.to(at::kCPU).contiguous();
     Buffer frame(here.nbytes());
@@ -103,7 +104,8 @@ class ReceiverEndpoint {
     std::memcpy(frame.data(), here.data_ptr(), here.nbytes());
     MessageContext context = place.context();
     context.device = bytes.device();
-    return receiver_.decode(std::move(frame), meta_of_shape(shape), context, place.mode());
+    return narrowed(receiver_.decode(std::move(frame), meta_of_shape(like.sizes()), context, place.mode()),
+                    like.scalar_type(), "a message");
   }
   StateTensors state() {
     return copy_state([&](StateVisitor& visitor) { receiver_.visit_state(visitor); });

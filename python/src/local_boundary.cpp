@@ -120,7 +120,7 @@ std::pair<at::Tensor, std::shared_ptr<Crossing>> LocalBoundary::forward(const at
       std::make_shared<Crossing>(under_way_, place, mode, knows_samples ? batch_->ids : std::vector<int64_t>(),
                                  knows_samples ? batch_->classes : std::vector<int64_t>());
   at::Tensor received = endpoints_.activations.cross(message, crossing->context, mode, FrameCheck::trust);
-  received = received.to(x.device(), x.scalar_type());
+  received = narrowed(received.to(x.device()), x.scalar_type(), "boundary " + form_.name);
   if (!training) return {received, nullptr};
   traffic_.forward += endpoints_.activations.take_traffic();
   if (keeps_state(endpoints_)) sample_shape_ = without_rows(message.sizes());
@@ -149,7 +149,8 @@ at::Tensor LocalBoundary::backward(Crossing& crossing, const at::Tensor& gradien
       endpoints_.gradients.cross(message, crossing.context, crossing.mode, FrameCheck::trust);
   crossing.finish();
   traffic_.backward += endpoints_.gradients.take_traffic();
-  return received.to(gradient.device(), gradient.scalar_type());
+  return narrowed(received.to(gradient.device()), gradient.scalar_type(),
+                  "boundary " + form_.name + ", gradients");
 }
 
 void LocalBoundary::compress(bool on) {

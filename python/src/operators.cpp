@@ -67,7 +67,7 @@ at::Tensor reconstruct(const at::Tensor& x, c10::string_view codec, int64_t seed
   const at::NoGradGuard no_grad;
   const at::Tensor message = as_message(x, "reconstruct");
   const auto context = context_of(seed, step, boundary, direction, first_row);
-  return codec_of(codec)->reconstruct(message, context).to(x.scalar_type());
+  return narrowed(codec_of(codec)->reconstruct(message, context), x.scalar_type(), "reconstruct");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "python/src/tensors.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/isfinite.h>
 
 #include "python/src/errors.h"
 #include "strait/base/text.h"
@@ -20,6 +21,14 @@ at::Tensor as_message(const at::Tensor& x, std::string_view what) {
       throw WrongType("{}: expected a tensor of float32, float16 or bfloat16, found {}", what,
                       c10::toString(x.scalar_type()));
   }
+}
+
+at::Tensor narrowed(const at::Tensor& received, at::ScalarType type, std::string_view what) {
+  at::Tensor narrow = received.to(type);
+  if (type != at::kFloat && !at::isfinite(narrow).all().item<bool>()) {
+    throw NumericError("{}: a value that the receiver sees is past the range of {}", what, c10::toString(type));
+  }
+  return narrow;
 }
 
 MessageMeta meta_of_shape(at::IntArrayRef shape) {

@@ -80,7 +80,7 @@ def reconstruct(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, bo
     """What the receiver of a tensor would see: ``decompress(compress(x))`` without the bytes, bit for bit.
 
     The result is contiguous, of x's shape, type and device; float16 and bfloat16 are rounded to from the float32 that the
-    receiver sees. It requires no gradient, whatever x does: compression has no useful derivative. ``x + (reconstruct(x,
+    receiver sees, and a value past their range is a NumericError. It requires no gradient, whatever x does: compression has no useful derivative. ``x + (reconstruct(x,
     codec) - x).detach()`` lets gradients through as they are; :class:`Boundary` does that and compresses them too.
 
     Arguments and errors are those of :func:`compress`.

@@ -207,8 +207,7 @@ class Stage(PipelineStage):
             if not is_payload:
                 continue
             place = self._place(chunk, info.buffer.size(0))
-            received = self._receives[forward][i].decode(payload, list(info.buffer.shape), place)
-            info.buffer = received.to(info.buffer.dtype)
+            info.buffer = self._receives[forward][i].decode(payload, info.buffer, place)
             self._trained |= self.has_backward
 
     # For programs.

@@ -21,12 +21,14 @@ MatrixLayout matrix_layout_from(OperatorSpec& spec) {
 
 MatrixShape matrix_of(const MessageMeta& meta, MatrixLayout layout) {
   MatrixShape shape{meta.elements(), 0, 0};
-  if (layout == MatrixLayout::square) {
-    shape.columns = static_cast<size_t>(std::ceil(std::sqrt(static_cast<double>(shape.elements))));
-  } else if (meta.shape.size() == 4) {
+  if (meta.shape.size() == 4) {
     shape.columns = static_cast<size_t>(meta.shape[2] * meta.shape[3]);
   } else {
     shape.columns = meta.shape.empty() ? 1 : static_cast<size_t>(meta.shape.back());
+  }
+  const bool is_vector = shape.columns == 1 || shape.columns == shape.elements;
+  if (layout == MatrixLayout::square || is_vector) {
+    shape.columns = static_cast<size_t>(std::ceil(std::sqrt(static_cast<double>(shape.elements))));
   }
   shape.rows = (shape.elements + shape.columns - 1) / shape.columns;
   return shape;

@@ -29,7 +29,7 @@ struct MatrixShape {
 };
 
 /// How a message becomes a matrix: the last dimension (of four the last two) makes the columns, or the elements
-/// as they lie a square.
+/// as they lie a square, as they do in any case where the matrix would have one row or one column.
 enum class MatrixLayout { dimensions, square };
 
 /// The option `matrix`. Throws InputError for another value.

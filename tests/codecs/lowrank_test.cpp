@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "strait/base/text.h"
 #include "strait/codecs/quant_group.h"
 #include "tests/codecs/inputs.h"
 
@@ -98,6 +99,16 @@ TEST(LowRankCodec, SendsTwoFactors) {
   EXPECT_EQ(bytes("lowrank:1,warm=yes", {8, 1024, 768}), 4U * (8192 + 768));
 }
 
+TEST(LowRankCodec, AVectorIsASquare) {
+  const at::Tensor x = normal_tensor({1, 390}, 5);
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1, 390}, {390, 1}, {390}, {1, 1, 39, 10}}) {
+    const at::Tensor of_shape = x.view(shape);
+    EXPECT_TRUE(
+        at::equal(seen_of("lowrank:2", of_shape).view({-1}), seen_of("lowrank:2,matrix=square", x).view({-1})))
+        << shape_text(shape);
+  }
+}
+
 TEST(LowRankCodec, RefusesWhatItWouldNotShorten) {
   for (const auto& [spec, shape, complaint] :
        std::vector<std::tuple<const char*, std::vector<int64_t>, const char*>>{
@@ -107,10 +118,9 @@ TEST(LowRankCodec, RefusesWhatItWouldNotShorten) {
             "it would "
             "send 320 bytes, not fewer than the message's 204"},
            {"lowrank:1",
-            {1, 5000},
-            "codec lowrank:1 takes a message of shape [1, 5000] as a matrix of 1 rows and 5000 columns, of "
-            "which it "
-            "would send 20004 bytes, not fewer than the message's 20000"}}) {
+            {1, 3},
+            "codec lowrank:1 takes a message of shape [1, 3] as a matrix of 2 rows and 2 columns, of which it "
+            "would send 16 bytes, not fewer than the message's 12"}}) {
     try {
       make_codec(spec)->payload_size({shape});
       FAIL() << spec;

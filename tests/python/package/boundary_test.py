@@ -370,6 +370,15 @@ def test_halves_cross(dtype):
     assert x.grad.dtype == dtype and torch.equal(x.grad, torch.ones_like(x))
 
 
+def test_what_is_past_a_half_is_refused():
+    x = torch.full((4, 8), 60000.0, dtype=torch.float16, requires_grad=True)
+    with pytest.raises(strait.NumericError, match="boundary boundary: a value that the receiver sees is past the range of Half"):
+        strait.Boundary("natural")(x)
+    y = strait.Boundary("none", "natural")(x)
+    with pytest.raises(strait.NumericError, match="boundary boundary, gradients: a value"):
+        y.backward(x.detach())
+
+
 def test_autocast_and_compile():
     x, y = data()
     model = network("quant:4", "quant:8")

@@ -3,6 +3,7 @@ and against training without one."""
 
 import copy
 import datetime
+import math
 import pickle
 
 import pytest
@@ -95,6 +96,7 @@ STATES = {
     "quant": lambda: strait.DDPState("quant:4"),
     "late": lambda: strait.DDPState("topk:0.1", feedback="ef", warmup_steps=3),
     "draws": lambda: strait.DDPState("quant:4,rounding=stochastic", seed=2),
+    "powersgd": lambda: strait.DDPState("lowrank:1,warm=yes", feedback="ef"),
 }
 
 
@@ -211,6 +213,20 @@ def test_drawn_means_are_near(results):
             exact = sum(call[2] for call in calls) / len(calls)
             worst = sum((call[2].max() - call[2].min()) / 15 for call in calls) / len(calls)
             assert 0 < (mean - exact).abs().max() <= 1.001 * worst
+
+
+def test_factors_of_a_bucket_are_those_of_a_square(results):
+    """Every rank's message is a product of two vectors, so that their mean has no more of them than there are ranks."""
+    for calls in zip(*[rank["powersgd"]["calls"] for rank in results]):
+        step, _, _, mean = calls[0]
+        if step == 0:
+            continue
+        side = math.isqrt(len(mean) - 1) + 1
+        square = nn.functional.pad(mean, (0, side * side - len(mean))).view(side, side).double()
+        assert 1 <= torch.linalg.matrix_rank(square, rtol=1e-5) <= len(results)
+        if step == 1:  # the first message is a projection, which is no longer than the gradient
+            assert 0 < mean.norm() < sum(call[2].norm() for call in calls) / len(calls)
+    assert results[0]["powersgd"]["bytes"][0] < results[0]["none"]["bytes"][0]
 
 
 def test_ranks_buckets_and_steps_draw_apart():

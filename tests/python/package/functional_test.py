@@ -106,6 +106,13 @@ def test_halves_are_sent_as_the_floats_that_they_are(dtype, spec):
     assert y.dtype == dtype and torch.equal(y, strait.reconstruct(x.float(), spec).to(dtype))
 
 
+def test_what_is_past_a_half_is_refused():
+    x = torch.full((4, 32), 60000.0)
+    assert strait.reconstruct(x, "natural").max() == 65536 and strait.reconstruct(x.bfloat16(), "natural").max() == 65536
+    with pytest.raises(strait.NumericError, match="reconstruct: a value that the receiver sees is past the range of Half"):
+        strait.reconstruct(x.half(), "natural")
+
+
 def test_draws_depend_on_their_place():
     x, spec = torch.randn(8, 64), "quant:2,rounding=stochastic,scope=sample"
     first = strait.reconstruct(x, spec, seed=1)

@@ -225,11 +225,10 @@ def encode_columns(x, message):
 
 def matrix_shape(message):
     """The rows and the columns of the message as a matrix."""
-    if message.option("matrix", "dimensions") == "square":
-        columns = math.isqrt(message.size - 1) + 1
-        return -(-message.size // columns), columns
     columns = math.prod(message.shape[-2:]) if len(message.shape) == 4 else message.shape[-1]
-    return message.size // columns, columns
+    if message.option("matrix", "dimensions") == "square" or 1 in (columns, message.size // columns):
+        columns = math.isqrt(message.size - 1) + 1
+    return -(-message.size // columns), columns
 
 
 def product(left, right):
