@@ -4,7 +4,6 @@
 
 #include "strait/base/error.h"
 #include "strait/base/text.h"
-#include "strait/transport/store_protocol.h"
 
 namespace strait {
 namespace {
@@ -73,8 +72,8 @@ const Launcher* launcher_of(const Environment& environment) {
 
 std::string attempt_of(const Environment& environment) {
   if (const auto attempt = environment(kAttemptVariable)) {
-    if (attempt->size() > store::kMaxAttempt) {
-      throw InputError("{}: expected at most {} characters, found {}", kAttemptVariable, store::kMaxAttempt,
+    if (attempt->size() > kMaxAttempt) {
+      throw InputError("{}: expected at most {} characters, found {}", kAttemptVariable, kMaxAttempt,
                        attempt->size());
     }
     return *attempt;

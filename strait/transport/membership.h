@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -34,6 +35,9 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 /// What `strait launch` sets for its processes besides: the attempt's name, which nobody can guess. A person
 /// who sets the variables by hand may name the attempt too.
 inline constexpr const char* kAttemptVariable = "STRAIT_ATTEMPT";
+
+/// Most bytes of an attempt's name.
+inline constexpr size_t kMaxAttempt = 256;
 
 /// Reads the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), else those of Open
 /// MPI, else those of a Slurm job step. Nothing where no launcher has set any. Throws InputError that names

@@ -6,7 +6,6 @@
 
 #include "strait/base/error.h"
 #include "strait/transport/c10d/store_call.h"
-#include "strait/transport/store_protocol.h"
 
 namespace strait {
 namespace {
@@ -19,7 +18,7 @@ class TwoBoards : public testing::Test {
   void trust() {
     for (FailureBoard* board : {&first_, &second_}) board->trust({"a", "b"});
   }
-  void write(const std::string& text) { store_->set(store::kFailureKey, store::bytes_of(text)); }
+  void write(const std::string& text) { store_->set(kFailureKey, store::bytes_of(text)); }
 
   /// What the first rank throws that waits for the peer.
   template <class Kind>
@@ -80,7 +79,7 @@ TEST_F(TwoBoards, ExplainsByTheWordOrElseByTheMessage) {
   EXPECT_EQ(explanation<NumericError>(1, "any"), "rank 1: not finite");
   write("0 0 a its own");
   EXPECT_EQ(explanation<Error>(1, "Broken pipe"), "here: rank 1 is gone: connection closed");
-  store_->set(store::kGoneKey, store::bytes_of("1"));
+  store_->set(kGoneKey, store::bytes_of("1"));
   EXPECT_EQ(explanation<Error>(1, "any"), "here: rank 1 is gone: it ended without a word");
 }
 

@@ -10,15 +10,12 @@
 #include "strait/base/text.h"
 #include "strait/transport/c10d/store_call.h"
 #include "strait/transport/failure.h"
-#include "strait/transport/store_protocol.h"
 
 namespace strait {
 namespace {
 
 using std::chrono::milliseconds;
 using store::bytes_of;
-using store::kFailureKey;
-using store::kGoneKey;
 using store::text_of;
 
 constexpr milliseconds kBetweenLooksForWord(20);

@@ -10,6 +10,13 @@
 
 namespace strait {
 
+/// The key under which the first rank that fails says why.
+inline constexpr const char* kFailureKey = "failure";
+
+/// The key under which a store that notices it (StoreServer) says whose connection broke without leave before a
+/// rank failed.
+inline constexpr const char* kGoneKey = "gone";
+
 /// Where the ranks of a group leave word when they end: keys in their store. Threads may share it once the
 /// tokens are known.
 class FailureBoard {

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "strait/base/error.h"
-#include "strait/transport/store_protocol.h"
+#include "strait/transport/c10d/failure_board.h"
 
 namespace strait {
 namespace {
@@ -32,7 +32,7 @@ void RankStore::wait(const std::vector<std::string>& keys, const std::chrono::mi
   const auto end = std::chrono::steady_clock::now() + std::min(timeout, timeout_);
   for (const auto& key : keys) {
     while (!client_.has(key)) {
-      if (client_.has(store::kGoneKey)) throw Error("a rank is gone");
+      if (client_.has(kGoneKey)) throw Error("a rank is gone");
       if (std::chrono::steady_clock::now() >= end) throw Error("timed out waiting for {}", key);
       std::this_thread::sleep_for(kBetweenLooks);
     }

@@ -4,7 +4,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
-#include "strait/transport/store_client.h"
+#include "strait/transport/gloo/store_client.h"
 
 namespace strait {
 

@@ -11,6 +11,7 @@
 #include "strait/base/text.h"
 #include "strait/transport/c10d/store_call.h"
 #include "strait/transport/c10d/torchruns_store.h"
+#include "strait/transport/failure.h"
 #include "strait/transport/gloo/rank_store.h"
 
 namespace strait {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "strait/transport/c10d/failure_board.h"
+#include "strait/transport/gloo/store_server.h"
 #include "strait/transport/join_group.h"
-#include "strait/transport/store_server.h"
 
 namespace strait {
 

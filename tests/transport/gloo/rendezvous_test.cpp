@@ -6,8 +6,8 @@
 #include <array>
 #include <thread>
 
+#include "strait/transport/gloo/store_protocol.h"
 #include "strait/transport/socket.h"
-#include "strait/transport/store_protocol.h"
 #include "tests/transport/ranks.h"
 
 namespace strait {

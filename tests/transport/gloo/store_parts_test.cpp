@@ -7,11 +7,11 @@
 #include <array>
 #include <thread>
 
-#include "strait/transport/presence.h"
-#include "strait/transport/store_admission.h"
-#include "strait/transport/store_connection.h"
-#include "strait/transport/store_protocol.h"
-#include "strait/transport/store_table.h"
+#include "strait/transport/gloo/presence.h"
+#include "strait/transport/gloo/store_admission.h"
+#include "strait/transport/gloo/store_connection.h"
+#include "strait/transport/gloo/store_protocol.h"
+#include "strait/transport/gloo/store_table.h"
 
 namespace strait {
 namespace {

@@ -1,8 +1,8 @@
-#include "strait/transport/store_admission.h"
+#include "strait/transport/gloo/store_admission.h"
 
 #include <utility>
 
-#include "strait/transport/store_protocol.h"
+#include "strait/transport/gloo/store_protocol.h"
 
 namespace strait {
 

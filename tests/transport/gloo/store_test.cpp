@@ -12,10 +12,11 @@
 #include "strait/base/error.h"
 #include "strait/base/random.h"
 #include "strait/base/token.h"
+#include "strait/transport/c10d/failure_board.h"
+#include "strait/transport/gloo/store_client.h"
+#include "strait/transport/gloo/store_protocol.h"
+#include "strait/transport/gloo/store_server.h"
 #include "strait/transport/port.h"
-#include "strait/transport/store_client.h"
-#include "strait/transport/store_protocol.h"
-#include "strait/transport/store_server.h"
 #include "tests/support/errors.h"
 
 namespace strait {
@@ -158,18 +159,18 @@ TEST_F(Store, SaysWhichRankEndedWithoutLeave) {
   const auto first = join(0);
   join(2).reset();  // in order
   { const Socket killed = raw_rank(1); }
-  EXPECT_EQ(wait_for(*first, store::kGoneKey), "1");
+  EXPECT_EQ(wait_for(*first, kGoneKey), "1");
   { const Socket later = raw_rank(3); }
-  EXPECT_EQ(first->get(store::kGoneKey), "1");
+  EXPECT_EQ(first->get(kGoneKey), "1");
 }
 
 TEST_F(Store, AWordCountsBeforeTheEndOfItsRank) {
   serve(2);
   const auto first = join(0);
-  first->set(store::kFailureKey, "why");
+  first->set(kFailureKey, "why");
   { const Socket killed = raw_rank(1); }
   server_->wait_until_left(kLong);
-  EXPECT_FALSE(first->has(store::kGoneKey));
+  EXPECT_FALSE(first->has(kGoneKey));
 }
 
 TEST_F(Store, EndsWithRanksAndStrangersConnected) {
@@ -244,7 +245,7 @@ TEST_F(Store, WhatIsTooLongIsNotWaitedFor) {
   const Socket value = raw_rank(1);
   ASSERT_TRUE(send_all(value, head(store::Operation::set, 1, 3U << 30), soon()));
   EXPECT_TRUE(is_closed(value));
-  EXPECT_EQ(wait_for(*first, store::kGoneKey), "1");
+  EXPECT_EQ(wait_for(*first, kGoneKey), "1");
 }
 
 TEST_F(Store, HasRoomForSoMuchOnly) {

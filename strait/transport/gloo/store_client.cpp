@@ -1,11 +1,11 @@
-#include "strait/transport/store_client.h"
+#include "strait/transport/gloo/store_client.h"
 
 #include <algorithm>
 #include <array>
 #include <thread>
 
 #include "strait/base/error.h"
-#include "strait/transport/store_protocol.h"
+#include "strait/transport/gloo/store_protocol.h"
 
 namespace strait {
 namespace {

@@ -19,9 +19,6 @@ namespace strait::store {
 /// What a connection begins with, from either side; the digit is the version.
 inline constexpr std::string_view kMagic = "strait-1";
 
-/// Most bytes of an attempt's name.
-inline constexpr size_t kMaxAttempt = 256;
-
 /// Most bytes of a key and its value.
 inline constexpr size_t kMaxRequest = 1 << 20;
 
@@ -53,12 +50,6 @@ enum class Operation : uint8_t {
   add,    ///< the value, an int64, to the number at the key (0 where there is none); gives the sum
   leave,  ///< the rank closes the connection in order; no reply
 };
-
-/// The key under which the first rank that fails says why.
-inline constexpr const char* kFailureKey = "failure";
-
-/// The key under which the store says whose connection broke without leave before a rank failed.
-inline constexpr const char* kGoneKey = "gone";
 
 /// Appends the number, little-endian.
 template <class Number>

@@ -6,10 +6,10 @@
 #include <thread>
 #include <vector>
 
-#include "strait/transport/presence.h"
-#include "strait/transport/store_admission.h"
-#include "strait/transport/store_connection.h"
-#include "strait/transport/store_table.h"
+#include "strait/transport/gloo/presence.h"
+#include "strait/transport/gloo/store_admission.h"
+#include "strait/transport/gloo/store_connection.h"
+#include "strait/transport/gloo/store_table.h"
 
 namespace strait {
 

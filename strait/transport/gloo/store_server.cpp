@@ -1,4 +1,4 @@
-#include "strait/transport/store_server.h"
+#include "strait/transport/gloo/store_server.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -9,7 +9,8 @@
 #include <cstring>
 
 #include "strait/base/error.h"
-#include "strait/transport/store_protocol.h"
+#include "strait/transport/c10d/failure_board.h"
+#include "strait/transport/gloo/store_protocol.h"
 
 namespace strait {
 namespace {

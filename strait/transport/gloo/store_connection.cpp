@@ -1,4 +1,4 @@
-#include "strait/transport/store_connection.h"
+#include "strait/transport/gloo/store_connection.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -8,7 +8,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "strait/transport/store_protocol.h"
+#include "strait/transport/gloo/store_protocol.h"
+#include "strait/transport/membership.h"
 
 namespace strait {
 namespace {

@@ -1,8 +1,8 @@
-#include "strait/transport/store_table.h"
+#include "strait/transport/gloo/store_table.h"
 
 #include <utility>
 
-#include "strait/transport/store_protocol.h"
+#include "strait/transport/gloo/store_protocol.h"
 
 namespace strait {
 
