@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "strait/base/text.h"
 #include "strait/transport/loopback.h"
@@ -17,6 +18,30 @@ class NoPeers : public ControlChannel {
   void post(const ControlMessage& /*message*/) override {}
   void deliver(const ControlMessage& /*message*/) override {}
 };
+
+/// The texts one after another, each behind its length.
+Buffer pack(const std::vector<std::string>& texts) {
+  size_t size = 0;
+  for (const auto& text : texts) size += sizeof(uint64_t) + text.size();
+  Buffer buffer(size);
+  buffer.resize(size);
+  ByteWriter out(buffer.bytes());
+  for (const auto& text : texts) {
+    out.put(static_cast<uint64_t>(text.size()));
+    std::memcpy(out.claim(text.size()).data(), text.data(), text.size());
+  }
+  return buffer;
+}
+
+std::vector<std::string> unpack(const Buffer& buffer) {
+  ByteReader in(buffer.bytes());
+  std::vector<std::string> texts;
+  while (in.left() > 0) {
+    const auto bytes = in.take(in.get<uint64_t>());
+    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  return texts;
+}
 
 }  // namespace
 
@@ -45,6 +70,26 @@ void Group::all_reduce(at::Tensor& tensor, const std::string& what) {
     tensor.add_(part);
   }
   for (int to = 1; to < size(); ++to) send(tensor, to, what);
+}
+
+std::vector<std::string> Group::gather_over(const std::string& mine,
+                                            const std::function<void(int to, Buffer bytes)>& send,
+                                            const std::function<Buffer(int from)>& receive) const {
+  const auto receive_from = [&](int from, int count) {
+    auto texts = unpack(receive(from));
+    if (texts.size() != static_cast<size_t>(count)) {
+      throw WireError("rank {}, {}: {} texts, expected {}", rank(), kExchange, texts.size(), count);
+    }
+    return texts;
+  };
+  if (rank() > 0) {
+    send(0, pack({mine}));
+    return receive_from(0, size());
+  }
+  std::vector<std::string> all = {mine};
+  for (int from = 1; from < size(); ++from) all.push_back(std::move(receive_from(from, 1).front()));
+  for (int to = 1; to < size(); ++to) send(to, pack(all));
+  return all;
 }
 
 void SingleProcessGroup::send(const at::Tensor& /*tensor*/, int to, const std::string& what) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "strait/base/bytes.h"
 #include "strait/base/error.h"
 #include "strait/transport/control.h"
 #include "strait/transport/link_status.h"
@@ -82,6 +83,18 @@ class Group {
 
   /// From any thread: tells the others why this rank ends, and ends all waits, those to come too.
   virtual void fail(const Failure& failure) = 0;
+
+ protected:
+  /// What gather() is, for an error.
+  static constexpr const char* kExchange = "exchange between the ranks";
+
+  /// For whom it waits, for an error: which rank keeps the others waiting is not known.
+  static constexpr int kNobody = -1;
+
+  /// gather() over what takes bytes from this rank to another and back: the first rank gathers, and tells all.
+  std::vector<std::string> gather_over(const std::string& mine,
+                                       const std::function<void(int to, Buffer bytes)>& send,
+                                       const std::function<Buffer(int from)>& receive) const;
 };
 
 /// One process by itself.

@@ -1,8 +1,7 @@
 #include "strait/transport/c10d/c10d_group.h"
 
-#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "strait/base/error.h"
@@ -33,63 +32,35 @@ void move_tensor(const Connections& connections, bool sends, const at::Tensor& t
   connections.wait(where, peer, *work);
 }
 
-/// Of what gather() sends: which rank keeps the others waiting is not known.
-void move_text(const Connections& connections, bool sends, const at::Tensor& tensor, int other) {
-  if (tensor.numel() == 0) return;
-  move_tensor(connections, sends, tensor, other, kTextTag, "exchange between the ranks", -1);
-}
-
 }  // namespace
 
 void C10dGroup::exchange_tokens() { connections_->board().trust(gather(random_token())); }
 
-/// The first rank gathers, and tells all.
+/// The bytes go behind their size, as two messages.
 std::vector<std::string> C10dGroup::gather(const std::string& mine) {
-  if (rank() > 0) {
-    send_texts({mine}, 0);
-    return receive_texts(size(), 0);
-  }
-  std::vector<std::string> all = {mine};
-  for (int from = 1; from < size(); ++from) all.push_back(std::move(receive_texts(1, from).front()));
-  for (int to = 1; to < size(); ++to) send_texts(all, to);
-  return all;
-}
-
-/// Their lengths, then the texts one after another.
-void C10dGroup::send_texts(const std::vector<std::string>& texts, int to) {
-  const at::Tensor lengths = at::empty({static_cast<int64_t>(texts.size())}, at::kLong);
-  std::string all;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    lengths.data_ptr<int64_t>()[i] = static_cast<int64_t>(texts[i].size());
-    all += texts[i];
-  }
-  const at::Tensor bytes = at::empty({static_cast<int64_t>(all.size())}, at::kByte);
-  std::ranges::copy(all, bytes.data_ptr<uint8_t>());
-  move_text(*connections_, true, lengths, to);
-  move_text(*connections_, true, bytes, to);
-}
-
-std::vector<std::string> C10dGroup::receive_texts(int count, int from) {
-  const at::Tensor lengths = at::empty({count}, at::kLong);
-  move_text(*connections_, false, lengths, from);
-  const std::span sizes(lengths.data_ptr<int64_t>(), static_cast<size_t>(count));
-  int64_t total = 0;
-  for (const int64_t size : sizes) {
-    if (size < 0 || size > kMaxTexts - total) {
-      throw WireError("rank {}: rank {} sends a text of {} bytes, expected {} at most", rank(), from, size,
-                      kMaxTexts - total);
-    }
-    total += size;
-  }
-  const at::Tensor bytes = at::empty({total}, at::kByte);
-  move_text(*connections_, false, bytes, from);
-  const auto* next = static_cast<const char*>(bytes.data_ptr());
-  std::vector<std::string> texts;
-  for (const int64_t size : sizes) {
-    texts.emplace_back(next, static_cast<size_t>(size));
-    next += size;
-  }
-  return texts;
+  const auto move = [&](bool sends, void* data, int64_t size, int other) {
+    move_tensor(*connections_, sends, at::from_blob(data, {size}, at::kByte), other, kTextTag, kExchange,
+                kNobody);
+  };
+  return gather_over(
+      mine,
+      [&](int to, Buffer texts) {
+        auto size = static_cast<int64_t>(texts.size());
+        move(true, &size, sizeof(size), to);
+        move(true, texts.data(), size, to);
+      },
+      [&](int from) {
+        int64_t size = 0;
+        move(false, &size, sizeof(size), from);
+        if (size < 1 || size > kMaxTexts) {
+          throw WireError("rank {}: rank {} sends texts of {} bytes, expected 1 to {}", rank(), from, size,
+                          kMaxTexts);
+        }
+        Buffer texts(static_cast<size_t>(size));
+        texts.resize(texts.capacity());
+        move(false, texts.data(), size, from);
+        return texts;
+      });
 }
 
 void C10dGroup::send(const at::Tensor& tensor, int to, const std::string& what) {

@@ -24,9 +24,6 @@ class C10dGroup : public Group {
   void fail(const Failure& failure) override { connections_->fail(failure); }
 
  private:
-  void send_texts(const std::vector<std::string>& texts, int to);
-  std::vector<std::string> receive_texts(int count, int from);
-
   std::shared_ptr<Connections> connections_;
   int controls_ = 0;  ///< channels made so far
 };
