@@ -1,15 +1,11 @@
 #pragma once
 
-#include <condition_variable>
-#include <deque>
-#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <stop_token>
-#include <thread>
 
 #include "strait/transport/emulated_wire.h"
+#include "strait/transport/send_queue.h"
 #include "strait/transport/transport.h"
 
 namespace strait {
@@ -46,19 +42,11 @@ class EmulatedLink : public Transport {
     Buffer buffer;
     EmulatedWire::Time arrival;
   };
-  void deliver();
-  bool has_room(Tag tag) const;
-  void fail(std::exception_ptr error);
-  void check() const;
+  void deliver(Message& message);
 
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<EmulatedWire> wire_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Message> messages_;  ///< under way, the first to arrive in front
-  std::exception_ptr error_;      ///< the first
-  bool leaves_ = false;           ///< nothing will be sent any more
-  std::thread thread_;
+  SendQueue<Message> messages_;                       ///< under way
   std::stop_callback<std::function<void()>> on_end_;  // last: it may be called at once
 };
 

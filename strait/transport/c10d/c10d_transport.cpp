@@ -9,7 +9,7 @@ C10dTransport::C10dTransport(std::shared_ptr<Connections> connections, std::vect
     : connections_(std::move(connections)),
       peers_(std::move(peers)),
       names_(std::move(names)),
-      sends_(connections_, waits_) {}
+      sends_([this](const MessageUnderWay& message) { wait_for(message); }) {}
 
 MessageUnderWay C10dTransport::begin(Tag tag, Buffer buffer, bool sends) const {
   const int peer = peers_[tag.boundary()];
@@ -25,6 +25,11 @@ MessageUnderWay C10dTransport::begin(Tag tag, Buffer buffer, bool sends) const {
     message.work = sends ? backend.send(tensors, peer, number) : backend.recv(tensors, peer, number);
   });
   return message;
+}
+
+void C10dTransport::wait_for(const MessageUnderWay& message) {
+  const Waits::Guard guard(waits_, *message.work);
+  connections_->wait(message.where, message.peer, *message.work);
 }
 
 void C10dTransport::send(Tag tag, Buffer message) {
@@ -44,8 +49,7 @@ Buffer C10dTransport::receive(Tag tag, size_t bound) {
   MessageUnderWay coming = std::move(queue.front());
   queue.pop_front();
   sends_.check();
-  const Waits::Guard guard(waits_, *coming.work);
-  connections_->wait(coming.where, coming.peer, *coming.work);
+  wait_for(coming);
   coming.buffer.resize(frame_size(coming.buffer.bytes()));
   return std::move(coming.buffer);
 }
