@@ -27,7 +27,11 @@ using WaitingFor = std::function<void(const std::vector<int>& missing)>;
 
 /// Another process has this one's rank.
 class RankTaken : public InputError {
-  using InputError::InputError;
+ public:
+  /// `membership`: this process's.
+  explicit RankTaken(const Membership& membership)
+      : InputError("rank {}: another process has taken this rank of the group at {}", membership.rank,
+                   membership.rendezvous_endpoint()) {}
 };
 
 /// What carries everything between processes.

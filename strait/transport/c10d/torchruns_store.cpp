@@ -6,6 +6,7 @@
 #include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/transport/c10d/store_call.h"
+#include "strait/transport/join_group.h"
 
 namespace strait {
 namespace {
@@ -35,10 +36,7 @@ c10::intrusive_ptr<c10d::Store> open_torchruns_store(const Membership& membershi
   const std::string key = fmt::format("taken/{}", membership.rank);
   const auto taken = within<int64_t>(timeout * 3 / 4, [store, key] { return store->add(key, 1); });
   if (!taken) throw silent();
-  if (*taken != 1) {
-    throw RankTaken("rank {}: another process has taken this rank of the group at {}", membership.rank,
-                    membership.rendezvous_endpoint());
-  }
+  if (*taken != 1) throw RankTaken(membership);
   return store;
 }
 

@@ -8,7 +8,7 @@
 namespace strait {
 
 /// The part of torchrun's store that belongs to the attempt, with this rank's place in it taken. Throws
-/// InputError when another process has taken it, Error when torchrun does not answer.
+/// RankTaken when another process has taken it, Error when torchrun does not answer.
 c10::intrusive_ptr<c10d::Store> open_torchruns_store(const Membership& membership,
                                                      std::chrono::milliseconds timeout);
 

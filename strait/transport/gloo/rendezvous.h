@@ -17,7 +17,7 @@ namespace strait {
 class Rendezvous {
  public:
   /// Connects to the store, or serves it, and takes this rank's place; `waiting` hears that rank 0 is missing
-  /// while the store does not answer. Throws InputError when the place is taken, Error when the store does not
+  /// while the store does not answer. Throws RankTaken when the place is taken, Error when the store does not
   /// answer.
   Rendezvous(Membership membership, std::chrono::milliseconds timeout, const WaitingFor& waiting);
 

@@ -6,6 +6,7 @@
 
 #include "strait/base/error.h"
 #include "strait/transport/gloo/store_protocol.h"
+#include "strait/transport/join_group.h"
 
 namespace strait {
 namespace {
@@ -66,8 +67,7 @@ StoreClient::Reaction StoreClient::greet(const Membership& membership, Deadline 
       socket_ = std::move(socket);
       return Reaction::welcome;
     case Answer::taken:
-      throw InputError("rank {}: another process has taken this rank of the group at {}", membership.rank,
-                       membership.rendezvous_endpoint());
+      throw RankTaken(membership);
     case Answer::other_attempt:
       throw Error("rank {}: another training meets at {}; use another port, or wait for its end",
                   membership.rank, membership.rendezvous_endpoint());

@@ -21,7 +21,7 @@ enum class Operation : uint8_t;
 class StoreClient {
  public:
   /// Connects to the master's address, trying again until the timeout is over, which bounds every later call
-  /// too. Throws InputError when another process has taken this rank, and Error when nothing answers, or
+  /// too. Throws RankTaken when another process has taken this rank, and Error when nothing answers, or
   /// something else, or the store of another attempt.
   StoreClient(
       const Membership& membership, std::chrono::milliseconds timeout,

@@ -23,10 +23,7 @@ std::string endpoint_of(const Membership& membership) { return membership.rendez
 
 /// Why rank 0 does not let this rank in.
 [[noreturn]] void throw_refusal(const Membership& membership, const std::string& why) {
-  if (why == tcp::kTaken) {
-    throw RankTaken("rank {}: another process has taken this rank of the group at {}", membership.rank,
-                    endpoint_of(membership));
-  }
+  if (why == tcp::kTaken) throw RankTaken(membership);
   if (why == tcp::kOtherAttempt) {
     throw Error("rank {}: another training meets at {}; use another port, or wait for its end", membership.rank,
                 endpoint_of(membership));
@@ -116,7 +113,7 @@ std::unique_ptr<Group> join_tcp_group(const Membership& membership, int connecti
     mesh = std::make_shared<tcp::Mesh>(std::move(meeting), membership.rank, membership.size, membership.attempt,
                                        timeout);
   } catch (const tcp::PlaceTaken&) {
-    throw_refusal(membership, tcp::kTaken);
+    throw RankTaken(membership);
   } catch (const Error& error) {
     throw Error("rank {} cannot listen at {}: {}", membership.rank, endpoint_of(membership), error.what());
   }

@@ -16,6 +16,7 @@
 #include "strait/transport/gloo/store_client.h"
 #include "strait/transport/gloo/store_protocol.h"
 #include "strait/transport/gloo/store_server.h"
+#include "strait/transport/join_group.h"
 #include "strait/transport/port.h"
 #include "tests/support/errors.h"
 
@@ -139,7 +140,7 @@ TEST_F(Store, AddsFromManyThreadsAtOnce) {
 TEST_F(Store, LetsEveryRankOfTheAttemptInOnce) {
   serve(3);
   const auto first = join(0);
-  EXPECT_THAT(refusal<InputError>(member(0)),
+  EXPECT_THAT(refusal<RankTaken>(member(0)),
               HasSubstr("rank 0: another process has taken this rank of the group"));
   EXPECT_THAT(refusal(member(1, "another")), HasSubstr("rank 1: another training meets at 127.0.0.1:"));
   EXPECT_THAT(refusal(member(1, "")), HasSubstr("another training"));
