@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace strait::tcp {
@@ -34,7 +33,7 @@ void Dial::start() {
   loop_.resolve(endpoint_.host, endpoint_.port, [weak = weak_from_this()](const auto& addresses) {
     const auto self = weak.lock();
     if (!self) return;
-    if (addresses.empty()) return self->next_or_fail(Obstacle::unknown, "no such host");
+    if (addresses.empty()) return self->next_or_fail(Obstacle::unknown);
     self->addresses_.assign(addresses.rbegin(), addresses.rend());
     self->try_next();
   });
@@ -45,7 +44,7 @@ void Dial::try_next() {
   addresses_.pop_back();
   give_up_ = std::chrono::steady_clock::now() + kConnectLimit;
   socket_ = begin_connect(address);
-  if (!socket_) return next_or_fail(obstacle_of(errno), std::strerror(errno));
+  if (!socket_) return next_or_fail(obstacle_of(errno));
   watch_ = loop_.watch(socket_.descriptor());
   watch_->when_writable([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->connected();
@@ -55,7 +54,7 @@ void Dial::try_next() {
 void Dial::connected() {
   watch_.reset();
   const int error = connect_result(socket_);
-  if (error != 0) return next_or_fail(obstacle_of(error), std::strerror(error));
+  if (error != 0) return next_or_fail(obstacle_of(error));
   auto stream = tls_ == nullptr ? make_plain_stream(std::move(socket_))
                                 : tls_->make_stream(std::move(socket_), Side::dialer);
   start_over(std::make_shared<Connection>(loop_, std::move(stream)));
@@ -78,24 +77,24 @@ void Dial::start_over(std::shared_ptr<Connection> connection) {
                                  // A process that serves something else breaks off too; so does one that has
                                  // just ended.
                                  const bool alert = reason.find("alert") != std::string::npos;
-                                 next_or_fail(!proved && alert ? Obstacle::secret : Obstacle::stranger, reason);
+                                 next_or_fail(!proved && alert ? Obstacle::secret : Obstacle::stranger);
                                }});
   introduction_->say(hello_);
 }
 
-void Dial::next_or_fail(Obstacle obstacle, const std::string& reason) {
+void Dial::next_or_fail(Obstacle obstacle) {
   watch_.reset();
   if (!addresses_.empty()) return try_next();
   give_up_ = std::chrono::steady_clock::time_point::max();
   const auto self = shared_from_this();
-  events_.failed(obstacle, reason);
+  events_.failed(obstacle);
 }
 
 void Dial::tick(std::chrono::steady_clock::time_point now) {
   if (now < give_up_) return;
   const bool connected = introduction_ != nullptr;
   introduction_.reset();
-  next_or_fail(connected ? Obstacle::stranger : Obstacle::unreachable, "no answer");
+  next_or_fail(connected ? Obstacle::stranger : Obstacle::unreachable);
 }
 
 }  // namespace strait::tcp

@@ -29,7 +29,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
     std::function<void(std::shared_ptr<Connection> connection, const std::string& reply)> answered;
 
     /// It did not. May end the dial.
-    std::function<void(Obstacle obstacle, const std::string& reason)> failed;
+    std::function<void(Obstacle obstacle)> failed;
   };
 
   /// `tls`: null for a socket of the file system. `hello`: what to say; empty: it is enough to be connected,
@@ -48,7 +48,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
  private:
   void try_next();
   void connected();
-  void next_or_fail(Obstacle obstacle, const std::string& reason);
+  void next_or_fail(Obstacle obstacle);
 
   EventLoop& loop_;
   const Tls* tls_;

@@ -6,6 +6,7 @@
 #include "strait/base/error.h"
 #include "strait/base/token.h"
 #include "strait/transport/join_group.h"
+#include "strait/transport/tcp/secret.h"
 #include "strait/transport/tcp/words.h"
 
 namespace strait::tcp {
@@ -303,10 +304,9 @@ void Mesh::dial(int peer, const Endpoint& endpoint, const std::string& hello) {
 std::shared_ptr<Dial> Mesh::new_dial(int peer, const Endpoint& endpoint, const std::string& hello) {
   return std::make_shared<Dial>(
       *loop_, meeting_.tls.get(), endpoint, hello,
-      Dial::Events{
-          .answered = [this, peer](const auto& connection,
-                                   const std::string& reply) { answered(peer, connection, reply); },
-          .failed = [this, peer](Obstacle obstacle, const std::string&) { not_reached(peer, obstacle); }});
+      Dial::Events{.answered = [this, peer](const auto& connection,
+                                            const std::string& reply) { answered(peer, connection, reply); },
+                   .failed = [this, peer](Obstacle obstacle) { not_reached(peer, obstacle); }});
 }
 
 /// Rank 0 says that the peer cannot reach this rank.
@@ -422,7 +422,7 @@ void Mesh::widen(int peer, Time now) {
       *loop_, meeting_.tls.get(), other.endpoint, text_of(hello),
       Dial::Events{.answered = [this, peer](const auto& connection,
                                             const std::string& reply) { widened(peer, connection, reply); },
-                   .failed = [this, peer](Obstacle, const std::string&) { at(peer).widening.reset(); }});
+                   .failed = [this, peer](Obstacle) { at(peer).widening.reset(); }});
   const auto dial = other.widening;  // it may fail at once
   dial->start();
 }
