@@ -43,7 +43,7 @@ void Introduction::got(size_t bytes) {
     std::memcpy(&size, in_.data() + kMagic.size(), sizeof(size));
     if (std::memcmp(in_.data(), kMagic.data(), kMagic.size()) != 0 || size == 0 || size > kMaxText) {
       connection_->close();
-      return events_.failed("it speaks another language", proved_);
+      return closed("it speaks another language");
     }
     in_.resize(kHead + size);
     return;
@@ -61,11 +61,6 @@ void Introduction::wrote(size_t bytes) {
   if (!out_.empty() || !then_) return;
   const auto then = std::exchange(then_, {});
   then();
-}
-
-void Introduction::opened() {
-  proved_ = true;
-  events_.opened();
 }
 
 void Introduction::closed(const std::string& reason) {

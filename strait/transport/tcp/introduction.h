@@ -17,9 +17,6 @@ class Introduction : public Speaker {
   static constexpr size_t kMaxText = 4096;
 
   struct Events {
-    /// The two sides have proved what they know.
-    std::function<void()> opened = [] {};
-
     /// The other side's text has come. It may end this object.
     std::function<void(const std::string& text)> heard;
 
@@ -48,7 +45,7 @@ class Introduction : public Speaker {
   void got(size_t bytes) override;
   std::span<const std::byte> bytes() override;
   void wrote(size_t bytes) override;
-  void opened() override;
+  void opened() override { proved_ = true; }
   void closed(const std::string& reason) override;
 
  private:
