@@ -62,7 +62,7 @@ void switch_on(const Socket& socket, int level, int option);
 /// Tries every address of the host once; none when no connection comes about by the deadline.
 std::optional<Socket> connect_to(const std::string& host, uint16_t port, Deadline deadline);
 
-/// Sends all, or fills all of `bytes`; false when the peer is gone or the deadline is over.
+/// Sends all; false when the peer is gone or the deadline is over.
 bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
 
 /// Fills `bytes`; false when the peer is gone or the deadline is over.

@@ -19,36 +19,34 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kLook(250);  // between two words to the person that waits
 
-std::string endpoint_of(const Membership& membership) { return membership.rendezvous_endpoint(); }
-
 /// Why rank 0 does not let this rank in.
 [[noreturn]] void throw_refusal(const Membership& membership, const std::string& why) {
   if (why == tcp::kTaken) throw RankTaken(membership);
   if (why == tcp::kOtherAttempt) {
     throw Error("rank {}: another training meets at {}; use another port, or wait for its end", membership.rank,
-                endpoint_of(membership));
+                membership.rendezvous_endpoint());
   }
   throw Error("rank {}: the group at {} has another number of processes (WORLD_SIZE)", membership.rank,
-              endpoint_of(membership));
+              membership.rendezvous_endpoint());
 }
 
 /// Why rank 0 was not found.
 [[noreturn]] void throw_obstacle(const Membership& membership, tcp::Obstacle obstacle, milliseconds timeout) {
   if (obstacle == tcp::Obstacle::secret) {
     throw InputError("rank {}: rank 0 at {} has another secret; {} must be the same for every rank",
-                     membership.rank, endpoint_of(membership), kSecretVariable);
+                     membership.rank, membership.rendezvous_endpoint(), kSecretVariable);
   }
   if (obstacle == tcp::Obstacle::stranger) {
     throw Error("rank {}: what listens at {} does not answer as rank 0 would", membership.rank,
-                endpoint_of(membership));
+                membership.rendezvous_endpoint());
   }
   if (obstacle == tcp::Obstacle::unknown) {
     throw Error(
         "rank {}: the host of {}, where rank 0 should be, has no known address: expected a name or an address",
-        membership.rank, endpoint_of(membership));
+        membership.rank, membership.rendezvous_endpoint());
   }
   throw Error("rank {}: nothing answers at {}, where rank 0 should be, for {} s", membership.rank,
-              endpoint_of(membership), timeout.count() / 1000);
+              membership.rendezvous_endpoint(), timeout.count() / 1000);
 }
 
 std::string why_not_all(const Membership& membership, const tcp::Mesh::Attendance& attendance,
@@ -115,7 +113,8 @@ std::unique_ptr<Group> join_tcp_group(const Membership& membership, int connecti
   } catch (const tcp::PlaceTaken&) {
     throw RankTaken(membership);
   } catch (const Error& error) {
-    throw Error("rank {} cannot listen at {}: {}", membership.rank, endpoint_of(membership), error.what());
+    throw Error("rank {} cannot listen at {}: {}", membership.rank, membership.rendezvous_endpoint(),
+                error.what());
   }
   if (torchruns && membership.rank == 0) tell_port(*torchruns, mesh->port());
   meet(*mesh, membership, patience, waiting);
