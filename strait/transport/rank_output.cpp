@@ -15,23 +15,19 @@ namespace strait {
 
 RankOutput::RankOutput(int rank, OnRankLine on_line) : rank_(rank), on_line_(std::move(on_line)) {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) {
-    throw Error("cannot make a pipe: {}", std::strerror(errno));
-  }
-  read_end_ = ends[0];
-  write_end_ = ends[1];
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error("cannot make a pipe: {}", std::strerror(errno));
+  read_end_ = Socket(ends[0]);
+  write_end_ = Socket(ends[1]);
+  if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) throw Error("cannot read a pipe: {}", std::strerror(errno));
 }
 
-RankOutput::~RankOutput() {
-  close(read_end_);
-  close(write_end_);
+std::filesystem::path RankOutput::path() const {
+  return fmt::format("/proc/self/fd/{}", write_end_.descriptor());
 }
-
-std::filesystem::path RankOutput::path() const { return fmt::format("/proc/self/fd/{}", write_end_); }
 
 void RankOutput::pass_on() {
   std::array<char, 4096> space;
-  for (ssize_t got = 0; (got = read(read_end_, space.data(), space.size())) > 0;) {
+  for (ssize_t got = 0; (got = read(read_end_.descriptor(), space.data(), space.size())) > 0;) {
     pending_.append(space.data(), static_cast<size_t>(got));
   }
   for (size_t end = 0; (end = pending_.find('\n')) != std::string::npos;) {

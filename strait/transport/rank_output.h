@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "strait/transport/socket.h"
+
 namespace strait {
 
 /// Gets a line that a rank prints, without its end.
@@ -14,13 +16,10 @@ class RankOutput {
  public:
   /// Throws Error.
   RankOutput(int rank, OnRankLine on_line);
-  ~RankOutput();
-  RankOutput(const RankOutput&) = delete;
-  RankOutput& operator=(const RankOutput&) = delete;
 
   /// Under this name a child of this process opens the pipe for writing, before it becomes another program.
   std::filesystem::path path() const;
-  int descriptor() const { return read_end_; }  ///< readable when there is something
+  int descriptor() const { return read_end_.descriptor(); }  ///< readable when there is something
 
   /// Passes on the whole lines that have come.
   void pass_on();
@@ -31,8 +30,8 @@ class RankOutput {
  private:
   int rank_;
   OnRankLine on_line_;
-  int read_end_;
-  int write_end_;  ///< so that the pipe has no end before the process has opened it
+  Socket read_end_;
+  Socket write_end_;  ///< so that the pipe has no end before the process has opened it
   std::string pending_;
 };
 

@@ -9,7 +9,8 @@
 
 namespace strait {
 
-/// A socket that is closed with its owner. All here are non-blocking and closed on exec().
+/// A socket, or another descriptor, that is closed with its owner. Those that the functions here make are
+/// non-blocking and closed on exec().
 class Socket {
  public:
   Socket() = default;

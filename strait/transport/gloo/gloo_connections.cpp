@@ -3,12 +3,12 @@
 #include <gloo/context.h>
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
 
 #include "strait/base/error.h"
+#include "strait/transport/socket.h"
 
 namespace strait {
 namespace {
@@ -23,15 +23,14 @@ std::string own_address_towards(const std::string& host, uint16_t port) {
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
   for (const addrinfo* to = addresses.get(); to != nullptr; to = to->ai_next) {
-    const int socket_number = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (socket_number < 0) continue;
+    const Socket way(socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!way) continue;
     sockaddr_storage own{};
     socklen_t size = sizeof(own);
     auto* const address = reinterpret_cast<sockaddr*>(&own);
     // Connecting a datagram socket sends nothing; it chooses the route.
-    const bool routed = connect(socket_number, to->ai_addr, to->ai_addrlen) == 0 &&
-                        getsockname(socket_number, address, &size) == 0;
-    close(socket_number);
+    const bool routed = connect(way.descriptor(), to->ai_addr, to->ai_addrlen) == 0 &&
+                        getsockname(way.descriptor(), address, &size) == 0;
     std::array<char, NI_MAXHOST> text{};
     if (routed && getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
       return text.data();
