@@ -73,12 +73,16 @@ Socket listen_at(const std::string& host, uint16_t port) {
   int error = 0;
   for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
     Socket listener(socket(at->ai_family, kType, 0));
+    if (!listener) {
+      error = errno;
+      continue;
+    }
     switch_on(listener, SOL_SOCKET, SO_REUSEADDR);
     const int v6_only = 0;  // "::" is every address, of IPv4 too
     if (at->ai_family == AF_INET6) {
       setsockopt(listener.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
     }
-    if (listener && bind(listener.descriptor(), at->ai_addr, at->ai_addrlen) == 0 &&
+    if (bind(listener.descriptor(), at->ai_addr, at->ai_addrlen) == 0 &&
         listen(listener.descriptor(), SOMAXCONN) == 0) {
       return listener;
     }
