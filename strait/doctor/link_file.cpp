@@ -4,7 +4,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
-#include "strait/run/json_reader.h"
+#include "strait/base/json_reader.h"
 
 namespace strait {
 namespace {

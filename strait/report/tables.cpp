@@ -10,10 +10,10 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/json_reader.h"
 #include "strait/base/text.h"
 #include "strait/report/config_values.h"
 #include "strait/report/folders.h"
-#include "strait/run/json_reader.h"
 
 namespace strait::report {
 namespace {

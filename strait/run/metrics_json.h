@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strait/run/json_reader.h"
+#include "strait/base/json_reader.h"
 #include "strait/run/metrics.h"
 
 namespace strait {

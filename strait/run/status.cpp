@@ -6,7 +6,7 @@
 #include "strait/base/error.h"
 #include "strait/base/files.h"
 #include "strait/base/json.h"
-#include "strait/run/json_reader.h"
+#include "strait/base/json_reader.h"
 
 namespace strait {
 namespace {

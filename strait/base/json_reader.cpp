@@ -1,4 +1,4 @@
-#include "strait/run/json_reader.h"
+#include "strait/base/json_reader.h"
 
 #include <nlohmann/json.hpp>
 
