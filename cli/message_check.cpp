@@ -1,7 +1,7 @@
 #include "cli/message_check.h"
 
 #include "strait/base/error.h"
-#include "strait/formats/safetensors_header.h"
+#include "strait/base/text.h"
 
 namespace strait::cli {
 

@@ -4,17 +4,17 @@
 
 #include "strait/base/error.h"
 #include "strait/base/json.h"
+#include "strait/base/text.h"
 
 namespace strait {
 
 using nlohmann::json;
 
 void JsonReader::fail(std::string_view expected) const {
-  constexpr size_t kShown = 100;
-  std::string found =
+  const std::string found =
       value_.is_primitive() ? value_.dump(-1, ' ', true, json::error_handler_t::replace) : value_.type_name();
-  if (found.size() > kShown) found = found.substr(0, kShown) + "...";
-  throw InputError("{}: {}expected {}, found {}", origin_, path_.empty() ? "" : path_ + ": ", expected, found);
+  throw InputError("{}: {}expected {}, found {}", origin_, path_.empty() ? "" : path_ + ": ", expected,
+                   shortened(found));
 }
 
 bool JsonReader::is_null() const { return value_.is_null(); }

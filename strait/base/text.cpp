@@ -81,12 +81,19 @@ std::string one_line(std::string_view text) {
 }
 
 std::string shortened(std::string_view text) {
-  constexpr size_t kShownBytes = 60;
+  constexpr size_t kShownBytes = 100;
   if (text.size() <= kShownBytes) return std::string(text);
   return fmt::format("{}...", text.substr(0, well_formed_prefix(text.substr(0, kShownBytes))));
 }
 
-std::string quoted_short(std::string_view text) { return fmt::format("\"{}\"", shortened(text)); }
+std::string in_quotes(std::string_view text) {
+  std::string escaped;
+  for (const char c : shortened(text)) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c == '\n' ? "\\n" : c == '\t' ? "\\t" : std::string(1, c);
+  }
+  return fmt::format("\"{}\"", printable(escaped));
+}
 
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 

@@ -27,11 +27,11 @@ std::string printable(std::string_view text);
 /// The same on one line: ends of lines and tabs become spaces.
 std::string one_line(std::string_view text);
 
-/// `text`, cut where it is long: what a message shows of a file.
+/// `text`, cut behind 100 bytes where it is longer: what a message shows of a file.
 std::string shortened(std::string_view text);
 
-/// The same in quotation marks.
-std::string quoted_short(std::string_view text);
+/// The same in quotation marks, printable and on one line, with escapes as in JSON.
+std::string in_quotes(std::string_view text);
 
 /// The text up to the end of its first line.
 std::string first_line(std::string_view text);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 #include "strait/checkpoint/model_file.h"
 #include "strait/formats/safetensors.h"
 

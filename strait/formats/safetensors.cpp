@@ -13,6 +13,7 @@
 #include "strait/base/error.h"
 #include "strait/base/files.h"
 #include "strait/base/json.h"
+#include "strait/base/text.h"
 #include "strait/base/utf8.h"
 
 namespace strait {

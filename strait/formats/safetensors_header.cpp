@@ -324,11 +324,4 @@ std::optional<uint64_t> tensor_bytes(std::span<const int64_t> shape, size_t elem
   return empty ? 0 : static_cast<uint64_t>(bytes);
 }
 
-std::string in_quotes(std::string_view name) {
-  constexpr size_t kMost = 100;
-  auto text = nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  if (text.size() > kMost) text = text.substr(0, kMost) + "...\"";
-  return text;
-}
-
 }  // namespace strait

@@ -51,7 +51,4 @@ const char* safetensors_type_name(c10::ScalarType type);
 /// counted as one in that test, because strides are computed from the others.
 std::optional<uint64_t> tensor_bytes(std::span<const int64_t> shape, size_t element_bytes);
 
-/// The name in quotation marks for a message: one line, ASCII, at most 100 characters of it.
-std::string in_quotes(std::string_view name);
-
 }  // namespace strait

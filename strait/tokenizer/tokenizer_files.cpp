@@ -41,7 +41,7 @@ const Json& member(const std::string& file, const Json& object, const char* key,
 int32_t id_in(const std::string& file, const std::string& token, const Json& id) {
   constexpr auto kMost = std::numeric_limits<int32_t>::max();
   if (id.is_number_unsigned() && id.get<uint64_t>() <= kMost) return id.get<int32_t>();
-  throw InputError("{}: the id of token {} is {}, expected an integer from 0 on", file, quoted_short(token),
+  throw InputError("{}: the id of token {} is {}, expected an integer from 0 on", file, in_quotes(token),
                    shortened(id.dump()));
 }
 
@@ -61,7 +61,7 @@ class MergeReader {
     const auto parts = split(line, ' ');
     if (parts.size() != 2) {
       throw InputError("{}: expected two tokens with a space between them, found {}", where,
-                       quoted_short(line));
+                       in_quotes(line));
     }
     add(where, parts[0], parts[1]);
   }
@@ -69,8 +69,8 @@ class MergeReader {
   void add(const std::string& where, const std::string& left, const std::string& right) {
     const BpeModel::Merge merge{id_of(where, left), id_of(where, right), id_of(where, left + right)};
     if (!pairs_.emplace(merge.left, merge.right).second) {
-      throw InputError("{}: the merge of {} and {} is there already", where, quoted_short(left),
-                       quoted_short(right));
+      throw InputError("{}: the merge of {} and {} is there already", where, in_quotes(left),
+                       in_quotes(right));
     }
     merges_.push_back(merge);
   }
@@ -80,7 +80,7 @@ class MergeReader {
  private:
   int32_t id_of(const std::string& where, const std::string& shown) const {
     const auto id = vocabulary_.find_shown(shown);
-    if (!id) throw InputError("{}: {} is no token of {}", where, quoted_short(shown), vocabulary_.file());
+    if (!id) throw InputError("{}: {} is no token of {}", where, in_quotes(shown), vocabulary_.file());
     return *id;
   }
 
@@ -325,7 +325,7 @@ std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& r
     const auto& content = member(file, token, "content", Json::value_t::string, "content of an added token");
     const auto& id = member(file, token, "id", Json::value_t::number_unsigned, "id of an added token");
     const auto text = content.get<std::string>();
-    const auto part = fmt::format("added token {}", quoted_short(text));
+    const auto part = fmt::format("added token {}", in_quotes(text));
     for (const char* flag : {"/special", "/normalized", "/lstrip", "/rstrip"})
       expect(file, part, token, flag, {true, false, nullptr});
     expect(file, part, token, "/single_word", {false, nullptr});
@@ -358,7 +358,7 @@ std::vector<int32_t> read_prefix(const std::string& file, const Json& root, size
       const auto text = token.get<std::string>();
       const Json known = value_at(step, "/special_tokens");
       const Json ids = known.is_object() && known.contains(text) ? value_at(known.at(text), "/ids") : Json();
-      if (!ids.is_array()) throw InputError("{}: {} has no special token {}", file, name, quoted_short(text));
+      if (!ids.is_array()) throw InputError("{}: {} has no special token {}", file, name, in_quotes(text));
       for (const Json& id : ids) {
         prefix.push_back(id_in(file, text, id));
         if (static_cast<size_t>(prefix.back()) >= tokens)

@@ -67,8 +67,8 @@ void Vocabulary::put(const std::string& bytes, int32_t id) {
   if (bytes.empty()) throw InputError("{}: a token is empty", file_);
   const auto [other, is_new] = tokens_.emplace(id, bytes);
   if (!is_new && other->second != bytes) {
-    throw InputError("{}: tokens {} and {} both have the id {}", file_, quoted_short(other->second),
-                     quoted_short(bytes), id);
+    throw InputError("{}: tokens {} and {} both have the id {}", file_, in_quotes(other->second),
+                     in_quotes(bytes), id);
   }
 }
 
@@ -84,7 +84,7 @@ void Vocabulary::add_shown(const std::string& shown, int32_t id) {
   }
   const auto bytes = is_added ? text_of(shown) : bytes_of(shown);
   if (!bytes) {
-    throw InputError("{}: token {} has {}", file_, quoted_short(shown),
+    throw InputError("{}: token {} has {}", file_, in_quotes(shown),
                      writing_ == Writing::alphabet ? "a character that stands for no byte"
                                                    : "a space, expected U+2581 for one");
   }
@@ -92,7 +92,7 @@ void Vocabulary::add_shown(const std::string& shown, int32_t id) {
   if (writing_ == Writing::alphabet && bytes->size() == 1) bytes_[static_cast<uint8_t>(bytes->front())] = id;
   const auto [known, is_new] = ids_.emplace(*bytes, id);
   if (!is_new) {
-    throw InputError("{}: token {} has the ids {} and {}", file_, quoted_short(*bytes), known->second, id);
+    throw InputError("{}: token {} has the ids {} and {}", file_, in_quotes(*bytes), known->second, id);
   }
 }
 
@@ -100,7 +100,7 @@ void Vocabulary::add(const std::string& text, int32_t id) {
   put(text_of(text), id);
   const auto [known, is_new] = added_.emplace(text, id);
   if (!is_new && known->second != id) {
-    throw InputError("{}: token {} has the ids {} and {}", file_, quoted_short(text), known->second, id);
+    throw InputError("{}: token {} has the ids {} and {}", file_, in_quotes(text), known->second, id);
   }
 }
 

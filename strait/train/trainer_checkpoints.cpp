@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/text.h"
 #include "strait/formats/safetensors.h"
 
 namespace strait {

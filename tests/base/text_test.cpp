@@ -40,6 +40,19 @@ TEST(Text, WhatATerminalWouldObeyIsEscaped) {
 
 TEST(Text, OneLineHasNoEndOfLine) { EXPECT_EQ(one_line("a\r\nb\tc\x1b"), "a  b c\\u001b"); }
 
+TEST(Text, NamesOfFilesStandInQuotesOnOneLine) {
+  EXPECT_EQ(in_quotes("a \"b\"\\\n\tcaf\u00e9"), "\"a \\\"b\\\"\\\\\\n\\tcaf\u00e9\"");
+  EXPECT_EQ(in_quotes("\r\x1b[2J\xff"), "\"\\u000d\\u001b[2J\\xff\"");
+  EXPECT_EQ(in_quotes(""), "\"\"");
+}
+
+TEST(Text, LongNamesAreCutBehindAWholeCharacter) {
+  const std::string spaces(98, ' ');
+  EXPECT_EQ(in_quotes("\u00e9" + spaces), "\"\u00e9" + spaces + "\"");
+  EXPECT_EQ(in_quotes("\u00e9" + spaces + "x"), "\"\u00e9" + spaces + "...\"");
+  EXPECT_EQ(in_quotes(spaces + " \u00e9"), "\"" + spaces + " ...\"");
+}
+
 TEST(Text, TheReasonOfAnExceptionIsOneClearLine) {
   const auto reason = [](const std::string& what) { return reason_text(std::runtime_error(what)); };
   EXPECT_EQ(reason("first\nsecond"), "first");

@@ -7,7 +7,6 @@
 
 #include "fuzz/tokenizer_input.h"
 #include "strait/base/error.h"
-#include "strait/base/text.h"
 #include "strait/tokenizer/tokenizer.h"
 #include "strait/tokenizer/vocabulary.h"
 #include "tests/support/errors.h"
@@ -156,12 +155,6 @@ TEST(TokenizerFiles, TokensMustBeMadeOfBytes) {
             "vocab.json: no token for the byte 0x00, expected one for each of the 256");
 }
 
-TEST(TokenizerFiles, LongTokensAreCutInMessages) {
-  const std::string word = "\xc3\xa9" + std::string(100, ' ');
-  EXPECT_EQ(quoted_short(word), fmt::format("\"\xc3\xa9{}...\"", std::string(58, ' ')));
-  EXPECT_EQ(quoted_short(std::string(59, ' ') + "\xc3\xa9"), fmt::format("\"{}...\"", std::string(59, ' ')));
-}
-
 TEST(TokenizerFiles, MergesMustBeOfTokens) {
   EXPECT_EQ(complaint_of_merges("#version: 0.2\na b\nab d\n"),
             "merges.txt:3: \"abd\" is no token of vocab.json");
@@ -172,7 +165,7 @@ TEST(TokenizerFiles, MergesMustBeOfTokens) {
               "merges.txt:2: expected two tokens with a space between them, found \"" + line + "\"");
   }
   EXPECT_EQ(complaint_of_merges(" b"), "merges.txt:1: \"\" is no token of vocab.json");
-  EXPECT_EQ(complaint_of_merges("a b\r\n"), "merges.txt:1: \"b\r\" is no token of vocab.json");
+  EXPECT_EQ(complaint_of_merges("a b\r\n"), "merges.txt:1: \"b\\u000d\" is no token of vocab.json");
   EXPECT_EQ(complaint_of_merges("a b\n\xff"), "merges.txt: is not UTF-8 at offset 4");
 }
 
