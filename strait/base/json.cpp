@@ -1,7 +1,11 @@
 #include "strait/base/json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
+
+#include "strait/base/text.h"
 
 namespace strait {
 namespace {
@@ -37,10 +41,8 @@ class Builder final : public json::json_sax_t {
 
   bool parse_error(size_t position, const std::string& token, const json::exception& error) override {
     constexpr int kNumberOverflow = 406;
-    constexpr size_t kShown = 40;
     if (error.id == kNumberOverflow) {
-      throw Refusal("{}: the number {}{} is too large (at byte {})", name_, token.substr(0, kShown),
-                    token.size() > kShown ? "..." : "", position);
+      throw Refusal("{}: the number {} is too large (at byte {})", name_, shortened(token), position);
     }
     throw Refusal("{}: is not JSON (at byte {})", name_, position);
   }
@@ -49,7 +51,25 @@ class Builder final : public json::json_sax_t {
   json* add(json value) {
     if (open_.empty()) return &(root_ = std::move(value));
     json& parent = *open_.back();
-    return parent.is_array() ? &parent.emplace_back(std::move(value)) : &(parent[key_] = std::move(value));
+    if (parent.is_array()) return &parent.emplace_back(std::move(value));
+    const auto [member, is_new] = parent.emplace(std::move(key_), std::move(value));
+    if (!is_new) throw Refusal("{}: {}has the key {} twice", name_, open_path(), in_quotes(member.key()));
+    return &*member;
+  }
+
+  /// Where the innermost open object is in the document, for a message.
+  std::string open_path() const {
+    std::string path;
+    for (size_t level = 1; level < open_.size(); ++level) {
+      const json& parent = *open_[level - 1];
+      if (parent.is_array()) {
+        path += fmt::format("[{}]", parent.size() - 1);
+        continue;
+      }
+      const auto is_open = [&](const json& each) { return &each == open_[level]; };
+      path += (path.empty() ? "" : ".") + std::find_if(parent.begin(), parent.end(), is_open).key();
+    }
+    return path.empty() ? "" : one_line(path) + ": ";
   }
 
   bool open(json value) {

@@ -13,8 +13,8 @@ using nlohmann::json;
 void JsonReader::fail(std::string_view expected) const {
   const std::string found =
       value_.is_primitive() ? value_.dump(-1, ' ', true, json::error_handler_t::replace) : value_.type_name();
-  throw InputError("{}: {}expected {}, found {}", origin_, path_.empty() ? "" : path_ + ": ", expected,
-                   shortened(found));
+  throw InputError("{}: {}expected {}, found {}", origin_, path_.empty() ? "" : one_line(path_) + ": ",
+                   expected, shortened(found));
 }
 
 bool JsonReader::is_null() const { return value_.is_null(); }
@@ -59,12 +59,15 @@ double JsonReader::number(const std::string& key) const {
   return member.value_.get<double>();
 }
 
-uint64_t JsonReader::count(const std::string& key, uint64_t most) const {
-  const JsonReader member = at(key);
-  if (!member.value_.is_number_unsigned()) member.fail("an integer >= 0");
-  if (member.value_.get<uint64_t>() > most) member.fail(fmt::format("an integer from 0 to {}", most));
-  return member.value_.get<uint64_t>();
+uint64_t JsonReader::as_count(uint64_t most) const {
+  if (!value_.is_number_unsigned()) fail("an integer >= 0");
+  if (value_.get<uint64_t>() > most) fail(fmt::format("an integer from 0 to {}", most));
+  return value_.get<uint64_t>();
 }
+
+uint64_t JsonReader::count(const std::string& key, uint64_t most) const { return at(key).as_count(most); }
+
+uint64_t JsonReader::count(size_t index, uint64_t most) const { return at(index).as_count(most); }
 
 uint64_t JsonReader::whole(const std::string& key) const {
   constexpr double kMost = 18e18;

@@ -12,12 +12,13 @@
 namespace strait {
 
 /// A place in a JSON file. Its readers throw InputError that names the file (and line, where `origin` holds
-/// one), the key's path and what was expected. Holds references: the JSON outlives it.
+/// one), the key's path and what was expected. Holds references: the JSON and `origin` outlive it.
 class JsonReader {
  public:
   /// The place `value`; `origin` and `path` are for messages.
-  JsonReader(const nlohmann::json& value, std::string origin, std::string path = "")
-      : value_(value), origin_(std::move(origin)), path_(std::move(path)) {}
+  JsonReader(const nlohmann::json& value, const std::string& origin, std::string path = "")
+      : value_(value), origin_(origin), path_(std::move(path)) {}
+  JsonReader(const nlohmann::json& value, std::string&& origin, std::string path = "") = delete;
 
   /// Whether there is nothing in the place.
   bool is_null() const;
@@ -46,6 +47,9 @@ class JsonReader {
   /// The member, an integer from 0 to `most`.
   uint64_t count(const std::string& key, uint64_t most = std::numeric_limits<uint64_t>::max()) const;
 
+  /// The item, an integer from 0 to `most`.
+  uint64_t count(size_t index, uint64_t most = std::numeric_limits<uint64_t>::max()) const;
+
   /// Empty where the key is missing or null, which is how JSON says "not measured" and "not finite".
   std::optional<double> optional_number(const std::string& key) const;
 
@@ -64,8 +68,10 @@ class JsonReader {
   [[noreturn]] void fail(std::string_view expected) const;
 
  private:
+  uint64_t as_count(uint64_t most) const;
+
   const nlohmann::json& value_;
-  std::string origin_;
+  const std::string& origin_;
   std::string path_;
 };
 

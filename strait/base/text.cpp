@@ -89,8 +89,8 @@ std::string shortened(std::string_view text) {
 std::string in_quotes(std::string_view text) {
   std::string escaped;
   for (const char c : shortened(text)) {
-    if (c == '"' || c == '\\') escaped += '\\';
-    escaped += c == '\n' ? "\\n" : c == '\t' ? "\\t" : std::string(1, c);
+    if (c == '"' || c == '\\' || c == '\n' || c == '\t') escaped += '\\';
+    escaped += c == '\n' ? 'n' : c == '\t' ? 't' : c;
   }
   return fmt::format("\"{}\"", printable(escaped));
 }

@@ -8,10 +8,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/base/json.h"
+#include "strait/base/json_reader.h"
 #include "strait/base/text.h"
 
 namespace strait {
@@ -20,6 +21,8 @@ namespace {
 using c10::ScalarType;
 
 constexpr size_t kMostDimensions = 64;
+constexpr std::string_view kMetadata = "__metadata__";
+constexpr std::array<std::string_view, 3> kFields = {"dtype", "shape", "data_offsets"};
 
 constexpr std::array<std::pair<const char*, ScalarType>, 10> kTypes = {{{"F64", ScalarType::Double},
                                                                         {"F32", ScalarType::Float},
@@ -32,207 +35,46 @@ constexpr std::array<std::pair<const char*, ScalarType>, 10> kTypes = {{{"F64", 
                                                                         {"U8", ScalarType::Byte},
                                                                         {"BOOL", ScalarType::Bool}}};
 
-/// Takes the events of nlohmann's parser one by one. A document tree would keep the last of two equal
-/// keys without a word and would hold whatever nesting the file asks for.
-class HeaderEvents final : public nlohmann::json::json_sax_t {
- public:
-  HeaderEvents(std::string_view file, SafetensorsHeader& header) : file_(file), header_(header) {}
+ScalarType type_in(const JsonReader& tensor) {
+  const std::string name = tensor.text("dtype");
+  const auto found = std::ranges::find(kTypes, name, [](const auto& type) { return type.first; });
+  if (found != kTypes.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, type] : kTypes) names.emplace_back(known);
+  tensor.at("dtype").fail("one of " + list_of(names));
+}
 
-  bool start_object(std::size_t) override {
-    if (place_ == Place::start) {
-      place_ = Place::root;
-    } else if (place_ == Place::root_value) {
-      place_ = in_metadata_ ? Place::metadata : Place::tensor;
-    } else {
-      unexpected("an object");
-    }
-    return true;
+std::vector<int64_t> shape_in(const JsonReader& shape) {
+  if (shape.size() > kMostDimensions) shape.fail(fmt::format("at most {} dimensions", kMostDimensions));
+  std::vector<int64_t> sizes;
+  sizes.reserve(shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) {
+    sizes.push_back(static_cast<int64_t>(shape.count(i, std::numeric_limits<int64_t>::max())));
   }
+  return sizes;
+}
 
-  bool end_object() override {
-    if (place_ == Place::tensor) finish_tensor();
-    place_ = place_ == Place::root ? Place::end : Place::root;
-    return true;
-  }
-
-  bool key(string_t& name) override {
-    if (place_ == Place::root) {
-      begin_value(name);
-    } else if (place_ == Place::metadata) {
-      metadata_key_ = name;
-      if (header_.metadata.contains(name)) fail("__metadata__ has the key {} twice", in_quotes(name));
-      place_ = Place::metadata_value;
-    } else {
-      begin_field(name);
-    }
-    return true;
-  }
-
-  bool string(string_t& value) override {
-    if (place_ == Place::metadata_value) {
-      header_.metadata.emplace(metadata_key_, std::move(value));
-      place_ = Place::metadata;
-    } else if (place_ == Place::dtype) {
-      set_type(value);
-      place_ = Place::tensor;
-    } else {
-      unexpected("a string");
-    }
-    return true;
-  }
-
-  bool start_array(std::size_t) override {
-    if (place_ == Place::shape) {
-      place_ = Place::shape_items;
-    } else if (place_ == Place::offsets) {
-      place_ = Place::offset_items;
-    } else {
-      unexpected("an array");
-    }
-    return true;
-  }
-
-  bool end_array() override {
-    place_ = Place::tensor;
-    return true;
-  }
-
-  bool number_unsigned(number_unsigned_t value) override {
-    if (place_ == Place::shape_items) {
-      add_dimension(value);
-    } else if (place_ == Place::offset_items) {
-      offsets_.push_back(value);
-      if (offsets_.size() > 2) fail("{} has more than two data_offsets", subject());
-    } else {
-      unexpected("a number");
-    }
-    return true;
-  }
-
-  bool number_integer(number_integer_t value) override { unexpected(fmt::format("the number {}", value)); }
-  bool number_float(number_float_t, const string_t& text) override { unexpected("the number " + text); }
-  bool null() override { unexpected("null"); }
-  bool boolean(bool) override { unexpected("a boolean"); }
-  bool binary(binary_t&) override { unexpected("binary data"); }
-
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    fail("header is not JSON at offset {}", kSafetensorsPrefix + std::max<size_t>(position, 1) - 1);
-  }
-
- private:
-  enum class Place : uint8_t {
-    start,
-    root,
-    root_value,
-    tensor,
-    dtype,
-    shape,
-    shape_items,
-    offsets,
-    offset_items,
-    metadata,
-    metadata_value,
-    end
-  };
-
-  template <class... Args>
-  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    throw InputError("{}: {}", file_, fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  /// What the message is about, and what the parser waits for at this place.
-  std::string subject() const {
-    if (place_ == Place::start || place_ == Place::end) return "header";
-    if (in_metadata_) return "__metadata__";
-    return fmt::format("tensor {}", in_quotes(entry_.name));
-  }
-
-  const char* expectation() const {
-    switch (place_) {
-      case Place::dtype:
-        return "dtype must be a string";
-      case Place::shape:
-      case Place::shape_items:
-        return "shape must be a list of integers from 0";
-      case Place::offsets:
-      case Place::offset_items:
-        return "data_offsets must be a list of two integers from 0";
-      case Place::metadata_value:
-        return "values must be strings";
-      default:
-        return "an object is expected";
+TensorEntry tensor_in(const std::string& name, const nlohmann::json& value, std::string_view file) {
+  const std::string origin = fmt::format("{}: tensor {}", file, in_quotes(name));
+  const JsonReader tensor(value, origin);
+  for (const auto& key : tensor.keys()) {
+    if (std::ranges::find(kFields, key) == kFields.end()) {
+      throw InputError("{}: tensor {} has the unknown key {}, expected {}", file, in_quotes(name),
+                       in_quotes(key), fmt::join(kFields, ", "));
     }
   }
+  const JsonReader offsets = tensor.at("data_offsets");
+  if (offsets.size() != 2) offsets.fail("an array of two integers");
+  return {name, type_in(tensor), shape_in(tensor.at("shape")), offsets.count(0), offsets.count(1)};
+}
 
-  [[noreturn]] void unexpected(std::string_view found) const {
-    fail("{}: {}, found {}", subject(), expectation(), found);
-  }
-
-  void begin_value(const std::string& name) {
-    if (!names_.insert(name).second) fail("key {} appears twice", in_quotes(name));
-    in_metadata_ = name == "__metadata__";
-    entry_ = {};
-    entry_.name = name;
-    offsets_.clear();
-    fields_.fill(false);
-    place_ = Place::root_value;
-  }
-
-  void begin_field(const std::string& name) {
-    constexpr std::array<std::pair<const char*, Place>, 3> kFields = {
-        {{"dtype", Place::dtype}, {"shape", Place::shape}, {"data_offsets", Place::offsets}}};
-    for (size_t i = 0; i < kFields.size(); ++i) {
-      if (name != kFields[i].first) continue;
-      if (std::exchange(fields_[i], true)) fail("{} has {} twice", subject(), name);
-      place_ = kFields[i].second;
-      return;
-    }
-    fail("{} has the unknown key {}, expected dtype, shape and data_offsets", subject(), in_quotes(name));
-  }
-
-  void set_type(const std::string& value) {
-    for (const auto& [name, type] : kTypes) {
-      if (value == name) entry_.type = type;
-    }
-    if (entry_.type == ScalarType::Undefined) {
-      std::vector<std::string> names;
-      names.reserve(kTypes.size());
-      for (const auto& [name, type] : kTypes) names.emplace_back(name);
-      fail("{} has dtype {}, expected one of {}", subject(), in_quotes(value), list_of(names));
-    }
-  }
-
-  void add_dimension(uint64_t value) {
-    if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      fail("{} has a dimension of {}, which is too large", subject(), value);
-    }
-    if (entry_.shape.size() == kMostDimensions) {
-      fail("{} has more than {} dimensions", subject(), kMostDimensions);
-    }
-    entry_.shape.push_back(static_cast<int64_t>(value));
-  }
-
-  void finish_tensor() {
-    constexpr std::array<const char*, 3> kNames = {"dtype", "shape", "data_offsets"};
-    for (size_t i = 0; i < kNames.size(); ++i) {
-      if (!fields_[i]) fail("{} has no {}", subject(), kNames[i]);
-    }
-    if (offsets_.size() != 2) fail("{} has {} data_offsets, expected two", subject(), offsets_.size());
-    entry_.begin = offsets_[0];
-    entry_.end = offsets_[1];
-    header_.entries.push_back(std::move(entry_));
-  }
-
-  std::string_view file_;
-  SafetensorsHeader& header_;
-  Place place_ = Place::start;
-  bool in_metadata_ = false;
-  std::unordered_set<std::string> names_;
-  TensorEntry entry_;
-  std::vector<uint64_t> offsets_;
-  std::array<bool, 3> fields_{};
-  std::string metadata_key_;
-};
+std::map<std::string, std::string> metadata_in(const nlohmann::json& value, std::string_view file) {
+  const std::string origin = fmt::format("{}: {}", file, kMetadata);
+  const JsonReader from(value, origin);
+  std::map<std::string, std::string> metadata;
+  for (const auto& key : from.keys()) metadata.emplace(key, from.text(key));
+  return metadata;
+}
 
 void check_extent(const TensorEntry& entry, uint64_t data_bytes, std::string_view file) {
   const auto bytes = tensor_bytes(entry.shape, c10::elementSize(entry.type));
@@ -291,16 +133,19 @@ uint64_t safetensors_header_length(std::span<const std::byte> prefix, uint64_t f
 
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> json, uint64_t data_bytes,
                                            std::string_view file) {
-  const auto* begin = reinterpret_cast<const char*>(json.data());
-  if (json.empty() || *begin != '{') {
+  const std::string_view text(reinterpret_cast<const char*>(json.data()), json.size());
+  if (!text.starts_with('{')) {
     throw InputError("{}: header at offset {} does not begin with \"{{\"", file, kSafetensorsPrefix);
   }
+  const auto root = parse_json(text, fmt::format("{}: header", file));
   SafetensorsHeader header;
-  HeaderEvents events(file, header);
-  nlohmann::json::sax_parse(begin, begin + json.size(), &events);
-  // The parser takes a NUL for the end of the header, whatever follows.
-  if (const auto* nul = std::find(begin, begin + json.size(), '\0'); nul != begin + json.size()) {
-    throw InputError("{}: header is not JSON at offset {}", file, kSafetensorsPrefix + (nul - begin));
+  header.entries.reserve(root.size());
+  for (const auto& [name, value] : root.items()) {
+    if (name == kMetadata) {
+      header.metadata = metadata_in(value, file);
+    } else {
+      header.entries.push_back(tensor_in(name, value, file));
+    }
   }
   for (const auto& entry : header.entries) check_extent(entry, data_bytes, file);
   order_and_check_cover(header, data_bytes, file);
