@@ -23,12 +23,12 @@ std::string complaint_of(const Check& check) {
   return "";
 }
 
+}  // namespace
+
 bool is_folder_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          std::string_view("._+-").find(c) != std::string_view::npos;
 }
-
-}  // namespace
 
 Rule<std::string> device_name() {
   const auto names = one_of({"auto", "cpu", "cuda", "cuda:N"}, {{"gpu", "cuda"}});

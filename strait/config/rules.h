@@ -14,6 +14,9 @@ namespace strait {
 /// The most characters of a folder's name.
 inline constexpr size_t kFolderNameMost = 100;
 
+/// Whether a folder's name may have the character; it begins with no . or -.
+bool is_folder_character(char c);
+
 Rule<std::vector<int>> each_at_least(int64_t low);  ///< every item of the array
 Rule<std::string> folder_name();            ///< names one folder on every file system: letters, digits and ._+-
 Rule<std::string> duration();               ///< see parse_seconds(); at least a millisecond

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "strait/base/error.h"
@@ -90,12 +91,7 @@ std::string SweepGrid::key_name(const Axis& axis, const std::vector<Axis>& axes)
 std::string SweepGrid::value_name(const TomlNode& value, const Axis& axis) {
   if (const auto* text = value.get<std::string>()) {
     std::string name = *text;
-    const auto is_kept = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-             c == '_' || c == '+';
-    };
-    std::ranges::replace_if(
-        name, [&](char c) { return !is_kept(c); }, '-');
+    std::ranges::replace_if(name, std::not_fn(is_folder_character), '-');
     return name.empty() ? "empty" : name;
   }
   if (const auto* list = value.get<TomlNode::Array>()) {
