@@ -13,8 +13,8 @@ namespace strait {
 inline constexpr size_t kJsonLevelsMost = 100;
 
 /// Parses a whole text. Throws a Refusal that begins with `name` (a file's, or what a peer has sent) when the
-/// text is not JSON, nests too deep, has a number that no double holds or an object with two members of one
-/// key: of these other programs take the last one, so that a file would mean what nobody sees who reads it.
+/// text is not JSON, nests too deep, has a number that no double holds or an object with a key twice, of
+/// which other programs take the last without a word.
 template <class Refusal = InputError>
 nlohmann::json parse_json(std::string_view text, std::string_view name);
 

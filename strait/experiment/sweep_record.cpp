@@ -5,7 +5,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
-#include "strait/base/json.h"
+#include "strait/base/json_reader.h"
 
 namespace strait {
 namespace {
@@ -67,10 +67,8 @@ std::vector<std::string> SweepRecord::others_trained(const std::vector<size_t>& 
 std::optional<std::string> SweepRecord::other_sweep() const {
   const auto path = folder_ / kSweepFile;
   if (!has_file(path)) return std::nullopt;
-  const auto record = parse_json(read_whole(path, kJsonBytesMost), path.string());
-  if (!record.is_object() || !record.contains("name") || !record.at("name").is_string())
-    throw InputError("{}: expected the record of a sweep, with a name", path.string());
-  const auto name = record.at("name").get<std::string>();
+  const JsonText record(read_whole(path, kJsonBytesMost), path.string());
+  const std::string name = record.root().text("name");
   return name == sweep_.name ? std::nullopt : std::optional(name);
 }
 
