@@ -230,6 +230,25 @@ void check_same_data(const Checkpoint& begun, const std::string& now) {
                    (begun.folder() / kRecordFile).string(), before, now);
 }
 
+/// The data and what tells them from others.
+struct LoadedData {
+  DataSplits splits;
+  std::string fingerprint;
+};
+
+/// Loads the data. All processes must have the same, and a run that goes on those with which it began.
+LoadedData load_same_data(const Config& config, const Beginning& beginning, Group& group) {
+  LoadedData data;
+  run_collectively(group, [&] {
+    data.splits = load_splits(config);
+    data.fingerprint = fingerprint(data.splits);
+    if (beginning.own) check_same_data(*beginning.own, data.fingerprint);
+  });
+  check_same(
+      "data", [&] { return data.fingerprint; }, group);
+  return data;
+}
+
 /// The path without links, as far as it leads to something.
 std::filesystem::path without_links(const std::filesystem::path& path) {
   std::error_code error;  // whoever uses a path that leads in a circle refuses it
@@ -329,35 +348,28 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
       check_same(
           "compression.start_from", [&] { return fingerprint(*beginning.another); }, *group);
     }
-    DataSplits data;
-    std::string data_print;
-    std::vector<std::string> summary;
-    run_collectively(*group, [&] {
-      data = load_splits(config);
-      data_print = fingerprint(data);
-      if (beginning.own) check_same_data(*beginning.own, data_print);
-    });
-    check_same(
-        "data", [&] { return data_print; }, *group);
+    const LoadedData data = load_same_data(config, beginning, *group);
     if (begins_with_initial_weights(config, beginning)) {
       check_same(
           "model.init", [&] { return fingerprint_of_weights(initial_weights(config)); }, *group);
     }
+    std::vector<std::string> summary;
     run_collectively(*group, [&] {
       const Config with_store = with_store_in(folder, config);
       check_store_folder(with_store.compression, config.model.cuts);
       trainer.reset(new Trainer(make_trainer(with_store, group, trace)));
-      trainer->check(data);
+      trainer->check(data.splits);
       take_over(config, beginning, *trainer);
       if (rank != 0) return;  // before the folder changes, since this refuses codecs that save nothing
-      summary = start_summary(config, folder, trainer->model(), data, group->size(), processes_here(*group));
+      summary =
+          start_summary(config, folder, trainer->model(), data.splits, group->size(), processes_here(*group));
     });
-    begin_run(config, folder, beginning, data_print, observer, *group, *trainer, files);
+    begin_run(config, folder, beginning, data.fingerprint, observer, *group, *trainer, files);
     if (begun) begun();
     if (files) outcome.epochs = files->epochs();
     for (const auto& line : summary) observer.on_note(line);
     RecordingObserver recorder(files, outcome, observer);
-    outcome.status = trainer->train(data, recorder) ? RunStatus::done : RunStatus::stopped;
+    outcome.status = trainer->train(data.splits, recorder) ? RunStatus::done : RunStatus::stopped;
     const Model& model = trainer->collect_model();
     run_collectively(*group, [&] {
       if (files) files->save_model(model);
