@@ -351,6 +351,39 @@ nlohmann::json llama_config(const Settings& settings) {
           {"torch_dtype", nullptr}};  // an older name of it
 }
 
+/// How many weights a network of these settings has.
+double llama_parameters(const Settings& settings, const SampleForm& /*samples*/) {
+  const auto number = [&](const char* key) { return static_cast<double>(settings.integer(key)); };
+  const double width = number("width");
+  const double size = number("head_size") > 0 ? number("head_size") : width / number("heads");
+  const double both = size * 2 * (number("heads") + number("kv_heads"));  // ways through attention's matrices
+  const double biases = settings.flag("qkv_bias") ? both - size * number("heads") : 0;
+  const double norms = settings.flag("qk_norm") ? 2 * size : 0;
+  const double block = width * (both + 3 * number("hidden") + 2) + biases + norms;
+  return number("layers") * block + (2 * number("vocab") + 1) * width;
+}
+
+LlamaOptions llama_options(const Settings& settings) {
+  return {.width = settings.integer("width"),
+          .layers = settings.integer("layers"),
+          .heads = settings.integer("heads"),
+          .kv_heads = settings.integer("kv_heads"),
+          .hidden = settings.integer("hidden"),
+          .context = settings.integer("context"),
+          .vocab = settings.integer("vocab"),
+          .theta = settings.number("theta"),
+          .eps = settings.number("eps"),
+          .tied = settings.flag("tied"),
+          .recompute = settings.flag("recompute"),
+          .head_size = settings.integer("head_size"),
+          .qkv_bias = settings.flag("qkv_bias"),
+          .qk_norm = settings.flag("qk_norm"),
+          .scaling = {.factor = settings.number("rope_factor"),
+                      .low = settings.number("rope_low"),
+                      .high = settings.number("rope_high"),
+                      .context = settings.integer("rope_context")}};
+}
+
 }  // namespace
 
 Model make_llama(const LlamaOptions& options, int64_t block) {
@@ -408,36 +441,9 @@ ModelKind llama_kind() {
   kind.complaint = llama_complaint;
   kind.published = read_llama_config;
   kind.publish = llama_config;
-  kind.parameters = [](const Settings& settings, const SampleForm&) {
-    const auto number = [&](const char* key) { return static_cast<double>(settings.integer(key)); };
-    const double width = number("width");
-    const double size = number("head_size") > 0 ? number("head_size") : width / number("heads");
-    const double both = size * 2 * (number("heads") + number("kv_heads"));  // ways through attention's matrices
-    const double biases = settings.flag("qkv_bias") ? both - size * number("heads") : 0;
-    const double norms = settings.flag("qk_norm") ? 2 * size : 0;
-    const double block = width * (both + 3 * number("hidden") + 2) + biases + norms;
-    return number("layers") * block + (2 * number("vocab") + 1) * width;
-  };
+  kind.parameters = llama_parameters;
   kind.make = [](const Settings& settings, const SampleForm& samples) {
-    return make_llama({.width = settings.integer("width"),
-                       .layers = settings.integer("layers"),
-                       .heads = settings.integer("heads"),
-                       .kv_heads = settings.integer("kv_heads"),
-                       .hidden = settings.integer("hidden"),
-                       .context = settings.integer("context"),
-                       .vocab = settings.integer("vocab"),
-                       .theta = settings.number("theta"),
-                       .eps = settings.number("eps"),
-                       .tied = settings.flag("tied"),
-                       .recompute = settings.flag("recompute"),
-                       .head_size = settings.integer("head_size"),
-                       .qkv_bias = settings.flag("qkv_bias"),
-                       .qk_norm = settings.flag("qk_norm"),
-                       .scaling = {.factor = settings.number("rope_factor"),
-                                   .low = settings.number("rope_low"),
-                                   .high = settings.number("rope_high"),
-                                   .context = settings.integer("rope_context")}},
-                      samples.shape[0]);
+    return make_llama(llama_options(settings), samples.shape[0]);
   };
   return kind;
 }
