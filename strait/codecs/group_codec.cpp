@@ -23,19 +23,20 @@ void for_each_group(std::span<Element> x, size_t size, unsigned bits, std::span<
 
 }  // namespace
 
-at::Tensor GroupCodec::reconstruct(const at::Tensor& x, const MessageContext& context) const {
+at::Tensor TensorGroupCodec::reconstruct(const at::Tensor& x, const MessageContext& context) const {
   if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
   const Grid grid = scope_.grid(meta_of(x));
   return scope_.from_order(grid.from_groups(values_of(coded(x, grid, context))), x);
 }
 
-CodedGroups GroupCodec::coded(const at::Tensor& x, const Grid& grid, const MessageContext& context) const {
-  const auto dither = [&] { return grid.as_groups(dither_of(context, meta_of(x), x), Grid::Filler::zeros); };
-  return code_groups({grid.as_groups(scope_.in_order(x), Grid::Filler::zeros), grid.sizes(x), dither});
+CodedGroups TensorGroupCodec::coded(const at::Tensor& x, const Grid& grid,
+                                    const MessageContext& context) const {
+  const auto dither = [&] { return grid.as_groups(dither_of(context, meta_of(x), x), filler_); };
+  return code_groups({grid.as_groups(scope_.in_order(x), filler_), grid.sizes(x), dither});
 }
 
-std::optional<GroupForm> GroupCodec::kernel_form_of(const MessageMeta& meta,
-                                                    const MessageContext& context) const {
+std::optional<GroupForm> TensorGroupCodec::kernel_form_of(const MessageMeta& meta,
+                                                          const MessageContext& context) const {
   auto form = kernel_form();
   if (form) {
     form->grid = scope_.grid(meta);
@@ -45,7 +46,7 @@ std::optional<GroupForm> GroupCodec::kernel_form_of(const MessageMeta& meta,
   return form;
 }
 
-at::Tensor GroupCodec::device_encode(const at::Tensor& x, const MessageContext& context) const {
+at::Tensor TensorGroupCodec::device_encode(const at::Tensor& x, const MessageContext& context) const {
   const MessageMeta meta = meta_of(x);
   if (const auto form = kernel_form_of(meta, context)) {
     if (at::Tensor message = write_by_kernels(x, scope_, *form); message.defined()) return message;
@@ -55,8 +56,8 @@ at::Tensor GroupCodec::device_encode(const at::Tensor& x, const MessageContext& 
   return at::cat({groups.headers.reshape(-1), packed_rows(grid.from_groups(groups.codes), bits_).reshape(-1)});
 }
 
-at::Tensor GroupCodec::device_decode(const at::Tensor& payload, const MessageMeta& meta,
-                                     const MessageContext& context) const {
+at::Tensor TensorGroupCodec::device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                                           const MessageContext& context) const {
   if (const auto form = kernel_form_of(meta, context)) {
     if (at::Tensor x = read_by_kernels(payload, meta, scope_, *form); x.defined()) return x;
   }
@@ -67,29 +68,29 @@ at::Tensor GroupCodec::device_decode(const at::Tensor& payload, const MessageMet
   const at::Tensor codes = unpacked_rows(packed.view({static_cast<int64_t>(grid.rows), -1}),
                                          static_cast<int64_t>(grid.row_size), bits_);
   if (!codes.defined()) return {};
-  const at::Tensor values = values_of({payload.narrow(0, 0, headers).view({groups, -1}),
-                                       grid.as_groups(codes.contiguous(), Grid::Filler::zeros)});
+  const at::Tensor values = values_of(
+      {payload.narrow(0, 0, headers).view({groups, -1}), grid.as_groups(codes.contiguous(), filler_)});
   if (!values.defined()) return {};
   return scope_.from_order(grid.from_groups(values), at::empty(meta.shape, values.options()));
 }
 
-PayloadSize GroupCodec::do_payload_size(const MessageMeta& meta) const {
+PayloadSize TensorGroupCodec::do_payload_size(const MessageMeta& meta) const {
   const Grid grid = scope_.grid(meta);
   return {grid.groups() * header_size_ + grid.code_bytes(bits_), true};
 }
 
 void GroupCodec::do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
                            ByteWriter& out) const {
-  const Grid grid = scope_.grid(meta);
-  const auto headers = out.claim(grid.groups() * header_size_);
-  const auto codes = out.claim(grid.code_bytes(bits_));
+  const Grid grid = scope().grid(meta);
+  const auto headers = out.claim(grid.groups() * header_size());
+  const auto codes = out.claim(grid.code_bytes(bits()));
   const kernels::Dither dither = make_dither(context, meta);
-  scope_.with_ordered(x, meta, [&](std::span<const float> ordered) {
+  scope().with_ordered(x, meta, [&](std::span<const float> ordered) {
     in_runs(grid, [&](size_t first, size_t last) {
       grid.for_each_run(first, last, [&](size_t number, const Grid::Group& run) {
-        ByteWriter own_headers(headers.subspan(number * header_size_));
+        ByteWriter own_headers(headers.subspan(number * header_size()));
         encode_groups(ordered.subspan(run.begin, run.size), std::min(grid.group_size, run.size),
-                      advanced(dither, run.begin), own_headers, grid.codes(codes, run, bits_));
+                      advanced(dither, run.begin), own_headers, grid.codes(codes, run, bits()));
       });
     });
   });
@@ -97,15 +98,15 @@ void GroupCodec::do_encode(std::span<const float> x, const MessageMeta& meta, co
 
 void GroupCodec::do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& /*context*/,
                            std::span<float> out) const {
-  const Grid grid = scope_.grid(meta);
-  const auto headers = in.take(grid.groups() * header_size_);
-  const auto codes = in.take(grid.code_bytes(bits_));
-  scope_.fill_ordered(out, meta, [&](std::span<float> ordered) {
+  const Grid grid = scope().grid(meta);
+  const auto headers = in.take(grid.groups() * header_size());
+  const auto codes = in.take(grid.code_bytes(bits()));
+  scope().fill_ordered(out, meta, [&](std::span<float> ordered) {
     in_runs(grid, [&](size_t first, size_t last) {
       grid.for_each_run(first, last, [&](size_t number, const Grid::Group& run) {
-        const auto packed = grid.codes(codes, run, bits_);
-        check_padding(packed, run.size, bits_);
-        ByteReader own_headers(headers.subspan(number * header_size_));
+        const auto packed = grid.codes(codes, run, bits());
+        check_padding(packed, run.size, bits());
+        ByteReader own_headers(headers.subspan(number * header_size()));
         decode_groups(own_headers, packed, std::min(grid.group_size, run.size),
                       ordered.subspan(run.begin, run.size));
       });

@@ -12,7 +12,7 @@ namespace strait {
 
 /// The groups of a message as a tensor operation sees them, on any device.
 struct TensorGroups {
-  at::Tensor values;  ///< [G, n], filled up with zeros behind the first `sizes` elements of a group
+  at::Tensor values;  ///< [G, n], filled up behind the first `sizes` elements of a group
   at::Tensor sizes;   ///< elements of each group, int64 [G, 1]
   std::function<at::Tensor()>
       dither;  ///< gives the elements' random numbers, float32 [G, n] (kernels::dither_at)
@@ -26,8 +26,8 @@ struct CodedGroups {
 
 /// A codec that sends of each group a header of fixed size, and a code of fixed size for each of its elements.
 /// Payload: all headers, then all codes (Grid::codes()). A codec of this kind implements what it does with
-/// groups.
-class GroupCodec : public Codec {
+/// groups as tensors, and do_encode() and do_decode().
+class TensorGroupCodec : public Codec {
  public:
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override;
   at::Tensor device_encode(const at::Tensor& x, const MessageContext& context) const override;
@@ -36,12 +36,48 @@ class GroupCodec : public Codec {
   bool is_row_wise() const override { return scope_.is_row_wise(); }
 
  protected:
-  /// `header_size` bytes a group, 1 <= bits <= 8 an element.
-  GroupCodec(CodecIdentity identity, Scope scope, size_t header_size, unsigned bits)
-      : Codec(std::move(identity)), scope_(scope), header_size_(header_size), bits_(bits) {}
+  /// `header_size` bytes a group, 1 <= bits <= 8 an element. `filler` fills TensorGroups up.
+  TensorGroupCodec(CodecIdentity identity, Scope scope, size_t header_size, unsigned bits, Grid::Filler filler)
+      : Codec(std::move(identity)), scope_(scope), header_size_(header_size), bits_(bits), filler_(filler) {}
+
+  /// What makes the groups.
+  const Scope& scope() const { return scope_; }
+
+  /// Bytes of a group's header.
+  size_t header_size() const { return header_size_; }
 
   /// Bits of an element's code.
   unsigned bits() const { return bits_; }
+
+  /// The levels, rounding and format of GroupForm, where kernels know them.
+  virtual std::optional<GroupForm> kernel_form() const { return std::nullopt; }
+
+  /// The same with all that it needs for a message.
+  std::optional<GroupForm> kernel_form_of(const MessageMeta& meta, const MessageContext& context) const;
+
+  /// What do_encode() writes of the groups. Throws NumericError as that does.
+  virtual CodedGroups code_groups(const TensorGroups& groups) const = 0;
+
+  /// What the receiver sees of them, float32 [G, n]; undefined for what code_groups() cannot have given.
+  virtual at::Tensor values_of(const CodedGroups& groups) const = 0;
+
+  PayloadSize do_payload_size(const MessageMeta& meta) const final;
+
+ private:
+  CodedGroups coded(const at::Tensor& x, const Grid& grid, const MessageContext& context) const;
+
+  Scope scope_;
+  size_t header_size_;
+  unsigned bits_;
+  Grid::Filler filler_;
+};
+
+/// Such a codec that encodes and decodes runs of groups, which threads share.
+class GroupCodec : public TensorGroupCodec {
+ protected:
+  /// As TensorGroupCodec's; groups are filled up with zeros.
+  GroupCodec(CodecIdentity identity, Scope scope, size_t header_size, unsigned bits)
+      : TensorGroupCodec(std::move(identity), scope, header_size, bits, Grid::Filler::zeros) {}
 
   /// Writes groups of `size` elements that follow each other, Grid::kRunGroups at most, or one of at least one
   /// element. The first element draws the number at dither.first_index. Throws NumericError for a value that
@@ -54,28 +90,10 @@ class GroupCodec : public Codec {
   virtual void decode_groups(ByteReader& headers, std::span<const std::byte> codes, size_t size,
                              std::span<float> out) const = 0;
 
-  /// The levels, rounding and format of GroupForm, where kernels know them.
-  virtual std::optional<GroupForm> kernel_form() const { return std::nullopt; }
-
-  /// What encode_groups() writes of the groups. Throws NumericError as that does.
-  virtual CodedGroups code_groups(const TensorGroups& groups) const = 0;
-
-  /// What the receiver sees of them, float32 [G, n]; undefined for what code_groups() cannot have given.
-  virtual at::Tensor values_of(const CodedGroups& groups) const = 0;
-
-  PayloadSize do_payload_size(const MessageMeta& meta) const final;
   void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
                  ByteWriter& out) const final;
   void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& context,
                  std::span<float> out) const final;
-
- private:
-  std::optional<GroupForm> kernel_form_of(const MessageMeta& meta, const MessageContext& context) const;
-  CodedGroups coded(const at::Tensor& x, const Grid& grid, const MessageContext& context) const;
-
-  Scope scope_;
-  size_t header_size_;  ///< bytes a group
-  unsigned bits_;       ///< an element
 };
 
 /// Such a codec that takes one group after the other.

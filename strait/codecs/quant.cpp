@@ -1,7 +1,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <mutex>
@@ -10,6 +9,7 @@
 #include "strait/codecs/codec.h"
 #include "strait/codecs/composed.h"
 #include "strait/codecs/fused_feedback.h"
+#include "strait/codecs/group_codec.h"
 #include "strait/codecs/groups.h"
 #include "strait/codecs/quant_group.h"
 #include "strait/codecs/quant_options.h"
@@ -30,61 +30,27 @@ kernels::Range range_of_all(std::span<const float> x) {
 }
 
 /// b bits per element between the least and the greatest value of each group (docs/operators.md, "quant").
-class Quant : public Codec, public FusedByKernels {
+class Quant : public TensorGroupCodec, public FusedByKernels {
  public:
   Quant(CodecIdentity identity, unsigned bits, Scope scope, bool stochastic)
-      : Codec(std::move(identity)), bits_(bits), scope_(scope), stochastic_(stochastic) {}
-
-  at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override {
-    if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
-    const Grid grid = scope_.grid(meta_of(x));
-    return scope_.from_order(grid.from_groups(dequantised_groups(quantised(x, grid, context), bits_)), x);
-  }
-
-  at::Tensor device_encode(const at::Tensor& x, const MessageContext& context) const override {
-    const MessageMeta meta = meta_of(x);
-    if (at::Tensor message = write_by_kernels(x, scope_, form(meta, context)); message.defined())
-      return message;
-    const Grid grid = scope_.grid(meta);
-    const QuantisedGroups groups = quantised(x, grid, context);
-    return at::cat({bytes_of_rows(groups.ranges).reshape(-1),
-                    packed_rows(grid.from_groups(groups.codes), bits_).reshape(-1)});
-  }
-
-  at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
-                           const MessageContext& context) const override {
-    if (at::Tensor x = read_by_kernels(payload, meta, scope_, form(meta, context)); x.defined()) return x;
-    const Grid grid = scope_.grid(meta);
-    const auto ranges = static_cast<int64_t>(grid.groups() * kRangeSize);
-    const at::Tensor packed = payload.narrow(0, ranges, payload.numel() - ranges);
-    const at::Tensor codes = unpacked_rows(packed.view({static_cast<int64_t>(grid.rows), -1}),
-                                           static_cast<int64_t>(grid.row_size), bits_);
-    if (!codes.defined()) return {};
-    const at::Tensor values = dequantised_groups(
-        {rows_of_bytes(payload.narrow(0, 0, ranges).view({-1, static_cast<int64_t>(kRangeSize)}), at::kFloat),
-         grid.as_groups(codes.contiguous(), Grid::Filler::last_element)},
-        bits_);
-    if (!values.defined()) return {};
-    return scope_.from_order(grid.from_groups(values), at::empty(meta.shape, values.options()));
-  }
+      : TensorGroupCodec(std::move(identity), scope, kRangeSize, bits, Grid::Filler::last_element),
+        stochastic_(stochastic) {}
 
   at::Tensor reference(const at::Tensor& x) const override {
-    const Grid grid = scope_.grid(meta_of(x));
+    const Grid grid = scope().grid(meta_of(x));
     const auto size = static_cast<int64_t>(grid.group_size);
-    const at::Tensor rows = scope_.in_order(x).view({static_cast<int64_t>(grid.rows), -1});
+    const at::Tensor rows = scope().in_order(x).view({static_cast<int64_t>(grid.rows), -1});
     const int64_t whole = rows.size(1) / size * size;
     const at::Tensor groups = rows.narrow(1, 0, whole).reshape({-1, size});
-    const at::Tensor head = reference_groups(groups, bits_, stochastic_).view({rows.size(0), whole});
-    if (whole == rows.size(1)) return scope_.from_order(head, x);
+    const at::Tensor head = reference_groups(groups, bits(), stochastic_).view({rows.size(0), whole});
+    if (whole == rows.size(1)) return scope().from_order(head, x);
     const at::Tensor tail = rows.narrow(1, whole, rows.size(1) - whole);
-    return scope_.from_order(at::cat({head, reference_groups(tail, bits_, stochastic_)}, 1), x);
+    return scope().from_order(at::cat({head, reference_groups(tail, bits(), stochastic_)}, 1), x);
   }
-
-  bool is_row_wise() const override { return scope_.is_row_wise(); }
 
   const FusedFeedback* fused_feedback(const MessageMeta& meta, const MessageContext& context) const override {
     const bool has_kernels = !context.device.is_cpu() && kernels_of(context.device) != nullptr;
-    return has_kernels && scope_.keeps_order() && goes_there(meta, context) ? this : nullptr;
+    return has_kernels && scope().keeps_order() && goes_there(meta, context) ? this : nullptr;
   }
 
  protected:
@@ -92,25 +58,35 @@ class Quant : public Codec, public FusedByKernels {
 
   at::Tensor encode_by(const DeviceKernels& kernels, const at::Tensor& x, const KernelFeedback& feedback,
                        const MessageContext& context) const override {
-    return kernels.write_groups(x, form(meta_of(x), context), feedback);
+    return kernels.write_groups(x, *kernel_form_of(meta_of(x), context), feedback);
   }
 
   bool add_by(const DeviceKernels& kernels, const at::Tensor& message, at::Tensor& sum) const override {
-    return kernels.add_groups(message, form(meta_of(sum), {}), sum);
+    return kernels.add_groups(message, *kernel_form_of(meta_of(sum), {}), sum);
   }
 
-  PayloadSize do_payload_size(const MessageMeta& meta) const override {
-    const Grid grid = scope_.grid(meta);
-    return {grid.groups() * kRangeSize + grid.code_bytes(bits_), true};
+  std::optional<GroupForm> kernel_form() const override {
+    return GroupForm{.levels = GroupForm::Levels::range, .is_stochastic = stochastic_};
+  }
+
+  CodedGroups code_groups(const TensorGroups& groups) const override {
+    std::optional<at::Tensor> dither;
+    if (stochastic_) dither = groups.dither();
+    const QuantisedGroups quantised = quantised_groups(groups.values, bits(), dither);
+    return {bytes_of_rows(quantised.ranges), quantised.codes};
+  }
+
+  at::Tensor values_of(const CodedGroups& groups) const override {
+    return dequantised_groups({rows_of_bytes(groups.headers, at::kFloat), groups.codes}, bits());
   }
 
   void do_encode(std::span<const float> x, const MessageMeta& meta, const MessageContext& context,
                  ByteWriter& out) const override {
-    const Grid grid = scope_.grid(meta);
+    const Grid grid = scope().grid(meta);
     const kernels::Dither dither = make_dither(context, meta);
     const auto ranges = out.claim(grid.groups() * kRangeSize);
-    const auto codes = out.claim(grid.code_bytes(bits_));
-    scope_.with_ordered(x, meta, [&](std::span<const float> ordered) {
+    const auto codes = out.claim(grid.code_bytes(bits()));
+    scope().with_ordered(x, meta, [&](std::span<const float> ordered) {
       if (grid.groups() == 1) return encode_shared(ordered, dither, ranges, codes);
       in_runs(grid, [&](size_t first, size_t last) {
         encode_run(ordered, grid, first, last, dither, ranges, codes);
@@ -120,20 +96,20 @@ class Quant : public Codec, public FusedByKernels {
 
   void do_decode(ByteReader& in, const MessageMeta& meta, const MessageContext& /*context*/,
                  std::span<float> out) const override {
-    const Grid grid = scope_.grid(meta);
+    const Grid grid = scope().grid(meta);
     const auto ranges = in.take(grid.groups() * kRangeSize);
-    const auto codes = in.take(grid.code_bytes(bits_));
-    scope_.fill_ordered(out, meta, [&](std::span<float> ordered) {
+    const auto codes = in.take(grid.code_bytes(bits()));
+    scope().fill_ordered(out, meta, [&](std::span<float> ordered) {
       in_runs(grid, [&](size_t first, size_t last) {
         for (size_t i = first; i < last; ++i) {
           const Grid::Group group = grid.group(i);
           ByteReader reader(ranges.subspan(i * kRangeSize, kRangeSize));
           const auto range = read_range(reader);
-          const auto packed = grid.codes(codes, group, bits_);
-          check_codes(packed, group.size, range, bits_);
+          const auto packed = grid.codes(codes, group, bits());
+          check_codes(packed, group.size, range, bits());
           const auto decode = [&](size_t begin, size_t count) {
-            kernels::dequantise(packed.subspan(begin / 8 * bits_, kernels::packed_size(count, bits_)), range,
-                                bits_, ordered.subspan(group.begin + begin, count));
+            kernels::dequantise(packed.subspan(begin / 8 * bits(), kernels::packed_size(count, bits())), range,
+                                bits(), ordered.subspan(group.begin + begin, count));
           };
           grid.groups() == 1 ? in_parts(group.size, decode) : decode(0, group.size);
         }
@@ -142,20 +118,6 @@ class Quant : public Codec, public FusedByKernels {
   }
 
  private:
-  GroupForm form(const MessageMeta& meta, const MessageContext& context) const {
-    return {.levels = GroupForm::Levels::range,
-            .grid = scope_.grid(meta),
-            .bits = bits_,
-            .is_stochastic = stochastic_,
-            .dither = make_dither(context, meta)};
-  }
-
-  QuantisedGroups quantised(const at::Tensor& x, const Grid& grid, const MessageContext& context) const {
-    std::optional<at::Tensor> dither;
-    if (stochastic_) dither = grid.as_groups(dither_of(context, meta_of(x), x), Grid::Filler::last_element);
-    return quantised_groups(grid.as_groups(scope_.in_order(x), Grid::Filler::last_element), bits_, dither);
-  }
-
   /// Encodes the groups from `first` to `last`, which is not one of them.
   void encode_run(std::span<const float> x, const Grid& grid, size_t first, size_t last,
                   const kernels::Dither& dither, std::span<std::byte> ranges,
@@ -168,7 +130,7 @@ class Quant : public Codec, public FusedByKernels {
       write_range(sendable(range), writer);
       const bool has_next = i + 1 < last;
       const Grid::Group next = has_next ? grid.group(i + 1) : Grid::Group{};
-      range = quantise(part(group), range, advanced(dither, group.begin), grid.codes(codes, group, bits_),
+      range = quantise(part(group), range, advanced(dither, group.begin), grid.codes(codes, group, bits()),
                        part(next));
       group = next;
     }
@@ -182,18 +144,16 @@ class Quant : public Codec, public FusedByKernels {
     write_range(range, writer);
     in_parts(x.size(), [&](size_t begin, size_t count) {
       quantise(x.subspan(begin, count), range, advanced(dither, begin),
-               codes.subspan(begin / 8 * bits_, kernels::packed_size(count, bits_)), {});
+               codes.subspan(begin / 8 * bits(), kernels::packed_size(count, bits())), {});
     });
   }
 
   kernels::Range quantise(std::span<const float> x, kernels::Range range, kernels::Dither dither,
                           std::span<std::byte> out, std::span<const float> next) const {
-    if (stochastic_) return kernels::quantise_stochastic(x, range, bits_, dither, out, next);
-    return kernels::quantise(x, range, bits_, out, next);
+    if (stochastic_) return kernels::quantise_stochastic(x, range, bits(), dither, out, next);
+    return kernels::quantise(x, range, bits(), out, next);
   }
 
-  unsigned bits_;
-  Scope scope_;
   bool stochastic_;
 };
 
