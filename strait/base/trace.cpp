@@ -8,8 +8,8 @@
 namespace strait {
 namespace {
 
-constexpr std::array<std::string_view, kLaneCount> kLanes = {"forward", "backward", "encode", "decode",
-                                                             "send",    "receive",  "wait",   "link"};
+constexpr std::array<std::string_view, 8> kLanes = {"forward", "backward", "encode", "decode",
+                                                    "send",    "receive",  "wait",   "link"};
 
 int64_t microseconds(Trace::Clock::duration duration) {
   return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();

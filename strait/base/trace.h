@@ -12,9 +12,6 @@ namespace strait {
 /// What a rank's time goes into; each is a lane of the picture.
 enum class Lane : uint8_t { forward, backward, encode, decode, send, receive, wait, link };
 
-/// How many lanes there are.
-constexpr int kLaneCount = 8;
-
 /// The lane's name in the picture, such as `forward`.
 std::string_view to_string(Lane lane);
 
