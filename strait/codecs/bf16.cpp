@@ -1,20 +1,12 @@
 #include "strait/codecs/value_codec.h"
 
 namespace strait {
-namespace {
 
 /// The upper half of a float32, rounded to nearest even: 8 bits of exponent, 8 of significand. A value
 /// that rounds past 3.39e38 is an error, not infinity.
-class Bf16 : public ValueCodec {
- public:
-  explicit Bf16(CodecIdentity identity) : ValueCodec(std::move(identity), make_value_format("bf16")) {}
-};
-
-}  // namespace
-
 std::unique_ptr<Codec> make_bf16(CodecIdentity identity, OperatorSpec spec) {
   spec.finish();
-  return std::make_unique<Bf16>(std::move(identity));
+  return std::make_unique<ValueCodec>(std::move(identity), make_value_format("bf16"));
 }
 
 }  // namespace strait

@@ -49,6 +49,9 @@ double incomplete_gamma(double a, double y) {
 
 constexpr double kGammaEnd = 4.4;  // beyond e^4.4 the integral has less than 1e-25 left, a <= 6
 
+/// Gamma(a), 0.5 <= a <= 6.
+double gamma_function(double a) { return incomplete_gamma(a, kGammaEnd); }
+
 /// Where Gamma's distribution of shape a and scale 1 has this share below e^y, y <= kGammaEnd.
 double log_of_gamma_quantile(double a, double share) {
   return where(share * gamma_function(a), -80, kGammaEnd, [a](double y) { return incomplete_gamma(a, y); });
@@ -71,8 +74,6 @@ double laplace_quantile(double share) {
     return where(upper, 0, 50, [](double x) { return 1 - exp_of_minus(x) / 2; });
   });
 }
-
-double gamma_function(double a) { return incomplete_gamma(a, kGammaEnd); }
 
 double weibull_root_quantile(double shape, double share) {
   return symmetric_quantile(share, [shape](double upper) {

@@ -17,9 +17,6 @@ double weibull_root_quantile(double shape, double share);
 
 // Moments, likewise.
 
-/// Gamma(a), 0.5 <= a <= 6.
-double gamma_function(double a);
-
 /// The mean of Weibull's law of this shape and scale 1.
 double weibull_mean(double shape);
 

@@ -51,72 +51,58 @@ class Fp32Values : public ValueFormat {
   at::Tensor reference(const at::Tensor& lists) const override { return lists; }
 };
 
-class Fp16Values : public ValueFormat {
- public:
-  size_t size(size_t count) const override { return count * 2; }
-
-  void write(std::span<const float> x, const MessageContext& /*context*/,
-             std::span<std::byte> out) const override {
-    check_largest(kernels::to_fp16(x, out), kernels::kFp16OverflowBits, "fp16");
-  }
-
-  void read(std::span<const std::byte> in, const MessageContext& /*context*/,
-            std::span<float> out) const override {
-    if (!kernels::from_fp16(in, out)) throw WireError("an fp16 value is not finite");
-  }
-
-  at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& /*context*/) const override {
-    check_largest(largest_magnitude(lists), kernels::kFp16OverflowBits, "fp16");
-    return lists.contiguous().to(at::kHalf).to(at::kFloat);
-  }
-
-  at::Tensor composed_write(const at::Tensor& lists) const override {
-    check_largest(largest_magnitude(lists), kernels::kFp16OverflowBits, "fp16");
-    return bytes_of_rows(lists.contiguous().to(at::kHalf));
-  }
-
-  at::Tensor composed_read(const at::Tensor& bytes, int64_t /*n*/) const override {
-    return finite_or_undefined(rows_of_bytes(bytes, at::kHalf).to(at::kFloat));
-  }
-
-  std::optional<PlainValue> plain() const override { return PlainValue::fp16; }
-
-  at::Tensor reference(const at::Tensor& lists) const override { return lists.to(at::kHalf).to(at::kFloat); }
+/// A format of 16 bits.
+struct HalfFormat {
+  std::string_view name;
+  PlainValue plain;
+  at::ScalarType type;
+  uint32_t overflow;
+  uint32_t (*write)(std::span<const float> x, std::span<std::byte> out);
+  bool (*read)(std::span<const std::byte> in, std::span<float> out);
 };
 
-class Bf16Values : public ValueFormat {
+constexpr HalfFormat kFp16 = {"fp16",           PlainValue::fp16,  at::kHalf, kernels::kFp16OverflowBits,
+                              kernels::to_fp16, kernels::from_fp16};
+constexpr HalfFormat kBf16 = {"bf16",           PlainValue::bf16,  at::kBFloat16, kernels::kBf16OverflowBits,
+                              kernels::to_bf16, kernels::from_bf16};
+
+class HalfValues : public ValueFormat {
  public:
+  explicit HalfValues(const HalfFormat& format) : format_(format) {}
+
   size_t size(size_t count) const override { return count * 2; }
 
   void write(std::span<const float> x, const MessageContext& /*context*/,
              std::span<std::byte> out) const override {
-    check_largest(kernels::to_bf16(x, out), kernels::kBf16OverflowBits, "bf16");
+    check_largest(format_.write(x, out), format_.overflow, format_.name);
   }
 
   void read(std::span<const std::byte> in, const MessageContext& /*context*/,
             std::span<float> out) const override {
-    if (!kernels::from_bf16(in, out)) throw WireError("a bf16 value is not finite");
+    if (!format_.read(in, out)) throw WireError("a value of {} is not finite", format_.name);
   }
 
   at::Tensor reconstruct(const at::Tensor& lists, const MessageContext& /*context*/) const override {
-    check_largest(largest_magnitude(lists), kernels::kBf16OverflowBits, "bf16");
-    return lists.contiguous().to(at::kBFloat16).to(at::kFloat);
+    return rounded(lists).to(at::kFloat);
   }
 
-  at::Tensor composed_write(const at::Tensor& lists) const override {
-    check_largest(largest_magnitude(lists), kernels::kBf16OverflowBits, "bf16");
-    return bytes_of_rows(lists.contiguous().to(at::kBFloat16));
-  }
+  at::Tensor composed_write(const at::Tensor& lists) const override { return bytes_of_rows(rounded(lists)); }
 
   at::Tensor composed_read(const at::Tensor& bytes, int64_t /*n*/) const override {
-    return finite_or_undefined(rows_of_bytes(bytes, at::kBFloat16).to(at::kFloat));
+    return finite_or_undefined(rows_of_bytes(bytes, format_.type).to(at::kFloat));
   }
 
-  std::optional<PlainValue> plain() const override { return PlainValue::bf16; }
+  std::optional<PlainValue> plain() const override { return format_.plain; }
 
-  at::Tensor reference(const at::Tensor& lists) const override {
-    return lists.to(at::kBFloat16).to(at::kFloat);
+  at::Tensor reference(const at::Tensor& lists) const override { return lists.to(format_.type).to(at::kFloat); }
+
+ private:
+  at::Tensor rounded(const at::Tensor& lists) const {
+    check_largest(largest_magnitude(lists), format_.overflow, format_.name);
+    return lists.contiguous().to(format_.type);
   }
+
+  HalfFormat format_;
 };
 
 class QuantValues : public ValueFormat {
@@ -211,8 +197,8 @@ class CodecValues : public ValueFormat {
 
 std::unique_ptr<const ValueFormat> make_value_format(std::string_view name) {
   if (name == "fp32") return std::make_unique<Fp32Values>();
-  if (name == "fp16") return std::make_unique<Fp16Values>();
-  if (name == "bf16") return std::make_unique<Bf16Values>();
+  if (name == "fp16") return std::make_unique<HalfValues>(kFp16);
+  if (name == "bf16") return std::make_unique<HalfValues>(kBf16);
   constexpr std::string_view kQuant = "quant:";
   if (name.size() == kQuant.size() + 1 && name.starts_with(kQuant) && name.back() >= '1' &&
       name.back() <= '8') {
