@@ -60,8 +60,7 @@ class MergeReader {
   void add(const std::string& where, std::string_view line) {
     const auto parts = split(line, ' ');
     if (parts.size() != 2) {
-      throw InputError("{}: expected two tokens with a space between them, found {}", where,
-                       in_quotes(line));
+      throw InputError("{}: expected two tokens with a space between them, found {}", where, in_quotes(line));
     }
     add(where, parts[0], parts[1]);
   }
@@ -69,8 +68,7 @@ class MergeReader {
   void add(const std::string& where, const std::string& left, const std::string& right) {
     const BpeModel::Merge merge{id_of(where, left), id_of(where, right), id_of(where, left + right)};
     if (!pairs_.emplace(merge.left, merge.right).second) {
-      throw InputError("{}: the merge of {} and {} is there already", where, in_quotes(left),
-                       in_quotes(right));
+      throw InputError("{}: the merge of {} and {} is there already", where, in_quotes(left), in_quotes(right));
     }
     merges_.push_back(merge);
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/error.h"
@@ -58,9 +59,14 @@ TEST_F(Record, KnowsAnotherSweepByItsName) {
   EXPECT_EQ(record.other_sweep(), std::nullopt);
   const Sweep another{"t", "The title", sweep_.runs};
   EXPECT_EQ(SweepRecord(another, dir_ / "sweep").other_sweep(), "s");
-  for (const char* none : {"{", "[]", R"({"name": 1})"}) {
-    test::write_file(dir_ / "sweep/sweep.json", none);
-    EXPECT_THROW(record.other_sweep(), InputError) << none;
+  for (const auto& [text, complaint] :
+       std::map<std::string, std::string>{{"{", "is not JSON (at byte 2)"},
+                                          {"[]", "expected an object, found array"},
+                                          {"{}", "name: missing"},
+                                          {R"({"name": 1})", "name: expected a string, found 1"}}) {
+    test::write_file(dir_ / "sweep/sweep.json", text);
+    EXPECT_EQ(test::message_of<InputError>([&] { record.other_sweep(); }),
+              (dir_ / "sweep/sweep.json").string() + ": " + complaint);
   }
 }
 

@@ -138,6 +138,7 @@ TEST(TokenizerFiles, DeepNestingIsRefused) {
 TEST(TokenizerFiles, IdsMustBeThoseFromNoughtOn) {
   EXPECT_EQ(complaint_of_entries(R"(, "ab": 257)"),
             "vocab.json: no token has the id 256, expected one for each from 0 to 257");
+  EXPECT_EQ(complaint_of_entries(R"(, "ab": 256, "ab": 257)"), "vocab.json: has the key \"ab\" twice");
   EXPECT_EQ(complaint_of_entries(R"(, "ab": 97)"), "vocab.json: tokens \"a\" and \"ab\" both have the id 97");
   for (const std::string id : {"-1", "1.5", "\"256\"", "null", "2147483648", "18446744073709551615"}) {
     EXPECT_EQ(complaint_of_entries(", \"ab\": " + id),
