@@ -23,7 +23,7 @@ void parse_raw(std::span<const std::byte> bytes) {
 }
 
 void round_trip(std::span<const std::byte> bytes) {
-  constexpr size_t kFields = 4 * sizeof(uint16_t) + 2 * sizeof(uint32_t) + sizeof(uint64_t);
+  constexpr size_t kFields = 6 * sizeof(uint16_t) + sizeof(uint32_t) + sizeof(uint64_t);
   if (bytes.size() < kFields) return;
   ByteReader in(bytes);
   FrameHeader header;
@@ -32,7 +32,8 @@ void round_trip(std::span<const std::byte> bytes) {
   header.boundary = in.get<uint16_t>();
   header.direction = static_cast<Direction>(in.get<uint16_t>() & 1);
   header.micro_batch = in.get<uint32_t>();
-  header.batch = in.get<uint32_t>();
+  header.step = in.get<uint16_t>();
+  header.batch = in.get<uint16_t>();
   header.sequence = in.get<uint64_t>();
   const auto payload = in.take(in.left());
   std::vector<std::byte> sealed(strait::kFrameHeaderSize + payload.size());

@@ -75,6 +75,7 @@ FrameHeader header_for(const ChannelSpec& spec, const Link& link, const MessageC
           .boundary = spec.boundary,
           .direction = spec.direction,
           .micro_batch = context.micro_batch,
+          .step = static_cast<uint16_t>(context.step),
           .batch = context.batch,
           .sequence = sequence,
           .payload_size = 0};

@@ -44,7 +44,7 @@ struct MessageContext {
   uint64_t step = 0;                            ///< optimizer steps taken before the batch
   uint32_t micro_batch = 0;                     ///< position in the batch; not part of any random key
   size_t first_row = 0;                         ///< row of the batch at which the message's first sample stands
-  uint32_t batch = 0;  ///< tells the batch from others, for the receiver to compare; 0: not known
+  uint16_t batch = 0;  ///< tells the batch from others, for the receiver to compare; 0: not known
 
   /// Where the tensor is that is encoded, and where the decoded one is to be; what a link keeps follows it.
   c10::Device device = c10::kCPU;

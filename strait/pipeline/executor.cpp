@@ -47,6 +47,10 @@ void record(const Loss& loss, const MicroBatch& part, StepResult& result) {
   result.rows += part.rows;
 }
 
+int64_t rows_of_micro_batch(const Executor::Setup& setup) {
+  return (setup.batch_size + setup.micro_batches - 1) / setup.micro_batches;
+}
+
 void prefetch(std::vector<BoundaryEndpoints>& boundaries, const std::vector<int64_t>& ids) {
   for (BoundaryEndpoints& boundary : boundaries) boundary.prefetch(ids);
 }
@@ -54,9 +58,7 @@ void prefetch(std::vector<BoundaryEndpoints>& boundaries, const std::vector<int6
 }  // namespace
 
 Executor::Executor(Setup setup, Transport& transport, Trace* trace)
-    : setup_(std::move(setup)),
-      trace_(trace),
-      micro_batches_((setup_.batch_size + setup_.micro_batches - 1) / setup_.micro_batches, setup_.seed) {
+    : setup_(std::move(setup)), trace_(trace), micro_batches_(rows_of_micro_batch(setup_), setup_.seed) {
   if (setup_.tensors_at_cut.empty()) setup_.tensors_at_cut.assign(setup_.boundaries.size(), 1);
   first_boundary_.push_back(0);
   for (const int tensors : setup_.tensors_at_cut) first_boundary_.push_back(first_boundary_.back() + tensors);
@@ -70,6 +72,11 @@ Executor::Executor(Setup setup, Transport& transport, Trace* trace)
   } else {
     exchange_ = std::make_unique<OverlappedExchange>(setup_.boundaries, transport, trace, setup_.device);
   }
+}
+
+void Executor::set_batch_size(int64_t rows) {
+  setup_.batch_size = rows;
+  micro_batches_.set_rows(rows_of_micro_batch(setup_));
 }
 
 StepResult Executor::train(const StepInput& batch, bool compressed, bool diagnosed) {

@@ -100,6 +100,9 @@ class Executor {
   /// transport throws.
   StepResult trial(const StepInput& batch);
 
+  /// Cuts batches as if a full one had so many rows from now on; not between stream() and drain().
+  void set_batch_size(int64_t rows);
+
   /// The boundaries of the whole pipeline; not to be touched while a step runs.
   std::vector<BoundaryEndpoints>& boundaries() { return setup_.boundaries; }
 

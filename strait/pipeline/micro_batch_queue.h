@@ -20,7 +20,7 @@ struct StepInput {
   at::Tensor targets;  ///< [B]
   uint64_t step = 0;   ///< optimizer steps taken before this batch
   int64_t rows = 0;    ///< B
-  uint32_t mark = 0;   ///< tells the batch from others, for processes to compare; 0: not known
+  uint16_t mark = 0;   ///< tells the batch from others, for processes to compare; 0: not known
 
   /// In training, the samples' indices in the training set; for links that keep something per sample.
   std::vector<int64_t> ids = {};
@@ -62,6 +62,12 @@ class MicroBatchQueue {
  public:
   /// Batches are cut into parts of `rows` rows, the last perhaps shorter; `seed` is the run's.
   MicroBatchQueue(int64_t rows, uint64_t seed) : rows_(rows), seed_(seed) {}
+
+  /// The rows of a micro-batch from now on; not while any is under way.
+  void set_rows(int64_t rows) {
+    STRAIT_CHECK(under_way_.empty(), "{} micro-batches are under way", under_way_.size());
+    rows_ = rows;
+  }
 
   /// Adds those of a batch, which together have the gradient of the batch's mean loss, or of its share in that
   /// of a larger one; gives their number.

@@ -22,6 +22,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int64_t kIntegersMost = int64_t{1} << 32;  // of those that cross a cut
+
 /// The pipeline of this process's replica.
 std::shared_ptr<Group> own_pipeline(const std::shared_ptr<Group>& group, int replicas) {
   if (replicas < 1 || group->size() % replicas != 0) {
@@ -124,17 +126,58 @@ int64_t rows_of(const TensorList& inputs, const at::Tensor& targets, const std::
 }
 
 /// Tells a batch from others by its targets, which every process may have; 0 where they are not in host memory.
-uint32_t mark_of(const at::Tensor& targets) {
+uint16_t mark_of(const at::Tensor& targets) {
   if (!targets.defined() || !targets.device().is_cpu()) return 0;
   const at::Tensor dense = targets.contiguous();
   const uint64_t sum = XXH3_64bits(dense.data_ptr(), dense.nbytes());
-  return std::max(static_cast<uint32_t>(sum), 1U);
+  return std::max<uint16_t>(static_cast<uint16_t>(sum), 1);
+}
+
+/// Processes with batches of other sizes would wait for messages of other sizes.
+void check_rows_alike(Group& group, int64_t rows) {
+  const auto all = group.gather(std::to_string(rows));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == all.front()) continue;
+    throw InputError(
+        "process {} has a batch of {} rows, process 0 one of {}; expected the same batches in every process",
+        rank, all[rank], all.front());
+  }
 }
 
 void check_rows(const at::Tensor& tensor, int64_t rows, std::string_view what) {
   if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == rows) return;
   throw InputError("the {} of a batch of {} rows: expected a tensor of shape [{}, ...], found {}", what, rows,
                    rows, tensor.defined() ? shape_text(tensor.sizes()) : "none");
+}
+
+/// What a cut carries, as the transport takes it.
+at::ScalarType crossing_type(const CutTensor& tensor) { return tensor.is_integer() ? at::kLong : at::kFloat; }
+
+/// A stage between two cuts (null: there is none on that side), which gives what the transport takes and takes
+/// what it gives. Where the first batch had a half, a float32 would lose digits at the next stage.
+StageForward between(StageForward forward, int stage, const std::vector<CutTensor>* above,
+                     const std::vector<CutTensor>* below) {
+  if (above != nullptr) {
+    forward = [forward = std::move(forward), above = *above](const TensorList& received) {
+      TensorList x;
+      for (size_t i = 0; i < received.size(); ++i) x.push_back(received[i].to(above.at(i).type));
+      return forward(x);
+    };
+  }
+  if (below == nullptr) return forward;
+  return [forward = std::move(forward), below = *below, stage](const TensorList& x) {
+    TensorList outputs = forward(x);
+    for (size_t i = 0; i < outputs.size() && i < below.size(); ++i) {
+      const at::ScalarType found = outputs[i].scalar_type();
+      const bool is_half = found == at::kHalf || found == at::kBFloat16;
+      if (found != below[i].type && !(is_half && below[i].type == at::kFloat)) {
+        throw InputError("stage {} gives {} as tensor {}, expected {}, as of the first batch", stage,
+                         c10::toString(found), i, c10::toString(below[i].type));
+      }
+      outputs[i] = outputs[i].to(crossing_type(below[i]));
+    }
+    return outputs;
+  };
 }
 
 /// Replicas must begin with the same weights, or their sums of gradients would mean nothing.
@@ -238,13 +281,13 @@ void Pipeline::check() const {
 
 void Pipeline::prepare(const TensorList& inputs, int64_t rows) {
   if (executor_) return;
-  if (setup_.batch_size == 0) setup_.batch_size = rows;
-  make_executor(inputs);
+  check_rows_alike(*pipeline_, rows);
+  make_executor(inputs, rows);
 }
 
-void Pipeline::make_executor(const TensorList& inputs) {
+void Pipeline::make_executor(const TensorList& inputs, int64_t rows) {
   const auto is_here = [&](int stage) { return runs(stage); };
-  const auto cuts = infer_shapes(setup_.stages, inputs, is_here, setup_.device, *pipeline_);
+  const auto cuts = infer_cuts(setup_.stages, inputs, is_here, setup_.device, *pipeline_);
   Executor::Setup setup;
   setup.stage_count = static_cast<int>(setup_.stages.size());
   setup.rank = pipeline_->rank();
@@ -252,13 +295,16 @@ void Pipeline::make_executor(const TensorList& inputs) {
   setup.schedule = setup_.schedule;
   setup.micro_batches = setup_.micro_batches;
   setup.stages_per_rank = stages_per_rank(setup_.stages.size(), pipeline_->size());
-  setup.batch_size = setup_.batch_size;
+  setup.batch_size = std::max(setup_.batch_size, rows);
   setup.seed = setup_.seed;
   setup.device = setup_.device;
   for (int stage = 0; stage < setup.stage_count; ++stage) {
     if (!runs(stage)) continue;
     const bool is_last = stage + 1 == setup.stage_count;
-    setup.stages.try_emplace(stage, setup_.stages[static_cast<size_t>(stage)].forward(),
+    const auto at = static_cast<size_t>(stage);
+    setup.stages.try_emplace(stage,
+                             between(setup_.stages[at].forward(), stage, stage == 0 ? nullptr : &cuts[at - 1],
+                                     is_last ? nullptr : &cuts[at]),
                              is_last ? loss_of_last_stage() : StageLoss(), stage == 0);
   }
   std::vector<int> peers;
@@ -272,9 +318,11 @@ void Pipeline::make_executor(const TensorList& inputs) {
     setup.tensors_at_cut.push_back(static_cast<int>(cuts[cut].size()));
     for (size_t i = 0; i < cuts[cut].size(); ++i) {
       names.push_back(cuts[cut].size() == 1 ? boundary.name : fmt::format("{}.{}", boundary.name, i));
+      const bool integers = cuts[cut][i].is_integer();
       setup.boundaries.emplace_back(names.back(), static_cast<uint16_t>(setup.boundaries.size()),
-                                    boundary.links, boundary.diagnostics, local);
-      setup.sample_shapes.push_back(cuts[cut][i]);
+                                    integers ? integer_links(kIntegersMost) : boundary.links,
+                                    integers ? 0 : boundary.diagnostics, local);
+      setup.sample_shapes.push_back(cuts[cut][i].shape);
       peers.push_back(local.upstream ? below : local.downstream ? above : -1);
     }
   }
@@ -295,8 +343,8 @@ StageLoss Pipeline::loss_of_last_stage() {
 void Pipeline::make_data_parallel() {
   std::vector<DataParallel::Stage> own;
   for (const auto& [stage, parameter] : own_parameters()) {
-    trained_.push_back(parameter.requires_grad());
-    if (!trained_.back()) continue;
+    first_parameters_.push_back({parameter, parameter.requires_grad()});
+    if (!parameter.requires_grad()) continue;
     const auto number = static_cast<int>(stage);
     if (own.empty() || own.back().number != number) own.push_back({number, fmt::format("stage {}", stage), {}});
     own.back().parameters.push_back(parameter);
@@ -312,10 +360,20 @@ void Pipeline::check_trained() const {
   const auto own = own_parameters();
   for (size_t i = 0; i < own.size(); ++i) {
     const auto& [stage, parameter] = own[i];
-    if (parameter.requires_grad() == trained_[i]) continue;
+    const char* change = nullptr;
+    if (i >= first_parameters_.size() || !first_parameters_[i].tensor.is_same(parameter)) {
+      change = "another tensor";
+    } else if (first_parameters_[i].trained != parameter.requires_grad()) {
+      change = parameter.requires_grad() ? "trained" : "frozen";
+    }
+    if (change == nullptr) continue;
     throw InputError(
         "stage {}: a parameter of shape {} is {} since the first batch; replicas expect a new pipeline then",
-        stage, shape_text(parameter.sizes()), trained_[i] ? "frozen" : "trained");
+        stage, shape_text(parameter.sizes()), change);
+  }
+  if (own.size() < first_parameters_.size()) {
+    throw InputError("{} parameters are gone since the first batch; replicas expect a new pipeline then",
+                     first_parameters_.size() - own.size());
   }
 }
 
@@ -336,9 +394,6 @@ StepInput Pipeline::input_of(const TensorList& inputs, const at::Tensor& targets
                              const std::vector<int64_t>& ids, const std::vector<int64_t>& classes) const {
   const int64_t rows = rows_of(inputs, targets, ids);
   if (rows <= 0) throw InputError("a batch: expected inputs, targets or ids that say how many rows it has");
-  if (setup_.batch_size > 0 && rows > setup_.batch_size) {
-    throw InputError("a batch of {} rows: expected at most batch_size, {}", rows, setup_.batch_size);
-  }
   if (runs(0)) {
     if (inputs.empty()) throw InputError("a batch of {} rows: expected inputs", rows);
     for (const auto& input : inputs) check_rows(input, rows, "inputs");
@@ -369,6 +424,7 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
   try {
     const StepInput input = input_of(inputs, targets, ids, classes);
     prepare(inputs, input.rows);
+    executor_->set_batch_size(std::max(setup_.batch_size, input.rows));
     const StepResult result = work(*executor_, input);
     StepReport report;
     report.rows = input.rows;
@@ -387,6 +443,12 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
 StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
                            const std::vector<int64_t>& classes) {
   return run(inputs, targets, ids, classes, [&](Executor& executor, StepInput input) {
+    if (setup_.batch_size == 0) setup_.batch_size = input.rows;
+    if (input.rows > setup_.batch_size) {
+      throw InputError(
+          "a batch of {} rows: expected at most batch_size, {}, which is that of the first one unless given",
+          input.rows, setup_.batch_size);
+    }
     if (ids.empty() && has_slots(Slots::samples)) {
       throw InputError(
           "a boundary keeps something per sample, so that a batch is expected to come with the ids of its "
@@ -487,17 +549,19 @@ StepReport Pipeline::gather(const StepReport& mine) {
                   {"seconds", mine.seconds}};
   StepReport all;
   double losses = 0;
+  int parts = 0;
   for (const auto& part : group_->gather(text.dump())) {
     const json theirs = parse_json<WireError>(part, "the report of another rank");
     if (!theirs.at("loss").is_null()) {
       losses += theirs.at("loss").get<double>();
+      parts += 1;
       all.rows += theirs.at("rows").get<int64_t>();
     }
     all.correct += theirs.at("correct").get<int64_t>();
     all.traffic += traffic_of(theirs.at("traffic"));
     all.seconds = std::max(all.seconds, theirs.at("seconds").get<double>());
   }
-  all.loss = losses / setup_.replicas;
+  if (parts > 0) all.loss = losses / parts;
   return all;
 }
 

@@ -33,7 +33,7 @@ struct PipelineSetup {
   /// several ranks no name but `interleaved` serves.
   Schedule schedule = "1f1b";
   int micro_batches = 1;   ///< parts into which a batch is cut
-  int64_t batch_size = 0;  ///< rows of a full batch; 0: those of the first one
+  int64_t batch_size = 0;  ///< rows of a full batch of training; 0: those of the first one
 
   /// Pipelines side by side, each with samples of its own; divides the processes. After every batch they
   /// average their gradients, which cross `replica_link` (null: as they are) as one message per stage.
@@ -83,12 +83,13 @@ class Pipeline {
   /// `ids` are the samples' numbers in the training set, for links that keep something per sample
   /// (Slots::samples), `classes` their labels, for those that keep something per class.
   ///
-  /// The first call runs a row of zeros through the stages, in evaluation mode and with the random state put
-  /// back, to find what crosses each cut; of a stage that is a function and not a module, buffers may notice.
-  /// Throws InputError for a stage that cannot run on what the one before gives, for a loss that is no
-  /// scalar and, with replicas, for a parameter that was frozen or unfrozen since the first call, WireError for a
-  /// message of a batch with other targets, NumericError for a message or a loss that is not finite, and what
-  /// modules, loss and codecs throw.
+  /// The first call runs a row through the stages, in evaluation mode and with the random state put back, to
+  /// find what crosses each cut (infer_cuts()); of a stage that is a function and not a module, buffers may
+  /// notice. float16 and bfloat16 cross as float32 through the codecs, integers from 0 to below 2^32 and bool
+  /// as they are. Throws InputError for a stage that cannot run on what the one before gives, for a loss that
+  /// is no scalar or has no gradient and, with replicas, for a parameter that was frozen, unfrozen or replaced
+  /// since the first call, WireError for a message of another step or of a batch with other targets,
+  /// NumericError for a message or a loss that is not finite, and what modules, loss and codecs throw.
   StepReport train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids = {},
                    const std::vector<int64_t>& classes = {});
   /// The same for a network of one input.
@@ -97,8 +98,8 @@ class Pipeline {
     return train(TensorList{input}, targets, ids, classes);
   }
 
-  /// Forward alone, with compression as the mode says (EvaluationMode::off: without). The modules stay in the
-  /// mode, training or evaluation, in which the user put them.
+  /// Forward alone, with compression as the mode says (EvaluationMode::off: without), of any number of rows.
+  /// The modules stay in the mode, training or evaluation, in which the user put them.
   StepReport evaluate(const TensorList& inputs, const at::Tensor& targets,
                       EvaluationMode mode = EvaluationMode::plain);
   /// The same for a network of one input.
@@ -122,7 +123,7 @@ class Pipeline {
   /// Which samples the next call of train() will be given, for links that keep something per sample on a disk.
   void prefetch(std::vector<int64_t> ids) { next_ids_ = std::move(ids); }
 
-  /// The parameters of this process's stages, for the optimizer.
+  /// The parameters of this process's stages, as the modules have them at this time, for the optimizer.
   std::vector<at::Tensor> parameters() const;
 
   /// Whether this process runs the stage.
@@ -131,9 +132,9 @@ class Pipeline {
   /// Which of the replicas this process belongs to, from 0: which part of the data it trains with.
   int replica() const { return topology().replica(); }
 
-  /// What all processes know of a batch: the loss (with replicas the mean of theirs), the rows and what the
-  /// loss counted in all replicas, the traffic of every process and the longest time. It takes a round of
-  /// messages; train() needs none.
+  /// What all processes know of a batch: the loss (with replicas the mean of those that have one), the rows and
+  /// what the loss counted in all replicas, the traffic of every process and the longest time. It takes a round
+  /// of messages; train() needs none.
   StepReport gather(const StepReport& mine);
 
   /// Calls of train() so far; seeds the random draws of codecs.
@@ -155,6 +156,11 @@ class Pipeline {
   void prepare(const TensorList& inputs, int64_t rows);
 
  private:
+  struct FirstParameter {
+    at::Tensor tensor;
+    bool trained;
+  };
+
   bool is_last_here() const { return runs(static_cast<int>(setup_.stages.size()) - 1); }
   void check() const;
   bool has_slots(Slots slots) const;
@@ -164,7 +170,7 @@ class Pipeline {
   StepInput input_of(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
                      const std::vector<int64_t>& classes) const;
   RankTopology topology() const { return {group_->rank(), group_->size(), setup_.replicas}; }
-  void make_executor(const TensorList& inputs);
+  void make_executor(const TensorList& inputs, int64_t rows);
   void make_data_parallel();
   StageLoss loss_of_last_stage();
   std::function<double(int64_t, int64_t)> weigh(const at::Tensor& targets) const;
@@ -179,8 +185,8 @@ class Pipeline {
   std::unique_ptr<Transport> transport_;
   std::optional<Executor> executor_;
   std::optional<DataParallel> data_parallel_;
-  std::vector<bool> trained_;  ///< with replicas, which of own_parameters() had gradients in the first batch
-  std::vector<TensorList>* outputs_ = nullptr;  ///< where predict() wants those of the last stage
+  std::vector<FirstParameter> first_parameters_;  ///< own_parameters() when the first batch came
+  std::vector<TensorList>* outputs_ = nullptr;    ///< where predict() wants those of the last stage
   std::vector<int64_t> next_ids_;
   uint64_t step_ = 0;
   bool compressed_ = true;

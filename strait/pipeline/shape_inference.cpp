@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 
 #include <exception>
@@ -78,41 +77,56 @@ TensorList try_stage(int number, const StageModule& stage, const std::function<T
   }
 }
 
-CutShapes sample_shapes(int number, const TensorList& outputs) {
-  CutShapes shapes;
-  for (const auto& output : outputs) {
-    if (output.defined() && output.scalar_type() == at::kFloat && output.dim() > 0 && output.size(0) == 1) {
-      shapes.push_back(output.sizes().slice(1).vec());
-      continue;
-    }
-    throw InputError("stage {} gives {} for one row, expected float32 of shape [1, ...]", number,
-                     output.defined()
-                         ? fmt::format("{} {}", c10::toString(output.scalar_type()), shape_text(output.sizes()))
-                         : "an undefined tensor");
-  }
-  if (shapes.empty()) throw InputError("stage {} gives no tensor", number);
-  return shapes;
+bool may_cross(at::ScalarType type) {
+  return type == at::kFloat || type == at::kHalf || type == at::kBFloat16 || at::isIntegralType(type, true);
 }
 
-TensorList zeros_of(const CutShapes& shapes, at::Device device) {
+nlohmann::json what_crosses(int number, const TensorList& outputs) {
+  auto cut = nlohmann::json::array();
+  for (const auto& output : outputs) {
+    if (output.defined() && may_cross(output.scalar_type()) && output.dim() > 0 && output.size(0) == 1) {
+      cut.push_back({output.sizes().slice(1).vec(), static_cast<int>(output.scalar_type())});
+      continue;
+    }
+    throw InputError(
+        "stage {} gives {} for one row, expected float32, float16, bfloat16, integers or bool of shape [1, "
+        "...]",
+        number,
+        output.defined() ? fmt::format("{} {}", c10::toString(output.scalar_type()), shape_text(output.sizes()))
+                         : "an undefined tensor");
+  }
+  if (cut.empty()) throw InputError("stage {} gives no tensor", number);
+  return cut;
+}
+
+std::vector<CutTensor> cut_of(const nlohmann::json& crossing) {
+  std::vector<CutTensor> cut;
+  for (const auto& tensor : crossing) {
+    cut.push_back(
+        {tensor.at(0).get<std::vector<int64_t>>(), static_cast<at::ScalarType>(tensor.at(1).get<int>())});
+  }
+  return cut;
+}
+
+TensorList zeros_of(const std::vector<CutTensor>& cut, at::Device device) {
   TensorList zeros;
-  for (std::vector<int64_t> shape : shapes) {
+  for (auto [shape, type] : cut) {
     shape.insert(shape.begin(), 1);
-    zeros.push_back(at::zeros(shape, at::TensorOptions(at::kFloat).device(device)));
+    zeros.push_back(at::zeros(shape, at::TensorOptions(type).device(device)));
   }
   return zeros;
 }
 
 }  // namespace
 
-std::vector<CutShapes> infer_shapes(const std::vector<StageModule>& stages, const TensorList& inputs,
-                                    const std::function<bool(int stage)>& runs, at::Device device,
-                                    Group& group) {
-  std::vector<CutShapes> cuts;
+std::vector<std::vector<CutTensor>> infer_cuts(const std::vector<StageModule>& stages, const TensorList& inputs,
+                                               const std::function<bool(int stage)>& runs, at::Device device,
+                                               Group& group) {
+  std::vector<std::vector<CutTensor>> cuts;
   const auto rows = [&] {
     if (!cuts.empty()) return zeros_of(cuts.back(), device);
     TensorList x;
-    for (const auto& input : inputs) x.push_back(at::zeros_like(input.narrow(0, 0, 1)));
+    for (const auto& input : inputs) x.push_back(input.narrow(0, 0, 1).clone());
     return x;
   };
   for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {
@@ -121,11 +135,11 @@ std::vector<CutShapes> infer_shapes(const std::vector<StageModule>& stages, cons
     run_collectively(group, [&] {
       if (!runs(stage)) return;
       const TensorList outputs = try_stage(stage, stages[static_cast<size_t>(stage)], rows, device);
-      if (!is_last) mine = nlohmann::json(sample_shapes(stage, outputs)).dump();
+      if (!is_last) mine = what_crosses(stage, outputs).dump();
     });
     if (is_last) break;
     for (const auto& text : group.gather(mine)) {
-      if (!text.empty()) cuts.push_back(parse_json<WireError>(text, "a stage's shapes").get<CutShapes>());
+      if (!text.empty()) cuts.push_back(cut_of(parse_json<WireError>(text, "a stage's shapes")));
     }
     STRAIT_CHECK(cuts.size() == static_cast<size_t>(stage) + 1, "stage {} is in several processes or none",
                  stage);

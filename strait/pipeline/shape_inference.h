@@ -8,16 +8,23 @@
 
 namespace strait {
 
-/// The shapes of one sample of each tensor that crosses a cut, without the batch dimension.
-using CutShapes = std::vector<std::vector<int64_t>>;
+/// A tensor that crosses a cut.
+struct CutTensor {
+  std::vector<int64_t> shape;        ///< of one sample, without the batch dimension
+  at::ScalarType type = at::kFloat;  ///< in which one stage gives it and the next one takes it
 
-/// Finds what crosses each cut, for all processes: runs a row of zeros, of the shape of `inputs`, through the
-/// stages without autograd, modules in evaluation mode, and puts LibTorch's random state back. `runs` says
-/// which stages are in this process. Collective. Throws InputError where a stage cannot run on what the one
-/// before gives, with what the stage threw nested in it, and where that is not float32 with the rows as the
-/// first dimension.
-std::vector<CutShapes> infer_shapes(const std::vector<StageModule>& stages, const TensorList& inputs,
-                                    const std::function<bool(int stage)>& runs, at::Device device,
-                                    Group& group);
+  /// Whether it crosses as int64, and has no gradient; else it crosses as float32.
+  bool is_integer() const { return at::isIntegralType(type, true); }
+};
+
+/// Finds what crosses each cut, for all processes: runs a row through the stages without autograd, modules in
+/// evaluation mode, and puts LibTorch's random state back. The first stage gets the first row of `inputs`, the
+/// others zeros of the shape of what the one before gives. `runs` says which stages are in this process.
+/// Collective. Throws InputError where a stage cannot run on that, with what the stage threw nested in it, and
+/// where it gives anything but float32, float16, bfloat16, integers and bool with the rows as the first
+/// dimension.
+std::vector<std::vector<CutTensor>> infer_cuts(const std::vector<StageModule>& stages, const TensorList& inputs,
+                                               const std::function<bool(int stage)>& runs, at::Device device,
+                                               Group& group);
 
 }  // namespace strait

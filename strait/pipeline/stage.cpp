@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "strait/base/error.h"
@@ -82,7 +83,13 @@ TensorList Stage::forward(uint32_t micro_batch, const TensorList& input) {
 
 Loss Stage::forward_loss(uint32_t micro_batch, const TensorList& input, const at::Tensor& targets) {
   TensorList leaves = make_leaves(input);
-  Loss loss = checked(loss_(forward_(leaves), targets));
+  const TensorList outputs = forward_(leaves);
+  Loss loss = checked(loss_(outputs, targets));
+  if (loss.count > 0 && !loss.mean.requires_grad() &&
+      std::ranges::any_of(outputs, &at::Tensor::requires_grad)) {
+    throw InputError(
+        "the loss requires no gradient, although what it was given does; nothing would be trained");
+  }
   keep(micro_batch, without_integers(leaves), {loss.mean});
   loss.mean = loss.mean.detach();
   return loss;

@@ -52,7 +52,7 @@ class Stage {
   TensorList forward(uint32_t micro_batch, const TensorList& input);
 
   /// The last stage's forward(): keeps the loss for backward() and returns its numbers. Throws InputError for a
-  /// loss that is no scalar.
+  /// loss that is no scalar, or that has no gradient although it counts something and the outputs have one.
   Loss forward_loss(uint32_t micro_batch, const TensorList& input, const at::Tensor& targets);
 
   /// Runs without keeping anything.

@@ -89,7 +89,7 @@ class StageModule {
   /// A module of LibTorch: std::shared_ptr of one, a holder such as torch::nn::Linear or torch::nn::Sequential.
   template <detail::ModulePointer Module>
   StageModule(Module module)  // NOLINT(google-explicit-constructor): stages are listed as they are
-      : parameters_(module->parameters()), train_([module](bool on) mutable {
+      : parameters_([module]() mutable { return module->parameters(); }), train_([module](bool on) mutable {
           const bool before = module->is_training();
           module->train(on);
           return before;
@@ -103,7 +103,8 @@ class StageModule {
   /// torch::nn::AnyModule.
   template <detail::ModuleBox Module>
   requires(!detail::ModulePointer<Module>) StageModule(Module module)  // NOLINT(google-explicit-constructor)
-      : parameters_(module.ptr()->parameters()), train_([module](bool on) mutable {
+      : parameters_([module]() mutable { return module.ptr()->parameters(); }),
+        train_([module](bool on) mutable {
           const bool before = module.ptr()->is_training();
           module.ptr()->train(on);
           return before;
@@ -121,7 +122,7 @@ class StageModule {
       StageModule(Function function,
                   std::vector<at::Tensor> parameters = {})  // NOLINT(google-explicit-constructor)
       : forward_([function](const TensorList& x) mutable { return detail::call(function, x); }),
-        parameters_(std::move(parameters)) {}
+        parameters_([parameters = std::move(parameters)] { return parameters; }) {}
 
   /// Whether there is anything to run.
   explicit operator bool() const { return static_cast<bool>(forward_); }
@@ -129,15 +130,15 @@ class StageModule {
   /// The part of the network.
   const StageForward& forward() const { return forward_; }
 
-  /// What is trained; may be empty.
-  const std::vector<at::Tensor>& parameters() const { return parameters_; }
+  /// What is trained, as the module has it at this time; may be empty.
+  std::vector<at::Tensor> parameters() const { return parameters_ ? parameters_() : std::vector<at::Tensor>(); }
 
   /// Puts a module into training mode or out of it, and says which it was in. Does nothing to a function.
   bool train(bool on) const { return train_ ? train_(on) : on; }
 
  private:
   StageForward forward_;
-  std::vector<at::Tensor> parameters_;
+  std::function<std::vector<at::Tensor>()> parameters_;
   std::function<bool(bool)> train_;
 };
 

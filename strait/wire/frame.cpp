@@ -28,6 +28,7 @@ void put_fields(ByteWriter& out, const FrameHeader& header) {
   out.put(header.boundary);
   out.put(static_cast<uint32_t>(header.direction));
   out.put(header.micro_batch);
+  out.put(header.step);
   out.put(header.batch);
   out.put(header.sequence);
   out.put(header.payload_size);
@@ -70,7 +71,8 @@ Frame parse_frame(std::span<const std::byte> bytes, FrameCheck check) {
   if (direction > 1) throw WireError("frame has direction {}, expected 0 or 1", direction);
   header.direction = static_cast<Direction>(direction);
   header.micro_batch = in.get<uint32_t>();
-  header.batch = in.get<uint32_t>();
+  header.step = in.get<uint16_t>();
+  header.batch = in.get<uint16_t>();
   header.sequence = in.get<uint64_t>();
   header.payload_size = in.get<uint64_t>();
   const auto sum = in.get<uint64_t>();
@@ -110,6 +112,7 @@ void expect_header(const FrameHeader& got, const FrameHeader& expected) {
   expect("link", got.link, expected.link);
   expect("micro-batch", got.micro_batch, expected.micro_batch);
   expect("sequence", got.sequence, expected.sequence);
+  expect("step", got.step, expected.step);
   if (got.batch != 0 && expected.batch != 0 && got.batch != expected.batch) {
     throw WireError(
         "frame is of another batch than the receiver's; expected the same batches in the same order in every "

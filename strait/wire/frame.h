@@ -32,7 +32,8 @@ struct FrameHeader {
   uint16_t boundary = 0;                        ///< counted from 0 at the input
   Direction direction = Direction::activation;  ///< of the message
   uint32_t micro_batch = 0;                     ///< position in the batch
-  uint32_t batch = 0;         ///< tells the batch from others where the sender knows how; 0 where it does not
+  uint16_t step = 0;                            ///< the low bits of MessageContext::step
+  uint16_t batch = 0;         ///< tells the batch from others where the sender knows how; 0 where it does not
   uint64_t sequence = 0;      ///< messages sent before this one over the same boundary and direction
   uint64_t payload_size = 0;  ///< bytes behind the header
 

@@ -230,11 +230,19 @@ TEST(Pipeline, RefusesASetupThatCannotBe) {
             "stage 1 cannot run on what stage 0 gives, [1, 16], [1, 4]: it does not take 2 tensors");
   EXPECT_EQ(
       refusal([](auto& setup) { setup.stages[2] = [](const at::Tensor& x) { return x.to(at::kDouble); }; }),
-      "stage 2 gives Double [1, 12] for one row, expected float32 of shape [1, ...]");
+      "stage 2 gives Double [1, 12] for one row, expected float32, float16, bfloat16, integers or bool of "
+      "shape "
+      "[1, ...]");
   EXPECT_EQ(refusal([](auto& setup) {
               setup.loss = [](const at::Tensor& output, const at::Tensor& targets) { return output - targets; };
             }),
             "the loss is a tensor of shape [12, 5], expected a scalar");
+  EXPECT_EQ(refusal([](auto& setup) {
+              setup.loss = [](const at::Tensor& output, const at::Tensor& targets) {
+                return mean_square(output, targets).detach();
+              };
+            }),
+            "the loss requires no gradient, although what it was given does; nothing would be trained");
   EXPECT_THAT(refusal([](auto& setup) {
                 setup.micro_batches = 2;
                 setup.boundaries[2] = Boundary("body", make_link("quant:4", "ef"), make_link("none"));
@@ -265,12 +273,104 @@ TEST(Pipeline, RefusesABatchThatDoesNotFit) {
   pipeline.train(batch.inputs, batch.targets);
   const OwnBatch larger(0, 13);
   EXPECT_EQ(message_of<InputError>([&] { pipeline.train(larger.inputs, larger.targets); }),
-            "a batch of 13 rows: expected at most batch_size, 12");
+            "a batch of 13 rows: expected at most batch_size, 12, which is that of the first one unless given");
   const OwnBatch other(0, 5);
   EXPECT_EQ(pipeline.train(other.inputs, other.targets).rows, 5);
   const at::Tensor nan = batch.inputs * std::numeric_limits<double>::quiet_NaN();
   EXPECT_THROW(pipeline.train(nan, batch.targets), NumericError);
   EXPECT_TRUE(pipeline.train(batch.inputs, batch.targets).loss.has_value());  // and trains on
+}
+
+TEST(Pipeline, AnEvaluationOfAnySizeChangesNothingOfTraining) {
+  OwnNetwork a;
+  OwnNetwork b;
+  PipelineSetup setup = setup_of(a, "quant:4,scope=sample");
+  setup.micro_batches = 4;
+  PipelineSetup other = setup_of(b, "quant:4,scope=sample");
+  other.micro_batches = 4;
+  Pipeline evaluated(std::move(setup));
+  Pipeline plain(std::move(other));
+  const OwnBatch batch(0);
+  const OwnBatch large(1, 48);
+  const OwnBatch small(2, 3);
+  EXPECT_GT(evaluated.evaluate(large.inputs, large.targets).loss.value(), 0);
+  EXPECT_GT(evaluated.evaluate(small.inputs, small.targets).loss.value(), 0);
+  for (int step = 0; step < 2; ++step) {
+    const StepReport report = evaluated.train(batch.inputs, batch.targets);
+    EXPECT_EQ(report.traffic.messages, plain.train(batch.inputs, batch.targets).traffic.messages);
+    EXPECT_EQ(report.traffic.messages, 8U * 4);
+    EXPECT_EQ(evaluated.predict({large.inputs}).at(0).size(0), 48);
+  }
+  for (size_t i = 0; i < a.parameters().size(); ++i)
+    EXPECT_TRUE(at::equal(a.parameters()[i].grad(), b.parameters()[i].grad())) << i;
+}
+
+TEST(Pipeline, TrainsTheParametersThatModulesHaveNow) {
+  OwnNetwork network;
+  Pipeline pipeline(setup_of(network));
+  const OwnBatch batch(0);
+  pipeline.train(batch.inputs, batch.targets);
+  const size_t before = pipeline.parameters().size();
+  const at::Tensor scale = network.stem->register_parameter("scale", torch::ones({1}));
+  scale.mutable_grad() = torch::full({1}, 1e6F);
+  EXPECT_EQ(pipeline.parameters().size(), before + 1);
+  EXPECT_NEAR(pipeline.clip_grad_norm(1), 1e6, 1);
+  EXPECT_NEAR(scale.grad().item<double>(), 1, 1e-5);
+}
+
+TEST(Pipeline, HalvesAndIntegersCrossACut) {
+  torch::manual_seed(4);
+  const at::Tensor table = torch::randn({9, 6}).requires_grad_(true);
+  const at::Tensor weight = torch::randn({6, 5}).to(at::kBFloat16).requires_grad_(true);
+  const auto stem = [table](const at::Tensor& words) {
+    return TensorList{at::embedding(table, words).sum(1).to(at::kBFloat16), words.gt(3).any(1),
+                      words.to(at::kInt)};
+  };
+  const auto head = [weight](const at::Tensor& x, const at::Tensor& any, const at::Tensor& words) {
+    EXPECT_EQ(x.scalar_type(), at::kBFloat16);
+    EXPECT_EQ(any.scalar_type(), at::kBool);
+    EXPECT_EQ(words.scalar_type(), at::kInt);
+    return (at::matmul(x, weight) * any.unsqueeze(1)).to(at::kFloat) + words.sum(1, true);
+  };
+  PipelineSetup setup;
+  setup.stages = {{stem, {table}}, {head, {weight}}};
+  setup.boundaries = {Boundary("stem")};
+  setup.loss = mean_square;
+  setup.micro_batches = 2;
+  Pipeline pipeline(std::move(setup));
+  const at::Tensor words = torch::randint(0, 9, {6, 3}, at::kLong);
+  const at::Tensor targets = torch::randn({6, 5});
+  const StepReport report = pipeline.train(words, targets);
+  const at::Tensor of_table = table.grad().clone();
+  const at::Tensor of_weight = weight.grad().clone();
+  table.mutable_grad().reset();
+  weight.mutable_grad().reset();
+  at::Tensor loss;
+  for (int part = 0; part < 2; ++part) {  // as the micro-batches add up
+    const TensorList crossing = stem(words.narrow(0, 3 * part, 3));
+    loss = mean_square(head(crossing[0], crossing[1], crossing[2]), targets.narrow(0, 3 * part, 3));
+    (loss / 2).backward();
+  }
+  EXPECT_TRUE(at::equal(of_table, table.grad()));
+  EXPECT_TRUE(at::equal(of_weight, weight.grad()));
+  EXPECT_EQ(report.traffic.messages, 2U * (3 + 1));  // integers have no gradient
+  const at::Tensor other_words = torch::randint(0, 9, {6, 4}, at::kLong);
+  EXPECT_THAT(message_of<InputError>([&] { pipeline.train(other_words, targets); }),
+              HasSubstr("boundary stem.2: "));
+}
+
+TEST(Pipeline, ReportsNoLossWhereNothingWasCounted) {
+  OwnNetwork network;
+  PipelineSetup setup = setup_of(network);
+  setup.loss =
+      LossModule(mean_square, [](const at::Tensor& targets) { return targets.gt(0).sum().item<int64_t>(); });
+  Pipeline pipeline(std::move(setup));
+  const OwnBatch batch(0);
+  const StepReport none = pipeline.evaluate(batch.inputs, torch::zeros({12, 5}));
+  EXPECT_FALSE(none.loss.has_value());
+  EXPECT_FALSE(pipeline.gather(none).loss.has_value());
+  const StepReport some = pipeline.evaluate(batch.inputs, batch.targets);
+  EXPECT_EQ(pipeline.gather(some).loss, some.loss);
 }
 
 /// The state of each end of each channel, by the end's name.

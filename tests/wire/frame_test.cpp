@@ -15,6 +15,7 @@ const FrameHeader kHeader{.codec = 4,
                           .boundary = 2,
                           .direction = Direction::gradient,
                           .micro_batch = 3,
+                          .step = 9,
                           .batch = 5,
                           .sequence = 77,
                           .payload_size = 0};
@@ -93,6 +94,7 @@ TEST(Frame, ExpectationNamesTheFieldThatDiffers) {
       {"direction", [](auto& h) { h.direction = Direction::activation; }},
       {"micro-batch", [](auto& h) { h.micro_batch = 0; }},
       {"sequence", [](auto& h) { h.sequence = 78; }},
+      {"step", [](auto& h) { h.step = 8; }},
       {"batch", [](auto& h) { h.batch = 6; }},
   };
   EXPECT_NO_THROW(expect_header(kHeader, kHeader));

@@ -64,10 +64,14 @@ def test_clipping_and_prediction_are_those_of_one_process(tmp_path):
     assert_close({**first["clipped"], **last["clipped"]}, gradients(stages))
 
 
-def test_processes_that_train_other_batches_hear_of_it(tmp_path):
-    torchrun("training_loop.py", tmp_path, "shuffled", processes=2)
+@pytest.mark.parametrize(("difference", "complaint"), [
+    ("shuffled", "frame is of another batch than the receiver's"), ("apart", "frame has step "),
+    ("rows", "process 1 has a batch of 11 rows, process 0 one of 12"),
+])
+def test_processes_that_do_not_train_the_same_hear_of_it(tmp_path, difference, complaint):
+    torchrun("training_loop.py", tmp_path, difference, processes=2)
     for rank in range(2):
-        assert "frame is of another batch than the receiver's" in torch.load(tmp_path / f"{rank}.pt")["refusal"]
+        assert complaint in torch.load(tmp_path / f"{rank}.pt")["refusal"]
 
 
 def padded(targets):

@@ -1,7 +1,7 @@
 """What a loop does besides training a batch, over two processes: accumulation, clipping, prediction, frozen parameters, a
-loader that shuffles.
+loader that shuffles, states and batches that processes do not share.
 
-training_loop.py FOLDER replicas|stages|shuffled leaves in FOLDER what each process saw; see pipeline_loop_test.py.
+training_loop.py FOLDER replicas|stages|shuffled|apart|rows leaves in FOLDER what each process saw; see pipeline_loop_test.py.
 """
 
 import itertools
@@ -50,6 +50,14 @@ def with_stages():
             "again": pipe.clip_grad_norm_(1e3)}
 
 
+def refused(call):
+    try:
+        call()
+    except (RuntimeError, ValueError) as error:
+        return {"refusal": str(error)}
+    return {}
+
+
 def shuffled(rank):
     """Batches in one order, then the second process has the same samples in another one."""
     pipe = strait.Pipeline(make_stages(), F.cross_entropy, schedule="interleaved", micro_batches=2)
@@ -59,18 +67,34 @@ def shuffled(rank):
     pipe.evaluate(inputs, targets)
     pipe.predict(inputs)
     order = torch.arange(len(targets)) if rank == 0 else torch.arange(len(targets)).flip(0)
-    try:
-        pipe.train(inputs[order], targets[order])
-    except RuntimeError as error:
-        return {"refusal": str(error)}
-    return {}
+    return refused(lambda: pipe.train(inputs[order], targets[order]))
+
+
+def apart(rank):
+    """The first process alone loads a state of before."""
+    pipe = strait.Pipeline(make_stages(), F.cross_entropy, schedule="interleaved")
+    inputs, targets, _ = next(batches())
+    pipe.train(inputs, targets)
+    state = pipe.state_dict()
+    pipe.train(inputs, targets)
+    if rank == 0:
+        pipe.load_state_dict(state)
+    return refused(lambda: pipe.train(inputs, targets))
+
+
+def rows(rank):
+    """The first batch has another size in every process."""
+    pipe = strait.Pipeline(make_stages(), F.cross_entropy, schedule="interleaved")
+    inputs, targets, _ = next(batches())
+    return refused(lambda: pipe.train(inputs[rank:], targets[rank:]))
 
 
 def main():
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo")
     rank = torch.distributed.get_rank()
-    result = {"replicas": lambda: with_replicas(rank), "stages": with_stages, "shuffled": lambda: shuffled(rank)}[sys.argv[2]]()
+    works = {"replicas": with_replicas, "stages": lambda rank: with_stages(), "shuffled": shuffled, "apart": apart, "rows": rows}
+    result = works[sys.argv[2]](rank)
     torch.save(result, pathlib.Path(sys.argv[1]) / f"{rank}.pt")
     torch.distributed.destroy_process_group()
 
