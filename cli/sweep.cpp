@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "cli/output.h"
 #include "cli/sweep_progress.h"
@@ -56,15 +57,25 @@ size_t name_width(const Selection& selection) {
   return width;
 }
 
-/// What all runs are judged by; where they differ, accuracy.
-const Metric& metric_of(const Selection& selection) {
-  const auto judge = [&](size_t run) -> const Metric& {
-    return task_of(selection.sweep.runs[run].config.data).judged_by;
-  };
-  const Metric& first = judge(selection.chosen.front());
-  const bool same =
-      std::ranges::all_of(selection.chosen, [&](size_t run) { return judge(run).name == first.name; });
-  return same ? first : kAccuracy;
+/// What there is to say of a run at the end.
+struct Result {
+  std::string name;
+  std::optional<RunSummary> summary;  ///< of one that is done
+  std::string instead;                ///< of any other
+};
+
+/// What all results are judged by; where they differ, what all have; accuracy where there are none.
+const Metric& metric_of(const std::vector<Result>& results) {
+  const Metric* common = nullptr;
+  for (const auto& result : results) {
+    if (!result.summary) continue;
+    const Score& score = result.summary->test.off;
+    const Metric* judge = judge_of(score);
+    if (judge == nullptr) return kLoss;
+    if (common == nullptr) common = judge;
+    if (common != judge) common = &kAccuracy;
+  }
+  return common == nullptr ? kAccuracy : *common;
 }
 
 // Beside a metric that is a function of the loss the loss is usual too.
@@ -86,10 +97,7 @@ std::string score_columns(const Evaluation& test, const Metric& metric) {
   return fmt::format("{}{:<7}", scores, to_string(test.named));
 }
 
-std::string result_columns(const RunState& state, const std::filesystem::path& folder, const Metric& metric) {
-  if (state.status == RunStatus::failed) return "failed: " + state.error;
-  if (state.status != RunStatus::done) return std::string(to_string(*state.status));
-  const RunSummary run = summarise(folder);
+std::string result_columns(const RunSummary& run, const Metric& metric) {
   return fmt::format("{} {:>10.4f} {:>14.0f} {:>7.1f}x {:>8.1f}", score_columns(run.test, metric),
                      run.train_loss, run.wire_bytes_per_step, run.ratio, run.seconds);
 }
@@ -102,20 +110,30 @@ struct ResultTable {
 
 ResultTable table_of(const Selection& selection, const SweepRecord& record) {
   const size_t width = name_width(selection);
-  const Metric& metric = metric_of(selection);
   ResultTable table;
+  std::vector<Result> results;
+  for (const size_t run : selection.chosen) {
+    const RunState& state = record.state(run);
+    Result& result = results.emplace_back();
+    result.name = selection.sweep.runs[run].config.name;
+    if (state.status == RunStatus::failed) {
+      result.instead = "failed: " + state.error;
+    } else if (state.status != RunStatus::done) {
+      result.instead = to_string(*state.status);
+    } else {
+      try {
+        result.summary = summarise(selection.folder / result.name);
+      } catch (const InputError& error) {
+        result.instead = fmt::format("unreadable: {}", error.what());
+        table.unreadable.push_back(result.name);
+      }
+    }
+  }
+  const Metric& metric = metric_of(results);
   table.text = fmt::format("\n{:<{}} {} {:>10} {:>14} {:>8} {:>8}\n", "run", width, score_heading(metric),
                            "train loss", "bytes per step", "ratio", "seconds");
-  for (const size_t run : selection.chosen) {
-    const auto& name = selection.sweep.runs[run].config.name;
-    std::string columns;
-    try {
-      columns = result_columns(record.state(run), selection.folder / name, metric);
-    } catch (const InputError& error) {
-      columns = fmt::format("unreadable: {}", error.what());
-      table.unreadable.push_back(name);
-    }
-    table.text += fmt::format("{:<{}} {}\n", name, width, columns);
+  for (const auto& [name, summary, instead] : results) {
+    table.text += fmt::format("{:<{}} {}\n", name, width, summary ? result_columns(*summary, metric) : instead);
   }
   return table;
 }

@@ -24,6 +24,9 @@ struct DataKind {
   /// InputError.
   SampleForm (*form)(const DataOptions&) = nullptr;
 
+  /// The task, where files decide and `task` is empty. Throws InputError.
+  std::string (*task_of_files)(const DataOptions&) = nullptr;
+
   /// See load_data().
   DataSplits (*load)(const DataOptions&) = nullptr;
 };

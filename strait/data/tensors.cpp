@@ -5,12 +5,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
 #include "strait/base/text.h"
+#include "strait/base/units.h"
 #include "strait/data/kinds.h"
 #include "strait/data/limits.h"
 #include "strait/formats/safetensors.h"
@@ -33,35 +37,44 @@ fs::path tensor_file(const DataOptions& options, std::string_view key) {
 /// Labels are below it.
 constexpr int64_t kMostClasses = int64_t{1} << 31;
 
-/// What a tensor of the file may be.
+/// A form that a tensor of the file may have.
 struct Expected {
   std::vector<at::ScalarType> types;
-  bool is_vector;  ///< of shape [N]; otherwise of [N, ...]
+  std::string shape;  ///< for people
+  size_t least_dimensions;
+  size_t most_dimensions = std::numeric_limits<size_t>::max();
 };
 
-/// The file's entry of that name, which is what is expected, without an empty dimension.
-const TensorEntry& entry_of(const SafetensorsReader& reader, const char* name, const Expected& expected) {
+std::vector<at::ScalarType> float_types() { return {at::kFloat, at::kHalf, at::kBFloat16}; }
+
+/// The file's entry of that name, which has one of these forms, without an empty dimension.
+const TensorEntry& entry_of(const SafetensorsReader& reader, const char* name,
+                            const std::vector<Expected>& forms) {
   const TensorEntry* entry = reader.find(name);
   if (entry == nullptr)
     throw InputError("{}: has no tensor \"{}\", expected \"inputs\" and \"targets\"", reader.name(), name);
-  const bool fits = expected.is_vector ? entry->shape.size() == 1 : entry->shape.size() >= 2;
   const bool has_numbers = std::ranges::find(entry->shape, 0) == entry->shape.end();
-  if (std::ranges::find(expected.types, entry->type) != expected.types.end() && fits && has_numbers)
-    return *entry;
-  std::vector<std::string> names;
-  for (const auto type : expected.types) names.emplace_back(safetensors_type_name(type));
-  throw InputError("{}: tensor \"{}\" is {} of shape [{}], expected {} of shape [N{}] without a 0",
-                   reader.name(), name, safetensors_type_name(entry->type), fmt::join(entry->shape, ", "),
-                   either_of(names), expected.is_vector ? "" : ", ...");
+  std::vector<std::string> texts;
+  for (const auto& [types, shape, least, most] : forms) {
+    const bool fits = entry->shape.size() >= least && entry->shape.size() <= most;
+    if (std::ranges::find(types, entry->type) != types.end() && fits && has_numbers) return *entry;
+    std::vector<std::string> names;
+    for (const auto type : types) names.emplace_back(safetensors_type_name(type));
+    texts.push_back(fmt::format("{} of shape {}", either_of(names), shape));
+  }
+  throw InputError("{}: tensor \"{}\" is {} of shape [{}], expected {} without a 0", reader.name(), name,
+                   safetensors_type_name(entry->type), fmt::join(entry->shape, ", "),
+                   fmt::join(texts, ", or "));
 }
 
 /// A file whose tensors have the right types and shapes.
-class LabelledTensors {
+class TargetedTensors {
  public:
-  explicit LabelledTensors(const fs::path& path)
+  explicit TargetedTensors(const fs::path& path)
       : reader_(path),
-        inputs_(entry_of(reader_, "inputs", {{at::kFloat, at::kHalf, at::kBFloat16}, /*is_vector=*/false})),
-        targets_(entry_of(reader_, "targets", {{at::kLong, at::kInt}, /*is_vector=*/true})) {
+        inputs_(entry_of(reader_, "inputs", {{float_types(), "[N, ...]", 2}})),
+        targets_(entry_of(reader_, "targets",
+                          {{{at::kLong, at::kInt}, "[N]", 1, 1}, {float_types(), "[N] or [N, ...]", 1}})) {
     if (inputs_.shape[0] == targets_.shape[0]) return;
     throw InputError("{}: has {} inputs and {} targets, expected as many", reader_.name(), inputs_.shape[0],
                      targets_.shape[0]);
@@ -70,17 +83,17 @@ class LabelledTensors {
   int64_t size() const { return targets_.shape[0]; }
   std::vector<int64_t> sample_shape() const { return {inputs_.shape.begin() + 1, inputs_.shape.end()}; }
   const std::string& name() const { return reader_.name(); }
+  bool has_labels() const { return targets_.type == at::kLong || targets_.type == at::kInt; }
 
-  at::Tensor inputs() const {
-    at::Tensor values;
-    reader_.read(inputs_, values);
-    values = values.to(at::kFloat);
-    if (at::isfinite(values).all().item<bool>()) return values;
-    throw InputError("{}: tensor \"inputs\" has a value that is not finite", reader_.name());
+  /// How many numbers a target that is no label has.
+  int64_t target_width() const {
+    return std::accumulate(targets_.shape.begin() + 1, targets_.shape.end(), int64_t{1}, std::multiplies<>());
   }
 
+  at::Tensor inputs() const { return floats(inputs_, "inputs"); }
+
   /// Labels from 0 to classes - 1.
-  at::Tensor targets(int64_t classes) const {
+  at::Tensor labels(int64_t classes) const {
     at::Tensor labels;
     reader_.read(targets_, labels);
     labels = labels.to(at::kLong);
@@ -93,20 +106,54 @@ class LabelledTensors {
     return labels;
   }
 
+  /// Targets that are no labels, each as a vector of so many numbers.
+  at::Tensor numbers(int64_t width) const { return floats(targets_, "targets").view({size(), width}); }
+
  private:
+  at::Tensor floats(const TensorEntry& entry, const char* name) const {
+    at::Tensor values;
+    reader_.read(entry, values);
+    values = values.to(at::kFloat);
+    if (at::isfinite(values).all().item<bool>()) return values;
+    throw InputError("{}: tensor \"{}\" has a value that is not finite", reader_.name(), name);
+  }
+
   SafetensorsReader reader_;
   const TensorEntry& inputs_;
   const TensorEntry& targets_;
 };
 
-int64_t class_count(const DataOptions& options, const LabelledTensors& train) {
+/// Classes, or the numbers of a target.
+int64_t output_count(const DataOptions& options, const TargetedTensors& train) {
   const int64_t classes = options.settings.integer("classes");
-  return classes > 0 ? classes : train.targets(kMostClasses).max().item<int64_t>() + 1;
+  if (train.has_labels()) return classes > 0 ? classes : train.labels(kMostClasses).max().item<int64_t>() + 1;
+  if (classes == 0) return train.target_width();
+  throw InputError("data.classes: expected 0, because the targets of {} are no labels but numbers, found {}",
+                   train.name(), classes);
 }
 
 SampleForm form_of_tensors(const DataOptions& options) {
-  const LabelledTensors train(tensor_file(options, "train_file"));
-  return {train.sample_shape(), class_count(options, train)};
+  const TargetedTensors train(tensor_file(options, "train_file"));
+  return {train.sample_shape(), output_count(options, train)};
+}
+
+std::string task_of_tensors(const DataOptions& options) {
+  return TargetedTensors(tensor_file(options, "train_file")).has_labels() ? "classification" : "regression";
+}
+
+/// The test set has the form of the training set.
+void expect_same_form(const TargetedTensors& test, const TargetedTensors& train) {
+  if (test.sample_shape() != train.sample_shape()) {
+    throw InputError("{}: has samples of shape [{}], expected [{}], as in {}", test.name(),
+                     fmt::join(test.sample_shape(), ", "), fmt::join(train.sample_shape(), ", "), train.name());
+  }
+  const auto targets = [](const TargetedTensors& file) {
+    return file.has_labels() ? "labels" : count_text(file.target_width(), "number") + " for each sample";
+  };
+  if (targets(test) != targets(train)) {
+    throw InputError("{}: tensor \"targets\" has {}, expected {}, as in {}", test.name(), targets(test),
+                     targets(train), train.name());
+  }
 }
 
 }  // namespace
@@ -118,6 +165,7 @@ TensorDataset::TensorDataset(at::Tensor inputs, at::Tensor targets)
 
 std::vector<int64_t> TensorDataset::classes(std::span<const int64_t> ids) const {
   std::vector<int64_t> labels;
+  if (targets_.is_floating_point()) return labels;
   for (const int64_t id : ids) labels.push_back(targets_[id].item<int64_t>());
   return labels;
 }
@@ -132,17 +180,14 @@ Batch TensorDataset::batch(std::span<const int64_t> ids, std::optional<uint64_t>
 }
 
 DataSplits load_tensors(const DataOptions& options) {
-  const LabelledTensors train(tensor_file(options, "train_file"));
-  const LabelledTensors test(tensor_file(options, "test_file"));
-  if (test.sample_shape() != train.sample_shape()) {
-    throw InputError("{}: has samples of shape [{}], expected [{}], as in {}", test.name(),
-                     fmt::join(test.sample_shape(), ", "), fmt::join(train.sample_shape(), ", "), train.name());
-  }
-  const int64_t classes = class_count(options, train);
-  const auto load = [&](const LabelledTensors& file, std::string_view key, int64_t limit) {
+  const TargetedTensors train(tensor_file(options, "train_file"));
+  const TargetedTensors test(tensor_file(options, "test_file"));
+  expect_same_form(test, train);
+  const int64_t outputs = output_count(options, train);
+  const auto load = [&](const TargetedTensors& file, std::string_view key, int64_t limit) {
     const int64_t count = limited(key, limit, file.size());
-    return std::make_shared<TensorDataset>(file.inputs().narrow(0, 0, count),
-                                           file.targets(classes).narrow(0, 0, count));
+    const at::Tensor targets = file.has_labels() ? file.labels(outputs) : file.numbers(outputs);
+    return std::make_shared<TensorDataset>(file.inputs().narrow(0, 0, count), targets.narrow(0, 0, count));
   };
   return {load(train, "data.train_limit", options.train_limit),
           load(test, "data.test_limit", options.test_limit)};
@@ -151,11 +196,11 @@ DataSplits load_tensors(const DataOptions& options) {
 DataKind tensors_kind() {
   DataKind kind;
   kind.name = "tensors";
-  kind.task = "classification";
+  kind.task_of_files = task_of_tensors;
   kind.keys = {
       {"train_file", "", path_text(), "safetensors file of training samples, with inputs and targets", true},
       {"test_file", "", path_text(), "safetensors file of test samples", true},
-      {"classes", 0, from_to(0, kMostClasses), "so many classes; 0: as the training labels say"},
+      {"classes", 0, from_to(0, kMostClasses), "so many classes; 0: as the training targets say"},
   };
   kind.form = form_of_tensors;
   kind.load = load_tensors;

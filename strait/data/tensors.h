@@ -8,8 +8,8 @@
 
 namespace strait {
 
-/// Samples of any shape in memory: inputs [N, ...] float32 and targets [N] int64, labels of classes. Nothing is
-/// drawn, so the augmentation key changes nothing.
+/// Samples of any shape in memory: inputs [N, ...] float32, and targets: int64 [N], labels of classes, or
+/// float32 [N, K], numbers. Nothing is drawn, so the augmentation key changes nothing.
 class TensorDataset final : public Dataset {
  public:
   /// Both have the same first dimension.
@@ -25,11 +25,13 @@ class TensorDataset final : public Dataset {
 };
 
 /// The kind "tensors": the .safetensors files `train_file` and `test_file`, each a path from here or else below
-/// `options.root`, with the tensors `inputs` and `targets` of a TensorDataset, or narrower types of theirs.
+/// `options.root`, with the tensors `inputs` and `targets` of a TensorDataset, or narrower types of theirs;
+/// numbers of any shape [N, ...], which is flattened to [N, K]. The training set's targets decide the task.
 /// `classes` says how many classes there are; 0 stands for one more than the largest label of the training set.
 ///
 /// Throws InputError for a file without these tensors, of other types or shapes, with a value that is not
-/// finite, with a label that is none, and for a test set whose samples have another shape.
+/// finite, with a label that is none, for a test set whose samples or targets have another form, and for
+/// `classes` where targets are numbers.
 DataSplits load_tensors(const DataOptions& options);
 
 }  // namespace strait

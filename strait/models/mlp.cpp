@@ -35,7 +35,7 @@ class Dense : public Layer {
 
 }  // namespace
 
-Model make_mlp(int64_t width, int64_t layers, const std::vector<int64_t>& sample, int64_t classes) {
+Model make_mlp(int64_t width, int64_t layers, const std::vector<int64_t>& sample, int64_t outputs) {
   Model model;
   model.sample_shape = sample;
   int64_t in = std::accumulate(sample.begin(), sample.end(), int64_t{1}, std::multiplies<>());
@@ -44,7 +44,7 @@ Model make_mlp(int64_t width, int64_t layers, const std::vector<int64_t>& sample
     model.layers.push_back({name, name, std::make_shared<Dense>(in, width, true)});
     in = width;
   }
-  model.layers.push_back({"head", "head", std::make_shared<Dense>(in, classes, false)});
+  model.layers.push_back({"head", "head", std::make_shared<Dense>(in, outputs, false)});
   return model;
 }
 
@@ -60,12 +60,12 @@ ModelKind mlp_kind() {
   kind.parameters = [](const Settings& settings, const SampleForm& samples) {
     const auto width = static_cast<double>(settings.integer("width"));
     const auto hidden = static_cast<double>(settings.integer("layers") - 1);
-    const auto classes = static_cast<double>(samples.classes);
+    const auto outputs = static_cast<double>(samples.outputs);
     const double in = std::accumulate(samples.shape.begin(), samples.shape.end(), 1.0, std::multiplies<>());
-    return (in + 1) * width + hidden * (width + 1) * width + (width + 1) * classes;
+    return (in + 1) * width + hidden * (width + 1) * width + (width + 1) * outputs;
   };
   kind.make = [](const Settings& settings, const SampleForm& samples) {
-    return make_mlp(settings.integer("width"), settings.integer("layers"), samples.shape, samples.classes);
+    return make_mlp(settings.integer("width"), settings.integer("layers"), samples.shape, samples.outputs);
   };
   return kind;
 }

@@ -112,13 +112,13 @@ ModelKind resnet18_kind() {
   kind.parameters = [](const Settings& settings, const SampleForm& samples) {
     const auto width = static_cast<double>(settings.integer("width"));
     const auto stem = 9 * static_cast<double>(samples.shape[0]);
-    const auto classes = static_cast<double>(samples.classes);
+    const auto classes = static_cast<double>(samples.outputs);
     // The groups' convolutions have 36, 128, 512 and 2048 times the square of the width, all norms 150 times
     // it.
     return 2724 * width * width + (stem + 150 + 8 * classes) * width + classes;
   };
   kind.make = [](const Settings& settings, const SampleForm& samples) {
-    return make_resnet18(settings.integer("width"), samples.classes, samples.shape);
+    return make_resnet18(settings.integer("width"), samples.outputs, samples.shape);
   };
   return kind;
 }

@@ -12,10 +12,8 @@
 namespace strait {
 namespace {
 
-constexpr std::string_view kLoss = "loss";
-
 std::vector<std::string> names_of_metrics(const Score& score) {
-  std::vector<std::string> names = {std::string(kLoss)};
+  std::vector<std::string> names = {std::string(kLoss.name)};
   for (const auto& [name, value] : score.metrics) names.push_back(name);
   return names;
 }
@@ -23,7 +21,7 @@ std::vector<std::string> names_of_metrics(const Score& score) {
 /// Whether the score has the target; one that is no number has not.
 bool has_target(const Evaluation& test, const QualityTarget& target, const std::string& origin) {
   const Score& score = target.off ? test.off : test.on;
-  if (target.metric == kLoss) return score.loss <= target.value;
+  if (target.metric == kLoss.name) return score.loss <= target.value;
   const auto found = score.metrics.find(target.metric);
   if (found == score.metrics.end()) {
     throw InputError("{}: expected scores with the target's metric \"{}\", found {}", origin, target.metric,
@@ -105,7 +103,7 @@ FrontierRow row_of(const TrainedVariant& variant, const QualityTarget& target, c
 }  // namespace
 
 QualityTarget parse_quality_target(const std::string& text, const std::string& what) {
-  std::vector<std::string> names = {std::string(kLoss)};
+  std::vector<std::string> names = {std::string(kLoss.name)};
   for (const auto& metric : all_metrics()) names.emplace_back(metric.name);
   const size_t equals = text.find('=');
   QualityTarget target{.metric = text.substr(0, equals)};

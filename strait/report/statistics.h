@@ -10,10 +10,6 @@
 
 namespace strait::report {
 
-/// The loss itself, for networks that have no metric.
-inline constexpr Metric kLoss{
-    .name = "loss", .short_name = "loss", .unit = "", .expected = "loss", .higher_is_better = false};
-
 /// The first of all_metrics() and the loss that a run of the table has; accuracy when none has run.
 Metric metric_of(const Table& table);
 

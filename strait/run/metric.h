@@ -33,7 +33,11 @@ inline constexpr Metric kPerplexity{.name = "perplexity",
                                     .rises_with_loss = true,
                                     .least = 1};
 
-/// All of them. Where scores have several, the first is what a network is judged by.
+/// The loss itself, of networks that have no metric.
+inline constexpr Metric kLoss{
+    .name = "loss", .short_name = "loss", .unit = "", .expected = "loss", .higher_is_better = false};
+
+/// All of them but the loss. Where scores have several, the first is what a network is judged by.
 std::span<const Metric> all_metrics();
 
 /// The entry of that name; null for any other, such as "loss".

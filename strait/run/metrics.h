@@ -19,8 +19,10 @@ struct Score {
   double loss = 0;                             ///< cross-entropy in nats, or what the task takes
   std::map<std::string, double> metrics = {};  ///< those of the task, by Metric::name; one may be infinite
 
-  /// The value of a metric that the score has.
-  double at(const Metric& metric) const { return metrics.at(std::string(metric.name)); }
+  /// The value of a metric that the score has, or the loss.
+  double at(const Metric& metric) const {
+    return metric.name == kLoss.name ? loss : metrics.at(std::string(metric.name));
+  }
 };
 
 /// The first of all_metrics() that the score has; null where it has none, and the loss stands for itself.

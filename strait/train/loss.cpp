@@ -8,7 +8,9 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/logsumexp.h>
+#include <ATen/ops/mse_loss.h>
 #include <ATen/ops/zeros.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "strait/base/error.h"
@@ -79,6 +81,15 @@ Loss classification_loss(const at::Tensor& output, const at::Tensor& targets) {
   const at::Tensor scores = output.scalar_type() == at::kBFloat16 ? output.to(at::kFloat) : output;
   return {at::cross_entropy_loss(scores, targets), scores.detach().argmax(1).eq(targets).sum().item<int64_t>(),
           targets.size(0)};
+}
+
+Loss regression_loss(const at::Tensor& output, const at::Tensor& targets) {
+  if (output.sizes() != targets.sizes()) {
+    throw InputError("targets of shape [{}]: expected the shape of the network's output, [{}]",
+                     fmt::join(targets.sizes(), ", "), fmt::join(output.sizes(), ", "));
+  }
+  return {
+      .mean = at::mse_loss(output.to(targets.scalar_type()), targets), .correct = 0, .count = targets.numel()};
 }
 
 Loss language_model_loss(const at::Tensor& logits, const at::Tensor& tokens) {

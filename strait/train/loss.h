@@ -8,6 +8,10 @@ namespace strait {
 /// `output` is [B, C], `targets` [B] int64.
 Loss classification_loss(const at::Tensor& output, const at::Tensor& targets);
 
+/// Mean squared error over all numbers of the targets (torch.nn.MSELoss), each of which counts as a prediction.
+/// Both are floating and of one shape [B, ...]; throws InputError where the shapes differ.
+Loss regression_loss(const at::Tensor& output, const at::Tensor& targets);
+
 /// The same for a language model, as Hugging Face's GPT2LMHeadModel has it: at each position but a block's last
 /// the class is the token that follows.
 /// `logits` is [B, T, V] in any floating type, `tokens` [B, T] int64 with T above 1; B * (T - 1) predictions.

@@ -43,14 +43,25 @@ Task language_modeling() {
   return task;
 }
 
+Task regression() {
+  Task task;
+  task.name = "regression";
+  task.loss = regression_loss;
+  task.judged_by = kLoss;
+  return task;
+}
+
 const std::vector<Task>& all_tasks() {
-  static const std::vector<Task> kAll = {classification(), language_modeling()};
+  static const std::vector<Task> kAll = {classification(), language_modeling(), regression()};
   return kAll;
 }
 
 const Task& find_task(std::string_view name) { return find_kind(all_tasks(), name, "the task"); }
 
-const Task& task_of(const DataOptions& options) { return find_task(data_kind(options.kind).task); }
+const Task& task_of(const DataOptions& options) {
+  const DataKind& kind = data_kind(options.kind);
+  return find_task(kind.task.empty() ? kind.task_of_files(options) : kind.task);
+}
 
 double mean_loss(const StepResult& sums) { return sums.loss_sum / static_cast<double>(sums.count); }
 

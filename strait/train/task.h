@@ -20,7 +20,7 @@ enum class Throughput : uint8_t { samples, tokens };
 struct Task {
   std::string name;   ///< in the list
   LossFunction loss;  ///< of the last stage's output and the targets
-  Metric judged_by;   ///< among `metrics`
+  Metric judged_by;   ///< among `metrics`, or kLoss
 
   /// What is measured beside the loss: values of the sums over some samples, by the metric's name. May give
   /// nothing; then the network is judged by its loss.
@@ -36,13 +36,16 @@ Task classification();
 /// accuracy, tokens per second.
 Task language_modeling();
 
+/// A sample's numbers are predicted: regression_loss(), which the network is judged by.
+Task regression();
+
 /// The list of them, one line each.
 const std::vector<Task>& all_tasks();
 
 /// The task of that name. Throws InputError that lists the names.
 const Task& find_task(std::string_view name);
 
-/// The one that the options' kind of data names.
+/// The one that the options' kind of data names. May read a file; throws InputError.
 const Task& task_of(const DataOptions& options);
 
 /// The mean over `count`.

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include "strait/formats/safetensors.h"
@@ -69,6 +72,54 @@ TEST_F(OwnData, APerceptronLearnsTensors) {
   EXPECT_THAT(
       convolution.err,
       HasSubstr("model.kind: expected pictures, [channels, rows, columns], found samples of shape [2, 3]"));
+}
+
+/// The mean squared error of a perceptron's weights, in plain ATen.
+double squared_error(const fs::path& weights, const at::Tensor& inputs, const at::Tensor& targets) {
+  const TensorFile file = read_safetensors(weights);
+  const auto layer = [&](const at::Tensor& x, const std::string& name) {
+    return x.matmul(file.find(name + ".weight")->t()) + *file.find(name + ".bias");
+  };
+  const at::Tensor hidden = layer(inputs.flatten(1), "hidden.0").clamp_min(0);
+  const at::Tensor output = layer(layer(hidden, "hidden.1").clamp_min(0), "head");
+  return (output - targets).square().mean().item<double>();
+}
+
+TEST_F(OwnData, APerceptronLearnsNumbers) {
+  write_config("tensors");
+  const auto write = [&](const char* name, int64_t samples) {
+    const at::Tensor inputs = at::randn({samples, 2, 3});
+    const at::Tensor targets = at::stack({inputs.sum({1, 2}), inputs.select(1, 0).select(1, 0) - 1}, 1);
+    write_safetensors(dir_ / name, {{{"inputs", inputs}, {"targets", targets}}, {}});
+    return std::pair(inputs, targets);
+  };
+  write("train.safetensors", 40);
+  const auto [inputs, targets] = write("test.safetensors", 8);
+  const std::vector<std::string> settings = {"model.kind=mlp", "model.width=24",
+                                             "data.train_file=train.safetensors",
+                                             "data.test_file=test.safetensors"};
+  expect_learns("all/run", settings);
+  const auto last = test::metrics_of(dir_ / "all/run").back();
+  EXPECT_NEAR(last["test"]["off"]["loss"].get<double>(),
+              squared_error(dir_ / "all/run/model.safetensors", inputs, targets), 1e-5);
+  EXPECT_FALSE(last.contains("train_accuracy"));
+  EXPECT_FALSE(last["test"]["off"].contains("accuracy"));
+
+  const auto soonest = test::run_process(
+      STRAIT_PROGRAM, {"frontier", dir_ / "all", "--network", "1Mbps,1ms", "--target", "loss=100"});
+  EXPECT_EQ(soonest.status, 0) << soonest.err;
+  const auto table = test::run_process(STRAIT_PROGRAM, {"report", dir_ / "all", "--out", dir_ / "page.html"});
+  EXPECT_EQ(table.status, 0) << table.err;
+  EXPECT_THAT(test::read_file(dir_ / "page.md"), HasSubstr("Best loss"));
+
+  test::write_file(dir_ / "sweep.toml", "name = \"sweep\"\n" + test::read_file(config_) +
+                                            "[[variants]]\nname = \"mine\"\nmodel.kind = \"mlp\"\n"
+                                            "data.train_file = \"train.safetensors\"\n"
+                                            "data.test_file = \"test.safetensors\"\n");
+  const auto swept = test::run_process(STRAIT_PROGRAM, {"sweep", dir_ / "sweep.toml", "--out", dir_ / "swept"});
+  ASSERT_EQ(swept.status, 0) << swept.err;
+  EXPECT_THAT(swept.out,
+              testing::ContainsRegex("run +off loss +on loss on is +train loss .*\nmine +[0-9.]+ +"));
 }
 
 TEST_F(OwnData, ARunGoesOnWithItsFilesInAnotherPlace) {

@@ -69,7 +69,7 @@ TEST_F(ImageFolders, ClassesAreSortedAndFilesGoRoundThem) {
               ElementsAre("0 amber/z.png", "1 blue/a.JPG", "1 blue/b.png", "1 blue/deeper/c.jpeg"));
   const SampleForm form = data_kind("images").form(options_);
   EXPECT_THAT(form.shape, ElementsAre(3, 8, 8));
-  EXPECT_EQ(form.classes, 2);
+  EXPECT_EQ(form.outputs, 2);
 }
 
 TEST_F(ImageFolders, OtherAndHiddenFilesAndLinksThatLeadBackAreLeftOut) {

@@ -71,9 +71,46 @@ TEST_F(Tensors, NarrowerTypesAreWidened) {
 TEST_F(Tensors, TheFormIsThatOfTheFile) {
   const auto form = [&] { return data_kind("tensors").form(options_); };
   EXPECT_THAT(form().shape, ElementsAre(2, 3));
-  EXPECT_EQ(form().classes, 4);
+  EXPECT_EQ(form().outputs, 4);
   options_.settings.set("classes", 9);
-  EXPECT_EQ(form().classes, 9);
+  EXPECT_EQ(form().outputs, 9);
+}
+
+TEST_F(Tensors, FloatsAreNumbersToBePredicted) {
+  const auto form = [&] { return data_kind("tensors").form(options_); };
+  const auto task = [&] { return data_kind("tensors").task_of_files(options_); };
+  EXPECT_EQ(task(), "classification");
+  const at::Tensor numbers = at::randn({5, 2, 2});
+  write("train.safetensors", inputs_, numbers.to(at::kHalf));
+  write("test.safetensors", inputs_, numbers.flatten(1));
+  EXPECT_EQ(task(), "regression");
+  EXPECT_EQ(form().outputs, 4);
+  const auto data = load_data(options_);
+  const Batch batch = data.train->batch(std::vector<int64_t>{4, 1}, {});
+  EXPECT_EQ(batch.targets.scalar_type(), at::kFloat);
+  EXPECT_TRUE(at::equal(batch.targets[1], numbers[1].flatten().to(at::kHalf).to(at::kFloat)));
+  EXPECT_THAT(data.train->classes(std::vector<int64_t>{4, 1}), testing::IsEmpty());
+  const std::string before = fingerprint(data);
+  write("train.safetensors", inputs_, numbers.add(1));
+  EXPECT_NE(fingerprint(load_data(options_)), before);
+
+  write("train.safetensors", inputs_, numbers.select(2, 0).select(1, 0));
+  EXPECT_EQ(form().outputs, 1);
+  EXPECT_EQ(
+      complaint(),
+      test_ + ": tensor \"targets\" has 4 numbers for each sample, expected 1 number for each sample, as in " +
+          train_);
+  write("test.safetensors", inputs_, labels_);
+  EXPECT_EQ(complaint(),
+            test_ + ": tensor \"targets\" has labels, expected 1 number for each sample, as in " + train_);
+  write("train.safetensors", inputs_, numbers.narrow(0, 0, 4));
+  EXPECT_EQ(complaint(), train_ + ": has 5 inputs and 4 targets, expected as many");
+  numbers[3][1][0] = std::numeric_limits<float>::quiet_NaN();
+  for (const char* name : {"train.safetensors", "test.safetensors"}) write(name, inputs_, numbers);
+  EXPECT_EQ(complaint(), train_ + ": tensor \"targets\" has a value that is not finite");
+  options_.settings.set("classes", 4);
+  EXPECT_EQ(complaint(), "data.classes: expected 0, because the targets of " + train_ +
+                             " are no labels but numbers, found 4");
 }
 
 TEST_F(Tensors, LimitsAndPathsFromHere) {
@@ -95,9 +132,10 @@ TEST_F(Tensors, OtherContentIsNamed) {
                              ": tensor \"inputs\" is F64 of shape [5, 2, 3], expected F32, F16 or BF16 of "
                              "shape [N, ...] without a 0");
   write("train.safetensors", inputs_, labels_.view({5, 1}));
-  EXPECT_EQ(
-      complaint(),
-      train_ + ": tensor \"targets\" is I64 of shape [5, 1], expected I64 or I32 of shape [N] without a 0");
+  EXPECT_EQ(complaint(), train_ +
+                             ": tensor \"targets\" is I64 of shape [5, 1], expected I64 or I32 of shape [N], "
+                             "or F32, F16 or BF16 of "
+                             "shape [N] or [N, ...] without a 0");
   write("train.safetensors", inputs_, at::arange(4));
   EXPECT_EQ(complaint(), train_ + ": has 5 inputs and 4 targets, expected as many");
   write("train.safetensors", inputs_.narrow(0, 0, 0), labels_.narrow(0, 0, 0));

@@ -25,7 +25,7 @@ struct NarrowedNetwork {
 };
 
 std::vector<NarrowedNetwork> narrowed_networks() {
-  const SampleForm picture{.shape = {3, 8, 8}, .classes = 5};
+  const SampleForm picture{.shape = {3, 8, 8}, .outputs = 5};
   return {{"mlp", {{"width", 12}, {"layers", 3}}, {"hidden.0", "hidden.1"}, picture, {12, 12}},
           {"resnet18", {{"width", 6}}, {"layer1.0", "layer2"}, picture, {6, 12}},
           {"gpt2",
@@ -49,7 +49,7 @@ Model with_channels(const NarrowedNetwork& of, int64_t channels) {
 }
 
 at::Tensor input_for(const NarrowedNetwork& of) {
-  if (of.samples.classes == 0) return torch::randint(19, {2, of.samples.shape[0]}, torch::kLong);
+  if (of.samples.outputs == 0) return torch::randint(19, {2, of.samples.shape[0]}, torch::kLong);
   return torch::randn({2, 3, 8, 8});
 }
 

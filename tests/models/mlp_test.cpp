@@ -31,7 +31,7 @@ TEST(Mlp, IsLinearLayersWithRectifiersBetweenThem) {
 
 TEST(Mlp, IsMadeOfItsSettingsForAnySamples) {
   const ModelOptions options("mlp", {{"width", 6}, {"layers", 3}});
-  Model model = make_model(options, {.shape = {11}, .classes = 3});
+  Model model = make_model(options, {.shape = {11}, .outputs = 3});
   EXPECT_EQ(model.layers.size(), 4U);
   EXPECT_EQ(boundary_shapes(model, cut_into_stages(model, {"hidden.0", "hidden"})),
             (std::vector<std::vector<int64_t>>{{6}, {6}}));
@@ -47,7 +47,7 @@ TEST(ModelKinds, EachMakesANetworkThatItsOwnCutsFit) {
     if (options.settings.has("heads")) options.settings.set("vocab", 50);
     if (kind.name == "llama") options.settings.set("heads", 6);
     const SampleForm samples =
-        kind.reads_tokens ? SampleForm{.shape = {4}} : SampleForm{.shape = {3, 32, 32}, .classes = 7};
+        kind.reads_tokens ? SampleForm{.shape = {4}} : SampleForm{.shape = {3, 32, 32}, .outputs = 7};
     const Model model = make_model(options, samples);
     EXPECT_EQ(model.sample_shape, samples.shape) << kind.name;
     const auto expect_parameters = [&](const Model& made) {
@@ -66,7 +66,7 @@ TEST(ModelKinds, EachMakesANetworkThatItsOwnCutsFit) {
 TEST(ModelKinds, ANetworkThatMemoryHasNoRoomForIsRefused) {
   for (const auto& kind : model_kinds()) {
     const SampleForm samples =
-        kind.reads_tokens ? SampleForm{.shape = {4}} : SampleForm{.shape = {3, 32, 32}, .classes = 7};
+        kind.reads_tokens ? SampleForm{.shape = {4}} : SampleForm{.shape = {3, 32, 32}, .outputs = 7};
     const std::string begin = fmt::format("model: a {} of these keys has ", kind.name);
     for (const int64_t width : {int64_t{1} << 20, int64_t{1} << 60}) {
       ModelOptions options(kind.name, {{"width", width}});

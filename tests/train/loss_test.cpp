@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "strait/base/error.h"
+#include "tests/support/errors.h"
 
 namespace strait {
 namespace {
@@ -91,6 +92,27 @@ TEST(LanguageModelLoss, ShapesMustFit) {
   EXPECT_THROW(loss({2, 3, 4}, {2, 2}), InternalError);
   EXPECT_THROW(loss({2, 3}, {2, 3}), InternalError);
   EXPECT_THROW(loss({2, 1, 4}, {2, 1}), InternalError) << "nothing follows";
+}
+
+TEST(RegressionLoss, IsTheMeanOfSquaresOverAllNumbers) {
+  const at::Tensor output = torch::tensor({{1.0F, 2.0F}, {3.0F, -4.0F}, {0.5F, 0.0F}}).requires_grad_(true);
+  const at::Tensor targets = torch::tensor({{0.0F, 2.0F}, {5.0F, -1.0F}, {0.0F, 0.0F}});
+  const Loss loss = regression_loss(output, targets);
+  EXPECT_NEAR(loss.mean.item<double>(), (1 + 0 + 4 + 9 + 0.25 + 0) / 6, 1e-6);
+  EXPECT_EQ(loss.count, 6);
+  EXPECT_EQ(loss.correct, 0);
+  loss.mean.backward();
+  EXPECT_TRUE(at::allclose(output.grad(), (output.detach() - targets) * 2 / 6));
+  EXPECT_EQ(regression_loss(output.detach().to(at::kBFloat16), targets).mean.item<double>(),
+            loss.mean.item<double>())
+      << "all are numbers of bfloat16";
+}
+
+TEST(RegressionLoss, ShapesMustBeTheSame) {
+  EXPECT_EQ(test::message_of<InputError>([] {
+              regression_loss(torch::zeros({3, 1}), torch::zeros({3}));
+            }),
+            "targets of shape [3]: expected the shape of the network's output, [3, 1]");
 }
 
 TEST(ClassificationLoss, IsTheMeanOverTheSamples) {
