@@ -9,7 +9,9 @@
 #include "strait/base/text.h"
 #include "strait/checkpoint/checkpoint_copies.h"
 #include "strait/checkpoint/checkpoint_parts.h"
+#include "strait/config/published.h"
 #include "strait/experiment/run.h"
+#include "strait/models/kinds.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/train/learning_rate.h"
 
@@ -34,14 +36,25 @@ bool may_change(const std::string& key, const Config& begun, const Config& now) 
          key.starts_with("pipeline.") || key.starts_with("checkpoint.");
 }
 
-void check_same_run(const Config& begun, const Config& now, const fs::path& source) {
+/// Where keys that nothing sets have come from, when that is gone; empty where it is not.
+std::string advice_on_initial(const std::string& key, const Config& now, const fs::path& folder) {
+  const std::string init = initial_file(now.model);
+  if (!key.starts_with("model.") || init.empty() || find_initial(init, now.data.root)) return "";
+  return fmt::format(
+      "; model.init: no file {}, here or below data.root, which says what nothing sets; {}, where all is set, "
+      "resumes without it",
+      init, (folder / "config.toml").string());
+}
+
+/// `folder` is the run's.
+void check_same_run(const Config& begun, const Config& now, const fs::path& source, const fs::path& folder) {
   const auto before = key_values(begun);
   const auto after = key_values(now);
   for (size_t i = 0; i < before.size(); ++i) {
     const auto& [key, value] = before[i];
     if (value == after[i].second || may_change(key, begun, now)) continue;
-    throw InputError("{}: the run has {} = {}, the configuration {}; --resume cannot change it",
-                     source.string(), key, value, after[i].second);
+    throw InputError("{}: the run has {} = {}, the configuration {}; --resume cannot change it{}",
+                     source.string(), key, value, after[i].second, advice_on_initial(key, now, folder));
   }
 }
 
@@ -194,7 +207,7 @@ std::string fetch_parts(const ResumePoint& point, bool other_stages,
 Beginning begin_anew(const Config& config, const fs::path& folder, bool done) {
   if (done) throw InputError("{}: the run is done and has no checkpoint to resume from", folder.string());
   if (is_there(folder / "config.toml")) {
-    check_same_run(load_config(folder / "config.toml"), config, folder / "config.toml");
+    check_same_run(load_config(folder / "config.toml"), config, folder / "config.toml", folder);
   }
   Beginning beginning = find_start(config);
   beginning.note = fmt::format("there is no checkpoint in {}; {}", folder.string(),
@@ -259,7 +272,7 @@ Beginning find_resume(const Config& config, const fs::path& folder, Group& group
     beginning.own = Checkpoint(folders_of(parts_in(checkpoints), *point.entry, needed).value(), place);
     for (const auto& part : beginning.own->parts()) {
       const auto source = part.folder / kRecordFile;
-      check_same_run(parse_config(part.record.config, source.string()), config, source);
+      check_same_run(parse_config(part.record.config, source.string()), config, source, folder);
     }
     check_not_beyond(beginning.own->record().state, config, beginning.own->folder());
     check_replicas(beginning.own->record(), config, beginning.own->folder());

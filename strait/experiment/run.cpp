@@ -398,7 +398,7 @@ std::vector<std::string> describe_experiment(const Config& config, const std::fi
     const bool goes_on = start == Start::resume && !parts_in(folder / "checkpoint").empty();
     if (!goes_on) check_may_begin(config, folder, start);
     find_start(config);
-    if (!initial_file(config.model).empty()) load_initial(initial_weights(config), model);
+    if (!goes_on && !initial_file(config.model).empty()) load_initial(initial_weights(config), model);
     lines = start_summary(config, folder, model, load_splits(config), place.ranks, processes_here);
   }
   if (place.ranks > 1) lines.push_back(summary_of_rank(config, model, place));

@@ -169,6 +169,16 @@ TEST_F(Resume, InitialWeightsAreReadAtTheBeginningOnly) {
 
   EXPECT_EQ(run(config, "parts", Start::fresh, 2).status, RunStatus::stopped);
   fs::remove(init);
+  Config other = config;  // as where the width came from the config.json beside these weights
+  other.model.settings.set("width", 256);
+  EXPECT_THAT(
+      error_of(other, "parts", Start::resume),
+      HasSubstr("the run has model.width = 2, the configuration 256; --resume cannot change it; model.init: "
+                "no file " +
+                init.string()));
+  other.model.settings.set("init", "");
+  EXPECT_THAT(error_of(other, "parts", Start::resume), testing::Not(HasSubstr("model.init: no file")));
+  EXPECT_NO_THROW(describe_experiment(config, dir_ / "parts", Start::resume, RankTopology(), 1));
   EXPECT_EQ(run(config, "parts", Start::resume).status, RunStatus::done);
   expect_equal_runs("whole", "parts");
   EXPECT_THAT(error_of(config, "more", Start::fresh), HasSubstr(init.string()));
