@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "strait/base/cores.h"
+#include "strait/base/host.h"
 #include "strait/base/link_rate.h"
 #include "strait/base/text.h"
 #include "strait/base/units.h"
@@ -28,11 +30,23 @@ int64_t elements_of(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-/// Rows of the largest micro-batch.
-int64_t rows_of_message(const Config& config) {
-  const auto& pipeline = config.pipeline;
-  const int64_t rows = part_of_batch(config.data.batch_size, 0, pipeline.replicas).rows;
-  return (rows + pipeline.micro_batches - 1) / pipeline.micro_batches;
+/// Rows of the largest micro-batch, with so many training samples: a batch may be larger.
+int64_t rows_of_message(const Config& config, int64_t samples) {
+  const auto& [batch, pipeline] = std::tie(config.data.batch_size, config.pipeline);
+  const int64_t rows = part_of_batch(batch, 0, pipeline.replicas).rows;
+  const int64_t found = part_of_batch(std::min(batch, samples), 0, pipeline.replicas).rows;
+  return std::min((rows + pipeline.micro_batches - 1) / pipeline.micro_batches, std::max<int64_t>(found, 1));
+}
+
+/// Throws InputError where there is no room for a message of so many numbers and what comes of it.
+void expect_room_for(int64_t numbers, int64_t rows) {
+  const double bytes = 2.0 * sizeof(float) * static_cast<double>(numbers);
+  const auto free = static_cast<double>(free_memory());
+  if (bytes <= free) return;
+  throw InputError(
+      "data.batch_size: a message of {} between stages, and what is received of it, take {:.3g} GB; {:.3g} GB "
+      "are free; expected fewer, or more pipeline.micro_batches",
+      count_text(rows, "sample"), bytes / 1e9, free / 1e9);
 }
 
 /// How often a batch crosses the boundaries, in the steps where it does so most often.
@@ -94,7 +108,7 @@ int64_t parameters_of(const Model& model) {
   return count;
 }
 
-std::string stages_line(const Config& config, int processes) {
+std::string stages_line(const Config& config, int64_t samples, int processes) {
   const auto& pipeline = config.pipeline;
   const int64_t stages = static_cast<int64_t>(config.model.cuts.size()) + 1;
   std::string line = fmt::format("{} in {}", count_text(stages, "stage"), count_text(processes, "process"));
@@ -102,7 +116,7 @@ std::string stages_line(const Config& config, int processes) {
   if (pipeline.replicas > 1) line += fmt::format("; {} replicas", pipeline.replicas);
   return line + fmt::format("; {}, {} of {}", pipeline.schedule,
                             count_text(pipeline.micro_batches, "micro-batch"),
-                            count_text(rows_of_message(config), "sample"));
+                            count_text(rows_of_message(config, samples), "sample"));
 }
 
 std::string data_line(const Config& config, const DataSplits& data) {
@@ -126,8 +140,9 @@ std::string training_line(const Config& config, int64_t samples) {
   const auto& train = config.train;
   const StepPlan plan(samples, config.data.batch_size, train, config.pipeline);
   return fmt::format("{} of {} with {}; {}, learning rate {}, {}", count_text(train.epochs, "epoch"),
-                     count_text(plan.steps(), "step"), count_text(plan.samples_of_step(), "sample"),
-                     train.optimizer.kind, train.optimizer.lr, train.schedule.kind);
+                     count_text(plan.steps(), "step"),
+                     count_text(std::min(plan.samples_of_step(), samples), "sample"), train.optimizer.kind,
+                     train.optimizer.lr, train.schedule.kind);
 }
 
 std::string scheme_text(const BoundaryScheme& scheme, bool reuse_indices) {
@@ -163,16 +178,17 @@ std::string bytes_line(const Traffic& traffic, bool is_strongest) {
 
 }  // namespace
 
-Traffic expected_traffic(const Config& config, Model& model) {
+Traffic expected_traffic(const Config& config, Model& model, int64_t samples) {
   const auto shapes = boundary_shapes(model, cut_into_stages(model, config.model.cuts));
   CompressionOptions compression = with_strongest_codecs(config.compression);
   compression.store.place = "memory";
-  const int64_t rows = rows_of_message(config);
+  const int64_t rows = rows_of_message(config, samples);
   int64_t largest = 0;
   for (const auto& shape : shapes) largest = std::max(largest, rows * elements_of(shape));
+  expect_room_for(largest, rows);
   const at::Tensor noise = at::randn({largest}, at::detail::createCPUGenerator(config.seed), at::kFloat);
   const StepPlan plan(config.data.batch_size, config.data.batch_size, config.train, config.pipeline);
-  const auto samples = static_cast<double>(plan.samples_of_step() * passes_of(config));
+  const auto crossing = static_cast<double>(std::min(plan.samples_of_step(), samples) * passes_of(config));
   Traffic all;
   for (size_t i = 0; i < shapes.size(); ++i) {
     std::vector<int64_t> shape = shapes[i];
@@ -181,7 +197,7 @@ Traffic expected_traffic(const Config& config, Model& model) {
                                links_of(compression, config.model.cuts[i]), 0, BoundaryEndpoints::Local{});
     Traffic message = message_traffic(boundary, noise.narrow(0, 0, elements_of(shape)).view(shape));
     if (model.passed_below > 0) message += input_traffic(model, rows);
-    const double messages = samples / static_cast<double>(rows);
+    const double messages = crossing / static_cast<double>(rows);
     all.raw_bytes += static_cast<uint64_t>(messages * static_cast<double>(message.raw_bytes));
     all.wire_bytes += static_cast<uint64_t>(messages * static_cast<double>(message.wire_bytes));
   }
@@ -201,12 +217,13 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
                                 : "";
   add("model",
       fmt::format("{}{}, {}", config.model.kind, width, count_text(parameters_of(model), "parameter")));
-  add("stages", stages_line(config, processes));
+  add("stages", stages_line(config, data.train->size(), processes));
   add("data", data_line(config, data));
   add("training", training_line(config, data.train->size()));
   if (!config.model.cuts.empty()) {
     add("compression", compression_line(config.compression, config.pipeline.replicas, config.train.epochs));
-    add("messages", bytes_line(expected_traffic(config, model), chooses_codecs(config.compression)));
+    add("messages",
+        bytes_line(expected_traffic(config, model, data.train->size()), chooses_codecs(config.compression)));
   }
   const std::string link = link_line(config, processes);
   if (!link.empty()) add("link", link);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,12 +13,13 @@
 namespace strait {
 
 /// What crosses all boundaries in a step of the optimizer, both directions and all replicas together, with
-/// compression. Found by sending normal numbers across each boundary twice, so
+/// compression, in training of `samples`. Found by sending normal numbers across each boundary twice, so
 /// that a scheme that begins with whole tensors has got over that: exact where a message's size does not depend
 /// on what is in it. Where some steps run their batches twice (Link::needs_previous()) it is such a step. Only
 /// raw_bytes and wire_bytes count. The exchange of replicas is not in it. Throws InputError where a codec makes
-/// messages longer than they are without it, or does not take their shape.
-Traffic expected_traffic(const Config& config, Model& model);
+/// messages longer than they are without it, or does not take their shape, and where memory has no room for
+/// one.
+Traffic expected_traffic(const Config& config, Model& model, int64_t samples);
 
 /// What a run into `folder` is going to do, for people: network, stages, data, training, compression with the
 /// bytes that it should cost, device and threads, one line each. For `processes` that train together, of which

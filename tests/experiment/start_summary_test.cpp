@@ -8,6 +8,7 @@
 
 #include "strait/base/error.h"
 #include "strait/experiment/run.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -40,7 +41,7 @@ Config config_with(const std::vector<std::string>& overrides = {}) {
 
 Traffic expected_of(const Config& config) {
   Model model = make_network(config);
-  return expected_traffic(config, model);
+  return expected_traffic(config, model, load_splits(config).train->size());
 }
 
 /// What crossed all boundaries in the last epoch of a training of one process.
@@ -66,6 +67,19 @@ void expect_bytes_of_training(const std::vector<std::string>& overrides, double 
 TEST(ExpectedTraffic, IsExactWhereSizesDoNotDependOnValues) {
   expect_bytes_of_training({"compression.gradients={codec=\"quant:8,scope=sample\"}"}, 0);
   expect_bytes_of_training({"compression.gradients={codec=\"fp16\"}", "train.accumulate=2"}, 0);
+}
+
+TEST(ExpectedTraffic, OfABatchLargerThanTheTrainingSetIsThatOfItsSamples) {
+  expect_bytes_of_training(
+      {"compression.gradients={codec=\"quant:8,scope=sample\"}", "data.batch_size=1073741824"}, 0);
+  const Config config = config_with({"data.batch_size=1073741824", "pipeline.micro_batches=1"});
+  Model model = make_network(config);
+  const auto text =
+      testing::PrintToString(start_summary(config, "runs/tiny", model, load_splits(config), 1, 1));
+  EXPECT_THAT(text, HasSubstr("1 micro-batch of 80 samples"));
+  EXPECT_THAT(text, HasSubstr("2 epochs of 1 step with 80 samples"));
+  EXPECT_THAT(test::message_of<InputError>([&] { expected_traffic(config, model, int64_t{1} << 30); }),
+              testing::StartsWith("data.batch_size: a message of 1,073,741,824 samples between stages"));
 }
 
 TEST(ExpectedTraffic, OfABottleneckIsThatOfItsChannels) {
