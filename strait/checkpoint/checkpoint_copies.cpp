@@ -170,6 +170,15 @@ class Receiving : public MoveSide {
   at::Tensor piece_;
 };
 
+/// A folder that cannot be read is wrong input where a run begins, but a failure where it has written there.
+void as_failure(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const InputError& error) {
+    throw Error("{}", error.what());
+  }
+}
+
 /// Moves of which no two have a rank in common.
 void move_at_once(Group& group, const std::vector<PartMove>& moves) {
   const auto mine = std::ranges::find_if(
@@ -273,19 +282,25 @@ std::vector<PartMove> CheckpointWriter::moves(const Entry& entry) const {
 void CheckpointWriter::write(Group& group, const Entry& entry,
                              const std::function<void(const fs::path&)>& write) {
   run_collectively(group, [&] {
-    own_.write(entry, write);
-    for (auto& copy : copies_) copy.folder.begin(entry);
+    as_failure([&] {
+      own_.write(entry, write);
+      for (auto& copy : copies_) copy.folder.begin(entry);
+    });
   });
-  move_parts(group, moves(entry));
+  as_failure([&] { move_parts(group, moves(entry)); });
   run_collectively(group, [&] {
-    own_.publish(entry);
-    for (auto& copy : copies_) copy.folder.publish(entry);
+    as_failure([&] {
+      own_.publish(entry);
+      for (auto& copy : copies_) copy.folder.publish(entry);
+    });
   });
-  own_.prune();
-  // A copy stays as long as the part of the same checkpoint that is this process's own.
-  for (const auto& [path, rank] : CheckpointFolder::copies_in(own_.path())) {
-    CheckpointFolder(path, {}).retain(own_.entries());
-  }
+  as_failure([&] {
+    own_.prune();
+    // A copy stays as long as the part of the same checkpoint that is this process's own.
+    for (const auto& [path, rank] : CheckpointFolder::copies_in(own_.path())) {
+      CheckpointFolder(path, {}).retain(own_.entries());
+    }
+  });
 }
 
 }  // namespace strait

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "strait/base/error.h"
 #include "strait/checkpoint/checkpoint.h"
 #include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
@@ -114,6 +115,28 @@ TEST_F(CheckpointWriterTest, CopiesStayAsLongAsTheParts) {
   EXPECT_EQ(test::names_in(checkpoints(0) / "copies/rank-2"), kept);
   EXPECT_EQ(test::names_in(checkpoints(1) / "rank-1/copies/rank-0"), kept);
   EXPECT_EQ(test::names_in(checkpoints(2) / "rank-2"), (Names{"copies", kept[0], kept[1]}));
+}
+
+// Whoever starts the program takes wrong input for what would be wrong the next time too.
+TEST(CheckpointWriter, AFolderThatIsLostMeanwhileIsAFailureAndNoWrongInput) {
+  const test::TempDir dir;
+  const fs::path path = dir / "checkpoint";
+  SingleProcessGroup group;
+  CheckpointWriter writer(path, 0, {});
+  const auto write = [&](int epoch) {
+    writer.write(group, {epoch, 0}, [&](const fs::path& folder) { write_part(folder, epoch); });
+  };
+  write(1);
+  fs::rename(path, dir / "elsewhere");
+  fs::create_symlink("checkpoint", path);  // to itself
+  try {
+    write(2);
+    FAIL();
+  } catch (const InputError& error) {
+    ADD_FAILURE() << error.what();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cannot be read: Too many levels of symbolic links"));
+  }
 }
 
 // A copy that cannot be written is no copy: no part gets its name then, and the checkpoint before stays.
