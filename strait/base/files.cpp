@@ -138,6 +138,13 @@ bool has_folder(const std::filesystem::path& path) {
   return type_of(path) == std::filesystem::file_type::directory;
 }
 
+std::filesystem::path nearest_there(const std::filesystem::path& path) {
+  std::error_code error;  // what cannot be looked at is not there
+  std::filesystem::path there = std::filesystem::absolute(path, error);
+  while (there.has_relative_path() && !std::filesystem::exists(there, error)) there = there.parent_path();
+  return there;
+}
+
 std::string read_whole(const std::filesystem::path& path, uint64_t most) {
   const InputFile file(path);
   if (file.size() > most) {

@@ -108,6 +108,9 @@ bool has_file(const std::filesystem::path& path);
 /// Whether a folder is there. Throws InputError likewise.
 bool has_folder(const std::filesystem::path& path);
 
+/// The path, or else the nearest folder above it that is there: where it would be made.
+std::filesystem::path nearest_there(const std::filesystem::path& path);
+
 /// The whole content of a regular file. Throws InputError, also when it has more than `most` bytes, or more
 /// than memory has room for.
 std::string read_whole(const std::filesystem::path& path, uint64_t most = std::numeric_limits<uint64_t>::max());

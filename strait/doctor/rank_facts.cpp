@@ -11,6 +11,7 @@
 
 #include "strait/base/cores.h"
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 #include "strait/base/host.h"
 #include "strait/base/json_reader.h"
 #include "strait/base/text.h"
@@ -29,9 +30,7 @@ using nlohmann::json;
 /// On the disk where the folder is, or will be; 0 where the system does not say.
 uint64_t free_disk(const fs::path& folder) {
   std::error_code error;
-  fs::path there = fs::absolute(folder, error);
-  while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
-  const auto space = fs::space(there, error);
+  const auto space = fs::space(nearest_there(folder), error);
   return error ? 0 : space.available;
 }
 
@@ -86,6 +85,7 @@ RankFacts facts_of_process(const Config& config, int rank, const std::vector<int
     check_precision(config.train.precision, device_of(config.train.device));
     facts.weight_bytes = weight_bytes(config, make_network(config, processes_here), stages);
     facts.checkpoint_bytes = facts.weight_bytes * checkpoints_at_once(config);
+    check_store_folder(config);
     load_splits(config);
   } catch (const std::exception& error) {
     facts.problem = reason_text(error);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 
 #include "strait/base/files.h"
 #include "strait/base/folder_lock.h"
@@ -72,13 +73,17 @@ Config with_store_in(const std::filesystem::path& folder, Config config) {
   return config;
 }
 
+bool has_store_file(const Config& config) {
+  const auto& [compression, cuts] = std::tie(config.compression, config.model.cuts);
+  return compression.store.is_in_file() &&
+         (keeps_samples(compression, cuts) || keeps_classes(compression, cuts));
+}
+
 /// A store's file is made where it is needed, deep below, which does not know whose key says where. So whether
 /// it can be is asked here.
-void check_store_folder(const CompressionOptions& compression, std::span<const std::string> cuts) {
-  const bool has_store = keeps_samples(compression, cuts) || keeps_classes(compression, cuts);
-  if (!has_store || !compression.store.is_in_file()) return;
+void try_store_folder(const std::filesystem::path& folder) {
   try {
-    MappedMemory(compression.store.folder);
+    const MappedMemory tried(folder);
   } catch (const InputError& error) {
     throw InputError("compression.store.folder: {}", error.what());
   }
@@ -310,6 +315,11 @@ Beginning find_beginning(const Config& config, const std::filesystem::path& fold
 
 }  // namespace
 
+void check_store_folder(const Config& config) {
+  const auto& folder = config.compression.store.folder;
+  if (has_store_file(config) && !folder.empty()) try_store_folder(nearest_there(folder));
+}
+
 Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* trace) {
   Model network = make_network(config, processes_here(*group));
   TrainerOptions options{.seed = config.seed,
@@ -356,7 +366,7 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
     std::vector<std::string> summary;
     run_collectively(*group, [&] {
       const Config with_store = with_store_in(folder, config);
-      check_store_folder(with_store.compression, config.model.cuts);
+      if (has_store_file(with_store)) try_store_folder(with_store.compression.store.folder);
       trainer.reset(new Trainer(make_trainer(with_store, group, trace)));
       trainer->check(data.splits);
       take_over(config, beginning, *trainer);
@@ -393,6 +403,7 @@ std::vector<std::string> describe_experiment(const Config& config, const std::fi
   Model model = make_network(config, processes_here);
   const auto device = device_of(config.train.device);
   check_precision(config.train.precision, device);
+  check_store_folder(config);
   std::vector<std::string> lines;
   if (place.rank == 0) {
     const bool goes_on = start == Start::resume && !parts_in(folder / "checkpoint").empty();

@@ -23,6 +23,10 @@ struct RunOutcome {
   std::vector<EpochMetrics> epochs;       ///< the epochs that were finished, those before a resume included
 };
 
+/// Throws InputError where state of samples is to be kept in a file and compression.store.folder, if it is set,
+/// cannot hold one. Makes nothing: for a folder that is not there yet, the one where it would be made is tried.
+void check_store_folder(const Config& config);
+
 /// Builds the trainer that the configuration describes, with that network.
 Trainer make_trainer(const Config& config,
                      std::shared_ptr<Group> group = std::make_shared<SingleProcessGroup>(),
@@ -44,8 +48,8 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
 
 /// What one of several processes, of which `processes_here` are on this machine, would do with
 /// run_experiment(), for people: the first one says what start_summary() says, and each of several what it
-/// runs. Touches no folder. Throws the InputErrors of configuration, data, initial weights and a folder that is
-/// taken.
+/// runs. Touches no folder. Throws the InputErrors of configuration, data, initial weights, the store's folder
+/// and a folder that is taken.
 std::vector<std::string> describe_experiment(const Config& config, const std::filesystem::path& folder,
                                              Start start, const RankTopology& place, int processes_here);
 

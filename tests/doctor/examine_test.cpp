@@ -158,6 +158,16 @@ TEST(Facts, SayWhatIsWrongWithTheData) {
   EXPECT_THAT(facts.problem, HasSubstr("/not/there"));
 }
 
+TEST(Facts, SayWhereAStoreCannotLie) {
+  const auto problem = [](std::vector<std::string> overrides) {
+    overrides.insert(overrides.end(), {"compression.store.place=file", "compression.store.folder=/dev/null/x"});
+    return facts_of_process(config_with(std::move(overrides)), 0, {0}, ".", 1).problem;
+  };
+  EXPECT_EQ(problem({}), "") << "nothing is kept";
+  EXPECT_THAT(problem({"compression.activations={codec=\"quant:4\", feedback=\"aq-sgd\"}"}),
+              HasSubstr("compression.store.folder: /dev/null: cannot hold a file"));
+}
+
 TEST(Facts, ThatAreNoneAreErrorsOfTheWire) {
   EXPECT_THROW(parse_facts("{}", 1), WireError);
   EXPECT_THROW(parse_facts("hello", 1), WireError);

@@ -210,6 +210,14 @@ TEST(Description, RefusesWhatTheRunWouldRefuseAndTouchesNothing) {
   EXPECT_FALSE(std::filesystem::exists(dir / "run"));
   EXPECT_THROW(describe(config_with({"data.train_limit=99999999"})), InputError);
   EXPECT_THROW(describe(config_with({"model.cuts=[\"layer9\"]"})), InputError);
+  const auto stored = [&](const std::string& folder) {
+    return config_with({"compression.activations.feedback=aq-sgd", "compression.store.place=file",
+                        "compression.store.folder=" + folder});
+  };
+  EXPECT_THAT(test::message_of<InputError>([&] { describe(stored("/dev/null/x")); }),
+              testing::StartsWith("compression.store.folder: /dev/null: cannot hold a file"));
+  EXPECT_GT(describe(stored((dir / "a/b").string())).size(), 5U);
+  EXPECT_FALSE(std::filesystem::exists(dir / "a"));
   EXPECT_THROW(describe(config_with({"compression.start_from=nowhere", "compression.start_epoch=1"})),
                InputError);
   EXPECT_THROW(describe_experiment(config_with(), dir / "run", Start::fresh, {.rank = 0, .ranks = 3}, 3),
