@@ -58,6 +58,10 @@ std::vector<std::string> SweepRecord::others_trained(const std::vector<size_t>& 
       continue;
     }
     if (!is_final(status_of(folder)) && !is_there(folder / "checkpoint")) continue;
+    if (!is_there(folder / "config.toml")) {
+      names.push_back(fmt::format("{} (without its config.toml)", config.name));
+      continue;
+    }
     const auto key = differing_key(config, load_config(folder / "config.toml"));
     names.push_back(fmt::format("{} ({})", config.name, key.value_or("in another version of strait")));
   }

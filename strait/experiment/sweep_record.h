@@ -32,8 +32,8 @@ class SweepRecord {
   bool is_finished(size_t run) const;
 
   /// Names the runs, of those at these places of the sweep, in whose folders another configuration's run has
-  /// come to its end or left a checkpoint, each with a key that differs; and those in whose folders are
-  /// results without the status.json that says whose they are. Throws InputError where a folder cannot be read.
+  /// come to its end or left a checkpoint, each with a key that differs, if its config.toml is there; and
+  /// those in whose folders are results without the status.json that says whose they are. Throws InputError where a folder cannot be read.
   std::vector<std::string> others_trained(const std::vector<size_t>& runs) const;
 
   /// The name of another sweep whose record lies in the folder. Throws InputError for a record that cannot be

@@ -102,6 +102,8 @@ TEST_F(Record, NamesRunsOfAnotherConfigurationThatHaveTrained) {
   const SweepRecord record(sweep_, dir_ / "sweep");
   EXPECT_EQ(record.others_trained({0, 1}), (std::vector<std::string>{"run (train.epochs)"}));
   EXPECT_EQ(record.others_trained({1}), std::vector<std::string>{});
+  std::filesystem::remove(dir_ / "sweep/run/config.toml");
+  EXPECT_EQ(record.others_trained({0, 1}), (std::vector<std::string>{"run (without its config.toml)"}));
 }
 
 // Without status.json nothing says whose they are.
