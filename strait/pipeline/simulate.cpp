@@ -62,6 +62,9 @@ class Simulator {
   }
 
   Simulation run() {
+    size_t actions = 0;
+    for (const auto& rank : plan_.ranks) actions += rank.size();
+    result_.steps.reserve(actions);
     for (size_t rank = 0; rank < ranks_.size(); ++rank) await(rank);
     while (!ready_.empty()) {
       const size_t rank = ready_.top().second;
@@ -245,6 +248,10 @@ CostModel CostModel::uniform(int stages, double forward, double backward, const 
 
 Simulation simulate(const Plan& plan, const CostModel& costs) {
   validate(plan, passes_of(plan));
+  return simulate_valid(plan, costs);
+}
+
+Simulation simulate_valid(const Plan& plan, const CostModel& costs) {
   check_costs(plan, costs);
   return Simulator(plan, costs).run();
 }

@@ -86,6 +86,10 @@ struct Simulation {
 /// has the wrong number of entries or one that cannot be.
 Simulation simulate(const Plan& plan, const CostModel& costs);
 
+/// The same of a plan that validate() has taken, with the passes_of() it: for one that is simulated again and
+/// again.
+Simulation simulate_valid(const Plan& plan, const CostModel& costs);
+
 /// With a backward twice as long as a forward and messages that cost nothing.
 Simulation simulate(const Plan& plan);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strait/base/error.h"
+#include "strait/pipeline/validate.h"
 
 namespace strait {
 namespace {
@@ -23,8 +24,10 @@ const char* key_of_stages(const Config& config, int stages) {
 
 Plan plan_for(const Config& config, int stages, int micro_batches) {
   try {
-    return lower(
+    Plan plan = lower(
         make_schedule(config.pipeline.schedule, {stages, micro_batches, config.pipeline.stages_per_rank}));
+    validate(plan, passes_of(plan));  // once for all simulations
+    return plan;
   } catch (const InputError& error) {
     throw InputError("{}: pipeline.stages_per_rank: {}", key_of_stages(config, stages), error.what());
   }
@@ -62,9 +65,9 @@ Predictor::Predictor(const Config& config, int stages, CodecPlace codec_place)
 }
 
 Predictor::Prediction Predictor::step(const CostModel& costs) const {
-  const Simulation all = simulate(plan_, costs);
+  const Simulation all = simulate_valid(plan_, costs);
   if (!beginning_) return {all.makespan, all.shares};
-  const Simulation before = simulate(*beginning_, costs);
+  const Simulation before = simulate_valid(*beginning_, costs);
   const auto mean = [&](double TimeShares::*part) {
     return std::max(0.0, all.shares.*part - before.shares.*part) / batches_;
   };

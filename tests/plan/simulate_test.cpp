@@ -36,6 +36,7 @@ TEST(Simulate, TimesOfOneMicroBatch) {
             "0F0@0:0-1 0SEND_F0@0:1-11 1RECV_F0@1:11-11 1F0@1:11-13 1B0@1:13-16 1SEND_B0@1:16-36 "
             "0RECV_B0@0:36-36 0B0@0:36-40 ");
   EXPECT_EQ(result.makespan, 40);
+  EXPECT_EQ(simulate_valid(lower(gpipe(2, 1)), kUnequal).makespan, 40);
   EXPECT_THAT(result.bubble_share, ElementsAre(DoubleEq(35.0 / 40), DoubleEq(35.0 / 40)));
 }
 
