@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "strait/base/text.h"
+#include "strait/codecs/composed.h"
 #include "strait/codecs/groups.h"
+#include "strait/codecs/moments.h"
 #include "strait/codecs/selecting_codec.h"
 #include "strait/kernels/channels.h"
 #include "strait/kernels/index_code.h"
@@ -18,9 +20,28 @@
 namespace strait {
 namespace {
 
-[[noreturn]] void refuse_squares() {
-  throw NumericError("a value is not finite, or the squares of a channel sum to more than float32 can hold");
+// The elements of a group are squared times a power of two that brings the largest magnitude to [2^45, 2^46),
+// or as near as 2^127 does. So the squares of up to 2^32 elements sum to a number of float32, and elements of
+// 2^-119 of the largest still count.
+constexpr uint32_t kExponentBias = 127;
+constexpr uint32_t kExponentOfLargest = 45;
+constexpr uint32_t kGreatestExponent = 2 * kExponentBias;  // as bits
+
+/// That power of two, for a largest magnitude that is finite.
+float scale_of(float largest) {
+  const uint32_t exponent = std::bit_cast<uint32_t>(largest) >> 23;
+  const uint32_t wanted = 2 * kExponentBias + kExponentOfLargest - exponent;
+  return std::bit_cast<float>(std::min(wanted, kGreatestExponent) << 23);
 }
+
+/// The same of several groups.
+at::Tensor scales_of(const at::Tensor& largest) {
+  const at::Tensor exponents = largest.view(at::kInt).bitwise_right_shift(23);
+  const at::Tensor wanted = exponents.neg().add(static_cast<int64_t>(2 * kExponentBias + kExponentOfLargest));
+  return wanted.clamp_max(static_cast<int64_t>(kGreatestExponent)).bitwise_left_shift(23).view(at::kFloat);
+}
+
+[[noreturn]] void refuse() { throw NumericError("a value is not finite"); }
 
 /// The sums of rows [G, rows, C] over the rows, [G, C], neighbour to neighbour.
 at::Tensor sum_of_rows(at::Tensor sum) {
@@ -57,8 +78,9 @@ class Columns : public SelectingCodec {
     thread_local kernels::SelectScratch scratch;
     const kernels::ChannelView view = view_of(group.meta);
     const auto [sums, channels] = own_channels(view.channels);
-    kernels::sums_of_channel_squares(x, view, space, sums);
-    if (!std::ranges::all_of(sums, [](float sum) { return std::isfinite(sum); })) refuse_squares();
+    const float largest = largest_magnitude_of(x);
+    if (!std::isfinite(largest)) refuse();
+    kernels::sums_of_channel_squares(x, view, scale_of(largest), space, sums);
     kernels::select_largest(sums, kept_channels(view), scratch, channels);
     kernels::write_bitmap(channels, head);
     kernels::mark_channels(channels, view, mask);
@@ -81,10 +103,12 @@ class Columns : public SelectingCodec {
     const auto outer = static_cast<int64_t>(view.outer);
     const auto channels = static_cast<int64_t>(view.channels);
     const auto inner = static_cast<int64_t>(view.inner);
-    const at::Tensor squares = groups.mul(groups);
+    const at::Tensor largest = groups.abs().amax(1, /*keepdim=*/true);
+    if (!are_all(largest.isfinite())) refuse();
+    const at::Tensor scaled = groups.mul(scales_of(largest));
+    const at::Tensor squares = scaled.mul(scaled);
     const at::Tensor parts = inner == 1 ? squares : ordered_sum(squares.view({-1, inner}));
     const at::Tensor sums = sum_of_rows(parts.view({groups.size(0), outer, channels})).contiguous();
-    if (!sums.isfinite().all().item<bool>()) refuse_squares();
     const auto numbers = [&](int64_t count) { return at::arange(count, groups.options().dtype(at::kLong)); };
     // Keys are distinct: the sum first, then the lower channel.
     const at::Tensor keys = sums.view(at::kInt).to(at::kLong).bitwise_left_shift(32).bitwise_or(

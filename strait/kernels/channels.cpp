@@ -67,12 +67,16 @@ class WideTree {
   uint64_t rows_ = 0;
 };
 
-/// The sums of the squares of kRows rows, neighbour to neighbour.
-void add_squares(const std::array<const float*, kRows>& rows, size_t width, float* out) {
+/// The sums of the squares of kRows rows times `factor`, neighbour to neighbour.
+void add_squares(const std::array<const float*, kRows>& rows, size_t width, float factor, float* out) {
   const auto [r0, r1, r2, r3, r4, r5, r6, r7] = rows;
+  const auto square = [factor](float value) {
+    const float scaled = value * factor;
+    return scaled * scaled;
+  };
   for (size_t i = 0; i < width; ++i) {
-    const float first = (r0[i] * r0[i] + r1[i] * r1[i]) + (r2[i] * r2[i] + r3[i] * r3[i]);
-    const float second = (r4[i] * r4[i] + r5[i] * r5[i]) + (r6[i] * r6[i] + r7[i] * r7[i]);
+    const float first = (square(r0[i]) + square(r1[i])) + (square(r2[i]) + square(r3[i]));
+    const float second = (square(r4[i]) + square(r5[i])) + (square(r6[i]) + square(r7[i]));
     out[i] = first + second;
   }
 }
@@ -80,24 +84,26 @@ void add_squares(const std::array<const float*, kRows>& rows, size_t width, floa
 }  // namespace
 
 /// Of channels whose elements lie apart, in rows of all channels.
-void sum_squares_of_rows(const float* x, size_t rows, size_t width, std::vector<float>& space, float* sums) {
+void sum_squares_of_rows(const float* x, size_t rows, size_t width, float factor, std::vector<float>& space,
+                         float* sums) {
   WideTree tree(width, (rows + kRows - 1) / kRows, space);
   for (size_t begin = 0; begin < rows; begin += kRows) {
     std::array<const float*, kRows> block;
     for (size_t i = 0; i < kRows; ++i) block[i] = begin + i < rows ? x + (begin + i) * width : tree.zeros();
-    add_squares(block, width, tree.next());
+    add_squares(block, width, factor, tree.next());
     tree.add();
   }
   tree.total(sums);
 }
 
 /// Of channels whose elements lie together in each of `outer` parts.
-void sum_squares_of_parts(const float* x, const ChannelView& view, std::vector<float>& space, float* sums) {
+void sum_squares_of_parts(const float* x, const ChannelView& view, float factor, std::vector<float>& space,
+                          float* sums) {
   WideTree tree(view.channels, view.outer, space);
   for (size_t part = 0; part < view.outer; ++part) {
     for (size_t channel = 0; channel < view.channels; ++channel) {
       tree.next()[channel] =
-          sum_of_squared_deviations({x + (part * view.channels + channel) * view.inner, view.inner}, 0, 1);
+          sum_of_squared_deviations({x + (part * view.channels + channel) * view.inner, view.inner}, 0, factor);
     }
     tree.add();
   }
@@ -136,10 +142,10 @@ HWY_EXPORT(sum_squares_of_rows);
 HWY_EXPORT(sum_squares_of_parts);
 HWY_EXPORT(largest_of_channels);
 
-void sums_of_channel_squares(std::span<const float> x, const ChannelView& view, std::vector<float>& space,
-                             std::span<float> sums) {
-  if (view.inner > 1) return STRAIT_KERNEL(sum_squares_of_parts)(x.data(), view, space, sums.data());
-  STRAIT_KERNEL(sum_squares_of_rows)(x.data(), view.outer, view.channels, space, sums.data());
+void sums_of_channel_squares(std::span<const float> x, const ChannelView& view, float factor,
+                             std::vector<float>& space, std::span<float> sums) {
+  if (view.inner > 1) return STRAIT_KERNEL(sum_squares_of_parts)(x.data(), view, factor, space, sums.data());
+  STRAIT_KERNEL(sum_squares_of_rows)(x.data(), view.outer, view.channels, factor, space, sums.data());
 }
 
 void largest_of_channels(std::span<const float> x, const ChannelView& view, std::span<uint32_t> largest) {

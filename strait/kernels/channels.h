@@ -17,12 +17,12 @@ struct ChannelView {
   size_t elements() const { return outer * channels * inner; }
 };
 
-/// The sum of the squares of each channel's elements. First the `inner` elements that lie together are added in
-/// the order of kernels/sums.h, then the `outer` sums, neighbour to neighbour as the rows there are. Where an
-/// element is not finite, nor is the sum. x.size() == view.elements(), sums.size() == view.channels; `space`
-/// grows as needed.
-void sums_of_channel_squares(std::span<const float> x, const ChannelView& view, std::vector<float>& space,
-                             std::span<float> sums);
+/// The sum of the squares of each channel's elements times `factor`. First the `inner` elements that lie
+/// together are added in the order of kernels/sums.h, then the `outer` sums, neighbour to neighbour as the rows
+/// there are. Where an element is not finite, nor is the sum. x.size() == view.elements(), sums.size() ==
+/// view.channels; `space` grows as needed.
+void sums_of_channel_squares(std::span<const float> x, const ChannelView& view, float factor,
+                             std::vector<float>& space, std::span<float> sums);
 
 /// The largest magnitude of each channel, as float32 bits; above infinity where one is NaN. x.size() ==
 /// view.elements(), largest.size() == view.channels.

@@ -1,8 +1,10 @@
 // columns against its definition, with norms in float64.
 
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -110,12 +112,44 @@ TEST(Columns, RefusesAMessageWithoutChannels) {
   EXPECT_THROW(encoded(*make_codec("columns:0.1"), normal_tensor({37}, 6)), InputError);
 }
 
-TEST(Columns, RefusesSquaresPastFloat32) {
+/// Of numbers whose squares float32 cannot hold, too, and of those that are denormal.
+TEST(Columns, KeepsTheChannelsOfLargestNormAtAnyMagnitude) {
+  const auto codec = make_codec("columns:0.25,scope=sample");
+  for (const Channelled& message : kChannelled) {
+    for (const double size : {1e-42, 1e-38, 1e-24, 1e20, 1e37}) {
+      const at::Tensor x = normal_tensor(message.shape, 11).mul(size);
+      const auto expected =
+          columns_of(values_of(x), meta_of(x).row_size(), (message.channels + 3) / 4, message);
+      EXPECT_EQ(values_of(decoded(*codec, encoded(*codec, x), meta_of(x))), expected)
+          << x.sizes() << " " << size;
+      EXPECT_EQ(values_of(codec->reconstruct(x, {})), expected) << x.sizes() << " " << size;
+    }
+  }
+}
+
+TEST(Columns, KeepsTheLargerOfChannelsThatAreSmallBesideTheLargest) {
   const auto codec = make_codec("columns:0.5");
-  const at::Tensor x = normal_tensor({4, 6}, 7);
-  x[2][3] = 1e20F;
-  EXPECT_THROW(encoded(*codec, x), NumericError);
-  EXPECT_THROW(codec->reconstruct(x, {}), NumericError);
+  for (const float largest : {1e-5F, 1.0F, 3e38F}) {
+    const at::Tensor x = at::zeros({3, 6});
+    x.select(1, 1).fill_(largest);
+    x.select(1, 3).fill_(largest * 1e-30F);
+    x.select(1, 4).fill_(largest * 2e-30F);
+    x.select(1, 5).fill_(largest * 3e-30F);
+    const auto got = values_of(decoded(*codec, encoded(*codec, x), meta_of(x)));
+    const auto values = values_of(x);
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_EQ(got[i], i % 6 == 3 ? 0 : values[i]) << largest << " " << i;
+  }
+}
+
+TEST(Columns, RefusesWhatIsNotFinite) {
+  const auto codec = make_codec("columns:0.5");
+  for (const float bad : {INFINITY, std::nanf("")}) {
+    const at::Tensor x = normal_tensor({4, 6}, 7);
+    x[2][3] = bad;
+    EXPECT_THROW(encoded(*codec, x), NumericError);
+    EXPECT_THROW(codec->reconstruct(x, {}), NumericError);
+  }
 }
 
 TEST(Columns, RefusesWhatItDoesNotKnow) {

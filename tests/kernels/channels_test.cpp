@@ -17,14 +17,15 @@ namespace {
 const std::vector<ChannelView> kViews = {{1, 1, 1},    {1, 70, 1}, {7, 5, 1},   {8, 64, 1}, {9, 3, 1},
                                          {100, 17, 1}, {1, 4, 30}, {5, 3, 200}, {6, 65, 4}, {1000, 130, 1}};
 
-/// The sums of squares: over the inner elements in the order of kernels/sums.h, then neighbour to neighbour.
-std::vector<float> sums_of(const std::vector<float>& x, const ChannelView& view) {
+/// The sums of squares of x times the factor: over the inner elements in the order of kernels/sums.h, then
+/// neighbour to neighbour.
+std::vector<float> sums_of(const std::vector<float>& x, const ChannelView& view, float factor) {
   std::vector<std::vector<float>> rows(view.outer, std::vector<float>(view.channels));
   for (size_t part = 0; part < view.outer; ++part) {
     for (size_t channel = 0; channel < view.channels; ++channel) {
       const float* from = x.data() + (part * view.channels + channel) * view.inner;
-      rows[part][channel] =
-          view.inner == 1 ? *from * *from : sum_of_squared_deviations({from, view.inner}, 0, 1);
+      rows[part][channel] = view.inner == 1 ? (*from * factor) * (*from * factor)
+                                            : sum_of_squared_deviations({from, view.inner}, 0, factor);
     }
   }
   while (rows.size() > 1) {
@@ -45,9 +46,11 @@ TEST(Channels, SumsOfSquaresHaveTheDocumentedOrder) {
   for (const ChannelView& view : kViews) {
     std::vector<float> x(view.elements());
     for (float& value : x) value = normal(random);
-    std::vector<float> sums(view.channels, -1);
-    sums_of_channel_squares(x, view, space, sums);
-    EXPECT_EQ(sums, sums_of(x, view)) << view.outer << " " << view.channels << " " << view.inner;
+    for (const float factor : {1.0F, 0x1p-40F, 3.0F}) {
+      std::vector<float> sums(view.channels, -1);
+      sums_of_channel_squares(x, view, factor, space, sums);
+      EXPECT_EQ(sums, sums_of(x, view, factor)) << view.outer << " " << view.channels << " " << view.inner;
+    }
   }
 }
 

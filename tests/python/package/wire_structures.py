@@ -211,9 +211,8 @@ def encode_columns(x, message):
     for g, group in enumerate(x.reshape(shape)):
         mask = np.ones(shape[2], bool)
         if kept < shape[2]:
-            sums = sum_in_order(group * group)
-            sums = sum_of_neighbours(sums.T)
-            require_sendable(sums)
+            scaled = group * F32(2.0**min(45 + 127 - biased_exponent(np.abs(group).max()), 127))
+            sums = sum_of_neighbours(sum_in_order(scaled * scaled).T)
             mask[np.argsort(-sums, kind="stable")[kept:]] = False
             bitmaps += packed(mask, 1)
         lists += write_values(group[:, mask].reshape(-1), message, message.place.first_row + g)
