@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "quant:4,scope=channel", "quant:5,scope=block:64", "quant:8", "quant:4,rounding=stochastic",
                     "quant:3,scope=block:64,rounding=stochastic", "quant:4,levels=symmetric",
                     "quant:2,scope=block:64,levels=symmetric", "quant:4,scope=block:64,rotate=hadamard",
-                    "qsgd:4", "topk:0.1,index=bitmap", "topk:0.3,index=bitmap,values=fp16", "topk:1",
+                    "qsgd:4", "natural", "topk:0.1,index=bitmap", "topk:0.3,index=bitmap,values=fp16", "topk:1",
                     "topk:0.1,index=bitmap,values=quant:8", "topk:0.5,index=bitmap,values=quant:3,scope=tensor",
                     "topk:0.2,index=bitmap,scope=block:64", "topk:0.1", "topk:0.02,index=rice",
                     "topk:0.3,index=interlaced,values=bf16", "topk:0.2,scope=block:64"));
