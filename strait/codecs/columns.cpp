@@ -100,7 +100,6 @@ class Columns : public SelectingCodec {
   at::Tensor kept_of(const at::Tensor& groups, const MessageMeta& meta,
                      const MessageContext& /*context*/) const override {
     const kernels::ChannelView view = view_of(meta);
-    const auto outer = static_cast<int64_t>(view.outer);
     const auto channels = static_cast<int64_t>(view.channels);
     const auto inner = static_cast<int64_t>(view.inner);
     const at::Tensor largest = groups.abs().amax(1, /*keepdim=*/true);
@@ -108,20 +107,45 @@ class Columns : public SelectingCodec {
     const at::Tensor scaled = groups.mul(scales_of(largest));
     const at::Tensor squares = scaled.mul(scaled);
     const at::Tensor parts = inner == 1 ? squares : ordered_sum(squares.view({-1, inner}));
-    const at::Tensor sums = sum_of_rows(parts.view({groups.size(0), outer, channels})).contiguous();
-    const auto numbers = [&](int64_t count) { return at::arange(count, groups.options().dtype(at::kLong)); };
+    const at::Tensor sums = sum_of_rows(parts.view({groups.size(0), -1, channels})).contiguous();
     // Keys are distinct: the sum first, then the lower channel.
-    const at::Tensor keys = sums.view(at::kInt).to(at::kLong).bitwise_left_shift(32).bitwise_or(
-        numbers(channels).neg().add(channels - 1));
-    const at::Tensor kept = std::get<1>(
-        keys.topk(static_cast<int64_t>(kept_channels(view)), 1, /*largest=*/true, /*sorted=*/false));
-    const at::Tensor part = numbers(outer).mul(channels * inner).view({1, -1, 1, 1});
-    const at::Tensor element = numbers(inner).view({1, 1, 1, -1});
-    return kept.mul(inner).view({groups.size(0), 1, -1, 1}).add(part).add(element).view({groups.size(0), -1});
+    const at::Tensor from_last = at::arange(channels - 1, -1, -1, groups.options().dtype(at::kLong));
+    const at::Tensor keys = sums.view(at::kInt).to(at::kLong).bitwise_left_shift(32).bitwise_or(from_last);
+    const auto kept = static_cast<int64_t>(kept_channels(view));
+    return elements_of(std::get<1>(keys.topk(kept, 1, /*largest=*/true, /*sorted=*/false)), view);
+  }
+
+  at::Tensor heads_of(const at::Tensor& kept, const MessageMeta& meta) const override {
+    const kernels::ChannelView view = view_of(meta);
+    const auto inner = static_cast<int64_t>(view.inner);
+    // The first element of each channel that is kept, in the first part.
+    const at::Tensor first =
+        kept.view({kept.size(0), static_cast<int64_t>(view.outer), -1, inner}).select(1, 0).select(2, 0);
+    return packed_sets(first.floor_divide(inner), static_cast<int64_t>(view.channels));
+  }
+
+  at::Tensor kept_by(const at::Tensor& heads, const MessageMeta& meta,
+                     const MessageContext& /*context*/) const override {
+    const kernels::ChannelView view = view_of(meta);
+    const at::Tensor channels =
+        unpacked_sets(heads, static_cast<int64_t>(view.channels), static_cast<int64_t>(kept_channels(view)));
+    return channels.defined() ? elements_of(channels, view) : channels;
   }
 
  private:
   size_t kept_channels(const kernels::ChannelView& view) const { return selection().share.of(view.channels); }
+
+  /// The positions of the elements of channels [G, K]: int64 [G, O K I], in ascending order where the channels
+  /// are.
+  static at::Tensor elements_of(const at::Tensor& channels, const kernels::ChannelView& view) {
+    const auto inner = static_cast<int64_t>(view.inner);
+    const auto numbers = [&](size_t count) {
+      return at::arange(static_cast<int64_t>(count), channels.options());
+    };
+    const at::Tensor part = numbers(view.outer).mul(static_cast<int64_t>(view.channels) * inner);
+    const at::Tensor first = channels.mul(inner).view({channels.size(0), 1, -1, 1});
+    return first.add(part.view({1, -1, 1, 1})).add(numbers(view.inner)).view({channels.size(0), -1});
+  }
 
   /// A group: the channels are dimension 1 of messages of four dimensions, the last of others.
   kernels::ChannelView view_of(const MessageMeta& meta) const {

@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/zeros.h>
 
 #include "strait/codecs/finite.h"
 #include "strait/kernels/half.h"
@@ -51,6 +52,16 @@ at::Tensor unpacked_rows(const at::Tensor& bytes, int64_t n, unsigned bits) {
   const at::Tensor codes = regrouped(in_parts_of(bytes.to(at::kLong), bits), 8, bits, kCodes);
   if (!are_all(codes.narrow(1, n, codes.size(1) - n).eq(0))) return {};
   return codes.narrow(1, 0, n);
+}
+
+at::Tensor packed_sets(const at::Tensor& sets, int64_t n) {
+  return packed_rows(at::zeros({sets.size(0), n}, sets.options()).scatter(1, sets, 1), 1);
+}
+
+at::Tensor unpacked_sets(const at::Tensor& bitmaps, int64_t n, int64_t k) {
+  const at::Tensor mask = unpacked_rows(bitmaps, n, 1);
+  if (!mask.defined() || !are_all(mask.sum(1).eq(k))) return {};
+  return mask.nonzero().select(1, 1).view({bitmaps.size(0), k});
 }
 
 bool are_all(const at::Tensor& conditions) { return conditions.all().item<bool>(); }

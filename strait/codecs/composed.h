@@ -19,6 +19,14 @@ at::Tensor packed_rows(const at::Tensor& codes, unsigned bits);
 /// The way back, int64 [R, n]; undefined where the padding of a row is not zero. Waits for the device.
 at::Tensor unpacked_rows(const at::Tensor& bytes, int64_t n, unsigned bits);
 
+/// The bitmaps of sets of positions below n, int64 [R, k] without one twice in a row, as by
+/// kernels/index_code.h: uint8 [R, bitmap_size(n)].
+at::Tensor packed_sets(const at::Tensor& sets, int64_t n);
+
+/// The way back, int64 [R, k] in ascending order; undefined where a row has other than k positions, or padding
+/// that is not zero. Waits for the device.
+at::Tensor unpacked_sets(const at::Tensor& bitmaps, int64_t n, int64_t k);
+
 /// Whether every element is true. Waits for the device.
 bool are_all(const at::Tensor& conditions);
 

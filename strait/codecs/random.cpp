@@ -1,5 +1,6 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 
@@ -45,14 +46,16 @@ class Random : public SelectingCodec {
   at::Tensor kept_of(const at::Tensor& groups, const MessageMeta& meta,
                      const MessageContext& context) const override {
     if (!are_finite(groups)) throw NumericError("a value is not finite");
-    const SparseShape shape = shape_of(meta);
-    const auto n = static_cast<int64_t>(shape.n);
-    const at::Tensor draws =
-        draws_of(draws_for(meta, context), meta.elements(), groups).bitwise_right_shift(1).view_as(groups);
-    // Keys are distinct: the draw first, then the position, so any order of comparison agrees.
-    const at::Tensor position = at::arange(n, groups.options().dtype(at::kLong));
-    const at::Tensor keys = draws.bitwise_left_shift(32).bitwise_or(position);
-    return std::get<1>(keys.topk(static_cast<int64_t>(shape.k), 1, /*largest=*/false, /*sorted=*/false));
+    return drawn(groups, meta, context);
+  }
+
+  at::Tensor heads_of(const at::Tensor& kept, const MessageMeta& /*meta*/) const override {
+    return at::empty({kept.size(0), 0}, kept.options().dtype(at::kByte));
+  }
+
+  at::Tensor kept_by(const at::Tensor& heads, const MessageMeta& meta,
+                     const MessageContext& context) const override {
+    return std::get<0>(drawn(heads, meta, context).sort(1));
   }
 
  private:
@@ -60,6 +63,18 @@ class Random : public SelectingCodec {
   static kernels::Dither draws_for(const MessageMeta& meta, const MessageContext& context) {
     const uint64_t key = make_key(context.seed, context.boundary, context.step);
     return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32), context.first_row * meta.row_size()};
+  }
+
+  /// The positions that the groups of a message keep, int64 [G, k] in any order, on the device of `like`.
+  at::Tensor drawn(const at::Tensor& like, const MessageMeta& meta, const MessageContext& context) const {
+    const SparseShape shape = shape_of(meta);
+    const auto n = static_cast<int64_t>(shape.n);
+    const at::Tensor draws = draws_of(draws_for(meta, context), meta.elements(), like);
+    // Keys are distinct: the draw first, then the position, so any order of comparison agrees.
+    const at::Tensor position = at::arange(n, draws.options());
+    const at::Tensor keys =
+        draws.bitwise_right_shift(1).view({-1, n}).bitwise_left_shift(32).bitwise_or(position);
+    return std::get<1>(keys.topk(static_cast<int64_t>(shape.k), 1, /*largest=*/false, /*sorted=*/false));
   }
 
   static void mark(const Group& group, std::span<uint64_t> mask) {

@@ -1,6 +1,7 @@
 #include "strait/codecs/selecting_codec.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
 #include <limits>
@@ -32,6 +33,10 @@ class Parts {
   size_t head_;  ///< bytes of a group
   size_t list_;  ///< bytes of a group
 };
+
+at::Tensor groups_of(const at::Tensor& x, const SparseShape& shape) {
+  return x.view({static_cast<int64_t>(shape.groups), static_cast<int64_t>(shape.n)});
+}
 
 }  // namespace
 
@@ -111,10 +116,35 @@ at::Tensor SelectingCodec::reconstruct(const at::Tensor& x, const MessageContext
   if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
   const MessageMeta meta = meta_of(x);
   const SparseShape shape = shape_of(meta);
-  const at::Tensor groups =
-      x.contiguous().view({static_cast<int64_t>(shape.groups), static_cast<int64_t>(shape.n)});
+  const at::Tensor groups = groups_of(x.contiguous(), shape);
   const at::Tensor kept = shape.k == shape.n ? at::Tensor() : kept_of(groups, meta, context);
   return values_.reconstruct(groups, kept, shape, context).view(x.sizes());
+}
+
+at::Tensor SelectingCodec::device_encode(const at::Tensor& x, const MessageContext& context) const {
+  if (!values_.values().has_composed_form()) return {};
+  const MessageMeta meta = meta_of(x);
+  const SparseShape shape = shape_of(meta);
+  const at::Tensor groups = groups_of(x, shape);
+  if (shape.k == shape.n) return values_.composed_write(groups, {}, shape).reshape(-1);
+  const at::Tensor kept = std::get<0>(kept_of(groups, meta, context).sort(1));
+  return at::cat({heads_of(kept, meta).reshape(-1), values_.composed_write(groups, kept, shape).reshape(-1)});
+}
+
+at::Tensor SelectingCodec::device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                                         const MessageContext& context) const {
+  if (!values_.values().has_composed_form()) return {};
+  const SparseShape shape = shape_of(meta);
+  const auto groups = static_cast<int64_t>(shape.groups);
+  const auto heads = static_cast<int64_t>(all_heads_size(shape, meta));
+  at::Tensor kept;
+  if (shape.k < shape.n) {
+    kept = kept_by(payload.narrow(0, 0, heads).view({groups, -1}), meta, context);
+    if (!kept.defined()) return {};
+  }
+  const at::Tensor lists = payload.narrow(0, heads, payload.numel() - heads).view({groups, -1});
+  const at::Tensor seen = values_.composed_read(lists, kept, shape);
+  return seen.defined() ? seen.view(meta.shape) : seen;
 }
 
 Fraction share_from(OperatorSpec& spec, std::string_view what) {

@@ -24,6 +24,9 @@ class SelectingCodec : public Codec, public Sparsifier {
   IndexSet write_indexed(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const final;
   Decoded read_indexed(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const final;
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const final;
+  at::Tensor device_encode(const at::Tensor& x, const MessageContext& context) const final;
+  at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                           const MessageContext& context) const final;
 
  protected:
   /// A group of a message, with what both ends know of it.
@@ -51,6 +54,13 @@ class SelectingCodec : public Codec, public Sparsifier {
   /// The positions in their groups that a message with groups [G, n] keeps, int64 [G, k] in any order, on its
   /// device. Throws NumericError as choose() does.
   virtual at::Tensor kept_of(const at::Tensor& groups, const MessageMeta& meta,
+                             const MessageContext& context) const = 0;
+
+  /// The heads of groups that keep these positions, int64 [G, k] in ascending order: uint8 [G, head_size()].
+  virtual at::Tensor heads_of(const at::Tensor& kept, const MessageMeta& meta) const = 0;
+
+  /// The way back, likewise in ascending order; undefined for heads that choose() cannot have written.
+  virtual at::Tensor kept_by(const at::Tensor& heads, const MessageMeta& meta,
                              const MessageContext& context) const = 0;
 
   PayloadSize do_payload_size(const MessageMeta& meta) const final;

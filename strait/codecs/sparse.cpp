@@ -285,9 +285,7 @@ void SparseFormat::write_parts(std::span<const std::byte> message, const SparseS
 
 SparseParts SparseFormat::composed_parts(const at::Tensor& groups, const at::Tensor& kept,
                                          const SparseShape& shape) const {
-  const at::Tensor lists = composed_write(groups, std::get<0>(kept.sort(1)), shape);
-  const at::Tensor mask = at::zeros(groups.sizes(), groups.options().dtype(at::kLong)).scatter(1, kept, 1);
-  return {packed_rows(mask, 1), lists};
+  return {packed_sets(kept, groups.size(1)), composed_write(groups, std::get<0>(kept.sort(1)), shape)};
 }
 
 SparseParts SparseFormat::largest_by(const DeviceKernels& kernels, const at::Tensor& groups,
@@ -341,10 +339,8 @@ at::Tensor SparseFormat::device_decode(const at::Tensor& message, const SparseSh
     at::Tensor groups = kernels->read_sparse({parts.bitmaps, bytes}, n, k, plain.value_or(PlainValue::fp32));
     if (groups.defined()) return groups;
   }
-  const at::Tensor mask = unpacked_rows(parts.bitmaps, n, 1);
-  if (!mask.defined() || !are_all(mask.sum(1).eq(k))) return {};
-  const at::Tensor kept = mask.nonzero().select(1, 1).view({static_cast<int64_t>(shape.groups), k});
-  return composed_read(parts.values, kept, shape);
+  const at::Tensor kept = unpacked_sets(parts.bitmaps, n, k);
+  return kept.defined() ? composed_read(parts.values, kept, shape) : kept;
 }
 
 bool SparseFormat::add_by(const DeviceKernels& kernels, const at::Tensor& message, const SparseShape& shape,
