@@ -1,10 +1,17 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/maximum.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "strait/codecs/composed.h"
 #include "strait/codecs/quant_options.h"
@@ -52,28 +59,35 @@ class Spiked : public Codec {
 
   at::Tensor reconstruct(const at::Tensor& x, const MessageContext& context) const override {
     if (x.numel() == 0) return x.clone(at::MemoryFormat::Contiguous);
-    if (!are_finite(x)) reject();
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const Grid grid = scope_.grid(meta_of(x));
-    const at::Tensor groups = grid.as_groups(scope_.in_order(x), Grid::Filler::zeros);
-    const at::Tensor sizes = grid.sizes(x);
-    const at::Tensor is_filler = at::arange(groups.size(1), sizes.options()).ge(sizes);
-    const auto first_of = [](const at::Tensor& values, const at::Tensor& value) {
-      return values.eq(value).to(at::kInt).argmax(1, /*keepdim=*/true);
-    };
-    const at::Tensor for_least = groups.masked_fill(is_filler, kInfinity);
-    const at::Tensor least = first_of(for_least, for_least.amin(1, /*keepdim=*/true));
-    const at::Tensor for_greatest = groups.masked_fill(is_filler, -kInfinity).scatter(1, least, -kInfinity);
-    const at::Tensor greatest = first_of(for_greatest, for_greatest.amax(1, /*keepdim=*/true));
-    const at::Tensor rest = for_least.scatter(1, least, kInfinity).scatter(1, greatest, kInfinity);
-    const at::Tensor least_of_rest = rest.amin(1, /*keepdim=*/true);
-    const at::Tensor fill = least_of_rest.masked_fill(least_of_rest.isinf(), 0);
-    const at::Tensor tamed = groups.scatter(1, least, fill).scatter(1, greatest, fill);
-    const at::Tensor seen = inner_->reconstruct(scope_.from_order(grid.from_groups(tamed), x), context);
-    const at::Tensor seen_groups = grid.as_groups(scope_.in_order(seen), Grid::Filler::zeros);
-    const at::Tensor whole =
-        seen_groups.scatter(1, least, groups.gather(1, least)).scatter(1, greatest, groups.gather(1, greatest));
-    return scope_.from_order(grid.from_groups(whole), x);
+    const auto [spikes, rest] = parted(x, grid);
+    return whole(spikes, inner_->reconstruct(rest, context), grid);
+  }
+
+  at::Tensor device_encode(const at::Tensor& x, const MessageContext& context) const override {
+    const Grid grid = scope_.grid(meta_of(x));
+    const auto [spikes, rest] = parted(x, grid);
+    const at::Tensor payload = inner_->device_encode(rest, context);
+    if (!payload.defined()) return {};
+    std::vector<at::Tensor> bytes;
+    for (const SpikeTensors& side : spikes) {
+      bytes.push_back(bytes_of_rows(side.values));
+      bytes.push_back(bytes_of_rows(side.places).narrow(1, 0, static_cast<int64_t>(place_size(grid))));
+    }
+    return at::cat({at::cat(bytes, 1).view(-1), payload});
+  }
+
+  at::Tensor device_decode(const at::Tensor& payload, const MessageMeta& meta,
+                           const MessageContext& context) const override {
+    const Grid grid = scope_.grid(meta);
+    const auto groups = static_cast<int64_t>(grid.groups());
+    const auto size = static_cast<int64_t>(spikes_size(grid));
+    const auto spikes = spikes_in(payload.narrow(0, 0, groups * size).view({groups, size}), grid);
+    if (!spikes) return {};
+    // The copy begins where numbers may begin.
+    const at::Tensor rest = payload.narrow(0, groups * size, payload.numel() - groups * size).clone();
+    const at::Tensor seen = inner_->device_decode(rest, meta, context);
+    return seen.defined() ? whole(*spikes, seen, grid) : seen;
   }
 
   bool is_row_wise() const override { return scope_.is_row_wise() && inner_->is_row_wise(); }
@@ -121,6 +135,67 @@ class Spiked : public Codec {
   }
 
  private:
+  /// A spike of each group, on its device.
+  struct SpikeTensors {
+    at::Tensor values;  ///< float32 [G, 1]
+    at::Tensor places;  ///< in the groups, int64 [G, 1]
+  };
+  using BothSpikes = std::array<SpikeTensors, 2>;  ///< the least, the greatest
+
+  /// The spikes of a message, and the message with something else in their places. Throws NumericError.
+  std::pair<BothSpikes, at::Tensor> parted(const at::Tensor& x, const Grid& grid) const {
+    if (!are_finite(x)) reject();
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const at::Tensor groups = grid.as_groups(scope_.in_order(x), Grid::Filler::zeros);
+    const at::Tensor sizes = grid.sizes(x);
+    const at::Tensor is_filler = at::arange(groups.size(1), sizes.options()).ge(sizes);
+    const auto first_of = [](const at::Tensor& values, const at::Tensor& value) {
+      return values.eq(value).to(at::kInt).argmax(1, /*keepdim=*/true);
+    };
+    const at::Tensor for_least = groups.masked_fill(is_filler, kInfinity);
+    const at::Tensor least = first_of(for_least, for_least.amin(1, /*keepdim=*/true));
+    const at::Tensor for_greatest = groups.masked_fill(is_filler, -kInfinity).scatter(1, least, -kInfinity);
+    const at::Tensor greatest = first_of(for_greatest, for_greatest.amax(1, /*keepdim=*/true));
+    const at::Tensor rest = for_least.scatter(1, least, kInfinity).scatter(1, greatest, kInfinity);
+    const at::Tensor least_of_rest = rest.amin(1, /*keepdim=*/true);
+    const at::Tensor fill = least_of_rest.masked_fill(least_of_rest.isinf(), 0);
+    const at::Tensor tamed = groups.scatter(1, least, fill).scatter(1, greatest, fill);
+    return {{SpikeTensors{groups.gather(1, least), least}, SpikeTensors{groups.gather(1, greatest), greatest}},
+            scope_.from_order(grid.from_groups(tamed), x)};
+  }
+
+  /// The message of which the inner codec has seen the rest.
+  at::Tensor whole(const BothSpikes& spikes, const at::Tensor& seen, const Grid& grid) const {
+    at::Tensor groups = grid.as_groups(scope_.in_order(seen), Grid::Filler::zeros);
+    for (const auto& [values, places] : spikes) groups = groups.scatter(1, places, values);
+    return scope_.from_order(grid.from_groups(groups), seen);
+  }
+
+  /// What the bytes of each group's spikes say, uint8 [G, spikes_size()]; nothing for what read_spikes()
+  /// refuses.
+  static std::optional<BothSpikes> spikes_in(const at::Tensor& bytes, const Grid& grid) {
+    constexpr auto kValue = static_cast<int64_t>(sizeof(float));
+    constexpr auto kPlace = static_cast<int64_t>(sizeof(int64_t));
+    const auto place = static_cast<int64_t>(place_size(grid));
+    BothSpikes spikes;
+    int64_t begin = 0;
+    for (SpikeTensors& side : spikes) {
+      side.values = rows_of_bytes(bytes.narrow(1, begin, kValue), at::kFloat);
+      const at::Tensor low = bytes.narrow(1, begin + kValue, place);
+      side.places = rows_of_bytes(at::constant_pad_nd(low, {0, kPlace - place}), at::kLong);
+      begin += kValue + place;
+    }
+    const auto& [least, greatest] = spikes;
+    const at::Tensor sizes = grid.sizes(bytes);
+    const at::Tensor in_order = least.values.isfinite()
+                                    .logical_and(greatest.values.isfinite())
+                                    .logical_and(least.values.le(greatest.values));
+    const at::Tensor are_apart = least.places.ne(greatest.places).logical_or(sizes.eq(1));
+    const at::Tensor are_inside = at::maximum(least.places, greatest.places).lt(sizes);
+    if (!are_all(in_order.logical_and(are_apart).logical_and(are_inside))) return std::nullopt;
+    return spikes;
+  }
+
   /// Bytes of a place in a group.
   static size_t place_size(const Grid& grid) {
     if (grid.group_size <= size_t{1} << 8) return 1;

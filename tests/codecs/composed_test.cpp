@@ -127,13 +127,15 @@ INSTANTIATE_TEST_SUITE_P(
                     "quant:4,scope=channel", "quant:5,scope=block:64", "quant:8", "quant:4,rounding=stochastic",
                     "quant:3,scope=block:64,rounding=stochastic", "quant:4,levels=symmetric",
                     "quant:2,scope=block:64,levels=symmetric", "quant:4,scope=block:64,rotate=hadamard",
-                    "qsgd:4", "natural", "topk:0.1,index=bitmap", "topk:0.3,index=bitmap,values=fp16", "topk:1",
-                    "topk:0.1,index=bitmap,values=quant:8", "topk:0.5,index=bitmap,values=quant:3,scope=tensor",
-                    "topk:0.2,index=bitmap,scope=block:64", "topk:0.1", "topk:0.02,index=rice",
-                    "topk:0.3,index=interlaced,values=bf16", "topk:0.2,scope=block:64", "random:0.1",
-                    "random:0.25,scale=unbiased", "random:0.3,scope=tensor,values=quant:4",
-                    "random:1,values=bf16", "columns:0.25", "columns:0.4,scope=sample,values=quant:4",
-                    "columns:0.5,values=fp16", "columns:1"));
+                    "quant:2,scope=block:32,spikes=1", "quant:4,spikes=1",
+                    "quant:4,scope=channel,levels=symmetric,rotate=hadamard,spikes=1",
+                    "quant:2,scope=block:264,spikes=1", "qsgd:4", "natural", "topk:0.1,index=bitmap",
+                    "topk:0.3,index=bitmap,values=fp16", "topk:1", "topk:0.1,index=bitmap,values=quant:8",
+                    "topk:0.5,index=bitmap,values=quant:3,scope=tensor", "topk:0.2,index=bitmap,scope=block:64",
+                    "topk:0.1", "topk:0.02,index=rice", "topk:0.3,index=interlaced,values=bf16",
+                    "topk:0.2,scope=block:64", "random:0.1", "random:0.25,scale=unbiased",
+                    "random:0.3,scope=tensor,values=quant:4", "random:1,values=bf16", "columns:0.25",
+                    "columns:0.4,scope=sample,values=quant:4", "columns:0.5,values=fp16", "columns:1"));
 
 /// The others go by the CPU: their payloads have a length of their own, or an order that no operation of
 /// tensors has.

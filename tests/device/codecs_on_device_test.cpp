@@ -73,10 +73,10 @@ TEST(CodecsOnDevice, SendTheMessageAndNotTheTensorToTheHost) {
   const at::Tensor x = normal_tensor({8, 3, 32, 32}, 9).to(fake::device());
   constexpr size_t kNumbers = 64;
   for (const char* spec :
-       {"fp16", "mx:int8", "sign", "natural", "quant:4", "quant:2,scope=block:64", "topk:0.1,index=bitmap",
-        "topk:0.1", "topk:0.1,index=rice", "topk:0.1,index=interlaced,values=fp16", "topk:0.1,scope=block:64",
-        "random:0.1", "random:0.3,scope=tensor,values=bf16", "columns:0.3",
-        "columns:0.4,scope=sample,values=quant:4"}) {
+       {"fp16", "mx:int8", "sign", "natural", "quant:4", "quant:2,scope=block:64",
+        "quant:4,scope=block:64,spikes=1", "topk:0.1,index=bitmap", "topk:0.1", "topk:0.1,index=rice",
+        "topk:0.1,index=interlaced,values=fp16", "topk:0.1,scope=block:64", "random:0.1",
+        "random:0.3,scope=tensor,values=bf16", "columns:0.3", "columns:0.4,scope=sample,values=quant:4"}) {
     const auto codec = make_codec(spec);
     std::vector<std::byte> space(codec->payload_size(meta_of(x)).bound);
     ByteWriter out(space);
