@@ -34,7 +34,8 @@ def compress(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, bound
 
     Args:
         x: float32, or float16 or bfloat16, whose values are float32 values too; any shape, strides and device. The first
-            dimension counts samples.
+            dimension counts samples: a vector, whose rows would have one element each, is best given as
+            ``x.view(1, -1)``.
         codec: a spec, such as ``"topk:0.1"``; see :func:`codecs`.
         seed, step, boundary, direction, first_row: where the message stands in a run. They key the draws of codecs that
             round or select at random, such as ``"quant:4,rounding=stochastic"``: equal numbers give equal bytes, and the

@@ -34,19 +34,20 @@ json to_json(const TrainingState& state) {
 }
 
 TrainingState training_state_in(const json& json) {
+  const std::string origin = kRecordFile;
   return {.epoch = json.at("epoch"),
           .batches = json.at("batches"),
           .step = json.at("step"),
           .sums = {json.at("loss_sum"), json.at("correct"), json.at("count"), json.at("rows")},
           .seconds = json.at("seconds"),
           .data_wait_seconds = json.at("data_wait_seconds"),
-          .traffic = boundary_traffic_in({json.at("boundaries"), kRecordFile, "boundaries"}),
+          .traffic = boundary_traffic_in({json.at("boundaries"), origin, "boundaries"}),
           .evaluations = json.contains("evaluations")
-                             ? step_evaluations_in({json.at("evaluations"), kRecordFile, "evaluations"})
+                             ? step_evaluations_in({json.at("evaluations"), origin, "evaluations"})
                              : std::vector<StepEvaluation>(),
           .evaluation_seconds = json.value("evaluation_seconds", 0.0),
           .stages = stage_times_of(json.at("stages")),
-          .choices = json.contains("choices") ? choices_in({json.at("choices"), kRecordFile, "choices"})
+          .choices = json.contains("choices") ? choices_in({json.at("choices"), origin, "choices"})
                                               : std::vector<CodecChoice>()};
 }
 

@@ -33,11 +33,11 @@ std::string to_text(const RankStatistics& mine) {
 }
 
 RankStatistics rank_statistics_in(const std::string& text) {
-  const json from = parse_json<WireError>(text, "what another rank has measured");
+  const std::string origin = "what another rank has measured";
+  const json from = parse_json<WireError>(text, origin);
   RankStatistics part{.train = sums_in(from.at("train")),
                       .test = {},
-                      .boundaries = boundary_traffic_in(
-                          {from.at("boundaries"), "what another rank has measured", "boundaries"}),
+                      .boundaries = boundary_traffic_in({from.at("boundaries"), origin, "boundaries"}),
                       .stages = stage_times_of(from.at("stages")),
                       .feedback_state = from.at("feedback_state"),
                       .weights = from.at("weights"),

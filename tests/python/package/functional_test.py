@@ -208,6 +208,15 @@ def test_lists_tell_what_there_is():
     assert strait.wire_bytes("none", torch.Size([8, 64])) == 4 * 8 * 64
 
 
+def test_a_vector_has_rows_of_one_element():
+    x = torch.randn(1000)
+    for spec, rows_of_one, one_row in [("fp8:e4m3", 5 * 1000, 8 * 4 + 1000), ("mx:e4m3", 2 * 1000, 32 + 1000)]:
+        assert strait.wire_bytes(spec, x.shape) == len(strait.compress(x, spec)) == rows_of_one
+        assert strait.wire_bytes(spec, (1, 1000)) == len(strait.compress(x.view(1, -1), spec)) == one_row
+    assert torch.equal(strait.reconstruct(x, "topk:0.1"), x)
+    assert strait.reconstruct(x.view(1, -1), "topk:0.1").count_nonzero() == 100
+
+
 X = torch.randn(3, 8)
 PAYLOAD = strait.compress(X, "none")
 
