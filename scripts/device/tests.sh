@@ -37,7 +37,8 @@ grep -E '^ *[0-9]+ - |tests passed|\[  FAILED  \]' "$folder/tests.txt" | sort | 
 cat "$folder/training.txt"
 # Each by itself: the bench ends where a codec writes other bytes than on the CPU.
 for codec in none fp16 bf16 quant:4 quant:8 quant:2,scope=block:64 quant:4,scope=block:64 quant:4,rounding=stochastic \
-  quant:4,levels=symmetric fp8:e4m3 mx:e4m3 topk:0.1,index=bitmap topk:0.1; do
+  quant:4,levels=symmetric quant:4,scope=block:64,spikes=1 fp8:e4m3 mx:e4m3 natural topk:0.1,index=bitmap topk:0.1 \
+  random:0.1 columns:0.1; do
   "$folder/build/strait" codec bench --device cuda --shape 512x64x32x32 --codec "$codec" || status=1
 done > "$folder/codecs.txt" 2>&1
 cat "$folder/codecs.txt"
