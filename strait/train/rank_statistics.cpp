@@ -43,7 +43,7 @@ RankStatistics rank_statistics_in(const std::string& text) {
                       .weights = from.at("weights"),
                       .seconds = from.at("seconds"),
                       .data_wait_seconds = from.at("data_wait_seconds"),
-                      .links = links_in({from.at("links"), "what another rank has measured", "links"})};
+                      .links = links_in({from.at("links"), origin, "links"})};
   for (const auto& [mode, sums] : from.at("test").items()) part.test[evaluation_mode(mode)] = sums_in(sums);
   return part;
 }
