@@ -52,14 +52,15 @@ class PythonModule {
     return module_.attr("training").cast<bool>();
   }
 
-  /// Into evaluation; the next call puts each part back into the mode that it had.
+  /// Into evaluation; the next call puts each part back into the mode that it had. Neither calls a train() of
+  /// the module's own, which may do more than set the flag, such as merge weights.
   void train(bool on) {
     const py::gil_scoped_acquire gil;
     if (before_.empty() && !on) {
       for (const py::handle part : module_.attr("modules")()) {
         before_.emplace_back(py::reinterpret_borrow<py::object>(part), part.attr("training").cast<bool>());
       }
-      module_.attr("eval")();
+      for (const auto& [part, training] : before_) part.attr("training") = false;
     } else {
       for (const auto& [part, training] : before_) part.attr("training") = training;
       before_.clear();
