@@ -1,8 +1,10 @@
 #include "python/src/python_stage.h"
 
+#include <ATen/core/grad_mode.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -34,6 +36,19 @@ py::tuple arguments_of(const TensorList& tensors) {
   py::tuple arguments(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) arguments[i] = tensors[i];
   return arguments;
+}
+
+/// What it gives for the tensors, and what it raises as a PythonError. The caller holds the GIL.
+TensorList called(const py::object& stage, const TensorList& x) {
+  try {
+    return tensors_of(stage(*arguments_of(x)));
+  } catch (py::error_already_set& error) {
+    throw PythonError(std::move(error));
+  }
+}
+
+bool any_requires_grad(const TensorList& tensors) {
+  return std::ranges::any_of(tensors, [](const at::Tensor& tensor) { return tensor.requires_grad(); });
 }
 
 /// A torch.nn.Module as StageModule takes one of LibTorch's.
@@ -69,16 +84,37 @@ class PythonModule {
 
   TensorList forward(const TensorList& x) const {
     const py::gil_scoped_acquire gil;
-    try {
-      return tensors_of(module_(*arguments_of(x)));
-    } catch (py::error_already_set& error) {
-      throw PythonError(std::move(error));
-    }
+    return called(module_, x);
   }
 
  private:
   py::object module_;
   std::vector<std::pair<py::object, bool>> before_;
+};
+
+/// A callable that is no module. Its first call is the trial of the stages, on tensors that require no
+/// gradient: where what it gives requires one, it uses parameters that the pipeline would neither clip nor
+/// average.
+class PythonFunction {
+ public:
+  explicit PythonFunction(py::object function) : function_(std::move(function)) {}
+
+  TensorList forward(const TensorList& x) {
+    const py::gil_scoped_acquire gil;
+    if (is_tried_) return called(function_, x);
+    const at::AutoGradMode with_gradients(true);
+    TensorList y = called(function_, x);
+    if (any_requires_grad(y) && !any_requires_grad(x)) {
+      throw InputError(
+          "it is a function that uses parameters which are trained; expected a module that has them");
+    }
+    is_tried_ = true;
+    return y;
+  }
+
+ private:
+  py::object function_;
+  bool is_tried_ = false;
 };
 
 /// A number that a function of the user's gives, as an int, a tensor of one element or any other number that is
@@ -129,7 +165,7 @@ StageModule stage_of(const py::object& module) {
   if (PyCallable_Check(module.ptr()) == 0) {
     throw InputError("stages: expected modules, callables or None, found {}", type_name(module));
   }
-  const std::shared_ptr<PythonModule> function(new PythonModule(module), WithGil());
+  const std::shared_ptr<PythonFunction> function(new PythonFunction(module), WithGil());
   return StageModule([function](const TensorList& x) { return function->forward(x); });
 }
 

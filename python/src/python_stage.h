@@ -5,8 +5,9 @@
 
 namespace strait::python {
 
-/// A torch.nn.Module, or another callable, as a stage of a pipeline; None is a stage of another process. The
-/// caller holds the GIL; the stage takes it when it runs.
+/// A torch.nn.Module, or another callable, as a stage of a pipeline; None is a stage of another process. A
+/// callable that proves in its first call to use parameters which are trained throws InputError. The caller
+/// holds the GIL; the stage takes it when it runs.
 StageModule stage_of(const py::object& module);
 
 /// A callable of the output and the targets as the loss. `correct`, a callable of the same that counts

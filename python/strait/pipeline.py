@@ -44,6 +44,22 @@ def _feedback_per_boundary(value: PerBoundaryFeedback, count: int) -> list[Feedb
     return [feedback_of(each) for each in values]
 
 
+def _check_stages(stages: list[Stage]) -> None:
+    for number, stage in enumerate(stages):
+        owner = None if isinstance(stage, nn.Module) else getattr(stage, "__self__", None)
+        if isinstance(owner, nn.Module):
+            raise ValueError(f"stages: stage {number} is a method of a module, {type(owner).__name__}.{stage.__name__}, whose "
+                             "parameters stay unknown; expected a module with those of this stage, whose forward is that method")
+
+
+def _check_loss(loss: Any) -> None:
+    if isinstance(loss, nn.Module):
+        for name, parameter in loss.named_parameters():
+            if parameter.requires_grad:
+                raise ValueError(f"loss: its parameter {name} requires a gradient and would not be trained; expected it in "
+                                 "the last stage")
+
+
 def _device_of(stages: Iterable[Stage]) -> torch.device:
     for stage in stages:
         if isinstance(stage, nn.Module):
@@ -100,9 +116,12 @@ class Pipeline:
     Arguments:
         stages: modules, or callables without parameters, in order. A stage takes the tensors that the one before it
             gives (one, or several as arguments) and gives a float32 tensor or a tuple of them, rows first. Every process
-            lists all stages; None may stand for one that another process runs.
+            lists all stages; None may stand for one that another process runs. A callable that uses parameters which are
+            trained is refused, because they would neither be clipped nor averaged: a bound method of a module here, others
+            in the first batch. One that closes over a module has no mode either.
         loss: called with the last stage's output (a tuple where it gives several tensors) and the targets of a
-            micro-batch, gives the mean over its rows, a scalar tensor, or over what `count` counts.
+            micro-batch, gives the mean over its rows, a scalar tensor, or over what `count` counts. It has no parameters of
+            its own that are trained; a module that has them is refused.
         schedule: "gpipe", "1f1b" or "interleaved", which several processes need where each has more than one stage.
         micro_batches: parts into which a batch is cut.
         activations, gradients: the codec of what crosses forward and backward, such as "quant:4"; a list has one for
@@ -142,6 +161,8 @@ class Pipeline:
         stages = list_of("stages", stages, "modules, callables or None")
         if not stages:
             raise ValueError("stages: expected at least one, found none")
+        _check_stages(stages)
+        _check_loss(loss)
         cuts = len(stages) - 1
         names = [f"boundary{i}" for i in range(cuts)] if names is None else list_of("names", names, "one for each boundary")
         if len(names) != cuts:

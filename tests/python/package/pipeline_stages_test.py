@@ -1,5 +1,7 @@
 """What strait.Pipeline takes as stages and loss, and what it does with them."""
 
+import functools
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -45,3 +47,65 @@ def test_a_train_of_the_modules_own_is_left_alone():
     merged = stages[0].weight.clone()
     strait.Pipeline(stages, F.cross_entropy).evaluate(x, y)
     assert not stages[0].training and stages[0].merged and torch.equal(stages[0].weight, merged)
+
+
+class Halves(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(6, 4), nn.Linear(4, 3)
+
+    def first(self, x):
+        return self.body(x).tanh()
+
+    def second(self, x):
+        return self.head(x)
+
+
+def test_stages_whose_parameters_are_hidden_are_refused():
+    x, y, _ = next(batches())
+    model = Halves()
+    with pytest.raises(ValueError, match="^stages: stage 1 is a method of a module, Halves.second, .*; expected a module with"):
+        strait.Pipeline([model.body, model.second], F.cross_entropy)
+    for stages, text in [
+        ([lambda x: model.body(x), model.head], r"^stage 0 cannot run on a row of the inputs, \[1, 6\]: it is a function that uses"),
+        ([model.body, functools.partial(Halves.second, model)], "^stage 1 cannot run on what stage 0 gives, .*; expected a module"),
+    ]:
+        pipe = strait.Pipeline(stages, F.cross_entropy)
+        for call in pipe.train, pipe.evaluate:
+            with pytest.raises(ValueError, match=text) as raised:
+                call(x, y)
+            assert "\n" not in str(raised.value)
+
+
+def test_functions_without_parameters_are_stages():
+    x, y, _ = next(batches())
+    model = Halves()
+    frozen = nn.Linear(4, 4).requires_grad_(False)
+    pipe = strait.Pipeline([model.body, lambda x: frozen(x).tanh(), torch.tanh, model.head], F.cross_entropy)
+    loss = pipe.train(x, y).loss
+    mine = [parameter.grad.clone() for parameter in model.parameters()]
+    model.zero_grad()
+    expected = F.cross_entropy(model.head(frozen(model.body(x)).tanh().tanh()), y)
+    expected.backward()
+    assert loss == expected.item() and all(map(torch.equal, mine, [parameter.grad for parameter in model.parameters()]))
+
+
+class Scaled(nn.CrossEntropyLoss):
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, x, y):
+        return super().forward(x * self.scale, y)
+
+
+def test_a_loss_with_parameters_that_are_trained_is_refused():
+    x, y, _ = next(batches())
+    model = Halves()
+    with pytest.raises(ValueError, match="^loss: its parameter scale requires a gradient .*; expected it in the last stage$"):
+        strait.Pipeline([model.body, model.head], Scaled())
+    frozen = Scaled().requires_grad_(False)
+    expected = F.cross_entropy(2 * model.head(model.body(x)), y).item()
+    assert strait.Pipeline([model.body, model.head], frozen).train(x, y).loss == expected
