@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional, Union
@@ -20,6 +21,20 @@ def integer(name: str, value: Any, least: int = _LEAST, most: int = _MOST) -> in
     if not least <= number <= most:
         raise ValueError(f"{name}: expected a number from {least} to {most}, found {number}")
     return number
+
+
+def boolean(name: str, value: Any) -> bool:
+    """True or False, NumPy's and torch's too, or 1 or 0."""
+    if isinstance(value, bool):
+        return value
+    found = value
+    if hasattr(value, "item"):
+        with contextlib.suppress(ValueError, RuntimeError):  # of more than one element
+            found = value.item()
+    if isinstance(found, int) and found in (0, 1):
+        return bool(found)
+    text = repr(found) if isinstance(found, (int, str)) else type(value).__name__
+    raise TypeError(f"{name}: expected True or False, found {text}")
 
 
 def string(name: str, value: Any) -> str:

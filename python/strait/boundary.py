@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from . import _C, _load  # noqa: F401
-from ._arguments import codec_spec, feedback_of, integer, list_of, named_tensors, string
+from ._arguments import boolean, codec_spec, feedback_of, integer, list_of, named_tensors, string
 
 Ids = Union[torch.Tensor, Sequence[int]]
 
@@ -118,8 +118,8 @@ class Boundary(nn.Module):
                  evaluation: str = "plain", index: int = 0, name: str = "boundary", seed: int = 0):
         super().__init__()
         self._ends = _C.LocalBoundary(codec_spec("activations", activations), codec_spec("gradients", gradients),
-                                      feedback_of(feedback), bool(reuse_indices), string("evaluation", evaluation),
-                                      string("name", name), integer("index", index, 0, 2**16 - 1), integer("seed", seed),
+                                      feedback_of(feedback), boolean("reuse_indices", reuse_indices),
+                                      string("evaluation", evaluation), string("name", name), integer("index", index, 0, 2**16 - 1), integer("seed", seed),
                                       None if slots is None else integer("slots", slots))
 
     @torch.compiler.disable
@@ -250,11 +250,12 @@ def compression(model: nn.Module, enabled: bool = True) -> Iterator[None]:
     Off, tensors cross as they are, in training and evaluation. Training still counts steps and bytes; feedback rests, but
     a store with ``fill=warmup`` keeps what it sees.
     """
+    enabled = boolean("enabled", enabled)
     found = boundaries(model)
     before = [boundary._ends.compressed for boundary in found]
     try:
         for boundary in found:
-            boundary._ends.compressed = bool(enabled)
+            boundary._ends.compressed = enabled
         yield
     finally:
         for boundary, on in zip(found, before):

@@ -12,7 +12,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from . import _C
-from ._arguments import feedback_of, function_or_none, integer, list_of, named_tensors, string, tensor_or_none, tensors_of
+from ._arguments import (boolean, feedback_of, function_or_none, integer, list_of, named_tensors, string, tensor_or_none,
+                         tensors_of)
 from ._C import StepResult
 from .boundary import Ids, int_list
 
@@ -169,7 +170,8 @@ class Pipeline:
             raise ValueError(f"names: expected one for each of {cuts} boundaries, found {len(names)}")
         boundaries = list(
             zip([string("names", name) for name in names], _per_boundary("activations", activations, cuts),
-                _per_boundary("gradients", gradients, cuts), _feedback_per_boundary(feedback, cuts), [bool(reuse_indices)] * cuts))
+                _per_boundary("gradients", gradients, cuts), _feedback_per_boundary(feedback, cuts),
+                [boolean("reuse_indices", reuse_indices)] * cuts))
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
         self._pipeline = _C.Pipeline(stages, boundaries, function_or_none("loss", loss),
                                      function_or_none("correct", correct), function_or_none("count", count),
@@ -251,7 +253,7 @@ class Pipeline:
 
     def compress(self, on: bool) -> None:
         """Whether training compresses from now on; it does from the beginning."""
-        self._pipeline.compress(bool(on))
+        self._pipeline.compress(boolean("on", on))
 
     def prefetch(self, ids: Ids) -> None:
         """Says which samples the next call of :meth:`train` will have."""

@@ -489,6 +489,7 @@ X = torch.randn(4, 3)
     (lambda: strait.Boundary("quant:4", "quant:4", reuse_indices=True), ValueError, "a codec that selects"),
     (lambda: strait.Boundary(evaluation="live"), ValueError, "off, plain or frozen"),
     (lambda: strait.Boundary(index=-1), ValueError, "index: expected"),
+    (lambda: strait.Boundary(reuse_indices="no"), TypeError, "reuse_indices: expected True or False, found 'no'"),
     (lambda: strait.Boundary(slots=0), ValueError, "slots: expected"),
     (lambda: strait.Boundary(4), TypeError, "activations: expected a spec"),
     (lambda: strait.Boundary(feedback=("ef", "ef", "ef")), ValueError, "feedback: expected a spec, or a pair of them"),
