@@ -1,6 +1,6 @@
 #include "python/src/errors.h"
 
-#include <torch/csrc/Exceptions.h>
+#include <c10/util/Exception.h>
 
 #include <string>
 
@@ -38,8 +38,6 @@ void translate(std::exception_ptr thrown) {
   try {
     if (thrown) std::rethrow_exception(std::move(thrown));
   } catch (const PythonError& error) {
-    error.restore();
-  } catch (python_error& error) {  // torch's, of an autograd function of Python's
     error.restore();
   } catch (const WrongType& error) {
     PyErr_SetString(PyExc_TypeError, error.what());

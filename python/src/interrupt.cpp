@@ -1,10 +1,13 @@
 #include "python/src/interrupt.h"
 
 #include <fcntl.h>
+#include <torch/csrc/Exceptions.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+
+#include "python/src/python_error.h"
 
 namespace strait::python {
 namespace {
@@ -16,15 +19,21 @@ bool is_pythons_own_handler() {
   return signal.attr("getsignal")(SIGINT).is(signal.attr("default_int_handler"));
 }
 
-int set_wakeup_fd(int descriptor) {
-  return py::module_::import("signal")
-      .attr("set_wakeup_fd")(descriptor, py::arg("warn_on_full_buffer") = false)
-      .cast<int>();
-}
-
 bool is_main_thread() {
   const py::module_ threading = py::module_::import("threading");
   return threading.attr("current_thread")().is(threading.attr("main_thread")());
+}
+
+/// Runs it without the GIL. What Python code raises in a backward pass comes as a PythonError, and is not left
+/// set in the thread, as autograd leaves it.
+void run_without_gil(const std::function<void()>& work) {
+  try {
+    const py::gil_scoped_release release;
+    work();
+  } catch (python_error& error) {
+    error.restore();
+    throw PythonError(py::error_already_set());
+  }
 }
 
 }  // namespace
@@ -36,18 +45,30 @@ InterruptWatch::InterruptWatch(Group& group) : group_(group) {
   read_end_ = ends[0];
   write_end_ = ends[1];
   fcntl(write_end_, F_SETFL, O_NONBLOCK);  // as Python asks of it
-  former_ = set_wakeup_fd(write_end_);
+  set_wakeup_fd_ = py::module_::import("signal").attr("set_wakeup_fd");
+  former_ = write_numbers_to(write_end_);
   thread_ = std::thread([this] { watch(); });
 }
 
 InterruptWatch::~InterruptWatch() {
   if (!thread_.joinable()) return;
-  set_wakeup_fd(former_);
+  {
+    const py::error_scope raised;  // perhaps, with which Python calls nothing
+    try {
+      write_numbers_to(former_);
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("strait: the end of a watch for Ctrl-C");
+    }
+  }
   const py::gil_scoped_release release;
   [[maybe_unused]] const ssize_t written = write(write_end_, &kEnd, 1);
   thread_.join();
   close(read_end_);
   close(write_end_);
+}
+
+int InterruptWatch::write_numbers_to(int descriptor) {
+  return set_wakeup_fd_(descriptor, py::arg("warn_on_full_buffer") = false).cast<int>();
 }
 
 void InterruptWatch::watch() {
@@ -63,14 +84,10 @@ void InterruptWatch::watch() {
 }
 
 void run_interruptibly(Group& group, const std::function<void()>& work) {
-  if (group.size() == 1) {
-    const py::gil_scoped_release release;
-    return work();
-  }
+  if (group.size() == 1) return run_without_gil(work);
   const InterruptWatch watch(group);
   try {
-    const py::gil_scoped_release release;
-    work();
+    run_without_gil(work);
   } catch (const Error&) {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     throw;

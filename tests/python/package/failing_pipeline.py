@@ -5,15 +5,43 @@ import signal
 import sys
 import threading
 import time
+import traceback
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import strait
 
 CASE = sys.argv[1]
+
+
+class Raising(torch.autograd.Function):
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise LookupError("no such word")
+
+
+def raising_hook(gradient):
+    raise LookupError("no such word")
+
+
+def interrupting_hook(gradient):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(8)
+
+
+def once(x):
+    if torch._C._current_graph_task_id() != -1:
+        raise LookupError("no such word")
+    return x.tanh()
 
 
 class Failing(nn.Linear):
@@ -25,7 +53,12 @@ class Failing(nn.Linear):
             os._exit(0)
         if self.training and CASE == "interrupts":
             time.sleep(8)
-        return super().forward(x) * (float("nan") if self.training and CASE == "diverges" else 1.0)
+        y = super().forward(x) * (float("nan") if self.training and CASE == "diverges" else 1.0)
+        if CASE == "raises in backward":
+            return Raising.apply(y)
+        if self.training and CASE in ("raises in a hook", "interrupts itself"):
+            y.register_hook(raising_hook if CASE == "raises in a hook" else interrupting_hook)
+        return checkpoint(once, y, use_reentrant=False) if CASE == "raises in a recomputation" else y
 
 
 def say(text):
@@ -57,7 +90,7 @@ def main():
     except KeyboardInterrupt:
         say(f"rank {rank}: KeyboardInterrupt after {time.monotonic() - began:.1f} s")
     except Exception as error:
-        say(f"rank {rank}: {type(error).__name__} {error}")
+        say(f"rank {rank}: {type(error).__name__} {error} in {traceback.extract_tb(error.__traceback__)[-1].name}")
     else:
         say(f"rank {rank}: trained")
     time.sleep(2)  # torchrun ends the others as soon as one has gone

@@ -394,8 +394,9 @@ def test_what_python_raises_comes_back_as_it_is():
         def backward(ctx, gradient):
             raise LookupError("on the way back")
 
-    with pytest.raises(LookupError, match="on the way back"):
+    with pytest.raises(LookupError, match="on the way back") as raised:
         strait.Pipeline([nn.Linear(6, 4), Backward.apply, nn.Linear(4, 3)], F.cross_entropy).train(x, y)
+    assert any(entry.name == "backward" for entry in raised.traceback)
     with pytest.raises(strait.NumericError, match="boundary0"):
         strait.Pipeline(make_stages(), F.cross_entropy, activations="quant:4").train(x * float("inf"), y)
 
@@ -461,6 +462,19 @@ def test_the_others_hear_of_a_process_that_fails(case):
     for rank, text in heard.items():
         assert re.match(expected[0 if rank == "1" else 1], text), done.stdout
     assert ("1" in heard) == (case != "vanishes")
+
+
+@pytest.mark.parametrize("place, function", [("backward", "backward"), ("a hook", "raising_hook"), ("a recomputation", "once")])
+def test_what_python_raises_in_a_backward_pass_comes_back_as_it_is(place, function):
+    done = torchrun("failing_pipeline.py", f"raises in {place}", processes=2, check=False, timeout=120)
+    assert re.search(f"rank 1: LookupError no such word in {function}$", done.stdout, re.MULTILINE), done.stdout
+    assert re.search("rank 0: RuntimeError .*the first to fail was rank 1: no such word", done.stdout), done.stdout
+
+
+def test_ctrl_c_in_a_backward_pass_of_pythons_ends_it():
+    done = torchrun("failing_pipeline.py", "interrupts itself", processes=2, check=False, timeout=120)
+    assert re.search(r"rank 1: KeyboardInterrupt after [0-6]\.\d s", done.stdout), done.stdout
+    assert re.search("rank 0: RuntimeError .*the first to fail was rank 1", done.stdout), done.stdout
 
 
 def test_ctrl_c_ends_a_wait():
