@@ -101,7 +101,7 @@ class DDPState:
             self._is_arranged = True
 
 
-def ddp_hook(state: DDPState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def ddp_hook(state: DDPState, bucket: dist.GradBucket, *others: Any) -> torch.futures.Future[torch.Tensor]:
     """A communication hook: the mean over ranks of what their compressed gradients come to, added in the order of ranks, so
     that all ranks get the same bits.
 
@@ -110,12 +110,16 @@ def ddp_hook(state: DDPState, bucket: dist.GradBucket) -> torch.futures.Future[t
     possible one. Gradients of float16 and bfloat16 cross as float32 and are rounded to again.
 
     Raises:
-        TypeError: gradients of another type, or another state.
+        TypeError: gradients of another type, another state, or a call of FullyShardedDataParallel, whose hooks have other
+            arguments.
         NumericError: of the future, on every rank, where the gradients of one cannot be sent. From ``backward()``
             DistributedDataParallel raises it as RuntimeError.
     """
     if not isinstance(state, DDPState):
         raise TypeError(f"ddp_hook: expected a DDPState, found {type(state).__name__}")
+    if others or isinstance(bucket, torch.Tensor):
+        raise TypeError("ddp_hook: expected the state and a bucket of DistributedDataParallel; FullyShardedDataParallel, which "
+                        "gives its hooks tensors, needs one of its own")
     group = state.process_group if state.process_group is not None else dist.group.WORLD
     exchange, step, compresses = state._ready(), state.step, state._compresses()
     state._end_bucket(bucket.is_last())

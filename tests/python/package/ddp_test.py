@@ -293,6 +293,9 @@ def test_every_rank_hears_of_a_gradient_that_is_not_finite_and_goes_on(results):
     (lambda: strait.DDPState(4), TypeError, "codec: expected a spec such as \"quant:4\", found int"),
     (lambda: strait.DDPState("quant:4", feedback=("ef", "ef")), TypeError, "feedback: expected a string, found tuple"),
     (lambda: strait.ddp_hook(None, None), TypeError, "expected a DDPState, found NoneType"),
+    (lambda: strait.ddp_hook(strait.DDPState("quant:4"), torch.ones(4), torch.ones(2)), TypeError,
+     "ddp_hook: expected the state and a bucket of DistributedDataParallel; FullyShardedDataParallel, which"),
+    (lambda: strait.ddp_hook(strait.DDPState("quant:4"), torch.ones(4)), TypeError, "bucket of DistributedDataParallel"),
 ])
 def test_bad_input_is_one_clear_line(call, kind, text):
     with pytest.raises(kind) as error:
