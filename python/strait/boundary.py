@@ -10,6 +10,7 @@ from typing import Any, Iterator, NamedTuple, Optional, Sequence, Union
 
 import torch
 from torch import nn
+from torch._subclasses import FakeTensor
 
 from . import _C, _load  # noqa: F401
 from ._arguments import boolean, codec_spec, feedback_of, integer, list_of, named_tensors, string
@@ -127,6 +128,12 @@ class Boundary(nn.Module):
         """What the downstream stage receives of ``x``."""
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"strait.Boundary: expected a tensor, found {type(x).__name__}")
+        if x.is_meta or isinstance(x, FakeTensor):
+            raise RuntimeError("strait.Boundary: expected a tensor with data, which meta tensors and those of torch.export do "
+                               "not have; put nn.Identity() in its place there")
+        if torch._C._are_functorch_transforms_active():
+            raise RuntimeError("strait.Boundary: expected a call outside of the transforms of torch.func (vmap, grad and so on); "
+                               "an ordinary backward pass gives its gradients")
         if self.training and _is_recomputed():
             raise RuntimeError("strait.Boundary: expected a place outside of checkpointed regions, which compute a forward "
                                "pass twice and would send its message twice")

@@ -512,6 +512,17 @@ def test_bad_input_is_one_clear_line(call, kind, text):
     assert text in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("call, text", [
+    (lambda model: torch.func.vmap(model)(X[None]), "outside of the transforms of torch.func"),
+    (lambda model: torch.func.grad(lambda x: model(x).sum())(X), "outside of the transforms of torch.func"),
+    (lambda model: torch.export.export(model.eval(), (X, ), strict=False), "expected a tensor with data"),
+    (lambda model: model(X.to("meta")), "expected a tensor with data"),
+])
+def test_what_gives_no_message_is_refused(call, text):
+    with pytest.raises(RuntimeError, match=f"^strait.Boundary: [^\n]*{text}[^\n]*$"):
+        call(strait.Boundary("quant:4"))
+
+
 def test_a_tensor_that_torch_negates_when_it_is_read_crosses_as_it_is():
     x = torch.tensor([1 + 2j]).conj().imag
     assert x.is_neg() and strait.Boundary()(x).tolist() == [-2.0]
