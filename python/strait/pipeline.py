@@ -121,8 +121,10 @@ class Pipeline:
             trained is refused, because they would neither be clipped nor averaged: a bound method of a module here, others
             in the first batch. One that closes over a module has no mode either.
         loss: called with the last stage's output (a tuple where it gives several tensors) and the targets of a
-            micro-batch, gives the mean over its rows, a scalar tensor, or over what `count` counts. It has no parameters of
-            its own that are trained; a module that has them is refused.
+            micro-batch, gives the mean over its rows, a scalar tensor, or over what `count` counts. A loss
+            that is a sum would be averaged over the micro-batches: with ``count=lambda y: 1`` the gradients are those of the
+            sum, and :attr:`StepResult.loss` is the mean over micro-batches. It has no parameters of its own that are trained;
+            a module that has them is refused.
         schedule: "gpipe", "1f1b" or "interleaved", which several processes need where each has more than one stage.
         micro_batches: parts into which a batch is cut.
         activations, gradients: the codec of what crosses forward and backward, such as "quant:4"; a list has one for

@@ -95,6 +95,18 @@ def test_a_loss_over_what_is_no_padding_is_that_of_the_batch(micro_batches):
         pipe.train(inputs, torch.full_like(targets, -100))
 
 
+@pytest.mark.parametrize("micro_batches", [1, 2, 4])
+def test_a_loss_that_is_a_sum_gives_the_gradients_of_the_sum_where_each_part_counts_1(micro_batches):
+    inputs, targets, _ = next(batches())
+    stages, plain = make_stages(), make_stages()
+    loss = nn.CrossEntropyLoss(reduction="sum")
+    pipe = strait.Pipeline(stages, loss, micro_batches=micro_batches, count=lambda y: 1)
+    whole = loss(nn.Sequential(*plain)(inputs), targets)
+    whole.backward()
+    assert pipe.train(inputs, targets).loss == pytest.approx(whole.item() / micro_batches, rel=1e-6)
+    assert_close(gradients(stages), gradients(plain))
+
+
 def test_gradients_add_up_in_one_process():
     stages = make_stages()
     pipe = strait.Pipeline(stages, F.cross_entropy, batch_size=12)
