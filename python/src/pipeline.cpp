@@ -86,11 +86,6 @@ class PythonPipeline {
     run_interruptibly(*group_, [&] { norm = pipeline_->clip_grad_norm(limit); });
     return norm;
   }
-  std::vector<at::Tensor> parameters() const {
-    std::vector<at::Tensor> all = pipeline_->parameters();
-    std::erase_if(all, [](const auto& parameter) { return !parameter.requires_grad(); });
-    return all;
-  }
   StepReport gather(const StepReport& mine) {
     StepReport all;
     run_interruptibly(*group_, [&] { all = pipeline_->gather(mine); });
@@ -227,7 +222,6 @@ void bind_pipeline(py::module_& module) {
       .def("gather", &PythonPipeline::gather)
       .def("state", &PythonPipeline::state)
       .def("load_state", &PythonPipeline::load_state)
-      .def("parameters", &PythonPipeline::parameters)
       .def("runs", [](PythonPipeline& self, int stage) { return self.pipeline().runs(stage); })
       .def("compress", [](PythonPipeline& self, bool on) { self.pipeline().compress(on); })
       .def("prefetch",

@@ -121,10 +121,10 @@ class Pipeline:
             trained is refused, because they would neither be clipped nor averaged: a bound method of a module here, others
             in the first batch. One that closes over a module has no mode either.
         loss: called with the last stage's output (a tuple where it gives several tensors) and the targets of a
-            micro-batch, gives the mean over its rows, a scalar tensor, or over what `count` counts. A loss
-            that is a sum would be averaged over the micro-batches: with ``count=lambda y: 1`` the gradients are those of the
-            sum, and :attr:`StepResult.loss` is the mean over micro-batches. It has no parameters of its own that are trained;
-            a module that has them is refused.
+            micro-batch, gives the mean over its rows, a scalar tensor, or over what `count` counts. Gradients of a loss that
+            is a sum would be divided by the micro-batches: with ``count=lambda y: 1`` they are those of the sum, and
+            :attr:`StepResult.loss` is the mean over micro-batches. It has no parameters of its own that are trained; a module
+            that has them is refused.
         schedule: "gpipe", "1f1b" or "interleaved", which several processes need where each has more than one stage.
         micro_batches: parts into which a batch is cut.
         activations, gradients: the codec of what crosses forward and backward, such as "quant:4"; a list has one for
@@ -243,7 +243,13 @@ class Pipeline:
 
     def parameters(self) -> list[Tensor]:
         """The parameters of this process's stages that require gradients, for its optimizer; there may be none."""
-        return self._pipeline.parameters()
+        return [parameter for _, parameter in self.named_parameters()]
+
+    def named_parameters(self) -> list[tuple[str, Tensor]]:
+        """Those of :meth:`parameters`, by the names that they have in ``nn.Sequential(*stages)``: ``0.weight`` of stage 0."""
+        return [(f"{stage}.{name}", parameter) for stage, module in enumerate(self._modules)
+                if module is not None and self.runs(stage)
+                for name, parameter in module.named_parameters() if parameter.requires_grad]
 
     def modules(self) -> list[nn.Module]:
         """The modules of this process's stages."""

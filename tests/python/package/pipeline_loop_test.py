@@ -62,6 +62,8 @@ def test_clipping_and_prediction_are_those_of_one_process(tmp_path):
     assert first["norm"] == last["norm"] == pytest.approx(norm.item(), rel=1e-5)
     assert first["again"] == last["again"] == pytest.approx(LIMIT, rel=1e-3)
     assert_close({**first["clipped"], **last["clipped"]}, gradients(stages))
+    for result in first, last:
+        assert result["names"] == list(result["clipped"])  # each its own
 
 
 @pytest.mark.parametrize(("difference", "complaint"), [
@@ -142,6 +144,20 @@ def test_parameters_are_those_that_are_trained_now():
     stages[0].requires_grad_(True)
     pipe.train(inputs, targets)
     assert len(pipe.parameters()) == 8 and stages[0][0].weight.grad is not None
+
+
+def test_parameters_have_the_names_of_a_sequential():
+    stages = make_stages()
+    stages[1][0].bias.requires_grad_(False)
+    pipe = strait.Pipeline([stages[0], stages[1], torch.tanh, *stages[2:]], F.cross_entropy)
+    network = nn.Sequential(stages[0], stages[1], nn.Tanh(), *stages[2:])
+    expected = [(name, parameter) for name, parameter in network.named_parameters() if name != "1.0.bias"]
+    found = pipe.named_parameters()
+    assert [name for name, _ in found] == [name for name, _ in expected] and "4.weight" in dict(found)
+    assert all(mine is theirs for (_, mine), (_, theirs) in zip(found, expected))
+    assert all(mine is theirs for mine, (_, theirs) in zip(pipe.parameters(), expected, strict=True))
+    stages[0][0].bias = nn.Parameter(torch.zeros_like(stages[0][0].bias))
+    assert dict(pipe.named_parameters())["0.0.bias"] is stages[0][0].bias
 
 
 def test_what_would_be_wrong_in_silence_is_refused(monkeypatch):

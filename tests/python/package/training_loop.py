@@ -47,7 +47,7 @@ def with_stages():
     predicted = pipe.predict(inputs)
     pipe.train(inputs, targets)
     return {"predicted": predicted, "norm": pipe.clip_grad_norm_(LIMIT), "clipped": gradients(stages),
-            "again": pipe.clip_grad_norm_(1e3)}
+            "again": pipe.clip_grad_norm_(1e3), "names": [name for name, _ in pipe.named_parameters()]}
 
 
 def refused(call):
