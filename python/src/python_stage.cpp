@@ -57,6 +57,7 @@ class PythonModule {
   explicit PythonModule(py::object module) : module_(std::move(module)) {}
 
   std::vector<at::Tensor> parameters() const {
+    const py::gil_scoped_acquire gil;
     std::vector<at::Tensor> all;
     for (const py::handle each : module_.attr("parameters")()) all.push_back(each.cast<at::Tensor>());
     return all;
