@@ -155,11 +155,11 @@ class PythonPipeline {
   std::optional<Pending> pending_;
 };
 
-std::unique_ptr<PythonPipeline> make_pipeline(
-    const py::list& stages, const std::vector<BoundaryArguments>& boundaries, const py::object& loss,
-    const py::object& correct, const py::object& count, const std::string& schedule, int micro_batches,
-    int64_t batch_size, int replicas, const std::pair<std::string, std::string>& replica_link, int64_t seed,
-    const at::Device& device, std::shared_ptr<Group> group) {
+PipelineSetup make_setup(const py::list& stages, const std::vector<BoundaryArguments>& boundaries,
+                         const py::object& loss, const py::object& correct, const py::object& count,
+                         const std::string& schedule, int micro_batches, int64_t batch_size, int replicas,
+                         const std::pair<std::string, std::string>& replica_link, int64_t seed,
+                         const at::Device& device) {
   PipelineSetup setup;
   for (const py::handle stage : stages)
     setup.stages.push_back(stage_of(py::reinterpret_borrow<py::object>(stage)));
@@ -172,8 +172,17 @@ std::unique_ptr<PythonPipeline> make_pipeline(
   setup.replica_link = make_link(replica_link.first, replica_link.second);
   setup.seed = static_cast<uint64_t>(seed);
   setup.device = device;
+  return setup;
+}
+
+std::unique_ptr<PythonPipeline> make_pipeline(PipelineSetup setup, std::shared_ptr<Group> group) {
   if (!group) group = std::make_shared<SingleProcessGroup>();
   return std::make_unique<PythonPipeline>(std::move(setup), std::move(group));
+}
+
+/// The others hear of it, where this process cannot go on.
+void fail(Group& group, const std::string& reason) {
+  group.fail({.rank = group.rank(), .diverged = false, .reason = reason});
 }
 
 /// `StepResult(loss=0.6931, rows=32, ...)`.
@@ -189,7 +198,8 @@ std::string result_text(const StepReport& report) {
 void bind_pipeline(py::module_& module) {
   py::class_<Group, std::shared_ptr<Group>>(module, "Group")
       .def_property_readonly("rank", &Group::rank)
-      .def_property_readonly("size", &Group::size);
+      .def_property_readonly("size", &Group::size)
+      .def("fail", &fail, py::arg("reason"), ReleaseGil());
   module.def("group_over", &make_group, py::arg("process_group"), py::arg("store"), py::arg("timeout"),
              ReleaseGil());
 
@@ -210,11 +220,12 @@ void bind_pipeline(py::module_& module) {
       .def_property_readonly("decode_seconds",
                              [](const StepReport& report) { return report.traffic.decode_seconds; });
 
+  py::class_<PipelineSetup>(module, "PipelineSetup")
+      .def(py::init(&make_setup), py::arg("stages"), py::arg("boundaries"), py::arg("loss"), py::arg("correct"),
+           py::arg("count"), py::arg("schedule"), py::arg("micro_batches"), py::arg("batch_size"),
+           py::arg("replicas"), py::arg("replica_link"), py::arg("seed"), py::arg("device"));
   py::class_<PythonPipeline>(module, "Pipeline")
-      .def(py::init(&make_pipeline), py::arg("stages"), py::arg("boundaries"), py::arg("loss"),
-           py::arg("correct"), py::arg("count"), py::arg("schedule"), py::arg("micro_batches"),
-           py::arg("batch_size"), py::arg("replicas"), py::arg("replica_link"), py::arg("seed"),
-           py::arg("device"), py::arg("group"))
+      .def(py::init(&make_pipeline), py::arg("setup"), py::arg("group"))
       .def("train", &PythonPipeline::train)
       .def("evaluate", &PythonPipeline::evaluate)
       .def("predict", &PythonPipeline::predict)

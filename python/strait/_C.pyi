@@ -51,6 +51,7 @@ class BucketExchange:
 class Group:
     rank: int
     size: int
+    def fail(self, reason: str) -> None: ...
 
 def group_over(process_group: ProcessGroup, store: Store, timeout: float) -> Group: ...
 
@@ -67,11 +68,14 @@ class StepResult:
     decode_seconds: float
     def __repr__(self) -> str: ...
 
-class Pipeline:
+class PipelineSetup:
     def __init__(self, stages: list, boundaries: list[tuple[str, str, str, Union[str, tuple[str, str]], bool]],
                  loss: Optional[Callable], correct: Optional[Callable], count: Optional[Callable], schedule: str,
-                 micro_batches: int, batch_size: int, replicas: int, replica_link: tuple[str, str], seed: int, device: torch.device,
-                 group: Optional[Group]) -> None: ...
+                 micro_batches: int, batch_size: int, replicas: int, replica_link: tuple[str, str], seed: int,
+                 device: torch.device) -> None: ...
+
+class Pipeline:
+    def __init__(self, setup: PipelineSetup, group: Optional[Group]) -> None: ...
     step: int
     rank: int
     replica: int

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Optional, Union
 
 import torch
@@ -94,6 +95,17 @@ def group_of(group: Optional[dist.ProcessGroup], timeout: Union[float, datetime.
     return _C.group_over(group, store, _seconds(timeout))
 
 
+@contextlib.contextmanager
+def _heard_by(group: Optional[_C.Group]) -> Iterator[None]:
+    """The other processes hear of what is raised in its body: they would wait for this one."""
+    try:
+        yield
+    except Exception as error:
+        if group is not None:
+            group.fail(str(error).partition("\n")[0])
+        raise
+
+
 class Pipeline:
     """A network cut into stages, each of which a process runs; what crosses the cuts is compressed.
 
@@ -161,29 +173,31 @@ class Pipeline:
                  names: Optional[Sequence[str]] = None, group: Optional[dist.ProcessGroup] = None,
                  timeout: Union[float, datetime.timedelta] = 300.0,
                  device: Union[torch.device, str, None] = None) -> None:
-        stages = list_of("stages", stages, "modules, callables or None")
-        if not stages:
-            raise ValueError("stages: expected at least one, found none")
-        _check_stages(stages)
-        _check_loss(loss)
-        cuts = len(stages) - 1
-        names = [f"boundary{i}" for i in range(cuts)] if names is None else list_of("names", names, "one for each boundary")
-        if len(names) != cuts:
-            raise ValueError(f"names: expected one for each of {cuts} boundaries, found {len(names)}")
-        boundaries = list(
-            zip([string("names", name) for name in names], _per_boundary("activations", activations, cuts),
-                _per_boundary("gradients", gradients, cuts), _feedback_per_boundary(feedback, cuts),
-                [boolean("reuse_indices", reuse_indices)] * cuts))
-        self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
-        self._pipeline = _C.Pipeline(stages, boundaries, function_or_none("loss", loss),
-                                     function_or_none("correct", correct), function_or_none("count", count),
-                                     string("schedule", schedule), integer("micro_batches", micro_batches, 1, 2**31 - 1),
+        spanned = group_of(group, timeout)
+        with _heard_by(spanned):
+            stages = list_of("stages", stages, "modules, callables or None")
+            if not stages:
+                raise ValueError("stages: expected at least one, found none")
+            _check_stages(stages)
+            _check_loss(loss)
+            cuts = len(stages) - 1
+            names = [f"boundary{i}" for i in range(cuts)] if names is None else list_of("names", names, "one for each boundary")
+            if len(names) != cuts:
+                raise ValueError(f"names: expected one for each of {cuts} boundaries, found {len(names)}")
+            boundaries = list(
+                zip([string("names", name) for name in names], _per_boundary("activations", activations, cuts),
+                    _per_boundary("gradients", gradients, cuts), _feedback_per_boundary(feedback, cuts),
+                    [boolean("reuse_indices", reuse_indices)] * cuts))
+            setup = _C.PipelineSetup(stages, boundaries, function_or_none("loss", loss), function_or_none("correct", correct),
+                                     function_or_none("count", count), string("schedule", schedule),
+                                     integer("micro_batches", micro_batches, 1, 2**31 - 1),
                                      0 if batch_size is None else integer("batch_size", batch_size, 1),
                                      integer("replicas", replicas, 1, 2**31 - 1),
                                      (string("replica_codec", replica_codec), string("replica_feedback", replica_feedback)),
                                      integer("seed", seed),
-                                     _device_of(stages) if device is None else torch.empty(0, device=device).device,
-                                     group_of(group, timeout))
+                                     _device_of(stages) if device is None else torch.empty(0, device=device).device)
+        self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
+        self._pipeline = _C.Pipeline(setup, spanned)
 
     def train(self, inputs: Inputs, targets: Optional[Tensor] = None,
               ids: Optional[Ids] = None, classes: Optional[Ids] = None) -> StepResult:
