@@ -155,11 +155,10 @@ void add_train(CLI::App& app, Action& action) {
       train->add_flag("--overwrite", flags->overwrite,
                       "Replace the run that the folder holds, and other files with the names of a run's");
   train
-      ->add_flag(
-          "--resume", flags->resume,
-          "Resume from the newest checkpoint in the folder, or start from the beginning where there is "
-          "none; on the same machine the result is bit-identical to an uninterrupted run. With several "
-          "processes, refuse when a part of the checkpoint is lost")
+      ->add_flag("--resume", flags->resume,
+                 "Resume from the newest checkpoint in the folder, or start from the beginning where there is "
+                 "none; on the same machine the result is bit-identical to an uninterrupted run. With several "
+                 "processes, refuse when a part of the checkpoint is lost")
       ->excludes(overwrite);
   train
       ->add_option("--trace", flags->trace,

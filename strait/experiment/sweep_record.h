@@ -33,7 +33,8 @@ class SweepRecord {
 
   /// Names the runs, of those at these places of the sweep, in whose folders another configuration's run has
   /// come to its end or left a checkpoint, each with a key that differs, if its config.toml is there; and
-  /// those in whose folders are results without the status.json that says whose they are. Throws InputError where a folder cannot be read.
+  /// those in whose folders are results without the status.json that says whose they are. Throws InputError
+  /// where a folder cannot be read.
   std::vector<std::string> others_trained(const std::vector<size_t>& runs) const;
 
   /// The name of another sweep whose record lies in the folder. Throws InputError for a record that cannot be

@@ -111,7 +111,9 @@ std::string description(const PipelineSetup& setup, int processes) {
   const auto add_link = [&](std::string key, const Link& link) {
     add(std::move(key), fmt::format("codec {}, link {} {}", link.codec().spec(), link.id(), link.spec()));
   };
-  for (const Boundary& boundary : setup.boundaries) {
+  for (size_t i = 0; i < setup.boundaries.size(); ++i) {
+    const Boundary& boundary = setup.boundaries[i];
+    add(fmt::format("name of boundary {}", i), boundary.name);
     add_link(fmt::format("boundary {}, activations", boundary.name), *boundary.links.activations);
     add_link(fmt::format("boundary {}, gradients", boundary.name), *boundary.links.gradients);
   }

@@ -1,5 +1,6 @@
 #include "strait/transport/handshake.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/host.h"
@@ -23,15 +24,16 @@ std::string difference(const json& mine, const json& theirs) {
   }
   const auto& keys = mine.at("config");
   const auto& others = theirs.at("config");
-  if (keys.size() != others.size()) {
-    return fmt::format("has {} settings, this one {}", others.size(), keys.size());
+  for (size_t i = 0; i < std::min(keys.size(), others.size()); ++i) {
+    if (keys[i] == others[i]) continue;
+    const auto name = keys[i].at(0).get<std::string>();
+    const auto their_name = others[i].at(0).get<std::string>();
+    if (name != their_name) return fmt::format("has {} where this one has {}", their_name, name);
+    return fmt::format("has {} = {}, this one {}", name, others[i].at(1).get<std::string>(),
+                       keys[i].at(1).get<std::string>());
   }
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (keys[i] == others.at(i)) continue;
-    return fmt::format("has {} = {}, this one {}", keys[i].at(0).get<std::string>(),
-                       others[i].at(1).get<std::string>(), keys[i].at(1).get<std::string>());
-  }
-  return "";
+  if (keys.size() == others.size()) return "";
+  return fmt::format("has {} settings, this one {}", others.size(), keys.size());
 }
 
 }  // namespace

@@ -60,6 +60,20 @@ TEST_F(Handshakes, ThatDifferAreNamed) {
             "\"quant:8\" } }], this one []; all must be the same");
 }
 
+TEST_F(Handshakes, TheFirstSettingThatDiffersIsNamedWhereOneHasMore) {
+  const auto complaint = [](std::vector<std::pair<std::string, std::string>> settings) {
+    const Handshake mine{.processes = 2, .settings = {{"stages", "2"}, {"seed", "7"}}};
+    const Handshake other{.processes = 2, .settings = std::move(settings)};
+    return message_of<Error>([&] { check_handshakes(0, {mine.text(), other.text()}); });
+  };
+  EXPECT_EQ(complaint({{"stages", "3"}, {"seed", "7"}, {"cut", "a"}}),
+            "rank 0: rank 1 has stages = 3, this one 2; all must be the same");
+  EXPECT_EQ(complaint({{"stages", "2"}, {"cut", "a"}, {"seed", "7"}}),
+            "rank 0: rank 1 has cut where this one has seed; all must be the same");
+  EXPECT_EQ(complaint({{"stages", "2"}, {"seed", "7"}, {"cut", "a"}}),
+            "rank 0: rank 1 has 3 settings, this one 2; all must be the same");
+}
+
 TEST_F(Handshakes, OfAnotherWireVersionAreRefusedWithBothNumbers) {
   std::string old = handshake();
   old.replace(old.find("\"wire_version\":3"), 16, "\"wire_version\":1");

@@ -182,7 +182,8 @@ TEST(EpochMetrics, OlderRunsKeptNoProductsOfGradients) {
 TEST(EpochMetrics, OlderRunsWereScoredPlain) {
   const auto old = nlohmann::json::parse(
       R"({"off": {"loss": 0.5, "accuracy": 50.0}, "on": {"loss": 0.25, "accuracy": 25.0}, "samples": 30})");
-  const Evaluation evaluation = evaluation_in({old, "test"});
+  const std::string origin = "test";
+  const Evaluation evaluation = evaluation_in({old, origin});
   EXPECT_EQ(evaluation.named, EvaluationMode::plain);
   ASSERT_EQ(evaluation.modes.size(), 1U);
   EXPECT_EQ(evaluation.modes.at(EvaluationMode::plain).loss, 0.25);

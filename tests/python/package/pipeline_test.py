@@ -448,7 +448,7 @@ def test_what_a_module_raises_in_the_first_batch_is_the_cause():
             fails(no_exception()).train(x, y)
 
 
-@pytest.mark.parametrize("case", ["raises", "diverges", "differs", "spec", "list", "vanishes"])
+@pytest.mark.parametrize("case", ["raises", "diverges", "differs", "name", "longer", "spec", "list", "vanishes"])
 def test_the_others_hear_of_a_process_that_fails(case):
     done = torchrun("failing_pipeline.py", case, processes=3, check=False, timeout=120)
     heard = dict(re.findall(r"rank (\d): (.*)", done.stdout))
@@ -457,6 +457,8 @@ def test_the_others_hear_of_a_process_that_fails(case):
         "raises": ("LookupError no such word", "RuntimeError .*the first to fail was rank 1: LookupError: no such word"),
         "diverges": ("NumericError .*boundary1", "NumericError .*rank 1: .*boundary1"),
         "differs": ("RuntimeError .*micro_batches", "RuntimeError .*micro_batches"),
+        "name": ("RuntimeError .*has name of boundary 0 = boundary0, this one other", "RuntimeError .*has name of boundary 0 = other"),
+        "longer": ("RuntimeError .*has stages = 3, this one 6", "RuntimeError .*has stages = 6"),
         "spec": ('ValueError codec "quant:99": ', 'RuntimeError .*the first to fail was rank 1: codec "quant:99": '),
         "list": ("ValueError activations: expected one spec", "RuntimeError .*the first to fail was rank 1: activations: expected"),
         "vanishes": (None, "RuntimeError .*rank 1 is gone|RuntimeError .*the first to fail was"),
