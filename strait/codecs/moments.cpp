@@ -25,13 +25,13 @@ at::Tensor differences(const TensorGroups& groups, const at::Tensor& center) {
 /// near enough, since no root of a float32 number lies close to the middle of two.
 at::Tensor root(const at::Tensor& x) { return x.to(at::kDouble).sqrt().to(at::kFloat); }
 
+}  // namespace
+
 float largest_magnitude_of(std::span<const float> x) {
   kernels::Line line;
   kernels::largest_magnitudes(x, x.size(), {&line, 1});
   return line.scale;
 }
-
-}  // namespace
 
 at::Tensor largest_magnitudes(const TensorGroups& groups) {
   return groups.values.abs().amax(1, /*keepdim=*/true);

@@ -13,7 +13,10 @@ namespace strait {
 // are taken of elements over the power of two next to the largest, so that they are neither too large nor too
 // small for float32.
 
-/// The largest magnitudes of several groups.
+/// The largest magnitude.
+float largest_magnitude_of(std::span<const float> x);
+
+/// The same of several groups.
 at::Tensor largest_magnitudes(const TensorGroups& groups);
 
 /// The mean, +0 where it is -0: the zeros that fill up the rows of a sum differ from path to path.
