@@ -120,7 +120,8 @@ class Boundary(nn.Module):
         super().__init__()
         self._ends = _C.LocalBoundary(codec_spec("activations", activations), codec_spec("gradients", gradients),
                                       feedback_of(feedback), boolean("reuse_indices", reuse_indices),
-                                      string("evaluation", evaluation), string("name", name), integer("index", index, 0, 2**16 - 1), integer("seed", seed),
+                                      string("evaluation", evaluation), string("name", name),
+                                      integer("index", index, 0, 2**16 - 1), integer("seed", seed),
                                       None if slots is None else integer("slots", slots))
 
     @torch.compiler.disable
