@@ -59,6 +59,7 @@ const TensorEntry& entry_of(const SafetensorsReader& reader, const char* name,
     const bool fits = entry->shape.size() >= least && entry->shape.size() <= most;
     if (std::ranges::find(types, entry->type) != types.end() && fits && has_numbers) return *entry;
     std::vector<std::string> names;
+    names.reserve(types.size());
     for (const auto type : types) names.emplace_back(safetensors_type_name(type));
     texts.push_back(fmt::format("{} of shape {}", either_of(names), shape));
   }

@@ -40,6 +40,7 @@ ScalarType type_in(const JsonReader& tensor) {
   const auto found = std::ranges::find(kTypes, name, [](const auto& type) { return type.first; });
   if (found != kTypes.end()) return found->second;
   std::vector<std::string> names;
+  names.reserve(kTypes.size());
   for (const auto& [known, type] : kTypes) names.emplace_back(known);
   tensor.at("dtype").fail("one of " + list_of(names));
 }
