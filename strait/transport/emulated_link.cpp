@@ -13,7 +13,7 @@ EmulatedLink::EmulatedLink(std::unique_ptr<Transport> transport, std::shared_ptr
         messages_.fail(std::make_exception_ptr(Error("the emulated link: this rank has given up")));
       }) {}
 
-/// While the end can be asked for.
+// Messages that are on their way go first, while `end` can still be asked for.
 EmulatedLink::~EmulatedLink() { messages_.finish(); }
 
 void EmulatedLink::send(Tag tag, Buffer message) {
