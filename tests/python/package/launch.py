@@ -1,8 +1,10 @@
 """Processes for tests: a script of this folder under torchrun, the program."""
 
+import contextlib
 import json
 import os
 import pathlib
+import random
 import socket
 import subprocess
 import sys
@@ -16,9 +18,12 @@ PROGRAM = os.environ.get("STRAIT_PROGRAM", "build/strait")
 
 
 def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    """None that the kernel gives to sockets that name none, so that no such socket takes it first."""
+    end = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+    while True:
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", random.randrange(16384, end)))
+            return free.getsockname()[1]
 
 
 def torchrun(script, *arguments, processes, timeout=300, check=True):
