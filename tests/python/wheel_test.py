@@ -76,16 +76,24 @@ def make_environment(folder):
     return folder / "bin" / "python3"
 
 
+def make_wheel(folder, **definitions):
+    """The wheel, alone in a folder, of a build with these variables of CMake."""
+    shutil.rmtree(folder, ignore_errors=True)
+    # Beside the build, with its compiler and warnings, so that ccache has most of it.
+    compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE)[1]
+    defined = {"STRAIT_WERROR": "ON", **definitions}
+    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder,
+        f"--config-settings=build-dir={BUILD}-wheel",
+        *(f"--config-settings=cmake.define.{name}={value}" for name, value in defined.items()), SOURCE,
+        env={**os.environ, "CXX": compiler})
+    (wheel,) = folder.iterdir()
+    return wheel
+
+
 class Wheel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        shutil.rmtree(WORK / "wheels", ignore_errors=True)
-        # Beside the build, with its compiler and warnings, so that ccache has most of it.
-        compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE)[1]
-        run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir",
-            WORK / "wheels", f"--config-settings=build-dir={BUILD}-wheel",
-            "--config-settings=cmake.define.STRAIT_WERROR=ON", SOURCE, env={**os.environ, "CXX": compiler})
-        (cls.wheel,) = (WORK / "wheels").iterdir()
+        cls.wheel = make_wheel(WORK / "wheels")
         cls.python = make_environment(WORK / "environment")
         run(cls.python, "-m", "pip", "install", "--no-index", "--no-deps", cls.wheel)
 
@@ -102,6 +110,17 @@ class Wheel(unittest.TestCase):
         self.assertEqual(found, ours | {module, "_built_with.py"})
         self.assertTrue(all(name.startswith(("strait/", "strait-")) for name in names), names)
         self.assertTrue(any(name.endswith("LICENSE") for name in names), names)
+
+    def test_the_program_comes_with_it_where_that_is_asked_for(self):
+        wheel = make_wheel(WORK / "wheel_with_program", STRAIT_CLI="ON")
+        python = make_environment(WORK / "environment_with_program")
+        run(python, "-m", "pip", "install", "--no-index", "--no-deps", wheel)
+        program = python.parent / "strait"
+        self.assertRegex(run(program, "--version"), r"^strait 0\.1\.0.* \(LibTorch 2\.\d+")
+        self.assertRegex(run(program, "--help"), r"\n  report ")
+        loaded = run(program, env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"})
+        self.assertRegex(loaded, rf"libtorch_cpu\.so => {python.parent}/\.\./lib/python3\.\d+/site-packages/torch/lib/")
+        run(python, "-I", "-c", FIRST_LINES, cwd=WORK)
 
     def test_another_torch_is_named(self):
         built_with = next((WORK / "environment").glob("lib/python*/site-packages/strait/_built_with.py"))
