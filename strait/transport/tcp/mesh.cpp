@@ -549,8 +549,12 @@ void Mesh::hear(int peer, Kind kind, const Buffer& message) {
       return called(from);
     }
     if (kind == Kind::missing) {
+      auto missing = said.get<std::vector<int>>();
+      if (std::ranges::any_of(missing, [&](int other) { return other < 1 || other >= ranks(); })) {
+        throw WireError("ranks that are missing, of which one is none of {} ranks", ranks());
+      }
       const std::scoped_lock lock(mutex_);
-      attendance_.missing = said.get<std::vector<int>>();
+      attendance_.missing = std::move(missing);
       return tell_news();
     }
     const Failure failure{.rank = said.at("rank").get<int>(),
