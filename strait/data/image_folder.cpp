@@ -114,9 +114,13 @@ std::vector<LabelledFile> labelled_files(const fs::path& folder, const std::vect
     }
     auto& paths = of_class[static_cast<size_t>(found - classes.begin())];
     paths = pictures_in(folder / name);
+    if (paths.empty()) {
+      throw InputError("{}: has no picture (.png, .jpg, .jpeg), expected one in the folder of a class",
+                       (folder / name).string());
+    }
     most = std::max(most, paths.size());
   }
-  if (most == 0) throw InputError("{}: has no picture (.png, .jpg, .jpeg); {}", folder.string(), kImagesAdvice);
+  if (most == 0) throw InputError("{}: has no folder of a class; {}", folder.string(), kImagesAdvice);
   std::vector<LabelledFile> files;
   for (size_t i = 0; i < most; ++i) {
     for (size_t label = 0; label < classes.size(); ++label) {

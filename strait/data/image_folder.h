@@ -33,7 +33,8 @@ std::vector<std::string> class_names(const std::filesystem::path& folder);
 /// The pictures (.png, .jpg, .jpeg, also in capitals) at any depth in the folders of `folder` that are named as
 /// the classes. Of each class they are sorted; together they go round the classes, so that the first so many
 /// are of all of them. Hidden files and folders are left out; a link to a file is followed, one to a folder
-/// only where it is a class's. Throws InputError for a class that `classes` lacks.
+/// only where it is a class's. Throws InputError for a class that `classes` lacks, and for one whose folder has
+/// no picture, as torchvision's ImageFolder does: it would be an output that nothing trains.
 std::vector<LabelledFile> labelled_files(const std::filesystem::path& folder,
                                          const std::vector<std::string>& classes);
 

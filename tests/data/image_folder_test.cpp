@@ -162,8 +162,15 @@ TEST_F(ImageFolders, WhatIsWrongIsNamed) {
   fs::create_symlink("test", root_ / "test");
   EXPECT_THAT(complaint(), HasSubstr((root_ / "test").string() + ": cannot be read: Too many levels"));
   fs::remove(root_ / "test");
+  fs::create_directories(root_ / "test");
+  EXPECT_THAT(complaint(), HasSubstr((root_ / "test").string() + ": has no folder of a class; data.root"));
   fs::create_directories(root_ / "test/blue");
-  EXPECT_THAT(complaint(), HasSubstr((root_ / "test").string() + ": has no picture (.png, .jpg, .jpeg)"));
+  EXPECT_EQ(complaint(), (root_ / "test/blue").string() +
+                             ": has no picture (.png, .jpg, .jpeg), expected one in the folder of a class");
+  fs::create_directories(root_ / "train/azure");
+  test::write_file(root_ / "train/azure/a.webp", "");
+  EXPECT_THAT(complaint(),
+              HasSubstr((root_ / "train/azure").string() + ": has no picture (.png, .jpg, .jpeg)"));
   fs::remove_all(root_ / "train");
   fs::create_directories(root_ / "train");
   EXPECT_THAT(complaint(), HasSubstr((root_ / "train").string() + ": has no folder of a class"));
