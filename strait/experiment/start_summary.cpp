@@ -19,6 +19,7 @@
 #include "strait/data/batch_parts.h"
 #include "strait/data/kinds.h"
 #include "strait/pipeline/schedules.h"
+#include "strait/train/learning_rate.h"
 #include "strait/train/runtime.h"
 #include "strait/train/step_plan.h"
 #include "strait/wire/frame.h"
@@ -30,12 +31,19 @@ int64_t elements_of(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-/// Rows of the largest micro-batch, with so many training samples: a batch may be larger.
-int64_t rows_of_message(const Config& config, int64_t samples) {
+/// How the first replica cuts its part of a batch.
+struct BatchCut {
+  int64_t batch = 1;  ///< rows of the part
+  int64_t rows = 1;   ///< of a micro-batch; the last has what is left
+};
+
+/// Of the largest batch, with so many training samples: data.batch_size may be above them.
+BatchCut cut_of_batch(const Config& config, int64_t samples) {
   const auto& [batch, pipeline] = std::tie(config.data.batch_size, config.pipeline);
-  const int64_t rows = part_of_batch(batch, 0, pipeline.replicas).rows;
+  const int64_t full = part_of_batch(batch, 0, pipeline.replicas).rows;
   const int64_t found = part_of_batch(std::min(batch, samples), 0, pipeline.replicas).rows;
-  return std::min((rows + pipeline.micro_batches - 1) / pipeline.micro_batches, std::max<int64_t>(found, 1));
+  const int64_t largest = std::max<int64_t>(found, 1);
+  return {largest, std::min((full + pipeline.micro_batches - 1) / pipeline.micro_batches, largest)};
 }
 
 /// Throws InputError where there is no room for a message of so many numbers and what comes of it.
@@ -114,9 +122,10 @@ std::string stages_line(const Config& config, int64_t samples, int processes) {
   std::string line = fmt::format("{} in {}", count_text(stages, "stage"), count_text(processes, "process"));
   if (stages > 1) line += ", cut after " + list_of(config.model.cuts);
   if (pipeline.replicas > 1) line += fmt::format("; {} replicas", pipeline.replicas);
-  return line + fmt::format("; {}, {} of {}", pipeline.schedule,
-                            count_text(pipeline.micro_batches, "micro-batch"),
-                            count_text(rows_of_message(config, samples), "sample"));
+  const BatchCut cut = cut_of_batch(config, samples);
+  return line + fmt::format("; {}, {} of {}{}", pipeline.schedule,
+                            count_text((cut.batch + cut.rows - 1) / cut.rows, "micro-batch"),
+                            cut.batch % cut.rows == 0 ? "" : "up to ", count_text(cut.rows, "sample"));
 }
 
 std::string data_line(const Config& config, const DataSplits& data) {
@@ -136,13 +145,21 @@ std::string link_line(const Config& config, int processes) {
                      processes > 1 ? "processes" : "stages");
 }
 
+/// The kind of schedule, and the rate of the last of so many steps where it is another than lr.
+std::string rates_text(const TrainOptions& train, int64_t all_steps) {
+  const SchedulePoint last{.epoch = train.epochs - 1, .step = all_steps - 1, .all_steps = all_steps};
+  const double rate = learning_rate(train.schedule, train.optimizer.lr, last);
+  return rate == train.optimizer.lr ? train.schedule.kind
+                                    : fmt::format("{} to {:.3g}", train.schedule.kind, rate);
+}
+
 std::string training_line(const Config& config, int64_t samples) {
   const auto& train = config.train;
   const StepPlan plan(samples, config.data.batch_size, train, config.pipeline);
   return fmt::format("{} of {} with {}; {}, learning rate {}, {}", count_text(train.epochs, "epoch"),
                      count_text(plan.steps(), "step"),
                      count_text(std::min(plan.samples_of_step(), samples), "sample"), train.optimizer.kind,
-                     train.optimizer.lr, train.schedule.kind);
+                     train.optimizer.lr, rates_text(train, train.epochs * plan.steps()));
 }
 
 std::string scheme_text(const BoundaryScheme& scheme, bool reuse_indices) {
@@ -182,7 +199,7 @@ Traffic expected_traffic(const Config& config, Model& model, int64_t samples) {
   const auto shapes = boundary_shapes(model, cut_into_stages(model, config.model.cuts));
   CompressionOptions compression = with_strongest_codecs(config.compression);
   compression.store.place = "memory";
-  const int64_t rows = rows_of_message(config, samples);
+  const int64_t rows = cut_of_batch(config, samples).rows;
   int64_t largest = 0;
   for (const auto& shape : shapes) largest = std::max(largest, rows * elements_of(shape));
   expect_room_for(largest, rows);

@@ -159,6 +159,35 @@ TEST(StartSummary, SaysWhatTheRunWillDo) {
   EXPECT_THAT(text, HasSubstr("cpu, 1 thread in each process"));
 }
 
+TEST(StartSummary, SaysWhereTheLearningRateEnds) {
+  const auto training_of = [](const std::string& schedule) {
+    const Config config = config_with({"train.schedule=" + schedule});
+    Model model = make_network(config);
+    return start_summary(config, "runs/tiny", model, load_splits(config), 1, 1).at(4);
+  };
+  // Of the second of two epochs, and of the last of 8 steps.
+  EXPECT_THAT(training_of("{kind=\"cosine\", t_max=2}"),
+              testing::EndsWith("learning rate 0.01, cosine to 0.005"));
+  EXPECT_THAT(training_of("{kind=\"linear\"}"), testing::EndsWith("learning rate 0.01, linear to 0.00125"));
+  EXPECT_THAT(training_of("{kind=\"constant\"}"), testing::EndsWith("learning rate 0.01, constant"));
+}
+
+// As torch.chunk cuts: all but the last of one size, and perhaps fewer than are asked for.
+TEST(StartSummary, CountsTheMicroBatchesThatThereAre) {
+  const auto stages_of = [](int64_t batch_size, int micro_batches) {
+    const Config config = config_with({fmt::format("data.batch_size={}", batch_size),
+                                       fmt::format("pipeline.micro_batches={}", micro_batches)});
+    Model model = make_network(config);
+    return start_summary(config, "runs/tiny", model, load_splits(config), 1, 1).at(2);
+  };
+  EXPECT_THAT(stages_of(12, 4), testing::EndsWith(" 1f1b, 4 micro-batches of 3 samples"));
+  EXPECT_THAT(stages_of(10, 4), testing::EndsWith(" 1f1b, 4 micro-batches of up to 3 samples"));
+  EXPECT_THAT(stages_of(10, 6), testing::EndsWith(" 1f1b, 5 micro-batches of 2 samples"));
+  EXPECT_THAT(stages_of(9, 4), testing::EndsWith(" 1f1b, 3 micro-batches of 3 samples"));
+  EXPECT_THAT(stages_of(150, 2), testing::EndsWith(" 1f1b, 2 micro-batches of up to 75 samples"));
+  EXPECT_THAT(stages_of(1000, 2), testing::EndsWith(" 1f1b, 1 micro-batch of 80 samples"));
+}
+
 TEST(StartSummary, CountsTheParametersOfABottleneck) {
   const Config config = config_with({"model.bottleneck=3"});
   Model model = make_network(config);
