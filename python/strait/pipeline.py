@@ -138,7 +138,8 @@ class Pipeline:
             :attr:`StepResult.loss` is the mean over micro-batches. It has no parameters of its own that are trained; a module
             that has them is refused.
         schedule: "gpipe", "1f1b" or "interleaved", which several processes need where each has more than one stage.
-        micro_batches: parts into which a batch is cut.
+        micro_batches: at most so many parts into which a batch of batch_size rows is cut, all but the last of one size, as
+            torch.chunk cuts it. Shorter batches are cut into parts of that size.
         activations, gradients: the codec of what crosses forward and backward, such as "quant:4"; a list has one for
             each boundary.
         feedback: the feedback scheme around codecs that compress, such as "ef21", or a pair, for activations and

@@ -83,7 +83,7 @@ void visit_network_keys(C& config, Visitor& visit) {
   visit("data.test_limit", data.test_limit, at_least(0),
         "use the first N test samples; 0: all, or as many as data that is drawn has by default");
   visit("data.batch_size", data.batch_size, from_to(1, kLargestBatch),
-        "samples per batch, all replicas together");
+        "samples per batch, all replicas together; the last batch of an epoch has what is left");
   visit_own_keys("data.", data_kind(data.kind).keys, data.settings, visit);
 }
 
@@ -105,20 +105,20 @@ void visit_training_keys(C& config, Visitor& visit) {
           "share of the last step that the next one keeps");
   }
   visit("train.optimizer.weight_decay", train.optimizer.weight_decay, not_negative(),
-        "pull towards 0; part of the gradient, for adamw apart from it");
+        "pull of all parameters towards 0; part of the gradient, for adamw apart from it");
   visit_schedule_kind(config, visit);
   if (rate_schedule_kind(train.schedule.kind).has_warmup) {
     visit("train.schedule.warmup_steps", train.schedule.warmup_steps, at_least(0),
           "optimizer steps in which the rate rises from 0; then it falls to 0 at the end");
   } else {
     visit("train.schedule.t_max", train.schedule.t_max, at_least(1),
-          "epochs of half a cosine period; constant ignores it");
+          "epochs of half a cosine period, in which the rate falls to 0; constant ignores it");
   }
   visit("train.accumulate", train.accumulate, at_least(1), "batches per optimizer step");
   visit("train.clip_norm", train.clip_norm, not_negative(),
         "largest 2-norm of the whole network's gradient, with pipedream and xpipe of a stage's; 0: any");
   visit("train.precision", train.precision, one_of({"fp32", "bf16"}),
-        "of matrix products, where the device has it");
+        "bf16: matrix products in bfloat16, as under PyTorch's autocast; the device must have it");
   visit("train.log_every", train.log_every, at_least(0),
         "say loss, rate and bytes after every N optimizer steps too; 0: only after epochs");
   visit("train.evaluate_every", train.evaluate_every, at_least(0),
@@ -215,7 +215,7 @@ template <class C, class Visitor>
 void visit_keys(C& config, Visitor&& visit) {
   visit("name", config.name, folder_name(), "name of the run, and of its folder below runs/");
   visit("seed", config.seed, at_least(0),
-        "decides initial weights, order of samples, augmentation and stochastic rounding");
+        "decides initial weights, order of samples, augmentation, dropout and stochastic rounding");
 
   visit("networks", config.networks, networks(),
         "links over which every epoch simulates its steps; changes nothing that is trained");
@@ -227,7 +227,8 @@ void visit_keys(C& config, Visitor&& visit) {
   visit("pipeline.schedule", pipeline.schedule, one_of(schedule_names()),
         "order of the micro-batches' forward and backward passes; pipedream and xpipe step the optimizer "
         "after each micro-batch");
-  visit("pipeline.micro_batches", pipeline.micro_batches, at_least(1), "parts into which a batch is cut");
+  visit("pipeline.micro_batches", pipeline.micro_batches, at_least(1),
+        "at most so many parts into which a batch is cut, all but the last of one size (torch.chunk)");
   visit("pipeline.stages_per_rank", pipeline.stages_per_rank, at_least(1),
         "stages per process; above 1 only for interleaved");
   visit("pipeline.replicas", pipeline.replicas, at_least(1),

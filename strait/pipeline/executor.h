@@ -61,7 +61,7 @@ class Executor {
     /// float32, or int64 where the boundary's link carries integers, which cross forward alone.
     std::vector<int> tensors_at_cut;
     Schedule schedule = "1f1b";    ///< of training; evaluation runs forward_only()
-    int micro_batches = 1;         ///< parts into which a batch is cut
+    int micro_batches = 1;         ///< at most so many parts of a batch (torch.chunk)
     int stages_per_rank = 1;       ///< of the plan, also where one process has them all
     int64_t batch_size = 1;        ///< rows of a full batch; fixes the rows of a micro-batch
     uint64_t seed = 0;             ///< of the run

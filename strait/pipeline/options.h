@@ -8,7 +8,7 @@ namespace strait {
 /// The [pipeline] table of a configuration.
 struct PipelineOptions {
   std::string schedule = "1f1b";  ///< one of schedule_names()
-  int micro_batches = 1;          ///< parts into which a batch is cut
+  int micro_batches = 1;          ///< at most so many parts of a batch (torch.chunk)
   int stages_per_rank = 1;        ///< more than one for interleaved alone; divides the stages
   int replicas = 1;               ///< pipelines side by side, each with its part of every batch
   std::string timeout = "60s";    ///< how long a process waits for another before it gives up

@@ -32,7 +32,7 @@ struct PipelineSetup {
   /// A name without steps_per_micro_batch(), or a schedule of the user's own. With several stages on each of
   /// several ranks no name but `interleaved` serves.
   Schedule schedule = "1f1b";
-  int micro_batches = 1;   ///< parts into which a batch is cut
+  int micro_batches = 1;   ///< at most so many parts of a batch (torch.chunk)
   int64_t batch_size = 0;  ///< rows of a full batch of training; 0: those of the first one
 
   /// Pipelines side by side, each with samples of its own; divides the processes. After every batch they

@@ -37,7 +37,7 @@ struct TrainOptions {
   ScheduleOptions schedule;        ///< [train.schedule]
   int accumulate = 1;              ///< batches per optimizer step
   double clip_norm = 0;            ///< largest 2-norm of the gradient of what steps together; 0 = any
-  std::string precision = "fp32";  ///< fp32 | bf16: of matrix products, where the device has it
+  std::string precision = "fp32";  ///< fp32 | bf16: of matrix products; check_precision()
   int64_t log_every = 0;           ///< steps of the optimizer from one line of steps.jsonl to the next
   int64_t evaluate_every = 0;      ///< steps of the optimizer from one evaluation within an epoch to the next
   int evaluate_epochs = 1;         ///< epochs from one evaluation after an epoch to the next; the last has one
