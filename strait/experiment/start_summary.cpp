@@ -22,6 +22,7 @@
 #include "strait/train/learning_rate.h"
 #include "strait/train/runtime.h"
 #include "strait/train/step_plan.h"
+#include "strait/train/task.h"
 #include "strait/wire/frame.h"
 
 namespace strait {
@@ -129,12 +130,18 @@ std::string stages_line(const Config& config, int64_t samples, int processes) {
 }
 
 std::string data_line(const Config& config, const DataSplits& data) {
-  std::string line = config.data.kind;
-  if (data_kind(config.data.kind).is_in_files) line += " in " + config.data.root;
+  const DataKind& kind = data_kind(config.data.kind);
+  const auto& settings = config.data.settings;
+  std::string line = kind.name;
+  if (settings.has("train_file")) {
+    line += " in " + settings.text("train_file");
+  } else if (kind.is_in_files) {
+    line += " in " + config.data.root;
+  }
   line += fmt::format(": {} and {}", count_text(data.train->size(), "training sample"),
                       count_text(data.test->size(), "test sample"));
-  return is_text(config.data) ? line + fmt::format(" of {} tokens", config.data.settings.integer("block"))
-                              : line;
+  if (kind.is_text) line += fmt::format(" of {} tokens", settings.integer("block"));
+  return kind.task.empty() ? line + ", for " + task_of(config.data).name : line;
 }
 
 /// What an emulated link is between; empty where there is none.

@@ -1,6 +1,7 @@
 #include "strait/experiment/start_summary.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/rand.h>
 #include <gmock/gmock.h>
@@ -8,6 +9,7 @@
 
 #include "strait/base/error.h"
 #include "strait/experiment/run.h"
+#include "strait/formats/safetensors.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
@@ -157,6 +159,23 @@ TEST(StartSummary, SaysWhatTheRunWillDo) {
   EXPECT_THAT(text, HasSubstr("activations quant:4,scope=sample with ef21, gradients topk:0.2 with ef"));
   EXPECT_THAT(text, HasSubstr(" bytes without compression: ratio "));
   EXPECT_THAT(text, HasSubstr("cpu, 1 thread in each process"));
+}
+
+TEST(StartSummary, NamesTheFileOfSamplesAndWhatIsLearntFromIt) {
+  const test::TempDir dir;
+  const auto file = (dir / "mine.safetensors").string();
+  const auto data_of = [&](const at::Tensor& targets) {
+    write_safetensors(file, {{{"inputs", at::rand({6, 5})}, {"targets", targets}}, {}});
+    const Config config = parse_config(fmt::format("model = {{ kind = \"mlp\" }}\n[data]\nkind = \"tensors\"\n"
+                                                   "train_file = \"{0}\"\ntest_file = \"{0}\"\n",
+                                                   file),
+                                       "tensors.toml", {});
+    Model model = make_network(config);
+    return start_summary(config, "runs/run", model, load_splits(config), 1, 1).at(3);
+  };
+  const std::string samples = "tensors in " + file + ": 6 training samples and 6 test samples, for ";
+  EXPECT_THAT(data_of(at::arange(6)), testing::EndsWith(samples + "classification"));
+  EXPECT_THAT(data_of(at::arange(6).to(at::kFloat)), testing::EndsWith(samples + "regression"));
 }
 
 TEST(StartSummary, SaysWhereTheLearningRateEnds) {
