@@ -166,9 +166,9 @@ void visit_compression_keys(C& config, Visitor& visit) {
   visit("compression.store.fill", compression.store.fill, one_of(store_fills()),
         "when buffers are filled: at a sample's first compressed visit, or by the epochs before start_epoch");
   visit("compression.start_epoch", compression.start_epoch, at_least(0),
-        "warm-up: epochs before this one are not compressed");
+        "warm-up: the first N epochs are not compressed");
   visit("compression.end_epoch", compression.end_epoch, at_least(0),
-        "epochs from this one on are not compressed; 0: all are");
+        "epochs after the first N are not compressed; 0: compression has no end");
   visit("compression.start_from", compression.start_from, path_text(),
         "run or checkpoint of another run to start from at start_epoch; empty: initial weights");
   visit("compression.start_from_optimizer", compression.start_from_optimizer, yes_or_no(),
@@ -257,7 +257,7 @@ void visit_keys(C& config, Visitor&& visit) {
         "leave one after every N optimizer steps; 0: never for that reason");
   visit("checkpoint.keep", checkpoint.keep, at_least(1), "how many of the newest stay");
   visit("checkpoint.keep_epochs", checkpoint.keep_epochs, each_at_least(0),
-        "checkpoints before these epochs are made, and stay");
+        "checkpoints after so many epochs each are made, and stay; 0: one of the beginning");
   visit("checkpoint.copies", checkpoint.copies, at_least(-1),
         "other ranks that keep a copy of each part; -1: one where ranks are on several machines, else none");
 }

@@ -219,10 +219,10 @@ DataKind images_kind() {
   kind.keys = {
       {"size", 32, from_to(8, 4096), "rows and columns: the shorter side is scaled to it, the middle cut out"},
       {"mean", std::vector<double>{0.485, 0.456, 0.406}, three_numbers(),
-       "taken from red, green and blue, of 0 to 1"},
+       "subtracted from red, green and blue, which are 0 to 1"},
       {"std", std::vector<double>{0.229, 0.224, 0.225}, three_positive(), "what they are then divided by"},
       {"augment", true, yes_or_no(),
-       "shift training pictures by up to an eighth of the size and mirror half of them"},
+       "shift training pictures by up to an eighth of the size, over black, and mirror half of them"},
   };
   kind.form = form_of_images;
   kind.load = load_images;

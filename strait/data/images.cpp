@@ -36,7 +36,7 @@ Augmentation draw_augmentation(uint64_t key, int64_t id, int64_t border) {
 
 SettingKey augment_key() {
   return {"augment", true, yes_or_no(),
-          "cut training pictures out of a border of 4 pixels and mirror half of them"};
+          "shift training pictures by up to 4 pixels, over black, and mirror half of them"};
 }
 
 ImageDataset::ImageDataset(ImageRecords records, const Normalisation& normalisation, bool augment)
