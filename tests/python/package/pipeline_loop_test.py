@@ -109,6 +109,19 @@ def test_a_loss_that_is_a_sum_gives_the_gradients_of_the_sum_where_each_part_cou
     assert_close(gradients(stages), gradients(plain))
 
 
+@pytest.mark.parametrize("micro_batches", [1, 2, 4])
+def test_a_mean_by_class_weights_is_that_of_the_batch_where_weights_are_counted(micro_batches):
+    inputs, targets, _ = next(batches())
+    weights = torch.tensor([0.2, 1.7, 0.35])
+    stages, plain = make_stages(), make_stages()
+    criterion = nn.CrossEntropyLoss(weight=weights)
+    pipe = strait.Pipeline(stages, criterion, micro_batches=micro_batches, count=lambda y: (weights[y] * 2**20).sum().long())
+    loss = criterion(nn.Sequential(*plain)(inputs), targets)
+    loss.backward()
+    assert pipe.train(inputs, targets).loss == pytest.approx(loss.item(), rel=1e-5)
+    assert_close(gradients(stages), gradients(plain))
+
+
 def test_gradients_add_up_in_one_process():
     stages = make_stages()
     pipe = strait.Pipeline(stages, F.cross_entropy, batch_size=12)
