@@ -39,8 +39,9 @@ def compress(x: torch.Tensor, codec: str, *, seed: int = 0, step: int = 0, bound
         codec: a spec, such as ``"topk:0.1"``; see :func:`codecs`.
         seed, step, boundary, direction, first_row: where the message stands in a run. They key the draws of codecs that
             round or select at random, such as ``"quant:4,rounding=stochastic"``: equal numbers give equal bytes, and the
-            rows from ``first_row`` on draw what they draw as part of a whole batch. ``direction`` is ``"activation"`` or
-            ``"gradient"``. Other codecs do not look at them.
+            rows from ``first_row`` on draw what they draw as part of a whole batch, where the codec treats rows by
+            themselves (``strait.codec(spec).row_wise``). ``direction`` is ``"activation"`` or ``"gradient"``. Other codecs do
+            not look at them.
 
     Returns:
         uint8 of one dimension on x's device, with :func:`wire_bytes` elements, or fewer where that is a bound. It has no

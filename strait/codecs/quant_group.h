@@ -35,7 +35,8 @@ void write_range(kernels::Range range, ByteWriter& out);
 /// one is not zero where hi == lo. codes.size() == packed_size(count, bits).
 void check_codes(std::span<const std::byte> codes, size_t count, kernels::Range range, unsigned bits);
 
-/// The dither of a message's elements, in their order; an element's index is its place in the batch.
+/// The dither of a message's elements, in the order of its groups: with channels first an element's index in
+/// the batch is the first row's and its place in that order.
 kernels::Dither make_dither(const MessageContext& context, const MessageMeta& meta);
 
 /// The dither of what begins `elements` later.

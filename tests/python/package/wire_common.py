@@ -168,8 +168,10 @@ class Message:
                 for at in range(0, self.row_size, size)]
 
     def uniform(self, indices):
-        """The numbers u of elements of the message."""
+        """The numbers u of elements of the message, which counts with its channels first where they are the groups."""
         first = self.place.first_row * self.row_size
+        if self.options.get("scope") == "channel":
+            indices = np.argsort(np.concatenate(self.groups("channel")))[indices]
         return wire_draws.uniform(wire_draws.key_of(*self.place.words), indices + first)
 
     def with_spec(self, spec, count, row):

@@ -15,8 +15,9 @@ from wire_common import Damaged, Unsendable
 from wire_draws import Place
 
 SAMPLES = [sample.spec for info in strait.codecs() for sample in info.samples]
-# Whose last group is shorter than places in the others need.
-SPECS = [*SAMPLES, "quant:2,scope=block:264,spikes=1"]
+# Whose last group is shorter than places in the others need; and those that draw with channels first.
+SPECS = [*SAMPLES, "quant:2,scope=block:264,spikes=1", "quant:3,scope=channel,rounding=stochastic", "exponential:3,scope=channel",
+         "qsgd:4,scope=channel,code=elias", "fitted:3,scope=channel"]
 SHAPES = [(1, 1), (3, 1), (1, ), (5, ), (2, 63), (2, 64), (1, 16), (3, 65), (2, 191), (1, 192), (2, 193), (1, 255), (2, 256),
           (1, 257), (2, 3, 4, 5), (1, 2, 8, 8), (2, 8, 3, 3), (2, 2, 64), (2, 3, 128), (3, 1, 192), (4, 4, 4)]
 EMPTY_SHAPES = [(0, ), (0, 5), (3, 0), (0, 2, 64)]
