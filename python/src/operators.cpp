@@ -5,6 +5,7 @@
 
 #include "python/src/errors.h"
 #include "python/src/tensors.h"
+#include "strait/base/error.h"
 #include "strait/base/text.h"
 #include "strait/codecs/codec.h"
 
@@ -33,13 +34,26 @@ MessageContext context_of(int64_t seed, int64_t step, int64_t boundary, c10::str
                    std::string_view(direction.data(), direction.size()));
 }
 
-std::shared_ptr<const Codec> codec_of(c10::string_view spec) { return make_codec({spec.data(), spec.size()}); }
+/// What `work` makes with the codec of a spec. What it cannot send, and bytes that it has not written, are
+/// errors that name it.
+template <class Work>
+at::Tensor with_codec(c10::string_view spec, const Work& work) {
+  const auto codec = make_codec({spec.data(), spec.size()});
+  try {
+    return work(*codec);
+  } catch (const NumericError& error) {
+    throw NumericError("codec {}: {}", codec->spec(), error.what());
+  } catch (const WireError& error) {
+    throw WireError("codec {}: {}", codec->spec(), error.what());
+  }
+}
 
 at::Tensor compress(const at::Tensor& x, c10::string_view codec, int64_t seed, int64_t step, int64_t boundary,
                     c10::string_view direction, int64_t first_row) {
   const at::NoGradGuard no_grad;
-  return codec_of(codec)->encode(as_message(x, "compress"),
-                                 context_of(seed, step, boundary, direction, first_row));
+  const at::Tensor message = as_message(x, "compress");
+  const auto context = context_of(seed, step, boundary, direction, first_row);
+  return with_codec(codec, [&](const Codec& made) { return made.encode(message, context); });
 }
 
 at::Tensor decompress(const at::Tensor& payload, c10::string_view codec, at::IntArrayRef shape, int64_t seed,
@@ -51,15 +65,17 @@ at::Tensor decompress(const at::Tensor& payload, c10::string_view codec, at::Int
   if (payload.dim() != 1 || payload.layout() != at::kStrided) {
     throw InputError("decompress: expected a payload of one dimension, found {}", payload.dim());
   }
-  const auto made = codec_of(codec);
-  const MessageMeta meta = meta_of_shape(shape);
-  const PayloadSize size = made->payload_size(meta);
-  const auto found = static_cast<size_t>(payload.numel());
-  if (size.exact ? found != size.bound : found > size.bound) {  // before memory is taken for the shape
-    throw WireError("the payload has {} bytes, expected {}{} of codec {} for a tensor of shape {}", found,
-                    size.exact ? "" : "at most ", size.bound, made->spec(), shape_text(shape));
-  }
-  return made->decode(payload, meta, context_of(seed, step, boundary, direction, first_row));
+  const auto context = context_of(seed, step, boundary, direction, first_row);
+  return with_codec(codec, [&](const Codec& made) {
+    const MessageMeta meta = meta_of_shape(shape);
+    const PayloadSize size = made.payload_size(meta);
+    const auto found = static_cast<size_t>(payload.numel());
+    if (size.exact ? found != size.bound : found > size.bound) {  // before memory is taken for the shape
+      throw WireError("the payload has {} bytes, expected {}{} for a tensor of shape {}", found,
+                      size.exact ? "" : "at most ", size.bound, shape_text(shape));
+    }
+    return made.decode(payload, meta, context);
+  });
 }
 
 at::Tensor reconstruct(const at::Tensor& x, c10::string_view codec, int64_t seed, int64_t step,
@@ -67,7 +83,9 @@ at::Tensor reconstruct(const at::Tensor& x, c10::string_view codec, int64_t seed
   const at::NoGradGuard no_grad;
   const at::Tensor message = as_message(x, "reconstruct");
   const auto context = context_of(seed, step, boundary, direction, first_row);
-  return narrowed(codec_of(codec)->reconstruct(message, context), x.scalar_type(), "reconstruct");
+  const at::Tensor seen =
+      with_codec(codec, [&](const Codec& made) { return made.reconstruct(message, context); });
+  return narrowed(seen, x.scalar_type(), "reconstruct");
 }
 
 }  // namespace
