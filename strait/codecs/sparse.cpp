@@ -13,6 +13,7 @@
 
 #include "strait/codecs/composed.h"
 #include "strait/codecs/device_kernels.h"
+#include "strait/kernels/copy.h"
 #include "strait/kernels/index_code.h"
 #include "strait/kernels/interlaced.h"
 #include "strait/kernels/masked.h"
@@ -24,6 +25,11 @@ constexpr size_t kIndexHeaderSize = sizeof(uint8_t) + sizeof(uint32_t);
 constexpr uint8_t kBitmapCode = 0;
 constexpr uint8_t kRiceCode = 1;  // with the parameter 0
 constexpr uint8_t kInterlacedCode = 32;
+
+/// Throws NumericError where multiplied values are not all finite.
+void expect_scaled(bool holds) {
+  if (!holds) throw NumericError("a value is not finite, or past float32 when it is multiplied by n / k");
+}
 
 /// Space of the thread's own, that stays; what is in it is undefined. `Use` tells several such spaces apart.
 template <class Use, class Item>
@@ -107,6 +113,7 @@ void ValueLists::write_list(std::span<const float> x, std::span<const uint64_t> 
   kernels::gather_masked(x, mask, list);
   if (const float by = factor(shape); by != 1) {
     for (float& value : list) value *= by;
+    expect_scaled(kernels::all_finite(list));
   }
   values_->write(list, context, out);
 }
@@ -148,8 +155,10 @@ at::Tensor ValueLists::reconstruct(const at::Tensor& groups, const at::Tensor& k
   const at::Tensor places = values_->depends_on_order() ? std::get<0>(kept.sort(1)) : kept;
   const at::Tensor lists = groups.gather(1, places);
   const float by = factor(shape);
-  return at::zeros_like(groups).scatter(1, places,
-                                        values_->reconstruct(by == 1 ? lists : lists.mul(by), context));
+  if (by == 1) return at::zeros_like(groups).scatter(1, places, values_->reconstruct(lists, context));
+  const at::Tensor scaled = lists.mul(by);
+  expect_scaled(are_finite(scaled));
+  return at::zeros_like(groups).scatter(1, places, values_->reconstruct(scaled, context));
 }
 
 at::Tensor ValueLists::composed_write(const at::Tensor& groups, const at::Tensor& kept,
