@@ -7,6 +7,7 @@
 
 #include "strait/base/clock.h"
 #include "strait/base/multiples.h"
+#include "strait/base/text.h"
 #include "strait/data/batch_parts.h"
 #include "strait/data/loader.h"
 #include "strait/run/metrics_json.h"
@@ -40,6 +41,19 @@ StoreBudget store_budget(Placement& placement, const CompressionOptions& compres
     shapes.push_back(all_shapes[i]);
   }
   return {compression, boundaries, shapes, samples};
+}
+
+/// Codecs are chosen for boundaries by name: one that has none would keep the strongest until the next choice.
+void check_cuts_of_choices(const TrainingState& state, const std::vector<std::string>& cuts,
+                           const std::filesystem::path& from) {
+  if (state.choices.empty()) return;
+  std::vector<std::string> chosen;
+  for (const auto& codecs : state.choices.back().boundaries) chosen.push_back(codecs.boundary);
+  if (std::ranges::is_permutation(chosen, cuts)) return;
+  throw InputError(
+      "{}: has codecs that were chosen for the boundaries {}, which is not what model.cuts has now ({}); a run "
+      "with codec \"{}\" resumes only with its own cuts",
+      from.string(), list_of(chosen), cuts.empty() ? "none" : list_of(cuts), kAutoCodec);
 }
 
 /// Without a codec that is chosen: with the strongest instead.
@@ -93,6 +107,7 @@ void Trainer::check(const DataSplits& data) {
 void Trainer::resume(const Checkpoint& from) {
   is_resumed_ = true;
   state_ = from.state();
+  check_cuts_of_choices(state_, options_.cuts, from.folder());
   const int start = options_.compression.start_epoch;
   checkpoints_.resume(from, state_.epoch < start || (state_.epoch == start && state_.batches == 0));
   std::erase_if(state_.stages, [&](const auto& stage) {  // of other cuts, which say nothing of those to come

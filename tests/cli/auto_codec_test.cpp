@@ -310,5 +310,28 @@ TEST_F(AutoCodec, PlansAndSummariesKnowIt) {
                              HasSubstr("with the strongest codec of auto")));
 }
 
+TEST_F(AutoCodec, ResumesOnlyWithItsOwnCuts) {
+  const auto resumed_with = [&](const std::string& cuts) {
+    return train("run", {"--resume", "--set", "train.epochs=2", "--set", "model.cuts=" + cuts});
+  };
+  const std::string own = R"(["layer1", "layer2"])";
+  ASSERT_EQ(train("run", {"--set", "train.epochs=1", "--set", "model.cuts=" + own}).status, 0);
+  const auto before = test::read_file(dir_ / "run/config.toml");
+  for (const auto& [cuts, names] : {std::pair(R"(["layer1"])", "layer1"),
+                                    {R"(["layer1", "layer2", "layer3"])", "layer1, layer2, layer3"},
+                                    {"[]", "none"}}) {
+    const auto refused = resumed_with(cuts);
+    EXPECT_EQ(refused.status, 2) << cuts;
+    EXPECT_EQ(
+        refused.err,
+        fmt::format("strait: {}: has codecs that were chosen for the boundaries layer1, layer2, which is "
+                    "not what model.cuts has now ({}); a run with codec \"auto\" resumes only with its own "
+                    "cuts\n",
+                    (dir_ / "run/checkpoint/epoch-0001-batch-00000").string(), names));
+  }
+  EXPECT_EQ(test::read_file(dir_ / "run/config.toml"), before);
+  EXPECT_EQ(resumed_with(own).status, 0);
+}
+
 }  // namespace
 }  // namespace strait
