@@ -2,13 +2,13 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
 #include "strait/base/host.h"
 #include "strait/run/metrics_json.h"
-#include "strait/run/reader.h"
 
 namespace strait {
 namespace {
@@ -17,13 +17,26 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Leaves the lines of steps up to `step`.
+/// The step of a line of steps.jsonl; nothing where it is none.
+std::optional<uint64_t> step_of(const std::string& line) {
+  try {
+    return parse_step(line, "").step;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+/// Leaves the lines of steps up to `step`. A line that a crash has left unreadable does not keep the run from
+/// going on: it goes, with what is behind it.
 void cut_steps(const std::filesystem::path& folder, uint64_t step) {
   const auto file = folder / "steps.jsonl";
   if (!is_there(file)) return;
+  std::istringstream lines(step == 0 ? "" : read_whole(file));
   std::string kept;
-  for (const auto& metrics : step == 0 ? std::vector<StepMetrics>() : read_steps(folder)) {
-    if (metrics.step <= step) kept += to_line(metrics) + "\n";
+  for (std::string line; std::getline(lines, line) && !lines.eof();) {  // the last one may be unfinished
+    const auto at = step_of(line);
+    if (!at || *at > step) break;
+    kept += line + "\n";
   }
   if (kept.empty()) {
     std::filesystem::remove(file);

@@ -29,8 +29,8 @@ class RunWriter {
   };
 
   /// Begins a run in an existing folder, or resumes it after so many optimizer steps: then `lines` are those
-  /// that metrics.jsonl has of the epochs before, and steps.jsonl keeps those of steps up to there. Throws
-  /// Error when a file cannot be written.
+  /// that metrics.jsonl has of the epochs before, and steps.jsonl keeps those of steps up to there, as far as
+  /// they can be read. Throws Error when a file cannot be written.
   RunWriter(std::filesystem::path path, Identity identity, const std::vector<std::string>& lines,
             uint64_t step = 0);
 

@@ -39,7 +39,7 @@ EpochMetrics epoch(int number, double off, double on) {
 
 class RunFiles : public testing::Test {
  protected:
-  RunWriter writer(const std::vector<std::string>& lines = {}) {
+  RunWriter writer(const std::vector<std::string>& lines = {}, uint64_t step = 0) {
     return {dir_.path(),
             {.name = "n",
              .config = "name = \"n\"\n",
@@ -47,7 +47,8 @@ class RunFiles : public testing::Test {
              .config_hash = "hash",
              .epochs = 3,
              .machine = "M"},
-            lines};
+            lines,
+            step};
   }
   nlohmann::json status() { return nlohmann::json::parse(test::read_file(dir_ / "status.json")); }
 
@@ -117,6 +118,30 @@ TEST_F(RunFiles, BeginWithTheLinesOfAResumedRun) {
             "m:3: epoch: expected one after 1, found 0");
   EXPECT_EQ(message_of<InputError>([&] { parse_epochs(text + to_line(epoch(1, 20, 20)) + "\n", "m", true); }),
             "m:3: epoch: expected one after 1, found 1");
+}
+
+// A checkpoint holds what is trained. The log of steps is not worth the run that a crash has left it to.
+TEST_F(RunFiles, KeepTheStepsThatCanBeReadUpToACheckpoint) {
+  const auto line = [](uint64_t step) {
+    StepMetrics metrics;
+    metrics.step = step;
+    metrics.steps = 2;
+    metrics.train = scored(2.5, 40);
+    return to_line(metrics) + "\n";
+  };
+  const std::string before = line(2) + line(4);
+  const std::string zeros(40, '\0');  // what a file system may leave where the power went
+  for (const std::string& behind :
+       {line(6), zeros, zeros + "\n" + line(4), line(4).substr(0, 9), std::string()}) {
+    test::write_file(dir_ / "steps.jsonl", before + behind);
+    writer({}, 4);
+    EXPECT_EQ(test::read_file(dir_ / "steps.jsonl"), before) << behind;
+  }
+  writer({}, 3);
+  EXPECT_EQ(test::read_file(dir_ / "steps.jsonl"), line(2));
+  test::write_file(dir_ / "steps.jsonl", zeros + "\n" + before);
+  writer({}, 4);
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "steps.jsonl"));
 }
 
 TEST_F(RunFiles, SayWhetherTheRunIsOfAConfiguration) {
