@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "strait/base/error.h"
 #include "strait/base/host.h"
@@ -17,6 +18,7 @@ namespace strait {
 namespace {
 
 constexpr mode_t kFileMode = 0644;
+constexpr std::string_view kPartial = ".partial";
 
 bool write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -26,6 +28,15 @@ bool write_all(int file, std::span<const std::byte> bytes) {
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
   return true;
+}
+
+/// Whether it is what make_beside() puts behind a name and a dot.
+bool is_end_of_unfinished(std::string_view end) {
+  constexpr std::string_view kDigits = "0123456789";
+  const size_t dash = end.find_first_not_of(kDigits);
+  if (dash == 0 || dash == std::string_view::npos || end[dash] != '-') return false;
+  const size_t dot = end.find_first_not_of(kDigits, dash + 1);
+  return dot != std::string_view::npos && dot > dash + 1 && end.substr(dot) == kPartial;
 }
 
 const char* kind_of(mode_t mode) {
@@ -68,10 +79,29 @@ void OutputFile::finish() {
 NewFile make_beside(const std::filesystem::path& path) {
   static std::atomic<uint64_t> count = 0;
   while (true) {
-    std::filesystem::path name = fmt::format("{}.{}-{}.partial", path.string(), ::getpid(), ++count);
+    std::filesystem::path name = fmt::format("{}.{}-{}{}", path.string(), ::getpid(), ++count, kPartial);
     const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);
     // Processes of other machines and containers, and of the past, may have the same number.
     if (file >= 0 || errno != EEXIST) return {std::move(name), file};
+  }
+}
+
+void remove_unfinished(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const std::string begin = path.filename().string() + ".";
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator item(folder, error), end; !error && item != end;
+       item.increment(error)) {
+    const std::string name = item->path().filename().string();
+    if (name.starts_with(begin) && is_end_of_unfinished(name.substr(begin.size())))
+      found.push_back(item->path());
+  }
+  if (error) throw Error("{}: cannot be read: {}", folder.string(), error.message());
+  for (const auto& file : found) {
+    if (::unlink(file.c_str()) != 0 && errno != ENOENT) {
+      throw Error("{}: cannot be removed: {}", file.string(), std::strerror(errno));
+    }
   }
 }
 

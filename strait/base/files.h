@@ -18,7 +18,7 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 /// then gives the file the name `path` in one step: a crash leaves the old content or the new, and so do others
 /// that replace the file at the same time. Throws Error that names the file when it cannot be written, and
 /// passes on what `write` throws; nothing is left behind then. A process that is killed meanwhile leaves a
-/// `PATH.PID-COUNT.partial`, which nothing reads and anybody may remove.
+/// `PATH.PID-COUNT.partial`, which nothing reads and anybody may remove; see remove_unfinished().
 void replace_file(const std::filesystem::path& path, const std::function<void(const ByteSink&)>& write);
 
 /// The same with the content in memory.
@@ -33,6 +33,10 @@ struct NewFile {
 /// Makes an empty file in the folder of `path`, `PATH.PID-COUNT.partial`, of a name that nothing has: neither
 /// another process or thread, nor what one left behind. It opens no file that is there, and follows no link.
 NewFile make_beside(const std::filesystem::path& path);
+
+/// Removes what make_beside() made beside `path` and killed processes left. Nobody may be replacing the file
+/// meanwhile. Throws Error.
+void remove_unfinished(const std::filesystem::path& path);
 
 /// A file that is written from its beginning to its end.
 class OutputFile {

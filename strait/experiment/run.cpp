@@ -161,6 +161,7 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
     }
     RunWriter::Identity identity = identity_of(config);
     if (beginning.own) note_other_machine(folder, identity.machine, observer);
+    at_the_beginning([&] { clear_unfinished(folder); });  // of weights it may be what fills the disk
     at_the_beginning(
         [&] { files.emplace(folder, std::move(identity), trainer.metrics(), trainer.state().step); });
     at_the_beginning([&] {

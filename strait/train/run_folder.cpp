@@ -127,6 +127,13 @@ void clear_run(const std::filesystem::path& folder) {
   for (const char* name : kNetworkFiles) std::filesystem::remove(folder / name);
 }
 
+void clear_unfinished(const std::filesystem::path& folder) {
+  for (const char* name : {"config.toml", "metrics.jsonl", "steps.jsonl", "status.json"}) {
+    remove_unfinished(folder / name);
+  }
+  for (const char* name : kNetworkFiles) remove_unfinished(folder / name);
+}
+
 RunFolder::RunFolder(const std::filesystem::path& path, RunWriter::Identity identity,
                      const std::vector<std::string>& lines, uint64_t step)
     : writer_(path, std::move(identity), lines, step) {

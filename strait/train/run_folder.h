@@ -41,6 +41,9 @@ void check_replaces_nothing(const std::filesystem::path& folder);
 /// Removes what a run left in the folder and another one would take for its own.
 void clear_run(const std::filesystem::path& folder);
 
+/// Removes what processes that were killed left of the run's files as they replaced them. Throws Error.
+void clear_unfinished(const std::filesystem::path& folder);
+
 /// The files that a run leaves: those of RunWriter, events.out.tfevents.* and model.safetensors.
 class RunFolder {
  public:

@@ -95,6 +95,26 @@ TEST(ReplaceFile, LeavesWhatHasATemporaryNameAlone) {
   EXPECT_FALSE(std::filesystem::exists(dir / "new"));
 }
 
+TEST(RemoveUnfinished, TakesWhatKilledProcessesLeftOfThatFileAlone) {
+  const test::TempDir dir;
+  const std::vector<std::string> others = {"a.txt",
+                                           "a.txt.12-.partial",
+                                           "a.txt.12-3.partial.x",
+                                           "a.txt.partial",
+                                           "a.txt.-3.partial",
+                                           "a.txt.x12-3.partial",
+                                           "a.txt2-3.partial",
+                                           "b.a.txt.12-3.partial",
+                                           "a.txt.12-3.par"};
+  for (const auto& name : others) test::write_file(dir / name, "kept");
+  test::write_file(dir / "a.txt.12-3.partial", "left behind");
+  ::close(make_beside(dir / "a.txt").descriptor);
+  remove_unfinished(dir / "a.txt");
+  EXPECT_THAT(test::names_in(dir.path()), testing::UnorderedElementsAreArray(others));
+  EXPECT_EQ(test::message_of<Error>([&] { remove_unfinished(dir / "none/a.txt"); }),
+            (dir / "none").string() + ": cannot be read: No such file or directory");
+}
+
 TEST(ReplaceFile, AnErrorOfTheWriterLeavesTheOldContent) {
   const test::TempDir dir;
   replace_file(dir / "a.txt", "old");

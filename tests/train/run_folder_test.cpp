@@ -1,9 +1,11 @@
 #include "strait/train/run_folder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "strait/base/error.h"
 #include "tests/support/errors.h"
+#include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -75,6 +77,17 @@ TEST_F(RunInAFolder, ComesBesideWhatItDoesNotTouch) {
     test::write_file(folder_ / name, "");
   }
   EXPECT_NO_THROW(check_is_free(folder_));
+}
+
+TEST_F(RunInAFolder, GetsRidOfWhatKilledProcessesLeftOfItsFiles) {
+  clear();
+  for (const char* name : {"model.safetensors", "status.json", "config.json", "mine.bin"}) {
+    test::write_file(folder_ / name, "");
+    test::write_file(folder_ / (std::string(name) + ".7-1.partial"), "");
+  }
+  clear_unfinished(folder_);
+  EXPECT_THAT(test::names_in(folder_), testing::ElementsAre("config.json", "mine.bin", "mine.bin.7-1.partial",
+                                                            "model.safetensors", "status.json"));
 }
 
 }  // namespace
