@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr RankTopology kOneProcess;  // a start from another run takes the whole of its checkpoint
 constexpr const char* kFinished = "the run has finished all its epochs already";
+constexpr std::array kFilesOfDone = {"config.toml", "metrics.jsonl", "model.safetensors"};
 
 /// Keys that a run may change on its way. Other cuts are for the feedback state to refuse; with some schedules
 /// every step depends on where the training ends, and what a step is may be up to the pipeline's schedule.
@@ -203,6 +204,15 @@ std::string fetch_parts(const ResumePoint& point, bool other_stages,
   return notes;
 }
 
+/// What the folder of a run that is done has not any more, and resuming would make again.
+std::string files_lost_in(const fs::path& folder) {
+  std::vector<std::string> lost;
+  for (const char* name : kFilesOfDone) {
+    if (!is_there(folder / name)) lost.emplace_back(name);
+  }
+  return list_of(lost);
+}
+
 /// A run of which nobody has a checkpoint. `done`: its status says so.
 Beginning begin_anew(const Config& config, const fs::path& folder, bool done) {
   if (done) throw InputError("{}: the run is done and has no checkpoint to resume from", folder.string());
@@ -242,11 +252,15 @@ Beginning find_resume(const Config& config, const fs::path& folder, Group& group
   const RankTopology place = place_in(group, config);
   std::vector<CheckpointPart> mine;
   std::string state;
+  std::string lost;
   run_collectively(group, [&] {
     mine = parts_in(checkpoints);
-    if (status_of(folder) == RunStatus::done) state = is_finished(config, folder) ? "finished" : "done";
+    if (status_of(folder) != RunStatus::done) return;
+    state = is_finished(config, folder) ? "finished" : "done";
+    lost = files_lost_in(folder);
   });
-  state = group.gather(state).front();  // only the first process has the run's status
+  state = group.gather(state).front();  // only the first process has the run's files
+  lost = group.gather(lost).front();
   const auto seen = gather_parts(group, mine);
   const ResumePoint point = find_resume_point(seen, place);
   Beginning beginning;
@@ -277,10 +291,12 @@ Beginning find_resume(const Config& config, const fs::path& folder, Group& group
     check_not_beyond(beginning.own->record().state, config, beginning.own->folder());
     check_replicas(beginning.own->record(), config, beginning.own->folder());
   });
-  beginning.finished = !state.empty() && beginning.own->record().state.epoch == config.train.epochs;
+  const bool done = !state.empty() && beginning.own->record().state.epoch == config.train.epochs;
+  beginning.finished = done && lost.empty();
+  const std::string reason = lost.empty() ? "" : fmt::format(", because the run is done but lacks {}", lost);
   beginning.note = beginning.finished
                        ? kFinished
-                       : fmt::format("resuming from {}{}", beginning.own->folder().string(), notes);
+                       : fmt::format("resuming from {}{}{}", beginning.own->folder().string(), reason, notes);
   return beginning;
 }
 

@@ -35,7 +35,8 @@ Trainer make_trainer(const Config& config,
 /// Trains what the configuration describes and leaves its files in `folder`. A divergence is an outcome;
 /// any other failure is recorded in status.json and thrown on. Start::resume resumes at the folder's newest
 /// checkpoint, which with the same threads gives the bits of a run that was never interrupted; from the
-/// beginning where there is none; and does nothing, with an outcome without epochs, when the run is done. A
+/// beginning where there is none; and does nothing, with an outcome without epochs, when the run is done and
+/// its files are there. A
 /// process whose launch has trained in the folder already (has_mark_of_launch()) resumes in any case. `begun`
 /// is called once the folder is the run's: who starts again after that is to resume.
 ///

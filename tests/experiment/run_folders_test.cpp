@@ -96,6 +96,20 @@ TEST_F(FolderOfARun, WithItsConfigurationAloneIsResumed) {
   EXPECT_EQ(run(config(), Start::resume), RunStatus::done);
 }
 
+TEST_F(FolderOfARun, GetsBackWhatIsLostOfARunThatIsDone) {
+  ASSERT_EQ(run(config(), Start::fresh), RunStatus::done);
+  for (const char* name : {"config.toml", "metrics.jsonl", "model.safetensors"}) {
+    const std::string before = test::read_file(out_ / name);
+    fs::remove(out_ / name);
+    EXPECT_EQ(run(config(), Start::resume), RunStatus::done);
+    EXPECT_EQ(test::read_file(out_ / name), before) << name;
+  }
+  fs::remove(out_ / "model.safetensors");
+  fs::remove_all(out_ / "checkpoint");
+  EXPECT_EQ(run(config(), Start::resume), RunStatus::done) << "there is nothing to make it from";
+  EXPECT_FALSE(fs::exists(out_ / "model.safetensors"));
+}
+
 TEST_F(FolderOfARun, MayHoldWhatSweepAndLaunchWriteBefore) {
   write_own({"next.toml", "log.txt", ".launch"});
   EXPECT_EQ(run(config(), Start::fresh), RunStatus::done);
