@@ -124,6 +124,11 @@ void replace_file(const std::filesystem::path& path, std::string_view content) {
   replace_file(path, [&](const ByteSink& sink) { sink(std::as_bytes(std::span(content))); });
 }
 
+void append_to_file(const std::filesystem::path& path, std::string_view content) {
+  OutputFile file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kFileMode), path.string());
+  file.write(std::as_bytes(std::span(content)));
+}
+
 void sync_to_disk(const std::filesystem::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const bool synced = file >= 0 && ::fsync(file) == 0;

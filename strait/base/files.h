@@ -63,6 +63,10 @@ class OutputFile {
   int descriptor_;
 };
 
+/// Adds to the end of a file, which is made where there is none. Throws Error that names it; a part of the
+/// content may be in it then.
+void append_to_file(const std::filesystem::path& path, std::string_view content);
+
 /// Makes the content of a file, or the names in a folder, last on the disk. Throws Error.
 void sync_to_disk(const std::filesystem::path& path);
 

@@ -58,22 +58,16 @@ RunWriter::RunWriter(std::filesystem::path path, Identity identity, const std::v
   }
   replace_file(path_ / "config.toml", identity_.config);
   replace_file(path_ / "metrics.jsonl", text);
-  metrics_.open(path_ / "metrics.jsonl", std::ios::app);
-  if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
   cut_steps(path_, step);
   set_status(RunStatus::running);
 }
 
 void RunWriter::add_steps(const StepMetrics& metrics) {
-  const auto file = path_ / "steps.jsonl";
-  if (!steps_.is_open()) steps_.open(file, std::ios::app);
-  steps_ << to_line(metrics) << std::endl;
-  if (!steps_) throw Error("{}: cannot be written", file.string());
+  append_to_file(path_ / "steps.jsonl", to_line(metrics) + "\n");
 }
 
 void RunWriter::add_epoch(const EpochMetrics& metrics) {
-  metrics_ << to_line(metrics) << std::endl;
-  if (!metrics_) throw Error("{}: cannot be written", (path_ / "metrics.jsonl").string());
+  append_to_file(path_ / "metrics.jsonl", to_line(metrics) + "\n");
   sync_to_disk(path_ / "metrics.jsonl");  // a later checkpoint counts on the line
   epochs_.push_back(metrics);
   take_in(metrics);

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,8 +57,6 @@ class RunWriter {
 
   std::filesystem::path path_;
   Identity identity_;
-  std::ofstream metrics_;
-  std::ofstream steps_;  ///< opened with the first line
   std::optional<Best> best_off_;
   std::optional<Best> best_on_;
   EvaluationMode named_ = EvaluationMode::plain;  ///< what best_on_ was scored as

@@ -173,6 +173,17 @@ TEST_F(RunFiles, ThatCannotBeReachedAreNamed) {
   EXPECT_EQ(message_of<InputError>([&] { writer(); }), complaint("steps.jsonl"));
 }
 
+TEST_F(RunFiles, ThatCannotBeAddedToAreNamedWithTheReason) {
+  RunWriter run = writer();
+  for (const std::string name : {"steps.jsonl", "metrics.jsonl"}) {
+    std::filesystem::remove(dir_ / name);
+    std::filesystem::create_symlink("/dev/full", dir_ / name);
+    EXPECT_EQ(
+        message_of<Error>([&] { name == "steps.jsonl" ? run.add_steps({}) : run.add_epoch(epoch(0, 30, 20)); }),
+        (dir_ / name).string() + ": cannot be written: No space left on device");
+  }
+}
+
 TEST_F(RunFiles, AnEpochWithoutScoresLeavesTheBest) {
   EpochMetrics unscored = epoch(1, 0, 0);
   unscored.test.reset();
