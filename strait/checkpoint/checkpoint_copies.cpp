@@ -140,7 +140,26 @@ class Receiving : public MoveSide {
     for (const char* name : kFiles) files_.push_back(std::make_unique<OutputFile>(move.target / name));
   }
 
+  /// What has come of a part that the disk has no room for is of no use to anybody.
   void use_disk() override {
+    try {
+      take_in();
+    } catch (const Error&) {
+      files_.clear();
+      std::error_code ignored;
+      fs::remove_all(target_, ignored);
+      throw;
+    }
+  }
+
+  void pass(Group& group) override {
+    if (piece_.defined()) group.receive(piece_, from_, "a part of a checkpoint");
+  }
+
+  std::string sum() const override { return walk_.sum(); }
+
+ private:
+  void take_in() {
     if (piece_.defined()) {
       files_[walk_.file()]->write(bytes_of(piece_));
       walk_.pass(bytes_of(piece_));
@@ -156,13 +175,6 @@ class Receiving : public MoveSide {
     }
   }
 
-  void pass(Group& group) override {
-    if (piece_.defined()) group.receive(piece_, from_, "a part of a checkpoint");
-  }
-
-  std::string sum() const override { return walk_.sum(); }
-
- private:
   int from_;
   fs::path target_;
   Walk walk_;
@@ -281,13 +293,19 @@ std::vector<PartMove> CheckpointWriter::moves(const Entry& entry) const {
 
 void CheckpointWriter::write(Group& group, const Entry& entry,
                              const std::function<void(const fs::path&)>& write) {
-  run_collectively(group, [&] {
-    as_failure([&] {
-      own_.write(entry, write);
-      for (auto& copy : copies_) copy.folder.begin(entry);
+  try {
+    run_collectively(group, [&] {
+      as_failure([&] {
+        for (auto& copy : copies_) copy.folder.begin(entry);  // first, since it frees what a failure left
+        own_.write(entry, write);
+      });
     });
-  });
-  as_failure([&] { move_parts(group, moves(entry)); });
+    as_failure([&] { move_parts(group, moves(entry)); });
+  } catch (const RankGaveUp&) {  // all have heard it; of another error some may not, and go on
+    own_.abandon(entry);
+    for (const auto& copy : copies_) copy.folder.abandon(entry);
+    throw;
+  }
   run_collectively(group, [&] {
     as_failure([&] {
       own_.publish(entry);

@@ -43,7 +43,8 @@ class CheckpointWriter {
 
   /// Lets `write` make the files of this process's part. The checkpoint has its name only once every process
   /// has written its part and the copies that it keeps, and the one before stays until all have their names: so
-  /// there is always one that all processes have. Collective. Throws Error, never an InputError.
+  /// there is always one that all processes have. Where one cannot write, the others keep nothing of it either.
+  /// Collective. Throws Error, never an InputError.
   void write(Group& group, const CheckpointFolder::Entry& entry,
              const std::function<void(const std::filesystem::path&)>& write);
 

@@ -136,8 +136,7 @@ void CheckpointFolder::write(const Entry& entry, const std::function<void(const 
     sync_to_disk(temporary);
     sync_to_disk(path_);
   } catch (...) {
-    std::error_code ignored;  // the first error is the one to hear of
-    fs::remove_all(temporary, ignored);
+    abandon(entry);
     throw;
   }
 }
@@ -150,6 +149,11 @@ fs::path CheckpointFolder::begin(const Entry& entry) {
   remove_partial();
   make_folder(partial_of(entry));
   return partial_of(entry);
+}
+
+void CheckpointFolder::abandon(const Entry& entry) const {
+  std::error_code ignored;  // an error before this one is the one to hear of
+  fs::remove_all(partial_of(entry), ignored);
 }
 
 fs::path CheckpointFolder::written(const Entry& entry) const {

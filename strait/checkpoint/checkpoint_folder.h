@@ -91,6 +91,9 @@ class CheckpointFolder {
   /// Makes the empty folder in which the files of a checkpoint can be written; what was begun before goes.
   std::filesystem::path begin(const Entry& entry);
 
+  /// Removes what was begun and nobody will give its name, as far as that can be removed.
+  void abandon(const Entry& entry) const;
+
   /// Where the files of a checkpoint are, whether or not it has its name yet.
   std::filesystem::path written(const Entry& entry) const;
 

@@ -155,5 +155,30 @@ TEST_F(CheckpointWriterTest, ACopyThatFailsLeavesTheCheckpointBefore) {
   EXPECT_EQ(CheckpointFolder(checkpoints(2) / "rank-2", {}).entries(), std::vector<Entry>({{1, 0}}));
 }
 
+// On a disk that they share, what the others have written is a part of what fills it.
+TEST_F(CheckpointWriterTest, WhereOneCannotWriteTheOthersKeepNothing) {
+  EXPECT_THAT(write({{1, 0}}, {}), Each(IsEmpty()));
+  const auto errors = ranks_.run([&](Group& group) {
+    CheckpointWriter writer(checkpoints(group.rank()), group.rank(), {}, copy_holders({"a", "b", "c"}, 1));
+    EXPECT_THROW(writer.write(group, {2, 0},
+                              [&](const fs::path& folder) {
+                                if (group.rank() == 1) throw Error("no room");
+                                write_part(folder, group.rank());
+                              }),
+                 Error);
+    group.gather("");  // until all have seen to it
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  const Names kept = {"epoch-0001-batch-00000"};
+  for (int rank = 0; rank < 3; ++rank) {
+    const fs::path own = CheckpointFolder::part_of(checkpoints(rank), rank);
+    EXPECT_EQ(CheckpointFolder(own, {}).entries(), std::vector<Entry>({{1, 0}})) << rank;
+    EXPECT_THAT(CheckpointFolder(own, {}).partial_entries(), IsEmpty()) << rank;
+    if (rank == 1) continue;  // it fails before copies come, of which an empty folder may be left
+    const fs::path copies = CheckpointFolder::copy_of(own, (rank + 2) % 3);
+    EXPECT_EQ(test::names_in(copies), kept) << rank;
+  }
+}
+
 }  // namespace
 }  // namespace strait
