@@ -158,12 +158,17 @@ void Mesh::fail(const Failure& failure) {
   for (int peer = 0; peer < ranks(); ++peer) mailroom_.wait_until_confirmed(peer, end);
 }
 
-/// Has the work done in the loop's thread, and waits for it.
+/// Has the work done in the loop's thread, and waits for its end, also where it throws, of which the loop
+/// tells.
 void Mesh::on_loop(const EventLoop::Work& work) {
   std::promise<void> done;
+  struct End {
+    std::promise<void>& done;
+    ~End() { done.set_value(); }
+  };
   loop_->post([&] {
+    const End end{done};
     work();
-    done.set_value();
   });
   done.get_future().wait();
 }
