@@ -221,6 +221,7 @@ void read_gpt2_config(PublishedConfig& file) {
   file.expect("layer_norm_epsilon", {kNormEps});
   file.expect("scale_attn_weights", {true});
   file.expect("scale_attn_by_inverse_layer_idx", {false});
+  file.expect("is_causal", {true});
   file.take("n_embd", "width");
   file.take("n_layer", "layers");
   file.take("n_head", "heads");

@@ -293,6 +293,7 @@ void read_llama_config(PublishedConfig& file) {
   file.expect("attention_bias", {false});
   file.expect("mlp_bias", {false});
   file.expect("partial_rotary_factor", {1.0});
+  file.expect("is_causal", {true});
   const auto type = file.text("model_type");
   if (type) take_initial_values(file, *type);
   if (!type || type == "llama") file.take("num_attention_heads", "kv_heads", Decides::nothing);

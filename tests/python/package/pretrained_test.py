@@ -274,6 +274,8 @@ REFUSED = {
     "too short a window": ("mistral", {"sliding_window": 16}, None,
                            "model.context: expected at least 32, the tokens of a sample, found 16"),
     "biases": ("llama", {"attention_bias": True}, None, "attention_bias is true, expected false"),
+    "sight of what follows": ("llama", {"is_causal": False}, None, "is_causal is false, expected true"),
+    "sight of what follows in GPT-2": ("gpt2", {"is_causal": False}, None, "is_causal is false, expected true"),
     "another architecture": ("llama", {"model_type": "gemma"}, None,
                              'model_type is "gemma", expected "llama", "mistral", "qwen2" or "qwen3"'),
     "no table": ("llama", {"rope_scaling": "linear"}, None, 'rope_scaling is "linear", expected an object'),
