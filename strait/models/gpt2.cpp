@@ -226,6 +226,11 @@ void read_gpt2_config(PublishedConfig& file) {
   file.take("n_layer", "layers");
   file.take("n_head", "heads");
   file.take("n_positions", "context");
+  // transformers' common names of the same, which go before these.
+  file.take("hidden_size", "width");
+  file.take("num_hidden_layers", "layers");
+  file.take("num_attention_heads", "heads");
+  file.take("max_position_embeddings", "context");
   file.take("vocab_size", "vocab");
 }
 

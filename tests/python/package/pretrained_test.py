@@ -114,6 +114,26 @@ def test_has_the_initial_values_of_transformers(name, tmp_path):
     assert evaluation(folder)["off"]["loss"] == pytest.approx(loss_of(model), rel=3e-7)
 
 
+CHANGED = {  # what is changed in a file, `...`: left out; transformers then computes another loss
+    "heads by both names": (NETWORKS["gpt2"], {"num_attention_heads": 2}),
+    "heads by their common name": (NETWORKS["gpt2"], {"n_head": ..., "num_attention_heads": 6}),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_takes_a_file_as_transformers_takes_it(case, tmp_path):
+    config, changes = CHANGED[case]
+    folder = tmp_path / f"{config.model_type}-{case.replace(' ', '-')}"
+    before = network_of(config)
+    before.save_pretrained(folder)
+    path = folder / "config.json"
+    content = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({key: value for key, value in content.items() if value is not ...}))
+    loss = loss_of(AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval())
+    assert abs(loss - loss_of(before)) > 5e-5 * loss
+    assert evaluation(folder)["off"]["loss"] == pytest.approx(loss, rel=2e-5)
+
+
 def test_weights_in_several_files_are_the_same(tmp_path):
     model, folder = saved(tmp_path, "qwen3", max_shard_size="20KB")
     files = sorted(folder.glob("model-*.safetensors"))
