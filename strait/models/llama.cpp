@@ -250,7 +250,6 @@ std::optional<SettingComplaint> llama_complaint(const Settings& settings, const 
 
 /// How a config.json scales the rotary frequencies, if at all. `table` has all that is rotary in newer files.
 void read_scaling(PublishedConfig& file, const std::string& table) {
-  file.expect_object(table);
   const auto in_table = [&](const char* member) { return table + "/" + member; };
   const std::string older = in_table("type");
   const std::string newer = in_table("rope_type");
@@ -262,11 +261,12 @@ void read_scaling(PublishedConfig& file, const std::string& table) {
     if (file.has(place)) file.take(place, "rope_factor", 1.0, Decides::exactly);
     return;
   }
-  file.take(in_table("factor"), "rope_factor");
-  file.take(in_table("low_freq_factor"), "rope_low");
-  file.take(in_table("high_freq_factor"), "rope_high");
-  file.take("max_position_embeddings", "rope_context");  // where the table does not say
+  file.take_needed(in_table("factor"), "rope_factor");
+  file.take_needed(in_table("low_freq_factor"), "rope_low");
+  file.take_needed(in_table("high_freq_factor"), "rope_high");
+  file.take("max_position_embeddings", "rope_context");  // where neither of these says it
   file.take(in_table("original_max_position_embeddings"), "rope_context");
+  file.take("original_max_position_embeddings", "rope_context");
 }
 
 /// What Hugging Face takes where a config.json of an architecture leaves a value out.
@@ -308,7 +308,12 @@ void read_llama_config(PublishedConfig& file) {
   file.take("rms_norm_eps", "eps");
   file.take("tie_word_embeddings", "tied", Decides::nothing);
   file.take("rope_theta", "theta");
-  for (const char* table : {"rope_scaling", "rope_parameters"}) read_scaling(file, table);
+  const bool has_newer_table = file.has_members("rope_parameters");
+  if (file.has_members("rope_scaling")) {
+    read_scaling(file, "rope_scaling");  // the other one does not count then
+  } else if (has_newer_table) {
+    read_scaling(file, "rope_parameters");
+  }
   if (file.flag("use_sliding_window").value_or(type == "mistral"))
     file.take("sliding_window", "context", Decides::at_most);
 }

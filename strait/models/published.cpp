@@ -61,6 +61,10 @@ void PublishedConfig::fail(std::string_view place, std::string_view expected) co
   throw InputError("{}: {} is {}, {}", name_, place, shortened(at(place).dump()), expected);
 }
 
+void PublishedConfig::fail(std::string_view place, const SettingRule& rule) const {
+  fail(place, "expected " + std::visit([](const auto& of_type) { return of_type.expected; }, rule));
+}
+
 void PublishedConfig::expect(std::string_view place, std::initializer_list<SettingValue> values) const {
   const json& found = at(place);
   if (found.is_null()) return;
@@ -72,8 +76,9 @@ void PublishedConfig::expect(std::string_view place, std::initializer_list<Setti
 
 bool PublishedConfig::has(std::string_view place) const { return !at(place).is_null(); }
 
-void PublishedConfig::expect_object(std::string_view place) const {
+bool PublishedConfig::has_members(std::string_view place) const {
   if (has(place) && !at(place).is_object()) fail(place, "expected an object");
+  return !at(place).empty();
 }
 
 std::optional<std::string> PublishedConfig::text(std::string_view place) const {
@@ -95,13 +100,15 @@ void PublishedConfig::take(std::string_view place, std::string_view name, Decide
   if (found.is_null()) return;
   const auto& [own, initial, rule, meaning, is_place] = key(name);
   const auto value = value_of(found, initial);
-  if (!value) {
-    const auto expected = std::visit([](const auto& of_type) { return of_type.expected; }, rule);
-    fail(place, fmt::format("expected {}", expected));
-  }
+  if (!value) fail(place, rule);
   if (const auto complaint = complaint_of(rule, *value); !complaint.empty())
     throw InputError("{}: {}: {}", name_, place, complaint);
   take(place, name, *value, decides);
+}
+
+void PublishedConfig::take_needed(std::string_view place, std::string_view name) {
+  if (!has(place)) fail(place, key(name).rule);
+  take(place, name);
 }
 
 void PublishedConfig::take(std::string_view place, std::string_view name, SettingValue value, Decides decides) {

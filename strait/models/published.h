@@ -49,12 +49,15 @@ class PublishedConfig {
   /// Whether there is a value.
   bool has(std::string_view place) const;
 
-  /// Refuses the file where what is there is no object.
-  void expect_object(std::string_view place) const;
+  /// Whether there is an object that has members. Refuses the file where what is there is no object.
+  bool has_members(std::string_view place) const;
 
   /// Takes the value there for a key, on which the file decides so. What was taken for the key before, but for
   /// what it is at most, does not count any more.
   void take(std::string_view place, std::string_view key, Decides decides = Decides::exactly);
+
+  /// Takes the value there, on which the file decides exactly, and refuses a file that has none.
+  void take_needed(std::string_view place, std::string_view key);
 
   /// Takes a value for a key that follows from what is there, likewise.
   void take(std::string_view place, std::string_view key, SettingValue value, Decides decides);
@@ -66,6 +69,7 @@ class PublishedConfig {
   const nlohmann::json& at(std::string_view place) const;
   const SettingKey& key(std::string_view name) const;
   [[noreturn]] void fail(std::string_view place, std::string_view expected) const;
+  [[noreturn]] void fail(std::string_view place, const SettingRule& rule) const;
 
   const nlohmann::json& root_;
   std::string name_;

@@ -73,8 +73,14 @@ TEST(PublishedConfig, OfAnotherLlamaIsNamed) {
             "rope_theta: expected model.theta = 500000.0, found 10000.0");
   EXPECT_THAT(complaint(R"({"rope_parameters": {"rope_theta": 5e5}})"),
               StartsWith("rope_parameters/rope_theta: expected model.theta = 500000.0, found"));
+  const std::string scaling =
+      R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}})";
+  EXPECT_EQ(complaint(("{" + scaling).c_str()),
+            "rope_scaling/factor: expected model.rope_factor = 8.0, found 1.0");
+  EXPECT_EQ(complaint((R"({"rope_parameters": {"rope_type": "yarn"}, )" + scaling).c_str()),
+            "rope_scaling/factor: expected model.rope_factor = 8.0, found 1.0");
   EXPECT_THAT(complaint(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}})"),
-              StartsWith("rope_scaling/factor: expected model.rope_factor = 8.0, found 1.0"));
+              StartsWith("rope_scaling/low_freq_factor is null, expected a number > 0"));
   EXPECT_EQ(complaint(R"({"rope_scaling": {"type": "linear"}})"),
             "rope_scaling/type is \"linear\", expected \"default\" or \"llama3\" for the network that model "
             "describes");

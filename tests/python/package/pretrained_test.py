@@ -23,6 +23,12 @@ SHAPE = dict(vocab_size=257, hidden_size=24, num_hidden_layers=3, num_attention_
              intermediate_size=40, max_position_embeddings=64, rms_norm_eps=1e-3)
 LLAMA3 = dict(rope_type="llama3", rope_theta=1000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=16)
+
+
+def without(table, *keys):
+    return {key: value for key, value in table.items() if key not in keys}
+
+
 NETWORKS = {
     "gpt2": GPT2Config(vocab_size=257, n_embd=24, n_layer=3, n_head=4, n_positions=64),
     "llama": LlamaConfig(**SHAPE, tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=500.0)),
@@ -109,7 +115,7 @@ def test_has_the_initial_values_of_transformers(name, tmp_path):
         torch.manual_seed(3)
         model = network_of(AutoConfig.from_pretrained(folder))
         model.save_pretrained(folder)
-    path.write_text(json.dumps({key: value for key, value in content.items() if key not in SILENT[name]}))
+    path.write_text(json.dumps(without(content, *SILENT[name])))
     model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
     assert evaluation(folder)["off"]["loss"] == pytest.approx(loss_of(model), rel=3e-7)
 
@@ -117,6 +123,10 @@ def test_has_the_initial_values_of_transformers(name, tmp_path):
 CHANGED = {  # what is changed in a file, `...`: left out; transformers then computes another loss
     "heads by both names": (NETWORKS["gpt2"], {"num_attention_heads": 2}),
     "heads by their common name": (NETWORKS["gpt2"], {"n_head": ..., "num_attention_heads": 6}),
+    "two tables": (NETWORKS["llama 3.1"], {"rope_scaling": {"rope_type": "default"}, "rope_theta": 3000.0}),
+    "a table that scales beside one that does not": (NETWORKS["llama"], {"rope_scaling": LLAMA3}),
+    "turns counted beside the table": (NETWORKS["llama 3.1"], {"original_max_position_embeddings": 32}),
+    "turns counted within all positions": (NETWORKS["llama 3.1"], {"rope_parameters": without(LLAMA3, "original_max_position_embeddings")}),
 }
 
 
@@ -128,7 +138,7 @@ def test_takes_a_file_as_transformers_takes_it(case, tmp_path):
     before.save_pretrained(folder)
     path = folder / "config.json"
     content = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps({key: value for key, value in content.items() if value is not ...}))
+    path.write_text(json.dumps(without(content, *(key for key in changes if changes[key] is ...))))
     loss = loss_of(AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval())
     assert abs(loss - loss_of(before)) > 5e-5 * loss
     assert evaluation(folder)["off"]["loss"] == pytest.approx(loss, rel=2e-5)
@@ -298,6 +308,8 @@ REFUSED = {
     "sight of what follows in GPT-2": ("gpt2", {"is_causal": False}, None, "is_causal is false, expected true"),
     "another architecture": ("llama", {"model_type": "gemma"}, None,
                              'model_type is "gemma", expected "llama", "mistral", "qwen2" or "qwen3"'),
+    "half a rule of scaling": ("llama 3.1", {"rope_parameters": without(LLAMA3, "factor")}, None,
+                               "rope_parameters/factor is null, expected a number > 0"),
     "no table": ("llama", {"rope_scaling": "linear"}, None, 'rope_scaling is "linear", expected an object'),
     "scaled where nothing is": ("llama", {"rope_parameters": None}, "model.rope_factor=8.0",
                                 "model_type: expected model.rope_factor = 1.0, found 8.0"),
