@@ -281,8 +281,16 @@ void take_initial_values(PublishedConfig& file, const std::string& type) {
   take("rope_factor", 1.0, Decides::exactly);
   take("tied", false);
   take("head_size", int64_t{type == "qwen3" ? 128 : 0});
-  if (type == "mistral") take("kv_heads", int64_t{8});
-  if (type == "qwen2" || type == "qwen3") take("kv_heads", int64_t{32});
+  if (type != "llama" && !file.mentions("num_key_value_heads"))
+    take("kv_heads", int64_t{type == "mistral" ? 8 : 32});
+}
+
+/// Of a Mistral every block has a window, of the others those of a file that says so.
+void read_window(PublishedConfig& file, bool is_mistral) {
+  constexpr int64_t kInitial = 4096;
+  if (!is_mistral && !file.flag("use_sliding_window").value_or(false)) return;
+  if (!file.mentions("sliding_window")) file.take("model_type", "context", kInitial, Decides::at_most);
+  file.take("sliding_window", "context", Decides::at_most);
 }
 
 /// What a config.json of Hugging Face says, of the architectures that are a network of this kind. With a
@@ -295,8 +303,8 @@ void read_llama_config(PublishedConfig& file) {
   file.expect("partial_rotary_factor", {1.0});
   file.expect("is_causal", {true});
   const auto type = file.text("model_type");
+  file.take("num_attention_heads", "kv_heads", Decides::nothing);
   if (type) take_initial_values(file, *type);
-  if (!type || type == "llama") file.take("num_attention_heads", "kv_heads", Decides::nothing);
   file.take("hidden_size", "width");
   file.take("num_hidden_layers", "layers");
   file.take("num_attention_heads", "heads");
@@ -314,8 +322,7 @@ void read_llama_config(PublishedConfig& file) {
   } else if (has_newer_table) {
     read_scaling(file, "rope_parameters");
   }
-  if (file.flag("use_sliding_window").value_or(type == "mistral"))
-    file.take("sliding_window", "context", Decides::at_most);
+  read_window(file, type == "mistral");
 }
 
 /// How the rotary frequencies are scaled, in a config.json; null: not at all.

@@ -76,6 +76,10 @@ void PublishedConfig::expect(std::string_view place, std::initializer_list<Setti
 
 bool PublishedConfig::has(std::string_view place) const { return !at(place).is_null(); }
 
+bool PublishedConfig::mentions(std::string_view place) const {
+  return root_.contains(json::json_pointer("/" + std::string(place)));
+}
+
 bool PublishedConfig::has_members(std::string_view place) const {
   if (has(place) && !at(place).is_object()) fail(place, "expected an object");
   return !at(place).empty();

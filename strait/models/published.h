@@ -49,6 +49,10 @@ class PublishedConfig {
   /// Whether there is a value.
   bool has(std::string_view place) const;
 
+  /// Whether the file has the member, if only as null: transformers takes its own initial value where it has
+  /// not.
+  bool mentions(std::string_view place) const;
+
   /// Whether there is an object that has members. Refuses the file where what is there is no object.
   bool has_members(std::string_view place) const;
 

@@ -29,6 +29,11 @@ def without(table, *keys):
     return {key: value for key, value in table.items() if key not in keys}
 
 
+def changed(text, changes):
+    """`...`: is left out."""
+    return json.dumps(without(json.loads(text) | changes, *(key for key in changes if changes[key] is ...)))
+
+
 NETWORKS = {
     "gpt2": GPT2Config(vocab_size=257, n_embd=24, n_layer=3, n_head=4, n_positions=64),
     "llama": LlamaConfig(**SHAPE, tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=500.0)),
@@ -120,7 +125,7 @@ def test_has_the_initial_values_of_transformers(name, tmp_path):
     assert evaluation(folder)["off"]["loss"] == pytest.approx(loss_of(model), rel=3e-7)
 
 
-CHANGED = {  # what is changed in a file, `...`: left out; transformers then computes another loss
+CHANGED = {  # what is changed in a file, with which transformers computes another loss
     "heads by both names": (NETWORKS["gpt2"], {"num_attention_heads": 2}),
     "heads by their common name": (NETWORKS["gpt2"], {"n_head": ..., "num_attention_heads": 6}),
     "two tables": (NETWORKS["llama 3.1"], {"rope_scaling": {"rope_type": "default"}, "rope_theta": 3000.0}),
@@ -137,11 +142,19 @@ def test_takes_a_file_as_transformers_takes_it(case, tmp_path):
     before = network_of(config)
     before.save_pretrained(folder)
     path = folder / "config.json"
-    content = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps(without(content, *(key for key in changes if changes[key] is ...))))
+    path.write_text(changed(path.read_text(), changes))
     loss = loss_of(AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval())
     assert abs(loss - loss_of(before)) > 5e-5 * loss
     assert evaluation(folder)["off"]["loss"] == pytest.approx(loss, rel=2e-5)
+
+
+def test_a_qwen_without_a_number_of_heads_has_keys_for_each(tmp_path):
+    model = network_of(Qwen2Config(**(SHAPE | dict(num_key_value_heads=4))))
+    folder = tmp_path / "qwen2"
+    model.save_pretrained(folder)
+    path = folder / "config.json"
+    path.write_text(changed(path.read_text(), {"num_key_value_heads": None}))
+    assert evaluation(folder)["off"]["loss"] == pytest.approx(loss_of(model), rel=2e-5)
 
 
 def test_weights_in_several_files_are_the_same(tmp_path):
@@ -301,6 +314,10 @@ REFUSED = {
                           'rope_parameters/rope_type is "yarn", expected "default" or "llama3"'),
     "a window": ("mistral", {"sliding_window": 16}, "model.context=32",
                  "sliding_window: expected model.context at most 16, found 32"),
+    "a window whatever else it says": ("mistral", {"sliding_window": 16, "use_sliding_window": False}, "model.context=32",
+                                       "sliding_window: expected model.context at most 16, found 32"),
+    "a window of which it says nothing": ("mistral", {"sliding_window": ...}, "model.context=8000",
+                                          "model_type: expected model.context at most 4096, found 8000"),
     "too short a window": ("mistral", {"sliding_window": 16}, None,
                            "model.context: expected at least 32, the tokens of a sample, found 16"),
     "biases": ("llama", {"attention_bias": True}, None, "attention_bias is true, expected false"),
@@ -325,6 +342,6 @@ def test_another_network_is_refused_in_one_line(case, tmp_path):
     name, changes, setting, complaint = REFUSED[case]
     _, folder = saved(tmp_path, name)
     path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    path.write_text(changed(path.read_text(), changes))
     done = program(["train", "--dry-run"], folder, *([setting] if setting else []))
     assert done.returncode == 2 and complaint in done.stderr and done.stderr.count("\n") == 1, done.stderr
