@@ -336,11 +336,12 @@ nlohmann::json scaling_of(const Settings& settings) {
 }
 
 /// What read_llama_config() reads. No architecture has both biases and norms of queries and keys, and these
-/// alone.
+/// alone, and that of a network with neither refuses heads that do not divide the width.
 nlohmann::json llama_config(const Settings& settings) {
   const bool has_biases = settings.flag("qkv_bias");
   const bool has_norms = settings.flag("qk_norm");
-  if (has_biases && has_norms) return {};
+  const bool is_plain = !has_biases && !has_norms;
+  if ((has_biases && has_norms) || (is_plain && heads_complaint(settings))) return {};
   const std::string type = has_norms ? "qwen3" : has_biases ? "qwen2" : "llama";
   const std::string name = has_norms ? "Qwen3" : has_biases ? "Qwen2" : "Llama";
   const int64_t heads = settings.integer("heads");

@@ -200,6 +200,7 @@ KEYS = {  # of networks from scratch, and the architecture that they are
                      "model.qk_norm=true"], "Qwen3ForCausalLM"),
     "llama-both": (["model.width=24", "model.heads=4", "model.kv_heads=2", "model.hidden=40", "model.qkv_bias=true",
                     "model.qk_norm=true"], None),
+    "llama-odd": (["model.width=24", "model.heads=5", "model.kv_heads=5", "model.hidden=40", "model.head_size=8"], None),
     "gpt2-subspace": (["model.width=24", "model.heads=4", "model.subspace=8"], None),
     "gpt2-bottleneck": (["model.width=24", "model.heads=4", "model.bottleneck=8"], None),
 }
