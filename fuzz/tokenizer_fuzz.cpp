@@ -18,8 +18,12 @@ bool is_lossless(const strait::BpeModel& model) {
   const auto strips = [](const strait::AddedToken& token) {
     return token.takes_space_before || token.takes_space_behind;
   };
+  int byte = 0;
+  const auto is_own = [&](int32_t id) {
+    return id >= 0 && model.tokens[static_cast<size_t>(id)] == std::string(1, static_cast<char>(byte++));
+  };
   return !model.normalizer.composes && !model.normalizer.marks_spaces &&
-         std::ranges::count(model.byte_tokens, -1) == 0 && std::ranges::none_of(model.patterns, drops) &&
+         std::ranges::all_of(model.byte_tokens, is_own) && std::ranges::none_of(model.patterns, drops) &&
          std::ranges::none_of(model.added_tokens, strips);
 }
 

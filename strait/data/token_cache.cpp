@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Changes with the layout of the files and with the way in which text becomes tokens.
-constexpr std::string_view kVersion = "strait tokens 3\n";
+constexpr std::string_view kVersion = "strait tokens 4\n";
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 

@@ -367,6 +367,19 @@ std::vector<int32_t> read_prefix(const std::string& file, const Json& root, size
   return prefix;
 }
 
+/// Bytes that have no token are those of model.unk_token, where the file names one.
+void take_unknown(const Vocabulary& vocabulary, const Json& model, std::array<int32_t, 256>& byte_tokens) {
+  const std::string& file = vocabulary.file();
+  const Json name = value_at(model, "/unk_token");
+  if (name.is_null() || std::ranges::find(byte_tokens, -1) == byte_tokens.end()) return;
+  const auto id = name.is_string() ? vocabulary.find_shown(name.get<std::string>()) : std::nullopt;
+  if (!id)
+    throw InputError("{}: model/unk_token is {}, expected a token of model.vocab", file,
+                     shortened(name.dump()));
+  expect(file, "model", model, "/fuse_unk", {false, nullptr});
+  std::ranges::replace(byte_tokens, -1, *id);
+}
+
 void read_json_merges(const std::string& file, const Json& list, MergeReader& merges) {
   for (size_t i = 0; i < list.size(); ++i) {
     const auto where = fmt::format("{}: merge {}", file, i);
@@ -406,6 +419,7 @@ BpeModel parse_tokenizer_json(const NamedText& file) {
   result.tokens = vocabulary.finish();
   result.prefix = read_prefix(file.name, root, result.tokens.size());
   result.byte_tokens = vocabulary.byte_tokens();
+  take_unknown(vocabulary, model, result.byte_tokens);
   result.characters = vocabulary.characters();
   MergeReader merges(vocabulary);
   read_json_merges(file.name, member(file.name, model, "merges", Json::value_t::array, "model.merges"), merges);

@@ -34,7 +34,7 @@ struct BpeModel {
   };
 
   std::vector<std::string> tokens;  ///< the bytes of each token, by id; none where there is no such token
-  std::array<int32_t, 256> byte_tokens{};                  ///< of each byte; -1: such bytes are left out
+  std::array<int32_t, 256> byte_tokens{};                  ///< of each byte; -1: it is left out
   std::map<std::string, int32_t, std::less<>> characters;  ///< that have a token; all others are their bytes
   std::vector<Merge> merges;             ///< the earliest that applies is done first; no pair comes twice
   bool merges_by_rank = true;            ///< wherever it applies, as in GPT-2's own; else at its first place
@@ -67,14 +67,15 @@ std::vector<NamedText> read_tokenizer_files(const std::filesystem::path& folder)
 /// has one merge per line, `left right`, behind a first line that may begin with `#version`; texts are cut as
 /// by GPT-2, special tokens are those that are neither a byte nor made by a merge, ids are 0 to n - 1, and
 /// every byte has a token. tokenizer.json is that of Hugging Face: model.vocab, model.merges (texts or pairs),
-/// model.ignore_merges; added_tokens, whose content is not in that alphabet; pre_tokenizer of ByteLevel, or a
-/// Sequence that ends with it, of Split (a pattern: isolated, or inverted and removed) and Digits; a normalizer
-/// that is NFC. With model.byte_fallback it is one as SentencePiece makes them (Kudo and Richardson 2018):
-/// tokens are texts with U+2581 for a space, `<0x00>` to `<0xFF>` those of the bytes of characters that have
-/// none, and either the normalizer turns spaces into U+2581 (Replace, behind a Prepend of one or not) or the
-/// pre-tokenizer does (Metaspace). What else of these it may ask for is refused. What cuts or fills the ids of
-/// a text or stands around them (truncation, padding, post_processor) does not count but for the prefix, nor
-/// does the decoder: what encoding puts in front of a text, decoding takes away.
+/// model.ignore_merges, model.unk_token (that of each byte which has none); added_tokens, whose content is not
+/// in that alphabet; pre_tokenizer of ByteLevel, or a Sequence that ends with it, of Split (a pattern:
+/// isolated, or inverted and removed) and Digits; a normalizer that is NFC. With model.byte_fallback it is one
+/// as SentencePiece makes them (Kudo and Richardson 2018): tokens are texts with U+2581 for a space, `<0x00>`
+/// to `<0xFF>` those of the bytes of characters that have none, and either the normalizer turns spaces into
+/// U+2581 (Replace, behind a Prepend of one or not) or the pre-tokenizer does (Metaspace). What else of these
+/// it may ask for is refused. What cuts or fills the ids of a text or stands around them (truncation, padding,
+/// post_processor) does not count but for the prefix, nor does the decoder: what encoding puts in front of a
+/// text, decoding takes away.
 ///
 /// Throws InputError that names the file and the line, token, merge or part: for what is not JSON or of another
 /// form, ids that two tokens share, in vocab.json ids that are not 0 to n - 1, there and with byte_fallback

@@ -214,6 +214,31 @@ def written(folder, vocab, merges, **parts):
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
+def of_bytes(folder, tokens, merges=(), added_tokens=(), **model):
+    """A tokenizer of bytes of that file."""
+    step = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True, "trim_offsets": True}
+    root = {"version": "1.0", "truncation": None, "padding": None, "pre_tokenizer": step, "post_processor": None, "decoder": step,
+            "added_tokens": list(added_tokens), "normalizer": None,
+            "model": {"type": "BPE", "vocab": {token: id for id, token in enumerate(tokens)}, "merges": list(merges), **model}}
+    (folder / "tokenizer.json").write_text(json.dumps(root), encoding="utf-8")
+    return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+def test_a_byte_without_a_token_is_unknown(tmp_path):
+    """As in a vocabulary that was trained on a text and has the bytes of that text alone."""
+    tokenizer = of_bytes(tmp_path, ["<unk>", *"abc\u0120", "ab"], [["a", "b"]], unk_token="<unk>")
+    for text in ["abzzc a\n\nabz", "zab", "\u00e9"]:
+        ids = tokenizer.encode(text).ids
+        assert ids_of(tmp_path, text) == ids
+        assert decoded(tmp_path, ids).decode() == tokenizer.decode(ids, skip_special_tokens=False)
+    of_bytes(tmp_path, ["<unk>", *"abc"], unk_token="<unk>", fuse_unk=True)
+    done = program(tmp_path, b"a")
+    assert done.returncode == 2 and b"model/fuse_unk is true, expected false" in done.stderr
+    of_bytes(tmp_path, "abc", unk_token="<unk>")
+    done = program(tmp_path, b"a")
+    assert done.returncode == 2 and b'model/unk_token is "<unk>", expected a token of model.vocab' in done.stderr
+
+
 def added(id, content, **flags):
     return {"id": id, "content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False, **flags}
 
