@@ -163,7 +163,7 @@ void check_model(const std::string& file, const Json& model, bool of_characters)
     expect(file, "model", model, pointer, {expected, nullptr});
   };
   check("/type", "BPE");
-  check("/dropout", nullptr);
+  check("/dropout", 0.0);
   check("/continuing_subword_prefix", "");
   check("/end_of_word_suffix", "");
   expect(file, "model", model, "/byte_fallback", {true, false, nullptr});
@@ -312,10 +312,12 @@ void cut_at_spaces(BpeModel& model) {
     model.patterns = {PiecePattern::of_oniguruma(" *[^ ]+| +")};
 }
 
-/// The texts of tokens that are normalized have the normalizer's first form.
+/// The texts of tokens that are normalized have the normalizer's first form. Of two entries for one token the
+/// later counts.
 std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& root,
                                           const Normalizer& normalizer, Vocabulary& vocabulary) {
   std::vector<AddedToken> tokens;
+  std::map<int32_t, size_t> places;  // in tokens
   if (!root.contains("added_tokens")) return tokens;
   for (const auto& token : member(file, root, "added_tokens", Json::value_t::array, "added_tokens")) {
     if (!token.is_object())
@@ -333,15 +335,32 @@ std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& r
       for (const char* flag : {"/lstrip", "/rstrip"}) expect(file, part, token, flag, {false, nullptr});
     }
     std::string room;
-    tokens.push_back({.text = is_normalized ? std::string(normalizer.first_form(text, room)) : text,
-                      .id = id.get<int32_t>(),
-                      .is_special = value_at(token, "/special") != false,
-                      .is_normalized = is_normalized,
-                      .takes_space_before = value_at(token, "/lstrip") == true,
-                      .takes_space_behind = value_at(token, "/rstrip") == true});
+    const auto [place, is_new] = places.emplace(id.get<int32_t>(), tokens.size());
+    if (is_new) tokens.emplace_back();
+    tokens[place->second] = {.text = is_normalized ? std::string(normalizer.first_form(text, room)) : text,
+                             .id = id.get<int32_t>(),
+                             .is_special = value_at(token, "/special") != false,
+                             .is_normalized = is_normalized,
+                             .takes_space_before = value_at(token, "/lstrip") == true,
+                             .takes_space_behind = value_at(token, "/rstrip") == true};
   }
   sort(tokens);
   return tokens;
+}
+
+/// Refuses an id of an added token other than the one that Hugging Face's library gives it, whatever the file
+/// says: that of the vocabulary, or else the next behind as many as the vocabulary has tokens.
+void check_added_ids(const std::string& file, const Json& root, const Json& vocab) {
+  Json ids = vocab;
+  auto next = static_cast<int64_t>(vocab.size());
+  for (const auto& token : value_at(root, "/added_tokens")) {
+    const auto [known, is_new] = ids.emplace(token.at("content").get<std::string>(), next);
+    if (is_new) ++next;
+    if (token.at("id") == *known) continue;
+    throw InputError(
+        "{}: the id of the added token {} is {}, expected {}, which Hugging Face's library gives it", file,
+        in_quotes(known.key()), token.at("id").dump(), known->dump());
+  }
 }
 
 /// What a TemplateProcessing puts before a text, of so many tokens.
@@ -412,6 +431,7 @@ BpeModel parse_tokenizer_json(const NamedText& file) {
   Vocabulary vocabulary(file.name, of_characters ? Writing::characters : Writing::alphabet);
   result.added_tokens = read_added_tokens(file.name, root, result.normalizer, vocabulary);
   add_vocabulary(member(file.name, model, "vocab", Json::value_t::object, "model.vocab"), vocabulary);
+  check_added_ids(file.name, root, model.at("vocab"));
   if (of_characters) {
     vocabulary.check_has_bytes();
     vocabulary.check_has_space();

@@ -203,7 +203,7 @@ TEST(TokenizerFiles, WhatWouldGiveOtherTokensIsRefused) {
   EXPECT_EQ(with("/normalizer", {{"type", "NFKC"}}),
             "tokenizer.json: normalizer/type is \"NFKC\", expected \"NFC\"");
   EXPECT_THAT(with("/model/type", "Unigram"), HasSubstr("expected \"BPE\""));
-  EXPECT_THAT(with("/model/dropout", 0.1), HasSubstr("model/dropout is 0.1, expected none"));
+  EXPECT_THAT(with("/model/dropout", 0.1), HasSubstr("model/dropout is 0.1, expected 0.0"));
   EXPECT_THAT(with("/model/end_of_word_suffix", "</w>"), HasSubstr("model/end_of_word_suffix"));
   EXPECT_THAT(with("/added_tokens/0/single_word", true),
               HasSubstr("added token \"<|endoftext|>\"/single_word is true, expected false"));

@@ -214,6 +214,9 @@ def written(folder, vocab, merges, **parts):
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
+ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
+
+
 def of_bytes(folder, tokens, merges=(), added_tokens=(), **model):
     """A tokenizer of bytes of that file."""
     step = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True, "trim_offsets": True}
@@ -255,6 +258,35 @@ def test_tokens_of_bytes_merge_and_may_be_added(tmp_path):
                         added_tokens=[added(0x0A, "<0x0A>"), added(259, MARK * 2)])
     for text in ["a\u00e9  a\n", f"{MARK}{MARK}a", "<0x0A>"]:
         assert ids_of(tmp_path, text) == tokenizer.encode(text).ids
+
+
+def test_of_two_entries_for_an_added_token_the_later_counts(tmp_path):
+    entries = [added(256, "<x>"), added(257, "<y>"), added(256, "<x>", lstrip=True), added(257, "<y>", rstrip=True), added(257, "<y>")]
+    for tokens in (entries, entries[::-1]):
+        tokenizer = of_bytes(tmp_path, [*ALPHABET, "<x>", "<y>"], added_tokens=tokens, dropout=0.0)
+        assert ids_of(tmp_path, "a  <x>  <y>  b") == tokenizer.encode("a  <x>  <y>  b").ids
+
+
+IDS = {  # tokens behind the bytes, added tokens, and what is said where their ids are not Hugging Face's
+    "in the order of the file": ([], [added(256, "<x>"), added(257, "<y>")], None),
+    "of the vocabulary": (["<x>"], [added(257, "<y>"), added(256, "<x>"), added(258, "<z>")], None),
+    "twice": ([], [added(256, "<x>"), added(256, "<x>", lstrip=True), added(257, "<y>")], None),
+    "another order": ([], [added(257, "<x>"), added(256, "<y>")], b'the id of the added token "<x>" is 257, expected 256, which'),
+    "a gap": ([], [added(256, "<x>"), added(260, "<y>")], b'the id of the added token "<y>" is 260, expected 257, which'),
+    "another than the vocabulary's": (["<x>"], [added(257, "<x>")], b'the id of the added token "<x>" is 257, expected 256, which'),
+}
+
+
+@pytest.mark.parametrize("case", IDS)
+def test_added_tokens_have_the_ids_of_hugging_face(case, tmp_path):
+    more, tokens, complaint = IDS[case]
+    tokenizer = of_bytes(tmp_path, [*ALPHABET, *more], added_tokens=tokens)
+    done = program(tmp_path, b"a<x>b<y> <z>", "--json")
+    if complaint:
+        assert any(tokenizer.token_to_id(token["content"]) != token["id"] for token in tokens)
+        assert done.returncode == 2 and complaint in done.stderr and done.stderr.count(b"\n") == 1, done.stderr
+    else:
+        assert json.loads(done.stdout)["ids"] == tokenizer.encode("a<x>b<y> <z>").ids, done.stderr
 
 
 @pytest.mark.parametrize("normalized", [False, True])
