@@ -6,6 +6,9 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/config_argument.h"
 #include "cli/number_flag.h"
@@ -37,13 +40,20 @@ struct GenerateFlags {
   bool json = false;
 };
 
+/// What special tokens in a prompt are: what they are in the texts of the configuration.
+SpecialTokens special_in(const Config& config) {
+  const Settings& data = config.data.settings;
+  const bool are_tokens = data.has("special_tokens") && data.flag("special_tokens");
+  return are_tokens ? SpecialTokens::as_tokens : SpecialTokens::as_text;
+}
+
 /// The tokens that begin the text: those before a prompt and the prompt's, or the one that stands between
 /// texts.
-std::vector<int64_t> begin_of(const std::string& prompt, const Tokenizer& tokenizer,
+std::vector<int64_t> begin_of(const std::string& prompt, const Tokenizer& tokenizer, SpecialTokens special,
                               std::optional<int32_t> end_of_text) {
   const auto prefix = tokenizer.prefix();
   std::vector<int64_t> begin(prefix.begin(), prefix.end());
-  const auto ids = tokenizer.encode(prompt);
+  const auto ids = tokenizer.encode(prompt, special);
   begin.insert(begin.end(), ids.begin(), ids.end());
   if (!begin.empty()) return begin;
   if (!end_of_text)
@@ -53,7 +63,7 @@ std::vector<int64_t> begin_of(const std::string& prompt, const Tokenizer& tokeni
 
 /// Prints each token as it comes, unless the result is one object at the end.
 std::string continue_text(Generator& generator, const GenerateFlags& flags, const Tokenizer& tokenizer,
-                          bool compressed, std::optional<int32_t> end_of_text) {
+                          std::vector<int64_t> begin, bool compressed, std::optional<int32_t> end_of_text) {
   std::string text;
   size_t printed = 0;
   const auto print_until = [&](size_t end) {
@@ -72,8 +82,7 @@ std::string continue_text(Generator& generator, const GenerateFlags& flags, cons
   };
   SamplingOptions sampling = flags.sampling;
   sampling.tokens = tokenizer.vocab_size();  // models may have more embeddings than there are tokens
-  generator.generate(begin_of(flags.prompt, tokenizer, end_of_text), flags.tokens, compressed, sampling,
-                     on_token);
+  generator.generate(std::move(begin), flags.tokens, compressed, sampling, on_token);
   print_until(text.size());
   return text;
 }
@@ -88,6 +97,7 @@ int run_generate(const GenerateFlags& flags) {
   const auto folder = tokenizer_folder(config.data);
   const Tokenizer tokenizer = load_tokenizer(folder);
   const auto end_of_text = tokenizer.added_token(end_of_text_of(folder));
+  const auto begin = begin_of(flags.prompt, tokenizer, special_in(config), end_of_text);
   const Config chosen = with_chosen_codecs(config, weights);
   Generator generator(load_network(chosen, weights), chosen.model.cuts, chosen.compression,
                       chosen.model.settings.integer("context"));
@@ -95,7 +105,7 @@ int run_generate(const GenerateFlags& flags) {
   for (const std::string side : {"off", "on"}) {
     if (flags.compression != side && flags.compression != "both") continue;
     if (!flags.json) print(fmt::format("compression {}:\n{}", side, flags.prompt));
-    const std::string text = continue_text(generator, flags, tokenizer, side == "on", end_of_text);
+    const std::string text = continue_text(generator, flags, tokenizer, begin, side == "on", end_of_text);
     texts += fmt::format(",\"{}\":{}", side, json_string(text));
     if (!flags.json) print("\n");
   }
@@ -116,7 +126,11 @@ void add_generate(CLI::App& app, Action& action) {
           "Weights under Hugging Face's names, or a folder with model.safetensors; default: those of the run's "
           "folder, else model.init")
       ->type_name("FILE.safetensors");
-  generate->add_option("--prompt", flags->prompt, "The text to continue; default: none")->type_name("TEXT");
+  generate
+      ->add_option(
+          "--prompt", flags->prompt,
+          "The text to continue, in which special tokens are what data.special_tokens says; default: none")
+      ->type_name("TEXT");
   generate->add_option("--tokens", flags->tokens, "How many tokens at most")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

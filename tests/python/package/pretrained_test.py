@@ -261,12 +261,12 @@ def test_generates_what_transformers_generates(tmp_path):
     model.save_pretrained(folder)
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>").save_pretrained(folder)
     ours = AutoTokenizer.from_pretrained(folder)
-    for prompt in ["a cab", "", " had bed"]:
+    for prompt, *settings in [("a cab",), ("",), (" had bed",), ("a</s> cab<s>", "data.special_tokens=true")]:
         begin = ours(prompt, return_tensors="pt")["input_ids"]
         assert begin[0, 0] == 0
         ids = model.generate(begin, attention_mask=torch.ones_like(begin), do_sample=False, max_new_tokens=24, pad_token_id=1)[0, begin.shape[1]:].tolist()
         done = program(["generate", "--json", "--temperature", "0", "--tokens", "24", "--compression", "off", "--prompt", prompt], folder,
-                       f'data.tokenizer="{folder}"')
+                       f'data.tokenizer="{folder}"', *settings)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["off"] == tokenizer.decode([id for id in ids if id != 1], skip_special_tokens=False), prompt
 
