@@ -363,12 +363,19 @@ void check_added_ids(const std::string& file, const Json& root, const Json& voca
   }
 }
 
-/// What a TemplateProcessing puts before a text, of so many tokens.
+/// What post_processor puts before a text, of so many tokens.
 std::vector<int32_t> read_prefix(const std::string& file, const Json& root, size_t tokens) {
   std::vector<int32_t> prefix;
+  const auto add = [&](const std::string& name, const std::string& text, const Json& id) {
+    prefix.push_back(id_in(file, text, id));
+    if (static_cast<size_t>(prefix.back()) >= tokens)
+      throw InputError("{}: {} has the id {}, expected 0 to {}", file, name, prefix.back(), tokens - 1);
+  };
   for (const auto& [name, step] :
        parts_of(file, {"post_processor", value_at(root, "/post_processor")}, "processors")) {
-    if (value_at(step, "/type") != "TemplateProcessing") continue;
+    const Json type = value_at(step, "/type");
+    if (type == "RobertaProcessing" || type == "BertProcessing") add(name, "cls", value_at(step, "/cls/1"));
+    if (type != "TemplateProcessing") continue;
     for (const Json& item : value_at(step, "/single")) {
       const Json token = value_at(item, "/SpecialToken/id");
       if (!token.is_string()) break;
@@ -376,11 +383,7 @@ std::vector<int32_t> read_prefix(const std::string& file, const Json& root, size
       const Json known = value_at(step, "/special_tokens");
       const Json ids = known.is_object() && known.contains(text) ? value_at(known.at(text), "/ids") : Json();
       if (!ids.is_array()) throw InputError("{}: {} has no special token {}", file, name, in_quotes(text));
-      for (const Json& id : ids) {
-        prefix.push_back(id_in(file, text, id));
-        if (static_cast<size_t>(prefix.back()) >= tokens)
-          throw InputError("{}: {} has the id {}, expected 0 to {}", file, name, prefix.back(), tokens - 1);
-      }
+      for (const Json& id : ids) add(name, text, id);
     }
   }
   return prefix;

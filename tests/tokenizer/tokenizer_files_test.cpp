@@ -91,6 +91,28 @@ TEST(TokenizerFiles, AddedTokensAreTextAsItIs) {
             fmt::format("tokenizer.json: token \"<a b>\" has the ids {} and {}", next, next + 1));
 }
 
+TEST(TokenizerFiles, ThePrefixIsWhatStandsBeforeAText) {
+  auto root = sample_json(true);
+  const auto prefix = [&](const json& post_processor) {
+    root["post_processor"] = post_processor;
+    return parse_tokenizer_files(std::vector<NamedText>{{"tokenizer.json", root.dump()}}).prefix;
+  };
+  const json bytes = {{"type", "ByteLevel"}};
+  const json text = {{"Sequence", {{"id", "A"}}}};
+  const json token = {{"SpecialToken", {{"id", "<s>"}}}};
+  const json known = {{"<s>", {{"id", "<s>"}, {"ids", {5, 6}}}}};
+  EXPECT_EQ(prefix(nullptr), std::vector<int32_t>());
+  EXPECT_EQ(prefix(bytes), std::vector<int32_t>());
+  for (const char* type : {"RobertaProcessing", "BertProcessing"}) {
+    EXPECT_EQ(prefix({{"type", type}, {"sep", {"</s>", 8}}, {"cls", {"<s>", 7}}}), std::vector<int32_t>({7}));
+  }
+  const json before = {
+      {"type", "TemplateProcessing"}, {"single", {token, text, token}}, {"special_tokens", known}};
+  EXPECT_EQ(prefix({{"type", "Sequence"}, {"processors", {bytes, before}}}), std::vector<int32_t>({5, 6}));
+  const json behind = {{"type", "TemplateProcessing"}, {"single", {text, token}}, {"special_tokens", known}};
+  EXPECT_EQ(prefix(behind), std::vector<int32_t>());
+}
+
 TEST(TokenizerFiles, TheFirstLineOfMergesMayBeAVersion) {
   const auto vocab = fmt::format(R"({{{}, "##": 256}})", fuzz::byte_entries());
   const auto merges_of = [&](const std::string& merges) {
