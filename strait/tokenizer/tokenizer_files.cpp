@@ -459,6 +459,46 @@ Json setting_in(const fs::path& folder, const char* key) {
   return root.is_object() && root.contains(key) ? root.at(key) : Json();
 }
 
+/// The texts of tokens that files in the folder add to vocab.json.
+std::vector<std::string> added_beside(const fs::path& folder) {
+  std::vector<std::string> texts;
+  const auto add = [&](const Json& token) {
+    const Json text = token.is_object() ? value_at(token, "/content") : token;
+    if (text.is_string()) texts.push_back(text.get<std::string>());
+  };
+  for (const char* key : {"added_tokens_decoder", "additional_special_tokens"}) {
+    const Json tokens = setting_in(folder, key);
+    if (!tokens.is_structured()) continue;
+    for (const Json& token : tokens) add(token);
+  }
+  const auto path = folder / "added_tokens.json";
+  if (!has_file(path)) return texts;
+  const Json tokens = parse_json(read_whole(path, kJsonBytesMost), path.string());
+  for (const auto& [text, id] : tokens.items()) texts.push_back(text);
+  return texts;
+}
+
+/// Refuses vocab.json and merges.txt in a folder that says more of its tokenizer than they do.
+void check_beside(const fs::path& folder, const NamedText& vocab_file) {
+  const Json kind = setting_in(folder, "tokenizer_class");
+  if (!kind.is_null() && kind != "GPT2Tokenizer" && kind != "GPT2TokenizerFast") {
+    throw InputError(
+        "{}: vocab.json and merges.txt are of a {}, which may cut texts otherwise than GPT-2; expected its "
+        "tokenizer.json",
+        folder.string(), shortened(kind.dump()));
+  }
+  if (setting_in(folder, "add_prefix_space") == true)
+    throw InputError("{}: add_prefix_space of tokenizer_config.json is true, expected false", folder.string());
+  const auto added = added_beside(folder);
+  if (added.empty()) return;
+  const Json vocab = parse_json(vocab_file.text, vocab_file.name);
+  for (const auto& text : added) {
+    if (vocab.contains(text)) continue;
+    throw InputError("{}: token {} is added to those of vocab.json; expected a tokenizer.json, which has both",
+                     folder.string(), in_quotes(text));
+  }
+}
+
 }  // namespace
 
 bool holds_tokenizer(const fs::path& folder) {
@@ -475,14 +515,9 @@ std::vector<NamedText> read_tokenizer_files(const fs::path& folder) {
                      folder.string());
   }
   if (is_there(folder / "tokenizer.json")) return {read("tokenizer.json")};
-  const Json kind = setting_in(folder, "tokenizer_class");
-  if (!kind.is_null() && kind != "GPT2Tokenizer" && kind != "GPT2TokenizerFast") {
-    throw InputError(
-        "{}: vocab.json and merges.txt are of a {}, which may cut texts otherwise than GPT-2; expected its "
-        "tokenizer.json",
-        folder.string(), shortened(kind.dump()));
-  }
-  return {read("vocab.json"), read("merges.txt")};
+  std::vector<NamedText> files = {read("vocab.json"), read("merges.txt")};
+  check_beside(folder, files.front());
+  return files;
 }
 
 std::string end_of_text_of(const fs::path& folder) {

@@ -57,7 +57,8 @@ bool holds_tokenizer(const std::filesystem::path& folder);
 
 /// The files of a tokenizer in a folder: tokenizer.json, which says everything, or where it is not there
 /// vocab.json and merges.txt. Throws InputError when they are missing or cannot be read, and for these two
-/// where a tokenizer_config.json beside them is of a tokenizer that is not GPT-2's.
+/// where a tokenizer_config.json or added_tokens.json beside them is of a tokenizer that is not GPT-2's, or
+/// adds tokens.
 std::vector<NamedText> read_tokenizer_files(const std::filesystem::path& folder);
 
 /// Reads two files as vocab.json and merges.txt and one as tokenizer.json.

@@ -246,6 +246,19 @@ TEST(TokenizerFiles, OneFileIsPreferredToTwo) {
   EXPECT_EQ(load_tokenizer(folder.path()).encode(" the").size(), 1U);
   test::write_file(folder / "tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer"})");
   EXPECT_THAT(message(), HasSubstr("are of a \"Qwen2Tokenizer\", which may cut texts otherwise than GPT-2"));
+  test::write_file(folder / "tokenizer_config.json", R"({"add_prefix_space": true})");
+  EXPECT_THAT(message(), HasSubstr("add_prefix_space of tokenizer_config.json is true, expected false"));
+  for (const char* beside : {R"({"added_tokens_decoder": {"900": {"content": "<x>"}}})",
+                             R"({"additional_special_tokens": ["<|endoftext|>", "<x>"]})"}) {
+    test::write_file(folder / "tokenizer_config.json", beside);
+    EXPECT_THAT(message(),
+                HasSubstr("token \"<x>\" is added to those of vocab.json; expected a tokenizer.json"));
+  }
+  test::write_file(folder / "tokenizer_config.json",
+                   R"({"added_tokens_decoder": {"300": {"content": "<|endoftext|>"}}, "pad_token": null})");
+  EXPECT_NO_THROW(load_tokenizer(folder.path()));
+  test::write_file(folder / "added_tokens.json", R"({"<y>": 900})");
+  EXPECT_THAT(message(), HasSubstr("token \"<y>\" is added to those of vocab.json"));
   auto root = sample_json(false);
   root["pre_tokenizer"]["use_regex"] = false;
   test::write_file(folder / "tokenizer.json", root.dump());
