@@ -17,85 +17,32 @@ constexpr double kWorthwhile = 0.995;  // of the time before: a change that gain
 using TrialsOf = std::vector<CodecTrial> BoundaryTrials::*;
 using RungOf = size_t BoundaryRungs::*;
 
-/// What a codec has in one direction of the boundaries that are chosen.
-struct CodecPart {
-  bool is_used = false;
-  double share = 0;   ///< in the logarithm of its cosine: that of the boundaries which have it
-  double square = 0;  ///< of its errors there
-};
-
-/// Whether the codec of that direction is chosen, from a ladder of that size.
-bool is_chosen(const BoundaryTrials& boundary, TrialsOf trials, size_t ladder) {
-  return (boundary.*trials).size() == ladder;
-}
-
-double square_of_error(const BoundaryTrials& boundary, TrialsOf trials, size_t codec) {
-  constexpr double kGreatest = 1e6;  // of an error, which may be infinite
-  return std::pow(std::min((boundary.*trials)[codec].relative_error, kGreatest), 2);
-}
-
-/// Of each codec of the ladder.
-std::vector<CodecPart> parts_of(std::span<const BoundaryTrials> boundaries,
-                                std::span<const BoundaryRungs> rungs, TrialsOf trials, RungOf rung,
-                                size_t ladder) {
-  std::vector<CodecPart> parts(ladder);
-  for (size_t i = 0; i < boundaries.size(); ++i) {
-    if (!is_chosen(boundaries[i], trials, ladder)) continue;
-    const size_t codec = rungs[i].*rung;
-    CodecPart& part = parts[codec];
-    part.is_used = true;
-    const double own = square_of_error(boundaries[i], trials, codec);
-    if (own == 0) continue;
-    double all = 0;
-    for (const auto& boundary : boundaries)
-      all += is_chosen(boundary, trials, ladder) ? square_of_error(boundary, trials, codec) : 0;
-    part.share += own / all;
-    part.square += own;
-  }
-  return parts;
-}
-
 /// Of one direction: the logarithm of what its codecs make of the steps, by cosines and by noise.
 double log_of_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
                      TrialsOf trials, RungOf rung, const std::vector<std::optional<double>>& cosines) {
-  double noise = 0;
-  size_t chosen = 0;
+  constexpr double kGreatest = 1e6;  // of an error, which may be infinite
+  const auto square = [&](const BoundaryTrials& boundary, size_t codec) {
+    return std::pow(std::min((boundary.*trials)[codec].relative_error, kGreatest), 2);
+  };
+  const auto is_chosen = [&](const BoundaryTrials& boundary) {
+    return (boundary.*trials).size() == cosines.size();
+  };
+  const auto chosen = static_cast<double>(std::ranges::count_if(boundaries, is_chosen));
+  double sum = 0;
   for (size_t i = 0; i < boundaries.size(); ++i) {
-    if (!is_chosen(boundaries[i], trials, cosines.size())) continue;
+    if (!is_chosen(boundaries[i])) continue;
     const size_t codec = rungs[i].*rung;
     if (std::isinf((boundaries[i].*trials)[codec].relative_error))
       return std::numeric_limits<double>::infinity();
-    noise += std::log1p(square_of_error(boundaries[i], trials, codec));
-    ++chosen;
-  }
-  if (chosen == 0) return 0;
-  double sum = kNoisePower * noise / static_cast<double>(chosen);
-  const auto parts = parts_of(boundaries, rungs, trials, rung, cosines.size());
-  for (size_t codec = 0; codec < parts.size(); ++codec) {
+    const double own = square(boundaries[i], codec);
+    sum += kNoisePower * std::log1p(own) / chosen;
     const double cosine = cosines[codec].value_or(1);
-    if (parts[codec].share == 0 || cosine == 1) continue;
-    sum -= kPower * parts[codec].share * std::log(cosine < kLeastCosine ? 0 : cosine);
+    if (own == 0 || cosine == 1) continue;
+    double all = 0;
+    for (const auto& boundary : boundaries) all += is_chosen(boundary) ? square(boundary, codec) : 0;
+    sum -= kPower * own / all * std::log(cosine < kLeastCosine ? 0 : cosine);
   }
   return sum;
-}
-
-/// Of a choice: a codec of the ladder in one direction, and its cosine.
-struct DirectedPart {
-  CodecPart part;
-  std::optional<double>* cosine;
-};
-
-std::vector<DirectedPart> used_parts(std::span<const BoundaryTrials> boundaries,
-                                     std::span<const BoundaryRungs> rungs, LadderCosines& cosines) {
-  std::vector<DirectedPart> used;
-  const auto add = [&](TrialsOf trials, RungOf rung, std::vector<std::optional<double>>& of_direction) {
-    const auto parts = parts_of(boundaries, rungs, trials, rung, of_direction.size());
-    for (size_t codec = 0; codec < parts.size(); ++codec)
-      if (parts[codec].is_used) used.push_back({parts[codec], &of_direction[codec]});
-  };
-  add(&BoundaryTrials::activations, &BoundaryRungs::activations, cosines.activations);
-  add(&BoundaryTrials::gradients, &BoundaryRungs::gradients, cosines.gradients);
-  return used;
 }
 
 MessageCost cost_of(const CodecTrial& trial) {
@@ -211,13 +158,119 @@ class Search {
   const LadderCosines& cosines_;
 };
 
-/// With these no codec is taken that is not known.
-LadderCosines without_unknown(LadderCosines cosines) {
-  for (auto* of_direction : {&cosines.activations, &cosines.gradients}) {
-    for (auto& cosine : *of_direction) cosine = cosine.value_or(0);
+/// The codec at a place of the ladder, in one direction of all boundaries.
+struct DirectedRung {
+  Direction direction = Direction::activation;
+  size_t rung = 0;
+
+  bool operator==(const DirectedRung&) const = default;
+};
+
+/// Looks for codecs that are worth measuring.
+class Weighing {
+ public:
+  Weighing(const Predictor& predictor, const std::vector<StageSeconds>& stages,
+           std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
+           const TrialTerms& terms)
+      : predictor_(predictor), stages_(stages), boundaries_(boundaries), links_(links), terms_(terms) {}
+
+  /// Leaves out the codec without which there is the least time, as long as that saves any, and in the end all
+  /// that are not known if they do not repay the reference too.
+  FastestCodecs run(const LadderCosines& cosines) const {
+    Option best = with(cosines);
+    while (auto better = best_without_one_of(best)) best = std::move(*better);
+    if (best.unknown.empty()) return best.codecs;
+    const Option known = with(known_of(cosines));
+    const double reference = terms_.compared ? 0 : batches_seconds(terms_.reference, terms_.reference);
+    if (known.seconds < best.seconds + reference) return known.codecs;
+    best.codecs.trial_seconds = trial_seconds(best.unknown) + reference;
+    return best.codecs;
   }
-  return cosines;
-}
+
+ private:
+  /// The fastest codecs by these cosines.
+  struct Option {
+    LadderCosines cosines;
+    FastestCodecs codecs;
+    std::vector<DirectedRung> unknown;  ///< those of the codecs whose cosines are not known
+    double seconds = 0;                 ///< of the batches ahead and of the trials, but for the reference
+  };
+
+  Option with(LadderCosines cosines) const {
+    FastestCodecs codecs = fastest_codecs(predictor_, stages_, boundaries_, links_, cosines);
+    std::vector<DirectedRung> unknown = unknown_in(codecs, cosines);
+    const double seconds = total(codecs) * static_cast<double>(terms_.batches_ahead) + trial_seconds(unknown);
+    return {std::move(cosines), std::move(codecs), std::move(unknown), seconds};
+  }
+
+  /// Without one of its codecs that are not known, with others in its place or none of these.
+  std::optional<Option> best_without_one_of(const Option& option) const {
+    std::optional<Option> best;
+    for (const DirectedRung& codec : option.unknown) {
+      LadderCosines others = option.cosines;
+      others.of(codec.direction)[codec.rung] = 0;
+      LadderCosines none = known_of(others);
+      for (const auto& [direction, rung] : option.unknown) {
+        if (others.of(direction)[rung] != 0) none.of(direction)[rung] = std::nullopt;
+      }
+      for (LadderCosines* cosines : {&others, &none}) {
+        Option found = with(std::move(*cosines));
+        if (found.seconds < (best ? *best : option).seconds) best = std::move(found);
+      }
+    }
+    return best;
+  }
+
+  /// With these no codec is taken that is not known.
+  static LadderCosines known_of(LadderCosines cosines) {
+    for (auto* of_direction : {&cosines.activations, &cosines.gradients}) {
+      for (auto& cosine : *of_direction) cosine = cosine.value_or(0);
+    }
+    return cosines;
+  }
+
+  std::vector<DirectedRung> unknown_in(const FastestCodecs& codecs, const LadderCosines& cosines) const {
+    std::vector<DirectedRung> unknown;
+    const auto add = [&](Direction direction, const std::vector<CodecTrial>& trials, size_t rung) {
+      const auto& known = cosines.of(direction);
+      const DirectedRung codec{direction, rung};
+      if (trials.size() != known.size() || known[rung] || std::ranges::count(unknown, codec) > 0) return;
+      unknown.push_back(codec);
+    };
+    for (size_t i = 0; i < codecs.rungs.size(); ++i) {
+      add(Direction::activation, boundaries_[i].activations, codecs.rungs[i].activations);
+      add(Direction::gradient, boundaries_[i].gradients, codecs.rungs[i].gradients);
+    }
+    return unknown;
+  }
+
+  double trial_seconds(const std::vector<DirectedRung>& codecs) const {
+    double seconds = 0;
+    for (const auto& [direction, rung] : codecs) {
+      seconds += direction == Direction::activation ? batches_seconds(rung, terms_.reference)
+                                                    : batches_seconds(terms_.reference, rung);
+    }
+    return seconds;
+  }
+
+  /// Of the batches of one trial.
+  double batches_seconds(size_t activations, size_t gradients) const {
+    Measurement measurement = measurement_of(stages_);
+    std::vector<BoundaryRungs> rungs;
+    for (const auto& trials : boundaries_) {
+      rungs.push_back({std::min(activations, trials.activations.size() - 1),
+                       std::min(gradients, trials.gradients.size() - 1)});
+    }
+    return seconds_of(predictor_, measurement, boundaries_, rungs, links_) *
+           static_cast<double>(terms_.batches);
+  }
+
+  const Predictor& predictor_;
+  const std::vector<StageSeconds>& stages_;
+  std::span<const BoundaryTrials> boundaries_;
+  std::span<const BoundaryLink> links_;
+  TrialTerms terms_;
+};
 
 }  // namespace
 
@@ -254,51 +307,7 @@ FastestCodecs fastest_worth_measuring(const Predictor& predictor, const std::vec
                                       std::span<const BoundaryTrials> boundaries,
                                       std::span<const BoundaryLink> links, const LadderCosines& cosines,
                                       const TrialTerms& terms) {
-  FastestCodecs best = fastest_codecs(predictor, stages, boundaries, links, cosines);
-  LadderCosines own = cosines;
-  const auto is_unknown = [](const DirectedPart& codec) { return !codec.cosine->has_value(); };
-  if (std::ranges::none_of(used_parts(boundaries, best.rungs, own), is_unknown)) return best;
-  const FastestCodecs known = fastest_codecs(predictor, stages, boundaries, links, without_unknown(cosines));
-  const auto batches = static_cast<double>(terms.batches);
-  double trial = batches * best.step_seconds;
-  if (!terms.compared) {
-    std::vector<BoundaryRungs> reference;
-    for (const auto& trials : boundaries) {
-      reference.push_back({std::min(terms.reference, trials.activations.size() - 1),
-                           std::min(terms.reference, trials.gradients.size() - 1)});
-    }
-    Measurement measurement = measurement_of(stages);
-    trial += batches * seconds_of(predictor, measurement, boundaries, reference, links);
-  }
-  const auto ahead = static_cast<double>(terms.batches_ahead);
-  if (total(known) * ahead <= total(best) * ahead + trial) return known;
-  best.trial_seconds = trial;
-  return best;
-}
-
-void add_measured(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
-                  double cosine, LadderCosines& cosines) {
-  double log = std::log(cosine);
-  double squares = 0;
-  std::vector<DirectedPart> unknown;
-  for (const DirectedPart& codec : used_parts(boundaries, rungs, cosines)) {
-    if (!codec.cosine->has_value()) {
-      unknown.push_back(codec);
-      squares += codec.part.square;
-    } else if (codec.part.share > 0) {
-      log -= codec.part.share * std::log(**codec.cosine);
-    }
-  }
-  log = std::min(log, 0.0);
-  const auto give = [](const DirectedPart& codec, double own) {
-    *codec.cosine = codec.part.share > 0 ? std::exp(own / codec.part.share) : 1;
-  };
-  if (log < std::log(kLeastCosine)) {
-    const auto square = [](const DirectedPart& codec) { return codec.part.square; };
-    give(*std::ranges::max_element(unknown, {}, square), log);
-    return;
-  }
-  for (const DirectedPart& codec : unknown) give(codec, log * codec.part.square / squares);
+  return Weighing(predictor, stages, boundaries, links, terms).run(cosines);
 }
 
 }  // namespace strait

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,9 +46,7 @@ struct FastestCodecs {
   std::vector<BoundaryRungs> rungs;  ///< of each boundary
   double step_seconds = 0;           ///< of a step, by the predictor
   double step_factor = 1;            ///< see step_factor()
-
-  /// That measuring their cosine is expected to take, where that of some of them is not known.
-  std::optional<double> trial_seconds = {};
+  double trial_seconds = 0;          ///< that measuring their cosines is expected to take
 };
 
 /// Searches from every codec that all directions may have, one boundary after the other, so that no such
@@ -59,17 +56,13 @@ FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<Stage
                              std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
                              const LadderCosines& cosines);
 
-/// Likewise, but with codecs whose cosine is not known only where that gains more time in the batches ahead, if
-/// they turn nothing, than it takes to measure the cosine of the whole choice.
+/// Likewise, but for what is not worth measuring. A codec whose cosine is not known counts as turning nothing,
+/// and as costing its trials; it is taken if it then gains more time in the batches ahead than it costs, by
+/// itself and together with the others and the reference that they share. trial_seconds is of those that are
+/// taken.
 FastestCodecs fastest_worth_measuring(const Predictor& predictor, const std::vector<StageSeconds>& stages,
                                       std::span<const BoundaryTrials> boundaries,
                                       std::span<const BoundaryLink> links, const LadderCosines& cosines,
                                       const TrialTerms& terms);
-
-/// Makes a cosine that was measured with such codecs at all boundaries the cosines of those that were not
-/// known, by the squares of their errors. Where it is so low that one of them must not be chosen, the one with
-/// the largest errors gets all of it, and the others stay unknown.
-void add_measured(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
-                  double cosine, LadderCosines& cosines);
 
 }  // namespace strait

@@ -42,18 +42,6 @@ json to_json(const ChoiceFacts& facts) {
   return {{"channels", std::move(channels)}, {"stages", strait::to_json(facts.stages)}};
 }
 
-/// Without steps.
-MeasuredCosines measured(const LadderCosines& cosines) {
-  MeasuredCosines all;
-  for (const Direction direction : {Direction::activation, Direction::gradient}) {
-    for (const auto& cosine : cosines.of(direction)) {
-      auto& of_codec = all.of(direction).emplace_back();
-      if (cosine) of_codec = {.cosine = *cosine};
-    }
-  }
-  return all;
-}
-
 /// JSON has no infinite error.
 double error_in(const json& error) {
   return error.is_null() ? std::numeric_limits<double>::infinity() : error.get<double>();
@@ -116,7 +104,7 @@ class Chooser {
   }
 
   /// Again and again, with the cosines that the last choice was made without.
-  CodecChoice choose(const ChoiceFacts& mine, Group& group, const MeasureCosine& measure) {
+  CodecChoice choose(const ChoiceFacts& mine, Group& group, const MeasureCosine& cosine) {
     const std::vector<BoundaryLink> links = links_of(mine.since_last, group);
     const auto texts = group.gather(to_json(mine).dump());
     const Situation situation = group.rank() == 0 ? situation_of(texts, links) : Situation{};
@@ -125,24 +113,39 @@ class Chooser {
     double trial_seconds = 0;
     for (;;) {
       std::string decided;
-      std::vector<BoundaryRungs> rungs;
-      if (group.rank() == 0) {
-        decided = strait::to_json(std::vector{decide(situation, cosines, terms, rungs)}).dump();
-      }
+      if (group.rank() == 0) decided = strait::to_json(std::vector{decide(situation, cosines, terms)}).dump();
       const JsonText known(group.gather(decided).front(), "the choice of codecs");
       CodecChoice choice = choices_in(known.root()).front();
-      if (!choice.trial_seconds) {
+      trial_seconds += choice.trial_seconds.value_or(0);
+      if (has_budget() || !measure_missing(choice, cosines, cosine)) {
         if (terms.compared) choice.trial_seconds = trial_seconds;
         return choice;
       }
-      trial_seconds += *choice.trial_seconds;
-      const double cosine = measure(choice);
-      if (group.rank() == 0) add_measured(situation.trials, rungs, cosine, cosines);
       terms.compared = true;
     }
   }
 
  private:
+  /// Measures the cosines of the choice that are not known; whether there were any.
+  bool measure_missing(const CodecChoice& choice, LadderCosines& cosines, const MeasureCosine& measure) const {
+    const auto& ladder = config_.compression.automatic.ladder;
+    bool measured = false;
+    for (const auto& [boundary, activations, gradients] : choice.boundaries) {
+      const auto own = config_.compression.at(boundary);
+      for (const Direction direction : {Direction::activation, Direction::gradient}) {
+        const bool forward = direction == Direction::activation;
+        if ((forward ? own.activations : own.gradients).codec != kAutoCodec) continue;
+        const auto found = std::ranges::find(ladder, (forward ? activations : gradients).codec);
+        const auto rung = static_cast<size_t>(found - ladder.begin());
+        auto& cosine = cosines.of(direction).at(rung);
+        if (cosine) continue;
+        cosine = measure(direction, rung);
+        measured = true;
+      }
+    }
+    return measured;
+  }
+
   bool has_budget() const { return config_.compression.automatic.budget > 0; }
   size_t boundaries() const { return config_.model.cuts.size(); }
 
@@ -214,11 +217,11 @@ class Chooser {
     return {std::move(stages), std::move(trials), std::move(links)};
   }
 
-  /// With trial_seconds where its cosine is to be measured first.
-  CodecChoice decide(const Situation& situation, const LadderCosines& cosines, const TrialTerms& terms,
-                     std::vector<BoundaryRungs>& rungs) const {
+  /// trial_seconds is of the cosines that it lacks, if any.
+  CodecChoice decide(const Situation& situation, const LadderCosines& cosines, const TrialTerms& terms) const {
     const auto& [stages, trials, links] = situation;
     CodecChoice choice;
+    std::vector<BoundaryRungs> rungs;
     if (has_budget()) {
       rungs = within_budget(trials, config_.compression.automatic.budget);
     } else {
@@ -226,8 +229,7 @@ class Chooser {
       rungs = std::move(found.rungs);
       choice.step_seconds = found.step_seconds;
       choice.step_factor = found.step_factor;
-      choice.trial_seconds = found.trial_seconds;
-      choice.cosines = measured(cosines);
+      if (found.trial_seconds > 0) choice.trial_seconds = found.trial_seconds;
     }
     for (size_t i = 0; i < boundaries(); ++i)
       choice.boundaries.push_back(chosen(i, trials[i], rungs[i], links[i]));
@@ -268,8 +270,8 @@ class Chooser {
 
 ChooseCodecs codec_chooser(const Config& config) {
   return [chooser = std::make_shared<Chooser>(config)](const ChoiceFacts& mine, Group& group,
-                                                       const MeasureCosine& measure) {
-    return chooser->choose(mine, group, measure);
+                                                       const MeasureCosine& cosine) {
+    return chooser->choose(mine, group, cosine);
   };
 }
 

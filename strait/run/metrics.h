@@ -119,11 +119,31 @@ struct ChosenCodecs {
   ChosenCodec gradients;    ///< backward
 };
 
-/// How well the gradient keeps its direction with a codec that all boundaries have in one direction.
+/// Products of mean gradients over halves of the samples, with a codec and without, each the mean over both
+/// ways of choosing the halves. Those of a stage's parameters are over the square of the gradient without, and
+/// then added up, so that no stage outweighs another.
+struct GradientProducts {
+  /// One gradient from each half, or both from the same.
+  struct Halves {
+    double between = 0;  ///< in expectation free of what is particular to a sample
+    double within = 0;   ///< not so
+
+    bool operator==(const Halves&) const = default;
+  };
+
+  Halves both;     ///< of the gradient with the codec and the one without
+  Halves with;     ///< of the one with the codec, with itself
+  Halves without;  ///< of the one without, with itself
+
+  bool operator==(const GradientProducts&) const = default;
+};
+
+/// How well the gradient keeps its direction with a codec that all boundaries have in one direction, with
+/// hardly an error in the other.
 struct CodecCosine {
-  uint64_t step = 0;  ///< optimizer steps taken before it was measured, of the whole training
-  double cosine =
-      1;  ///< its part of what was measured of a choice: there, 0.99 where nothing is seen to be lost
+  uint64_t step = 0;          ///< optimizer steps taken before it was last measured, of the whole training
+  double cosine = 1;          ///< of the mean gradients over all samples, 0.99 where nothing is seen to be lost
+  GradientProducts products;  ///< that it is computed from: sums in which those of later steps weigh more
 
   bool operator==(const CodecCosine&) const = default;
 };
@@ -147,7 +167,7 @@ struct OfLadder {
   bool operator==(const OfLadder&) const = default;
 };
 
-using MeasuredCosines = OfLadder<CodecCosine>;  ///< the last of each codec
+using MeasuredCosines = OfLadder<CodecCosine>;  ///< for as long as something of a measurement counts
 using LadderCosines = OfLadder<double>;         ///< that a choice goes by
 
 /// The codecs that training chose for itself (codec "auto").

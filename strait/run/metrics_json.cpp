@@ -73,11 +73,28 @@ ChosenCodec chosen_codec_in(const JsonReader& from) {
                    .latency_seconds = from.number("latency_seconds")}};
 }
 
+json halves_json(const GradientProducts::Halves& halves) {
+  return {{"between", halves.between}, {"within", halves.within}};
+}
+
+GradientProducts::Halves halves_in(const JsonReader& from) {
+  return {from.number("between"), from.number("within")};
+}
+
 json cosines_json(const MeasuredCosines& cosines) {
   const auto list = [](const std::vector<std::optional<CodecCosine>>& of_codecs) {
     json all = json::array();
     for (const auto& codec : of_codecs) {
-      all.push_back(codec ? json{{"step", codec->step}, {"cosine", codec->cosine}} : json(nullptr));
+      if (!codec) {
+        all.push_back(nullptr);
+        continue;
+      }
+      const auto& [both, with, without] = codec->products;
+      all.push_back(
+          {{"step", codec->step},
+           {"cosine", codec->cosine},
+           {"products",
+            {{"both", halves_json(both)}, {"with", halves_json(with)}, {"without", halves_json(without)}}}});
     }
     return all;
   };
@@ -88,12 +105,17 @@ std::vector<std::optional<CodecCosine>> cosines_of_codecs(const JsonReader& from
   std::vector<std::optional<CodecCosine>> all(from.size());
   for (size_t i = 0; i < from.size(); ++i) {
     const JsonReader codec = from.at(i);
-    if (!codec.is_null()) all[i] = {codec.count("step"), codec.number("cosine")};
+    if (codec.is_null()) continue;
+    const JsonReader products = codec.at("products");
+    all[i] = {
+        codec.count("step"),
+        codec.number("cosine"),
+        {halves_in(products.at("both")), halves_in(products.at("with")), halves_in(products.at("without"))}};
   }
   return all;
 }
 
-/// Nothing where they are as the first versions wrote them, not of each codec.
+/// Nothing where they are as earlier versions wrote them, without products.
 std::optional<MeasuredCosines> cosines_in(const JsonReader& from) {
   if (from.has("step")) return std::nullopt;
   return MeasuredCosines{cosines_of_codecs(from.at("activations")), cosines_of_codecs(from.at("gradients"))};

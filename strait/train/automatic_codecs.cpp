@@ -19,10 +19,10 @@ using nlohmann::json;
 constexpr int64_t kFirstBatches = 4;        // before the first choice: the first of them warms up
 constexpr uint64_t kAgain = 2;              // times the steps before a choice are those before the next
 constexpr uint64_t kCosinesHold = 4;        // until a training has made so many times as many steps
-constexpr uint64_t kClearCosinesHold = 16;  // likewise, those of which nobody doubts what to make
-constexpr double kLow = 0.7;                // of these: below it a codec is far from being taken,
-constexpr double kHigh = 0.97;              // and from here on far from being left
+constexpr uint64_t kLowCosinesHold = 16;    // likewise, one so low that its codec is far from being taken
+constexpr double kLow = 0.7;                // that much
 constexpr double kSurest = 0.99;            // of a measured cosine: what is lost beyond it cannot be seen
+constexpr double kEarlierProducts = 0.7;    // what they count for beside those of now
 constexpr int64_t kRowsToBegin = 4;         // whose messages say what to begin with
 constexpr double kSmallError = 0.2;         // that counts as none in the early steps
 constexpr uint64_t kEarlySteps = 32;        // before cosines are measured, as they still rise and fall
@@ -44,23 +44,16 @@ LadderCosines that_hold(const MeasuredCosines& measured, uint64_t step) {
     for (const auto& codec : measured.of(direction)) {
       auto& cosine = holding.of(direction).emplace_back();
       if (!codec) continue;
-      const bool is_clear = codec->cosine < kLow || codec->cosine >= kHigh;
-      if (step < (is_clear ? kClearCosinesHold : kCosinesHold) * codec->step) cosine = codec->cosine;
+      const uint64_t times = codec->cosine < kLow ? kLowCosinesHold : kCosinesHold;
+      if (step < times * codec->step) cosine = codec->cosine;
     }
   }
   return holding;
 }
 
-/// Adds those that were not known before a step.
-void add_new(const MeasuredCosines& found, const LadderCosines& known, uint64_t step,
-             MeasuredCosines& measured) {
-  for (const Direction direction : {Direction::activation, Direction::gradient}) {
-    const auto& of_codecs = found.of(direction);
-    for (size_t rung = 0; rung < of_codecs.size(); ++rung) {
-      if (of_codecs[rung] && !known.of(direction).at(rung))
-        measured.of(direction)[rung] = {step, of_codecs[rung]->cosine};
-    }
-  }
+CodecCosine measured_now(uint64_t step, const GradientProducts& now, const std::optional<CodecCosine>& before) {
+  const GradientProducts all = before ? sum_of(now, before->products, kEarlierProducts) : now;
+  return {step, std::min(cosine_of(all), kSurest), all};
 }
 
 bool has_any(const MeasuredCosines& measured) {
@@ -279,28 +272,32 @@ void AutomaticCodecs::choose(TrainingState& state,
   std::optional<GradientTrial> trial;
   int64_t batches = 0;  // that gradients are of
   int64_t trial_batches = 0;
-  const auto measure = [&](const CodecChoice& choice) {
+  const auto run_with = [&](const LadderRungs& rungs, const auto& pass) {
+    put_everywhere(rungs);
+    trial_batches += batches;
+    return pass();
+  };
+  const auto cosine = [&](Direction direction, size_t rung) {
+    LadderRungs rungs = {mine.trial_terms.reference, mine.trial_terms.reference};
     if (!trial) {
       const auto samples = last_batches(kTrialBatches);
       batches = static_cast<int64_t>(samples.size() == 1 ? 1 : samples.size() / 2 * 2);
       trial.emplace(side_pass_, stages_, executor_, group_, halves_of(samples));
-      put_everywhere({mine.trial_terms.reference, mine.trial_terms.reference});
-      trial->set_reference();
-      trial_batches += batches;
+      run_with(rungs, [&] { trial->set_reference(); });
     }
-    put(choice);
-    trial_batches += batches;
-    return std::min(cosine_of(trial->products()), kSurest);
+    rungs[place(direction)] = rung;
+    auto& known = measured.of(direction)[rung];
+    const auto products = run_with(rungs, [&] { return trial->products(); });
+    known = measured_now(state.step, products, known);
+    return known->cosine;
   };
-  CodecChoice choice = choose_(mine, group_, measure);
-  if (choice.cosines) add_new(*choice.cosines, mine.cosines, state.step, measured);
+  CodecChoice choice = choose_(mine, group_, cosine);
   if (trial) {
     applied_.reset();
     apply(choice_of_last_step(state));
   }
   choice.step = state.step;
   choice.trial_batches = trial_batches;
-  choice.cosines.reset();
   if (has_any(measured)) choice.cosines = std::move(measured);
   state.choices.push_back(std::move(choice));
   is_warming_up_ = false;
@@ -337,10 +334,6 @@ void AutomaticCodecs::put_everywhere(const LadderRungs& rungs) {
 void AutomaticCodecs::apply(const CodecChoice& choice) {
   if (applied_ == choice.step) return;
   applied_ = choice.step;
-  put(choice);
-}
-
-void AutomaticCodecs::put(const CodecChoice& choice) {
   auto& boundaries = executor_.boundaries();
   const auto& ladder = asked_.automatic.ladder;
   for (const auto& [name, activations, gradients] : choice.boundaries) {

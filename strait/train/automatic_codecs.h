@@ -29,10 +29,10 @@ struct TriedChannel {
   std::vector<CodecTrial> trials;
 };
 
-/// What measuring a cosine takes, and for how long it would count.
+/// What measuring cosines takes, and for how long they would count.
 struct TrialTerms {
   size_t reference = 0;       ///< the rung whose gradients those of others are compared with
-  int64_t batches = 0;        ///< that go forward and back with the reference, and with each choice to measure
+  int64_t batches = 0;        ///< that go forward and back with the reference, and with each codec to measure
   int64_t batches_ahead = 0;  ///< of training, for which a cosine measured now would count
   bool compared = false;      ///< whether the gradients of the reference are there already
 };
@@ -47,22 +47,22 @@ struct ChoiceFacts {
   TrialTerms trial_terms;  ///< of those that are not known, likewise
 };
 
-/// Measures how well the gradient keeps its direction with the codecs of a choice: the cosine of the mean
-/// gradients over all samples with them and without. Collective: the same on every process.
-using MeasureCosine = std::function<double(const CodecChoice& choice)>;
+/// Measures an entry of LadderCosines, of the codec at that place of the ladder. Collective: the same on every
+/// process.
+using MeasureCosine = std::function<double(Direction direction, size_t rung)>;
 
 /// Makes the next choice of what all processes know: its codecs, with the time and the steps that are expected
-/// of them, the time that what it measured is expected to have taken, and the cosines that were known or
-/// measured, without their steps. Collective: the same on every process.
+/// of them, and the time that what it measured is expected to have taken. Collective: the same on every
+/// process.
 using ChooseCodecs =
-    std::function<CodecChoice(const ChoiceFacts& mine, Group& group, const MeasureCosine& measure)>;
+    std::function<CodecChoice(const ChoiceFacts& mine, Group& group, const MeasureCosine& cosine)>;
 
 /// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder
 /// whose errors of the first messages are small, so that no link is waited for long before anything is known of
 /// it; the first choice follows after a few steps, and the next ones when training has made twice as many
 /// steps, with the last step of each epoch, or more often. A choice holds from the next step on. From the 32nd
-/// step on the cosines of choices may be measured; those of their codecs hold until training has made four
-/// times as many steps, and those from 0.97 on or below 0.7 sixteen times as many.
+/// step on the cosines of codecs may be measured; one holds until training has made four times as many steps,
+/// and one below 0.7 sixteen times as many.
 class AutomaticCodecs {
  public:
   /// `asked` is what the configuration says. The executor and the placement must outlive this.
@@ -125,7 +125,6 @@ class AutomaticCodecs {
   ChoiceFacts facts_of(const TrainingState& state, LadderCosines holding);
   void put(BoundaryEndpoints& boundary, Direction direction, size_t rung);
   void put_everywhere(const LadderRungs& rungs);
-  void put(const CodecChoice& choice);
   void apply(const CodecChoice& choice);
 
   Executor& executor_;

@@ -1,6 +1,5 @@
 #include "strait/train/gradient_trial.h"
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
@@ -134,6 +133,12 @@ GradientProducts GradientTrial::products() {
   for (const auto& [stage, products] : all) {
     if (products.without.within != 0) add(sum, of_stage(products));
   }
+  return sum;
+}
+
+GradientProducts sum_of(const GradientProducts& now, const GradientProducts& earlier, double kept) {
+  GradientProducts sum = now;
+  add(sum, earlier, kept);
   return sum;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "strait/pipeline/executor.h"
+#include "strait/run/metrics.h"
 #include "strait/train/side_pass.h"
 #include "strait/transport/group.h"
 
@@ -21,21 +22,6 @@ using SampleHalves = std::array<std::vector<StepInput>, 2>;
 /// Those of some batches, which go to the halves by turns; of an odd number the last one is left out. A single
 /// batch has its rows in halves, and a single row is both of them.
 SampleHalves halves_of(const std::vector<StepInput>& batches);
-
-/// Products of mean gradients over halves of the samples, with codecs and without, each the mean over both
-/// ways of choosing the halves. Those of a stage's parameters are over the square of the gradient without, and
-/// then added up, so that no stage outweighs another.
-struct GradientProducts {
-  /// One gradient from each half, or both from the same.
-  struct Halves {
-    double between = 0;  ///< in expectation free of what is particular to a sample
-    double within = 0;   ///< not so
-  };
-
-  Halves both;     ///< of the gradient with the codecs and the one without
-  Halves with;     ///< of the one with the codecs, with itself
-  Halves without;  ///< of the one without, with itself
-};
 
 /// Compares the gradients that samples have with some codecs with those that they have with others, with the
 /// same random draws. Holds up to four gradients of all parameters.
@@ -69,7 +55,10 @@ class GradientTrial {
   std::vector<GradientProducts::Halves> of_reference_;  ///< of each parameter its own products
 };
 
-/// The cosine of the angle between the mean gradients over all samples with codecs and without, from 0 to 1,
+/// The sum of products of two measurements, where the earlier ones count for the share `kept`.
+GradientProducts sum_of(const GradientProducts& now, const GradientProducts& earlier, double kept);
+
+/// The cosine of the angle between the mean gradients over all samples with a codec and without, from 0 to 1,
 /// and 1 of products that are all zero.
 ///
 /// With a and b the halves, c the gradients with and g those without, (c_a g_b + c_b g_a) / 2, c_a c_b and g_a

@@ -189,9 +189,9 @@ class WorthMeasuring : public Fastest {
     return fastest_worth_measuring(predictor_, stages_, boundaries_, links, known_, terms);
   }
 
-  /// Of all boundaries with this both ways, for the batches of a trial.
-  double trial_seconds(size_t rung, const std::vector<BoundaryLink>& links) const {
-    return 4 * seconds(boundaries_, std::vector<BoundaryRungs>(3, {rung, rung}), links);
+  /// Of all boundaries with these, for the batches of a trial.
+  double trial_seconds(size_t activations, size_t gradients, const std::vector<BoundaryLink>& links) const {
+    return 4 * seconds(boundaries_, std::vector<BoundaryRungs>(3, {activations, gradients}), links);
   }
 
   static TrialTerms terms(int64_t batches_ahead) {
@@ -206,94 +206,63 @@ TEST_F(WorthMeasuring, WhatIsNotKnownIsFreeForALongTraining) {
   const auto found = weigh(links, terms(1000000));
   EXPECT_EQ(found.rungs, fastest_codecs(predictor_, stages_, boundaries_, links, known_).rungs);
   EXPECT_THAT(found.rungs, testing::Each(BoundaryRungs{3, 3}));
-  EXPECT_DOUBLE_EQ(found.trial_seconds.value(), trial_seconds(1, links) + trial_seconds(3, links));
+  const double codecs = trial_seconds(3, 1, links) + trial_seconds(1, 3, links);
+  EXPECT_DOUBLE_EQ(found.trial_seconds, codecs + trial_seconds(1, 1, links));
   TrialTerms compared = terms(1000000);
   compared.compared = true;
-  EXPECT_DOUBLE_EQ(weigh(links, compared).trial_seconds.value(), trial_seconds(3, links));
+  EXPECT_DOUBLE_EQ(weigh(links, compared).trial_seconds, codecs);
 }
 
-TEST_F(WorthMeasuring, WhatIsKnownIsNotMeasuredAgain) {
-  const auto found = fastest_worth_measuring(predictor_, stages_, boundaries_,
-                                             std::vector<BoundaryLink>(3, link(2)), cosines_, terms(1000000));
-  EXPECT_FALSE(found.trial_seconds);
+TEST_F(WorthMeasuring, WhatCannotBeRepaidIsLeftOut) {
+  const std::vector<BoundaryLink> links(3, link(2));
+  const auto found = weigh(links, terms(1));
+  EXPECT_THAT(found.rungs, testing::Each(BoundaryRungs{1, 1}));
+  EXPECT_EQ(found.trial_seconds, 0);
 }
 
-// A choice is measured from that number of batches on which repays its trial, and what is known is taken
-// before.
-TEST_F(WorthMeasuring, AChoiceRepaysItsTrial) {
+// Whatever is taken without being known repays its trials, each codec its own and all together the reference's.
+TEST_F(WorthMeasuring, EachCodecRepaysItsTrials) {
+  bool some = false;
+  bool all = false;
   for (const auto& rates : std::vector<std::vector<double>>{{2, 2, 2}, {2, 40, 40}, {30, 5, 5}, {20, 20, 1}}) {
     std::vector<BoundaryLink> links;
     for (const double rate : rates)
       links.push_back({{.bytes_per_second = rate}, {.bytes_per_second = rate / 3}});
-    const auto total = [](const FastestCodecs& codecs) { return codecs.step_seconds * codecs.step_factor; };
-    const auto free = fastest_codecs(predictor_, stages_, boundaries_, links, known_);
-    const auto without =
-        fastest_codecs(predictor_, stages_, boundaries_, links, cosines({1.0, 1.0, 0, 0}, {1.0, 1.0, 0, 0}));
-    const double trial = trial_seconds(1, links) + 4 * free.step_seconds;
-    const double least = trial / (total(without) - total(free));
-    const auto below = static_cast<int64_t>(std::floor(least));
-    EXPECT_EQ(weigh(links, terms(below)).rungs, without.rungs) << testing::PrintToString(rates);
-    EXPECT_FALSE(weigh(links, terms(below)).trial_seconds);
-    EXPECT_EQ(weigh(links, terms(below + 1)).rungs, free.rungs);
-    EXPECT_DOUBLE_EQ(weigh(links, terms(below + 1)).trial_seconds.value(), trial);
+    for (const int64_t ahead : {1, 2, 4, 8, 16, 32, 64, 256, 1024}) {
+      SCOPED_TRACE(testing::Message() << testing::PrintToString(rates) << ", " << ahead);
+      const auto found = weigh(links, terms(ahead));
+      LadderCosines used = cosines({1.0, 1.0, 0, 0}, {1.0, 1.0, 0, 0});
+      for (const auto& [activations, gradients] : found.rungs)
+        used.activations[activations] = used.gradients[gradients] = 1;
+      const auto gain_of = [&](const LadderCosines& without) {
+        const auto other = fastest_codecs(predictor_, stages_, boundaries_, links, without);
+        const double lost = other.step_seconds * other.step_factor - found.step_seconds * found.step_factor;
+        return lost * static_cast<double>(ahead);
+      };
+      double cost = 0;
+      size_t trials = 0;
+      for (const Direction direction : {Direction::activation, Direction::gradient}) {
+        for (const size_t rung : {2, 3}) {
+          if (used.of(direction)[rung] == 0) continue;
+          const bool forward = direction == Direction::activation;
+          const double own = trial_seconds(forward ? rung : 1, forward ? 1 : rung, links);
+          LadderCosines without = used;
+          without.of(direction)[rung] = 0;
+          EXPECT_GE(gain_of(without), own);
+          cost += own;
+          ++trials;
+        }
+      }
+      if (trials > 0) {
+        cost += trial_seconds(1, 1, links);
+        EXPECT_GE(gain_of(cosines({1.0, 1.0, 0, 0}, {1.0, 1.0, 0, 0})), cost);
+      }
+      EXPECT_DOUBLE_EQ(found.trial_seconds, cost);
+      some = some || trials == 1 || trials == 3;
+      all = all || trials > 1;
+    }
   }
-}
-
-/// Two boundaries with a ladder of three, of which the first turns nothing.
-class AddMeasured : public testing::Test {
- protected:
-  /// What is known behind a measurement with these.
-  LadderCosines after(std::vector<BoundaryRungs> rungs, double cosine, LadderCosines known) const {
-    add_measured(boundaries_, rungs, cosine, known);
-    return known;
-  }
-
-  const std::vector<BoundaryTrials> boundaries_ = {
-      {{trial(3, 0), trial(2, 0.1), trial(1, 0.6)}, {trial(3, 0), trial(2, 0.2), trial(1, 0.3)}},
-      {{trial(3, 0), trial(2, 0.1), trial(1, 0.8)}, {trial(3, 0), trial(2, 0.2), trial(1, 0.4)}}};
-  const LadderCosines nothing_ = cosines({1.0, {}, {}}, {1.0, {}, {}});
-};
-
-TEST_F(AddMeasured, CodecsHaveSharesByTheSquaresOfTheirErrors) {
-  const LadderCosines known = after({{2, 1}, {2, 1}}, 0.9, nothing_);
-  // 0.36 + 0.64 forward and twice 0.04 backward.
-  EXPECT_DOUBLE_EQ(known.activations[2].value(), std::pow(0.9, 1 / 1.08));
-  EXPECT_DOUBLE_EQ(known.gradients[1].value(), std::pow(0.9, 0.08 / 1.08));
-  EXPECT_FALSE(known.activations[1] || known.gradients[2]) << "were not there";
-  EXPECT_DOUBLE_EQ(step_factor(boundaries_, std::vector<BoundaryRungs>{{2, 1}, {2, 1}}, known),
-                   std::pow(0.9, -2) * std::pow(1.36 * 1.64, 0.25 / 2) * std::pow(1.04, 0.25))
-      << "of the choice itself it says what was measured";
-}
-
-TEST_F(AddMeasured, WhatIsKnownTakesItsPart) {
-  LadderCosines known = after({{2, 1}, {2, 1}}, 0.9, cosines({1.0, {}, 0.95}, {1.0, {}, {}}));
-  EXPECT_EQ(known.activations[2], 0.95);
-  EXPECT_DOUBLE_EQ(known.gradients[1].value(), 0.9 / 0.95);
-  known = after({{2, 1}, {2, 1}}, 0.97, cosines({1.0, {}, 0.95}, {1.0, {}, {}}));
-  EXPECT_EQ(known.gradients[1], 1) << "better than was known";
-}
-
-TEST_F(AddMeasured, AtSomeBoundariesACodecShowsAPartOfWhatItDoes) {
-  const LadderCosines known = after({{2, 0}, {1, 0}}, 0.9, nothing_);
-  const double strong = 0.36 / 0.37;  // 0.01 at the other boundary, half of what that codec does
-  EXPECT_DOUBLE_EQ(known.activations[2].value(), std::pow(std::pow(0.9, strong), 1 / 0.36));
-  EXPECT_DOUBLE_EQ(known.activations[1].value(), std::pow(std::pow(0.9, 1 - strong), 1 / 0.5));
-  EXPECT_DOUBLE_EQ(step_factor(boundaries_, std::vector<BoundaryRungs>{{1, 0}, {0, 0}}, known),
-                   std::pow(0.9, -2 * (1 - strong)) * std::pow(1.01, 0.25 / 2));
-}
-
-TEST_F(AddMeasured, TheLargestErrorsAreBlamedForWhatMustNotBe) {
-  LadderCosines known = after({{2, 2}, {2, 2}}, 0.5, nothing_);
-  EXPECT_DOUBLE_EQ(known.activations[2].value(), 0.5);
-  EXPECT_FALSE(known.gradients[2]) << "it may be good";
-  known = after({{1, 2}, {1, 2}}, 0, known);
-  EXPECT_EQ(known.gradients[2], 0);
-  EXPECT_FALSE(known.activations[1]);
-}
-
-TEST_F(AddMeasured, WhatHasNoErrorTurnsNothing) {
-  const LadderCosines known = after({{0, 0}, {0, 0}}, 0.99, cosines({{}, {}, {}}, {1.0, {}, {}}));
-  EXPECT_EQ(known.activations[0], 1);
+  EXPECT_TRUE(some && all) << "cases of both kinds are among these";
 }
 
 }  // namespace

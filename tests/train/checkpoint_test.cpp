@@ -47,8 +47,9 @@ CheckpointRecord sample_record() {
                                    {"none"}}},
                    .step_seconds = 0.7,
                    .step_factor = 1.1,
-                   .cosines = MeasuredCosines{{std::nullopt, CodecCosine{990, 2.0 / 3}},
-                                              {CodecCosine{500, 1}, std::nullopt}},
+                   .cosines = MeasuredCosines{{std::nullopt,
+                                               CodecCosine{990, 2.0 / 3, {{1, -2}, {1.0 / 3, 4}, {5, 6}}}},
+                                              {CodecCosine{500, 1, {}}, std::nullopt}},
                    .trial_batches = 14,
                    .trial_seconds = 9.5}}};
   record.seed = std::numeric_limits<uint64_t>::max();
@@ -167,7 +168,7 @@ TEST(EpochMetrics, ReadBackFromJson) {
   EXPECT_EQ(read.tokens_per_second, 123.5);
 }
 
-TEST(EpochMetrics, TheFirstRunsKeptNoCosineOfEachCodec) {
+TEST(EpochMetrics, OlderRunsKeptNoProductsOfGradients) {
   EpochMetrics metrics;
   metrics.choices = sample_record().state.choices;
   auto line = to_json(metrics);

@@ -183,5 +183,11 @@ TEST(GradientProducts, WhereLittleIsCommonThePlainCosineCountsToo) {
   EXPECT_DOUBLE_EQ(cosine_of(products(0.02, 0.06, 0.05)), 0.12 / std::sqrt(0.16 * 0.15));
 }
 
+TEST(GradientProducts, EarlierOnesCountForTheirShare) {
+  const GradientProducts sum = sum_of(products(0.1, 0.2, 0.3, 4), products(0.4, 0.5, 0.6, 2), 0.5);
+  EXPECT_EQ(sum,
+            (GradientProducts{.both = {0.1 + 0.2, 1.5}, .with = {0.2 + 0.25, 1.5}, .without = {0.3 + 0.3, 5}}));
+}
+
 }  // namespace
 }  // namespace strait
