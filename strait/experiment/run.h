@@ -36,9 +36,8 @@ Trainer make_trainer(const Config& config,
 /// any other failure is recorded in status.json and thrown on. Start::resume resumes at the folder's newest
 /// checkpoint, which with the same threads gives the bits of a run that was never interrupted; from the
 /// beginning where there is none; and does nothing, with an outcome without epochs, when the run is done and
-/// its files are there. A
-/// process whose launch has trained in the folder already (has_mark_of_launch()) resumes in any case. `begun`
-/// is called once the folder is the run's: who starts again after that is to resume.
+/// its files are there. A process whose launch has trained in the folder already (has_mark_of_launch()) resumes
+/// in any case. `begun` is called once the folder is the run's: who starts again after that is to resume.
 ///
 /// With a group of several processes each makes this call and runs its stage. The first one leaves the run's
 /// files; the others leave their parts of the checkpoints in the same folder, which may be on another machine.

@@ -351,15 +351,16 @@ std::vector<AddedToken> read_added_tokens(const std::string& file, const Json& r
 /// Refuses an id of an added token other than the one that Hugging Face's library gives it, whatever the file
 /// says: that of the vocabulary, or else the next behind as many as the vocabulary has tokens.
 void check_added_ids(const std::string& file, const Json& root, const Json& vocab) {
-  Json ids = vocab;
-  auto next = static_cast<int64_t>(vocab.size());
+  std::map<std::string, size_t> added;
   for (const auto& token : value_at(root, "/added_tokens")) {
-    const auto [known, is_new] = ids.emplace(token.at("content").get<std::string>(), next);
-    if (is_new) ++next;
-    if (token.at("id") == *known) continue;
+    const auto text = token.at("content").get<std::string>();
+    const auto known = vocab.find(text);
+    const Json expected =
+        known != vocab.end() ? *known : Json(added.emplace(text, vocab.size() + added.size()).first->second);
+    if (token.at("id") == expected) continue;
     throw InputError(
         "{}: the id of the added token {} is {}, expected {}, which Hugging Face's library gives it", file,
-        in_quotes(known.key()), token.at("id").dump(), known->dump());
+        in_quotes(text), token.at("id").dump(), expected.dump());
   }
 }
 

@@ -22,7 +22,7 @@ def free_port():
     end = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
     while True:
         with socket.socket() as free, contextlib.suppress(OSError):
-            free.bind(("127.0.0.1", random.randrange(16384, end)))
+            free.bind(("127.0.0.1", random.randrange(16384, end) if end > 16384 else 0))
             return free.getsockname()[1]
 
 
