@@ -235,6 +235,7 @@ void bind_pipeline(py::module_& module) {
       .def("load_state", &PythonPipeline::load_state)
       .def("runs", [](PythonPipeline& self, int stage) { return self.pipeline().runs(stage); })
       .def("compress", [](PythonPipeline& self, bool on) { self.pipeline().compress(on); })
+      .def("parameters_changed", [](PythonPipeline& self) { self.pipeline().parameters_changed(); })
       .def("prefetch",
            [](PythonPipeline& self, std::vector<int64_t> ids) { self.pipeline().prefetch(std::move(ids)); })
       .def_property(

@@ -51,6 +51,12 @@ bool any_requires_grad(const TensorList& tensors) {
   return std::ranges::any_of(tensors, [](const at::Tensor& tensor) { return tensor.requires_grad(); });
 }
 
+TensorList without_gradients(const TensorList& tensors) {
+  TensorList all;
+  for (const auto& tensor : tensors) all.push_back(tensor.detach().clone());
+  return all;
+}
+
 /// A torch.nn.Module as StageModule takes one of LibTorch's.
 class PythonModule {
  public:
@@ -93,24 +99,20 @@ class PythonModule {
   std::vector<std::pair<py::object, bool>> before_;
 };
 
-/// A callable that is no module. Its first call is the trial of the stages, on tensors that require no
-/// gradient: where what it gives requires one, it uses parameters that the pipeline would neither clip nor
-/// average.
+/// A callable that is no module. Its first call is the trial of the stages: where what it gives of tensors that
+/// require no gradient requires one, it uses parameters that the pipeline would neither clip nor average.
 class PythonFunction {
  public:
   explicit PythonFunction(py::object function) : function_(std::move(function)) {}
 
   TensorList forward(const TensorList& x) {
     const py::gil_scoped_acquire gil;
-    if (is_tried_) return called(function_, x);
-    const at::AutoGradMode with_gradients(true);
-    TensorList y = called(function_, x);
-    if (any_requires_grad(y) && !any_requires_grad(x)) {
+    if (!is_tried_ && any_requires_grad(called(function_, without_gradients(x)))) {
       throw InputError(
           "it is a function that uses parameters which are trained; expected a module that has them");
     }
     is_tried_ = true;
-    return y;
+    return called(function_, x);
   }
 
  private:

@@ -278,6 +278,12 @@ class Pipeline:
         """Whether training compresses from now on; it does from the beginning."""
         self._pipeline.compress(boolean("on", on))
 
+    def parameters_changed(self) -> None:
+        """Says that parameters were frozen or unfrozen since the first batch: the next one finds anew which tensors need a
+        gradient, and no others come back over the cuts. Every process calls it; a single one sees that by itself. With
+        replicas a new pipeline is needed."""
+        self._pipeline.parameters_changed()
+
     def prefetch(self, ids: Ids) -> None:
         """Says which samples the next call of :meth:`train` will have."""
         self._pipeline.prefetch(int_list(ids))

@@ -67,11 +67,35 @@ Executor::Executor(Setup setup, Transport& transport, Trace* trace)
                    setup_.sample_shapes.size() == setup_.boundaries.size(),
                "{} stages, {} boundaries, {} shapes", setup_.stage_count, setup_.boundaries.size(),
                setup_.sample_shapes.size());
+  set_gradients(std::move(setup_.gradients));
   if (setup_.ranks == 1) {
     exchange_ = std::make_unique<LocalExchange>(setup_.boundaries, transport, trace);
   } else {
     exchange_ = std::make_unique<OverlappedExchange>(setup_.boundaries, transport, trace, setup_.device);
   }
+}
+
+void Executor::set_gradients(std::vector<bool> gradients) {
+  setup_.gradients = std::move(gradients);
+  for (auto& [number, stage] : setup_.stages) {
+    stage.set_gradients(gradients_at(number - 1), gradients_at(number));
+  }
+}
+
+bool Executor::has_gradient(int boundary) const {
+  return !carries_integers(boundary) &&
+         (setup_.gradients.empty() || setup_.gradients.at(static_cast<size_t>(boundary)));
+}
+
+/// Of each tensor that crosses the cut; of none before the first stage and behind the last.
+std::vector<bool> Executor::gradients_at(int cut) const {
+  std::vector<bool> all;
+  if (cut < 0 || cut + 1 >= setup_.stage_count) return all;
+  const auto at = static_cast<size_t>(cut);
+  for (int boundary = first_boundary_[at]; boundary < first_boundary_[at + 1]; ++boundary) {
+    all.push_back(has_gradient(boundary));
+  }
+  return all;
 }
 
 void Executor::set_batch_size(int64_t rows) {
@@ -270,7 +294,7 @@ std::vector<MessageSlot> Executor::slots_of(const Action& action) const {
   std::vector<MessageSlot> slots;
   const Direction direction = direction_of(action.op);
   for (int boundary = first_boundary_[cut]; boundary < first_boundary_[cut + 1]; ++boundary) {
-    if (direction == Direction::gradient && carries_integers(boundary)) continue;
+    if (direction == Direction::gradient && !has_gradient(boundary)) continue;
     MessageMeta meta{{part.rows}};
     const auto& sample = setup_.sample_shapes[static_cast<size_t>(boundary)];
     meta.shape.insert(meta.shape.end(), sample.begin(), sample.end());

@@ -60,6 +60,8 @@ class Executor {
     /// How many tensors cross each cut, each over a boundary of its own, in order; empty: one each. They are
     /// float32, or int64 where the boundary's link carries integers, which cross forward alone.
     std::vector<int> tensors_at_cut;
+    /// Whether a gradient comes back over each boundary that carries no integers; empty: it does.
+    std::vector<bool> gradients;
     Schedule schedule = "1f1b";    ///< of training; evaluation runs forward_only()
     int micro_batches = 1;         ///< at most so many parts of a batch (torch.chunk)
     int stages_per_rank = 1;       ///< of the plan, also where one process has them all
@@ -103,6 +105,9 @@ class Executor {
   /// Cuts batches as if a full one had so many rows from now on; not between stream() and drain().
   void set_batch_size(int64_t rows);
 
+  /// Replaces Setup::gradients; not between stream() and drain().
+  void set_gradients(std::vector<bool> gradients);
+
   /// The boundaries of the whole pipeline; not to be touched while a step runs.
   std::vector<BoundaryEndpoints>& boundaries() { return setup_.boundaries; }
 
@@ -136,6 +141,8 @@ class Executor {
   void add_passes();
   void check_outputs(const Action& action, const TensorList& outputs) const;
   bool carries_integers(int boundary) const;
+  bool has_gradient(int boundary) const;
+  std::vector<bool> gradients_at(int cut) const;
 
   Setup setup_;
   std::vector<int> first_boundary_;  ///< of each cut, and one past the last

@@ -14,7 +14,6 @@
 #include "strait/base/json.h"
 #include "strait/base/text.h"
 #include "strait/links/sample_store.h"
-#include "strait/pipeline/shape_inference.h"
 #include "strait/transport/handshake.h"
 
 namespace strait {
@@ -155,8 +154,18 @@ void check_rows(const at::Tensor& tensor, int64_t rows, std::string_view what) {
 /// What a cut carries, as the transport takes it.
 at::ScalarType crossing_type(const CutTensor& tensor) { return tensor.is_integer() ? at::kLong : at::kFloat; }
 
+/// The next stages would send no gradient for it.
+void check_gradient(const at::Tensor& output, int stage, size_t i, const CutTensor& cut) {
+  if (cut.has_gradient || !at::GradMode::is_enabled() || !output.requires_grad()) return;
+  throw InputError(
+      "stage {} gives tensor {} that requires a gradient, but there was nothing to train for it at the first "
+      "batch; where parameters were unfrozen since, expected a call of parameters_changed() in every process",
+      stage, i);
+}
+
 /// A stage between two cuts (null: there is none on that side), which gives what the transport takes and takes
-/// what it gives. Where the first batch had a half, a float32 would lose digits at the next stage.
+/// what it gives. Where the first batch had a half, a float32 would lose digits at the next stage. `below`
+/// must outlive it.
 StageForward between(StageForward forward, int stage, const std::vector<CutTensor>* above,
                      const std::vector<CutTensor>* below) {
   if (above != nullptr) {
@@ -167,16 +176,18 @@ StageForward between(StageForward forward, int stage, const std::vector<CutTenso
     };
   }
   if (below == nullptr) return forward;
-  return [forward = std::move(forward), below = *below, stage](const TensorList& x) {
+  return [forward = std::move(forward), below, stage](const TensorList& x) {
     TensorList outputs = forward(x);
-    for (size_t i = 0; i < outputs.size() && i < below.size(); ++i) {
+    for (size_t i = 0; i < outputs.size() && i < below->size(); ++i) {
+      const CutTensor& cut = (*below)[i];
       const at::ScalarType found = outputs[i].scalar_type();
       const bool is_half = found == at::kHalf || found == at::kBFloat16;
-      if (found != below[i].type && !(is_half && below[i].type == at::kFloat)) {
+      if (found != cut.type && !(is_half && cut.type == at::kFloat)) {
         throw InputError("stage {} gives {} as tensor {}, expected {}, as of the first batch", stage,
-                         c10::toString(found), i, c10::toString(below[i].type));
+                         c10::toString(found), i, c10::toString(cut.type));
       }
-      outputs[i] = outputs[i].to(crossing_type(below[i]));
+      check_gradient(outputs[i], stage, i, cut);
+      outputs[i] = outputs[i].to(crossing_type(cut));
     }
     return outputs;
   };
@@ -282,14 +293,37 @@ void Pipeline::check() const {
 }
 
 void Pipeline::prepare(const TensorList& inputs, int64_t rows) {
-  if (executor_) return;
+  const std::vector<bool> trained = pipeline_->size() == 1 ? trained_parameters() : std::vector<bool>();
+  if (executor_ && !parameters_changed_ && trained == trained_) return;
   check_rows_alike(*pipeline_, rows);
-  make_executor(inputs, rows);
+  const auto is_here = [&](int stage) { return runs(stage); };
+  auto cuts = infer_cuts(setup_.stages, inputs, is_here, setup_.device, *pipeline_);
+  if (!executor_) {
+    cuts_ = std::move(cuts);
+    make_executor(rows);
+  } else {
+    take_gradients(cuts);
+  }
+  trained_ = trained;
+  parameters_changed_ = false;
 }
 
-void Pipeline::make_executor(const TensorList& inputs, int64_t rows) {
-  const auto is_here = [&](int stage) { return runs(stage); };
-  const auto cuts = infer_cuts(setup_.stages, inputs, is_here, setup_.device, *pipeline_);
+void Pipeline::take_gradients(const std::vector<std::vector<CutTensor>>& cuts) {
+  std::vector<bool> gradients;
+  for (size_t cut = 0; cut < cuts_.size(); ++cut) {
+    if (cuts[cut].size() != cuts_[cut].size()) {
+      throw InputError("stage {} gives {} tensors, expected {}, as of the first batch", cut, cuts[cut].size(),
+                       cuts_[cut].size());
+    }
+    for (size_t i = 0; i < cuts[cut].size(); ++i) {
+      cuts_[cut][i].has_gradient = cuts[cut][i].has_gradient;
+      gradients.push_back(cuts[cut][i].has_gradient);
+    }
+  }
+  executor_->set_gradients(std::move(gradients));
+}
+
+void Pipeline::make_executor(int64_t rows) {
   Executor::Setup setup;
   setup.stage_count = static_cast<int>(setup_.stages.size());
   setup.rank = pipeline_->rank();
@@ -305,26 +339,27 @@ void Pipeline::make_executor(const TensorList& inputs, int64_t rows) {
     const bool is_last = stage + 1 == setup.stage_count;
     const auto at = static_cast<size_t>(stage);
     setup.stages.try_emplace(stage,
-                             between(setup_.stages[at].forward(), stage, stage == 0 ? nullptr : &cuts[at - 1],
-                                     is_last ? nullptr : &cuts[at]),
+                             between(setup_.stages[at].forward(), stage, stage == 0 ? nullptr : &cuts_[at - 1],
+                                     is_last ? nullptr : &cuts_[at]),
                              is_last ? loss_of_last_stage() : StageLoss(), stage == 0);
   }
   std::vector<int> peers;
   std::vector<std::string> names;
-  for (size_t cut = 0; cut < cuts.size(); ++cut) {
+  for (size_t cut = 0; cut < cuts_.size(); ++cut) {
     const Boundary& boundary = setup_.boundaries[cut];
     const int above = rank_of_stage_[cut];
     const int below = rank_of_stage_[cut + 1];
     const BoundaryEndpoints::Local local{.upstream = above == pipeline_->rank(),
                                          .downstream = below == pipeline_->rank()};
-    setup.tensors_at_cut.push_back(static_cast<int>(cuts[cut].size()));
-    for (size_t i = 0; i < cuts[cut].size(); ++i) {
-      names.push_back(cuts[cut].size() == 1 ? boundary.name : fmt::format("{}.{}", boundary.name, i));
-      const bool integers = cuts[cut][i].is_integer();
+    setup.tensors_at_cut.push_back(static_cast<int>(cuts_[cut].size()));
+    for (size_t i = 0; i < cuts_[cut].size(); ++i) {
+      names.push_back(cuts_[cut].size() == 1 ? boundary.name : fmt::format("{}.{}", boundary.name, i));
+      const bool integers = cuts_[cut][i].is_integer();
+      setup.gradients.push_back(cuts_[cut][i].has_gradient);
       setup.boundaries.emplace_back(names.back(), static_cast<uint16_t>(setup.boundaries.size()),
                                     integers ? integer_links(kIntegersMost) : boundary.links,
                                     integers ? 0 : boundary.diagnostics, local);
-      setup.sample_shapes.push_back(cuts[cut][i].shape);
+      setup.sample_shapes.push_back(cuts_[cut][i].shape);
       peers.push_back(local.upstream ? below : local.downstream ? above : -1);
     }
   }
@@ -535,6 +570,12 @@ std::vector<StageParameter> Pipeline::own_parameters() const {
     for (const auto& parameter : setup_.stages[stage].parameters()) all.emplace_back(stage, parameter);
   }
   return all;
+}
+
+std::vector<bool> Pipeline::trained_parameters() const {
+  std::vector<bool> trained;
+  for (const auto& [stage, parameter] : own_parameters()) trained.push_back(parameter.requires_grad());
+  return trained;
 }
 
 std::vector<at::Tensor> Pipeline::parameters() const {

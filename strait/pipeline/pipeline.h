@@ -13,6 +13,7 @@
 #include "strait/pipeline/executor.h"
 #include "strait/pipeline/gradient_norm.h"
 #include "strait/pipeline/schedules.h"
+#include "strait/pipeline/shape_inference.h"
 #include "strait/pipeline/stage_module.h"
 #include "strait/transport/group.h"
 #include "strait/transport/group_part.h"
@@ -120,6 +121,12 @@ class Pipeline {
   /// without, as AQ-SGD's warm-up wants it.
   void compress(bool on) { compressed_ = on; }
 
+  /// Says that parameters have been frozen or unfrozen since the first batch: the next one finds anew which
+  /// tensors need a gradient, and no others come back over the cuts. Every process calls it. A single process
+  /// sees that by itself. Without it gradients that nobody needs any more go on coming back, and train()
+  /// throws InputError for one that is needed and would not come. With replicas a new pipeline is needed.
+  void parameters_changed() { parameters_changed_ = true; }
+
   /// Which samples the next call of train() will be given, for links that keep something per sample on a disk.
   void prefetch(std::vector<int64_t> ids) { next_ids_ = std::move(ids); }
 
@@ -170,11 +177,13 @@ class Pipeline {
   StepInput input_of(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
                      const std::vector<int64_t>& classes) const;
   RankTopology topology() const { return {group_->rank(), group_->size(), setup_.replicas}; }
-  void make_executor(const TensorList& inputs, int64_t rows);
+  void make_executor(int64_t rows);
+  void take_gradients(const std::vector<std::vector<CutTensor>>& cuts);
   void make_data_parallel();
   StageLoss loss_of_last_stage();
   std::function<double(int64_t, int64_t)> weigh(const at::Tensor& targets) const;
   std::vector<StageParameter> own_parameters() const;
+  std::vector<bool> trained_parameters() const;
   void check_trained() const;
   Traffic take_traffic();
 
@@ -182,6 +191,8 @@ class Pipeline {
   std::shared_ptr<Group> group_;
   std::shared_ptr<Group> pipeline_;  ///< of the group the processes of this replica
   std::vector<int> rank_of_stage_;
+  std::vector<std::vector<CutTensor>> cuts_;  ///< what crosses each cut
+  std::vector<bool> trained_;  ///< trained_parameters() when cuts_ were found, in a single process
   std::unique_ptr<Transport> transport_;
   std::optional<Executor> executor_;
   std::optional<DataParallel> data_parallel_;
@@ -190,6 +201,7 @@ class Pipeline {
   std::vector<int64_t> next_ids_;
   uint64_t step_ = 0;
   bool compressed_ = true;
+  bool parameters_changed_ = false;
   bool failed_ = false;  ///< together with the group
 };
 

@@ -4,8 +4,10 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -57,7 +59,8 @@ std::string shapes_text(const TensorList& tensors) {
 /// `rows` gives one row of what the stage gets.
 TensorList try_stage(int number, const StageModule& stage, const std::function<TensorList()>& rows,
                      at::Device device) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode no_inference(false);
+  const at::AutoGradMode with_gradients(true);
   const GeneratorState cpu(at::kCPU);
   const GeneratorState own(device);
   const EvaluationScope evaluation(stage);
@@ -81,11 +84,19 @@ bool may_cross(at::ScalarType type) {
   return type == at::kFloat || type == at::kHalf || type == at::kBFloat16 || at::isIntegralType(type, true);
 }
 
-nlohmann::json what_crosses(int number, const TensorList& outputs) {
+/// Whether the stage trains something, or something before it does.
+bool is_trained(const StageModule& stage, const std::vector<CutTensor>& input) {
+  return std::ranges::any_of(stage.parameters(), [](const auto& each) { return each.requires_grad(); }) ||
+         std::ranges::any_of(input, [](const auto& each) { return each.has_gradient; });
+}
+
+nlohmann::json what_crosses(int number, const TensorList& outputs, bool trained) {
+  const bool none = std::ranges::none_of(outputs, [](const auto& output) { return output.requires_grad(); });
   auto cut = nlohmann::json::array();
   for (const auto& output : outputs) {
     if (output.defined() && may_cross(output.scalar_type()) && output.dim() > 0 && output.size(0) == 1) {
-      cut.push_back({output.sizes().slice(1).vec(), static_cast<int>(output.scalar_type())});
+      const bool has_gradient = output.is_floating_point() && (none ? trained : output.requires_grad());
+      cut.push_back({output.sizes().slice(1).vec(), static_cast<int>(output.scalar_type()), has_gradient});
       continue;
     }
     throw InputError(
@@ -102,17 +113,19 @@ nlohmann::json what_crosses(int number, const TensorList& outputs) {
 std::vector<CutTensor> cut_of(const nlohmann::json& crossing) {
   std::vector<CutTensor> cut;
   for (const auto& tensor : crossing) {
-    cut.push_back(
-        {tensor.at(0).get<std::vector<int64_t>>(), static_cast<at::ScalarType>(tensor.at(1).get<int>())});
+    cut.push_back({tensor.at(0).get<std::vector<int64_t>>(),
+                   static_cast<at::ScalarType>(tensor.at(1).get<int>()), tensor.at(2).get<bool>()});
   }
   return cut;
 }
 
+/// No leaves, so that a stage may change them in place.
 TensorList zeros_of(const std::vector<CutTensor>& cut, at::Device device) {
   TensorList zeros;
-  for (auto [shape, type] : cut) {
+  for (auto [shape, type, has_gradient] : cut) {
     shape.insert(shape.begin(), 1);
-    zeros.push_back(at::zeros(shape, at::TensorOptions(type).device(device)));
+    zeros.push_back(
+        at::zeros(shape, at::TensorOptions(type).device(device)).requires_grad_(has_gradient).clone());
   }
   return zeros;
 }
@@ -134,8 +147,12 @@ std::vector<std::vector<CutTensor>> infer_cuts(const std::vector<StageModule>& s
     std::string mine;
     run_collectively(group, [&] {
       if (!runs(stage)) return;
-      const TensorList outputs = try_stage(stage, stages[static_cast<size_t>(stage)], rows, device);
-      if (!is_last) mine = what_crosses(stage, outputs).dump();
+      const StageModule& module = stages[static_cast<size_t>(stage)];
+      const TensorList outputs = try_stage(stage, module, rows, device);
+      if (is_last) return;
+      mine = what_crosses(stage, outputs,
+                          is_trained(module, cuts.empty() ? std::vector<CutTensor>() : cuts.back()))
+                 .dump();
     });
     if (is_last) break;
     for (const auto& text : group.gather(mine)) {

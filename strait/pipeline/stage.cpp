@@ -32,13 +32,8 @@ TensorList detached(const TensorList& tensors) {
   return all;
 }
 
-/// Those that have a gradient.
-TensorList without_integers(const TensorList& tensors) {
-  TensorList all;
-  for (const auto& tensor : tensors) {
-    if (tensor.is_floating_point()) all.push_back(tensor);
-  }
-  return all;
+bool has_gradient(const TensorList& tensors, size_t i, const std::vector<bool>& gradients) {
+  return tensors[i].is_floating_point() && (gradients.empty() || gradients.at(i));
 }
 
 Loss checked(Loss loss) {
@@ -61,28 +56,46 @@ Stage::Stage(StageForward forward, LossFunction loss, bool first)
 Stage::Stage(Forward forward, LossFunction loss, bool first)
     : Stage(of_lists(std::move(forward)), of_lists(std::move(loss)), first) {}
 
+void Stage::set_gradients(std::vector<bool> of_inputs, std::vector<bool> of_outputs) {
+  gradients_of_inputs_ = std::move(of_inputs);
+  gradients_of_outputs_ = std::move(of_outputs);
+}
+
+bool Stage::input_has_gradient(const TensorList& input, size_t i) const {
+  return !first_ && has_gradient(input, i, gradients_of_inputs_);
+}
+
 TensorList Stage::make_leaves(const TensorList& input) const {
   if (first_) return input;
   TensorList leaves;
-  for (const auto& tensor : input) leaves.push_back(tensor.detach().requires_grad_(tensor.is_floating_point()));
+  for (size_t i = 0; i < input.size(); ++i) {
+    leaves.push_back(input[i].detach().requires_grad_(input_has_gradient(input, i)));
+  }
   return leaves;
 }
 
-void Stage::keep(uint32_t micro_batch, TensorList inputs, TensorList outputs) {
+void Stage::keep(uint32_t micro_batch, const TensorList& leaves, TensorList outputs) {
+  TensorList inputs;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (input_has_gradient(leaves, i)) inputs.push_back(leaves[i]);
+  }
   const bool added = alive_.emplace(micro_batch, Graph{std::move(inputs), std::move(outputs)}).second;
   STRAIT_CHECK(added, "micro-batch {} went forward twice", micro_batch);
 }
 
 TensorList Stage::forward(uint32_t micro_batch, const TensorList& input) {
-  TensorList leaves = make_leaves(input);
-  TensorList outputs = forward_(leaves);
-  TensorList without_graph = detached(outputs);
-  keep(micro_batch, without_integers(leaves), without_integers(outputs));
-  return without_graph;
+  const TensorList leaves = make_leaves(input);
+  const TensorList outputs = forward_(leaves);
+  TensorList with_gradient;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (has_gradient(outputs, i, gradients_of_outputs_)) with_gradient.push_back(outputs[i]);
+  }
+  keep(micro_batch, leaves, std::move(with_gradient));
+  return detached(outputs);
 }
 
 Loss Stage::forward_loss(uint32_t micro_batch, const TensorList& input, const at::Tensor& targets) {
-  TensorList leaves = make_leaves(input);
+  const TensorList leaves = make_leaves(input);
   const TensorList outputs = forward_(leaves);
   Loss loss = checked(loss_(outputs, targets));
   if (loss.count > 0 && !loss.mean.requires_grad() &&
@@ -90,7 +103,7 @@ Loss Stage::forward_loss(uint32_t micro_batch, const TensorList& input, const at
     throw InputError(
         "the loss requires no gradient, although what it was given does; nothing would be trained");
   }
-  keep(micro_batch, without_integers(leaves), {loss.mean});
+  keep(micro_batch, leaves, {loss.mean});
   loss.mean = loss.mean.detach();
   return loss;
 }
@@ -122,7 +135,6 @@ TensorList Stage::backward(uint32_t micro_batch, const TensorList& gradients) {
   }
   if (!outputs.empty()) torch::autograd::backward(outputs, theirs);
   TensorList of_inputs;
-  if (first_) return of_inputs;
   for (const auto& input : graph.inputs) {
     of_inputs.push_back(input.grad().defined() ? input.grad().contiguous() : at::zeros_like(input));
   }

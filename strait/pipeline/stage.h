@@ -20,7 +20,8 @@ struct Loss {
 using LossFunction = std::function<Loss(const at::Tensor& output, const at::Tensor& targets)>;
 
 /// What enters or leaves a stage: mostly one tensor. The first dimension of each is the rows of the
-/// micro-batch. Integers among them are data, which have no gradient. What a Stage returns is contiguous.
+/// micro-batch. Integers among them are data, which have no gradient, and so may be others
+/// (Stage::set_gradients()). What a Stage returns is contiguous.
 using TensorList = std::vector<at::Tensor>;
 
 /// The stage's part of the network.
@@ -45,6 +46,11 @@ class Stage {
   /// One tensor in, one tensor out.
   Stage(Forward forward, LossFunction loss, bool first);
 
+  /// Says which inputs and which outputs have a gradient from now on, those of floating-point numbers among
+  /// them; unless it does, all of these have one. The first stage's inputs and the last one's outputs do not
+  /// count. Not while micro-batches are under way.
+  void set_gradients(std::vector<bool> of_inputs, std::vector<bool> of_outputs);
+
   /// Whether the stage has the loss.
   bool is_last() const { return static_cast<bool>(loss_); }
 
@@ -61,9 +67,9 @@ class Stage {
   /// The last stage's infer().
   Loss infer_loss(const TensorList& input, const at::Tensor& targets) const;
 
-  /// Adds to the parameters' gradients and returns the gradients of the stage's inputs (none for the first
-  /// stage and for integers; zeros for an input that the output does not depend on). `gradients` are those of
-  /// the outputs but for integers; for the last stage the weight of the micro-batch's mean loss in the batch's.
+  /// Adds to the parameters' gradients and returns the gradients of those of the stage's inputs that have one
+  /// (zeros for an input that the output does not depend on). `gradients` are those of the outputs that have
+  /// one; for the last stage the weight of the micro-batch's mean loss in the batch's.
   /// Releases the micro-batch's graph.
   TensorList backward(uint32_t micro_batch, const TensorList& gradients);
 
@@ -74,16 +80,19 @@ class Stage {
   void clear() { alive_.clear(); }
 
  private:
-  struct Graph {  // without integers
+  struct Graph {  // of what has a gradient
     TensorList inputs;
     TensorList outputs;
   };
+  bool input_has_gradient(const TensorList& input, size_t i) const;
   TensorList make_leaves(const TensorList& input) const;
-  void keep(uint32_t micro_batch, TensorList inputs, TensorList outputs);
+  void keep(uint32_t micro_batch, const TensorList& leaves, TensorList outputs);
 
   StageForward forward_;
   StageLoss loss_;
   bool first_;
+  std::vector<bool> gradients_of_inputs_;  // empty: set_gradients() was not called; so of the outputs
+  std::vector<bool> gradients_of_outputs_;
   std::map<uint32_t, Graph> alive_;
 };
 

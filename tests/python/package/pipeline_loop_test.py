@@ -152,11 +152,46 @@ def test_parameters_are_those_that_are_trained_now():
     stages[0].requires_grad_(False)
     pipe = strait.Pipeline(stages, F.cross_entropy)
     inputs, targets, _ = next(batches())
-    pipe.train(inputs, targets)
+    messages = pipe.train(inputs, targets).messages
+    assert messages == 2 * (len(stages) - 1) - 1  # no gradient for the first stage
     assert len(pipe.parameters()) == 6 and stages[0][0].weight.grad is None
     stages[0].requires_grad_(True)
-    pipe.train(inputs, targets)
+    assert pipe.train(inputs, targets).messages == messages + 1
     assert len(pipe.parameters()) == 8 and stages[0][0].weight.grad is not None
+
+
+def test_a_mask_of_floats_has_no_gradient():
+
+    class Stem(nn.Linear):
+
+        def forward(self, x):
+            return super().forward(x), (x > 0).float()
+
+    def gate(x, mask):
+        assert not mask.requires_grad
+        return x.tanh(), mask
+
+    stages = [Stem(6, 6), gate, lambda x, mask: x * mask, nn.Linear(6, 3)]
+    torch.manual_seed(0)
+    x, y = torch.randn(10, 6), torch.randint(3, (10,))
+    pipe = strait.Pipeline(stages, F.cross_entropy)
+    assert pipe.train(x, y).messages == 5 + 3
+    ours = stages[0].weight.grad.clone()
+    stages[0].zero_grad()
+    F.cross_entropy(stages[3](stages[2](*gate(*stages[0](x)))), y).backward()
+    assert torch.equal(ours, stages[0].weight.grad)
+
+
+def test_what_is_frozen_is_found_under_no_grad_and_inference_mode():
+    for context in torch.no_grad, torch.inference_mode:
+        stages = make_stages()
+        stages[0].requires_grad_(False)
+        pipe = strait.Pipeline(stages, F.cross_entropy)
+        inputs, targets, _ = next(batches())
+        with context():
+            pipe.evaluate(inputs, targets)
+        assert pipe.train(inputs, targets).messages == 2 * (len(stages) - 1) - 1
+        assert all(parameter.grad is not None for parameter in pipe.parameters())
 
 
 def test_parameters_have_the_names_of_a_sequential():
