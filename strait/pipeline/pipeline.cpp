@@ -14,6 +14,7 @@
 #include "strait/base/json.h"
 #include "strait/base/text.h"
 #include "strait/links/sample_store.h"
+#include "strait/pipeline/shape_inference.h"
 #include "strait/transport/handshake.h"
 
 namespace strait {
@@ -149,48 +150,6 @@ void check_rows(const at::Tensor& tensor, int64_t rows, std::string_view what) {
   if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == rows) return;
   throw InputError("the {} of a batch of {} rows: expected a tensor of shape [{}, ...], found {}", what, rows,
                    rows, tensor.defined() ? shape_text(tensor.sizes()) : "none");
-}
-
-/// What a cut carries, as the transport takes it.
-at::ScalarType crossing_type(const CutTensor& tensor) { return tensor.is_integer() ? at::kLong : at::kFloat; }
-
-/// The next stages would send no gradient for it.
-void check_gradient(const at::Tensor& output, int stage, size_t i, const CutTensor& cut) {
-  if (cut.has_gradient || !at::GradMode::is_enabled() || !output.requires_grad()) return;
-  throw InputError(
-      "stage {} gives tensor {} that requires a gradient, but there was nothing to train for it at the first "
-      "batch; where parameters were unfrozen since, expected a call of parameters_changed() in every process",
-      stage, i);
-}
-
-/// A stage between two cuts (null: there is none on that side), which gives what the transport takes and takes
-/// what it gives. Where the first batch had a half, a float32 would lose digits at the next stage. `below`
-/// must outlive it.
-StageForward between(StageForward forward, int stage, const std::vector<CutTensor>* above,
-                     const std::vector<CutTensor>* below) {
-  if (above != nullptr) {
-    forward = [forward = std::move(forward), above = *above](const TensorList& received) {
-      TensorList x;
-      for (size_t i = 0; i < received.size(); ++i) x.push_back(received[i].to(above.at(i).type));
-      return forward(x);
-    };
-  }
-  if (below == nullptr) return forward;
-  return [forward = std::move(forward), below, stage](const TensorList& x) {
-    TensorList outputs = forward(x);
-    for (size_t i = 0; i < outputs.size() && i < below->size(); ++i) {
-      const CutTensor& cut = (*below)[i];
-      const at::ScalarType found = outputs[i].scalar_type();
-      const bool is_half = found == at::kHalf || found == at::kBFloat16;
-      if (found != cut.type && !(is_half && cut.type == at::kFloat)) {
-        throw InputError("stage {} gives {} as tensor {}, expected {}, as of the first batch", stage,
-                         c10::toString(found), i, c10::toString(cut.type));
-      }
-      check_gradient(outputs[i], stage, i, cut);
-      outputs[i] = outputs[i].to(crossing_type(cut));
-    }
-    return outputs;
-  };
 }
 
 /// Replicas must begin with the same weights, or their sums of gradients would mean nothing.
@@ -338,10 +297,11 @@ void Pipeline::make_executor(int64_t rows) {
     if (!runs(stage)) continue;
     const bool is_last = stage + 1 == setup.stage_count;
     const auto at = static_cast<size_t>(stage);
-    setup.stages.try_emplace(stage,
-                             between(setup_.stages[at].forward(), stage, stage == 0 ? nullptr : &cuts_[at - 1],
-                                     is_last ? nullptr : &cuts_[at]),
-                             is_last ? loss_of_last_stage() : StageLoss(), stage == 0);
+    setup.stages.try_emplace(
+        stage,
+        between_cuts(setup_.stages[at].forward(), stage, stage == 0 ? nullptr : &cuts_[at - 1],
+                     is_last ? nullptr : &cuts_[at]),
+        is_last ? loss_of_last_stage() : StageLoss(), stage == 0);
   }
   std::vector<int> peers;
   std::vector<std::string> names;

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "strait/boundary/boundary.h"
+#include "strait/pipeline/cut.h"
 #include "strait/pipeline/data_parallel.h"
 #include "strait/pipeline/executor.h"
 #include "strait/pipeline/gradient_norm.h"
 #include "strait/pipeline/schedules.h"
-#include "strait/pipeline/shape_inference.h"
 #include "strait/pipeline/stage_module.h"
 #include "strait/transport/group.h"
 #include "strait/transport/group_part.h"

@@ -3,20 +3,11 @@
 #include <functional>
 #include <vector>
 
+#include "strait/pipeline/cut.h"
 #include "strait/pipeline/stage_module.h"
 #include "strait/transport/group.h"
 
 namespace strait {
-
-/// A tensor that crosses a cut.
-struct CutTensor {
-  std::vector<int64_t> shape;        ///< of one sample, without the batch dimension
-  at::ScalarType type = at::kFloat;  ///< in which one stage gives it and the next one takes it
-  bool has_gradient = true;  ///< whether a gradient comes back: it depends on a parameter that is trained
-
-  /// Whether it crosses as int64, and has no gradient; else it crosses as float32.
-  bool is_integer() const { return at::isIntegralType(type, true); }
-};
 
 /// Finds what crosses each cut, for all processes: runs a row through the stages, modules in evaluation mode,
 /// and puts LibTorch's random state back. The first stage gets the first row of `inputs`, the others zeros of
@@ -25,6 +16,7 @@ struct CutTensor {
 ///
 /// Where none of a stage's outputs requires a gradient although the stage has parameters that are trained, or
 /// inputs that require one, all are said to have one: such a module may work in training in another way.
+///
 /// Collective. Throws InputError where a stage cannot run on that, with what the stage threw nested in it, and
 /// where it gives anything but float32, float16, bfloat16, integers and bool with the rows as the first
 /// dimension.
