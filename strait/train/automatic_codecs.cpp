@@ -16,17 +16,18 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kFirstBatches = 4;      // before the first choice: the first of them warms up
-constexpr uint64_t kAgain = 2;            // times the steps before a choice are those before the next
-constexpr uint64_t kCosinesHold = 4;      // until a training has made so many times as many steps
-constexpr uint64_t kLowCosinesHold = 16;  // likewise, one so low that its codec is far from being taken
-constexpr double kLow = 0.7;              // that much
-constexpr double kSurest = 0.99;          // of a measured cosine: what is lost beyond it cannot be seen
-constexpr double kEarlierProducts = 0.7;  // what they count for beside those of now
-constexpr int64_t kRowsToBegin = 4;       // whose messages say what to begin with
-constexpr double kSmallError = 0.2;       // of messages with which gradients are as good as uncompressed
-constexpr uint64_t kEarlySteps = 32;      // before cosines are measured, as they still rise and fall
-constexpr int64_t kTrialBatches = 4;      // whose gradients are compared
+constexpr int64_t kFirstBatches = 4;        // before the first choice: the first of them warms up
+constexpr uint64_t kAgain = 2;              // times the steps before a choice are those before the next
+constexpr uint64_t kCosinesHold = 4;        // until a training has made so many times as many steps
+constexpr uint64_t kLowCosinesHold = 16;    // likewise, one so low that its codec is far from being taken
+constexpr double kLow = 0.7;                // that much
+constexpr double kSurest = 0.99;            // of a measured cosine: what is lost beyond it cannot be seen
+constexpr double kEarlierProducts = 0.7;    // what they count for beside those of now
+constexpr int64_t kRowsToBegin = 4;         // whose messages say what to begin with
+constexpr double kSmallError = 0.2;         // that counts as none in the early steps
+constexpr uint64_t kEarlySteps = 32;        // before cosines are measured, as they still rise and fall
+constexpr int64_t kTrialBatches = 4;        // whose gradients are compared
+constexpr double kErrorOfReference = 0.02;  // of messages with which gradients are as good as uncompressed
 
 /// The strongest codec whose error is at most that, or else the one with the least.
 size_t strongest_within(const std::vector<double>& errors, double most) {
@@ -248,8 +249,9 @@ ChoiceFacts AutomaticCodecs::facts_of(const TrainingState& state, LadderCosines 
                     .cosines = std::move(holding),
                     .trial_terms = {.batches = kTrialBatches, .batches_ahead = ahead_}};
   const auto [activations, gradients] = greatest_errors(facts.channels);
+  const double most = is_early ? kSmallError : kErrorOfReference;
   facts.trial_terms.reference =
-      std::min(strongest_within(activations, kSmallError), strongest_within(gradients, kSmallError));
+      std::min(strongest_within(activations, most), strongest_within(gradients, most));
   for (const Direction direction : {Direction::activation, Direction::gradient}) {
     auto& cosines = facts.cosines.of(direction);
     for (size_t rung = 0; rung < cosines.size(); ++rung) {
