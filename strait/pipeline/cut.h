@@ -17,7 +17,12 @@ struct CutTensor {
 
   /// Whether it crosses as int64, and has no gradient; else it crosses as float32.
   bool is_integer() const { return at::isIntegralType(type, true); }
+
+  bool operator==(const CutTensor&) const = default;
 };
+
+/// Of each cut what crosses it, in the order of the stages.
+using Cuts = std::vector<std::vector<CutTensor>>;
 
 /// A stage between two cuts (null: there is none on that side), which gives what the transport takes and takes
 /// what it gives. Where the first batch had a half, a float32 would lose digits at the next stage. Throws

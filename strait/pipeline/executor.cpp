@@ -67,7 +67,7 @@ Executor::Executor(Setup setup, Transport& transport, Trace* trace)
                    setup_.sample_shapes.size() == setup_.boundaries.size(),
                "{} stages, {} boundaries, {} shapes", setup_.stage_count, setup_.boundaries.size(),
                setup_.sample_shapes.size());
-  set_gradients(std::move(setup_.gradients));
+  set_crossing(std::move(setup_.sample_shapes), std::move(setup_.gradients));
   if (setup_.ranks == 1) {
     exchange_ = std::make_unique<LocalExchange>(setup_.boundaries, transport, trace);
   } else {
@@ -75,7 +75,8 @@ Executor::Executor(Setup setup, Transport& transport, Trace* trace)
   }
 }
 
-void Executor::set_gradients(std::vector<bool> gradients) {
+void Executor::set_crossing(std::vector<std::vector<int64_t>> sample_shapes, std::vector<bool> gradients) {
+  setup_.sample_shapes = std::move(sample_shapes);
   setup_.gradients = std::move(gradients);
   for (auto& [number, stage] : setup_.stages) {
     stage.set_gradients(gradients_at(number - 1), gradients_at(number));

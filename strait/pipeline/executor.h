@@ -105,8 +105,8 @@ class Executor {
   /// Cuts batches as if a full one had so many rows from now on; not between stream() and drain().
   void set_batch_size(int64_t rows);
 
-  /// Replaces Setup::gradients; not between stream() and drain().
-  void set_gradients(std::vector<bool> gradients);
+  /// Replaces Setup::sample_shapes and Setup::gradients; not between stream() and drain().
+  void set_crossing(std::vector<std::vector<int64_t>> sample_shapes, std::vector<bool> gradients);
 
   /// The boundaries of the whole pipeline; not to be touched while a step runs.
   std::vector<BoundaryEndpoints>& boundaries() { return setup_.boundaries; }

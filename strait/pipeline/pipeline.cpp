@@ -14,7 +14,6 @@
 #include "strait/base/json.h"
 #include "strait/base/text.h"
 #include "strait/links/sample_store.h"
-#include "strait/pipeline/shape_inference.h"
 #include "strait/transport/handshake.h"
 
 namespace strait {
@@ -135,14 +134,20 @@ uint16_t mark_of(const at::Tensor& targets) {
   return std::max<uint16_t>(static_cast<uint16_t>(sum), 1);
 }
 
-/// Processes with batches of other sizes would wait for messages of other sizes.
-void check_rows_alike(Group& group, int64_t rows) {
-  const auto all = group.gather(std::to_string(rows));
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] == all.front()) continue;
+/// What crosses a cut in a batch of inputs of another shape, and in the one before.
+void expect_alike(const Boundary& boundary, size_t stage, const std::vector<CutTensor>& now,
+                  const std::vector<CutTensor>& before) {
+  const auto type = [](const CutTensor& tensor) { return tensor.type; };
+  if (!std::ranges::equal(now, before, {}, type, type)) {
+    throw InputError("stage {} gives {} tensors of other types than {} in the first batch", stage, now.size(),
+                     before.size());
+  }
+  if (!boundary.links.activations->keeps_state() && !boundary.links.gradients->keeps_state()) return;
+  for (size_t i = 0; i < now.size(); ++i) {
+    if (now[i].shape == before[i].shape) continue;
     throw InputError(
-        "process {} has a batch of {} rows, process 0 one of {}; expected the same batches in every process",
-        rank, all[rank], all.front());
+        "boundary {}: its feedback keeps rows of shape {}, found {}; expected batches of one shape",
+        boundary.name, shape_text(before[i].shape), shape_text(now[i].shape));
   }
 }
 
@@ -226,6 +231,8 @@ Pipeline::Pipeline(PipelineSetup setup, std::shared_ptr<Group> group)
     if (ranks == 1) std::ranges::fill(rank_of_stage_, 0);
     check();
   });
+  cut_finder_.emplace(
+      setup_.stages, [this](int stage) { return runs(stage); }, setup_.device, *pipeline_);
 }
 
 bool Pipeline::has_slots(Slots slots) const {
@@ -252,34 +259,28 @@ void Pipeline::check() const {
 }
 
 void Pipeline::prepare(const TensorList& inputs, int64_t rows) {
-  const std::vector<bool> trained = pipeline_->size() == 1 ? trained_parameters() : std::vector<bool>();
-  if (executor_ && !parameters_changed_ && trained == trained_) return;
-  check_rows_alike(*pipeline_, rows);
-  const auto is_here = [&](int stage) { return runs(stage); };
-  auto cuts = infer_cuts(setup_.stages, inputs, is_here, setup_.device, *pipeline_);
+  const Cuts& cuts = cut_finder_->cuts_of(inputs, rows);
   if (!executor_) {
-    cuts_ = std::move(cuts);
+    cuts_ = cuts;
     make_executor(rows);
-  } else {
-    take_gradients(cuts);
+  } else if (cuts != cuts_) {
+    take_cuts(cuts);
   }
-  trained_ = trained;
-  parameters_changed_ = false;
 }
 
-void Pipeline::take_gradients(const std::vector<std::vector<CutTensor>>& cuts) {
+/// Another batch's, which must be of as many tensors of the same types.
+void Pipeline::take_cuts(const Cuts& cuts) {
+  std::vector<std::vector<int64_t>> sample_shapes;
   std::vector<bool> gradients;
   for (size_t cut = 0; cut < cuts_.size(); ++cut) {
-    if (cuts[cut].size() != cuts_[cut].size()) {
-      throw InputError("stage {} gives {} tensors, expected {}, as of the first batch", cut, cuts[cut].size(),
-                       cuts_[cut].size());
-    }
-    for (size_t i = 0; i < cuts[cut].size(); ++i) {
-      cuts_[cut][i].has_gradient = cuts[cut][i].has_gradient;
-      gradients.push_back(cuts[cut][i].has_gradient);
+    expect_alike(setup_.boundaries[cut], cut, cuts[cut], cuts_[cut]);
+    for (const auto& tensor : cuts[cut]) {
+      sample_shapes.push_back(tensor.shape);
+      gradients.push_back(tensor.has_gradient);
     }
   }
-  executor_->set_gradients(std::move(gradients));
+  cuts_ = cuts;
+  executor_->set_crossing(std::move(sample_shapes), std::move(gradients));
 }
 
 void Pipeline::make_executor(int64_t rows) {
@@ -530,12 +531,6 @@ std::vector<StageParameter> Pipeline::own_parameters() const {
     for (const auto& parameter : setup_.stages[stage].parameters()) all.emplace_back(stage, parameter);
   }
   return all;
-}
-
-std::vector<bool> Pipeline::trained_parameters() const {
-  std::vector<bool> trained;
-  for (const auto& [stage, parameter] : own_parameters()) trained.push_back(parameter.requires_grad());
-  return trained;
 }
 
 std::vector<at::Tensor> Pipeline::parameters() const {

@@ -10,6 +10,7 @@
 
 #include "strait/boundary/boundary.h"
 #include "strait/pipeline/cut.h"
+#include "strait/pipeline/cut_finder.h"
 #include "strait/pipeline/data_parallel.h"
 #include "strait/pipeline/executor.h"
 #include "strait/pipeline/gradient_norm.h"
@@ -85,9 +86,11 @@ class Pipeline {
   /// (Slots::samples), `classes` their labels, for those that keep something per class.
   ///
   /// The first call runs a row through the stages, in evaluation mode and with the random state put back, to
-  /// find what crosses each cut (infer_cuts()); of a stage that is a function and not a module, buffers may
-  /// notice. float16 and bfloat16 cross as float32 through the codecs, integers from 0 to below 2^32 and bool
-  /// as they are. Throws InputError for a stage that cannot run on what the one before gives, for a loss that
+  /// find what crosses each cut (infer_cuts()), and so does each whose inputs have a shape for the first time,
+  /// which every process must then see; of a stage that is a function and not a module, buffers may notice.
+  /// float16 and bfloat16 cross as float32 through the codecs, integers from 0 to below 2^32 and bool as they
+  /// are; what depends on no parameter that is trained has no gradient. Throws InputError for a stage that
+  /// cannot run on what the one before gives, for another shape where a link keeps rows of one, for a loss that
   /// is no scalar or has no gradient and, with replicas, for a parameter that was frozen, unfrozen or replaced
   /// since the first call, WireError for a message of another step or of a batch with other targets,
   /// NumericError for a message or a loss that is not finite, and what modules, loss and codecs throw.
@@ -125,7 +128,7 @@ class Pipeline {
   /// tensors need a gradient, and no others come back over the cuts. Every process calls it. A single process
   /// sees that by itself. Without it gradients that nobody needs any more go on coming back, and train()
   /// throws InputError for one that is needed and would not come. With replicas a new pipeline is needed.
-  void parameters_changed() { parameters_changed_ = true; }
+  void parameters_changed() { cut_finder_->forget(); }
 
   /// Which samples the next call of train() will be given, for links that keep something per sample on a disk.
   void prefetch(std::vector<int64_t> ids) { next_ids_ = std::move(ids); }
@@ -178,12 +181,11 @@ class Pipeline {
                      const std::vector<int64_t>& classes) const;
   RankTopology topology() const { return {group_->rank(), group_->size(), setup_.replicas}; }
   void make_executor(int64_t rows);
-  void take_gradients(const std::vector<std::vector<CutTensor>>& cuts);
+  void take_cuts(const Cuts& cuts);
   void make_data_parallel();
   StageLoss loss_of_last_stage();
   std::function<double(int64_t, int64_t)> weigh(const at::Tensor& targets) const;
   std::vector<StageParameter> own_parameters() const;
-  std::vector<bool> trained_parameters() const;
   void check_trained() const;
   Traffic take_traffic();
 
@@ -191,8 +193,8 @@ class Pipeline {
   std::shared_ptr<Group> group_;
   std::shared_ptr<Group> pipeline_;  ///< of the group the processes of this replica
   std::vector<int> rank_of_stage_;
-  std::vector<std::vector<CutTensor>> cuts_;  ///< what crosses each cut
-  std::vector<bool> trained_;  ///< trained_parameters() when cuts_ were found, in a single process
+  std::optional<CutFinder> cut_finder_;
+  Cuts cuts_;  ///< what crosses each cut now
   std::unique_ptr<Transport> transport_;
   std::optional<Executor> executor_;
   std::optional<DataParallel> data_parallel_;
@@ -201,7 +203,6 @@ class Pipeline {
   std::vector<int64_t> next_ids_;
   uint64_t step_ = 0;
   bool compressed_ = true;
-  bool parameters_changed_ = false;
   bool failed_ = false;  ///< together with the group
 };
 

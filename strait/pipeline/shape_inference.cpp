@@ -132,10 +132,9 @@ TensorList zeros_of(const std::vector<CutTensor>& cut, at::Device device) {
 
 }  // namespace
 
-std::vector<std::vector<CutTensor>> infer_cuts(const std::vector<StageModule>& stages, const TensorList& inputs,
-                                               const std::function<bool(int stage)>& runs, at::Device device,
-                                               Group& group) {
-  std::vector<std::vector<CutTensor>> cuts;
+Cuts infer_cuts(const std::vector<StageModule>& stages, const TensorList& inputs,
+                const std::function<bool(int stage)>& runs, at::Device device, Group& group) {
+  Cuts cuts;
   const auto rows = [&] {
     if (!cuts.empty()) return zeros_of(cuts.back(), device);
     TensorList x;

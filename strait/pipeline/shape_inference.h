@@ -20,8 +20,7 @@ namespace strait {
 /// Collective. Throws InputError where a stage cannot run on that, with what the stage threw nested in it, and
 /// where it gives anything but float32, float16, bfloat16, integers and bool with the rows as the first
 /// dimension.
-std::vector<std::vector<CutTensor>> infer_cuts(const std::vector<StageModule>& stages, const TensorList& inputs,
-                                               const std::function<bool(int stage)>& runs, at::Device device,
-                                               Group& group);
+Cuts infer_cuts(const std::vector<StageModule>& stages, const TensorList& inputs,
+                const std::function<bool(int stage)>& runs, at::Device device, Group& group);
 
 }  // namespace strait

@@ -182,6 +182,30 @@ def test_a_mask_of_floats_has_no_gradient():
     assert torch.equal(ours, stages[0].weight.grad)
 
 
+def test_sentences_of_any_length_cross():
+    torch.manual_seed(0)
+    stages = [nn.Embedding(20, 8), nn.Sequential(nn.Linear(8, 8), nn.Tanh()), nn.Linear(8, 3)]
+
+    def loss(output, targets):
+        return F.cross_entropy(output.flatten(0, 1), targets.flatten())
+
+    pipe = strait.Pipeline(stages, loss)
+    lengths = 4, 7, 4
+    data = [(torch.randint(20, (5, length)), torch.randint(3, (5, length))) for length in lengths]
+    for x, y in data:
+        pipe.train(x, y)
+    ours = [parameter.grad.clone() for parameter in pipe.parameters()]
+    network = nn.Sequential(*stages)
+    network.zero_grad()
+    for x, y in data:
+        loss(network(x), y).backward()
+    assert all(map(torch.equal, ours, (parameter.grad for parameter in network.parameters())))
+    feedback = strait.Pipeline(stages, loss, activations="quant:4", feedback="ef")
+    feedback.train(*data[0])
+    with pytest.raises(ValueError, match=re.escape("its feedback keeps rows of shape [4, 8], found [7, 8]")):
+        feedback.train(*data[1])
+
+
 def test_what_is_frozen_is_found_under_no_grad_and_inference_mode():
     for context in torch.no_grad, torch.inference_mode:
         stages = make_stages()
