@@ -37,24 +37,21 @@ Boundary boundary_of(const BoundaryArguments& arguments) {
   return {name, links.activations, links.gradients};
 }
 
-/// A batch of which this process has what its stages need.
-struct Batch {
-  TensorList inputs;   ///< empty where the first stage is elsewhere
-  at::Tensor targets;  ///< undefined where the last stage is elsewhere
-  std::vector<int64_t> ids;
-  std::vector<int64_t> classes;
-
-  int64_t rows() const {
-    const at::Tensor& rows = inputs.empty() ? targets : inputs.front();
-    return rows.defined() && rows.dim() > 0 ? rows.size(0) : static_cast<int64_t>(ids.size());
-  }
+/// A setup whose stages are Python's, and the names of extras that they share.
+struct PythonSetup {
+  PipelineSetup setup;
+  ExtraNames extras = std::make_shared<std::vector<std::string>>();
 };
+
+/// What every stage is given by name.
+using Extras = std::vector<std::pair<std::string, at::Tensor>>;
 
 /// A pipeline, and state that is to be loaded when its shapes are known.
 class PythonPipeline {
  public:
-  PythonPipeline(PipelineSetup setup, std::shared_ptr<Group> group) : group_(std::move(group)) {
-    run_interruptibly(*group_, [&] { pipeline_ = std::make_unique<Pipeline>(std::move(setup), group_); });
+  PythonPipeline(PythonSetup setup, std::shared_ptr<Group> group)
+      : group_(std::move(group)), extras_(std::move(setup.extras)) {
+    run_interruptibly(*group_, [&] { pipeline_ = std::make_unique<Pipeline>(std::move(setup.setup), group_); });
   }
   ~PythonPipeline() {
     const py::gil_scoped_release release;  // threads end
@@ -65,18 +62,19 @@ class PythonPipeline {
   PythonPipeline& operator=(const PythonPipeline&) = delete;
 
   StepReport train(TensorList inputs, std::optional<at::Tensor> targets, std::vector<int64_t> ids,
-                   std::vector<int64_t> classes) {
-    const Batch batch{std::move(inputs), targets.value_or(at::Tensor()), std::move(ids), std::move(classes)};
-    return run(batch, [&] { return pipeline_->train(batch.inputs, batch.targets, batch.ids, batch.classes); });
+                   std::vector<int64_t> classes, const Extras& extras) {
+    return run({std::move(inputs), targets.value_or(at::Tensor()), std::move(ids), std::move(classes)}, extras,
+               [&](const PipelineBatch& batch) { return pipeline_->train(batch); });
   }
-  StepReport evaluate(TensorList inputs, std::optional<at::Tensor> targets, const std::string& mode) {
-    const Batch batch{std::move(inputs), targets.value_or(at::Tensor()), {}, {}};
-    return run(batch, [&] { return pipeline_->evaluate(batch.inputs, batch.targets, mode_of(mode)); });
+  StepReport evaluate(TensorList inputs, std::optional<at::Tensor> targets, const std::string& mode,
+                      const Extras& extras) {
+    return run({std::move(inputs), targets.value_or(at::Tensor())}, extras,
+               [&](const PipelineBatch& batch) { return pipeline_->evaluate(batch, mode_of(mode)); });
   }
-  std::optional<TensorList> predict(const TensorList& inputs, const std::string& mode) {
+  std::optional<TensorList> predict(TensorList inputs, const std::string& mode, const Extras& extras) {
     TensorList outputs;
-    run({inputs, {}, {}, {}}, [&] {
-      outputs = pipeline_->predict(inputs, mode_of(mode));
+    run({std::move(inputs)}, extras, [&](const PipelineBatch& batch) {
+      outputs = pipeline_->predict(batch, mode_of(mode));
       return StepReport();
     });
     return outputs.empty() ? std::nullopt : std::optional(std::move(outputs));
@@ -123,14 +121,24 @@ class PythonPipeline {
     }
     return mode;
   }
-  StepReport run(const Batch& batch, const std::function<StepReport()>& work) {
+  static int64_t rows_of(const PipelineBatch& batch) {
+    const at::Tensor& rows = batch.inputs.empty() ? batch.targets : batch.inputs.front();
+    return rows.defined() && rows.dim() > 0 ? rows.size(0) : static_cast<int64_t>(batch.ids.size());
+  }
+  StepReport run(PipelineBatch batch, const Extras& extras,
+                 const std::function<StepReport(const PipelineBatch& batch)>& work) {
+    extras_->clear();
+    for (const auto& [name, tensor] : extras) {
+      extras_->push_back(name);
+      batch.extras.push_back(tensor);
+    }
     StepReport report;
     run_interruptibly(*group_, [&] {
       if (pending_) {
-        pipeline_->prepare(batch.inputs, batch.rows());
+        pipeline_->prepare(batch.inputs, rows_of(batch), batch.extras);
         load_pending();
       }
-      report = work();
+      report = work(batch);
     });
     return report;
   }
@@ -151,18 +159,21 @@ class PythonPipeline {
   }
 
   std::shared_ptr<Group> group_;
+  ExtraNames extras_;  ///< of the present batch
   std::unique_ptr<Pipeline> pipeline_;
   std::optional<Pending> pending_;
 };
 
-PipelineSetup make_setup(const py::list& stages, const std::vector<BoundaryArguments>& boundaries,
-                         const py::object& loss, const py::object& correct, const py::object& count,
-                         const std::string& schedule, int micro_batches, int64_t batch_size, int replicas,
-                         const std::pair<std::string, std::string>& replica_link, int64_t seed,
-                         const at::Device& device) {
-  PipelineSetup setup;
-  for (const py::handle stage : stages)
-    setup.stages.push_back(stage_of(py::reinterpret_borrow<py::object>(stage)));
+PythonSetup make_setup(const py::list& stages, const std::vector<ArgumentNames>& arguments,
+                       const std::vector<BoundaryArguments>& boundaries, const py::object& loss,
+                       const py::object& correct, const py::object& count, const std::string& schedule,
+                       int micro_batches, int64_t batch_size, int replicas,
+                       const std::pair<std::string, std::string>& replica_link, int64_t seed,
+                       const at::Device& device) {
+  PythonSetup made;
+  PipelineSetup& setup = made.setup;
+  for (size_t i = 0; i < stages.size(); ++i)
+    setup.stages.push_back(stage_of(stages[i], arguments.at(i), made.extras));
   for (const auto& boundary : boundaries) setup.boundaries.push_back(boundary_of(boundary));
   setup.loss = loss_of(loss, correct, count);
   setup.schedule = Schedule(schedule);
@@ -172,10 +183,10 @@ PipelineSetup make_setup(const py::list& stages, const std::vector<BoundaryArgum
   setup.replica_link = make_link(replica_link.first, replica_link.second);
   setup.seed = static_cast<uint64_t>(seed);
   setup.device = device;
-  return setup;
+  return made;
 }
 
-std::unique_ptr<PythonPipeline> make_pipeline(PipelineSetup setup, std::shared_ptr<Group> group) {
+std::unique_ptr<PythonPipeline> make_pipeline(PythonSetup setup, std::shared_ptr<Group> group) {
   if (!group) group = std::make_shared<SingleProcessGroup>();
   return std::make_unique<PythonPipeline>(std::move(setup), std::move(group));
 }
@@ -220,10 +231,11 @@ void bind_pipeline(py::module_& module) {
       .def_property_readonly("decode_seconds",
                              [](const StepReport& report) { return report.traffic.decode_seconds; });
 
-  py::class_<PipelineSetup>(module, "PipelineSetup")
-      .def(py::init(&make_setup), py::arg("stages"), py::arg("boundaries"), py::arg("loss"), py::arg("correct"),
-           py::arg("count"), py::arg("schedule"), py::arg("micro_batches"), py::arg("batch_size"),
-           py::arg("replicas"), py::arg("replica_link"), py::arg("seed"), py::arg("device"));
+  py::class_<PythonSetup>(module, "PipelineSetup")
+      .def(py::init(&make_setup), py::arg("stages"), py::arg("arguments"), py::arg("boundaries"),
+           py::arg("loss"), py::arg("correct"), py::arg("count"), py::arg("schedule"), py::arg("micro_batches"),
+           py::arg("batch_size"), py::arg("replicas"), py::arg("replica_link"), py::arg("seed"),
+           py::arg("device"));
   py::class_<PythonPipeline>(module, "Pipeline")
       .def(py::init(&make_pipeline), py::arg("setup"), py::arg("group"))
       .def("train", &PythonPipeline::train)

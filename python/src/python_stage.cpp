@@ -38,14 +38,33 @@ py::tuple arguments_of(const TensorList& tensors) {
   return arguments;
 }
 
-/// What it gives for the tensors, and what it raises as a PythonError. The caller holds the GIL.
-TensorList called(const py::object& stage, const TensorList& x) {
-  try {
-    return tensors_of(stage(*arguments_of(x)));
-  } catch (py::error_already_set& error) {
-    throw PythonError(std::move(error));
+/// Calls a stage of Python's. The caller holds the GIL.
+class Caller {
+ public:
+  Caller(py::object stage, ArgumentNames arguments, ExtraNames extras)
+      : stage_(std::move(stage)), arguments_(std::move(arguments)), extras_(std::move(extras)) {}
+
+  /// What it gives for tensors and, behind them, the extras, and what it raises as a PythonError.
+  TensorList operator()(const TensorList& x) const {
+    const size_t crossing = x.size() - extras_->size();
+    py::dict named;
+    for (size_t i = 0; i < extras_->size(); ++i) {
+      const std::string& name = (*extras_)[i];
+      if (!arguments_ || arguments_->contains(name)) named[py::str(name)] = x[crossing + i];
+    }
+    try {
+      return tensors_of(
+          stage_(*arguments_of({x.begin(), x.begin() + static_cast<ptrdiff_t>(crossing)}), **named));
+    } catch (py::error_already_set& error) {
+      throw PythonError(std::move(error));
+    }
   }
-}
+
+ private:
+  py::object stage_;
+  ArgumentNames arguments_;
+  ExtraNames extras_;
+};
 
 bool any_requires_grad(const TensorList& tensors) {
   return std::ranges::any_of(tensors, [](const at::Tensor& tensor) { return tensor.requires_grad(); });
@@ -60,7 +79,7 @@ TensorList without_gradients(const TensorList& tensors) {
 /// A torch.nn.Module as StageModule takes one of LibTorch's.
 class PythonModule {
  public:
-  explicit PythonModule(py::object module) : module_(std::move(module)) {}
+  PythonModule(py::object module, Caller call) : module_(std::move(module)), call_(std::move(call)) {}
 
   std::vector<at::Tensor> parameters() const {
     const py::gil_scoped_acquire gil;
@@ -91,11 +110,12 @@ class PythonModule {
 
   TensorList forward(const TensorList& x) const {
     const py::gil_scoped_acquire gil;
-    return called(module_, x);
+    return call_(x);
   }
 
  private:
   py::object module_;
+  Caller call_;
   std::vector<std::pair<py::object, bool>> before_;
 };
 
@@ -103,20 +123,20 @@ class PythonModule {
 /// require no gradient requires one, it uses parameters that the pipeline would neither clip nor average.
 class PythonFunction {
  public:
-  explicit PythonFunction(py::object function) : function_(std::move(function)) {}
+  explicit PythonFunction(Caller call) : call_(std::move(call)) {}
 
   TensorList forward(const TensorList& x) {
     const py::gil_scoped_acquire gil;
-    if (!is_tried_ && any_requires_grad(called(function_, without_gradients(x)))) {
+    if (!is_tried_ && any_requires_grad(call_(without_gradients(x)))) {
       throw InputError(
           "it is a function that uses parameters which are trained; expected a module that has them");
     }
     is_tried_ = true;
-    return called(function_, x);
+    return call_(x);
   }
 
  private:
-  py::object function_;
+  Caller call_;
   bool is_tried_ = false;
 };
 
@@ -160,15 +180,16 @@ class PythonLoss {
 
 }  // namespace
 
-StageModule stage_of(const py::object& module) {
+StageModule stage_of(const py::object& module, ArgumentNames arguments, ExtraNames extras) {
   if (module.is_none()) return {};
+  Caller call(module, std::move(arguments), std::move(extras));
   if (py::isinstance(module, py::module_::import("torch.nn").attr("Module"))) {
-    return StageModule(std::shared_ptr<PythonModule>(new PythonModule(module), WithGil()));
+    return StageModule(std::shared_ptr<PythonModule>(new PythonModule(module, std::move(call)), WithGil()));
   }
   if (PyCallable_Check(module.ptr()) == 0) {
     throw InputError("stages: expected modules, callables or None, found {}", type_name(module));
   }
-  const std::shared_ptr<PythonFunction> function(new PythonFunction(module), WithGil());
+  const std::shared_ptr<PythonFunction> function(new PythonFunction(std::move(call)), WithGil());
   return StageModule([function](const TensorList& x) { return function->forward(x); });
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Optional, Union
@@ -44,6 +45,17 @@ def _feedback_per_boundary(value: PerBoundaryFeedback, count: int) -> list[Feedb
         raise ValueError(f"feedback: expected a spec, a pair of them, or a list of one for each of {count} boundaries, "
                          f"found {value!r}")
     return [feedback_of(each) for each in values]
+
+
+def _arguments_of(stage: Stage) -> Optional[set[str]]:
+    """The names of the arguments that a stage takes; None where it takes any."""
+    try:
+        parameters = inspect.signature(stage.forward if isinstance(stage, nn.Module) else stage).parameters.values()
+    except (TypeError, ValueError):  # None, or written in C
+        return set()
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return None
+    return {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
 
 
 def _check_stages(stages: list[Stage]) -> None:
@@ -128,7 +140,7 @@ class Pipeline:
 
     Arguments:
         stages: modules, or callables without parameters, in order. A stage takes the tensors that the one before it
-            gives (one, or several as arguments) and gives a float32 tensor or a tuple of them, rows first. Every process
+            gives (one, or several as arguments), and by name what all of them are given (:meth:`train`), and gives a float32 tensor or a tuple of them, rows first. Every process
             lists all stages; None may stand for one that another process runs. A callable that uses parameters which are
             trained is refused, because they would neither be clipped nor averaged: a bound method of a module here, others
             in the first batch. One that closes over a module has no mode either.
@@ -189,7 +201,8 @@ class Pipeline:
                 zip([string("names", name) for name in names], _per_boundary("activations", activations, cuts),
                     _per_boundary("gradients", gradients, cuts), _feedback_per_boundary(feedback, cuts),
                     [boolean("reuse_indices", reuse_indices)] * cuts))
-            setup = _C.PipelineSetup(stages, boundaries, function_or_none("loss", loss), function_or_none("correct", correct),
+            arguments = [_arguments_of(stage) for stage in stages]
+            setup = _C.PipelineSetup(stages, arguments, boundaries, function_or_none("loss", loss), function_or_none("correct", correct),
                                      function_or_none("count", count), string("schedule", schedule),
                                      integer("micro_batches", micro_batches, 1, 2**31 - 1),
                                      0 if batch_size is None else integer("batch_size", batch_size, 1),
@@ -197,11 +210,21 @@ class Pipeline:
                                      (string("replica_codec", replica_codec), string("replica_feedback", replica_feedback)),
                                      integer("seed", seed),
                                      _device_of(stages) if device is None else torch.empty(0, device=device).device)
+        # where all stages are here, none of others takes a name that none of these does
+        self._names = None if None in stages or None in arguments else set().union(*arguments)
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
         self._pipeline = _C.Pipeline(setup, spanned)
 
+    def _extras(self, extras: dict[str, Any]) -> list[tuple[str, Tensor]]:
+        for name, tensor in extras.items():
+            if self._names is not None and name not in self._names:
+                raise TypeError(f"{name}: expected an argument of a stage's, found none of that name")
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"{name}: expected a tensor, found {type(tensor).__name__}")
+        return sorted(extras.items())
+
     def train(self, inputs: Inputs, targets: Optional[Tensor] = None,
-              ids: Optional[Ids] = None, classes: Optional[Ids] = None) -> StepResult:
+              ids: Optional[Ids] = None, classes: Optional[Ids] = None, **extras: Tensor) -> StepResult:
         """Forward and backward over a batch: adds the gradients of its mean loss to the parameters' `grad`.
 
         Arguments:
@@ -210,6 +233,8 @@ class Pipeline:
                 three arguments must say how many rows there are.
             ids: numbers of the samples in the training set, for feedback that keeps something per sample.
             classes: the samples' labels, in every process, for feedback that keeps something per class.
+            extras: tensors [B, ...] in every process, such as ``attention_mask=mask``: each stage is given those that its
+                `forward` has an argument for. They cross no cut, and have no gradient.
 
         Raises:
             ValueError: a batch, or what a stage gives, does not fit.
@@ -220,23 +245,25 @@ class Pipeline:
         if not torch.is_grad_enabled():
             raise RuntimeError("strait.Pipeline: train() needs gradients, which are disabled here; evaluate() does not")
         return self._pipeline.train(tensors_of("inputs", inputs), tensor_or_none("targets", targets), int_list(ids),
-                                    int_list(classes, "classes"))
+                                    int_list(classes, "classes"), self._extras(extras))
 
-    def evaluate(self, inputs: Inputs, targets: Optional[Tensor] = None, mode: str = "plain") -> StepResult:
+    def evaluate(self, inputs: Inputs, targets: Optional[Tensor] = None, mode: str = "plain",
+                 **extras: Tensor) -> StepResult:
         """Forward alone, without gradients, and without a change to the feedback's state.
 
         Call `.eval()` of your modules before, as always. `mode` says how activations cross: "off" as they are, "plain"
         through the codec alone, "frozen" through the feedback scheme with its state as training left it.
         """
-        return self._pipeline.evaluate(tensors_of("inputs", inputs), tensor_or_none("targets", targets), string("mode", mode))
+        return self._pipeline.evaluate(tensors_of("inputs", inputs), tensor_or_none("targets", targets), string("mode", mode),
+                                       self._extras(extras))
 
-    def predict(self, inputs: Inputs, mode: str = "plain") -> Union[Tensor, tuple[Tensor, ...], None]:
+    def predict(self, inputs: Inputs, mode: str = "plain", **extras: Tensor) -> Union[Tensor, tuple[Tensor, ...], None]:
         """The last stage's output for a batch, [B, ...], in the process of that stage, and None elsewhere.
 
         Forward alone, as :meth:`evaluate`, without targets and loss; every process gives the inputs, which say how many
         rows there are, at most `batch_size`. A tuple where the stage gives several tensors.
         """
-        outputs = self._pipeline.predict(tensors_of("inputs", inputs), string("mode", mode))
+        outputs = self._pipeline.predict(tensors_of("inputs", inputs), string("mode", mode), self._extras(extras))
         if outputs is None:
             return None
         return outputs[0] if len(outputs) == 1 else tuple(outputs)

@@ -28,7 +28,10 @@ StageForward between_cuts(StageForward forward, int stage, const std::vector<Cut
   if (above != nullptr) {
     forward = [forward = std::move(forward), above](const TensorList& received) {
       TensorList x;
-      for (size_t i = 0; i < received.size(); ++i) x.push_back(received[i].to(above->at(i).type));
+      for (size_t i = 0; i < received.size(); ++i) {
+        x.push_back(i < above->size() ? received[i].to((*above)[i].type)
+                                      : received[i]);  // what every stage gets
+      }
       return forward(x);
     };
   }

@@ -21,14 +21,18 @@ void expect_rows_alike(Group& group, int64_t rows) {
   }
 }
 
-/// Of each input the shape of a sample, where there are inputs.
-std::optional<std::vector<std::vector<int64_t>>> sample_shapes_of(const TensorList& inputs) {
+/// Of each tensor the shape of a sample, where there are inputs.
+std::optional<std::vector<std::vector<int64_t>>> sample_shapes_of(const TensorList& inputs,
+                                                                  const TensorList& extras) {
   std::vector<std::vector<int64_t>> shapes;
-  for (const auto& input : inputs) {
-    if (!input.defined() || input.dim() == 0) return std::nullopt;
-    shapes.push_back(input.sizes().slice(1).vec());
+  for (const auto* tensors : {&inputs, &extras}) {
+    for (const auto& tensor : *tensors) {
+      if (!tensor.defined() || tensor.dim() == 0) return std::nullopt;
+      shapes.push_back(tensor.sizes().slice(1).vec());
+    }
+    shapes.push_back({-1});  // between the lists
   }
-  return shapes.empty() ? std::nullopt : std::optional(std::move(shapes));
+  return inputs.empty() ? std::nullopt : std::optional(std::move(shapes));
 }
 
 }  // namespace
@@ -42,13 +46,13 @@ std::vector<bool> CutFinder::trained_here() const {
   return trained;
 }
 
-const Cuts& CutFinder::cuts_of(const TensorList& inputs, int64_t rows) {
+const Cuts& CutFinder::cuts_of(const TensorList& inputs, const TensorList& extras, int64_t rows) {
   if (group_.size() == 1) {
     std::vector<bool> trained = trained_here();
     if (trained != trained_) forget();
     trained_ = std::move(trained);
   }
-  const auto given = sample_shapes_of(inputs);
+  const auto given = sample_shapes_of(inputs, extras);
   const SampleShapes shapes = given.value_or(shapes_);
   if (is_first_) {
     expect_rows_alike(group_, rows);
@@ -61,7 +65,7 @@ const Cuts& CutFinder::cuts_of(const TensorList& inputs, int64_t rows) {
   }
   auto known = known_.find(shapes);
   if (known == known_.end()) {
-    known = known_.emplace(shapes, infer_cuts(stages_, inputs, runs_, device_, group_)).first;
+    known = known_.emplace(shapes, infer_cuts(stages_, inputs, extras, runs_, device_, group_)).first;
   }
   shapes_ = shapes;
   is_first_ = false;

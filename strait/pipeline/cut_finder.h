@@ -23,11 +23,12 @@ class CutFinder {
             Group& group)
       : stages_(stages), runs_(std::move(runs)), device_(device), group_(group) {}
 
-  /// What crosses in a batch of these inputs, [rows, ...] each; without inputs, what crossed in the one before.
+  /// What crosses in a batch of these inputs and extras, [rows, ...] each; without inputs, what crossed in the
+  /// one before.
   /// Holds until the next call. Collective where the inputs have a shape for the first time, which every
   /// process must then see. Throws InputError where another process has another number of rows in the first
   /// batch, and where shapes change although some process had no inputs in that; and what infer_cuts() throws.
-  const Cuts& cuts_of(const TensorList& inputs, int64_t rows);
+  const Cuts& cuts_of(const TensorList& inputs, const TensorList& extras, int64_t rows);
 
   /// Other parameters are trained from now on. Every process calls it; a single one notices.
   void forget() { known_.clear(); }
@@ -42,7 +43,7 @@ class CutFinder {
   at::Device device_;
   Group& group_;
   std::map<SampleShapes, Cuts> known_;
-  SampleShapes shapes_;             ///< of the last batch's inputs, as far as this process had them
+  SampleShapes shapes_;             ///< of the last batch, as far as this process had inputs
   std::vector<bool> trained_;       ///< trained_here() at the last batch, in a single process
   bool inputs_everywhere_ = false;  ///< whether every process had inputs in the first batch
   bool is_first_ = true;

@@ -232,18 +232,19 @@ void Executor::forward(const Action& action, Run& run) {
   const MicroBatch& part = micro_batches_.at(action.micro_batch);
   const auto micro_batch = static_cast<uint32_t>(action.micro_batch);
   const TensorList input = action.stage == 0 ? part.inputs() : take(run.inputs, action);
+  const TensorList extras = part.extras();
   const TraceSpan span(trace_, Lane::forward, "stage", action.stage, action.micro_batch);
   const RngScope draws(part.draws);
   const auto begin = DeviceMoment::behind_all(setup_.device);
   const auto pass = [&] {
     const bool goes_back = part.mode.has_gradients();
     if (stage.is_last()) {
-      record(goes_back ? stage.forward_loss(micro_batch, input, part.targets())
-                       : stage.infer_loss(input, part.targets()),
+      record(goes_back ? stage.forward_loss(micro_batch, input, part.targets(), extras)
+                       : stage.infer_loss(input, part.targets(), extras),
              part, run.result);
       return;
     }
-    TensorList outputs = goes_back ? stage.forward(micro_batch, input) : stage.infer(input);
+    TensorList outputs = goes_back ? stage.forward(micro_batch, input, extras) : stage.infer(input, extras);
     check_outputs(action, outputs);
     run.outputs[{action.stage, action.micro_batch}] = std::move(outputs);
   };

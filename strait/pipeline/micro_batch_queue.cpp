@@ -13,9 +13,9 @@ constexpr int kNumbers = Tag::kMicroBatches;
 
 }  // namespace
 
-TensorList MicroBatch::inputs() const {
+TensorList MicroBatch::rows_of(const TensorList& batch) const {
   TensorList own;
-  for (const auto& input : batch_inputs) own.push_back(input.narrow(0, first_row, rows));
+  for (const auto& tensor : batch) own.push_back(tensor.narrow(0, first_row, rows));
   return own;
 }
 
@@ -23,6 +23,7 @@ MicroBatch MicroBatchQueue::cut(const StepInput& batch, int64_t first_row, Messa
   MicroBatch part;
   part.batch_inputs = batch.inputs;
   part.batch_targets = batch.targets;
+  part.batch_extras = batch.extras;
   part.first_row = first_row;
   part.rows = std::min(rows_, batch.rows - first_row);
   const auto own = [&](const std::vector<int64_t>& of_batch) {

@@ -26,6 +26,7 @@ struct StepInput {
   std::vector<int64_t> ids = {};
   std::vector<int64_t> classes = {};   ///< of the samples; for links that keep something per class
   std::vector<int64_t> next_ids = {};  ///< of the batch after this one, where they are known
+  TensorList extras = {};              ///< [B, ...] each, read by every stage behind what crosses; data
 
   // Where these are part of a batch, of which other executors have the rest:
   int64_t first_row = 0;  ///< row of the batch at which they begin
@@ -40,6 +41,7 @@ struct StepInput {
 struct MicroBatch {
   TensorList batch_inputs;       ///< of the whole batch, where the first stage is here
   at::Tensor batch_targets;      ///< of the whole batch, where the last stage is here
+  TensorList batch_extras;       ///< of the whole batch
   int64_t first_row = 0;         ///< of the batch
   int64_t rows = 0;              ///< how many
   std::vector<int64_t> ids;      ///< its own
@@ -50,10 +52,16 @@ struct MicroBatch {
   double weight = 1;             ///< of its mean loss in the loss whose gradient is wanted
 
   /// Its rows of the inputs.
-  TensorList inputs() const;
+  TensorList inputs() const { return rows_of(batch_inputs); }
+
+  /// Its rows of the extras.
+  TensorList extras() const { return rows_of(batch_extras); }
 
   /// Its rows of the targets.
   at::Tensor targets() const { return batch_targets.narrow(0, first_row, rows); }
+
+ private:
+  TensorList rows_of(const TensorList& batch) const;
 };
 
 /// The micro-batches that are under way, the oldest first. Messages are numbered so that no two of those under

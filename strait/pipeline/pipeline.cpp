@@ -120,10 +120,11 @@ std::string description(const PipelineSetup& setup, int processes) {
   return mine.text();
 }
 
-int64_t rows_of(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids) {
-  if (!inputs.empty() && inputs.front().defined()) return inputs.front().dim() > 0 ? inputs.front().size(0) : 0;
-  if (targets.defined()) return targets.dim() > 0 ? targets.size(0) : 0;
-  return static_cast<int64_t>(ids.size());
+int64_t rows_of(const PipelineBatch& batch) {
+  const bool has_inputs = !batch.inputs.empty() && batch.inputs.front().defined();
+  const at::Tensor& rows = has_inputs ? batch.inputs.front() : batch.targets;
+  if (!rows.defined()) return static_cast<int64_t>(batch.ids.size());
+  return rows.dim() > 0 ? rows.size(0) : 0;
 }
 
 /// Tells a batch from others by its targets, which every process may have; 0 where they are not in host memory.
@@ -258,8 +259,8 @@ void Pipeline::check() const {
   check_parameters(setup_);
 }
 
-void Pipeline::prepare(const TensorList& inputs, int64_t rows) {
-  const Cuts& cuts = cut_finder_->cuts_of(inputs, rows);
+void Pipeline::prepare(const TensorList& inputs, int64_t rows, const TensorList& extras) {
+  const Cuts& cuts = cut_finder_->cuts_of(inputs, extras, rows);
   if (!executor_) {
     cuts_ = cuts;
     make_executor(rows);
@@ -388,30 +389,30 @@ std::function<double(int64_t, int64_t)> Pipeline::weigh(const at::Tensor& target
   };
 }
 
-StepInput Pipeline::input_of(const TensorList& inputs, const at::Tensor& targets,
-                             const std::vector<int64_t>& ids, const std::vector<int64_t>& classes) const {
-  const int64_t rows = rows_of(inputs, targets, ids);
+StepInput Pipeline::input_of(const PipelineBatch& batch) const {
+  const int64_t rows = rows_of(batch);
   if (rows <= 0) throw InputError("a batch: expected inputs, targets or ids that say how many rows it has");
   if (runs(0)) {
-    if (inputs.empty()) throw InputError("a batch of {} rows: expected inputs", rows);
-    for (const auto& input : inputs) check_rows(input, rows, "inputs");
+    if (batch.inputs.empty()) throw InputError("a batch of {} rows: expected inputs", rows);
+    for (const auto& input : batch.inputs) check_rows(input, rows, "inputs");
   }
-  if (is_last_here()) check_rows(targets, rows, "targets");
-  if (!ids.empty() && static_cast<int64_t>(ids.size()) != rows) {
-    throw InputError("a batch of {} rows: expected an id for each, found {}", rows, ids.size());
+  if (is_last_here()) check_rows(batch.targets, rows, "targets");
+  for (const auto& extra : batch.extras) check_rows(extra, rows, "extras");
+  if (!batch.ids.empty() && static_cast<int64_t>(batch.ids.size()) != rows) {
+    throw InputError("a batch of {} rows: expected an id for each, found {}", rows, batch.ids.size());
   }
-  if (!classes.empty() && static_cast<int64_t>(classes.size()) != rows) {
-    throw InputError("a batch of {} rows: expected a class for each, found {}", rows, classes.size());
+  if (!batch.classes.empty() && static_cast<int64_t>(batch.classes.size()) != rows) {
+    throw InputError("a batch of {} rows: expected a class for each, found {}", rows, batch.classes.size());
   }
-  StepInput input{.inputs = inputs, .targets = targets, .step = step_, .rows = rows};
-  if (pipeline_->size() > 1 && outputs_ == nullptr) input.mark = mark_of(targets);
-  input.ids = ids;
-  input.classes = classes;
+  StepInput input{.inputs = batch.inputs, .targets = batch.targets, .step = step_, .rows = rows};
+  if (pipeline_->size() > 1 && outputs_ == nullptr) input.mark = mark_of(batch.targets);
+  input.ids = batch.ids;
+  input.classes = batch.classes;
+  for (const auto& extra : batch.extras) input.extras.push_back(extra.detach());
   return input;
 }
 
-StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
-                         const std::vector<int64_t>& classes,
+StepReport Pipeline::run(const PipelineBatch& batch,
                          const std::function<StepResult(Executor&, const StepInput&)>& work) {
   const Stopwatch watch;
   if (failed_) {
@@ -420,8 +421,8 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
         "processes");
   }
   try {
-    const StepInput input = input_of(inputs, targets, ids, classes);
-    prepare(inputs, input.rows);
+    const StepInput input = input_of(batch);
+    prepare(batch.inputs, input.rows, input.extras);
     executor_->set_batch_size(std::max(setup_.batch_size, input.rows));
     const StepResult result = work(*executor_, input);
     StepReport report;
@@ -438,9 +439,9 @@ StepReport Pipeline::run(const TensorList& inputs, const at::Tensor& targets, co
   }
 }
 
-StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
-                           const std::vector<int64_t>& classes) {
-  return run(inputs, targets, ids, classes, [&](Executor& executor, StepInput input) {
+StepReport Pipeline::train(const PipelineBatch& batch) {
+  const auto& [inputs, targets, ids, classes, extras] = batch;
+  return run(batch, [&](Executor& executor, StepInput input) {
     if (setup_.batch_size == 0) setup_.batch_size = input.rows;
     if (input.rows > setup_.batch_size) {
       throw InputError(
@@ -472,19 +473,18 @@ StepReport Pipeline::train(const TensorList& inputs, const at::Tensor& targets, 
   });
 }
 
-StepReport Pipeline::evaluate(const TensorList& inputs, const at::Tensor& targets, EvaluationMode mode) {
-  return run(inputs, targets, {}, {},
-             [&](Executor& executor, const StepInput& input) { return executor.evaluate(input, mode); });
+StepReport Pipeline::evaluate(const PipelineBatch& batch, EvaluationMode mode) {
+  return run(batch, [&](Executor& executor, const StepInput& input) { return executor.evaluate(input, mode); });
 }
 
-TensorList Pipeline::predict(const TensorList& inputs, EvaluationMode mode) {
-  const int64_t rows = rows_of(inputs, {}, {});
+TensorList Pipeline::predict(PipelineBatch batch, EvaluationMode mode) {
+  batch.targets = at::Tensor();
+  const int64_t rows = rows_of(batch);
+  if (is_last_here() && rows > 0) batch.targets = at::zeros({rows});
   std::vector<TensorList> parts;
   outputs_ = &parts;
   try {
-    const at::Tensor no_targets = is_last_here() && rows > 0 ? at::zeros({rows}) : at::Tensor();
-    run(inputs, no_targets, {}, {},
-        [&](Executor& executor, const StepInput& input) { return executor.evaluate(input, mode); });
+    run(batch, [&](Executor& executor, const StepInput& input) { return executor.evaluate(input, mode); });
   } catch (...) {
     outputs_ = nullptr;
     throw;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "strait/boundary/boundary.h"
@@ -47,6 +48,19 @@ struct PipelineSetup {
   Trace* trace = nullptr;        ///< where what is done when goes; must outlive the pipeline
 };
 
+/// A batch, of which each process needs a part.
+struct PipelineBatch {
+  TensorList inputs = {};   ///< [B, ...] each, read in the process of the first stage
+  at::Tensor targets = {};  ///< [B, ...], read in the process of the last stage
+  /// The samples' numbers in the training set, in training with links that keep something per sample
+  /// (Slots::samples).
+  std::vector<int64_t> ids = {};
+  std::vector<int64_t> classes = {};  ///< the samples' labels, where links keep something per class
+  /// [B, ...] each, such as a mask: every stage is given them behind what crosses to it. They cross no cut, so
+  /// that every process must have them, and have no gradient.
+  TensorList extras = {};
+};
+
 /// What a batch came to, as far as this process knows.
 struct StepReport {
   std::optional<double> loss;  ///< mean over the rows, or what the loss counts; where the last stage is
@@ -79,11 +93,9 @@ class Pipeline {
   /// Forward and backward over a batch: adds the gradients of the batch's mean loss to the parameters' grads.
   /// With replicas that is the mean of theirs, whatever the parts of the batch count.
   ///
-  /// `inputs`, [B, ...] each, are read in the process of the first stage, `targets`, [B, ...], in that of the
-  /// last; elsewhere they may be undefined, but of the two and the `ids` one must say how many rows there are.
-  /// Processes that both have targets in host memory compare them: checksums travel with the messages.
-  /// `ids` are the samples' numbers in the training set, for links that keep something per sample
-  /// (Slots::samples), `classes` their labels, for those that keep something per class.
+  /// Where inputs and targets are not read they may be undefined, but of the two and the ids one must say how
+  /// many rows there are. Processes that both have targets in host memory compare them: checksums travel with
+  /// the messages.
   ///
   /// The first call runs a row through the stages, in evaluation mode and with the random state put back, to
   /// find what crosses each cut (infer_cuts()), and so does each whose inputs have a shape for the first time,
@@ -94,27 +106,37 @@ class Pipeline {
   /// is no scalar or has no gradient and, with replicas, for a parameter that was frozen, unfrozen or replaced
   /// since the first call, WireError for a message of another step or of a batch with other targets,
   /// NumericError for a message or a loss that is not finite, and what modules, loss and codecs throw.
-  StepReport train(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids = {},
-                   const std::vector<int64_t>& classes = {});
-  /// The same for a network of one input.
-  StepReport train(const at::Tensor& input, const at::Tensor& targets, const std::vector<int64_t>& ids = {},
-                   const std::vector<int64_t>& classes = {}) {
-    return train(TensorList{input}, targets, ids, classes);
+  StepReport train(const PipelineBatch& batch);
+  /// The same for several inputs.
+  StepReport train(TensorList inputs, at::Tensor targets, std::vector<int64_t> ids = {},
+                   std::vector<int64_t> classes = {}) {
+    return train({std::move(inputs), std::move(targets), std::move(ids), std::move(classes)});
+  }
+  /// The same for one input.
+  StepReport train(at::Tensor input, at::Tensor targets, std::vector<int64_t> ids = {},
+                   std::vector<int64_t> classes = {}) {
+    return train(TensorList{std::move(input)}, std::move(targets), std::move(ids), std::move(classes));
   }
 
   /// Forward alone, with compression as the mode says (EvaluationMode::off: without), of any number of rows.
   /// The modules stay in the mode, training or evaluation, in which the user put them.
-  StepReport evaluate(const TensorList& inputs, const at::Tensor& targets,
-                      EvaluationMode mode = EvaluationMode::plain);
-  /// The same for a network of one input.
-  StepReport evaluate(const at::Tensor& input, const at::Tensor& targets,
-                      EvaluationMode mode = EvaluationMode::plain) {
-    return evaluate(TensorList{input}, targets, mode);
+  StepReport evaluate(const PipelineBatch& batch, EvaluationMode mode = EvaluationMode::plain);
+  /// The same for several inputs.
+  StepReport evaluate(TensorList inputs, at::Tensor targets, EvaluationMode mode = EvaluationMode::plain) {
+    return evaluate(PipelineBatch{std::move(inputs), std::move(targets)}, mode);
+  }
+  /// The same for one input.
+  StepReport evaluate(at::Tensor input, at::Tensor targets, EvaluationMode mode = EvaluationMode::plain) {
+    return evaluate(TensorList{std::move(input)}, std::move(targets), mode);
   }
 
   /// The last stage's output, forward alone as evaluate() does it: [B, ...] each, in the process of that stage;
-  /// none elsewhere. `inputs` say everywhere how many rows there are.
-  TensorList predict(const TensorList& inputs, EvaluationMode mode = EvaluationMode::plain);
+  /// none elsewhere. The inputs say everywhere how many rows there are; targets are not read.
+  TensorList predict(PipelineBatch batch, EvaluationMode mode = EvaluationMode::plain);
+  /// The same for inputs alone.
+  TensorList predict(TensorList inputs, EvaluationMode mode = EvaluationMode::plain) {
+    return predict(PipelineBatch{std::move(inputs)}, mode);
+  }
 
   /// Scales the gradients so that their 2-norm over all stages is at most `limit`, as PyTorch's clip_grad_norm_
   /// does over one process, and gives the norm that they had. Throws NumericError where that is not finite.
@@ -162,8 +184,8 @@ class Pipeline {
   std::vector<BoundaryEndpoints>& boundaries();
 
   /// What the first call of train() or evaluate() does beforehand, for programs that load the links' state.
-  /// `inputs` are of the shape of a batch; undefined where the first stage is elsewhere.
-  void prepare(const TensorList& inputs, int64_t rows);
+  /// `inputs` and `extras` are of the shape of a batch; there are no inputs where the first stage is elsewhere.
+  void prepare(const TensorList& inputs, int64_t rows, const TensorList& extras = {});
 
  private:
   struct FirstParameter {
@@ -174,11 +196,9 @@ class Pipeline {
   bool is_last_here() const { return runs(static_cast<int>(setup_.stages.size()) - 1); }
   void check() const;
   bool has_slots(Slots slots) const;
-  StepReport run(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
-                 const std::vector<int64_t>& classes,
+  StepReport run(const PipelineBatch& batch,
                  const std::function<StepResult(Executor& executor, const StepInput& input)>& work);
-  StepInput input_of(const TensorList& inputs, const at::Tensor& targets, const std::vector<int64_t>& ids,
-                     const std::vector<int64_t>& classes) const;
+  StepInput input_of(const PipelineBatch& batch) const;
   RankTopology topology() const { return {group_->rank(), group_->size(), setup_.replicas}; }
   void make_executor(int64_t rows);
   void take_cuts(const Cuts& cuts);

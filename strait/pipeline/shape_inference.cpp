@@ -119,6 +119,12 @@ std::vector<CutTensor> cut_of(const nlohmann::json& crossing) {
   return cut;
 }
 
+TensorList first_rows(const TensorList& batch) {
+  TensorList rows;
+  for (const auto& tensor : batch) rows.push_back(tensor.narrow(0, 0, 1).clone());
+  return rows;
+}
+
 /// No leaves, so that a stage may change them in place.
 TensorList zeros_of(const std::vector<CutTensor>& cut, at::Device device) {
   TensorList zeros;
@@ -132,13 +138,12 @@ TensorList zeros_of(const std::vector<CutTensor>& cut, at::Device device) {
 
 }  // namespace
 
-Cuts infer_cuts(const std::vector<StageModule>& stages, const TensorList& inputs,
+Cuts infer_cuts(const std::vector<StageModule>& stages, const TensorList& inputs, const TensorList& extras,
                 const std::function<bool(int stage)>& runs, at::Device device, Group& group) {
   Cuts cuts;
   const auto rows = [&] {
-    if (!cuts.empty()) return zeros_of(cuts.back(), device);
-    TensorList x;
-    for (const auto& input : inputs) x.push_back(input.narrow(0, 0, 1).clone());
+    TensorList x = cuts.empty() ? first_rows(inputs) : zeros_of(cuts.back(), device);
+    for (const auto& extra : first_rows(extras)) x.push_back(extra);
     return x;
   };
   for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {

@@ -26,6 +26,12 @@ StageLoss of_lists(LossFunction loss) {
   };
 }
 
+TensorList with(const TensorList& input, const TensorList& extras) {
+  TensorList all = input;
+  all.insert(all.end(), extras.begin(), extras.end());
+  return all;
+}
+
 TensorList detached(const TensorList& tensors) {
   TensorList all;
   for (const auto& tensor : tensors) all.push_back(tensor.detach().contiguous());
@@ -83,9 +89,9 @@ void Stage::keep(uint32_t micro_batch, const TensorList& leaves, TensorList outp
   STRAIT_CHECK(added, "micro-batch {} went forward twice", micro_batch);
 }
 
-TensorList Stage::forward(uint32_t micro_batch, const TensorList& input) {
+TensorList Stage::forward(uint32_t micro_batch, const TensorList& input, const TensorList& extras) {
   const TensorList leaves = make_leaves(input);
-  const TensorList outputs = forward_(leaves);
+  const TensorList outputs = forward_(with(leaves, extras));
   TensorList with_gradient;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (has_gradient(outputs, i, gradients_of_outputs_)) with_gradient.push_back(outputs[i]);
@@ -94,9 +100,10 @@ TensorList Stage::forward(uint32_t micro_batch, const TensorList& input) {
   return detached(outputs);
 }
 
-Loss Stage::forward_loss(uint32_t micro_batch, const TensorList& input, const at::Tensor& targets) {
+Loss Stage::forward_loss(uint32_t micro_batch, const TensorList& input, const at::Tensor& targets,
+                         const TensorList& extras) {
   const TensorList leaves = make_leaves(input);
-  const TensorList outputs = forward_(leaves);
+  const TensorList outputs = forward_(with(leaves, extras));
   Loss loss = checked(loss_(outputs, targets));
   if (loss.count > 0 && !loss.mean.requires_grad() &&
       std::ranges::any_of(outputs, &at::Tensor::requires_grad)) {
@@ -108,14 +115,14 @@ Loss Stage::forward_loss(uint32_t micro_batch, const TensorList& input, const at
   return loss;
 }
 
-TensorList Stage::infer(const TensorList& input) const {
+TensorList Stage::infer(const TensorList& input, const TensorList& extras) const {
   const at::NoGradGuard no_grad;
-  return detached(forward_(input));
+  return detached(forward_(with(input, extras)));
 }
 
-Loss Stage::infer_loss(const TensorList& input, const at::Tensor& targets) const {
+Loss Stage::infer_loss(const TensorList& input, const at::Tensor& targets, const TensorList& extras) const {
   const at::NoGradGuard no_grad;
-  return checked(loss_(forward_(input), targets));
+  return checked(loss_(forward_(with(input, extras)), targets));
 }
 
 TensorList Stage::backward(uint32_t micro_batch, const TensorList& gradients) {

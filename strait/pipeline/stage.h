@@ -24,7 +24,7 @@ using LossFunction = std::function<Loss(const at::Tensor& output, const at::Tens
 /// (Stage::set_gradients()). What a Stage returns is contiguous.
 using TensorList = std::vector<at::Tensor>;
 
-/// The stage's part of the network.
+/// The stage's part of the network: what it gives for what crosses to it, and what every stage is given beside.
 using StageForward = std::function<TensorList(const TensorList&)>;
 
 /// Makes the loss of the last stage's outputs and the targets.
@@ -54,18 +54,20 @@ class Stage {
   /// Whether the stage has the loss.
   bool is_last() const { return static_cast<bool>(loss_); }
 
-  /// Runs the stage and keeps what backward() needs. Returns the output without its graph.
-  TensorList forward(uint32_t micro_batch, const TensorList& input);
+  /// Runs the stage and keeps what backward() needs. Returns the output without its graph. The stage gets
+  /// `extras`, which have no gradient, behind the input.
+  TensorList forward(uint32_t micro_batch, const TensorList& input, const TensorList& extras = {});
 
   /// The last stage's forward(): keeps the loss for backward() and returns its numbers. Throws InputError for a
   /// loss that is no scalar, or that has no gradient although it counts something and the outputs have one.
-  Loss forward_loss(uint32_t micro_batch, const TensorList& input, const at::Tensor& targets);
+  Loss forward_loss(uint32_t micro_batch, const TensorList& input, const at::Tensor& targets,
+                    const TensorList& extras = {});
 
   /// Runs without keeping anything.
-  TensorList infer(const TensorList& input) const;
+  TensorList infer(const TensorList& input, const TensorList& extras = {}) const;
 
   /// The last stage's infer().
-  Loss infer_loss(const TensorList& input, const at::Tensor& targets) const;
+  Loss infer_loss(const TensorList& input, const at::Tensor& targets, const TensorList& extras = {}) const;
 
   /// Adds to the parameters' gradients and returns the gradients of those of the stage's inputs that have one
   /// (zeros for an input that the output does not depend on). `gradients` are those of the outputs that have

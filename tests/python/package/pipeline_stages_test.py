@@ -101,6 +101,46 @@ class Scaled(nn.CrossEntropyLoss):
         return super().forward(x * self.scale, y)
 
 
+def test_every_stage_is_given_the_extras_that_it_has_arguments_for():
+
+    class Masked(nn.Linear):
+
+        def forward(self, x, *, mask, scale=None):
+            assert not mask.requires_grad
+            y = super().forward(x) * mask
+            return y if scale is None else y * scale
+
+    class Anything(nn.Linear):
+
+        def forward(self, x, **extras):
+            assert set(extras) == ({"mask", "scale"} if "scale" in extras else {"mask"})
+            return super().forward(x)
+
+    torch.manual_seed(0)
+    stages = [Masked(6, 6), nn.Tanh(), lambda x, mask: x + mask, Anything(6, 6), nn.Linear(6, 3)]
+    x, y = torch.randn(10, 6), torch.randint(3, (10,))
+    mask, scale = (torch.rand(10, 6) > 0.5).float(), torch.rand(10, 1)
+    pipe = strait.Pipeline(stages, F.cross_entropy)
+    assert pipe.train(x, y, mask=mask, scale=scale).messages == 2 * 4
+    ours = [parameter.grad.clone() for parameter in pipe.parameters()]
+    for parameter in pipe.parameters():
+        parameter.grad = None
+    output = stages[4](stages[3](stages[2](stages[1](stages[0](x, mask=mask, scale=scale)), mask), mask=mask, scale=scale))
+    loss = F.cross_entropy(output, y)
+    loss.backward()
+    assert all(map(torch.equal, ours, (parameter.grad for parameter in pipe.parameters())))
+    assert pipe.evaluate(x, y, mask=mask, scale=scale).loss == loss.item()
+    assert torch.equal(pipe.predict(x, mask=mask, scale=scale), output)
+    pipe.train(x[:6], y[:6], mask=mask[:6])
+    with pytest.raises(ValueError, match="the extras of a batch of 10 rows: expected a tensor of shape"):
+        pipe.train(x, y, mask=mask[:9])
+    with pytest.raises(TypeError, match="^mask: expected a tensor, found bool$"):
+        pipe.train(x, y, mask=True)
+    few = strait.Pipeline([stages[0], *stages[4:]], F.cross_entropy)
+    with pytest.raises(TypeError, match="^msk: expected an argument of a stage's, found none of that name$"):
+        few.train(x, y, msk=mask)
+
+
 def test_a_loss_with_parameters_that_are_trained_is_refused():
     x, y, _ = next(batches())
     model = Halves()
