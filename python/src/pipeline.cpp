@@ -121,10 +121,6 @@ class PythonPipeline {
     }
     return mode;
   }
-  static int64_t rows_of(const PipelineBatch& batch) {
-    const at::Tensor& rows = batch.inputs.empty() ? batch.targets : batch.inputs.front();
-    return rows.defined() && rows.dim() > 0 ? rows.size(0) : static_cast<int64_t>(batch.ids.size());
-  }
   StepReport run(PipelineBatch batch, const Extras& extras,
                  const std::function<StepReport(const PipelineBatch& batch)>& work) {
     extras_->clear();
@@ -135,7 +131,7 @@ class PythonPipeline {
     StepReport report;
     run_interruptibly(*group_, [&] {
       if (pending_) {
-        pipeline_->prepare(batch.inputs, rows_of(batch), batch.extras);
+        pipeline_->prepare(batch.inputs, batch.rows(), batch.extras);
         load_pending();
       }
       report = work(batch);

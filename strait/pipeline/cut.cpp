@@ -29,8 +29,8 @@ StageForward between_cuts(StageForward forward, int stage, const std::vector<Cut
     forward = [forward = std::move(forward), above](const TensorList& received) {
       TensorList x;
       for (size_t i = 0; i < received.size(); ++i) {
-        x.push_back(i < above->size() ? received[i].to((*above)[i].type)
-                                      : received[i]);  // what every stage gets
+        const bool has_crossed = i < above->size();  // else it is what every stage gets
+        x.push_back(has_crossed ? received[i].to((*above)[i].type) : received[i]);
       }
       return forward(x);
     };

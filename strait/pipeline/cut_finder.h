@@ -24,8 +24,7 @@ class CutFinder {
       : stages_(stages), runs_(std::move(runs)), device_(device), group_(group) {}
 
   /// What crosses in a batch of these inputs and extras, [rows, ...] each; without inputs, what crossed in the
-  /// one before.
-  /// Holds until the next call. Collective where the inputs have a shape for the first time, which every
+  /// one before. Holds until the next call. Collective where they have a shape for the first time, which every
   /// process must then see. Throws InputError where another process has another number of rows in the first
   /// batch, and where shapes change although some process had no inputs in that; and what infer_cuts() throws.
   const Cuts& cuts_of(const TensorList& inputs, const TensorList& extras, int64_t rows);

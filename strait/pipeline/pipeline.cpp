@@ -120,13 +120,6 @@ std::string description(const PipelineSetup& setup, int processes) {
   return mine.text();
 }
 
-int64_t rows_of(const PipelineBatch& batch) {
-  const bool has_inputs = !batch.inputs.empty() && batch.inputs.front().defined();
-  const at::Tensor& rows = has_inputs ? batch.inputs.front() : batch.targets;
-  if (!rows.defined()) return static_cast<int64_t>(batch.ids.size());
-  return rows.dim() > 0 ? rows.size(0) : 0;
-}
-
 /// Tells a batch from others by its targets, which every process may have; 0 where they are not in host memory.
 uint16_t mark_of(const at::Tensor& targets) {
   if (!targets.defined() || !targets.device().is_cpu()) return 0;
@@ -215,6 +208,13 @@ class EarlierGradients {
 };
 
 }  // namespace
+
+int64_t PipelineBatch::rows() const {
+  const bool has_inputs = !inputs.empty() && inputs.front().defined();
+  const at::Tensor& rows = has_inputs ? inputs.front() : targets;
+  if (!rows.defined()) return static_cast<int64_t>(ids.size());
+  return rows.dim() > 0 ? rows.size(0) : 0;
+}
 
 Pipeline::Pipeline(PipelineSetup setup, std::shared_ptr<Group> group)
     : setup_(std::move(setup)), group_(std::move(group)) {
@@ -390,7 +390,7 @@ std::function<double(int64_t, int64_t)> Pipeline::weigh(const at::Tensor& target
 }
 
 StepInput Pipeline::input_of(const PipelineBatch& batch) const {
-  const int64_t rows = rows_of(batch);
+  const int64_t rows = batch.rows();
   if (rows <= 0) throw InputError("a batch: expected inputs, targets or ids that say how many rows it has");
   if (runs(0)) {
     if (batch.inputs.empty()) throw InputError("a batch of {} rows: expected inputs", rows);
@@ -440,7 +440,6 @@ StepReport Pipeline::run(const PipelineBatch& batch,
 }
 
 StepReport Pipeline::train(const PipelineBatch& batch) {
-  const auto& [inputs, targets, ids, classes, extras] = batch;
   return run(batch, [&](Executor& executor, StepInput input) {
     if (setup_.batch_size == 0) setup_.batch_size = input.rows;
     if (input.rows > setup_.batch_size) {
@@ -448,13 +447,13 @@ StepReport Pipeline::train(const PipelineBatch& batch) {
           "a batch of {} rows: expected at most batch_size, {}, which is that of the first one unless given",
           input.rows, setup_.batch_size);
     }
-    if (ids.empty() && has_slots(Slots::samples)) {
+    if (batch.ids.empty() && has_slots(Slots::samples)) {
       throw InputError(
           "a boundary keeps something per sample, so that a batch is expected to come with the ids of its "
           "rows");
     }
-    if (has_slots(Slots::samples)) expect_distinct(fmt::format("a batch of {} rows", input.rows), ids);
-    if (classes.empty() && has_slots(Slots::classes)) {
+    if (has_slots(Slots::samples)) expect_distinct(fmt::format("a batch of {} rows", input.rows), batch.ids);
+    if (batch.classes.empty() && has_slots(Slots::classes)) {
       throw InputError(
           "a boundary keeps something per class, so that a batch is expected to come with the classes of its "
           "rows");
@@ -463,7 +462,7 @@ StepReport Pipeline::train(const PipelineBatch& batch) {
     input.next_ids = std::exchange(next_ids_, {});
     input.all_rows = input.rows * setup_.replicas;
     input.first_row = input.rows * replica();
-    input.weigh = weigh(targets);
+    input.weigh = weigh(batch.targets);
     EarlierGradients earlier(setup_.replicas > 1 ? parameters() : TensorList());
     const StepResult result = executor.train(input, compressed_);
     data_parallel_->sum_gradients(step_, {.training = true, .compressed = compressed_});
@@ -479,7 +478,7 @@ StepReport Pipeline::evaluate(const PipelineBatch& batch, EvaluationMode mode) {
 
 TensorList Pipeline::predict(PipelineBatch batch, EvaluationMode mode) {
   batch.targets = at::Tensor();
-  const int64_t rows = rows_of(batch);
+  const int64_t rows = batch.rows();
   if (is_last_here() && rows > 0) batch.targets = at::zeros({rows});
   std::vector<TensorList> parts;
   outputs_ = &parts;

@@ -59,6 +59,9 @@ struct PipelineBatch {
   /// [B, ...] each, such as a mask: every stage is given them behind what crosses to it. They cross no cut, so
   /// that every process must have them, and have no gradient.
   TensorList extras = {};
+
+  /// B, as the inputs, the targets or the ids say; 0 where none of them does.
+  int64_t rows() const;
 };
 
 /// What a batch came to, as far as this process knows.
