@@ -31,14 +31,20 @@ OwnNetwork half_frozen() {
   return network;
 }
 
-PipelineSetup setup_of(OwnNetwork& network) {
+PipelineSetup setup_of(OwnNetwork& network, const std::string& codec, const std::string& feedback,
+                       int micro_batches) {
   PipelineSetup setup;
   setup.stages = network.stages();
-  setup.boundaries = test::own_boundaries("quant:8,scope=sample", "ef21");
+  setup.boundaries = test::own_boundaries(codec, feedback);
   setup.loss = mean_square;
-  setup.micro_batches = 2;
+  setup.micro_batches = micro_batches;
   return setup;
 }
+
+/// As the unsplit network.
+PipelineSetup plain(OwnNetwork& network) { return setup_of(network, "none", "none", 1); }
+
+PipelineSetup compressed(OwnNetwork& network) { return setup_of(network, "quant:8,scope=sample", "ef21", 2); }
 
 void expect_gradients(const OwnNetwork& network, const OwnNetwork& expected) {
   const auto mine = network.parameters();
@@ -52,10 +58,7 @@ void expect_gradients(const OwnNetwork& network, const OwnNetwork& expected) {
 
 TEST(FrozenStages, NoGradientsComeBackToThem) {
   OwnNetwork network = half_frozen();
-  PipelineSetup setup = setup_of(network);
-  setup.boundaries = test::own_boundaries("none");
-  setup.micro_batches = 1;
-  Pipeline pipeline(std::move(setup));
+  Pipeline pipeline(plain(network));
   const OwnBatch batch(0);
   const StepReport report = pipeline.train(batch.inputs, batch.targets);
   // Cuts of 16 + 4, 12 and 8 floats a row, of which the last alone has gradients.
@@ -70,10 +73,7 @@ TEST(FrozenStages, NoGradientsComeBackToThem) {
 
 TEST(FrozenStages, ASingleProcessSeesWhatIsUnfrozen) {
   OwnNetwork network = half_frozen();
-  PipelineSetup setup = setup_of(network);
-  setup.boundaries = test::own_boundaries("none");
-  setup.micro_batches = 1;
-  Pipeline pipeline(std::move(setup));
+  Pipeline pipeline(plain(network));
   const OwnBatch batch(0);
   pipeline.train(batch.inputs, batch.targets);
   for (auto& parameter : network.parameters()) parameter.mutable_grad().reset();
@@ -143,7 +143,7 @@ std::vector<std::string> train_over_ranks(std::vector<OwnNetwork>& networks, boo
   for (uint64_t step = 0; step < 4; ++step) batches.emplace_back(step);
   return test::Ranks(4, std::chrono::seconds(10)).run([&](Group& group) {
     OwnNetwork& network = networks[static_cast<size_t>(group.rank())];
-    Pipeline pipeline(setup_of(network), {&group, [](Group*) {}});
+    Pipeline pipeline(compressed(network), {&group, [](Group*) {}});
     for (uint64_t step = 0; step < batches.size(); ++step) {
       if (step == kStepUnfrozen) {
         set_trained(*network.join, true);
@@ -157,7 +157,7 @@ std::vector<std::string> train_over_ranks(std::vector<OwnNetwork>& networks, boo
 
 TEST(FrozenStages, SeveralProcessesGiveTheBitsOfOne) {
   OwnNetwork alone = half_frozen();
-  Pipeline pipeline(setup_of(alone));
+  Pipeline pipeline(compressed(alone));
   for (uint64_t step = 0; step < 4; ++step) {
     const OwnBatch batch(step);
     if (step == kStepUnfrozen) set_trained(*alone.join, true);
