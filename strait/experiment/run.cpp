@@ -115,20 +115,15 @@ void take_over(const Config& config, const Beginning& beginning, Trainer& traine
   }
 }
 
-/// What cannot be written when a new run begins makes its folder a wrong one; what cannot be later, or by a run
-/// that is resumed, is a failure.
-void at_the_beginning(bool is_new, const std::function<void()>& work) {
-  std::string reason;
+/// What cannot be written when a run begins makes its folder a wrong one; what cannot be later is a failure.
+void at_the_beginning(const std::function<void()>& work) {
   try {
-    return work();
+    work();
   } catch (const std::filesystem::filesystem_error& error) {
-    reason = fmt::format("{}: {}", error.path1().string(), error.code().message());
+    throw InputError("{}: {}", error.path1().string(), error.code().message());
   } catch (const Error& error) {
-    if (!is_new) throw;
-    reason = error.what();
+    throw InputError("{}", error.what());
   }
-  if (is_new) throw InputError("{}", reason);
-  throw Error("{}", reason);
 }
 
 /// A processor, a card, a number of threads and a LibTorch each round in a way of their own.
@@ -152,9 +147,8 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
     const bool lacks_them = !beginning.own || !is_there(folder / "config.json");
     if (group.rank() == 0 && lacks_them) published = published_files(config);
   });
-  const bool is_new = !beginning.own;
-  if (is_new) {
-    in_turn(group, [&] { at_the_beginning(is_new, [&] { clear_run(folder); }); });
+  if (!beginning.own) {
+    in_turn(group, [&] { at_the_beginning([&] { clear_run(folder); }); });
   }
   const auto holders = copy_holders(group.gather(host_name()), config.checkpoint.copies);
   trainer.keep_checkpoints(CheckpointWriter(checkpoints, group.rank(), config.checkpoint, holders),
@@ -167,13 +161,13 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
     }
     RunWriter::Identity identity = identity_of(config);
     if (beginning.own) note_other_machine(folder, identity.machine, observer);
-    at_the_beginning(is_new, [&] { clear_unfinished(folder); });  // of weights it may be what fills the disk
+    at_the_beginning([&] { clear_unfinished(folder); });  // of weights it may be what fills the disk
     at_the_beginning(
-        is_new, [&] { files.emplace(folder, std::move(identity), trainer.metrics(), trainer.state().step); });
-    at_the_beginning(is_new, [&] {
+        [&] { files.emplace(folder, std::move(identity), trainer.metrics(), trainer.state().step); });
+    at_the_beginning([&] {
       for (const auto& [name, text] : published) replace_file(folder / name, text);
     });
-    at_the_beginning(is_new, [&] { mark_launch(folder); });
+    at_the_beginning([&] { mark_launch(folder); });
   });
 }
 
