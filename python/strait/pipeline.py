@@ -140,10 +140,11 @@ class Pipeline:
 
     Arguments:
         stages: modules, or callables without parameters, in order. A stage takes the tensors that the one before it
-            gives (one, or several as arguments), and by name what all of them are given (:meth:`train`), and gives a float32 tensor or a tuple of them, rows first. Every process
-            lists all stages; None may stand for one that another process runs. A callable that uses parameters which are
-            trained is refused, because they would neither be clipped nor averaged: a bound method of a module here, others
-            in the first batch. One that closes over a module has no mode either.
+            gives (one, or several as arguments), and by name the extras of :meth:`train` that it has an argument for; it
+            gives a float32 tensor or a tuple of them, rows first. Every process lists all stages; None may stand for one
+            that another process runs. A callable that uses parameters which are trained is refused, because they would
+            neither be clipped nor averaged: a bound method of a module here, others in the first batch. One that closes
+            over a module has no mode either.
         loss: called with the last stage's output (a tuple where it gives several tensors) and the targets of a
             micro-batch, gives the mean over its rows, a scalar tensor, or over what `count` counts. Gradients of a loss that
             is a sum would be divided by the micro-batches: with ``count=lambda y: 1`` they are those of the sum, and
@@ -210,7 +211,7 @@ class Pipeline:
                                      (string("replica_codec", replica_codec), string("replica_feedback", replica_feedback)),
                                      integer("seed", seed),
                                      _device_of(stages) if device is None else torch.empty(0, device=device).device)
-        # where all stages are here, none of others takes a name that none of these does
+        # of all extras that a stage may take; None where another process may have one that takes more
         self._names = None if None in stages or None in arguments else set().union(*arguments)
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
         self._pipeline = _C.Pipeline(setup, spanned)
@@ -252,7 +253,8 @@ class Pipeline:
         """Forward alone, without gradients, and without a change to the feedback's state.
 
         Call `.eval()` of your modules before, as always. `mode` says how activations cross: "off" as they are, "plain"
-        through the codec alone, "frozen" through the feedback scheme with its state as training left it.
+        through the codec alone, "frozen" through the feedback scheme with its state as training left it. `extras` are those
+        of :meth:`train`.
         """
         return self._pipeline.evaluate(tensors_of("inputs", inputs), tensor_or_none("targets", targets), string("mode", mode),
                                        self._extras(extras))
@@ -261,7 +263,7 @@ class Pipeline:
         """The last stage's output for a batch, [B, ...], in the process of that stage, and None elsewhere.
 
         Forward alone, as :meth:`evaluate`, without targets and loss; every process gives the inputs, which say how many
-        rows there are, at most `batch_size`. A tuple where the stage gives several tensors.
+        rows there are, and the extras. A tuple where the stage gives several tensors.
         """
         outputs = self._pipeline.predict(tensors_of("inputs", inputs), string("mode", mode), self._extras(extras))
         if outputs is None:

@@ -12,8 +12,7 @@ namespace strait {
 /// Finds what crosses each cut, for all processes: runs a row through the stages, modules in evaluation mode,
 /// and puts LibTorch's random state back. The first stage gets the first row of `inputs`, the others zeros of
 /// the shape of what the one before gives, which require gradients as that does; all of them the first row of
-/// `extras` behind that. `runs` says which stages are
-/// in this process.
+/// `extras` behind that. `runs` says which stages are in this process.
 ///
 /// Where none of a stage's outputs requires a gradient although the stage has parameters that are trained, or
 /// inputs that require one, all are said to have one: such a module may work in training in another way.
