@@ -153,7 +153,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   pass_indices(spec_, mode, context, std::move(report.indices));
   frame.resize(kFrameHeaderSize + out.used());
   seal_frame(frame.bytes(), header_for(spec_, link, context, sequence_++), check);
-  if (mode.has_gradients() && std::exchange(keeps_next_, false)) kept_ = kept(x, context);
+  if (keeps_ && mode.has_gradients()) kept_.push_back(kept(x, context));
   if (mode.training) {
     traffic_.messages += 1;
     traffic_.raw_bytes +=
@@ -201,6 +201,11 @@ void Sender::set_link(std::shared_ptr<const Link> link) {
   bare_ = others_.bare->make_encoder();
 }
 
+std::vector<KeptMessage> Sender::take_kept() {
+  keeps_ = false;
+  return std::exchange(kept_, {});
+}
+
 Traffic Sender::take_traffic() { return std::exchange(traffic_, {}); }
 
 Receiver::Receiver(ChannelSpec spec, std::unique_ptr<Decoder> decoder)
@@ -243,6 +248,7 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     pass_indices(spec_, mode, context, std::move(message.indices));
     sequence_ += 1;
     if (mode.training) traffic_.decode_seconds += watch.seconds();
+    if (keeps_ && mode.has_gradients()) kept_.push_back(kept(message.tensor, context));
     return message.tensor;
   });
 }
@@ -253,6 +259,11 @@ void Receiver::set_link(std::shared_ptr<const Link> link) {
   others_ = OtherLinks(spec_);
   decoder_ = spec_.link->make_decoder();
   bare_ = others_.bare->make_decoder();
+}
+
+std::vector<KeptMessage> Receiver::take_kept() {
+  keeps_ = false;
+  return std::exchange(kept_, {});
 }
 
 Traffic Receiver::take_traffic() { return std::exchange(traffic_, {}); }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "strait/boundary/diagnostics.h"
 #include "strait/boundary/evaluation.h"
@@ -75,7 +76,7 @@ struct OtherLinks {
   std::shared_ptr<const Link> bare;          ///< the link's codec without feedback
 };
 
-/// A message as it was before it was encoded, to try other codecs on.
+/// A message as it was before it was encoded or after it was decoded, to try other codecs on.
 struct KeptMessage {
   at::Tensor tensor;       ///< memory of its own
   MessageContext context;  ///< without samples and classes
@@ -110,11 +111,11 @@ class Sender {
   /// From now on messages go through `link`, as at the receiver. Neither it nor the one before may keep state.
   void set_link(std::shared_ptr<const Link> link);
 
-  /// Keeps the next message of training or of a trial.
-  void keep_next() { keeps_next_ = true; }
+  /// Keeps the messages of training and of trials until take_kept(), as they are before they are encoded.
+  void keep_messages() { keeps_ = true; }
 
-  /// What was kept since the last call, if anything.
-  std::optional<KeptMessage> take_kept() { return std::exchange(kept_, std::nullopt); }
+  /// Those kept since keep_messages(), in order; no more are.
+  std::vector<KeptMessage> take_kept();
 
   /// What was measured since the last reset; nothing unless the spec asks for it.
   std::optional<Diagnostics> diagnostics() const { return diagnostics_.measured(); }
@@ -137,8 +138,8 @@ class Sender {
   uint64_t sequence_ = 0;
   Traffic traffic_;
   DiagnosticsRecorder diagnostics_;
-  bool keeps_next_ = false;
-  std::optional<KeptMessage> kept_;
+  bool keeps_ = false;
+  std::vector<KeptMessage> kept_;
 };
 
 /// The receiving endpoint of a channel: checks frames and turns them into tensors.
@@ -173,6 +174,12 @@ class Receiver {
   /// See Sender::set_link().
   void set_link(std::shared_ptr<const Link> link);
 
+  /// Keeps the messages of training and of trials until take_kept(), as they are decoded.
+  void keep_messages() { keeps_ = true; }
+
+  /// See Sender::take_kept().
+  std::vector<KeptMessage> take_kept();
+
   /// decode_seconds since the last call.
   Traffic take_traffic();
 
@@ -184,6 +191,8 @@ class Receiver {
   std::unique_ptr<Decoder> bare_;
   uint64_t sequence_ = 0;
   Traffic traffic_;
+  bool keeps_ = false;
+  std::vector<KeptMessage> kept_;
 };
 
 }  // namespace strait

@@ -12,6 +12,7 @@ struct CodecTrial {
   double encode_seconds = 0;  ///< median of a few times, frame included
   double decode_seconds = 0;  ///< likewise
   double relative_error = 0;  ///< ErrorStatistics::relative_error(); 0 of integers, which arrive as they are
+  double cosine = 1;          ///< of gradients, by LayerCosines where it is known; try_link() does not say it
 };
 
 /// Sends the message through new endpoints of the link, a few times. Throws InputError for a message that its

@@ -3,46 +3,29 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <utility>
 
 namespace strait {
 namespace {
 
-constexpr double kLeastCosine = 0.85;  // of a codec that may be chosen
-constexpr double kPower = 2;           // of one over the cosines
-constexpr double kNoisePower = 0.25;   // of the messages' squares with their errors, over those without
+constexpr double kLeastCosine = 0.85;  // of a codec that gradients may have
+constexpr double kCosinePower = 2;     // of one over the cosines
+constexpr double kNoisePower = 0.25;   // of the gradients' squares with their errors, over those without
+constexpr double kErrorPower = 2;      // of one over the share of the activations' squares that is no error
 constexpr double kWorthwhile = 0.995;  // of the time before: a change that gains less is none
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
-using TrialsOf = std::vector<CodecTrial> BoundaryTrials::*;
-using RungOf = size_t BoundaryRungs::*;
+/// The logarithm of what a codec of activations makes of the steps.
+double log_of_activations(const CodecTrial& trial) {
+  const double error = trial.relative_error;
+  return error < 1 ? -kErrorPower * std::log1p(-error * error) : kNever;
+}
 
-/// Of one direction: the logarithm of what its codecs make of the steps, by cosines and by noise.
-double log_of_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
-                     TrialsOf trials, RungOf rung, const std::vector<std::optional<double>>& cosines) {
-  constexpr double kGreatest = 1e6;  // of an error, which may be infinite
-  const auto square = [&](const BoundaryTrials& boundary, size_t codec) {
-    return std::pow(std::min((boundary.*trials)[codec].relative_error, kGreatest), 2);
-  };
-  const auto is_chosen = [&](const BoundaryTrials& boundary) {
-    return (boundary.*trials).size() == cosines.size();
-  };
-  const auto chosen = static_cast<double>(std::ranges::count_if(boundaries, is_chosen));
-  double sum = 0;
-  for (size_t i = 0; i < boundaries.size(); ++i) {
-    if (!is_chosen(boundaries[i])) continue;
-    const size_t codec = rungs[i].*rung;
-    if (std::isinf((boundaries[i].*trials)[codec].relative_error))
-      return std::numeric_limits<double>::infinity();
-    const double own = square(boundaries[i], codec);
-    sum += kNoisePower * std::log1p(own) / chosen;
-    const double cosine = cosines[codec].value_or(1);
-    if (own == 0 || cosine == 1) continue;
-    double all = 0;
-    for (const auto& boundary : boundaries) all += is_chosen(boundary) ? square(boundary, codec) : 0;
-    sum -= kPower * own / all * std::log(cosine < kLeastCosine ? 0 : cosine);
-  }
-  return sum;
+/// Likewise, of gradients.
+double log_of_gradients(const CodecTrial& trial) {
+  const double error = trial.relative_error;
+  if (trial.cosine < kLeastCosine || std::isinf(error)) return kNever;
+  return kNoisePower * std::log1p(error * error) - kCosinePower * std::log(trial.cosine);
 }
 
 MessageCost cost_of(const CodecTrial& trial) {
@@ -64,13 +47,6 @@ double seconds_of(const Predictor& predictor, Measurement& measurement,
   return predictor.predict(measurement, {}, links).steps.front().seconds;
 }
 
-Measurement measurement_of(const std::vector<StageSeconds>& stages) {
-  Measurement measurement;
-  measurement.stages = stages;
-  measurement.candidates.resize(1);
-  return measurement;
-}
-
 /// For the steps that one without compression is worth.
 double total(const FastestCodecs& codecs) { return codecs.step_seconds * codecs.step_factor; }
 
@@ -78,13 +54,11 @@ double total(const FastestCodecs& codecs) { return codecs.step_seconds * codecs.
 class Search {
  public:
   Search(const Predictor& predictor, const std::vector<StageSeconds>& stages,
-         std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
-         const LadderCosines& cosines)
-      : predictor_(predictor),
-        measurement_(measurement_of(stages)),
-        boundaries_(boundaries),
-        links_(links),
-        cosines_(cosines) {}
+         std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links, size_t ladder)
+      : predictor_(predictor), boundaries_(boundaries), links_(links), ladder_(ladder) {
+    measurement_.stages = stages;
+    measurement_.candidates.resize(1);
+  }
 
   FastestCodecs run() {
     size_t most = 1;
@@ -118,7 +92,7 @@ class Search {
 
   FastestCodecs with(std::vector<BoundaryRungs> rungs) {
     const double seconds = seconds_of(predictor_, measurement_, boundaries_, rungs, links_);
-    const double factor = step_factor(boundaries_, rungs, cosines_);
+    const double factor = step_factor(boundaries_, rungs, ladder_);
     return {std::move(rungs), seconds, factor};
   }
 
@@ -155,132 +129,26 @@ class Search {
   Measurement measurement_;
   std::span<const BoundaryTrials> boundaries_;
   std::span<const BoundaryLink> links_;
-  const LadderCosines& cosines_;
-};
-
-/// The codec at a place of the ladder, in one direction of all boundaries.
-struct DirectedRung {
-  Direction direction = Direction::activation;
-  size_t rung = 0;
-
-  bool operator==(const DirectedRung&) const = default;
-};
-
-/// Looks for codecs that are worth measuring.
-class Weighing {
- public:
-  Weighing(const Predictor& predictor, const std::vector<StageSeconds>& stages,
-           std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
-           const TrialTerms& terms)
-      : predictor_(predictor), stages_(stages), boundaries_(boundaries), links_(links), terms_(terms) {}
-
-  /// Leaves out the codec without which there is the least time, as long as that saves any, and in the end all
-  /// that are not known if they do not repay the reference too.
-  FastestCodecs run(const LadderCosines& cosines) const {
-    Option best = with(cosines);
-    while (auto better = best_without_one_of(best)) best = std::move(*better);
-    if (best.unknown.empty()) return best.codecs;
-    const Option known = with(known_of(cosines));
-    const double reference = terms_.compared ? 0 : batches_seconds(terms_.reference, terms_.reference);
-    if (known.seconds < best.seconds + reference) return known.codecs;
-    best.codecs.trial_seconds = trial_seconds(best.unknown) + reference;
-    return best.codecs;
-  }
-
- private:
-  /// The fastest codecs by these cosines.
-  struct Option {
-    LadderCosines cosines;
-    FastestCodecs codecs;
-    std::vector<DirectedRung> unknown;  ///< those of the codecs whose cosines are not known
-    double seconds = 0;                 ///< of the batches ahead and of the trials, but for the reference
-  };
-
-  Option with(LadderCosines cosines) const {
-    FastestCodecs codecs = fastest_codecs(predictor_, stages_, boundaries_, links_, cosines);
-    std::vector<DirectedRung> unknown = unknown_in(codecs, cosines);
-    const double seconds = total(codecs) * static_cast<double>(terms_.batches_ahead) + trial_seconds(unknown);
-    return {std::move(cosines), std::move(codecs), std::move(unknown), seconds};
-  }
-
-  /// Without one of its codecs that are not known, with others in its place or none of these.
-  std::optional<Option> best_without_one_of(const Option& option) const {
-    std::optional<Option> best;
-    for (const DirectedRung& codec : option.unknown) {
-      LadderCosines others = option.cosines;
-      others.of(codec.direction)[codec.rung] = 0;
-      LadderCosines none = known_of(others);
-      for (const auto& [direction, rung] : option.unknown) {
-        if (others.of(direction)[rung] != 0) none.of(direction)[rung] = std::nullopt;
-      }
-      for (LadderCosines* cosines : {&others, &none}) {
-        Option found = with(std::move(*cosines));
-        if (found.seconds < (best ? *best : option).seconds) best = std::move(found);
-      }
-    }
-    return best;
-  }
-
-  /// With these no codec is taken that is not known.
-  static LadderCosines known_of(LadderCosines cosines) {
-    for (auto* of_direction : {&cosines.activations, &cosines.gradients}) {
-      for (auto& cosine : *of_direction) cosine = cosine.value_or(0);
-    }
-    return cosines;
-  }
-
-  std::vector<DirectedRung> unknown_in(const FastestCodecs& codecs, const LadderCosines& cosines) const {
-    std::vector<DirectedRung> unknown;
-    const auto add = [&](Direction direction, const std::vector<CodecTrial>& trials, size_t rung) {
-      const auto& known = cosines.of(direction);
-      const DirectedRung codec{direction, rung};
-      if (trials.size() != known.size() || known[rung] || std::ranges::count(unknown, codec) > 0) return;
-      unknown.push_back(codec);
-    };
-    for (size_t i = 0; i < codecs.rungs.size(); ++i) {
-      add(Direction::activation, boundaries_[i].activations, codecs.rungs[i].activations);
-      add(Direction::gradient, boundaries_[i].gradients, codecs.rungs[i].gradients);
-    }
-    return unknown;
-  }
-
-  double trial_seconds(const std::vector<DirectedRung>& codecs) const {
-    double seconds = 0;
-    for (const auto& [direction, rung] : codecs) {
-      seconds += direction == Direction::activation ? batches_seconds(rung, terms_.reference)
-                                                    : batches_seconds(terms_.reference, rung);
-    }
-    return seconds;
-  }
-
-  /// Of the batches of one trial.
-  double batches_seconds(size_t activations, size_t gradients) const {
-    Measurement measurement = measurement_of(stages_);
-    std::vector<BoundaryRungs> rungs;
-    for (const auto& trials : boundaries_) {
-      rungs.push_back({std::min(activations, trials.activations.size() - 1),
-                       std::min(gradients, trials.gradients.size() - 1)});
-    }
-    return seconds_of(predictor_, measurement, boundaries_, rungs, links_) *
-           static_cast<double>(terms_.batches);
-  }
-
-  const Predictor& predictor_;
-  const std::vector<StageSeconds>& stages_;
-  std::span<const BoundaryTrials> boundaries_;
-  std::span<const BoundaryLink> links_;
-  TrialTerms terms_;
+  size_t ladder_;
 };
 
 }  // namespace
 
 double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
-                   const LadderCosines& cosines) {
-  const double forward = log_of_factor(boundaries, rungs, &BoundaryTrials::activations,
-                                       &BoundaryRungs::activations, cosines.activations);
-  const double backward = log_of_factor(boundaries, rungs, &BoundaryTrials::gradients,
-                                        &BoundaryRungs::gradients, cosines.gradients);
-  return std::exp(forward + backward);
+                   size_t ladder) {
+  const auto mean_log = [&](auto trials, auto rung, const auto& log_of) {
+    double sum = 0;
+    double chosen = 0;
+    for (size_t i = 0; i < boundaries.size(); ++i) {
+      const std::vector<CodecTrial>& tried = boundaries[i].*trials;
+      if (tried.size() != ladder) continue;
+      sum += log_of(tried[rungs[i].*rung]);
+      ++chosen;
+    }
+    return chosen > 0 ? sum / chosen : 0;
+  };
+  return std::exp(mean_log(&BoundaryTrials::activations, &BoundaryRungs::activations, log_of_activations) +
+                  mean_log(&BoundaryTrials::gradients, &BoundaryRungs::gradients, log_of_gradients));
 }
 
 std::vector<BoundaryRungs> within_budget(std::span<const BoundaryTrials> boundaries, double budget) {
@@ -299,15 +167,8 @@ std::vector<BoundaryRungs> within_budget(std::span<const BoundaryTrials> boundar
 
 FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<StageSeconds>& stages,
                              std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
-                             const LadderCosines& cosines) {
-  return Search(predictor, stages, boundaries, links, cosines).run();
-}
-
-FastestCodecs fastest_worth_measuring(const Predictor& predictor, const std::vector<StageSeconds>& stages,
-                                      std::span<const BoundaryTrials> boundaries,
-                                      std::span<const BoundaryLink> links, const LadderCosines& cosines,
-                                      const TrialTerms& terms) {
-  return Weighing(predictor, stages, boundaries, links, terms).run(cosines);
+                             size_t ladder) {
+  return Search(predictor, stages, boundaries, links, ladder).run();
 }
 
 }  // namespace strait

@@ -32,8 +32,8 @@ json to_json(const ChoiceFacts& facts) {
   json channels = json::array();
   for (const auto& channel : facts.channels) {
     json trials = json::array();
-    for (const auto& [bytes, encode, decode, error] : channel.trials)
-      trials.push_back({bytes, encode, decode, error});
+    for (const auto& [bytes, encode, decode, error, cosine] : channel.trials)
+      trials.push_back({bytes, encode, decode, error, cosine});
     channels.push_back({{"boundary", channel.boundary},
                         {"direction", to_string(channel.direction)},
                         {"rows", channel.rows},
@@ -48,7 +48,8 @@ double error_in(const json& error) {
 }
 
 /// Adds the trials of one channel to those of the same channel of other replicas, as if of a message of `rows`:
-/// the greatest of each counts. Integers beside a boundary's messages are more bytes of each of these.
+/// the greatest of each counts, and the least cosine. Integers beside a boundary's messages are more bytes of
+/// each of these.
 void add_trials(std::vector<CodecTrial>& all, const json& channel, double rows, bool is_beside) {
   const double scale = rows / channel.at("rows").get<double>();
   const json& trials = channel.at("trials");
@@ -68,6 +69,7 @@ void add_trials(std::vector<CodecTrial>& all, const json& channel, double rows, 
     all[i].encode_seconds = std::max(all[i].encode_seconds, encode);
     all[i].decode_seconds = std::max(all[i].decode_seconds, decode);
     all[i].relative_error = std::max(all[i].relative_error, error_in(trial.at(3)));
+    all[i].cosine = std::min(all[i].cosine, trial.at(4).get<double>());
   }
 }
 
@@ -103,51 +105,19 @@ class Chooser {
     if (!name.empty() && found != config_.networks.end()) network_ = *found;
   }
 
-  /// Again and again, with the cosines that the last choice was made without.
-  CodecChoice choose(const ChoiceFacts& mine, Group& group, const MeasureCosine& cosine) {
+  CodecChoice choose(const ChoiceFacts& mine, Group& group) {
     const std::vector<BoundaryLink> links = links_of(mine.since_last, group);
     const auto texts = group.gather(to_json(mine).dump());
-    const Situation situation = group.rank() == 0 ? situation_of(texts, links) : Situation{};
-    LadderCosines cosines = mine.cosines;
-    TrialTerms terms = mine.trial_terms;
-    double trial_seconds = 0;
-    for (;;) {
-      std::string decided;
-      if (group.rank() == 0) decided = strait::to_json(std::vector{decide(situation, cosines, terms)}).dump();
-      const JsonText known(group.gather(decided).front(), "the choice of codecs");
-      CodecChoice choice = choices_in(known.root()).front();
-      trial_seconds += choice.trial_seconds.value_or(0);
-      if (has_budget() || !measure_missing(choice, cosines, cosine)) {
-        if (terms.compared) choice.trial_seconds = trial_seconds;
-        return choice;
-      }
-      terms.compared = true;
-    }
+    std::string decided;
+    if (group.rank() == 0) decided = strait::to_json(std::vector{decide(situation_of(texts, links))}).dump();
+    const JsonText known(group.gather(decided).front(), "the choice of codecs");
+    return choices_in(known.root()).front();
   }
 
  private:
-  /// Measures the cosines of the choice that are not known; whether there were any.
-  bool measure_missing(const CodecChoice& choice, LadderCosines& cosines, const MeasureCosine& measure) const {
-    const auto& ladder = config_.compression.automatic.ladder;
-    bool measured = false;
-    for (const auto& [boundary, activations, gradients] : choice.boundaries) {
-      const auto own = config_.compression.at(boundary);
-      for (const Direction direction : {Direction::activation, Direction::gradient}) {
-        const bool forward = direction == Direction::activation;
-        if ((forward ? own.activations : own.gradients).codec != kAutoCodec) continue;
-        const auto found = std::ranges::find(ladder, (forward ? activations : gradients).codec);
-        const auto rung = static_cast<size_t>(found - ladder.begin());
-        auto& cosine = cosines.of(direction).at(rung);
-        if (cosine) continue;
-        cosine = measure(direction, rung);
-        measured = true;
-      }
-    }
-    return measured;
-  }
-
   bool has_budget() const { return config_.compression.automatic.budget > 0; }
   size_t boundaries() const { return config_.model.cuts.size(); }
+  const std::vector<std::string>& ladder() const { return config_.compression.automatic.ladder; }
 
   /// One a boundary; only the first rank's count. That rank also says whether they are measured, since others
   /// may have other keys.
@@ -217,19 +187,17 @@ class Chooser {
     return {std::move(stages), std::move(trials), std::move(links)};
   }
 
-  /// trial_seconds is of the cosines that it lacks, if any.
-  CodecChoice decide(const Situation& situation, const LadderCosines& cosines, const TrialTerms& terms) const {
+  CodecChoice decide(const Situation& situation) const {
     const auto& [stages, trials, links] = situation;
     CodecChoice choice;
     std::vector<BoundaryRungs> rungs;
     if (has_budget()) {
       rungs = within_budget(trials, config_.compression.automatic.budget);
     } else {
-      FastestCodecs found = fastest_worth_measuring(predictor_, stages, trials, links, cosines, terms);
+      FastestCodecs found = fastest_codecs(predictor_, stages, trials, links, ladder().size());
       rungs = std::move(found.rungs);
       choice.step_seconds = found.step_seconds;
       choice.step_factor = found.step_factor;
-      if (found.trial_seconds > 0) choice.trial_seconds = found.trial_seconds;
     }
     for (size_t i = 0; i < boundaries(); ++i)
       choice.boundaries.push_back(chosen(i, trials[i], rungs[i], links[i]));
@@ -251,13 +219,18 @@ class Chooser {
     const auto codec = [&](const LinkOptions& asked, const std::vector<CodecTrial>& tried, size_t rung,
                            const LinkRate& rate) -> ChosenCodec {
       const bool is_chosen = asked.codec == kAutoCodec;
-      return {.codec = is_chosen ? config_.compression.automatic.ladder.at(rung) : asked.codec,
+      return {.codec = is_chosen ? ladder().at(rung) : asked.codec,
               .relative_error = tried.at(rung).relative_error,
               .link = chosen_link(rate)};
     };
-    return {config_.model.cuts[boundary],
-            codec(activations, trials.activations, rungs.activations, link.activations),
-            codec(gradients, trials.gradients, rungs.gradients, link.gradients)};
+    ChosenCodecs chosen{config_.model.cuts[boundary],
+                        codec(activations, trials.activations, rungs.activations, link.activations),
+                        codec(gradients, trials.gradients, rungs.gradients, link.gradients)};
+    if (gradients.codec == kAutoCodec && !has_budget()) {
+      for (size_t i = 0; i < ladder().size(); ++i)
+        chosen.gradients.cosines[ladder()[i]] = trials.gradients.at(i).cosine;
+    }
+    return chosen;
   }
 
   Config config_;
@@ -269,9 +242,8 @@ class Chooser {
 }  // namespace
 
 ChooseCodecs codec_chooser(const Config& config) {
-  return [chooser = std::make_shared<Chooser>(config)](const ChoiceFacts& mine, Group& group,
-                                                       const MeasureCosine& cosine) {
-    return chooser->choose(mine, group, cosine);
+  return [chooser = std::make_shared<Chooser>(config)](const ChoiceFacts& mine, Group& group) {
+    return chooser->choose(mine, group);
   };
 }
 

@@ -109,7 +109,9 @@ struct ChosenLink {
 struct ChosenCodec {
   std::string codec;  ///< its spec; of a direction that is not chosen the one that it has
   std::optional<double> relative_error = {};  ///< of the message on which it was tried, if it was
-  ChosenLink link = {};                       ///< that its messages cross
+  std::map<std::string, double> cosines =
+      {};                ///< where gradients are chosen by time, of each codec of the ladder
+  ChosenLink link = {};  ///< that its messages cross
 };
 
 /// What was chosen for a boundary.
@@ -119,66 +121,12 @@ struct ChosenCodecs {
   ChosenCodec gradients;    ///< backward
 };
 
-/// Products of mean gradients over halves of the samples, with a codec and without, each the mean over both
-/// ways of choosing the halves. Those of a stage's parameters are over the square of the gradient without, and
-/// then added up, so that no stage outweighs another.
-struct GradientProducts {
-  /// One gradient from each half, or both from the same.
-  struct Halves {
-    double between = 0;  ///< in expectation free of what is particular to a sample
-    double within = 0;   ///< not so
-
-    bool operator==(const Halves&) const = default;
-  };
-
-  Halves both;     ///< of the gradient with the codec and the one without
-  Halves with;     ///< of the one with the codec, with itself
-  Halves without;  ///< of the one without, with itself
-
-  bool operator==(const GradientProducts&) const = default;
-};
-
-/// How well the gradient keeps its direction with a codec that all boundaries have in one direction, with
-/// hardly an error in the other.
-struct CodecCosine {
-  uint64_t step = 0;          ///< optimizer steps taken before it was last measured, of the whole training
-  double cosine = 1;          ///< of the mean gradients over all samples, 0.99 where nothing is seen to be lost
-  GradientProducts products;  ///< that it is computed from: sums in which those of later steps weigh more
-
-  bool operator==(const CodecCosine&) const = default;
-};
-
-/// Something of each codec of a ladder in each direction; nothing where it is not known.
-template <class Value>
-struct OfLadder {
-  std::vector<std::optional<Value>> activations;  ///< forward
-  std::vector<std::optional<Value>> gradients;    ///< backward
-
-  /// Those of a direction.
-  std::vector<std::optional<Value>>& of(Direction direction) {
-    return direction == Direction::activation ? activations : gradients;
-  }
-
-  /// Likewise.
-  const std::vector<std::optional<Value>>& of(Direction direction) const {
-    return direction == Direction::activation ? activations : gradients;
-  }
-
-  bool operator==(const OfLadder&) const = default;
-};
-
-using MeasuredCosines = OfLadder<CodecCosine>;  ///< for as long as something of a measurement counts
-using LadderCosines = OfLadder<double>;         ///< that a choice goes by
-
 /// The codecs that training chose for itself (codec "auto").
 struct CodecChoice {
   uint64_t step = 0;                        ///< optimizer steps taken before it holds, of the whole training
   std::vector<ChosenCodecs> boundaries;     ///< all, in order
   std::optional<double> step_seconds = {};  ///< that a step is expected to take with them, where time decides
   std::optional<double> step_factor = {};  ///< how many times as many steps they are expected to cost, likewise
-  std::optional<MeasuredCosines> cosines = {};  ///< measured for this or before, if any
-  int64_t trial_batches = 0;                    ///< that went forward and back to measure them for this
-  std::optional<double> trial_seconds = {};  ///< that these batches were expected to take, where there were any
 
   /// Whether codecs were tried on messages; otherwise they are those with which a training begins.
   bool is_tried() const {

@@ -60,65 +60,25 @@ constexpr uint64_t kMostOfInt = std::numeric_limits<int>::max();
 constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 json chosen_codec_json(const ChosenCodec& chosen) {
-  return {{"codec", chosen.codec},
-          {"relative_error", number_or_null(chosen.relative_error)},
-          {"bytes_per_second", number_or_null(chosen.link.bytes_per_second)},
-          {"latency_seconds", chosen.link.latency_seconds}};
-}
-
-ChosenCodec chosen_codec_in(const JsonReader& from) {
-  return {.codec = from.text("codec"),
-          .relative_error = from.optional_number("relative_error"),
-          .link = {.bytes_per_second = from.optional_number("bytes_per_second"),
-                   .latency_seconds = from.number("latency_seconds")}};
-}
-
-json halves_json(const GradientProducts::Halves& halves) {
-  return {{"between", halves.between}, {"within", halves.within}};
-}
-
-GradientProducts::Halves halves_in(const JsonReader& from) {
-  return {from.number("between"), from.number("within")};
-}
-
-json cosines_json(const MeasuredCosines& cosines) {
-  const auto list = [](const std::vector<std::optional<CodecCosine>>& of_codecs) {
-    json all = json::array();
-    for (const auto& codec : of_codecs) {
-      if (!codec) {
-        all.push_back(nullptr);
-        continue;
-      }
-      const auto& [both, with, without] = codec->products;
-      all.push_back(
-          {{"step", codec->step},
-           {"cosine", codec->cosine},
-           {"products",
-            {{"both", halves_json(both)}, {"with", halves_json(with)}, {"without", halves_json(without)}}}});
-    }
-    return all;
-  };
-  return {{"activations", list(cosines.activations)}, {"gradients", list(cosines.gradients)}};
-}
-
-std::vector<std::optional<CodecCosine>> cosines_of_codecs(const JsonReader& from) {
-  std::vector<std::optional<CodecCosine>> all(from.size());
-  for (size_t i = 0; i < from.size(); ++i) {
-    const JsonReader codec = from.at(i);
-    if (codec.is_null()) continue;
-    const JsonReader products = codec.at("products");
-    all[i] = {
-        codec.count("step"),
-        codec.number("cosine"),
-        {halves_in(products.at("both")), halves_in(products.at("with")), halves_in(products.at("without"))}};
-  }
+  json all = {{"codec", chosen.codec},
+              {"relative_error", number_or_null(chosen.relative_error)},
+              {"bytes_per_second", number_or_null(chosen.link.bytes_per_second)},
+              {"latency_seconds", chosen.link.latency_seconds}};
+  if (!chosen.cosines.empty()) all["cosines"] = chosen.cosines;
   return all;
 }
 
-/// Nothing where they are as earlier versions wrote them, without products.
-std::optional<MeasuredCosines> cosines_in(const JsonReader& from) {
-  if (from.has("step")) return std::nullopt;
-  return MeasuredCosines{cosines_of_codecs(from.at("activations")), cosines_of_codecs(from.at("gradients"))};
+ChosenCodec chosen_codec_in(const JsonReader& from) {
+  std::map<std::string, double> cosines;
+  if (from.has("cosines")) {
+    const JsonReader all = from.at("cosines");
+    for (const auto& codec : all.keys()) cosines[codec] = all.number(codec);
+  }
+  return {.codec = from.text("codec"),
+          .relative_error = from.optional_number("relative_error"),
+          .cosines = std::move(cosines),
+          .link = {.bytes_per_second = from.optional_number("bytes_per_second"),
+                   .latency_seconds = from.number("latency_seconds")}};
 }
 
 Traffic traffic_in(const JsonReader& from) {
@@ -274,9 +234,6 @@ json to_json(const std::vector<CodecChoice>& choices) {
     json each = {{"step", choice.step}, {"boundaries", std::move(boundaries)}};
     if (choice.step_seconds) each["step_seconds"] = *choice.step_seconds;
     if (choice.step_factor) each["step_factor"] = *choice.step_factor;
-    if (choice.cosines) each["cosines"] = cosines_json(*choice.cosines);
-    if (choice.trial_batches > 0) each["trial_batches"] = choice.trial_batches;
-    if (choice.trial_seconds) each["trial_seconds"] = *choice.trial_seconds;
     list.push_back(std::move(each));
   }
   return list;
@@ -378,9 +335,6 @@ std::vector<CodecChoice> choices_in(const JsonReader& from) {
     found.step = choice.count("step");
     found.step_seconds = choice.optional_number("step_seconds");
     found.step_factor = choice.optional_number("step_factor");
-    if (choice.has("cosines")) found.cosines = cosines_in(choice.at("cosines"));
-    found.trial_batches = choice.whole_or("trial_batches", 0);
-    found.trial_seconds = choice.optional_number("trial_seconds");
     for (size_t j = 0; j < boundaries.size(); ++j) {
       const JsonReader boundary = boundaries.at(j);
       found.boundaries.push_back({boundary.text("name"), chosen_codec_in(boundary.at("activations")),

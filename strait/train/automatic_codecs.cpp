@@ -9,25 +9,17 @@
 #include "strait/base/error.h"
 #include "strait/base/json.h"
 #include "strait/base/multiples.h"
-#include "strait/train/gradient_trial.h"
 
 namespace strait {
 namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kFirstBatches = 4;        // before the first choice: the first of them warms up
-constexpr uint64_t kAgain = 2;              // times the steps before a choice are those before the next
-constexpr uint64_t kCosinesHold = 4;        // until a training has made so many times as many steps
-constexpr uint64_t kLowCosinesHold = 16;    // likewise, one so low that its codec is far from being taken
-constexpr double kLow = 0.7;                // that much
-constexpr double kSurest = 0.99;            // of a measured cosine: what is lost beyond it cannot be seen
-constexpr double kEarlierProducts = 0.7;    // what they count for beside those of now
-constexpr int64_t kRowsToBegin = 4;         // whose messages say what to begin with
-constexpr double kSmallError = 0.2;         // that counts as none in the early steps
-constexpr uint64_t kEarlySteps = 32;        // before cosines are measured, as they still rise and fall
-constexpr int64_t kTrialBatches = 4;        // whose gradients are compared
-constexpr double kErrorOfReference = 0.02;  // of messages with which gradients are as good as uncompressed
+constexpr int64_t kFirstBatches = 4;    // before the first choice: the first of them warms up
+constexpr uint64_t kAgain = 2;          // times the steps before a choice are those before the next
+constexpr int64_t kRowsToBegin = 4;     // whose messages say what to begin with
+constexpr int64_t kWatchedBatches = 4;  // before a choice, whose gradients are compared
+constexpr double kSmallError = 0.2;     // that counts as none where no cosine is known
 
 /// The strongest codec whose error is at most that, or else the one with the least.
 size_t strongest_within(const std::vector<double>& errors, double most) {
@@ -38,28 +30,15 @@ size_t strongest_within(const std::vector<double>& errors, double most) {
   return best;
 }
 
-LadderCosines that_hold(const MeasuredCosines& measured, uint64_t step) {
-  LadderCosines holding;
-  for (const Direction direction : {Direction::activation, Direction::gradient}) {
-    for (const auto& codec : measured.of(direction)) {
-      auto& cosine = holding.of(direction).emplace_back();
-      if (!codec) continue;
-      const uint64_t times = codec->cosine < kLow ? kLowCosinesHold : kCosinesHold;
-      if (step < times * codec->step) cosine = codec->cosine;
-    }
-  }
-  return holding;
-}
-
-CodecCosine measured_now(uint64_t step, const GradientProducts& now, const std::optional<CodecCosine>& before) {
-  const GradientProducts all = before ? sum_of(now, before->products, kEarlierProducts) : now;
-  return {step, std::min(cosine_of(all), kSurest), all};
-}
-
-bool has_any(const MeasuredCosines& measured) {
-  const auto is_known = [](const auto& codec) { return codec.has_value(); };
-  return std::ranges::any_of(measured.activations, is_known) ||
-         std::ranges::any_of(measured.gradients, is_known);
+/// As many as there are, without what links know of samples.
+StepInput first_rows(const StepInput& batch, int64_t most) {
+  const int64_t rows = std::min(batch.rows, most);
+  StepInput part{.inputs = {}, .targets = batch.targets, .step = batch.step, .rows = rows};
+  for (const auto& input : batch.inputs)
+    part.inputs.push_back(input.defined() ? input.narrow(0, 0, rows) : input);
+  if (part.targets.defined()) part.targets = part.targets.narrow(0, 0, rows);
+  part.first_row = batch.first_row;
+  return part;
 }
 
 /// One that cannot send the message costs what sending it raw does and loses all of it. Throws NumericError
@@ -107,13 +86,6 @@ AutomaticCodecs::AutomaticCodecs(Executor& executor, Placement& placement, Compr
     throw InputError("compression: codec \"{}\" expects TrainerOptions::choose_codecs, found none", kAutoCodec);
   }
   for (const auto& codec : asked_.automatic.ladder) ladder_.push_back(make_link(codec));
-  for (size_t stage = 0; stage < placement.stages().size(); ++stage) {
-    if (!placement.is_here(stage)) continue;
-    const size_t parameters = placement.model().part(placement.stages()[stage]).parameters().size();
-    stages_.insert(stages_.end(), parameters, static_cast<int>(stage));
-  }
-  STRAIT_CHECK(stages_.size() == side_pass_.parameters().size(), "{} parameters, {} of stages",
-               side_pass_.parameters().size(), stages_.size());
 }
 
 bool AutomaticCodecs::is_chosen(const std::string& boundary, Direction direction) const {
@@ -148,9 +120,9 @@ CodecChoice AutomaticCodecs::provisional(const LadderRungs& rungs, uint64_t step
 
 void AutomaticCodecs::start(TrainingState& state, const StepInput& batch) {
   put_everywhere({0, 0});
-  keep_messages();
+  keep_sent();
   std::vector<at::Tensor> gradients;
-  const StepInput part = rows_of(batch, 0, std::min(batch.rows, kRowsToBegin));
+  const StepInput part = first_rows(batch, kRowsToBegin);
   side_pass_.run(gradients, [&] { executor_.trial(part); });
   const LadderErrors errors = greatest_errors(try_links());
   const double budget = asked_.automatic.budget;
@@ -163,10 +135,13 @@ void AutomaticCodecs::start(TrainingState& state, const StepInput& batch) {
 }
 
 void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, int64_t batches, int64_t epochs) {
+  if (std::exchange(watching_, false)) {
+    for (auto& boundary : executor_.boundaries()) {
+      if (is_watched(boundary)) add_watched(boundary, boundary.gradients.sender->take_kept());
+    }
+  }
   const auto& choices = state.choices;
   const int64_t left = batches - state.batches - 1;
-  const int64_t done = state.epoch * batches + state.batches + 1;
-  ahead_ = std::min(static_cast<int64_t>(kCosinesHold - 1) * done, epochs * batches - done);
   if (state.batches == 0) warm_up_.clear();  // times begin anew with the epoch
   if (choices.back().step <= state.step) apply(choices.back());
   const auto ending = static_cast<uint64_t>(steps);
@@ -174,17 +149,54 @@ void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, in
   const bool is_first = is_provisional(state) && (state.batches + 1 >= kFirstBatches || left == 0);
   const bool is_another = left == 0 || passes_multiple(every, state.step + ending, ending) ||
                           (!is_provisional(state) && state.step + ending >= kAgain * choices.back().step);
-  const bool is_last = done == epochs * batches;
+  const bool is_last = left == 0 && state.epoch + 1 == epochs;
   due_ = steps > 0 && (is_first || (is_another && !is_last));
-  if (due_) keep_messages();
+  const bool by_time = asked_.automatic.budget == 0;
+  if (by_time && batches_to_choice(state, steps, left) < kWatchedBatches) watch();
+  if (due_) keep_sent();
 }
 
-void AutomaticCodecs::keep_messages() {
+/// Until that behind which the next choice comes, or fewer where not every batch ends a step.
+int64_t AutomaticCodecs::batches_to_choice(const TrainingState& state, int64_t steps, int64_t left) const {
+  if (is_provisional(state)) return std::min(left, std::max<int64_t>(kFirstBatches - 1 - state.batches, 0));
+  const auto ending = static_cast<uint64_t>(std::max<int64_t>(steps, 1));
+  const auto batches_to = [&](uint64_t step) -> int64_t {
+    if (step <= state.step + ending) return 0;
+    return static_cast<int64_t>((step - state.step + ending - 1) / ending) - 1;
+  };
+  const int64_t again = batches_to(kAgain * state.choices.back().step);
+  const auto every = static_cast<uint64_t>(asked_.automatic.every_steps);
+  const int64_t multiple = every > 0 ? batches_to((state.step / every + 1) * every) : left;
+  return std::min({left, again, multiple});
+}
+
+/// Whether its gradients are chosen and sent here.
+bool AutomaticCodecs::is_watched(const BoundaryEndpoints& boundary) const {
+  return boundary.gradients.sender && !boundary.activations.link->carries_integers() &&
+         is_chosen(boundary.name, Direction::gradient);
+}
+
+void AutomaticCodecs::watch() {
+  watching_ = true;
+  for (auto& boundary : executor_.boundaries()) {
+    if (!is_watched(boundary)) continue;
+    boundary.activations.receiver->keep_messages();
+    boundary.gradients.sender->keep_messages();
+  }
+}
+
+void AutomaticCodecs::keep_sent() {
   for (auto& boundary : executor_.boundaries()) {
     for (auto* channel : {&boundary.activations, &boundary.gradients}) {
-      if (channel->sender) channel->sender->keep_next();
+      if (channel->sender) channel->sender->keep_messages();
     }
   }
+}
+
+/// The gradients that it sent in a batch, to what is known of it.
+void AutomaticCodecs::add_watched(BoundaryEndpoints& boundary, std::span<const KeptMessage> gradients) {
+  layers_.try_emplace(boundary.name, ladder_)
+      .first->second.add(boundary.activations.receiver->take_kept(), gradients);
 }
 
 std::vector<std::shared_ptr<const Link>> AutomaticCodecs::links_to_try(const std::string& boundary,
@@ -195,21 +207,36 @@ std::vector<std::shared_ptr<const Link>> AutomaticCodecs::links_to_try(const std
   return {make_link(channel.link->shared_codec())};  // without feedback, whose state is its own
 }
 
-/// On the messages that were kept.
+/// On the first of the messages that were kept.
 std::vector<TriedChannel> AutomaticCodecs::try_links() {
   std::vector<TriedChannel> channels;
   for (auto& boundary : executor_.boundaries()) {
     for (const Direction direction : {Direction::activation, Direction::gradient}) {
       ChannelEndpoints& channel = boundary.channel(direction);
       if (!channel.sender) continue;
-      const auto message = channel.sender->take_kept();
-      if (!message) continue;  // integers do not come back
+      const auto messages = channel.sender->take_kept();
+      if (messages.empty()) continue;  // integers do not come back
+      const KeptMessage& message = messages.front();
       TriedChannel& tried =
-          channels.emplace_back(TriedChannel{boundary.name, direction, message->tensor.size(0), {}});
-      tried.trials = try_all(*message, links_to_try(boundary.name, channel, direction));
+          channels.emplace_back(TriedChannel{boundary.name, direction, message.tensor.size(0), {}});
+      tried.trials = try_all(message, links_to_try(boundary.name, channel, direction));
+      if (direction == Direction::activation || !is_watched(boundary)) continue;
+      add_watched(boundary, messages);
+      put_cosines(tried);
     }
   }
   return channels;
+}
+
+/// Those of its boundary's layer; where nothing is known of that, small errors count as none.
+void AutomaticCodecs::put_cosines(TriedChannel& tried) const {
+  const auto layer = layers_.find(tried.boundary);
+  const bool is_known = layer != layers_.end() && !layer->second.is_empty();
+  const std::vector<double> known = is_known ? layer->second.cosines() : std::vector<double>();
+  for (size_t rung = 0; rung < tried.trials.size(); ++rung) {
+    CodecTrial& trial = tried.trials[rung];
+    trial.cosine = is_known ? known[rung] : trial.relative_error <= kSmallError ? 1 : 0;
+  }
 }
 
 /// Over the boundaries of all processes.
@@ -232,76 +259,17 @@ AutomaticCodecs::LadderErrors AutomaticCodecs::greatest_errors(const std::vector
   return greatest;
 }
 
-MeasuredCosines AutomaticCodecs::measured_before(const TrainingState& state) const {
-  const auto& last = state.choices.back().cosines;
-  if (last && last->activations.size() == ladder_.size() && last->gradients.size() == ladder_.size())
-    return *last;
-  const std::vector<std::optional<CodecCosine>> unknown(ladder_.size());
-  return {unknown, unknown};
-}
-
-/// Codecs up to the reference turn nothing, and the others of the early steps, where none is measured, all.
-ChoiceFacts AutomaticCodecs::facts_of(const TrainingState& state, LadderCosines holding) {
-  const bool is_early = state.step < kEarlySteps;
-  ChoiceFacts facts{.channels = try_links(),
-                    .stages = difference(state.stages, warm_up_),
-                    .since_last = since_last_.seconds(),
-                    .cosines = std::move(holding),
-                    .trial_terms = {.batches = kTrialBatches, .batches_ahead = ahead_}};
-  const auto [activations, gradients] = greatest_errors(facts.channels);
-  const double most = is_early ? kSmallError : kErrorOfReference;
-  facts.trial_terms.reference =
-      std::min(strongest_within(activations, most), strongest_within(gradients, most));
-  for (const Direction direction : {Direction::activation, Direction::gradient}) {
-    auto& cosines = facts.cosines.of(direction);
-    for (size_t rung = 0; rung < cosines.size(); ++rung) {
-      if (cosines[rung]) continue;
-      if (rung <= facts.trial_terms.reference)
-        cosines[rung] = 1;
-      else if (is_early)
-        cosines[rung] = 0;
-    }
-  }
-  return facts;
-}
-
-void AutomaticCodecs::choose(TrainingState& state,
-                             const std::function<std::vector<StepInput>(int64_t most)>& last_batches) {
-  MeasuredCosines measured = measured_before(state);
-  const ChoiceFacts mine = facts_of(state, that_hold(measured, state.step));
-  std::optional<GradientTrial> trial;
-  int64_t batches = 0;  // that gradients are of
-  int64_t trial_batches = 0;
-  const auto run_with = [&](const LadderRungs& rungs, const auto& pass) {
-    put_everywhere(rungs);
-    trial_batches += batches;
-    return pass();
-  };
-  const auto cosine = [&](Direction direction, size_t rung) {
-    LadderRungs rungs = {mine.trial_terms.reference, mine.trial_terms.reference};
-    if (!trial) {
-      const auto samples = last_batches(kTrialBatches);
-      batches = static_cast<int64_t>(samples.size() == 1 ? 1 : samples.size() / 2 * 2);
-      trial.emplace(side_pass_, stages_, executor_, group_, halves_of(samples));
-      run_with(rungs, [&] { trial->set_reference(); });
-    }
-    rungs[place(direction)] = rung;
-    auto& known = measured.of(direction)[rung];
-    const auto products = run_with(rungs, [&] { return trial->products(); });
-    known = measured_now(state.step, products, known);
-    return known->cosine;
-  };
-  CodecChoice choice = choose_(mine, group_, cosine);
-  if (trial) {
-    applied_.reset();
-    apply(choice_of_last_step(state));
-  }
+void AutomaticCodecs::choose(TrainingState& state) {
+  const ChoiceFacts mine{.channels = try_links(),
+                         .stages = difference(state.stages, warm_up_),
+                         .since_last = since_last_.seconds()};
+  CodecChoice choice = choose_(mine, group_);
   choice.step = state.step;
-  choice.trial_batches = trial_batches;
-  if (has_any(measured)) choice.cosines = std::move(measured);
   state.choices.push_back(std::move(choice));
+  for (auto& [boundary, layer] : layers_) layer.fade();
   is_warming_up_ = false;
   since_last_ = Stopwatch();
+  watching_ = false;
   due_ = false;
 }
 

@@ -2,13 +2,16 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "strait/base/clock.h"
 #include "strait/boundary/codec_trial.h"
+#include "strait/boundary/layer_cosines.h"
 #include "strait/boundary/options.h"
 #include "strait/checkpoint/training_state.h"
 #include "strait/pipeline/executor.h"
@@ -29,40 +32,22 @@ struct TriedChannel {
   std::vector<CodecTrial> trials;
 };
 
-/// What measuring cosines takes, and for how long they would count.
-struct TrialTerms {
-  size_t reference = 0;       ///< the rung whose gradients those of others are compared with
-  int64_t batches = 0;        ///< that go forward and back with the reference, and with each codec to measure
-  int64_t batches_ahead = 0;  ///< of training, for which a cosine measured now would count
-  bool compared = false;      ///< whether the gradients of the reference are there already
-};
-
 /// What one process knows when codecs are to be chosen; all of them together know everything.
 struct ChoiceFacts {
   std::vector<TriedChannel> channels;  ///< in the order of boundaries
   TimesOfStages stages;                ///< of the first replica and the epoch, since its stages have warmed up
   double since_last = 0;               ///< seconds since the last choice, or since training began here
-
-  LadderCosines cosines;   ///< that hold, the same on every process; one entry for each codec of the ladder
-  TrialTerms trial_terms;  ///< of those that are not known, likewise
 };
 
-/// Measures an entry of LadderCosines, of the codec at that place of the ladder. Collective: the same on every
-/// process.
-using MeasureCosine = std::function<double(Direction direction, size_t rung)>;
-
 /// Makes the next choice of what all processes know: its codecs, with the time and the steps that are expected
-/// of them, and the time that what it measured is expected to have taken. Collective: the same on every
-/// process.
-using ChooseCodecs =
-    std::function<CodecChoice(const ChoiceFacts& mine, Group& group, const MeasureCosine& cosine)>;
+/// of them. Collective: the same on every process.
+using ChooseCodecs = std::function<CodecChoice(const ChoiceFacts& mine, Group& group)>;
 
 /// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder
 /// whose errors of the first messages are small, so that no link is waited for long before anything is known of
 /// it; the first choice follows after a few steps, and the next ones when training has made twice as many
-/// steps, with the last step of each epoch, or more often. A choice holds from the next step on. From the 32nd
-/// step on the cosines of codecs may be measured; one holds until training has made four times as many steps,
-/// and one below 0.7 sixteen times as many.
+/// steps, with the last step of each epoch, or more often. A choice holds from the next step on. The messages
+/// of the four batches before it say how far codecs turn gradients, beside those before earlier choices.
 class AutomaticCodecs {
  public:
   /// `asked` is what the configuration says. The executor and the placement must outlive this.
@@ -79,17 +64,15 @@ class AutomaticCodecs {
   /// Collective.
   void start(TrainingState& state, const StepInput& batch);
 
-  /// Before a batch, with which so many steps of the optimizer end. The training has so many epochs of so many
-  /// batches.
+  /// Before a batch, with which so many steps of the optimizer end and after which the state has one batch
+  /// more. The training has so many epochs of so many batches.
   void before_batch(const TrainingState& state, int64_t steps, int64_t batches, int64_t epochs);
 
   /// Whether choose() is due behind the batch that before_batch() was called for.
   bool is_due() const { return due_; }
 
-  /// Adds the next choice to the state, whose times are up to date, behind a batch. Where gradients are to be
-  /// compared it asks for so many of the epoch's last batches, or those that there are, this one among them.
-  /// Collective.
-  void choose(TrainingState& state, const std::function<std::vector<StepInput>(int64_t most)>& last_batches);
+  /// Adds the next choice to the state, whose times are up to date, behind a batch. Collective.
+  void choose(TrainingState& state);
 
   /// Behind the first batch: the times of the epoch until now do not count, since stages were warming up.
   void warmed_up(const TrainingState& state) {
@@ -118,11 +101,14 @@ class AutomaticCodecs {
                                                         Direction direction) const;
   bool is_chosen(const std::string& boundary, Direction direction) const;
   CodecChoice provisional(const LadderRungs& rungs, uint64_t step) const;
-  void keep_messages();
+  int64_t batches_to_choice(const TrainingState& state, int64_t steps, int64_t left) const;
+  bool is_watched(const BoundaryEndpoints& boundary) const;
+  void keep_sent();
+  void watch();
+  void add_watched(BoundaryEndpoints& boundary, std::span<const KeptMessage> gradients);
   std::vector<TriedChannel> try_links();
+  void put_cosines(TriedChannel& tried) const;
   LadderErrors greatest_errors(const std::vector<TriedChannel>& mine) const;
-  MeasuredCosines measured_before(const TrainingState& state) const;
-  ChoiceFacts facts_of(const TrainingState& state, LadderCosines holding);
   void put(BoundaryEndpoints& boundary, Direction direction, size_t rung);
   void put_everywhere(const LadderRungs& rungs);
   void apply(const CodecChoice& choice);
@@ -133,13 +119,13 @@ class AutomaticCodecs {
   ChooseCodecs choose_;
   std::vector<std::shared_ptr<const Link>> ladder_;
   SidePass side_pass_;
-  std::vector<int> stages_;          ///< of its parameters
-  TimesOfStages warm_up_;            ///< of the epoch's stages, what does not count
-  bool is_warming_up_ = true;        ///< until the first batch in this process is done
-  std::optional<uint64_t> applied_;  ///< CodecChoice::step of the choice whose links are in use
+  std::map<std::string, LayerCosines> layers_;  ///< by boundary, those that are watched
+  TimesOfStages warm_up_;                       ///< of the epoch's stages, what does not count
+  bool is_warming_up_ = true;                   ///< until the first batch in this process is done
+  std::optional<uint64_t> applied_;             ///< CodecChoice::step of the choice whose links are in use
   Stopwatch since_last_;
-  int64_t ahead_ = 0;  ///< TrialTerms::batches_ahead
   bool starting_ = false;
+  bool watching_ = false;  ///< the batch under way
   bool due_ = false;
 };
 

@@ -195,15 +195,13 @@ std::vector<int64_t> Trainer::order_of_epoch(int64_t samples) const {
   return order_with_parts_of(epoch_order(options_.seed, 0, samples), order, options_.batch_size, replicas);
 }
 
-/// So many of the epoch's batches from one on, or those that there are.
-Loader Trainer::load(const DataSplits& data, int64_t first, int64_t batches) const {
+/// The epoch's batches from one on.
+Loader Trainer::load(const DataSplits& data, int64_t first) const {
   const int replica = placement_.replica();
   const int replicas = options_.pipeline.replicas;
   const int64_t samples = data.train->size();
   auto order = order_of_epoch(samples);
-  const int64_t begin = std::min(first * options_.batch_size, samples);
-  const int64_t end = std::min((first + batches) * options_.batch_size, samples);
-  order = {order.begin() + begin, order.begin() + end};
+  order.erase(order.begin(), order.begin() + std::min(first * options_.batch_size, samples));
   return {data.train,
           {.order = part_of_order(order, options_.batch_size, replica, replicas),
            .batch_size = part_of_batch(options_.batch_size, replica, replicas).rows,
@@ -217,7 +215,7 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
   placement_.model().train(true);
   const int64_t samples = data.train->size();
   const StepPlan plan = plan_for(data);
-  Loader loader = load(data, state_.batches, plan.batches() - state_.batches);
+  Loader loader = load(data, state_.batches);
   if (micro_batch_update_) micro_batch_update_->start(point_at(plan, plan.steps_of(state_.batches)));
   const double waited_before = state_.data_wait_seconds;
   recorder_.take_in(state_);
@@ -232,7 +230,7 @@ bool Trainer::train_epoch(const DataSplits& data, TrainObserver& observer) {
                                       options_.train.epochs);
     }
     train_batch(input, plan);
-    if (automatic_codecs_) choose_codecs(data, observer);
+    if (automatic_codecs_) choose_codecs(observer);
     state_.data_wait_seconds = waited_before + loader.waited_seconds();
     state_.seconds += watch.seconds();
     observer.on_batch(state_.epoch, "train", std::min(state_.batches * options_.batch_size, samples), samples,
@@ -265,20 +263,8 @@ void Trainer::begin_codecs(const StepInput& batch, TrainObserver& observer) {
   observer.on_note(describe(state_.choices.back()));
 }
 
-/// Those of the epoch that were trained with, made once more, so that a resumed training has them too.
-std::vector<StepInput> Trainer::last_batches(const DataSplits& data, int64_t most) const {
-  const int64_t first = std::max<int64_t>(state_.batches - most, 0);
-  Loader loader = load(data, first, state_.batches - first);
-  std::vector<StepInput> batches;
-  while (auto batch = loader.next()) {
-    const auto place = first + static_cast<int64_t>(batches.size());
-    batches.push_back(input_of(*batch, plan_for(data).part(place, placement_.replica()), {}));
-  }
-  return batches;
-}
-
 /// Where it is due. The time counts as the batch's.
-void Trainer::choose_codecs(const DataSplits& data, TrainObserver& observer) {
+void Trainer::choose_codecs(TrainObserver& observer) {
   const bool is_due = automatic_codecs_->is_due();
   if (!is_due && !automatic_codecs_->is_warming_up()) return;
   if (is_due && micro_batch_update_) executor_->drain(*micro_batch_update_);
@@ -288,7 +274,7 @@ void Trainer::choose_codecs(const DataSplits& data, TrainObserver& observer) {
     return;
   }
   const std::string before = describe(state_.choices.back());
-  automatic_codecs_->choose(state_, [&](int64_t most) { return last_batches(data, most); });
+  automatic_codecs_->choose(state_);
   const std::string now = describe(state_.choices.back());
   if (now != before) observer.on_note(now);
 }

@@ -99,14 +99,13 @@ class Trainer {
   StepPlan plan_for(const DataSplits& data) const;
   SchedulePoint point_at(const StepPlan& plan, int64_t step_of_epoch) const;
   std::vector<int64_t> order_of_epoch(int64_t samples) const;
-  Loader load(const DataSplits& data, int64_t first, int64_t batches) const;
+  Loader load(const DataSplits& data, int64_t first) const;
   bool run_epoch(const DataSplits& data, TrainObserver& observer);
   bool train_epoch(const DataSplits& data, TrainObserver& observer);
   StepInput input_of(Batch& batch, const StepPlan::Part& part, std::vector<int64_t> next_ids) const;
   void train_batch(const StepInput& batch, const StepPlan& plan);
   void begin_codecs(const StepInput& batch, TrainObserver& observer);
-  std::vector<StepInput> last_batches(const DataSplits& data, int64_t most) const;
-  void choose_codecs(const DataSplits& data, TrainObserver& observer);
+  void choose_codecs(TrainObserver& observer);
   void drain();
   bool is_evaluation_due(const StepPlan& plan) const;
   bool is_evaluation_due_after_epoch(const StepPlan& plan) const;
