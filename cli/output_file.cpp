@@ -20,7 +20,11 @@ void check_output_file(std::string_view flag, const fs::path& path) {
                      fs::is_directory(path, ignored) ? "a folder" : "a device, a pipe or a socket");
   }
   const auto [probe, file] = make_beside(path);  // as replace_file() does it
-  if (file < 0) throw InputError("{}: {}: cannot be written: {}", flag, path.string(), std::strerror(errno));
+  const int reason = errno;
+  if (file < 0) {
+    fail_to_write<InputError>(
+        reason, fmt::format("{}: {}: cannot be written: {}", flag, path.string(), std::strerror(reason)));
+  }
   ::close(file);
   ::unlink(probe.c_str());
 }

@@ -24,6 +24,11 @@ class InputError : public Error {
   using Error::Error;
 };
 
+/// A disk is full or fails, whatever is written for: the same may work another time. Exit status 1.
+class DiskError : public Error {
+  using Error::Error;
+};
+
 /// Bytes that came from a peer are not a valid message: the link they came over is unusable.
 class WireError : public Error {
   using Error::Error;

@@ -54,6 +54,21 @@ std::filesystem::file_type type_of(const std::filesystem::path& path) {
 
 }  // namespace
 
+bool is_of_disk(int reason) { return reason == ENOSPC || reason == EDQUOT || reason == EIO; }
+
+void begin_in_folder(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::filesystem::filesystem_error& error) {
+    fail_to_write<InputError>(error.code().value(),
+                              fmt::format("{}: {}", error.path1().string(), error.code().message()));
+  } catch (const DiskError&) {
+    throw;
+  } catch (const Error& error) {
+    throw InputError("{}", error.what());
+  }
+}
+
 OutputFile::OutputFile(const std::filesystem::path& path)
     : OutputFile(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kFileMode), path.string()) {}
 
@@ -66,7 +81,8 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::check(bool worked) const {
-  if (!worked) throw Error("{}: cannot be written: {}", name_, std::strerror(errno));
+  const int reason = errno;
+  if (!worked) fail_to_write(reason, fmt::format("{}: cannot be written: {}", name_, std::strerror(reason)));
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) { check(write_all(descriptor_, bytes)); }
@@ -112,7 +128,8 @@ void replace_file(const std::filesystem::path& path, const std::function<void(co
     write([&](std::span<const std::byte> part) { file.write(part); });
     file.finish();
     if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-      throw Error("{}: cannot be written: {}", path.string(), std::strerror(errno));
+      const int reason = errno;
+      fail_to_write(reason, fmt::format("{}: cannot be written: {}", path.string(), std::strerror(reason)));
     }
   } catch (...) {
     ::unlink(temporary.c_str());
@@ -134,7 +151,9 @@ void sync_to_disk(const std::filesystem::path& path) {
   const bool synced = file >= 0 && ::fsync(file) == 0;
   const int reason = errno;
   if (file >= 0) ::close(file);
-  if (!synced) throw Error("{}: cannot be made to last on the disk: {}", path.string(), std::strerror(reason));
+  if (synced) return;
+  fail_to_write(
+      reason, fmt::format("{}: cannot be made to last on the disk: {}", path.string(), std::strerror(reason)));
 }
 
 InputFile::InputFile(const std::filesystem::path& path)

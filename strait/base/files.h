@@ -9,7 +9,23 @@
 #include <string>
 #include <string_view>
 
+#include "strait/base/error.h"
+
 namespace strait {
+
+/// Whether the reason of an error, an errno, is a disk that is full or fails.
+bool is_of_disk(int reason);
+
+/// Throws DiskError where the reason is one of a disk, else an error of that type; with this message.
+template <class Otherwise = Error>
+[[noreturn]] void fail_to_write(int reason, const std::string& message) {
+  if (is_of_disk(reason)) throw DiskError("{}", message);
+  throw Otherwise("{}", message);
+}
+
+/// Does the work with which somebody begins in a folder: where that cannot be written, the folder is a wrong
+/// one. Throws InputError then, with the reason, but DiskError where a disk is full or fails.
+void begin_in_folder(const std::function<void()>& work);
 
 /// Takes the content of a file, part after part.
 using ByteSink = std::function<void(std::span<const std::byte>)>;

@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include "strait/base/clock.h"
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 
 namespace strait {
 namespace {
@@ -48,7 +50,8 @@ bool FolderLock::try_to_lock(const fs::path& folder) {
   if (descriptor_ < 0) {
     const int reason = errno;
     remove_made();
-    throw InputError("{}: cannot be written: {}", folder.string(), std::strerror(reason));
+    fail_to_write<InputError>(reason,
+                              fmt::format("{}: cannot be written: {}", folder.string(), std::strerror(reason)));
   }
   const bool is_held = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   if (!is_held && is_named(descriptor_, file_)) return true;
@@ -71,8 +74,9 @@ void FolderLock::make_folder(const fs::path& folder) {
   fs::create_directories(folder, error);
   if (!error && fs::is_directory(folder)) return;
   remove_made();
-  throw InputError("{}: cannot make the folder: {}", folder.string(),
-                   error ? error.message() : std::strerror(ENOTDIR));
+  if (!error) error = std::make_error_code(std::errc::not_a_directory);
+  fail_to_write<InputError>(error.value(),
+                            fmt::format("{}: cannot make the folder: {}", folder.string(), error.message()));
 }
 
 void FolderLock::remove_made() {

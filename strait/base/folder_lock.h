@@ -13,7 +13,7 @@ class FolderLock {
  public:
   /// Makes the folder where it is missing. `suffix` tells apart those who may work there side by side. Throws
   /// InputError that names the folder when another one holds the lock and does not end within a second, or when
-  /// nothing can be written there.
+  /// nothing can be written there; DiskError where a disk is full or fails.
   explicit FolderLock(const std::filesystem::path& folder, const std::string& suffix = "");
 
   /// Removes the file, and the folder if it was made here and nothing has come into it.

@@ -115,17 +115,6 @@ void take_over(const Config& config, const Beginning& beginning, Trainer& traine
   }
 }
 
-/// What cannot be written when a run begins makes its folder a wrong one; what cannot be later is a failure.
-void at_the_beginning(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const std::filesystem::filesystem_error& error) {
-    throw InputError("{}: {}", error.path1().string(), error.code().message());
-  } catch (const Error& error) {
-    throw InputError("{}", error.what());
-  }
-}
-
 /// A processor, a card, a number of threads and a LibTorch each round in a way of their own.
 void note_other_machine(const std::filesystem::path& folder, const std::string& machine,
                         TrainObserver& observer) {
@@ -148,7 +137,7 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
     if (group.rank() == 0 && lacks_them) published = published_files(config);
   });
   if (!beginning.own) {
-    in_turn(group, [&] { at_the_beginning([&] { clear_run(folder); }); });
+    in_turn(group, [&] { begin_in_folder([&] { clear_run(folder); }); });
   }
   const auto holders = copy_holders(group.gather(host_name()), config.checkpoint.copies);
   trainer.keep_checkpoints(CheckpointWriter(checkpoints, group.rank(), config.checkpoint, holders),
@@ -161,13 +150,13 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
     }
     RunWriter::Identity identity = identity_of(config);
     if (beginning.own) note_other_machine(folder, identity.machine, observer);
-    at_the_beginning([&] { clear_unfinished(folder); });  // of weights it may be what fills the disk
-    at_the_beginning(
+    begin_in_folder([&] { clear_unfinished(folder); });  // of weights it may be what fills the disk
+    begin_in_folder(
         [&] { files.emplace(folder, std::move(identity), trainer.metrics(), trainer.state().step); });
-    at_the_beginning([&] {
+    begin_in_folder([&] {
       for (const auto& [name, text] : published) replace_file(folder / name, text);
     });
-    at_the_beginning([&] { mark_launch(folder); });
+    begin_in_folder([&] { mark_launch(folder); });
   });
 }
 

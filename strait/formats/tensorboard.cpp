@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "strait/base/error.h"
+#include "strait/base/files.h"
 #include "strait/base/host.h"
 
 namespace strait {
@@ -81,7 +82,10 @@ uint32_t crc32c(std::string_view bytes) {
 TensorboardWriter::TensorboardWriter(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw Error("{}: cannot make the folder: {}", folder.string(), error.message());
+  if (error) {
+    fail_to_write(error.value(),
+                  fmt::format("{}: cannot make the folder: {}", folder.string(), error.message()));
+  }
   const auto stem = fmt::format("events.out.tfevents.{}.{}", static_cast<int64_t>(wall_time()), host_name());
   for (int attempt = 0; file_ == nullptr; ++attempt) {
     path_ = folder / (attempt == 0 ? stem : fmt::format("{}.{}", stem, attempt));
@@ -121,7 +125,8 @@ void TensorboardWriter::append(std::string_view event) {
 }
 
 void TensorboardWriter::fail(const char* what) const {
-  throw Error("{}: {}: {}", path_.string(), what, std::generic_category().message(errno));
+  const int reason = errno;
+  fail_to_write(reason, fmt::format("{}: {}: {}", path_.string(), what, std::strerror(reason)));
 }
 
 }  // namespace strait

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <span>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -48,6 +50,38 @@ TEST(ReplaceFile, AFullDiskLeavesTheOldContent) {
   }
   EXPECT_EQ(test::read_file(dir / "a.txt"), "old");
   EXPECT_THAT(test::names_in(dir.path()), testing::ElementsAre("a.txt"));
+}
+
+TEST(Disks, ThatAreFullAreNoWrongPath) {
+  const auto full = [] {
+    OutputFile file("/dev/full");
+    file.write(std::as_bytes(std::span("x", 1)));
+  };
+  const std::string reason = "/dev/full: cannot be written: No space left on device";
+  EXPECT_EQ(test::message_of<DiskError>(full), reason);
+  EXPECT_EQ(test::message_of<DiskError>([&] { append_to_file("/dev/full", "x"); }), reason);
+  EXPECT_EQ(test::message_of<DiskError>([&] { begin_in_folder(full); }), reason);
+  const auto begin_with = [](std::errc error) {
+    begin_in_folder(
+        [&] { throw std::filesystem::filesystem_error("remove", "a", std::make_error_code(error)); });
+  };
+  EXPECT_EQ(test::message_of<DiskError>([&] { begin_with(std::errc::io_error); }), "a: Input/output error");
+  EXPECT_EQ(test::message_of<InputError>([&] { begin_with(std::errc::permission_denied); }),
+            "a: Permission denied");
+}
+
+TEST(Disks, OtherReasonsMakeTheFolderAWrongOne) {
+  const test::TempDir dir;
+  const auto write = [&](size_t bytes) {
+    begin_in_folder([&] { replace_file(dir / "a.txt", std::string(bytes, 'x')); });
+  };
+  {
+    const test::SizeLimit limit(1000);
+    EXPECT_THAT(test::message_of<InputError>([&] { write(1001); }),
+                testing::EndsWith("/a.txt: cannot be written: File too large"));
+  }
+  write(1001);
+  EXPECT_EQ(test::read_file(dir / "a.txt").size(), 1001U);
 }
 
 TEST(ReplaceFile, ManyMayReplaceOneFileAtATime) {

@@ -140,8 +140,8 @@ TEST_F(ResumedProcess, AHangUpThatIsIgnoredStopsNothing) {
   EXPECT_EQ(status("run").at("status"), "done");
 }
 
-// What cannot be written when the run begins is a wrong path, whatever the reason; what cannot be later a
-// failure.
+// What cannot be written when the run begins is a wrong path, unless a disk is full or fails (files_test.cpp);
+// what cannot be later a failure.
 TEST_F(ResumedProcess, AFolderThatCannotBeWrittenIsAWrongOne) {
   test::write_file(dir_ / "file", "");
   const auto below_file = train("file/run");
