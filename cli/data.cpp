@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
+#include "strait/base/exit_status.h"
 #include "strait/base/stop_signal.h"
 #include "strait/base/text.h"
 #include "strait/config/config.h"
@@ -39,7 +40,15 @@ int run_get(const DataCommand& command) {
     line.draw(fmt::format("{}: {}", data.name, megabytes_text(received, total)));
     return !stop_requested();
   };
-  const GetResult result = get_data(data, command.root, options);
+  GetResult result;
+  try {
+    result = get_data(data, command.root, options);
+  } catch (const Error&) {
+    if (!stop_requested()) throw;
+    line.clear();
+    print(fmt::format("stopped; the same command fetches {} from the beginning\n", data.name));
+    return kStopped;
+  }
   std::string text =
       fmt::format("{}: {}\n", data.name, result.present ? "already there" : "fetched and checked");
   for (const auto& file : result.files) text += fmt::format("  {}\n", file.string());

@@ -2,8 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <optional>
 
 #include "strait/data/registry.h"
+#include "strait/transport/socket.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
@@ -54,6 +58,24 @@ TEST(DataGet, SaysWhereTextCanBeFoundThatHasNoAddress) {
   EXPECT_THAT(get.err, HasSubstr("Salesforce/wikitext (wikitext-2-raw-v1)"));
   EXPECT_THAT(get.err, HasSubstr("wikitext-2-raw/wiki.train.raw, wiki.valid.raw and wiki.test.raw"));
   EXPECT_EQ(std::ranges::count(get.err, '\n'), 1);
+}
+
+TEST(DataGet, ThatIsStoppedEndsAsOtherVerbsDoAndLeavesNothing) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const test::TempDir root;
+    const Socket silent = listen_at("127.0.0.1", 0);
+    const std::string mirror = "http://127.0.0.1:" + std::to_string(port_of(silent));
+    test::Process get(STRAIT_PROGRAM, {"data", "get", "cifar10", "--root", root.path(), "--mirror", mirror},
+                      {"no_proxy=127.0.0.1"});
+    std::optional<Socket> connection;  // once it is there, the program waits for an answer
+    while (!connection && !get.has_ended()) connection = accept_from(silent);
+    get.send(signal);
+    const auto result = get.wait(std::chrono::seconds(30));
+    EXPECT_EQ(result.status, 130) << signal;
+    EXPECT_EQ(result.out, "stopped; the same command fetches cifar10 from the beginning\n");
+    EXPECT_EQ(result.err, "");
+    EXPECT_TRUE(std::filesystem::is_empty(root.path()));
+  }
 }
 
 }  // namespace
