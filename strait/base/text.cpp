@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <new>
 #include <numeric>
 
@@ -99,6 +100,10 @@ std::string first_line(std::string_view text) { return std::string(text.substr(0
 
 std::string reason_text(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
+  const auto* of_files = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
+  if (of_files != nullptr && !of_files->path1().empty()) {
+    return fmt::format("{}: {}", of_files->path1().string(), of_files->code().message());
+  }
   std::string line = first_line(error.what());
   constexpr std::string_view kAllocator = "DefaultCPUAllocator: ";
   constexpr std::string_view kTried = "you tried to allocate ";

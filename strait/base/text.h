@@ -36,8 +36,9 @@ std::string in_quotes(std::string_view text);
 /// The text up to the end of its first line.
 std::string first_line(std::string_view text);
 
-/// What a person is told of an exception: its first line, because LibTorch appends where it was thrown. Where
-/// LibTorch had no memory, which it says in terms of its own files, that there is none and for how many bytes.
+/// What a person is told of an exception: its first line, because LibTorch appends where it was thrown. Of the
+/// standard library's about files, the path and the reason alone. Where LibTorch had no memory, which it says
+/// in terms of its own files, that there is none and for how many bytes.
 std::string reason_text(const std::exception& error);
 
 /// The names as `a, b, c`.

@@ -40,7 +40,7 @@ bool fits(const SettingValue& own, const PublishedSetting& said) {
 }  // namespace
 
 fs::path weights_at(const fs::path& path) {
-  if (!fs::is_directory(path)) return path;
+  if (!has_folder(path)) return path;
   for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) {
     if (is_there(path / name)) return path / name;
   }

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "strait/base/error.h"
 
@@ -57,6 +59,9 @@ TEST(Text, TheReasonOfAnExceptionIsOneClearLine) {
   const auto reason = [](const std::string& what) { return reason_text(std::runtime_error(what)); };
   EXPECT_EQ(reason("first\nsecond"), "first");
   EXPECT_EQ(reason_text(std::bad_alloc()), "out of memory");
+  const auto too_long = std::make_error_code(std::errc::filename_too_long);
+  EXPECT_EQ(reason_text(std::filesystem::filesystem_error("status", "a/b", too_long)),
+            "a/b: File name too long");
   // As the LibTorch of 2.x and 1.x say it.
   for (const char* words :
        {"[enforce fail at alloc_cpu.cpp:126] data. DefaultCPUAllocator: not enough memory: you "

@@ -332,6 +332,9 @@ INSTANTIATE_TEST_SUITE_P(
                    {"{dir}: has no weights, expected model.safetensors or model.safetensors.index.json"}},
         BadCommand{
             {"eval", "{dir}/tiny.toml", "--weights", "{dir}/none.safetensors"}, 2, {"{dir}/none.safetensors"}},
+        BadCommand{{"eval", "{dir}/tiny.toml", "--weights", "{dir}/loop"},
+                   2,
+                   {"strait: {dir}/loop: cannot be read: Too many levels of symbolic links\n"}},
         BadCommand{{"eval", "{dir}/tiny.toml", "--weights", "{dir}/tiny.toml"},
                    2,
                    {"{dir}/tiny.toml: is not a safetensors file (header length is "}},
