@@ -239,6 +239,8 @@ TEST(TcpMeeting, ASecretMayLieInAFileThatOthersCannotOpen) {
   EXPECT_EQ(secret_of_process(), kSecret);
   std::filesystem::remove(file);
   EXPECT_THROW(secret_of_process(), InputError);
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);  // nobody is to wait for one who writes into it
+  EXPECT_THROW(secret_of_process(), InputError);
 }
 
 TEST(TcpMeeting, AFolderThatOthersCanOpenIsRefused) {

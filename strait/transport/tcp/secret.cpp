@@ -33,10 +33,10 @@ std::string checked(std::string secret, const std::string& name) {
 
 std::string secret_in(const std::string& file) {
   struct stat found {};
-  std::ifstream in(file, std::ios::binary);
-  if (!in || stat(file.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) {
-    throw InputError("{} ({}): cannot be read", file, kSecretFileVariable);
-  }
+  const bool is_file = stat(file.c_str(), &found) == 0 && S_ISREG(found.st_mode);
+  std::ifstream in;
+  if (is_file) in.open(file, std::ios::binary);  // of a pipe that would wait for a writer
+  if (!in.is_open()) throw InputError("{} ({}): cannot be read", file, kSecretFileVariable);
   if ((found.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     throw InputError("{} ({}): others can open it; expected a file of mode 600", file, kSecretFileVariable);
   }
