@@ -14,6 +14,7 @@ namespace strait::cli {
 namespace fs = std::filesystem;
 
 void check_output_file(std::string_view flag, const fs::path& path) {
+  if (path.empty()) throw InputError("{}: expected the name of a file, found none", flag);
   std::error_code ignored;
   if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
     throw InputError("{}: {}: expected the name of a file, found {}", flag, path.string(),

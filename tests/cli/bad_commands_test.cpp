@@ -153,6 +153,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{{"codec", "apply", "--codec", "none", "--in", "{dir}/good.safetensors", "--out", "{dir}"},
                    2,
                    {"--out: {dir}: expected the name of a file, found a folder"}},
+        BadCommand{{"codec", "apply", "--codec", "none", "--in", "{dir}/good.safetensors", "--out", ""},
+                   2,
+                   {"strait: --out: expected the name of a file, found none\n"}},
         BadCommand{
             {"codec", "apply", "--codec", "none", "--in", "{dir}/good.safetensors", "--out", "/dev/full"},
             2,
