@@ -70,11 +70,13 @@ uint64_t JsonReader::count(const std::string& key, uint64_t most) const { return
 uint64_t JsonReader::count(size_t index, uint64_t most) const { return at(index).as_count(most); }
 
 uint64_t JsonReader::whole(const std::string& key) const {
-  constexpr double kMost = 18e18;
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
   const JsonReader member = at(key);
-  if (member.value_.is_number_unsigned()) return member.value_.get<uint64_t>();
+  if (member.value_.is_number_unsigned()) return member.as_count(kMost);
   const double value = number(key);
-  if (!(value >= 0 && value < kMost)) member.fail("a number >= 0");
+  if (!(value >= 0 && value < static_cast<double>(kMost))) {
+    member.fail(fmt::format("a number from 0 to {}", kMost));
+  }
   return static_cast<uint64_t>(value);
 }
 

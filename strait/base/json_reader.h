@@ -56,7 +56,8 @@ class JsonReader {
   /// The member, a string; empty where the key is missing.
   std::string optional_text(const std::string& key) const;
 
-  /// A number of things, which another program may have written with a fraction: rounded down.
+  /// A number of things that fits an int64_t, which another program may have written with a fraction: rounded
+  /// down.
   uint64_t whole(const std::string& key) const;
 
   /// The same; `fallback` where the key is missing.
