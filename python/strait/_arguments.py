@@ -78,13 +78,6 @@ def tensors_of(name: str, value: Any) -> list[Tensor]:
     return tensors
 
 
-def tensor_or_none(name: str, value: Any) -> Optional[Tensor]:
-    """A tensor, or None."""
-    if value is None or isinstance(value, Tensor):
-        return value
-    raise TypeError(f"{name}: expected a tensor, found {type(value).__name__}")
-
-
 def function_or_none(name: str, value: Any) -> Any:
     """What can be called, or None."""
     if value is None or callable(value):

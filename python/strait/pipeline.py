@@ -14,9 +14,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from . import _C
-from ._arguments import (boolean, feedback_of, function_or_none, integer, list_of, named_tensors, string, tensor_or_none,
-                         tensors_of)
+from ._arguments import boolean, feedback_of, function_or_none, integer, list_of, named_tensors, string, tensors_of
 from ._C import StepResult
+from ._targets import TargetRows, Targets
 from .boundary import Ids, int_list
 
 __all__ = ["Pipeline", "StepResult"]
@@ -181,13 +181,14 @@ class Pipeline:
     def __init__(self, stages: Sequence[Stage], loss: Optional[Callable[..., Tensor]], *, schedule: str = "1f1b",
                  micro_batches: int = 1, activations: PerBoundary = "none", gradients: PerBoundary = "none",
                  feedback: PerBoundaryFeedback = "none", reuse_indices: bool = False,
-                 correct: Optional[Callable[..., Any]] = None, count: Optional[Callable[[Tensor], Any]] = None,
+                 correct: Optional[Callable[..., Any]] = None, count: Optional[Callable[[Any], Any]] = None,
                  batch_size: Optional[int] = None, replicas: int = 1,
                  replica_codec: str = "none", replica_feedback: str = "none", seed: int = 0,
                  names: Optional[Sequence[str]] = None, group: Optional[dist.ProcessGroup] = None,
                  timeout: Union[float, datetime.timedelta] = 300.0,
                  device: Union[torch.device, str, None] = None) -> None:
         spanned = group_of(group, timeout)
+        rows = TargetRows()
         with _heard_by(spanned):
             stages = list_of("stages", stages, "modules, callables or None")
             if not stages:
@@ -203,8 +204,9 @@ class Pipeline:
                     _per_boundary("gradients", gradients, cuts), _feedback_per_boundary(feedback, cuts),
                     [boolean("reuse_indices", reuse_indices)] * cuts))
             arguments = [_arguments_of(stage) for stage in stages]
-            setup = _C.PipelineSetup(stages, arguments, boundaries, function_or_none("loss", loss), function_or_none("correct", correct),
-                                     function_or_none("count", count), string("schedule", schedule),
+            setup = _C.PipelineSetup(stages, arguments, boundaries, rows.given(function_or_none("loss", loss)),
+                                     rows.given(function_or_none("correct", correct)),
+                                     rows.given(function_or_none("count", count)), string("schedule", schedule),
                                      integer("micro_batches", micro_batches, 1, 2**31 - 1),
                                      0 if batch_size is None else integer("batch_size", batch_size, 1),
                                      integer("replicas", replicas, 1, 2**31 - 1),
@@ -214,6 +216,7 @@ class Pipeline:
         # of all extras that a stage may take; None where another process may have one that takes more
         self._names = None if None in stages or None in arguments else set().union(*arguments)
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
+        self._target_rows = rows
         self._pipeline = _C.Pipeline(setup, spanned)
 
     def _extras(self, extras: dict[str, Any]) -> list[tuple[str, Tensor]]:
@@ -224,14 +227,15 @@ class Pipeline:
                 raise TypeError(f"{name}: expected a tensor, found {type(tensor).__name__}")
         return sorted(extras.items())
 
-    def train(self, inputs: Inputs, targets: Optional[Tensor] = None,
+    def train(self, inputs: Inputs, targets: Targets = None,
               ids: Optional[Ids] = None, classes: Optional[Ids] = None, **extras: Tensor) -> StepResult:
         """Forward and backward over a batch: adds the gradients of its mean loss to the parameters' `grad`.
 
         Arguments:
             inputs: tensor [B, ...] or several, read in the process of the first stage.
-            targets: tensor [B, ...], read in the process of the last stage. Elsewhere both may be None, but one of the
-                three arguments must say how many rows there are.
+            targets: tensor [B, ...], or a tuple or dictionary of some, which loss, `correct` and `count` are given with the
+                rows of a micro-batch; read in the process of the last stage. Elsewhere inputs and targets may be None, but one
+                of the first three arguments must say how many rows there are.
             ids: numbers of the samples in the training set, for feedback that keeps something per sample.
             classes: the samples' labels, in every process, for feedback that keeps something per class.
             extras: tensors [B, ...] in every process, such as ``attention_mask=mask``: each stage is given those that its
@@ -245,10 +249,10 @@ class Pipeline:
         """
         if not torch.is_grad_enabled():
             raise RuntimeError("strait.Pipeline: train() needs gradients, which are disabled here; evaluate() does not")
-        return self._pipeline.train(tensors_of("inputs", inputs), tensor_or_none("targets", targets), int_list(ids),
+        return self._pipeline.train(tensors_of("inputs", inputs), self._target_rows.pack(targets), int_list(ids),
                                     int_list(classes, "classes"), self._extras(extras))
 
-    def evaluate(self, inputs: Inputs, targets: Optional[Tensor] = None, mode: str = "plain",
+    def evaluate(self, inputs: Inputs, targets: Targets = None, mode: str = "plain",
                  **extras: Tensor) -> StepResult:
         """Forward alone, without gradients, and without a change to the feedback's state.
 
@@ -256,7 +260,7 @@ class Pipeline:
         through the codec alone, "frozen" through the feedback scheme with its state as training left it. `extras` are those
         of :meth:`train`.
         """
-        return self._pipeline.evaluate(tensors_of("inputs", inputs), tensor_or_none("targets", targets), string("mode", mode),
+        return self._pipeline.evaluate(tensors_of("inputs", inputs), self._target_rows.pack(targets), string("mode", mode),
                                        self._extras(extras))
 
     def predict(self, inputs: Inputs, mode: str = "plain", **extras: Tensor) -> Union[Tensor, tuple[Tensor, ...], None]:

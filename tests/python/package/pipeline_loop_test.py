@@ -1,5 +1,6 @@
 """What a training loop does with strait.Pipeline besides train(), against plain PyTorch."""
 
+import collections
 import itertools
 import math
 import re
@@ -68,6 +69,7 @@ def test_clipping_and_prediction_are_those_of_one_process(tmp_path):
 
 @pytest.mark.parametrize(("difference", "complaint"), [
     ("shuffled", "frame is of another batch than the receiver's"), ("apart", "frame has step "),
+    ("targets", "frame is of another batch than the receiver's"),
     ("rows", "process 1 has a batch of 11 rows, process 0 one of 12"),
 ])
 def test_processes_that_do_not_train_the_same_hear_of_it(tmp_path, difference, complaint):
@@ -120,6 +122,56 @@ def test_a_mean_by_class_weights_is_that_of_the_batch_where_weights_are_counted(
     loss.backward()
     assert pipe.train(inputs, targets).loss == pytest.approx(loss.item(), rel=1e-5)
     assert_close(gradients(stages), gradients(plain))
+
+
+Answer = collections.namedtuple("Answer", ["start", "end", "is_known", "weight", "nothing"])
+
+
+def answer_loss(scores, answer):
+    """A mean over rows, weighted, of several targets of several types and shapes."""
+    assert (answer.start.dtype, answer.end.dtype, answer.is_known.dtype) == (torch.int64, torch.uint8, torch.bool)
+    assert (answer.weight.dtype, answer.nothing.shape) == (torch.float64, (len(scores), 0, 2))
+    both = F.cross_entropy(scores, answer.start, reduction="none") + F.cross_entropy(scores, answer.end[:, 1].long(), reduction="none")
+    return (both * answer.is_known * answer.weight.sum((1, 2)).float()).mean()
+
+
+@pytest.mark.parametrize("micro_batches", [1, 4, 12])
+def test_several_targets_are_given_to_the_loss_as_they_are(micro_batches):
+    inputs, targets, _ = next(batches())
+    rows = len(targets)
+    answer = Answer(targets, torch.randint(3, (rows, 3), dtype=torch.uint8), torch.rand(rows) > 0.3,
+                    torch.rand(rows, 2, 5, dtype=torch.float64).transpose(1, 2), torch.zeros(rows, 0, 2))
+    stages, plain = make_stages(), make_stages()
+    loss = answer_loss(nn.Sequential(*plain)(inputs), answer)
+    loss.backward()
+
+    def count_right(scores, answer):
+        return (scores.argmax(1) == answer.start).sum()
+
+    pipe = strait.Pipeline(stages, answer_loss, micro_batches=micro_batches, correct=count_right)
+    result = pipe.train(inputs, answer)
+    assert result.loss == pytest.approx(loss.item(), rel=1e-6)
+    assert_close(gradients(stages), gradients(plain))
+    assert result.correct == count_right(nn.Sequential(*plain)(inputs), answer) == pipe.evaluate(inputs, answer).correct
+
+
+@pytest.mark.parametrize("kind", [tuple, list, dict])
+def test_several_targets_keep_their_kind(kind):
+    inputs, targets, _ = next(batches())
+    names = ["label", 1] if kind is dict else [0, 1]
+    given = {"label": padded(targets), 1: targets} if kind is dict else kind([padded(targets), targets])
+
+    def loss(scores, both):
+        assert type(both) is kind and (kind is not dict or list(both) == names)
+        return F.cross_entropy(scores, both[names[0]])
+
+    stages, plain = make_stages(), make_stages()
+    pipe = strait.Pipeline(stages, loss, micro_batches=3, count=lambda both: (both[names[0]] != -100).sum())
+    pipe.train(inputs, given)
+    F.cross_entropy(nn.Sequential(*plain)(inputs), padded(targets)).backward()
+    assert_close(gradients(stages), gradients(plain))
+    single = strait.Pipeline(make_stages(), lambda scores, y: F.cross_entropy(scores, y if isinstance(y, torch.Tensor) else y[0]))
+    assert single.train(inputs, (targets,)).loss == single.evaluate(inputs, targets).loss
 
 
 def test_gradients_add_up_in_one_process():

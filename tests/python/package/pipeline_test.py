@@ -332,11 +332,20 @@ def test_bad_input_is_refused():
     for inputs, targets, text in [
         ([[1.0] * WIDTH], y, "inputs: expected a tensor or several, found list among them"),
         (3, y, "inputs: expected a tensor or several, found int"),
-        (x, y.tolist(), "targets: expected a tensor, found list"),
+        (x, y.tolist(), "targets: expected a tensor, or a tuple or dictionary of them, found int for 0"),
+        (x, "y", "targets: expected a tensor, or a tuple or dictionary of them, found str"),
+        (x, {"label": y, "mask": None}, "targets: expected a tensor, or a tuple or dictionary of them, found NoneType for 'mask'"),
     ]:
         for run in strait.Pipeline(stages, F.cross_entropy).train, strait.Pipeline(stages, F.cross_entropy).evaluate:
             with pytest.raises(TypeError, match=f"^{text}$"):
                 run(inputs, targets)
+    for targets, text in [
+        ((), "targets: expected a tensor, or a tuple or dictionary of them, found none"),
+        ({"label": y, "box": torch.zeros(4, 2)}, "targets: expected tensors of as many rows on one device, found [4, 2] on cpu for 'box'"),
+        ((y, torch.zeros(())), "targets: expected tensors of as many rows on one device, found [] on cpu for 1"),
+    ]:
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            strait.Pipeline(stages, F.cross_entropy).train(x, targets)
     for step in -1, 2**63:
         with pytest.raises(ValueError, match=f"^step: expected a number from 0 to 9223372036854775807, found {step}$"):
             strait.Pipeline(stages, F.cross_entropy).step = step

@@ -1,7 +1,7 @@
 """What a loop does besides training a batch, over two processes: accumulation, clipping, prediction, frozen parameters, a
-loader that shuffles, states and batches that processes do not share.
+loader that shuffles, states, targets and batches that processes do not share.
 
-training_loop.py FOLDER replicas|stages|shuffled|apart|rows leaves in FOLDER what each process saw; see pipeline_loop_test.py.
+training_loop.py FOLDER replicas|stages|shuffled|apart|targets|rows leaves in FOLDER what each process saw; see pipeline_loop_test.py.
 """
 
 import itertools
@@ -82,6 +82,16 @@ def apart(rank):
     return refused(lambda: pipe.train(inputs, targets))
 
 
+def targets_of_others(rank):
+    """Several targets, of which the second one is another in every process; before, in the first process there are none."""
+    pipe = strait.Pipeline(make_stages(), lambda scores, y: F.cross_entropy(scores, y["label"]), schedule="interleaved")
+    inputs, targets, _ = next(batches())
+    for second in targets, targets.flip(0):
+        pipe.train(inputs, {"label": targets, "second": second} if rank == 1 else None)
+        pipe.train(inputs, {"label": targets, "second": second})
+    return refused(lambda: pipe.train(inputs, {"label": targets, "second": targets + rank}))
+
+
 def rows(rank):
     """The first batch has another size in every process."""
     pipe = strait.Pipeline(make_stages(), F.cross_entropy, schedule="interleaved")
@@ -93,7 +103,8 @@ def main():
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo")
     rank = torch.distributed.get_rank()
-    works = {"replicas": with_replicas, "stages": lambda rank: with_stages(), "shuffled": shuffled, "apart": apart, "rows": rows}
+    works = {"replicas": with_replicas, "stages": lambda rank: with_stages(), "shuffled": shuffled, "apart": apart,
+             "targets": targets_of_others, "rows": rows}
     result = works[sys.argv[2]](rank)
     torch.save(result, pathlib.Path(sys.argv[1]) / f"{rank}.pt")
     torch.distributed.destroy_process_group()
