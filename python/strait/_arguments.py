@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional, Union
 
-from torch import Tensor
+from torch import Tensor, nn
 
 _LEAST, _MOST = -2**63, 2**63 - 1
 
@@ -21,6 +21,14 @@ def integer(name: str, value: Any, least: int = _LEAST, most: int = _MOST) -> in
     if not least <= number <= most:
         raise ValueError(f"{name}: expected a number from {least} to {most}, found {number}")
     return number
+
+
+def number(name: str, value: Any) -> float:
+    """Any real number, NumPy's and torch's too."""
+    if not isinstance(value, str):
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):
+            return float(value)
+    raise TypeError(f"{name}: expected a number, found {type(value).__name__}")
 
 
 def boolean(name: str, value: Any) -> bool:
@@ -79,15 +87,18 @@ def tensors_of(name: str, value: Any) -> list[Tensor]:
 
 
 def function_or_none(name: str, value: Any) -> Any:
-    """What can be called, or None."""
+    """What can be called, or None; a class of modules makes a module of what it is called with."""
+    if isinstance(value, type) and issubclass(value, nn.Module):
+        raise TypeError(f"{name}: expected a function, found a class; a module of it is {value.__name__}()")
     if value is None or callable(value):
         return value
     raise TypeError(f"{name}: expected a function, found {type(value).__name__}")
 
 
 def list_of(name: str, value: Any, expected: str) -> list[Any]:
-    """The elements of a sequence, of which `expected` says what was to be there."""
-    if not isinstance(value, Iterable):
+    """The elements of a sequence, of which `expected` says what was to be there; not the letters of a string, nor the names
+    of a dictionary."""
+    if not isinstance(value, Iterable) or isinstance(value, (str, Mapping)):
         raise TypeError(f"{name}: expected {expected}, found {type(value).__name__}")
     return list(value)
 

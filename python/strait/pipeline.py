@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from . import _C
-from ._arguments import boolean, feedback_of, function_or_none, integer, list_of, named_tensors, string, tensors_of
+from ._arguments import boolean, feedback_of, function_or_none, integer, list_of, named_tensors, number, string, tensors_of
 from ._C import StepResult
 from ._targets import TargetRows, Targets
 from .boundary import Ids, int_list
@@ -60,6 +60,8 @@ def _arguments_of(stage: Stage) -> Optional[set[str]]:
 
 def _check_stages(stages: list[Stage]) -> None:
     for number, stage in enumerate(stages):
+        if isinstance(stage, type) and issubclass(stage, nn.Module):
+            raise TypeError(f"stages: stage {number} is a class, {stage.__name__}; expected a module, {stage.__name__}()")
         owner = None if isinstance(stage, nn.Module) else getattr(stage, "__self__", None)
         if isinstance(owner, nn.Module):
             raise ValueError(f"stages: stage {number} is a method of a module, {type(owner).__name__}.{stage.__name__}, whose "
@@ -86,7 +88,7 @@ _SECONDS_MOST = 100 * 365 * 24 * 3600.0
 
 
 def _seconds(timeout: Union[float, datetime.timedelta]) -> float:
-    seconds = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else float(timeout)
+    seconds = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else number("timeout", timeout)
     if not 1e-3 <= seconds <= _SECONDS_MOST:
         raise ValueError(f"timeout: expected 1 ms to 100 years, found {seconds:g} s")
     return seconds
@@ -94,6 +96,7 @@ def _seconds(timeout: Union[float, datetime.timedelta]) -> float:
 
 def group_of(group: Optional[dist.ProcessGroup], timeout: Union[float, datetime.timedelta]) -> Optional[_C.Group]:
     """The processes that a pipeline spans: those of `group`, else all of torch.distributed; None is this one alone."""
+    seconds = _seconds(timeout)
     if group is None:
         if not (dist.is_available() and dist.is_initialized()):
             if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):  # else each would train a network of its own
@@ -104,7 +107,7 @@ def group_of(group: Optional[dist.ProcessGroup], timeout: Union[float, datetime.
     if group.size() == 1:
         return None
     store = dist.PrefixStore(f"strait/{group.group_name}", dist.distributed_c10d._get_default_store())
-    return _C.group_over(group, store, _seconds(timeout))
+    return _C.group_over(group, store, seconds)
 
 
 @contextlib.contextmanager
@@ -190,7 +193,7 @@ class Pipeline:
         spanned = group_of(group, timeout)
         rows = TargetRows()
         with _heard_by(spanned):
-            stages = list_of("stages", stages, "modules, callables or None")
+            stages = list_of("stages", stages, "a list of modules, callables or None")
             if not stages:
                 raise ValueError("stages: expected at least one, found none")
             _check_stages(stages)
@@ -216,7 +219,7 @@ class Pipeline:
         # of all extras that a stage may take; None where another process may have one that takes more
         self._names = None if None in stages or None in arguments else set().union(*arguments)
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
-        self._target_rows = rows
+        self._target_rows, self._group = rows, spanned
         self._pipeline = _C.Pipeline(setup, spanned)
 
     def _extras(self, extras: dict[str, Any]) -> list[tuple[str, Tensor]]:
@@ -247,10 +250,12 @@ class Pipeline:
             RuntimeError: another process failed, or gradients are disabled. What a module or the loss raises is raised as it is; in the first call, which
                 tries what each stage gives, an Exception of a module is the cause of a ValueError that names the stage.
         """
-        if not torch.is_grad_enabled():
-            raise RuntimeError("strait.Pipeline: train() needs gradients, which are disabled here; evaluate() does not")
-        return self._pipeline.train(tensors_of("inputs", inputs), self._target_rows.pack(targets), int_list(ids),
-                                    int_list(classes, "classes"), self._extras(extras))
+        with _heard_by(self._group):
+            if not torch.is_grad_enabled():
+                raise RuntimeError("strait.Pipeline: train() needs gradients, which are disabled here; evaluate() does not")
+            arguments = (tensors_of("inputs", inputs), self._target_rows.pack(targets), int_list(ids),
+                         int_list(classes, "classes"), self._extras(extras))
+        return self._pipeline.train(*arguments)
 
     def evaluate(self, inputs: Inputs, targets: Targets = None, mode: str = "plain",
                  **extras: Tensor) -> StepResult:
@@ -260,8 +265,10 @@ class Pipeline:
         through the codec alone, "frozen" through the feedback scheme with its state as training left it. `extras` are those
         of :meth:`train`.
         """
-        return self._pipeline.evaluate(tensors_of("inputs", inputs), self._target_rows.pack(targets), string("mode", mode),
-                                       self._extras(extras))
+        with _heard_by(self._group):
+            arguments = (tensors_of("inputs", inputs), self._target_rows.pack(targets), string("mode", mode),
+                         self._extras(extras))
+        return self._pipeline.evaluate(*arguments)
 
     def predict(self, inputs: Inputs, mode: str = "plain", **extras: Tensor) -> Union[Tensor, tuple[Tensor, ...], None]:
         """The last stage's output for a batch, [B, ...], in the process of that stage, and None elsewhere.
@@ -269,7 +276,9 @@ class Pipeline:
         Forward alone, as :meth:`evaluate`, without targets and loss; every process gives the inputs, which say how many
         rows there are, and the extras. A tuple where the stage gives several tensors.
         """
-        outputs = self._pipeline.predict(tensors_of("inputs", inputs), string("mode", mode), self._extras(extras))
+        with _heard_by(self._group):
+            arguments = (tensors_of("inputs", inputs), string("mode", mode), self._extras(extras))
+        outputs = self._pipeline.predict(*arguments)
         if outputs is None:
             return None
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -281,12 +290,15 @@ class Pipeline:
         Raises:
             strait.NumericError: that norm is not finite; no gradient has changed.
         """
-        return self._pipeline.clip_grad_norm(float(max_norm))
+        with _heard_by(self._group):
+            limit = number("max_norm", max_norm)
+        return self._pipeline.clip_grad_norm(limit)
 
     def gather(self, result: StepResult) -> StepResult:
         """What all processes know of a batch: its loss, all rows, the bytes of every process, the longest time."""
-        if not isinstance(result, StepResult):
-            raise TypeError(f"result: expected a StepResult, found {type(result).__name__}")
+        with _heard_by(self._group):
+            if not isinstance(result, StepResult):
+                raise TypeError(f"result: expected a StepResult, found {type(result).__name__}")
         return self._pipeline.gather(result)
 
     def parameters(self) -> list[Tensor]:
@@ -305,7 +317,7 @@ class Pipeline:
 
     def runs(self, stage: int) -> bool:
         """Whether this process runs the stage."""
-        return self._pipeline.runs(integer("stage", stage, 0, 2**31 - 1))
+        return self._pipeline.runs(integer("stage", stage, 0, len(self._modules) - 1))
 
     def compress(self, on: bool) -> None:
         """Whether training compresses from now on; it does from the beginning."""

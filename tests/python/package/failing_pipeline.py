@@ -90,7 +90,9 @@ def main():
         pipe = strait.Pipeline(stages, F.cross_entropy, activations=activations, names=names, timeout=30,
                                micro_batches=2 if CASE == "differs" and rank == 1 else 1)
         for _ in range(3):
-            pipe.train(torch.ones(4, 6), torch.zeros(4, dtype=torch.long))
+            pipe.train(torch.ones(4, 6), "zeros" if CASE == "targets" and rank == 1 else torch.zeros(4, dtype=torch.long))
+            pipe.clip_grad_norm_("one" if CASE == "limit" and rank == 1 else 1.0)
+            pipe.predict(torch.ones(4, 6), 3 if CASE == "mode" and rank == 1 else "plain")
     except KeyboardInterrupt:
         say(f"rank {rank}: KeyboardInterrupt after {time.monotonic() - began:.1f} s")
     except Exception as error:

@@ -305,6 +305,10 @@ def test_bad_input_is_refused():
         ({"activations": lambda x: x}, TypeError, "activations: expected a spec, or one for each boundary, found function"),
         ({"feedback": 3}, TypeError, "feedback: expected a spec, a pair of them, or a list"),
         ({"correct": 3}, TypeError, "correct: expected a function, found int"),
+        ({"correct": nn.Flatten}, TypeError, "correct: expected a function, found a class; a module of it is Flatten()"),
+        ({"timeout": "1 s"}, TypeError, "timeout: expected a number, found str"),
+        ({"timeout": 0}, ValueError, "timeout: expected 1 ms to 100 years, found 0 s"),
+        ({"names": "abc"}, TypeError, "names: expected one for each boundary, found str"),
         ({"feedback": "ef22"}, ValueError, "did you mean"),
         ({"schedule": "2f2b"}, ValueError, "2f2b"),
         ({"micro_batches": 0}, ValueError, "micro_batches: expected a number from 1 to 2147483647, found 0"),
@@ -329,9 +333,19 @@ def test_bad_input_is_refused():
         strait.Pipeline([], F.cross_entropy)
     with pytest.raises(TypeError, match="^loss: expected a function, found str$"):
         strait.Pipeline(stages, "cross_entropy")
+    with pytest.raises(TypeError, match=r"^loss: expected a function, found a class; a module of it is CrossEntropyLoss\(\)$"):
+        strait.Pipeline(stages, nn.CrossEntropyLoss)
+    for wrong, text in [
+        (stages[0][0], "stages: expected a list of modules, callables or None, found Linear"),
+        (dict(enumerate(stages)), "stages: expected a list of modules, callables or None, found dict"),
+        ([stages[0], nn.Tanh], r"stages: stage 1 is a class, Tanh; expected a module, Tanh\(\)"),
+    ]:
+        with pytest.raises(TypeError, match=f"^{text}$"):
+            strait.Pipeline(wrong, F.cross_entropy)
     for inputs, targets, text in [
         ([[1.0] * WIDTH], y, "inputs: expected a tensor or several, found list among them"),
         (3, y, "inputs: expected a tensor or several, found int"),
+        ({"x": x}, y, "inputs: expected a tensor or several, found dict"),
         (x, y.tolist(), "targets: expected a tensor, or a tuple or dictionary of them, found int for 0"),
         (x, "y", "targets: expected a tensor, or a tuple or dictionary of them, found str"),
         (x, {"label": y, "mask": None}, "targets: expected a tensor, or a tuple or dictionary of them, found NoneType for 'mask'"),
@@ -382,9 +396,13 @@ def test_bad_input_is_refused():
         (lambda: pipe.predict(x, mode=None), "mode: expected a string, found NoneType"),
         (lambda: pipe.gather(3), "result: expected a StepResult, found int"),
         (lambda: pipe.runs("0"), "stage: expected an integer, found str"),
+        (lambda: pipe.clip_grad_norm_("1"), "max_norm: expected a number, found str"),
+        (lambda: pipe.clip_grad_norm_(None), "max_norm: expected a number, found NoneType"),
     ]:
         with pytest.raises(TypeError, match=f"^{text}$"):
             call()
+    with pytest.raises(ValueError, match="^stage: expected a number from 0 to 3, found 4$"):
+        pipe.runs(4)
 
 
 def test_what_python_raises_comes_back_as_it_is():
@@ -457,7 +475,8 @@ def test_what_a_module_raises_in_the_first_batch_is_the_cause():
             fails(no_exception()).train(x, y)
 
 
-@pytest.mark.parametrize("case", ["raises", "diverges", "differs", "name", "longer", "spec", "list", "vanishes"])
+@pytest.mark.parametrize("case", ["raises", "diverges", "differs", "name", "longer", "spec", "list", "targets", "limit", "mode",
+                                  "vanishes"])
 def test_the_others_hear_of_a_process_that_fails(case):
     done = torchrun("failing_pipeline.py", case, processes=3, check=False, timeout=120)
     heard = dict(re.findall(r"rank (\d): (.*)", done.stdout))
@@ -470,6 +489,9 @@ def test_the_others_hear_of_a_process_that_fails(case):
         "longer": ("RuntimeError .*has stages = 3, this one 6", "RuntimeError .*has stages = 6"),
         "spec": ('ValueError codec "quant:99": ', 'RuntimeError .*the first to fail was rank 1: codec "quant:99": '),
         "list": ("ValueError activations: expected one spec", "RuntimeError .*the first to fail was rank 1: activations: expected"),
+        "targets": ("TypeError targets: expected a tensor", "RuntimeError .*the first to fail was rank 1: targets: expected"),
+        "limit": ("TypeError max_norm: expected a number, found str", "RuntimeError .*the first to fail was rank 1: max_norm: expected"),
+        "mode": ("TypeError mode: expected a string, found int", "RuntimeError .*the first to fail was rank 1: mode: expected"),
         "vanishes": (None, "RuntimeError .*rank 1 is gone|RuntimeError .*the first to fail was"),
     }[case]
     for rank, text in heard.items():
