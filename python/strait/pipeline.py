@@ -68,6 +68,16 @@ def _check_stages(stages: list[Stage]) -> None:
                              "parameters stay unknown; expected a module with those of this stage, whose forward is that method")
 
 
+def _check_shared(stages: list[Stage]) -> None:
+    first: dict[Tensor, tuple[int, str]] = {}
+    for number, stage in enumerate(stages):
+        for name, parameter in stage.named_parameters() if isinstance(stage, nn.Module) else ():
+            owner, first_name = first.setdefault(parameter, (number, name))
+            if owner != number and parameter.requires_grad:
+                raise ValueError(f"stages: {number}.{name} is the same parameter as {owner}.{first_name}; expected each that is "
+                                 "trained in one stage: untie them, or freeze it")
+
+
 def _check_loss(loss: Any) -> None:
     if isinstance(loss, nn.Module):
         for name, parameter in loss.named_parameters():
@@ -197,6 +207,7 @@ class Pipeline:
             if not stages:
                 raise ValueError("stages: expected at least one, found none")
             _check_stages(stages)
+            _check_shared(stages)
             _check_loss(loss)
             cuts = len(stages) - 1
             names = [f"boundary{i}" for i in range(cuts)] if names is None else list_of("names", names, "one for each boundary")
