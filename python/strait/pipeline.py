@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional, Union
 
 import torch
@@ -86,11 +86,15 @@ def _check_loss(loss: Any) -> None:
                                  "the last stage")
 
 
-def _device_of(stages: Iterable[Stage]) -> torch.device:
-    for stage in stages:
+def _device_of(stages: list[Stage], group: Optional[_C.Group], replicas: int) -> torch.device:
+    """That of the first parameter of this process's stages, else of any: others may keep theirs elsewhere."""
+    processes = 1 if group is None else max(1, group.size // replicas)
+    own = stages[group.rank % processes::processes] if group is not None else []
+    for stage in own + stages:
         if isinstance(stage, nn.Module):
             for parameter in stage.parameters():
-                return parameter.device
+                if not parameter.is_meta:
+                    return parameter.device
     return torch.device("cpu")
 
 
@@ -183,7 +187,8 @@ class Pipeline:
         names: of the boundaries, for messages and state; "boundary0" and so on where it is None.
         group: the processes; all of torch.distributed where it is None. It has to have Gloo for tensors on the CPU.
         timeout: seconds, or a timedelta, that a process waits for another.
-        device: of stages and batches; that of the first parameter where it is None.
+        device: of this process's stages and batches; that of their first parameter where it is None. Stages that other
+            processes run may be elsewhere, such as on "meta".
 
     Raises:
         ValueError: stages, codecs and processes that do not fit together, a parameter in two stages or on another device.
@@ -218,15 +223,16 @@ class Pipeline:
                     _per_boundary("gradients", gradients, cuts), _feedback_per_boundary(feedback, cuts),
                     [boolean("reuse_indices", reuse_indices)] * cuts))
             arguments = [_arguments_of(stage) for stage in stages]
+            replicas = integer("replicas", replicas, 1, 2**31 - 1)
             setup = _C.PipelineSetup(stages, arguments, boundaries, rows.given(function_or_none("loss", loss)),
                                      rows.given(function_or_none("correct", correct)),
                                      rows.given(function_or_none("count", count)), string("schedule", schedule),
                                      integer("micro_batches", micro_batches, 1, 2**31 - 1),
                                      0 if batch_size is None else integer("batch_size", batch_size, 1),
-                                     integer("replicas", replicas, 1, 2**31 - 1),
+                                     replicas,
                                      (string("replica_codec", replica_codec), string("replica_feedback", replica_feedback)),
                                      integer("seed", seed),
-                                     _device_of(stages) if device is None else torch.empty(0, device=device).device)
+                                     _device_of(stages, spanned, replicas) if device is None else torch.empty(0, device=device).device)
         # of all extras that a stage may take; None where another process may have one that takes more
         self._names = None if None in stages or None in arguments else set().union(*arguments)
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]

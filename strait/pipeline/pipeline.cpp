@@ -39,13 +39,14 @@ void check_ranks(size_t stages, int ranks) {
   throw InputError("a replica of {} processes: expected a number that divides the {} stages", ranks, stages);
 }
 
-/// Parameters must be where the pipeline is, and each in one stage, which alone steps it.
-void check_parameters(const PipelineSetup& setup) {
+/// Parameters must be where the pipeline is, but those of other processes' stages may be anywhere, such as on
+/// meta. Each must be in one stage, which alone steps it.
+void check_parameters(const PipelineSetup& setup, const std::function<bool(int stage)>& runs) {
   std::map<const void*, std::pair<size_t, size_t>> seen;
   for (size_t stage = 0; stage < setup.stages.size(); ++stage) {
     const auto& parameters = setup.stages[stage].parameters();
     for (size_t i = 0; i < parameters.size(); ++i) {
-      if (parameters[i].device() != setup.device) {
+      if (runs(static_cast<int>(stage)) && parameters[i].device() != setup.device) {
         throw InputError("stage {}: parameter {} is on {}, expected {}", stage, i, parameters[i].device().str(),
                          setup.device.str());
       }
@@ -256,7 +257,7 @@ void Pipeline::check() const {
   }
   expect_no_previous("replica_link", *setup_.replica_link);
   if (setup_.batch_size < 0) throw InputError("batch_size: expected 0 or more, found {}", setup_.batch_size);
-  check_parameters(setup_);
+  check_parameters(setup_, [this](int stage) { return runs(stage); });
 }
 
 void Pipeline::prepare(const TensorList& inputs, int64_t rows, const TensorList& extras) {

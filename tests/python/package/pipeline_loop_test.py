@@ -78,6 +78,13 @@ def test_processes_that_do_not_train_the_same_hear_of_it(tmp_path, difference, c
         assert complaint in torch.load(tmp_path / f"{rank}.pt")["refusal"]
 
 
+def test_stages_of_other_processes_may_be_on_meta(tmp_path):
+    torchrun("training_loop.py", tmp_path, "elsewhere", processes=2)
+    first, second = (torch.load(tmp_path / f"{rank}.pt")["gradients"] for rank in range(2))
+    assert {name[0] for name in first} == {"0", "2"} and {name[0] for name in second} == {"1", "3"}
+    assert_close(first | second, plain_gradients(itertools.islice(batches(), 1)))
+
+
 def padded(targets):
     """Half of the first rows have no label."""
     return targets.masked_fill(torch.arange(len(targets)) < len(targets) // 2, -100)

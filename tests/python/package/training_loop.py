@@ -1,7 +1,7 @@
 """What a loop does besides training a batch, over two processes: accumulation, clipping, prediction, frozen parameters, a
 loader that shuffles, states, targets and batches that processes do not share.
 
-training_loop.py FOLDER replicas|stages|shuffled|apart|targets|rows leaves in FOLDER what each process saw; see pipeline_loop_test.py.
+training_loop.py FOLDER replicas|stages|shuffled|apart|targets|elsewhere|rows leaves in FOLDER what each process saw; see pipeline_loop_test.py.
 """
 
 import itertools
@@ -92,6 +92,15 @@ def targets_of_others(rank):
     return refused(lambda: pipe.train(inputs, {"label": targets, "second": targets + rank}))
 
 
+def elsewhere(rank):
+    """Each process has the other's stages on meta, as the first of all may be."""
+    stages = [stage if number % 2 == rank else stage.to("meta") for number, stage in enumerate(make_stages())]
+    pipe = strait.Pipeline(stages, F.cross_entropy, schedule="interleaved")
+    inputs, targets, _ = next(batches())
+    pipe.train(inputs, targets)
+    return {"gradients": gradients(stages)}
+
+
 def rows(rank):
     """The first batch has another size in every process."""
     pipe = strait.Pipeline(make_stages(), F.cross_entropy, schedule="interleaved")
@@ -104,7 +113,7 @@ def main():
     torch.distributed.init_process_group("gloo")
     rank = torch.distributed.get_rank()
     works = {"replicas": with_replicas, "stages": lambda rank: with_stages(), "shuffled": shuffled, "apart": apart,
-             "targets": targets_of_others, "rows": rows}
+             "targets": targets_of_others, "elsewhere": elsewhere, "rows": rows}
     result = works[sys.argv[2]](rank)
     torch.save(result, pathlib.Path(sys.argv[1]) / f"{rank}.pt")
     torch.distributed.destroy_process_group()
