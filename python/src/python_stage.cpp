@@ -18,9 +18,9 @@ namespace {
 
 std::string type_name(const py::handle& object) { return py::str(py::type::of(object).attr("__name__")); }
 
-at::Tensor tensor_of(const py::handle& object) {
+at::Tensor tensor_of(const py::handle& object, std::string_view where = "") {
   if (!THPVariable_Check(object.ptr())) {
-    throw InputError("expected a tensor or a tuple of tensors, found {}", type_name(object));
+    throw InputError("expected a tensor or a tuple of tensors, found {}{}", type_name(object), where);
   }
   return object.cast<at::Tensor>();
 }
@@ -28,7 +28,7 @@ at::Tensor tensor_of(const py::handle& object) {
 TensorList tensors_of(const py::object& result) {
   if (!py::isinstance<py::tuple>(result) && !py::isinstance<py::list>(result)) return {tensor_of(result)};
   TensorList tensors;
-  for (const py::handle each : result) tensors.push_back(tensor_of(each));
+  for (const py::handle each : result) tensors.push_back(tensor_of(each, " in a tuple"));
   return tensors;
 }
 
@@ -143,7 +143,13 @@ class PythonFunction {
 /// A number that a function of the user's gives, as an int, a tensor of one element or any other number that is
 /// whole.
 int64_t count_of(std::string_view what, const py::object& found) {
-  const auto number = py::float_(found).cast<double>();
+  double number = -1;
+  try {
+    number = py::float_(found).cast<double>();
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError)) throw;
+    throw InputError("{}: expected a count, found {}", what, type_name(found));
+  }
   constexpr double kMost = 1e15;
   if (number >= 0 && number <= kMost && number == std::floor(number)) return static_cast<int64_t>(number);
   throw InputError("{}: expected a count, found {}", what, number);

@@ -68,10 +68,15 @@ def feedback_of(value: Any) -> Union[str, tuple[str, str]]:
     raise ValueError(f"feedback: expected a spec, or a pair of them for activations and gradients, found {value!r}")
 
 
-def shape_of(value: Any) -> list[int]:
-    """The sizes of a tensor's dimensions."""
+def check_shape(value: Any) -> None:
+    """Refuses what has no sizes, of which the operators themselves say it in several lines."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise TypeError(f"shape: expected the shape of a tensor, found {type(value).__name__}")
+
+
+def shape_of(value: Any) -> list[int]:
+    """The sizes of a tensor's dimensions."""
+    check_shape(value)
     return [integer("shape", size) for size in value]
 
 

@@ -184,6 +184,8 @@ class Boundary(nn.Module):
 
 def boundaries(model: nn.Module) -> list[Boundary]:
     """The boundaries of a model, or of a part of it, in the order of ``model.modules()``."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: expected a module, found {type(model).__name__}")
     return [module for module in model.modules() if isinstance(module, Boundary)]
 
 

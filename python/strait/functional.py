@@ -7,7 +7,7 @@ from typing import NamedTuple, Sequence, Union
 import torch
 
 from . import _C, _load  # noqa: F401
-from ._arguments import codec_spec, integer, shape_of, string
+from ._arguments import check_shape, codec_spec, integer, shape_of, string
 
 Shape = Union[torch.Size, Sequence[int]]
 
@@ -74,6 +74,7 @@ def decompress(payload: torch.Tensor, codec: str, shape: Shape, *, seed: int = 0
         WireError: compress() cannot have made these bytes of a tensor of that shape.
     """
     _check(payload, codec)
+    check_shape(shape)
     return torch.ops.strait.decompress(payload, codec, shape, **_place(seed, step, boundary, direction, first_row))
 
 

@@ -118,6 +118,8 @@ def group_of(group: Optional[dist.ProcessGroup], timeout: Union[float, datetime.
                                    "torch.distributed.init_process_group() before")
             return None
         group = dist.group.WORLD
+    if not isinstance(group, dist.ProcessGroup):  # such as what new_group() gives who is not in it
+        raise TypeError(f"group: expected a process group that this process is in, found {type(group).__name__}")
     if group.size() == 1:
         return None
     store = dist.PrefixStore(f"strait/{group.group_name}", dist.distributed_c10d._get_default_store())

@@ -502,6 +502,8 @@ X = torch.randn(4, 3)
     (lambda: strait.Boundary(slots=3)(X), ValueError, "at most slots = 3 rows, found 4"),
     (lambda: strait.Boundary("topk:0.5", feedback="aq-sgd")(X), ValueError, "strait.batch(model, ids=...)"),
     (lambda: setattr(strait.Boundary(), "step", -1), ValueError, "step: expected"),
+    (lambda: strait.batch(X, step=1).__enter__(), TypeError, "model: expected a module, found Tensor"),
+    (lambda: strait.compression(False).__enter__(), TypeError, "model: expected a module, found bool"),
     (lambda: strait.batch(strait.Boundary(), step=1.5).__enter__(), TypeError, "step: expected an integer, found float"),
     (lambda: strait.batch(strait.Boundary(), first_row="1").__enter__(), TypeError, "first_row: expected an integer, found str"),
     (lambda: strait.batch(strait.Boundary(), next_ids=7).__enter__(), TypeError, "next_ids: expected integers, found int"),

@@ -245,6 +245,8 @@ PAYLOAD = strait.compress(X, "none")
     (lambda: strait.decompress(PAYLOAD.view(2, -1), "none", X.shape), ValueError, "one dimension"),
     (lambda: strait.decompress(PAYLOAD[1:], "none", X.shape), strait.WireError, "bytes"),
     (lambda: strait.decompress(PAYLOAD, "none", (3, -8)), ValueError, "shape"),
+    (lambda: strait.decompress(PAYLOAD, "none", 24), TypeError, "shape: expected the shape of a tensor, found int"),
+    (lambda: strait.decompress(PAYLOAD, "none", "3x8"), TypeError, "shape: expected the shape of a tensor, found str"),
     (lambda: strait.decompress(PAYLOAD, "none", (2**62, 2**62)), ValueError, "shape"),
     (lambda: strait.decompress(PAYLOAD * 0 + 255, "none", X.shape), strait.WireError, "codec none: a float32 value is not finite"),
     (lambda: strait.decompress(PAYLOAD, "topk:0.1", (10**6, 10**6)), (strait.WireError, RuntimeError), ""),

@@ -299,8 +299,9 @@ def test_what_would_be_wrong_in_silence_is_refused(monkeypatch):
     share = strait.Pipeline(make_stages(), F.cross_entropy, correct=lambda out, y: (out.argmax(1) == y).float().mean() / 3)
     with pytest.raises(ValueError, match="^correct: expected a count, found 0[.]"):
         share.train(inputs, targets)
-    with pytest.raises(ValueError, match="^count: expected a count, found nan$"):
-        strait.Pipeline(make_stages(), F.cross_entropy, count=lambda y: math.nan).train(inputs, targets)
+    for found, text in (math.nan, "nan"), (None, "NoneType"), (targets, "Tensor"), ("many", "str"):
+        with pytest.raises(ValueError, match=f"^count: expected a count, found {text}$"):
+            strait.Pipeline(make_stages(), F.cross_entropy, count=lambda y: found).train(inputs, targets)
     with pytest.raises(ValueError, match="expected a limit above 0, found 0"):
         pipe.clip_grad_norm_(0)
     pipe.train(inputs, targets)

@@ -306,6 +306,7 @@ def test_bad_input_is_refused():
         ({"feedback": 3}, TypeError, "feedback: expected a spec, a pair of them, or a list"),
         ({"correct": 3}, TypeError, "correct: expected a function, found int"),
         ({"correct": nn.Flatten}, TypeError, "correct: expected a function, found a class; a module of it is Flatten()"),
+        ({"group": "gloo"}, TypeError, "group: expected a process group that this process is in, found str"),
         ({"timeout": "1 s"}, TypeError, "timeout: expected a number, found str"),
         ({"timeout": 0}, ValueError, "timeout: expected 1 ms to 100 years, found 0 s"),
         ({"names": "abc"}, TypeError, "names: expected one for each boundary, found str"),
@@ -374,6 +375,8 @@ def test_bad_input_is_refused():
         strait.Pipeline([stages[0], nn.Linear(WIDTH + 1, 3)], F.cross_entropy).train(x, y)
     with pytest.raises(ValueError, match="expected a tensor or a tuple of tensors, found str"):
         strait.Pipeline([stages[0], lambda x: "text", stages[1]], F.cross_entropy).train(x, y)
+    with pytest.raises(ValueError, match="expected a tensor or a tuple of tensors, found NoneType in a tuple$"):
+        strait.Pipeline([stages[0], lambda x: (x, None), stages[1]], F.cross_entropy).train(x, y)
     with pytest.raises(ValueError, match="scalar"):
         strait.Pipeline(stages, lambda out, y: out).train(x, y)
     with pytest.raises(ValueError, match="the targets of a batch of 12 rows"):
