@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 
 #include "strait/transport/group.h"
@@ -12,6 +13,9 @@ inline constexpr const char* kGoneReason = "it ended without a word";
 
 /// Why the waits of a rank end that has left word, or has heard another's.
 inline constexpr const char* kGivenUp = "this rank has given up";
+
+/// Bytes of a reason that ranks tell each other; what is longer is cut off.
+inline constexpr size_t kMaxReason = 2000;
 
 /// What comes after a wait, up to the process's end, is to be within the timeout too.
 inline std::chrono::milliseconds part_to_wait(std::chrono::milliseconds timeout) { return timeout * 2 / 3; }

@@ -21,7 +21,6 @@ using store::text_of;
 constexpr milliseconds kBetweenLooksForWord(20);
 constexpr milliseconds kWordLimit(1000);  // how long a rank looks for the reason of a broken connection
 constexpr const char* kNoToken = "-";
-constexpr size_t kMaxReason = 2000;
 
 /// What LibTorch says, without the place in its source.
 std::string reason_in(const std::string& message) {

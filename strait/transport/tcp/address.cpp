@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "strait/base/error.h"
 
@@ -108,6 +109,17 @@ Socket listen_at_path(const std::string& path) {
     throw Error("{}", std::strerror(errno));
   }
   return listener;
+}
+
+Socket listen_at(const Endpoint& endpoint) {
+  if (endpoint.is_local()) return listen_at_path(endpoint.path);
+  if (!endpoint.is_known()) return listen_at_any(endpoint.port);
+  try {
+    return strait::listen_at(endpoint.host, endpoint.port);
+  } catch (const Error& error) {
+    if (std::string_view(error.what()) != kNotOwnAddress) throw;
+    return listen_at_any(endpoint.port);
+  }
 }
 
 bool is_own_user(const Socket& socket) {

@@ -55,6 +55,10 @@ SocketAddress peer_address(const Socket& socket);
 /// another process left there is replaced. Throws Error with the reason.
 Socket listen_at_path(const std::string& path);
 
+/// Listens at the endpoint; at its port of any address where its host is not known, or is not this machine's,
+/// as that of a router in front of it. Throws Error with the reason.
+Socket listen_at(const Endpoint& endpoint);
+
 /// Whether the other side of a socket in the file system is a process of this process's user.
 bool is_own_user(const Socket& socket);
 

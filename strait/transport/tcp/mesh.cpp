@@ -23,21 +23,6 @@ constexpr int kRefusals = 3;             // after which nobody listens there any
 constexpr auto kReturn = 1s;             // after which one whose connection broke off is looked for
 constexpr auto kLongReturn = 10s;        // after which it is given up where it cannot be looked for
 constexpr milliseconds kLastWord(1000);  // for the others to hear why this rank ends
-constexpr size_t kMaxReason = 2000;
-constexpr const char* kBroughtTogether = R"({"together":true})";  // what rank 0's relay answers
-
-/// At the endpoint, or at its port of any address: of an unknown one, or of the master's that may be that of a
-/// router in front of this machine.
-Socket listen_at_endpoint(const Endpoint& endpoint) {
-  if (endpoint.is_local()) return listen_at_path(endpoint.path);
-  if (!endpoint.is_known()) return listen_at_any(endpoint.port);
-  try {
-    return listen_at(endpoint.host, endpoint.port);
-  } catch (const Error& error) {
-    if (std::string_view(error.what()) != kNotOwnAddress) throw;
-    return listen_at_any(endpoint.port);
-  }
-}
 
 }  // namespace
 
@@ -82,7 +67,7 @@ Mesh::Mesh(Meeting meeting, int rank, int ranks, std::string attempt, millisecon
   own_ = meeting_.tls ? Endpoint{} : meeting_.at_path(rank);
   if (rank == 0) own_ = meeting_.first;
   if (own_.is_local()) place_ = std::make_unique<RankPlace>(meeting_.folder, rank);
-  auto socket = std::make_shared<Socket>(listen_at_endpoint(own_));
+  auto socket = std::make_shared<Socket>(listen_at(own_));
   if (meeting_.tls) own_.port = port_of(*socket);
   at(0).endpoint = meeting_.first;
   at(0).wanted = true;
@@ -184,9 +169,7 @@ void Mesh::send_urgent(int to, Kind kind, Buffer message) {
 
 /// Tells those whom this rank speaks with.
 void Mesh::spread(const Failure& failure, int except) {
-  const json word = {
-      {"rank", failure.rank}, {"diverged", failure.diverged}, {"reason", failure.reason.substr(0, kMaxReason)}};
-  const std::string text = text_of(word);
+  const std::string text = text_of(failure);
   for (int peer = 0; peer < ranks(); ++peer) {
     const bool hears = peer != except && peer != failure.rank && at(peer).session.is_connected();
     if (hears) send_urgent(peer, Kind::failure, buffer_of(text));
@@ -297,7 +280,7 @@ void Mesh::dial(int peer) {
   Peer& other = at(peer);
   other.next_dial = steady_clock::now() + kBetweenDials;
   const bool introduces = peer < rank() || other.called;  // else it is enough that somebody is there
-  dial(peer, other.asks ? meeting_.first : other.endpoint, introduces ? hello_to(peer) : "");
+  dial(peer, other.asks ? meeting_.first : other.endpoint, introduces ? hello_to(peer).text() : "");
 }
 
 void Mesh::dial(int peer, const Endpoint& endpoint, const std::string& hello) {
@@ -327,7 +310,7 @@ void Mesh::called(int peer) {
 /// Rank 0's relay has the peer at the other side of a connection.
 void Mesh::brought_together(int peer, const std::shared_ptr<Connection>& connection) {
   if (peer > rank()) return listener_->take(connection, meeting_.first.host);
-  at(peer).dial = new_dial(peer, {}, hello_to(peer));
+  at(peer).dial = new_dial(peer, {}, hello_to(peer).text());
   const auto dial = at(peer).dial;
   dial->start_over(connection);
 }
@@ -338,15 +321,16 @@ void Mesh::relay(std::shared_ptr<Introduction> who, int from, int to) {
   if (at(to).session.is_connected()) send_urgent(to, Kind::call, buffer_of(text_of(json{{"rank", from}})));
 }
 
-std::string Mesh::hello_to(int peer) {
-  return text_of(json{{"attempt", digest(attempt_)},
-                      {"rank", rank()},
-                      {"ranks", ranks()},
-                      {"to", peer},
-                      {"token", token_},
-                      {"relayed", at(peer).asks},
-                      {"connections", meeting_.connections},
-                      {"received", at(peer).session.received()}});
+Hello Mesh::hello_to(int peer) {
+  return {.attempt = digest(attempt_),
+          .rank = rank(),
+          .ranks = ranks(),
+          .to = peer,
+          .token = token_,
+          .relayed = at(peer).asks,
+          .connections = meeting_.connections,
+          .received = at(peer).session.received(),
+          .joins = std::nullopt};
 }
 
 void Mesh::answered(int peer, const std::shared_ptr<Connection>& connection, const std::string& reply) {
@@ -367,13 +351,12 @@ void Mesh::answered(int peer, const std::shared_ptr<Connection>& connection, con
 bool Mesh::go_on(int peer, const std::shared_ptr<Connection>& connection, const std::string& reply) {
   Peer& other = at(peer);
   try {
-    const json said = parse(reply);
-    if (said.contains("refused")) {
-      refused(peer, said.at("refused").get<std::string>());
+    const Welcome said = Welcome::parse(reply);
+    if (said.refused) {
+      refused(peer, *said.refused);
       return false;
     }
-    const auto token = said.at("token").get<std::string>();
-    if (!other.token.empty() && other.token != token) {
+    if (!other.token.empty() && other.token != said.token) {
       if (other.session.was_connected()) {
         set_gone(peer);
       } else {
@@ -381,19 +364,18 @@ bool Mesh::go_on(int peer, const std::shared_ptr<Connection>& connection, const 
       }
       return false;
     }
-    other.token = token;
+    other.token = said.token;
     if (peer == 0 && meeting_.tls) {
       const std::scoped_lock lock(mutex_);
       own_.host = own_address(connection->socket()).host();
     }
     other.relayed = other.asks;
     other.straight = !other.asks && peer < rank();
-    const auto line =
-        line_over(peer, connection, said.value("connections", 1), said.value("bundle", uint64_t{0}));
-    if (const auto bundle = other.bundle.lock()) {
-      other.missing_connections = std::min(meeting_.connections, said.at("connections").get<int>()) - 1;
+    const auto line = line_over(peer, connection, said.connections, said.bundle);
+    if (!other.bundle.expired()) {
+      other.missing_connections = std::min(meeting_.connections, said.connections) - 1;
     }
-    return other.session.attach(line, said.at("received").get<uint64_t>());
+    return other.session.attach(line, said.received);
   } catch (const std::exception&) {
     not_reached(peer, Obstacle::stranger);
     return false;
@@ -421,10 +403,10 @@ void Mesh::widen(int peer, Time now) {
   const auto bundle = other.bundle.lock();
   if (!bundle || other.missing_connections == 0 || now < other.next_widening) return;
   other.next_widening = now + kBetweenDials;
-  json hello = parse(hello_to(peer));
-  hello["joins"] = bundle->id();
+  Hello hello = hello_to(peer);
+  hello.joins = bundle->id();
   other.widening = std::make_shared<Dial>(
-      *loop_, meeting_.tls.get(), other.endpoint, text_of(hello),
+      *loop_, meeting_.tls.get(), other.endpoint, hello.text(),
       Dial::Events{.answered = [this, peer](const auto& connection,
                                             const std::string& reply) { widened(peer, connection, reply); },
                    .failed = [this, peer](Obstacle) { at(peer).widening.reset(); }});
@@ -437,7 +419,7 @@ void Mesh::widened(int peer, const std::shared_ptr<Connection>& connection, cons
   Peer& other = at(peer);
   other.widening.reset();
   const auto bundle = other.bundle.lock();
-  const bool joined = reply == text_of(json{{"token", other.token}});  // what greeted() says
+  const bool joined = reply == joined_text(other.token);
   if (!bundle || !joined || !bundle->is_open()) return connection->close();
   --other.missing_connections;
   bundle->add(connection);
@@ -476,56 +458,54 @@ void Mesh::not_reached(int peer, Obstacle obstacle) {
   tell_news();
 }
 
-void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& hello) {
-  const auto refuse = [&](const char* why) { who->say(text_of(json{{"refused", why}}), [who] {}); };
+void Mesh::greeted(const std::shared_ptr<Introduction>& who, const std::string& text) {
+  const auto refuse = [&](const char* why) { who->say(Welcome{.refused = why}.text(), [who] {}); };
   try {
-    const json said = parse(hello);
-    const auto peer = said.at("rank").get<int>();
-    const auto to = said.at("to").get<int>();
-    const auto token = said.at("token").get<std::string>();
-    const auto received = said.at("received").get<uint64_t>();
-    if (said.at("attempt").get<std::string>() != digest(attempt_)) return refuse(kOtherAttempt);
-    if (said.at("ranks").get<int>() != ranks()) return refuse(kOtherSize);
-    if (peer < 0 || peer >= ranks() || peer == to ||
-        (to != rank() && (rank() > 0 || to < 0 || to >= ranks()))) {
+    const Hello hello = Hello::parse(text);
+    const int peer = hello.rank;
+    if (hello.attempt != digest(attempt_)) return refuse(kOtherAttempt);
+    if (hello.ranks != ranks()) return refuse(kOtherSize);
+    if (peer < 0 || peer >= ranks() || peer == hello.to ||
+        (hello.to != rank() && (rank() > 0 || hello.to < 0 || hello.to >= ranks()))) {
       return refuse(kNoSuchRank);
     }
     Peer& other = at(peer);
     if ((leaves_ || mailroom_.failure()) && !other.session.was_connected()) return;  // too late to come
     // Who goes on with a session that this process does not have speaks with another one that was here before.
-    const bool goes_on = received > 0 && !other.session.was_connected();
-    if (goes_on || (!other.token.empty() && other.token != token)) return refuse(kTaken);
-    if (to != rank()) return other.token.empty() ? refuse(kTaken) : relay(who, peer, to);
-    if (said.contains("joins")) {
-      const auto bundle = other.bundle.lock();
-      if (!bundle || bundle->id() != said.at("joins").get<uint64_t>() || bundle->size() >= kMostConnections) {
-        return refuse(kTaken);
-      }
-      return who->say(text_of(json{{"token", token_}}), [who, bundle] { bundle->add(who->release()); });
-    }
-    other.token = token;
-    if (!meeting_.tls) other.endpoint = meeting_.at_path(peer);
-    other.relayed = said.at("relayed").get<bool>();
-    other.straight = !other.relayed && peer > rank();
-    other.called = false;
-    other.seen_at = peer_address(who->socket()).host();
-    other.dial.reset();
-    other.session.lose("replaced");
-    const auto connections = said.value("connections", 1);
-    const uint64_t bundle = ++other.bundles;
-    const json reply = {{"token", token_},
-                        {"received", other.session.received()},
-                        {"connections", meeting_.connections},
-                        {"bundle", bundle}};
-    who->say(text_of(reply), [this, who, peer, received, connections, bundle] {
-      // The connection is in the middle of writing, so that it must be closed before it goes.
-      const auto line = line_over(peer, who->release(), connections, bundle);
-      if (!at(peer).session.attach(line, received)) return line->close();
-      if (rank() == 0) note_missing();
-    });
+    const bool goes_on = hello.received > 0 && !other.session.was_connected();
+    if (goes_on || (!other.token.empty() && other.token != hello.token)) return refuse(kTaken);
+    if (hello.to != rank()) return other.token.empty() ? refuse(kTaken) : relay(who, peer, hello.to);
+    if (!hello.joins) return let_in(who, hello);
+    const auto bundle = other.bundle.lock();
+    if (!bundle || bundle->id() != *hello.joins || bundle->size() >= kMostConnections) return refuse(kTaken);
+    who->say(joined_text(token_), [who, bundle] { bundle->add(who->release()); });
   } catch (const std::exception&) {
     refuse(kNoSuchRank);
   }
+}
+
+/// Begins or goes on with the session of the rank that says hello.
+void Mesh::let_in(const std::shared_ptr<Introduction>& who, const Hello& hello) {
+  const int peer = hello.rank;
+  Peer& other = at(peer);
+  other.token = hello.token;
+  if (!meeting_.tls) other.endpoint = meeting_.at_path(peer);
+  other.relayed = hello.relayed;
+  other.straight = !other.relayed && peer > rank();
+  other.called = false;
+  other.seen_at = peer_address(who->socket()).host();
+  other.dial.reset();
+  other.session.lose("replaced");
+  const Welcome welcome{.token = token_,
+                        .connections = meeting_.connections,
+                        .received = other.session.received(),
+                        .bundle = ++other.bundles};
+  who->say(welcome.text(), [this, who, hello, bundle = welcome.bundle] {
+    // The connection is in the middle of writing, so that it must be closed before it goes.
+    const auto line = line_over(hello.rank, who->release(), hello.connections, bundle);
+    if (!at(hello.rank).session.attach(line, hello.received)) return line->close();
+    if (rank() == 0) note_missing();
+  });
 }
 
 /// Tells those who have come who has not.
@@ -562,12 +542,7 @@ void Mesh::hear(int peer, Kind kind, const Buffer& message) {
       attendance_.missing = std::move(missing);
       return tell_news();
     }
-    const Failure failure{.rank = said.at("rank").get<int>(),
-                          .diverged = said.at("diverged").get<bool>(),
-                          .reason = said.at("reason").get<std::string>().substr(0, kMaxReason)};
-    if (failure.rank < 0 || failure.rank >= ranks()) {
-      throw WireError("a failure of rank {}, expected one of {} ranks", failure.rank, ranks());
-    }
+    const Failure failure = failure_in(said, ranks());
     if (!mailroom_.set_failure(failure)) return;
     tell_news();
     spread(failure, peer);  // who leaves because of it is to have told why

@@ -10,6 +10,7 @@
 
 #include "strait/transport/tcp/bundle.h"
 #include "strait/transport/tcp/dial.h"
+#include "strait/transport/tcp/hello.h"
 #include "strait/transport/tcp/listener.h"
 #include "strait/transport/tcp/mailroom.h"
 #include "strait/transport/tcp/meeting.h"
@@ -17,12 +18,6 @@
 #include "strait/transport/tcp/session.h"
 
 namespace strait::tcp {
-
-// Why a process is not let in.
-inline constexpr const char* kOtherAttempt = "attempt";
-inline constexpr const char* kOtherSize = "ranks";
-inline constexpr const char* kNoSuchRank = "rank";
-inline constexpr const char* kTaken = "taken";
 
 /// A rank's sessions with all others, and the thread that serves them. Rank 0 has one with everybody; others
 /// have one when they need it, for which the higher rank connects to the lower. Where it cannot, rank 0 calls
@@ -95,7 +90,6 @@ class Mesh {
   struct Peer;
   using Time = std::chrono::steady_clock::time_point;
   Peer& at(int peer) { return *peers_[static_cast<size_t>(peer)]; }
-  void listen(const Meeting& meeting);
   void on_loop(const EventLoop::Work& work);
   void flush(int peer);
   void send_urgent(int to, Kind kind, Buffer message);
@@ -116,14 +110,15 @@ class Mesh {
   void widened(int peer, const std::shared_ptr<Connection>& connection, const std::string& reply);
   void refused(int peer, const std::string& why);
   void not_reached(int peer, Obstacle obstacle);
-  void greeted(const std::shared_ptr<Introduction>& who, const std::string& hello);
+  void greeted(const std::shared_ptr<Introduction>& who, const std::string& text);
+  void let_in(const std::shared_ptr<Introduction>& who, const Hello& hello);
   void hear(int peer, Kind kind, const Buffer& message);
   void note_missing();
   void tell_news();
   void set_broken(int peer, const std::string& reason);
   void set_gone(int peer, const std::string& reason = kGoneReason);
   void spread(const Failure& failure, int except);
-  std::string hello_to(int peer);
+  Hello hello_to(int peer);
 
   Mailroom mailroom_;
   Meeting meeting_;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "strait/base/bytes.h"
+#include "strait/transport/failure.h"
 
 // What ranks tell each other besides data: JSON, as the bytes of a message.
 namespace strait::tcp {
@@ -18,5 +19,12 @@ std::string text_of(const nlohmann::json& value);
 
 /// Throws WireError for what is not JSON.
 nlohmann::json parse(const std::string& text);
+
+/// Of the reason no more than kMaxReason bytes.
+std::string text_of(const Failure& failure);
+
+/// The other way round, from what parse() gives. Throws WireError for a failure of none of so many ranks, and
+/// nlohmann::json::exception for what is none.
+Failure failure_in(const nlohmann::json& said, int ranks);
 
 }  // namespace strait::tcp
