@@ -1,6 +1,5 @@
 #include "strait/pipeline/shape_inference.h"
 
-#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/zeros.h>
@@ -9,33 +8,14 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "strait/base/json.h"
 #include "strait/base/text.h"
+#include "strait/pipeline/restored_generator.h"
 
 namespace strait {
 namespace {
-
-/// Puts LibTorch's generator of a device back into the state that it had.
-class GeneratorState {
- public:
-  explicit GeneratorState(at::Device device) : generator_(at::globalContext().defaultGenerator(device)) {
-    const std::scoped_lock lock(generator_.mutex());
-    state_ = generator_.get_state();
-  }
-  ~GeneratorState() {
-    const std::scoped_lock lock(generator_.mutex());
-    generator_.set_state(state_);
-  }
-  GeneratorState(const GeneratorState&) = delete;
-  GeneratorState& operator=(const GeneratorState&) = delete;
-
- private:
-  at::Generator generator_;
-  at::Tensor state_;
-};
 
 /// A module in evaluation mode, as long as this lives.
 class EvaluationScope {
@@ -61,8 +41,8 @@ TensorList try_stage(int number, const StageModule& stage, const std::function<T
                      at::Device device) {
   const c10::InferenceMode no_inference(false);
   const at::AutoGradMode with_gradients(true);
-  const GeneratorState cpu(at::kCPU);
-  const GeneratorState own(device);
+  const RestoredGenerator host(at::kCPU);
+  const RestoredGenerator own(device);
   const EvaluationScope evaluation(stage);
   TensorList x;
   const auto refusal = [&](std::string_view why) {

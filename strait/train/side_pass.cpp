@@ -1,14 +1,14 @@
 #include "strait/train/side_pass.h"
 
-#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/zeros_like.h>
 
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
+
+#include "strait/pipeline/restored_generator.h"
 
 namespace strait {
 namespace {
@@ -49,25 +49,6 @@ class RestoredValues {
  private:
   const std::vector<at::Tensor>& tensors_;
   std::vector<at::Tensor> before_;
-};
-
-/// The same for the state of a device's generator, for layers that draw from it.
-class RestoredGenerator {
- public:
-  explicit RestoredGenerator(at::Device device) : generator_(at::globalContext().defaultGenerator(device)) {
-    const std::scoped_lock lock(generator_.mutex());
-    before_ = generator_.get_state();
-  }
-  ~RestoredGenerator() {
-    const std::scoped_lock lock(generator_.mutex());
-    generator_.set_state(before_);
-  }
-  RestoredGenerator(const RestoredGenerator&) = delete;
-  RestoredGenerator& operator=(const RestoredGenerator&) = delete;
-
- private:
-  at::Generator generator_;
-  at::Tensor before_;
 };
 
 }  // namespace
