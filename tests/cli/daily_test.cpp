@@ -52,6 +52,7 @@ TEST_F(Daily, VerboseAddsEveryBoundaryAndStage) {
   const auto run = train("run", {"-v", "--set", "train.epochs=1"});
   ASSERT_EQ(run.status, 0) << run.err;
   const auto epoch = test::metrics_of(dir_ / "run").at(0);
+  EXPECT_EQ(epoch.at("boundaries").size(), 3U);
   for (const auto& boundary : epoch.at("boundaries")) {
     const std::string bytes = boundary.at("activations").at("wire_bytes").dump();
     EXPECT_THAT(run.out,

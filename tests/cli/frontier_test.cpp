@@ -84,6 +84,7 @@ TEST_F(Frontier, AddsUpWhatTheRunsSayOfTheirNetworks) {
 
 TEST_F(Frontier, TheWholeRunsTimeIsThatOfItsMetrics) {
   const auto epochs = test::metrics_of(sweep() + "/small-seed7");
+  EXPECT_EQ(epochs.size(), 3U);
   double seconds = 0;
   for (const auto& epoch : epochs) {
     const json& home = epoch.at("networks").at("home");
@@ -145,6 +146,7 @@ TEST_F(Frontier, SaysWhoNeverGetsThere) {
       AllOf(HasSubstr("over 100 Mbps with 5 ms latency; accuracy >= 100 on the test set, compression off"),
             HasSubstr("0 of 2 never reaches it")));
   const json rows = frontier_json({sweep(), "--network", "100Mbps", "--target", "loss=0"}).at("rows");
+  EXPECT_EQ(rows.size(), 2U);
   for (const auto& row : rows) EXPECT_TRUE(row.at("seconds").is_null() && row.at("over_none").is_null());
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "strait/formats/safetensors.h"
@@ -98,11 +99,12 @@ TEST_F(Train, EvaluatesWithinEpochsAndSaysWhatOnIs) {
   EXPECT_EQ(epochs.at(1).at("evaluations").at(0).at("step"), 4);
   EXPECT_EQ(epochs.at(1).at("evaluations").at(1).at("test"), epochs.at(1).at("test"));
   for (const auto& epoch : epochs) EXPECT_EQ(epoch.at("test").at("on"), epoch.at("test").at("frozen"));
-  for (const auto& name : test::names_in(dir_ / "run")) {
-    if (!name.starts_with("events.out.tfevents.")) continue;
-    EXPECT_THAT(test::read_file(dir_ / "run" / name),
-                AllOf(HasSubstr("test_frozen/loss"), HasSubstr("test_by_step_live/accuracy")));
-  }
+  const auto names = test::names_in(dir_ / "run");
+  const auto events =
+      std::ranges::find_if(names, [](const auto& name) { return name.starts_with("events.out.tfevents."); });
+  ASSERT_NE(events, names.end());
+  EXPECT_THAT(test::read_file(dir_ / "run" / *events),
+              AllOf(HasSubstr("test_frozen/loss"), HasSubstr("test_by_step_live/accuracy")));
 }
 
 TEST_F(Train, AnEpochThatIsNotDueIsNotScored) {

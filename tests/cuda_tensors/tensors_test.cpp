@@ -95,6 +95,13 @@ INSTANTIATE_TEST_SUITE_P(
                     "topk:0.1,index=interlaced", "topk:0.2,scope=block:64"),
     name_of);
 
+void expect_same_bits(const test::State& found, const test::State& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (const auto& [name, state] : expected) {
+    EXPECT_TRUE(same_bits(found.at(name).cpu(), state.cpu())) << name;
+  }
+}
+
 class CudaFeedbackOnDevice : public testing::TestWithParam<std::pair<std::string, std::string>> {
  protected:
   EmulatedKernels kernels_;
@@ -114,12 +121,9 @@ TEST_P(CudaFeedbackOnDevice, SendsAndKeepsWhatTheCpuDoes) {
     const at::Tensor seen = there.send(x.to(fake::device()), context);
     EXPECT_EQ(kernels_.take_calls(), 2) << "one call writes, and one reads";
     EXPECT_TRUE(same_bits(seen.cpu(), expected)) << message;
-    for (const auto& [name, state] : here.encoder_state()) {
-      EXPECT_TRUE(same_bits(there.encoder_state().at(name).cpu(), state)) << name << message;
-    }
-    for (const auto& [name, state] : here.decoder_state()) {
-      EXPECT_TRUE(same_bits(there.decoder_state().at(name).cpu(), state)) << name << message;
-    }
+    EXPECT_FALSE(here.encoder_state().empty());
+    expect_same_bits(there.encoder_state(), here.encoder_state());
+    expect_same_bits(there.decoder_state(), here.decoder_state());
   }
 }
 
@@ -129,13 +133,12 @@ TEST_P(CudaFeedbackOnDevice, KeepsItsStateWhereAValueIsNotFinite) {
   const at::Tensor x = normal_tensor({4, 75}, 1).contiguous();
   there.send(x.to(fake::device()), {.seed = 3, .device = fake::device()});
   const auto before = there.encoder_state();
+  EXPECT_FALSE(before.empty());
   at::Tensor bad = x.clone();
   bad.data_ptr<float>()[80] = std::numeric_limits<float>::infinity();
   EXPECT_THROW(there.send(bad.to(fake::device()), {.seed = 3, .step = 1, .device = fake::device()}),
                NumericError);
-  for (const auto& [name, state] : before) {
-    EXPECT_TRUE(same_bits(there.encoder_state().at(name).cpu(), state.cpu())) << name;
-  }
+  expect_same_bits(there.encoder_state(), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(

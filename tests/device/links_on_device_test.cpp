@@ -55,6 +55,7 @@ TEST_P(LinkOnDevice, GivesTheTensorsOfTheCpu) {
     test::load_state(there.encoder(), here.encoder_state());
     test::load_state(there.decoder(), here.decoder_state());
   }
+  EXPECT_EQ(there.encoder_state().size(), here.encoder_state().size());
   for (const auto& [name, value] : here.encoder_state()) {
     EXPECT_TRUE(at::equal(there.encoder_state().at(name).cpu(), value)) << name;
   }

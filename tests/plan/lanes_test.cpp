@@ -160,6 +160,7 @@ TEST(Lanes, NoStepIsShorterThanItsBusiestPart) {
     const Plan plan = lower(seed % 2 == 0 ? one_f_one_b(stages, 7) : interleaved({stages, 7, 2}));
     const CostModel costs = random.model(stages);
     const auto result = simulate(plan, costs);
+    EXPECT_EQ(result.busy.size(), plan.ranks.size());
     for (const RankBusy& busy : result.busy) {
       const bool shared = costs.codec_place == CodecPlace::compute_thread;
       EXPECT_GE(result.makespan + 1e-9, shared ? busy.compute + busy.encode + busy.decode : busy.compute);
@@ -167,6 +168,9 @@ TEST(Lanes, NoStepIsShorterThanItsBusiestPart) {
       EXPECT_GE(result.makespan + 1e-9, busy.wire);
     }
     EXPECT_NEAR(result.shares.total(), result.makespan, 1e-9) << "nothing on the critical path waits";
+    size_t actions = 0;
+    for (const auto& rank : plan.ranks) actions += rank.size();
+    EXPECT_EQ(result.steps.size(), actions);
     EXPECT_TRUE(std::ranges::is_sorted(result.steps, {}, &Step::start));
     for (const Step& step : result.steps) EXPECT_LE(step.start, step.end);
   }

@@ -53,11 +53,11 @@ def state_of(boundary):
 
 
 def equal(ours, expected):
-    return all(torch.equal(a, b) for a, b in zip(ours, expected))
+    return all(torch.equal(a, b) for a, b in zip(ours, expected, strict=True))
 
 
 def close(ours, expected):
-    return all(torch.allclose(a, b, atol=1e-6) for a, b in zip(ours, expected))
+    return all(torch.allclose(a, b, atol=1e-6) for a, b in zip(ours, expected, strict=True))
 
 
 class Ef21:

@@ -156,7 +156,7 @@ def test_compiled_functions_give_the_same_bits(backend, dynamic):
     compiled = torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)
     for rows in (4, 7):
         x = torch.randn(rows, 30)
-        for ours, expected in zip(compiled(x), function(x)):
+        for ours, expected in zip(compiled(x), function(x), strict=True):
             assert torch.equal(ours, expected)
 
 

@@ -258,7 +258,7 @@ def test_sentences_of_any_length_cross():
     network.zero_grad()
     for x, y in data:
         loss(network(x), y).backward()
-    assert all(map(torch.equal, ours, (parameter.grad for parameter in network.parameters())))
+    assert all(torch.equal(mine, parameter.grad) for mine, parameter in zip(ours, network.parameters(), strict=True))
     feedback = strait.Pipeline(stages, loss, activations="quant:4", feedback="ef")
     feedback.train(*data[0])
     with pytest.raises(ValueError, match=re.escape("its feedback keeps rows of shape [4, 8], found [7, 8]")):
@@ -285,7 +285,7 @@ def test_parameters_have_the_names_of_a_sequential():
     expected = [(name, parameter) for name, parameter in network.named_parameters() if name != "1.0.bias"]
     found = pipe.named_parameters()
     assert [name for name, _ in found] == [name for name, _ in expected] and "4.weight" in dict(found)
-    assert all(mine is theirs for (_, mine), (_, theirs) in zip(found, expected))
+    assert all(mine is theirs for (_, mine), (_, theirs) in zip(found, expected, strict=True))
     assert all(mine is theirs for mine, (_, theirs) in zip(pipe.parameters(), expected, strict=True))
     stages[0][0].bias = nn.Parameter(torch.zeros_like(stages[0][0].bias))
     assert dict(pipe.named_parameters())["0.0.bias"] is stages[0][0].bias

@@ -182,7 +182,7 @@ def test_goes_on_where_it_began_and_is_read_by_transformers(name, tmp_path):
     assert done.returncode == 0, done.stderr
     again = AutoModelForCausalLM.from_pretrained(folder / "run", attn_implementation="eager").eval()
     assert type(again) is type(model) and again.dtype == torch.float32
-    for (key, before), (other, after) in zip(model.state_dict().items(), again.state_dict().items()):
+    for (key, before), (other, after) in zip(model.state_dict().items(), again.state_dict().items(), strict=True):
         assert key == other and torch.equal(before, after), key
     assert loss_of(again) == loss_of(model)
     assert again.config.eos_token_id == model.config.eos_token_id
