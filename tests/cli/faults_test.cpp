@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using testing::AnyOf;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 

@@ -11,7 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ContainsRegex;
-using testing::Each;
 using testing::HasSubstr;
 
 /// Every file below a folder with its content.

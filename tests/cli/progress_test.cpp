@@ -24,7 +24,6 @@ using cli::bar_text;
 using cli::Pace;
 using cli::progress_line;
 using testing::HasSubstr;
-using testing::MatchesRegex;
 using testing::Not;
 
 Pace pace() {

@@ -14,8 +14,6 @@
 namespace strait {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
 using testing::StartsWith;
 
 const std::filesystem::path kPictures = "tests/golden/pictures";  // by tests/python/make_pictures.py

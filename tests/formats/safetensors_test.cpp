@@ -25,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::message_of;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string file_of(const std::string& header, const std::string& data) {

@@ -13,7 +13,6 @@ namespace strait {
 namespace {
 
 using test::mean_square;
-using test::message_of;
 using test::OwnBatch;
 using test::OwnNetwork;
 using testing::Each;

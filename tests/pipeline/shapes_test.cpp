@@ -13,7 +13,6 @@ namespace strait {
 namespace {
 
 using test::message_of;
-using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 

@@ -20,15 +20,12 @@ namespace {
 using test::copy_of;
 using test::expect_equal;
 using test::Observer;
-using test::token_data;
 using test::token_model;
 using test::token_options;
 using test::token_splits;
 using test::Trained;
 using test::trained;
-using testing::Each;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 TEST(Text, SamplesAreBlocksAndScoresAreOfTokens) {
   const auto epochs = trained(token_options()).epochs;

@@ -17,7 +17,6 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using test::frame_of;
 using test::Meeting;
-using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;

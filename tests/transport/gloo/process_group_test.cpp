@@ -17,7 +17,6 @@ using namespace std::chrono_literals;
 using test::ProcessGroupRanks;
 using test::UsersProcessGroup;
 using testing::Each;
-using testing::EndsWith;
 using testing::IsEmpty;
 
 constexpr auto kNobodyComesNear = 60s;
