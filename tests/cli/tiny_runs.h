@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/equal_runs.h"
 #include "tests/support/process.h"
 #include "tests/support/run_files.h"
 
@@ -63,8 +64,7 @@ gradients = { codec = "topk:0.2", feedback = "ef" }
 
   /// Runs of dir_, or paths.
   void expect_equal_runs(const std::string& a, const std::string& b) const {
-    EXPECT_EQ(read_file(dir_ / a / "model.safetensors"), read_file(dir_ / b / "model.safetensors"));
-    EXPECT_EQ(metrics_without_times(dir_ / a), metrics_without_times(dir_ / b));
+    test::expect_equal_runs(dir_ / a, dir_ / b);
   }
 
   std::vector<std::string> checkpoints(const std::string& out) const {

@@ -5,7 +5,7 @@
 
 #include "strait/experiment/run.h"
 #include "strait/experiment/start_summary.h"
-#include "tests/support/run_files.h"
+#include "tests/support/equal_runs.h"
 #include "tests/support/temp_dir.h"
 
 namespace strait {
@@ -40,12 +40,6 @@ class LinkedRuns : public testing::Test {
     return run_experiment(config, dir_ / name, Start::fresh, silent).epochs.back();
   }
 
-  void expect_equal_runs(const std::string& a, const std::string& b) {
-    EXPECT_EQ(test::metrics_without_times(dir_ / a), test::metrics_without_times(dir_ / b));
-    EXPECT_TRUE(test::read_file(dir_ / a / "model.safetensors") ==
-                test::read_file(dir_ / b / "model.safetensors"));
-  }
-
   const test::TempDir dir_;
 };
 
@@ -60,7 +54,7 @@ TEST_F(LinkedRuns, HaveTheBitsOfThoseWithout) {
     const std::string name = std::to_string(schedule.size());
     run(name, schedule);
     run(name + "-linked", linked);
-    expect_equal_runs(name, name + "-linked");
+    test::expect_equal_runs(dir_ / name, dir_ / (name + "-linked"));
   }
 }
 

@@ -5,10 +5,7 @@
 #include <string>
 
 #include "fuzz/tokenizer_input.h"
-#include "strait/base/error.h"
-#include "strait/experiment/run.h"
-#include "tests/support/errors.h"
-#include "tests/support/temp_dir.h"
+#include "tests/experiment/stopped_runs.h"
 #include "tests/support/variable.h"
 
 namespace strait {
@@ -17,17 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
-
-/// Asks to stop after so many batches.
-class StopsAfter : public TrainObserver {
- public:
-  explicit StopsAfter(int batches) : left_(batches) {}
-  void on_batch(int, const char*, int64_t, int64_t, double) override { --left_; }
-  bool should_stop() override { return left_ == 0; }
-
- private:
-  int left_;
-};
 
 TEST(ResumeData, MustBeTheRunsWhereverTheyLie) {
   const test::Variable no_cache("STRAIT_CACHE", "");
@@ -52,7 +38,7 @@ train = {{ epochs = 2, threads = 1 }})",
   write("there", text, {});
   write("retold", text + " and more than a block of others", {});
   write("retokenized", text, {{"b", "o"}});
-  StopsAfter three(3);
+  test::Stopper three(3);
   EXPECT_EQ(run_experiment(config_in("here"), dir / "run", Start::fresh, three).status, RunStatus::stopped);
   TrainObserver silent;
   for (const std::string other : {"retold", "retokenized"}) {
