@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "strait/base/clock.h"
 #include "strait/base/json.h"
 #include "strait/base/text.h"
 #include "strait/links/sample_store.h"
+#include "strait/pipeline/setup_check.h"
 #include "strait/transport/handshake.h"
 
 namespace strait {
@@ -37,88 +37,6 @@ int stages_per_rank(size_t stages, int ranks) { return ranks == 1 ? 1 : static_c
 void check_ranks(size_t stages, int ranks) {
   if (ranks == 1 || stages % static_cast<size_t>(ranks) == 0) return;
   throw InputError("a replica of {} processes: expected a number that divides the {} stages", ranks, stages);
-}
-
-/// Parameters must be where the pipeline is, but those of other processes' stages may be anywhere, such as on
-/// meta. Each must be in one stage, which alone steps it.
-void check_parameters(const PipelineSetup& setup, const std::function<bool(int stage)>& runs) {
-  std::map<const void*, std::pair<size_t, size_t>> seen;
-  for (size_t stage = 0; stage < setup.stages.size(); ++stage) {
-    const auto& parameters = setup.stages[stage].parameters();
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      if (runs(static_cast<int>(stage)) && parameters[i].device() != setup.device) {
-        throw InputError("stage {}: parameter {} is on {}, expected {}", stage, i, parameters[i].device().str(),
-                         setup.device.str());
-      }
-      if (!parameters[i].requires_grad()) continue;  // nobody steps it
-      const auto [first, is_new] = seen.try_emplace(parameters[i].unsafeGetTensorImpl(), std::pair(stage, i));
-      if (!is_new && first->second.first != stage) {
-        throw InputError("stage {}: parameter {} is also parameter {} of stage {}; expected each in one stage",
-                         stage, i, first->second.second, first->second.first);
-      }
-    }
-  }
-}
-
-void check_boundaries(const PipelineSetup& setup) {
-  if (setup.boundaries.size() + 1 != setup.stages.size()) {
-    throw InputError("a pipeline of {} stages expects {} boundaries, found {}", setup.stages.size(),
-                     setup.stages.empty() ? 0 : setup.stages.size() - 1, setup.boundaries.size());
-  }
-  std::set<std::string> names;
-  for (const Boundary& boundary : setup.boundaries) {
-    if (boundary.name.empty() || !names.insert(boundary.name).second) {
-      throw InputError("boundary \"{}\": expected a name of its own", boundary.name);
-    }
-    for (const Link* link : {boundary.links.activations.get(), boundary.links.gradients.get()}) {
-      if (setup.micro_batches > 1 && !link->allows_micro_batches()) {
-        throw InputError(
-            "boundary {}: feedback with {} micro-batches expects a codec that treats every row by itself, "
-            "found \"{}\"",
-            boundary.name, setup.micro_batches, link->codec().spec());
-      }
-    }
-  }
-}
-
-/// The optimizer is the user's, who steps it after a batch.
-void check_schedule(const Schedule& schedule) {
-  if (!schedule.is_known()) {
-    std::vector<std::string> names = schedule_names();
-    std::erase_if(names, [](const auto& name) { return steps_per_micro_batch(weight_versions(name)); });
-    throw InputError("unknown schedule \"{}\"{}; expected one of: {}", schedule.name(),
-                     suggestion(schedule.name(), names), list_of(names));
-  }
-  if (!steps_per_micro_batch(schedule.weight_versions())) return;
-  throw InputError(
-      "schedule \"{}\" steps the optimizer after every micro-batch, which only the trainer's loop does; "
-      "expected one that leaves the step to the pipeline's user, such as \"1f1b\"",
-      schedule.name());
-}
-
-/// What all processes must have alike.
-std::string description(const PipelineSetup& setup, int processes) {
-  Handshake mine{.processes = processes};
-  const auto add = [&](std::string key, std::string value) {
-    mine.settings.emplace_back(std::move(key), std::move(value));
-  };
-  add("stages", std::to_string(setup.stages.size()));
-  add("schedule", setup.schedule.name());
-  add("micro_batches", std::to_string(setup.micro_batches));
-  add("batch_size", std::to_string(setup.batch_size));
-  add("replicas", std::to_string(setup.replicas));
-  add("seed", std::to_string(setup.seed));
-  const auto add_link = [&](std::string key, const Link& link) {
-    add(std::move(key), fmt::format("codec {}, link {} {}", link.codec().spec(), link.id(), link.spec()));
-  };
-  for (size_t i = 0; i < setup.boundaries.size(); ++i) {
-    const Boundary& boundary = setup.boundaries[i];
-    add(fmt::format("name of boundary {}", i), boundary.name);
-    add_link(fmt::format("boundary {}, activations", boundary.name), *boundary.links.activations);
-    add_link(fmt::format("boundary {}, gradients", boundary.name), *boundary.links.gradients);
-  }
-  add_link("replicas", *setup.replica_link);
-  return mine.text();
 }
 
 /// Tells a batch from others by its targets, which every process may have; 0 where they are not in host memory.
@@ -220,7 +138,7 @@ int64_t PipelineBatch::rows() const {
 Pipeline::Pipeline(PipelineSetup setup, std::shared_ptr<Group> group)
     : setup_(std::move(setup)), group_(std::move(group)) {
   if (!setup_.replica_link) setup_.replica_link = make_link(kUncompressed);
-  check_handshakes(group_->rank(), group_->gather(description(setup_, group_->size())));
+  check_handshakes(group_->rank(), group_->gather(setup_text(setup_, group_->size())));
   run_collectively(*group_, [&] {
     check_schedule(setup_.schedule);
     check_boundaries(setup_);
@@ -250,12 +168,7 @@ void Pipeline::check() const {
     }
   }
   if (is_last_here() && !setup_.loss) throw InputError("a pipeline expects a loss");
-  if (!setup_.replica_link->serves_weights()) {
-    throw InputError(
-        "replica_link: expected one that keeps nothing per sample or class; a gradient of weights is no "
-        "sample's");
-  }
-  expect_no_previous("replica_link", *setup_.replica_link);
+  check_replica_link(*setup_.replica_link);
   if (setup_.batch_size < 0) throw InputError("batch_size: expected 0 or more, found {}", setup_.batch_size);
   check_parameters(setup_, [this](int stage) { return runs(stage); });
 }
