@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "strait/base/error.h"
@@ -25,11 +26,11 @@ std::string fingerprint_of_weights(const std::filesystem::path& path) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> digest(XXH3_createState(), &XXH3_freeState);
   XXH3_64bits_reset(digest.get());
   uint64_t bytes = 0;
-  std::vector<std::byte> part(size_t{1} << 20);
+  std::vector<std::byte> space(size_t{1} << 20);
   for (const auto& name : weight_files(path)) {
     const InputFile file(name);
-    for (uint64_t begin = 0; begin < file.size(); begin += part.size()) {
-      part.resize(std::min<uint64_t>(part.size(), file.size() - begin));
+    for (uint64_t begin = 0; begin < file.size(); begin += space.size()) {
+      const auto part = std::span(space).first(std::min<uint64_t>(space.size(), file.size() - begin));
       file.read(begin, part);
       XXH3_64bits_update(digest.get(), part.data(), part.size());
     }
