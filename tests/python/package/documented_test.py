@@ -3,7 +3,6 @@
 import inspect
 import pathlib
 import re
-import textwrap
 
 import pytest
 import torch

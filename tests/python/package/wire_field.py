@@ -3,7 +3,7 @@ kernels."""
 
 import numpy as np
 
-from wire_common import (F32, BitReader, Unsendable, biased_exponent, bits_of, bytes_of, floor_or_next, norm, or_one, packed,
+from wire_common import (F32, BitReader, Unsendable, biased_exponent, bits_of, floor_or_next, norm, or_one, packed,
                          packed_bits, range_codes, range_of, range_values, read_range_values, require, require_range,
                          require_sendable, sum_in_order)
 from wire_points import fitted_points
