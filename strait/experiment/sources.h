@@ -14,7 +14,7 @@ namespace strait {
 
 /// The data of a run.
 struct LoadedData {
-  DataSplits splits;
+  DataSplits splits;        ///< training and test set
   std::string fingerprint;  ///< strait::fingerprint() of them
 };
 

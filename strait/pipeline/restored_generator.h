@@ -17,6 +17,8 @@ class RestoredGenerator {
     const std::scoped_lock lock(generator_.mutex());
     before_ = generator_.get_state();
   }
+
+  /// Puts the state back.
   ~RestoredGenerator() {
     const std::scoped_lock lock(generator_.mutex());
     generator_.set_state(before_);
