@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,48 +22,42 @@ class LayerCosines {
   /// Of these codecs, which are links that keep nothing.
   explicit LayerCosines(std::vector<std::shared_ptr<const Link>> codecs);
 
-  /// Adds a batch: messages of float32 tensors of N samples, with features in the second of four or more
-  /// dimensions and else in the last. Those that have no other of the same micro-batch do not count.
-  void add(std::span<const KeptMessage> activations, std::span<const KeptMessage> gradients);
+  /// Adds a batch: its messages, of float32 tensors of N samples with features in the second of four or more
+  /// dimensions and else in the last. Those that have no other of the same micro-batch do not count, and
+  /// neither do codecs whose relative error of the first one is at most `small_error`.
+  void add(std::span<const KeptMessage> activations, std::span<const KeptMessage> gradients,
+           double small_error);
 
   /// Makes what was added until now count for less, beside what will be.
   void fade();
 
-  /// Whether a batch was added.
-  bool is_empty() const { return batches_ == 0; }
-
-  /// Of each codec the cosine of the angle between the layer's mean gradients with it and without, from 0 to 1.
-  /// Products of gradients of different batches alone make it, so that errors cancel which differ from sample
-  /// to sample; where batches have too little in common, their own products are added in part. 1 of a codec
-  /// whose relative error is at most 0.02, and at most 0.99 of another, since less than a hundredth cannot be
-  /// seen. 0 of one that could not send a message since fade().
-  std::vector<double> cosines() const;
+  /// Of each codec the cosine of the angle between the layer's mean gradients with it and without, from 0 to 1;
+  /// nothing of one with which no batch was added, and 0 of one that could not send a message since fade().
+  /// Products of gradients of different micro-batches of a batch alone make it, so that errors cancel which
+  /// differ from sample to sample; where these have too little in common, their own products are added in part.
+  /// A batch of one micro-batch has its samples in halves.
+  std::vector<std::optional<double>> cosines() const;
 
  private:
-  /// Sums over batches of gradients of the layer, a matrix each.
-  struct Sums {
-    at::Tensor gradient;  ///< undefined until a batch is added
-    double square = 0;    ///< of the squares of the batches' gradients
-    double product = 0;   ///< of their products with those without the codec
+  /// Of layer gradients x and y, one of each a micro-batch, sums of their products.
+  struct Products {
+    double between = 0;  ///< of different micro-batches
+    double within = 0;   ///< of the same
   };
+  enum Pair { kWithout, kBoth, kWith };  ///< the gradients that are multiplied: without the codec, or with it
 
-  /// A codec of the ladder.
+  /// A codec of the ladder, and what was added with it.
   struct Tried {
     std::shared_ptr<const Link> link;
-    Sums sums = {};           ///< unless it is exact
-    bool is_exact = true;     ///< has hardly an error, as far as is known
-    bool is_checked = false;  ///< since the last choice
-    bool is_refused = false;  ///< since then
+    std::array<Products, 3> products = {};  ///< by Pair
+    double pairs = 0;                       ///< of different micro-batches, each way round
+    double micro_batches = 0;
+    bool is_refused = false;
   };
 
-  void add_codec(Tried& codec, std::span<const at::Tensor> activations, std::span<const KeptMessage> gradients,
-                 const at::Tensor& plain);
-  double cosine_of(const Tried& codec) const;
+  static std::optional<double> cosine_of(const Tried& codec);
 
   std::vector<Tried> codecs_;
-  Sums plain_;             ///< without a codec
-  double batches_ = 0;     ///< the sum of what they count for
-  double of_squares_ = 0;  ///< of the squares of that
 };
 
 }  // namespace strait

@@ -13,6 +13,7 @@ constexpr double kCosinePower = 2;     // of one over the cosines
 constexpr double kNoisePower = 0.25;   // of the gradients' squares with their errors, over those without
 constexpr double kErrorPower = 2;      // of one over the share of the activations' squares that is no error
 constexpr double kWorthwhile = 0.995;  // of the time before: a change that gains less is none
+constexpr double kWorthWatching = 0.9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// The logarithm of what a codec of activations makes of the steps.
@@ -169,6 +170,21 @@ FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<Stage
                              std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
                              size_t ladder) {
   return Search(predictor, stages, boundaries, links, ladder).run();
+}
+
+bool is_worth_watching(const Predictor& predictor, const std::vector<StageSeconds>& stages,
+                       std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
+                       size_t ladder) {
+  const auto seconds_if = [&](double cosine) {
+    std::vector<BoundaryTrials> assumed(boundaries.begin(), boundaries.end());
+    for (auto& [activations, gradients] : assumed) {
+      for (auto& trial : gradients) {
+        if (trial.relative_error > kSmallError) trial.cosine = cosine;
+      }
+    }
+    return total(fastest_codecs(predictor, stages, assumed, links, ladder));
+  };
+  return seconds_if(1) < kWorthWatching * seconds_if(0);
 }
 
 }  // namespace strait

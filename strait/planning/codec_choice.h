@@ -53,4 +53,10 @@ FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<Stage
                              std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
                              size_t ladder);
 
+/// Whether it could gain a tenth of the time to know how far gradients turn with codecs whose errors are not
+/// small: between none of these and all of them turning nothing.
+bool is_worth_watching(const Predictor& predictor, const std::vector<StageSeconds>& stages,
+                       std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
+                       size_t ladder);
+
 }  // namespace strait

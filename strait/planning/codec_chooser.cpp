@@ -198,6 +198,7 @@ class Chooser {
       rungs = std::move(found.rungs);
       choice.step_seconds = found.step_seconds;
       choice.step_factor = found.step_factor;
+      choice.watches_gradients = is_worth_watching(predictor_, stages, trials, links, ladder().size());
     }
     for (size_t i = 0; i < boundaries(); ++i)
       choice.boundaries.push_back(chosen(i, trials[i], rungs[i], links[i]));

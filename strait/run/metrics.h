@@ -127,6 +127,7 @@ struct CodecChoice {
   std::vector<ChosenCodecs> boundaries;     ///< all, in order
   std::optional<double> step_seconds = {};  ///< that a step is expected to take with them, where time decides
   std::optional<double> step_factor = {};  ///< how many times as many steps they are expected to cost, likewise
+  bool watches_gradients = false;  ///< whether codecs that may turn them could gain much before the next choice
 
   /// Whether codecs were tried on messages; otherwise they are those with which a training begins.
   bool is_tried() const {

@@ -234,6 +234,7 @@ json to_json(const std::vector<CodecChoice>& choices) {
     json each = {{"step", choice.step}, {"boundaries", std::move(boundaries)}};
     if (choice.step_seconds) each["step_seconds"] = *choice.step_seconds;
     if (choice.step_factor) each["step_factor"] = *choice.step_factor;
+    if (choice.watches_gradients) each["watches_gradients"] = true;
     list.push_back(std::move(each));
   }
   return list;
@@ -335,6 +336,7 @@ std::vector<CodecChoice> choices_in(const JsonReader& from) {
     found.step = choice.count("step");
     found.step_seconds = choice.optional_number("step_seconds");
     found.step_factor = choice.optional_number("step_factor");
+    found.watches_gradients = choice.has("watches_gradients");
     for (size_t j = 0; j < boundaries.size(); ++j) {
       const JsonReader boundary = boundaries.at(j);
       found.boundaries.push_back({boundary.text("name"), chosen_codec_in(boundary.at("activations")),

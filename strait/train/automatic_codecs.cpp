@@ -18,8 +18,10 @@ using nlohmann::json;
 constexpr int64_t kFirstBatches = 4;    // before the first choice: the first of them warms up
 constexpr uint64_t kAgain = 2;          // times the steps before a choice are those before the next
 constexpr int64_t kRowsToBegin = 4;     // whose messages say what to begin with
-constexpr int64_t kWatchedBatches = 4;  // before a choice, whose gradients are compared
-constexpr double kSmallError = 0.2;     // that counts as none where no cosine is known
+constexpr int64_t kWatchedBatches = 8;  // before a choice
+constexpr uint64_t kEarlySteps = 8;     // whose gradients are not watched: they say little of the later ones
+constexpr double kNoError = 0.02;       // that turns nothing
+constexpr double kSurest = 0.99;        // the cosine of other small errors: what is lost beyond cannot be seen
 
 /// The strongest codec whose error is at most that, or else the one with the least.
 size_t strongest_within(const std::vector<double>& errors, double most) {
@@ -151,8 +153,8 @@ void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, in
                           (!is_provisional(state) && state.step + ending >= kAgain * choices.back().step);
   const bool is_last = left == 0 && state.epoch + 1 == epochs;
   due_ = steps > 0 && (is_first || (is_another && !is_last));
-  const bool by_time = asked_.automatic.budget == 0;
-  if (by_time && batches_to_choice(state, steps, left) < kWatchedBatches) watch();
+  const bool is_worth_it = choices.back().watches_gradients && state.step >= kEarlySteps;
+  if (is_worth_it && batches_to_choice(state, steps, left) < kWatchedBatches) watch();
   if (due_) keep_sent();
 }
 
@@ -196,7 +198,7 @@ void AutomaticCodecs::keep_sent() {
 /// The gradients that it sent in a batch, to what is known of it.
 void AutomaticCodecs::add_watched(BoundaryEndpoints& boundary, std::span<const KeptMessage> gradients) {
   layers_.try_emplace(boundary.name, ladder_)
-      .first->second.add(boundary.activations.receiver->take_kept(), gradients);
+      .first->second.add(boundary.activations.receiver->take_kept(), gradients, kSmallError);
 }
 
 std::vector<std::shared_ptr<const Link>> AutomaticCodecs::links_to_try(const std::string& boundary,
@@ -228,14 +230,17 @@ std::vector<TriedChannel> AutomaticCodecs::try_links() {
   return channels;
 }
 
-/// Those of its boundary's layer; where nothing is known of that, small errors count as none.
+/// Those of its boundary's layer; an error that is not small and of which nothing is known turns all.
 void AutomaticCodecs::put_cosines(TriedChannel& tried) const {
   const auto layer = layers_.find(tried.boundary);
-  const bool is_known = layer != layers_.end() && !layer->second.is_empty();
-  const std::vector<double> known = is_known ? layer->second.cosines() : std::vector<double>();
+  std::vector<std::optional<double>> known(tried.trials.size());
+  if (layer != layers_.end()) known = layer->second.cosines();
   for (size_t rung = 0; rung < tried.trials.size(); ++rung) {
     CodecTrial& trial = tried.trials[rung];
-    trial.cosine = is_known ? known[rung] : trial.relative_error <= kSmallError ? 1 : 0;
+    if (trial.relative_error <= kSmallError)
+      trial.cosine = trial.relative_error <= kNoError ? 1 : kSurest;
+    else
+      trial.cosine = std::min(known[rung].value_or(0), kSurest);
   }
 }
 

@@ -46,8 +46,9 @@ using ChooseCodecs = std::function<CodecChoice(const ChoiceFacts& mine, Group& g
 /// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder
 /// whose errors of the first messages are small, so that no link is waited for long before anything is known of
 /// it; the first choice follows after a few steps, and the next ones when training has made twice as many
-/// steps, with the last step of each epoch, or more often. A choice holds from the next step on. The messages
-/// of the four batches before it say how far codecs turn gradients, beside those before earlier choices.
+/// steps, with the last step of each epoch, or more often. A choice holds from the next step on. Where it could
+/// gain much, the messages of the eight batches before a choice say how far codecs turn gradients, beside those
+/// before earlier choices; the first eight steps of a training do not.
 class AutomaticCodecs {
  public:
   /// `asked` is what the configuration says. The executor and the placement must outlive this.
