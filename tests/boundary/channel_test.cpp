@@ -71,24 +71,39 @@ TEST(Channel, EndsWithDifferentLinksDoNotUnderstandEachOther) {
                WireError);
 }
 
-TEST(Channel, OneMessageOfTrainingIsKeptAsItWas) {
+TEST(Channel, MessagesOfTrainingAreKeptAsTheyWereAndAsTheyArrive) {
   Sender sender(spec("quant:2"));
-  EXPECT_FALSE(sender.take_kept());
-  sender.keep_next();
+  Receiver receiver(spec("quant:2"));
+  const auto cross = [&](const at::Tensor& x, const MessageContext& of, MessageMode mode) {
+    return receiver.decode(sender.encode(x, of, mode), meta_of(x), of, mode);
+  };
+  cross(at::randn({4, 6}), context(0), kTraining);
+  EXPECT_TRUE(sender.take_kept().empty());
+  sender.keep_messages();
+  receiver.keep_messages();
   at::Tensor x = at::randn({4, 6});
   const at::Tensor before = x.clone();
-  sender.encode(at::randn({2, 6}), context(1), kEvaluationOn);
-  sender.encode(x, context(2, 3), kTraining);
-  sender.encode(at::randn({4, 6}), context(3), kTraining);
+  cross(at::randn({2, 6}), context(1), kEvaluationOn);
+  const at::Tensor arrived = cross(x, context(2, 3), kTraining);
+  cross(at::randn({4, 6}), context(2, 4), kTraining);
   x.zero_();
-  const auto kept = sender.take_kept();
-  ASSERT_TRUE(kept);
-  EXPECT_TRUE(at::equal(kept->tensor, before));
-  EXPECT_EQ(kept->context.step, 2U);
-  EXPECT_EQ(kept->context.micro_batch, 3U);
-  EXPECT_EQ(kept->context.boundary, 1);
-  EXPECT_EQ(kept->context.direction, Direction::gradient);
-  EXPECT_FALSE(sender.take_kept());
+  const auto sent = sender.take_kept();
+  const auto received = receiver.take_kept();
+  ASSERT_EQ(sent.size(), 2U);
+  ASSERT_EQ(received.size(), 2U);
+  EXPECT_TRUE(at::equal(sent[0].tensor, before));
+  EXPECT_TRUE(at::equal(received[0].tensor, arrived));
+  EXPECT_FALSE(at::equal(arrived, before));
+  for (const auto* kept : {&sent, &received}) {
+    EXPECT_EQ(kept->at(0).context.step, 2U);
+    EXPECT_EQ(kept->at(0).context.micro_batch, 3U);
+    EXPECT_EQ(kept->at(1).context.micro_batch, 4U);
+    EXPECT_EQ(kept->at(0).context.boundary, 1);
+    EXPECT_EQ(kept->at(0).context.direction, Direction::gradient);
+  }
+  cross(before, context(3), kTraining);
+  EXPECT_TRUE(sender.take_kept().empty());
+  EXPECT_TRUE(receiver.take_kept().empty());
 }
 
 TEST(TryLink, SaysWhatTheMessageWouldCost) {

@@ -5,8 +5,7 @@
 
 #include <cmath>
 #include <limits>
-#include <optional>
-#include <utility>
+#include <vector>
 
 #include "tests/planning/config_with.h"
 
@@ -16,58 +15,38 @@ namespace {
 using test::config_with;
 using testing::ElementsAre;
 
-CodecTrial trial(double bytes, double error, double encode_seconds = 0) {
-  return {.bytes = bytes, .encode_seconds = encode_seconds, .relative_error = error};
+CodecTrial trial(double bytes, double error, double encode_seconds = 0, double cosine = 1) {
+  return {.bytes = bytes, .encode_seconds = encode_seconds, .relative_error = error, .cosine = cosine};
 }
 
-using Known = std::vector<std::optional<double>>;
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-LadderCosines cosines(Known activations, Known gradients) {
-  return {.activations = std::move(activations), .gradients = std::move(gradients)};
-}
-
-TEST(StepFactor, IsAPowerOfTheProductOfTheCosinesAndOfTheNoise) {
-  const std::vector<BoundaryTrials> boundaries(2, {{trial(1, 0), trial(1, 0.6)}, {trial(1, 0), trial(1, 0.3)}});
-  const auto factor = [&](std::vector<BoundaryRungs> rungs, const LadderCosines& known) {
-    return step_factor(boundaries, rungs, known);
+// Two boundaries that are chosen and one by hand; the cosine of activations says nothing.
+TEST(StepFactor, IsTheGeometricMeanOfWhatBoundariesCost) {
+  const BoundaryTrials chosen = {{trial(1, 0), trial(1, 0.6, 0, 0.3)}, {trial(1, 0), trial(1, 0.3, 0, 0.92)}};
+  const std::vector<BoundaryTrials> boundaries = {chosen, {{trial(1, 0.9)}, {trial(1, 0.9)}}, chosen};
+  const auto factor = [&](BoundaryRungs first, BoundaryRungs last) {
+    return step_factor(boundaries, std::vector<BoundaryRungs>{first, {0, 0}, last}, 2);
   };
-  const LadderCosines all = cosines({1.0, 0.95}, {1.0, 0.92});
-  EXPECT_EQ(factor({{0, 0}, {0, 0}}, all), 1);
-  const double noise_forward = std::pow(1 + 0.36, 0.25);
-  const double noise_backward = std::pow(1 + 0.09, 0.25);
-  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}}, all), noise_forward * std::pow(0.95, -2));
-  EXPECT_DOUBLE_EQ(factor({{0, 1}, {0, 1}}, all), noise_backward * std::pow(0.92, -2));
-  EXPECT_DOUBLE_EQ(factor({{1, 1}, {1, 1}}, all), noise_forward * noise_backward * std::pow(0.95 * 0.92, -2));
-  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}}, cosines({{}, {}}, {{}, {}})), noise_forward)
-      << "what is not known turns nothing";
-  EXPECT_EQ(factor({{0, 1}, {0, 0}}, cosines({1.0, 1.0}, {1.0, 0.0})), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(step_factor({}, {}, all), 1);
+  const double forward = 1 / ((1 - 0.36) * (1 - 0.36));
+  const double backward = std::pow(1 + 0.09, 0.25) / (0.92 * 0.92);
+  EXPECT_EQ(factor({0, 0}, {0, 0}), 1);
+  EXPECT_DOUBLE_EQ(factor({1, 0}, {1, 0}), forward);
+  EXPECT_DOUBLE_EQ(factor({0, 1}, {0, 1}), backward);
+  EXPECT_DOUBLE_EQ(factor({1, 1}, {1, 1}), forward * backward);
+  EXPECT_DOUBLE_EQ(factor({1, 0}, {0, 1}), std::sqrt(forward * backward));
+  EXPECT_EQ(step_factor({}, {}, 2), 1);
 }
 
-TEST(StepFactor, BoundariesHaveSharesByTheSquaresOfTheirErrors) {
-  const std::vector<BoundaryTrials> boundaries = {{{trial(1, 0), trial(1, 0.1)}, {trial(1, 0), trial(1, 0)}},
-                                                  {{trial(1, 0), trial(1, 0.2)}, {trial(1, 0), trial(1, 0)}},
-                                                  {{trial(1, 0.9)}, {trial(1, 0.9)}}};  // by hand
-  const auto factor = [&](std::vector<BoundaryRungs> rungs) {
-    return step_factor(boundaries, rungs, cosines({1.0, 0.95}, {1.0, 0.95}));
+TEST(StepFactor, WhatTurnsOrLosesTooMuchIsNeverTaken) {
+  const auto factor_of = [](const CodecTrial& activations, const CodecTrial& gradients) {
+    const std::vector<BoundaryTrials> boundaries(2, {{trial(1, 0), activations}, {trial(1, 0), gradients}});
+    return step_factor(boundaries, std::vector<BoundaryRungs>{{0, 0}, {1, 1}}, 2);
   };
-  const auto noise = [](double square) { return std::pow(1 + square, 0.25 / 2); };  // of two boundaries
-  EXPECT_DOUBLE_EQ(factor({{1, 0}, {0, 0}, {0, 0}}), noise(0.01) * std::pow(0.95, -0.4));
-  EXPECT_DOUBLE_EQ(factor({{0, 0}, {1, 0}, {0, 0}}), noise(0.04) * std::pow(0.95, -1.6));
-  EXPECT_DOUBLE_EQ(factor({{1, 0}, {1, 0}, {0, 0}}), noise(0.01) * noise(0.04) * std::pow(0.95, -2));
-  EXPECT_EQ(factor({{0, 1}, {0, 1}, {0, 0}}), 1) << "without an error there is no share";
-}
-
-TEST(StepFactor, WhatCannotBeSentIsNeverTaken) {
-  constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  const std::vector<BoundaryTrials> boundaries = {
-      {{trial(1, 0), trial(1, kInfinite)}, {trial(1, 0), trial(1, 0)}},
-      {{trial(1, 0), trial(1, 0.1)}, {trial(1, 0), trial(1, 0)}}};
-  const LadderCosines known = cosines({1.0, 1.0}, {1.0, 1.0});
-  const std::vector<BoundaryRungs> there = {{1, 0}, {0, 0}};
-  const std::vector<BoundaryRungs> elsewhere = {{0, 0}, {1, 0}};
-  EXPECT_EQ(step_factor(boundaries, there, known), kInfinite);
-  EXPECT_DOUBLE_EQ(step_factor(boundaries, elsewhere, known), std::pow(1.01, 0.25 / 2));
+  EXPECT_LT(factor_of(trial(1, 0.99), trial(1, 0.9, 0, 0.85)), kInfinite);
+  EXPECT_EQ(factor_of(trial(1, 0), trial(1, 0.1, 0, 0.84)), kInfinite);
+  EXPECT_EQ(factor_of(trial(1, 0), trial(1, kInfinite)), kInfinite);
+  EXPECT_EQ(factor_of(trial(1, 1), trial(1, 0)), kInfinite);
 }
 
 TEST(WithinBudget, TakesTheFewestBytesBelowTheBoundOrElseTheLeastError) {
@@ -88,7 +67,7 @@ class Fastest : public testing::Test {
 
   FastestCodecs find(const std::vector<BoundaryTrials>& boundaries,
                      const std::vector<BoundaryLink>& links) const {
-    return fastest_codecs(predictor_, stages_, boundaries, links, cosines_);
+    return fastest_codecs(predictor_, stages_, boundaries, links, ladder_.size());
   }
 
   /// The time of these, by the predictor alone.
@@ -107,9 +86,9 @@ class Fastest : public testing::Test {
 
   const std::vector<StageSeconds> stages_ = std::vector<StageSeconds>(4, {"stage", 1, 2});
   const Predictor predictor_{config_with({}), 4, CodecPlace::own_threads};
-  const std::vector<CodecTrial> ladder_ = {trial(100, 0), trial(50, 0.01), trial(12, 0.1), trial(5, 0.5)};
+  const std::vector<CodecTrial> ladder_ = {trial(100, 0), trial(50, 0.01, 0, 0.999), trial(12, 0.1, 0, 0.98),
+                                           trial(5, 0.5, 0, 0.91)};
   const std::vector<BoundaryTrials> boundaries_ = std::vector<BoundaryTrials>(3, {ladder_, ladder_});
-  const LadderCosines cosines_ = cosines({1.0, 0.999, 0.99, 0.92}, {1.0, 0.999, 0.98, 0.91});
 };
 
 TEST_F(Fastest, NothingIsCompressedWhereLinksAreNoLimit) {
@@ -153,8 +132,8 @@ TEST(FastestCodecs, OfCodecsAboutAsFastTheMilderIsTaken) {
       {{trial(100, 0, 0.1), trial(50, 0.01, 0.5), trial(12, 0.1, 0.4)},
        {trial(100, 0, 0.3), trial(50, 0.01, 0.3), trial(12, 0.1, 0.5)}}};
   const std::vector<BoundaryLink> links = {{{.bytes_per_second = 180}, {.bytes_per_second = 200}}};
-  const auto found = fastest_codecs(predictor, std::vector<StageSeconds>(2, {"stage", 1, 2}), boundaries, links,
-                                    cosines({{}, {}, {}}, {{}, {}, {}}));
+  const auto found =
+      fastest_codecs(predictor, std::vector<StageSeconds>(2, {"stage", 1, 2}), boundaries, links, 3);
   EXPECT_THAT(found.rungs, ElementsAre(BoundaryRungs{2, 1}));
 }
 
@@ -174,7 +153,7 @@ TEST_F(Fastest, IsWithinAPercentOfTheBestOfAll) {
         gradients = rest / n % n;
         rest /= n * n;
       }
-      best = std::min(best, seconds(boundaries_, rungs, links) * step_factor(boundaries_, rungs, cosines_));
+      best = std::min(best, seconds(boundaries_, rungs, links) * step_factor(boundaries_, rungs, n));
     }
     const auto found = find(boundaries_, links);
     EXPECT_DOUBLE_EQ(found.step_seconds, seconds(boundaries_, found.rungs, links));
@@ -182,87 +161,16 @@ TEST_F(Fastest, IsWithinAPercentOfTheBestOfAll) {
   }
 }
 
-/// With the two strongest codecs of the ladder not known, of which the reference is the second.
-class WorthMeasuring : public Fastest {
- protected:
-  FastestCodecs weigh(const std::vector<BoundaryLink>& links, const TrialTerms& terms) const {
-    return fastest_worth_measuring(predictor_, stages_, boundaries_, links, known_, terms);
-  }
-
-  /// Of all boundaries with these, for the batches of a trial.
-  double trial_seconds(size_t activations, size_t gradients, const std::vector<BoundaryLink>& links) const {
-    return 4 * seconds(boundaries_, std::vector<BoundaryRungs>(3, {activations, gradients}), links);
-  }
-
-  static TrialTerms terms(int64_t batches_ahead) {
-    return {.reference = 1, .batches = 4, .batches_ahead = batches_ahead};
-  }
-
-  const LadderCosines known_ = cosines({1.0, 1.0, {}, {}}, {1.0, 1.0, {}, {}});
-};
-
-TEST_F(WorthMeasuring, WhatIsNotKnownIsFreeForALongTraining) {
-  const std::vector<BoundaryLink> links(3, link(2));
-  const auto found = weigh(links, terms(1000000));
-  EXPECT_EQ(found.rungs, fastest_codecs(predictor_, stages_, boundaries_, links, known_).rungs);
-  EXPECT_THAT(found.rungs, testing::Each(BoundaryRungs{3, 3}));
-  const double codecs = trial_seconds(3, 1, links) + trial_seconds(1, 3, links);
-  EXPECT_DOUBLE_EQ(found.trial_seconds, codecs + trial_seconds(1, 1, links));
-  TrialTerms compared = terms(1000000);
-  compared.compared = true;
-  EXPECT_DOUBLE_EQ(weigh(links, compared).trial_seconds, codecs);
-}
-
-TEST_F(WorthMeasuring, WhatCannotBeRepaidIsLeftOut) {
-  const std::vector<BoundaryLink> links(3, link(2));
-  const auto found = weigh(links, terms(1));
-  EXPECT_THAT(found.rungs, testing::Each(BoundaryRungs{1, 1}));
-  EXPECT_EQ(found.trial_seconds, 0);
-}
-
-// Whatever is taken without being known repays its trials, each codec its own and all together the reference's.
-TEST_F(WorthMeasuring, EachCodecRepaysItsTrials) {
-  bool some = false;
-  bool all = false;
-  for (const auto& rates : std::vector<std::vector<double>>{{2, 2, 2}, {2, 40, 40}, {30, 5, 5}, {20, 20, 1}}) {
-    std::vector<BoundaryLink> links;
-    for (const double rate : rates)
-      links.push_back({{.bytes_per_second = rate}, {.bytes_per_second = rate / 3}});
-    for (const int64_t ahead : {1, 2, 4, 8, 16, 32, 64, 256, 1024}) {
-      SCOPED_TRACE(testing::Message() << testing::PrintToString(rates) << ", " << ahead);
-      const auto found = weigh(links, terms(ahead));
-      LadderCosines used = cosines({1.0, 1.0, 0, 0}, {1.0, 1.0, 0, 0});
-      for (const auto& [activations, gradients] : found.rungs)
-        used.activations[activations] = used.gradients[gradients] = 1;
-      const auto gain_of = [&](const LadderCosines& without) {
-        const auto other = fastest_codecs(predictor_, stages_, boundaries_, links, without);
-        const double lost = other.step_seconds * other.step_factor - found.step_seconds * found.step_factor;
-        return lost * static_cast<double>(ahead);
-      };
-      double cost = 0;
-      size_t trials = 0;
-      for (const Direction direction : {Direction::activation, Direction::gradient}) {
-        for (const size_t rung : {2, 3}) {
-          if (used.of(direction)[rung] == 0) continue;
-          const bool forward = direction == Direction::activation;
-          const double own = trial_seconds(forward ? rung : 1, forward ? 1 : rung, links);
-          LadderCosines without = used;
-          without.of(direction)[rung] = 0;
-          EXPECT_GE(gain_of(without), own);
-          cost += own;
-          ++trials;
-        }
-      }
-      if (trials > 0) {
-        cost += trial_seconds(1, 1, links);
-        EXPECT_GE(gain_of(cosines({1.0, 1.0, 0, 0}, {1.0, 1.0, 0, 0})), cost);
-      }
-      EXPECT_DOUBLE_EQ(found.trial_seconds, cost);
-      some = some || trials == 1 || trials == 3;
-      all = all || trials > 1;
-    }
-  }
-  EXPECT_TRUE(some && all) << "cases of both kinds are among these";
+TEST_F(Fastest, GradientsAreWorthWatchingWhereStrongCodecsWouldGainATenth) {
+  const auto worth = [&](double rate) {
+    return is_worth_watching(predictor_, stages_, boundaries_, std::vector<BoundaryLink>(3, link(rate)),
+                             ladder_.size());
+  };
+  EXPECT_TRUE(worth(2));
+  EXPECT_FALSE(worth(1000)) << "nothing is waited for";
+  std::vector<BoundaryLink> forward_alone(3);
+  for (auto& each : forward_alone) each.activations.bytes_per_second = 2;
+  EXPECT_FALSE(is_worth_watching(predictor_, stages_, boundaries_, forward_alone, ladder_.size()));
 }
 
 }  // namespace

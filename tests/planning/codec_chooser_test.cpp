@@ -6,7 +6,6 @@
 #include <cmath>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "tests/planning/config_with.h"
@@ -16,25 +15,19 @@ namespace {
 
 using test::config_with;
 using testing::ElementsAre;
+using testing::Pair;
 
 /// What one process with everything tells of itself: two boundaries, the first of which is chosen.
 ChoiceFacts facts() {
-  const auto sends = [](double bytes, double error) {
-    return CodecTrial{.bytes = bytes, .relative_error = error};
+  const auto sends = [](double bytes, double error, double cosine = 1) {
+    return CodecTrial{.bytes = bytes, .relative_error = error, .cosine = cosine};
   };
-  const std::vector<CodecTrial> ladder = {sends(1000, 0), sends(100, 0.1)};
+  const std::vector<CodecTrial> ladder = {sends(1000, 0), sends(100, 0.1, 0.98)};
   return {.channels = {{"layer1", Direction::activation, 10, ladder},
                        {"layer1", Direction::gradient, 10, ladder},
                        {"layer2", Direction::activation, 10, {sends(500, 0.2)}},
                        {"layer2", Direction::gradient, 10, {sends(500, 0.3)}}},
-          .stages = {{{0, "a"}, {1, 2, 1}}, {{1, "b"}, {1, 2, 1}}, {{2, "c"}, {1, 2, 1}}},
-          .cosines = {.activations = {1, {}}, .gradients = {1, {}}},
-          .trial_terms = {.reference = 0, .batches = 4, .batches_ahead = 1000}};
-}
-
-/// The same for every codec.
-MeasureCosine with_cosine(double lost = 0.98) {
-  return [lost](Direction, size_t) { return lost; };
+          .stages = {{{0, "a"}, {1, 2, 1}}, {{1, "b"}, {1, 2, 1}}, {{2, "c"}, {1, 2, 1}}}};
 }
 
 Config two_boundaries(const std::vector<std::string>& more) {
@@ -54,7 +47,7 @@ TEST(CodecChooser, OneByHandStaysAndTheOthersAreChosenForTheNetwork) {
   SingleProcessGroup group;
   const auto slow = codec_chooser(two_boundaries(
       {R"(networks=[{name="slow", bandwidth="8kbps", latency="20ms"}])", "compression.auto.network=slow"}));
-  const CodecChoice choice = slow(facts(), group, with_cosine());
+  const CodecChoice choice = slow(facts(), group);
   ASSERT_EQ(choice.boundaries.size(), 2U);
   const auto& [layer1, layer2] = std::tie(choice.boundaries[0], choice.boundaries[1]);
   EXPECT_EQ(layer1.boundary, "layer1");
@@ -68,93 +61,44 @@ TEST(CodecChooser, OneByHandStaysAndTheOthersAreChosenForTheNetwork) {
   // A batch of 20 has messages twice as large as the ones of 10 rows: 0.2 s and 1 s of wire each way, 0.02 s of
   // latency, and three stages of 3 s.
   EXPECT_NEAR(choice.step_seconds.value(), 9 + 2 * (0.2 + 1) + 4 * 0.02, 1e-9);
-  EXPECT_DOUBLE_EQ(choice.step_factor.value(), std::pow(0.98, -4) * std::pow(1.01, 0.5));
+  EXPECT_DOUBLE_EQ(choice.step_factor.value(), std::pow(0.99, -2) * std::pow(0.98, -2) * std::pow(1.01, 0.25));
+  EXPECT_THAT(layer1.gradients.cosines, ElementsAre(Pair("none", 1), Pair("quant:2", 0.98)));
+  EXPECT_TRUE(layer1.activations.cosines.empty());
+  EXPECT_TRUE(layer2.gradients.cosines.empty());
 }
 
 TEST(CodecChooser, WithoutALimitTheMildestIsChosen) {
   SingleProcessGroup group;
-  const CodecChoice choice = codec_chooser(two_boundaries({}))(facts(), group, with_cosine());
+  const CodecChoice choice = codec_chooser(two_boundaries({}))(facts(), group);
   EXPECT_EQ(choice.boundaries[0].activations.codec, "none");
   EXPECT_EQ(choice.boundaries[0].gradients.codec, "none");
   EXPECT_FALSE(choice.boundaries[0].activations.link.bytes_per_second);
 }
 
-/// Asks for as few as it can: those of what it would choose if what it does not know were free.
-TEST(CodecChooser, MeasuresTheCosinesThatItsChoiceRestsOnAndNoOthers) {
-  SingleProcessGroup group;
-  Config config = two_boundaries({"pipeline.link=1kbps"});
-  config.compression.automatic.ladder = {"none", "quant:8", "quant:2"};
-  ChoiceFacts mine = facts();
-  for (auto& channel : mine.channels) {
-    if (channel.trials.size() == 2)
-      channel.trials.insert(channel.trials.begin() + 1, {.bytes = 250, .relative_error = 0.01});
-  }
-  mine.cosines = {.activations = {1, {}, {}}, .gradients = {1, {}, {}}};
-  std::vector<std::pair<Direction, size_t>> asked;
-  const auto choose = [&](double strongest) {
-    asked.clear();
-    return codec_chooser(config)(mine, group, [&](Direction direction, size_t rung) {
-      asked.emplace_back(direction, rung);
-      return rung == 2 ? strongest : 1;
-    });
-  };
-  CodecChoice choice = choose(0.99);
-  EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:2");
-  EXPECT_THAT(asked, ElementsAre(std::pair(Direction::activation, 2U), std::pair(Direction::gradient, 2U)));
-
-  choice = choose(0);
-  EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:8");
-  EXPECT_EQ(choice.boundaries[0].gradients.codec, "quant:8");
-  EXPECT_EQ(asked.size(), 4U);
-
-  mine.cosines = {.activations = {1, 1, 0}, .gradients = {1, 1, 0}};
-  choice = choose(1);
-  EXPECT_TRUE(asked.empty()) << "all are known";
-  EXPECT_FALSE(choice.trial_seconds);
-  EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:8");
-}
-
-TEST(CodecChooser, MeasuresWhatRepaysItsTrials) {
+TEST(CodecChooser, GradientsThatWouldTurnTooFarStayMilder) {
   SingleProcessGroup group;
   ChoiceFacts mine = facts();
-  int asked = 0;
-  const auto choose = [&](int64_t batches_ahead) {
-    asked = 0;
-    mine.trial_terms.batches_ahead = batches_ahead;
-    return codec_chooser(two_boundaries({"pipeline.link=8kbps"}))(mine, group, [&](Direction, size_t) {
-      ++asked;
-      return 0.98;
-    });
-  };
-  CodecChoice choice = choose(10);
-  EXPECT_EQ(asked, 0);
-  EXPECT_EQ(choice.boundaries[0].activations.codec, "none");
-  EXPECT_FALSE(choice.trial_seconds);
-
-  choice = choose(50);
-  EXPECT_EQ(asked, 2);
+  mine.channels[1].trials[1].cosine = 0.8;
+  const CodecChoice choice = codec_chooser(two_boundaries({"pipeline.link=8kbps"}))(mine, group);
   EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:2");
-  // Three stages of 3 s, 1 s of the second boundary each way, and of the first 2 s raw and 0.2 s with the
-  // codec: four batches raw both ways, and four with the codec one way, each way.
-  EXPECT_NEAR(choice.trial_seconds.value(), 4 * ((11 + 4) + 2 * (11 + 2.2)), 1e-9);
+  EXPECT_EQ(choice.boundaries[0].gradients.codec, "none");
 }
 
 TEST(CodecChooser, TheEmulatedLinkOfTheRunIsOneToChooseFor) {
   SingleProcessGroup group;
-  const CodecChoice choice =
-      codec_chooser(two_boundaries({"pipeline.link=8kbps"}))(facts(), group, with_cosine());
+  const CodecChoice choice = codec_chooser(two_boundaries({"pipeline.link=8kbps"}))(facts(), group);
   EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:2");
 }
 
 TEST(CodecChooser, ABudgetDecidesByTheErrorsAlone) {
   SingleProcessGroup group;
   const auto choose = [&](const char* budget) {
-    return codec_chooser(two_boundaries({std::string("compression.auto.budget=") + budget}))(facts(), group,
-                                                                                             with_cosine());
+    return codec_chooser(two_boundaries({std::string("compression.auto.budget=") + budget}))(facts(), group);
   };
   EXPECT_EQ(choose("0.05").boundaries[0].activations.codec, "none");
   EXPECT_EQ(choose("0.1").boundaries[0].activations.codec, "quant:2");
   EXPECT_FALSE(choose("0.1").step_seconds);
+  EXPECT_TRUE(choose("0.1").boundaries[0].gradients.cosines.empty());
 }
 
 }  // namespace

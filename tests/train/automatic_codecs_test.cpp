@@ -34,7 +34,7 @@ TrainerOptions chosen_options() {
 /// What each choice knows of the first stage: of how many micro-batches.
 std::vector<int64_t> micro_batches_of_choices(TrainerOptions options) {
   std::vector<int64_t> all;
-  options.choose_codecs = [&](const ChoiceFacts& facts, Group&, const MeasureCosine&) {
+  options.choose_codecs = [&](const ChoiceFacts& facts, Group&) {
     all.push_back(facts.stages.begin()->second.micro_batches);
     return the_same_again(facts);
   };
@@ -52,21 +52,6 @@ TEST(AutomaticCodecs, TheBatchThatWarmsUpCountsInNoChoice) {
   options.compression.automatic.every_steps = 1;
   options.train.accumulate = 4;
   EXPECT_EQ(micro_batches_of_choices(options), (std::vector<int64_t>{3, 7})) << "steps of four batches";
-}
-
-// A cosine holds until training has made four times as many steps, or to its end.
-TEST(AutomaticCodecs, ChoicesKnowForHowManyBatchesAMeasurementCounts) {
-  TrainerOptions options = chosen_options();
-  options.train.epochs = 3;
-  std::vector<int64_t> ahead;
-  options.choose_codecs = [&](const ChoiceFacts& facts, Group&, const MeasureCosine&) {
-    ahead.push_back(facts.trial_terms.batches_ahead);
-    return the_same_again(facts);
-  };
-  Trainer trainer(test::tied_model(), options);
-  TrainObserver observer;
-  ASSERT_TRUE(trainer.train(test::tied_data(), observer));
-  EXPECT_EQ(ahead, (std::vector<int64_t>{12, 22, 20, 10})) << "after 4, 8, 10 and 20 of 30";
 }
 
 /// Takes its time on the way back.
@@ -96,9 +81,7 @@ TEST(AutomaticCodecs, TheDrainBeforeAChoiceCountsOnce) {
   options.pipeline.schedule = "pipedream";
   options.compression.automatic.every_steps = 1;  // a drain behind every batch
   options.cuts = {"a", "b", "c"};
-  options.choose_codecs = [](const ChoiceFacts& facts, Group&, const MeasureCosine&) {
-    return the_same_again(facts);
-  };
+  options.choose_codecs = [](const ChoiceFacts& facts, Group&) { return the_same_again(facts); };
   Model model;
   model.sample_shape = {test::kClasses};
   for (const char* name : {"a", "b", "c", "d"})

@@ -43,15 +43,12 @@ CheckpointRecord sample_record() {
       .stages = {{{2, "layer2..layer3"}, {1.5, 2.0 / 3, 9}}},
       .choices = {{.step = 1000,
                    .boundaries = {{"layer1",
-                                   {"quant:4", 1.0 / 3, {.bytes_per_second = 2.5e6, .latency_seconds = 0.1}},
-                                   {"none"}}},
+                                   {.codec = "quant:4",
+                                    .relative_error = 1.0 / 3,
+                                    .link = {.bytes_per_second = 2.5e6, .latency_seconds = 0.1}},
+                                   {.codec = "none", .cosines = {{"none", 1}, {"quant:4", 2.0 / 3}}}}},
                    .step_seconds = 0.7,
-                   .step_factor = 1.1,
-                   .cosines = MeasuredCosines{{std::nullopt,
-                                               CodecCosine{990, 2.0 / 3, {{1, -2}, {1.0 / 3, 4}, {5, 6}}}},
-                                              {CodecCosine{500, 1, {}}, std::nullopt}},
-                   .trial_batches = 14,
-                   .trial_seconds = 9.5}}};
+                   .step_factor = 1.1}}};
   record.seed = std::numeric_limits<uint64_t>::max();
   record.metrics = {"{\"epoch\":0}", "{\"epoch\":1,\"x\":\"caf\u00e9\"}"};
   record.config = "name = \"caf\u00e9\"\n";
@@ -87,9 +84,8 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
   EXPECT_EQ(read.state.evaluation_seconds, 2.0 / 3);
   EXPECT_EQ(to_json(read.state.stages), to_json(record.state.stages));
   EXPECT_EQ(to_json(read.state.choices), to_json(record.state.choices));
-  EXPECT_EQ(read.state.choices.at(0).cosines, record.state.choices.at(0).cosines);
-  EXPECT_EQ(read.state.choices.at(0).trial_batches, 14);
-  EXPECT_EQ(read.state.choices.at(0).trial_seconds, 9.5);
+  EXPECT_EQ(read.state.choices.at(0).boundaries.at(0).gradients.cosines,
+            (std::map<std::string, double>{{"none", 1}, {"quant:4", 2.0 / 3}}));
   EXPECT_EQ(read.state.choices.at(0).boundaries.at(0).activations.link.bytes_per_second, 2.5e6);
   EXPECT_FALSE(read.state.choices.at(0).boundaries.at(0).gradients.relative_error);
   EXPECT_EQ(read.metrics, record.metrics);
@@ -168,15 +164,14 @@ TEST(EpochMetrics, ReadBackFromJson) {
   EXPECT_EQ(read.tokens_per_second, 123.5);
 }
 
-TEST(EpochMetrics, OlderRunsKeptNoProductsOfGradients) {
+TEST(EpochMetrics, OlderRunsKeptCosinesOfAllBoundaries) {
   EpochMetrics metrics;
   metrics.choices = sample_record().state.choices;
   auto line = to_json(metrics);
   line["choices"][0]["cosines"] = {
       {"step", 4}, {"activations", {nullptr, 0.97}}, {"gradients", {1.0, nullptr}}};
   const EpochMetrics read = parse_epoch(line.dump(), "line");
-  EXPECT_FALSE(read.choices.at(0).cosines);
-  EXPECT_EQ(read.choices.at(0).step_factor, 1.1);
+  EXPECT_EQ(to_json(read.choices), to_json(metrics.choices));
 }
 
 TEST(EpochMetrics, OlderRunsWereScoredPlain) {
