@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMostFeatures = 256;
 constexpr double kLeastInCommon = 0.3;  // of what the gradients of two micro-batches are; of many pairs less
-constexpr double kFaded = 0.7;          // what batches count for beside those of the next choice
+constexpr double kFaded = 0.5;          // what batches count for beside those of the next choice
 
 /// Messages of the same micro-batch.
 struct Both {
@@ -91,7 +91,10 @@ void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const
   if (batch.empty()) return;
   std::vector<at::Tensor> sent;
   for (const auto& both : batch) sent.push_back(both.gradients->tensor);
-  const at::Tensor without = layer_gradients(batch, sent);
+  at::Tensor without = layer_gradients(batch, sent);
+  const double size = without.norm().item<double>();
+  if (size == 0 || !std::isfinite(size)) return;
+  without = without / size;
   for (auto& codec : codecs_) {
     std::optional<std::vector<at::Tensor>> arrived;
     try {
@@ -100,7 +103,7 @@ void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const
       codec.is_refused = true;
     }
     if (!arrived) continue;
-    const at::Tensor with = layer_gradients(batch, *arrived);
+    const at::Tensor with = layer_gradients(batch, *arrived) / size;
     const auto add_products = [&](Pair pair, const at::Tensor& x, const at::Tensor& y) {
       const double within = (x * y).sum().item<double>();
       codec.products[pair].within += within;
@@ -141,7 +144,6 @@ std::optional<double> LayerCosines::cosine_of(const Tried& codec) {
   const auto mean = [](double sum, double count) { return count > 0 ? sum / count : 0; };
   const Products& plain = codec.products[kWithout];
   const double own = mean(plain.within, codec.micro_batches);
-  if (own == 0) return 1;
   const double least = kLeastInCommon / std::sqrt(std::max(1.0, codec.pairs / 2));
   const double share = std::max(0.0, least - mean(plain.between, codec.pairs) / own);
   const auto in_common = [&](Pair pair) {

@@ -23,8 +23,8 @@ class LayerCosines {
   explicit LayerCosines(std::vector<std::shared_ptr<const Link>> codecs);
 
   /// Adds a batch: its messages, of float32 tensors of N samples with features in the second of four or more
-  /// dimensions and else in the last. Those that have no other of the same micro-batch do not count, and
-  /// neither do codecs whose relative error of the first one is at most `small_error`.
+  /// dimensions and else in the last. Those that have no other of the same micro-batch do not count, neither do
+  /// codecs whose relative error of the first one is at most `small_error`, nor a batch whose gradient is zero.
   void add(std::span<const KeptMessage> activations, std::span<const KeptMessage> gradients,
            double small_error);
 
@@ -35,7 +35,8 @@ class LayerCosines {
   /// nothing of one with which no batch was added, and 0 of one that could not send a message since fade().
   /// Products of gradients of different micro-batches of a batch alone make it, so that errors cancel which
   /// differ from sample to sample; where these have too little in common, their own products are added in part.
-  /// A batch of one micro-batch has its samples in halves.
+  /// A batch of one micro-batch has its samples in halves. All batches have the same weight, however long their
+  /// gradients are.
   std::vector<std::optional<double>> cosines() const;
 
  private:

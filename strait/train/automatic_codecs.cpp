@@ -198,7 +198,7 @@ void AutomaticCodecs::keep_sent() {
 /// The gradients that it sent in a batch, to what is known of it.
 void AutomaticCodecs::add_watched(BoundaryEndpoints& boundary, std::span<const KeptMessage> gradients) {
   layers_.try_emplace(boundary.name, ladder_)
-      .first->second.add(boundary.activations.receiver->take_kept(), gradients, kSmallError);
+      .first->second.add(boundary.activations.receiver->take_kept(), gradients, kNoError);
 }
 
 std::vector<std::shared_ptr<const Link>> AutomaticCodecs::links_to_try(const std::string& boundary,
@@ -224,23 +224,22 @@ std::vector<TriedChannel> AutomaticCodecs::try_links() {
       tried.trials = try_all(message, links_to_try(boundary.name, channel, direction));
       if (direction == Direction::activation || !is_watched(boundary)) continue;
       add_watched(boundary, messages);
-      put_cosines(tried);
     }
   }
   return channels;
 }
 
-/// Those of its boundary's layer; an error that is not small and of which nothing is known turns all.
-void AutomaticCodecs::put_cosines(TriedChannel& tried) const {
+/// Those of its boundary's layer. Where nothing is known of that, a codec whose greatest error at any boundary
+/// is not small turns all: at one of them it may be small by chance, where one value is far greater than the
+/// others.
+void AutomaticCodecs::put_cosines(TriedChannel& tried, const std::vector<double>& greatest_errors) const {
   const auto layer = layers_.find(tried.boundary);
   std::vector<std::optional<double>> known(tried.trials.size());
   if (layer != layers_.end()) known = layer->second.cosines();
   for (size_t rung = 0; rung < tried.trials.size(); ++rung) {
-    CodecTrial& trial = tried.trials[rung];
-    if (trial.relative_error <= kSmallError)
-      trial.cosine = trial.relative_error <= kNoError ? 1 : kSurest;
-    else
-      trial.cosine = std::min(known[rung].value_or(0), kSurest);
+    const double error = greatest_errors[rung];
+    const double unknown = error <= kNoError ? 1 : error <= kSmallError ? kSurest : 0;
+    tried.trials[rung].cosine = known[rung] ? std::min(*known[rung], kSurest) : unknown;
   }
 }
 
@@ -265,9 +264,14 @@ AutomaticCodecs::LadderErrors AutomaticCodecs::greatest_errors(const std::vector
 }
 
 void AutomaticCodecs::choose(TrainingState& state) {
-  const ChoiceFacts mine{.channels = try_links(),
-                         .stages = difference(state.stages, warm_up_),
-                         .since_last = since_last_.seconds()};
+  ChoiceFacts mine{.channels = try_links(),
+                   .stages = difference(state.stages, warm_up_),
+                   .since_last = since_last_.seconds()};
+  const LadderErrors errors = greatest_errors(mine.channels);
+  for (auto& tried : mine.channels) {
+    if (tried.direction == Direction::gradient && is_chosen(tried.boundary, tried.direction))
+      put_cosines(tried, errors[place(Direction::gradient)]);
+  }
   CodecChoice choice = choose_(mine, group_);
   choice.step = state.step;
   state.choices.push_back(std::move(choice));

@@ -108,7 +108,7 @@ class AutomaticCodecs {
   void watch();
   void add_watched(BoundaryEndpoints& boundary, std::span<const KeptMessage> gradients);
   std::vector<TriedChannel> try_links();
-  void put_cosines(TriedChannel& tried) const;
+  void put_cosines(TriedChannel& tried, const std::vector<double>& greatest_errors) const;
   LadderErrors greatest_errors(const std::vector<TriedChannel>& mine) const;
   void put(BoundaryEndpoints& boundary, Direction direction, size_t rung);
   void put_everywhere(const LadderRungs& rungs);

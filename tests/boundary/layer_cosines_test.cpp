@@ -83,22 +83,24 @@ TEST_F(LayerCosinesTest, AreThoseOfALayerByAutograd) {
       std::vector<KeptMessage> gradients;
       std::vector<std::vector<at::Tensor>> of_layer(specs.size());
       for (const uint32_t micro_batch : {0U, 1U, 2U}) {
-        const at::Tensor x = at::randn(shape) + 0.5;
+        const at::Tensor x = (batch + 1) * (at::randn(shape) + 0.5);
         activations.insert(activations.begin(), message(x, micro_batch));
         gradients.push_back(message(gradients_of(x), micro_batch));
         for (size_t i = 0; i < specs.size(); ++i)
           of_layer[i].push_back(gradient_of_identity(x, through(specs[i], gradients.back())));
       }
+      double squares = 0;
+      for (const auto& gradient : of_layer[0]) squares += product(gradient, gradient);
       for (size_t i = 0; i < specs.size(); ++i) {
-        both[i] += between(of_layer[0], of_layer[i]);
-        with[i] += between(of_layer[i], of_layer[i]);
-        without[i] += between(of_layer[0], of_layer[0]);
+        both[i] += between(of_layer[0], of_layer[i]) / squares;
+        with[i] += between(of_layer[i], of_layer[i]) / squares;
+        without[i] += between(of_layer[0], of_layer[0]) / squares;
       }
       cosines.add(activations, gradients, kAll);
       if (batch != 1) continue;
       cosines.fade();
       for (auto* sums : {&both, &with, &without}) {
-        for (double& sum : *sums) sum *= 0.7;
+        for (double& sum : *sums) sum *= 0.5;
       }
     }
     const auto expected = [&](size_t codec) {
