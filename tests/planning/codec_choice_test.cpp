@@ -129,7 +129,7 @@ TEST(FastestCodecs, OfCodecsAboutAsFastTheMilderIsTaken) {
   const Predictor predictor{config_with({"data.batch_size=2", "pipeline.micro_batches=2"}), 2,
                             CodecPlace::own_threads};
   const std::vector<BoundaryTrials> boundaries = {
-      {{trial(100, 0, 0.1), trial(50, 0.01, 0.5), trial(12, 0.1, 0.4)},
+      {{trial(100, 0, 0.1), trial(50, 0.0035, 0.5), trial(12, 0.035, 0.4)},
        {trial(100, 0, 0.3), trial(50, 0.01, 0.3), trial(12, 0.1, 0.5)}}};
   const std::vector<BoundaryLink> links = {{{.bytes_per_second = 180}, {.bytes_per_second = 200}}};
   const auto found =
