@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "tests/cli/distributed_runs.h"
 

@@ -85,7 +85,7 @@ def main():
         stages = [nn.Linear(6, 8), Failing(8, 8), nn.Linear(8, 3)][:dist.get_world_size()]
         names = ["other", "boundary1"] if CASE == "name" and rank == 1 else None
         if CASE == "longer" and rank == 1:
-            stages += [nn.Linear(3, 3)] * 3
+            stages += [nn.Linear(3, 3) for _ in range(3)]
         activations = {"spec": "quant:99", "list": ["quant:4"]}.get(CASE, "quant:4") if rank == 1 else "quant:4"
         pipe = strait.Pipeline(stages, F.cross_entropy, activations=activations, names=names, timeout=30,
                                micro_batches=2 if CASE == "differs" and rank == 1 else 1)
