@@ -109,9 +109,9 @@ void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const
       codec.products[pair].within += within;
       codec.products[pair].between += (x.sum(0) * y.sum(0)).sum().item<double>() - within;
     };
-    add_products(kWithout, without, without);
-    add_products(kBoth, without, with);
-    add_products(kWith, with, with);
+    add_products(plain, without, without);
+    add_products(crossed, without, with);
+    add_products(coded, with, with);
     const auto micro_batches = static_cast<double>(without.size(0));
     codec.pairs += micro_batches * (micro_batches - 1);
     codec.micro_batches += micro_batches;
@@ -142,16 +142,16 @@ std::optional<double> LayerCosines::cosine_of(const Tried& codec) {
   if (codec.is_refused) return 0;
   if (codec.micro_batches == 0) return std::nullopt;
   const auto mean = [](double sum, double count) { return count > 0 ? sum / count : 0; };
-  const Products& plain = codec.products[kWithout];
-  const double own = mean(plain.within, codec.micro_batches);
+  const Products& without = codec.products[plain];
+  const double own = mean(without.within, codec.micro_batches);
   const double least = kLeastInCommon / std::sqrt(std::max(1.0, codec.pairs / 2));
-  const double share = std::max(0.0, least - mean(plain.between, codec.pairs) / own);
+  const double share = std::max(0.0, least - mean(without.between, codec.pairs) / own);
   const auto in_common = [&](Pair pair) {
     const auto& [between, within] = codec.products[pair];
     return mean(between, codec.pairs) + share * mean(within, codec.micro_batches);
   };
-  if (in_common(kWith) <= 0) return 0;
-  return std::clamp(in_common(kBoth) / std::sqrt(in_common(kWith) * in_common(kWithout)), 0.0, 1.0);
+  if (in_common(coded) <= 0) return 0;
+  return std::clamp(in_common(crossed) / std::sqrt(in_common(coded) * in_common(plain)), 0.0, 1.0);
 }
 
 }  // namespace strait

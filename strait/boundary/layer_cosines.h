@@ -45,7 +45,7 @@ class LayerCosines {
     double between = 0;  ///< of different micro-batches
     double within = 0;   ///< of the same
   };
-  enum Pair { kWithout, kBoth, kWith };  ///< the gradients that are multiplied: without the codec, or with it
+  enum Pair { plain, crossed, coded };  ///< both gradients without the codec, one with it, both
 
   /// A codec of the ladder, and what was added with it.
   struct Tried {
