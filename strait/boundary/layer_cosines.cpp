@@ -90,6 +90,7 @@ void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const
   const std::vector<Both> batch = in_pairs(activations, gradients);
   if (batch.empty()) return;
   std::vector<at::Tensor> sent;
+  sent.reserve(batch.size());
   for (const auto& both : batch) sent.push_back(both.gradients->tensor);
   at::Tensor without = layer_gradients(batch, sent);
   const double size = without.norm().item<double>();
