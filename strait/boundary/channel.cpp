@@ -153,7 +153,6 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
   pass_indices(spec_, mode, context, std::move(report.indices));
   frame.resize(kFrameHeaderSize + out.used());
   seal_frame(frame.bytes(), header_for(spec_, link, context, sequence_++), check);
-  if (keeps_ && mode.has_gradients()) kept_.push_back(kept(x, context));
   if (mode.training) {
     traffic_.messages += 1;
     traffic_.raw_bytes +=
@@ -162,6 +161,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     traffic_.encode_seconds += watch.seconds();
     if (mode.diagnosed) diagnostics_.add(x, context, report);
   }
+  if (keeps_ && mode.has_gradients()) kept_.push_back(kept(x, context));
   return frame;
 }
 
