@@ -105,6 +105,10 @@ void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const
     }
     if (!arrived) continue;
     const at::Tensor with = layer_gradients(batch, *arrived) / size;
+    if (!std::isfinite(with.norm().item<double>())) {
+      codec.is_refused = true;
+      continue;
+    }
     const auto add_products = [&](Pair pair, const at::Tensor& x, const at::Tensor& y) {
       const double within = (x * y).sum().item<double>();
       codec.products[pair].within += within;

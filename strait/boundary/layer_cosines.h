@@ -32,11 +32,11 @@ class LayerCosines {
   void fade();
 
   /// Of each codec the cosine of the angle between the layer's mean gradients with it and without, from 0 to 1;
-  /// nothing of one with which no batch was added, and 0 of one that could not send a message since fade().
-  /// Products of gradients of different micro-batches of a batch alone make it, so that errors cancel which
-  /// differ from sample to sample; where these have too little in common, their own products are added in part.
-  /// A batch of one micro-batch has its samples in halves. All batches have the same weight, however long their
-  /// gradients are.
+  /// nothing of one with which no batch was added, and 0 of one that since fade() could not send a message, or
+  /// with which the gradient was not finite. Products of gradients of different micro-batches of a batch alone
+  /// make it, so that errors cancel which differ from sample to sample; where these have too little in common,
+  /// their own products are added in part. A batch of one micro-batch has its samples in halves. All batches
+  /// have the same weight, however long their gradients are.
   std::vector<std::optional<double>> cosines() const;
 
  private:

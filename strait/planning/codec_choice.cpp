@@ -8,12 +8,12 @@
 namespace strait {
 namespace {
 
-constexpr double kLeastCosine = 0.85;  // of a codec that gradients may have
-constexpr double kCosinePower = 2;     // of one over the cosines
-constexpr double kNoisePower = 0.25;   // of the gradients' squares with their errors, over those without
-constexpr double kErrorPower = 2;      // of one over the share of the activations' squares that is no error
-constexpr double kWorthwhile = 0.995;  // of the time before: a change that gains less is none
-constexpr double kWorthWatching = 0.9;
+constexpr double kLeastCosine = 0.85;   // of a codec that gradients may have
+constexpr double kCosinePower = 2;      // of one over the cosines
+constexpr double kNoisePower = 0.25;    // of the gradients' squares with their errors, over those without
+constexpr double kErrorPower = 2;       // of one over the share of the activations' squares that is no error
+constexpr double kWorthwhile = 0.995;   // of the time before: a change that gains less is none
+constexpr double kWorthWatching = 0.9;  // of the time with none of the codecs that may turn gradients
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// The logarithm of what a codec of activations makes of the steps.

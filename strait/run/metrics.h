@@ -108,10 +108,9 @@ struct ChosenLink {
 /// What was chosen for one direction of a boundary.
 struct ChosenCodec {
   std::string codec;  ///< its spec; of a direction that is not chosen the one that it has
-  std::optional<double> relative_error = {};  ///< of the message on which it was tried, if it was
-  std::map<std::string, double> cosines =
-      {};                ///< where gradients are chosen by time, of each codec of the ladder
-  ChosenLink link = {};  ///< that its messages cross
+  std::optional<double> relative_error = {};   ///< of the message on which it was tried, if it was
+  std::map<std::string, double> cosines = {};  ///< of gradients chosen by time, those of the ladder's codecs
+  ChosenLink link = {};                        ///< that its messages cross
 };
 
 /// What was chosen for a boundary.
