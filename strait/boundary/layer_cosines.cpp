@@ -30,7 +30,7 @@ at::Tensor by_feature(const at::Tensor& x) {
                           : x.dim() > 1 ? x.reshape({x.size(0), -1, x.size(-1)})
                                         : x.reshape({-1, 1, 1});
   const int64_t step = (rows.size(2) + kMostFeatures - 1) / kMostFeatures;
-  return step > 1 ? rows.slice(2, 0, std::nullopt, step) : rows;
+  return step > 1 ? rows.slice(2, 0, rows.size(2), step) : rows;
 }
 
 std::vector<Both> in_pairs(std::span<const KeptMessage> activations, std::span<const KeptMessage> gradients) {
@@ -41,7 +41,7 @@ std::vector<Both> in_pairs(std::span<const KeptMessage> activations, std::span<c
     const auto found = arrived.find(message.context.micro_batch);
     if (found == arrived.end()) continue;
     const at::Tensor x = by_feature(found->second->tensor);
-    pairs.push_back({x - x.mean({0, 1}, /*keepdim=*/true), &message});
+    pairs.push_back({x - x.mean(at::IntArrayRef({0, 1}), /*keepdim=*/true), &message});
   }
   return pairs;
 }

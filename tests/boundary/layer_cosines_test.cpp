@@ -25,7 +25,7 @@ KeptMessage message(at::Tensor tensor, uint32_t micro_batch = 0, uint64_t step =
 /// The gradient of an identity layer by autograd: a 1 x 1 convolution of images, a linear layer of the rest.
 at::Tensor gradient_of_identity(at::Tensor x, const at::Tensor& g) {
   const bool images = x.dim() == 4;
-  x = x - (images ? x.mean({0, 2, 3}, true) : x.flatten(0, -2).mean(0));
+  x = x - (images ? x.mean(at::IntArrayRef({0, 2, 3}), true) : x.flatten(0, -2).mean(0));
   const int64_t features = images ? x.size(1) : x.size(-1);
   at::Tensor weight = at::eye(features).requires_grad_();
   const at::Tensor y = images ? at::conv2d(x, weight.view({features, features, 1, 1})) : at::linear(x, weight);
