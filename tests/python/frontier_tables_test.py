@@ -140,18 +140,18 @@ class FrontierTables(unittest.TestCase):
                 own, others = run_of(name, choice), pathlib.Path(folder, "auto-home-office-seed3")
                 steps = {own: 10}
                 said = {"step_seconds": 1, "step_factor": 1, "codecs": [["bf16", "none"]]}
-                self.assertEqual(script.choices_of([others, own], "home", "loss=1", []), {**said, "trial_batches": 20, "trial_seconds": 6})
+                self.assertEqual(script.choices_of([others, own], "home", "1Mbps,0s", "loss=1", []), {**said, "trial_batches": 20, "trial_seconds": 6})
                 second = run_of("auto-home-seed4", choice | {"trial_batches": 10, "trial_seconds": 3})
-                self.assertEqual(script.choices_of([own, second], "home", "loss=1", []), {**said, "trial_batches": 20, "trial_seconds": 6})
+                self.assertEqual(script.choices_of([own, second], "home", "1Mbps,0s", "loss=1", []), {**said, "trial_batches": 20, "trial_seconds": 6})
                 steps[second] = 5
-                self.assertEqual(script.choices_of([own, second], "home", "loss=1", []), {**said, "trial_batches": 15, "trial_seconds": 4.5})
+                self.assertEqual(script.choices_of([own, second], "home", "1Mbps,0s", "loss=1", []), {**said, "trial_batches": 15, "trial_seconds": 4.5})
                 steps[own] = 4
-                self.assertEqual(script.choices_of([own, second], "home", "loss=1", [])["trial_seconds"], 1.5, "the first one's is behind its target")
+                self.assertEqual(script.choices_of([own, second], "home", "1Mbps,0s", "loss=1", [])["trial_seconds"], 1.5, "the first one's is behind its target")
                 run_of(name, {"step": 0, "boundaries": [codecs]})  # the one that training begins with, which may stay
-                self.assertEqual(script.choices_of([own], "home", "loss=1", []),
+                self.assertEqual(script.choices_of([own], "home", "1Mbps,0s", "loss=1", []),
                                  {"trial_batches": 0, "trial_seconds": 0, "codecs": [["bf16", "none"]]})
                 steps = {}
-                self.assertEqual(script.choices_of([own], "home", "loss=1", []), {"codecs": [["bf16", "none"]]})
+                self.assertEqual(script.choices_of([own], "home", "1Mbps,0s", "loss=1", []), {"codecs": [["bf16", "none"]]})
 
     def test_what_cannot_be_asked_is_a_line(self):
         with tempfile.TemporaryDirectory() as folder:
