@@ -121,10 +121,25 @@ class FrontierTables(unittest.TestCase):
         page = self.shown([row_of("auto-home", 1.8), row_of("none", None)], trial_seconds=0.6)
         self.assertIn("its trials were 20 batches more and 0.6 s, in the mean over seeds.\n", page)
 
-    def test_choices_are_those_of_the_first_seed_or_of_the_only_one(self):
+    def script(self):
         loader = importlib.machinery.SourceFileLoader("frontier_tables", str(ROOT / "scripts" / "frontier_tables"))
         script = importlib.util.module_from_spec(importlib.util.spec_from_loader("frontier_tables", loader))
         loader.exec_module(script)
+        return script
+
+    def test_stages_take_the_less_the_greater_the_compute_of_a_runs_network(self):
+        with tempfile.TemporaryDirectory() as folder:
+            runs = []
+            for name, compute, seconds in (("a", "", 1.0), ("b", ", compute = 3", 6.0), ("c", ", compute = 2", 10.0)):
+                run = pathlib.Path(folder, name)
+                run.mkdir()
+                (run / "config.toml").write_text(f'networks = [{{ name = "home", bandwidth = "1Mbps", latency = "0s"{compute} }}]\n')
+                (run / "metrics.jsonl").write_text(json.dumps({"stages": [{"forward_seconds": seconds, "backward_seconds": seconds}]}) + "\n")
+                runs.append(run)
+            self.assertEqual(self.script().median_stages(runs, "home"), [4.0])
+
+    def test_choices_are_those_of_the_first_seed_or_of_the_only_one(self):
+        script = self.script()
         codecs = {"activations": {"codec": "bf16"}, "gradients": {"codec": "none"}}
         choice = {"step": 4, "step_seconds": 1, "step_factor": 1, "trial_batches": 20, "trial_seconds": 6, "boundaries": [codecs]}
         steps = {}  # that a run takes to the target
@@ -170,6 +185,10 @@ class FrontierTables(unittest.TestCase):
             for name, text in (("status.json", '{"code_version": "1", "machine": "m"}'), ("config.toml", "networks = []\n"),
                                ("metrics.jsonl", json.dumps(stages) + "\n")):
                 (own / name).write_text(text)
+            self.assertEqual(said(), f"frontier_tables: home: expected the name of a network of {own}\n")
+            (own / "config.toml").write_text('networks = [{ name = "home", bandwidth = ["1Mbps"], latency = "0s" }]\n')
+            self.assertEqual(said(), f"frontier_tables: {own}: expected a network home whose links are alike, without stage_seconds\n")
+            (own / "config.toml").write_text('networks = [{ name = "home", bandwidth = "1Mbps", latency = "0s" }]\n')
             self.assertRegex(said(), "^frontier_tables: [^\n]+\n$")  # what strait says
             line = json.dumps(stages) + "\n"
             for name, text, wrong in (
