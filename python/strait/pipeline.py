@@ -241,16 +241,20 @@ class Pipeline:
         self._target_rows, self._group = rows, spanned
         self._pipeline = _C.Pipeline(setup, spanned)
 
-    def _extras(self, extras: dict[str, Any]) -> list[tuple[str, Tensor]]:
+    def _extras(self, extras: dict[str, Any], *batch: Optional[Tensor]) -> list[tuple[str, Tensor]]:
+        """Those that are not None, with as many rows as the tensors of the batch, by name."""
+        rows = next((len(tensor) for tensor in batch if tensor is not None and tensor.dim() > 0), None)
         for name, tensor in extras.items():
             if self._names is not None and name not in self._names:
                 raise TypeError(f"{name}: expected an argument of a stage's, found none of that name")
-            if not isinstance(tensor, Tensor):
+            if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(f"{name}: expected a tensor, found {type(tensor).__name__}")
-        return sorted(extras.items())
+            if tensor is not None and rows is not None and tensor.shape[:1] != (rows,):
+                raise ValueError(f"{name}: expected a row for each of the batch's {rows}, found a tensor of shape {list(tensor.shape)}")
+        return sorted((name, tensor) for name, tensor in extras.items() if tensor is not None)
 
     def train(self, inputs: Inputs, targets: Targets = None,
-              ids: Optional[Ids] = None, classes: Optional[Ids] = None, **extras: Tensor) -> StepResult:
+              ids: Optional[Ids] = None, classes: Optional[Ids] = None, **extras: Optional[Tensor]) -> StepResult:
         """Forward and backward over a batch: adds the gradients of its mean loss to the parameters' `grad`.
 
         Arguments:
@@ -261,7 +265,7 @@ class Pipeline:
             ids: numbers of the samples in the training set, for feedback that keeps something per sample.
             classes: the samples' labels, in every process, for feedback that keeps something per class.
             extras: tensors [B, ...] in every process, such as ``attention_mask=mask``: each stage is given those that its
-                `forward` has an argument for. They cross no cut, and have no gradient.
+                `forward` has an argument for. They cross no cut, and have no gradient. One that is None is not given.
 
         Raises:
             ValueError: a batch, or what a stage gives, does not fit.
@@ -272,12 +276,12 @@ class Pipeline:
         with _heard_by(self._group):
             if not torch.is_grad_enabled():
                 raise RuntimeError("strait.Pipeline: train() needs gradients, which are disabled here; evaluate() does not")
-            arguments = (tensors_of("inputs", inputs), self._target_rows.pack(targets), int_list(ids),
-                         int_list(classes, "classes"), self._extras(extras))
+            tensors, packed = tensors_of("inputs", inputs), self._target_rows.pack(targets)
+            arguments = (tensors, packed, int_list(ids), int_list(classes, "classes"), self._extras(extras, *tensors, packed))
         return self._pipeline.train(*arguments)
 
     def evaluate(self, inputs: Inputs, targets: Targets = None, mode: str = "plain",
-                 **extras: Tensor) -> StepResult:
+                 **extras: Optional[Tensor]) -> StepResult:
         """Forward alone, without gradients, and without a change to the feedback's state.
 
         Call `.eval()` of your modules before, as always. `mode` says how activations cross: "off" as they are, "plain"
@@ -285,18 +289,19 @@ class Pipeline:
         of :meth:`train`.
         """
         with _heard_by(self._group):
-            arguments = (tensors_of("inputs", inputs), self._target_rows.pack(targets), string("mode", mode),
-                         self._extras(extras))
+            tensors, packed = tensors_of("inputs", inputs), self._target_rows.pack(targets)
+            arguments = (tensors, packed, string("mode", mode), self._extras(extras, *tensors, packed))
         return self._pipeline.evaluate(*arguments)
 
-    def predict(self, inputs: Inputs, mode: str = "plain", **extras: Tensor) -> Union[Tensor, tuple[Tensor, ...], None]:
+    def predict(self, inputs: Inputs, mode: str = "plain", **extras: Optional[Tensor]) -> Union[Tensor, tuple[Tensor, ...], None]:
         """The last stage's output for a batch, [B, ...], in the process of that stage, and None elsewhere.
 
         Forward alone, as :meth:`evaluate`, without targets and loss; every process gives the inputs, which say how many
         rows there are, and the extras. A tuple where the stage gives several tensors.
         """
         with _heard_by(self._group):
-            arguments = (tensors_of("inputs", inputs), string("mode", mode), self._extras(extras))
+            tensors = tensors_of("inputs", inputs)
+            arguments = (tensors, string("mode", mode), self._extras(extras, *tensors))
         outputs = self._pipeline.predict(*arguments)
         if outputs is None:
             return None

@@ -131,9 +131,12 @@ def test_every_stage_is_given_the_extras_that_it_has_arguments_for():
     assert all(map(torch.equal, ours, (parameter.grad for parameter in pipe.parameters())))
     assert pipe.evaluate(x, y, mask=mask, scale=scale).loss == loss.item()
     assert torch.equal(pipe.predict(x, mask=mask, scale=scale), output)
-    pipe.train(x[:6], y[:6], mask=mask[:6])
-    with pytest.raises(ValueError, match="the extras of a batch of 10 rows: expected a tensor of shape"):
-        pipe.train(x, y, mask=mask[:9])
+    pipe.train(x[:6], y[:6], mask=mask[:6], scale=None)
+    for run in (pipe.train, pipe.evaluate):
+        with pytest.raises(ValueError, match=r"^mask: expected a row for each of the batch's 10, found a tensor of shape \[9, 6\]$"):
+            run(x, y, mask=mask[:9])
+    with pytest.raises(ValueError, match=r"^mask: expected a row for each of the batch's 10, found a tensor of shape \[\]$"):
+        pipe.predict(x, mask=torch.tensor(1.0))
     with pytest.raises(TypeError, match="^mask: expected a tensor, found bool$"):
         pipe.train(x, y, mask=True)
     few = strait.Pipeline([stages[0], *stages[4:]], F.cross_entropy)

@@ -375,6 +375,8 @@ def test_bad_input_is_refused():
         strait.Pipeline([stages[0], nn.Linear(WIDTH + 1, 3)], F.cross_entropy).train(x, y)
     with pytest.raises(ValueError, match="expected a tensor or a tuple of tensors, found str"):
         strait.Pipeline([stages[0], lambda x: "text", stages[1]], F.cross_entropy).train(x, y)
+    with pytest.raises(ValueError, match="expected a tensor or a tuple of tensors, found dict: return those of its tensors that are needed$"):
+        strait.Pipeline([stages[0], lambda x: {"logits": x}, stages[1]], F.cross_entropy).train(x, y)
     with pytest.raises(ValueError, match="expected a tensor or a tuple of tensors, found NoneType in a tuple$"):
         strait.Pipeline([stages[0], lambda x: (x, None), stages[1]], F.cross_entropy).train(x, y)
     with pytest.raises(ValueError, match="scalar"):
