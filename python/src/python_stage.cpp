@@ -20,7 +20,8 @@ std::string type_name(const py::handle& object) { return py::str(py::type::of(ob
 
 at::Tensor tensor_of(const py::handle& object, std::string_view where = "") {
   if (!THPVariable_Check(object.ptr())) {
-    const char* const hint = py::isinstance<py::dict>(object) ? ": return those of its tensors that are needed" : "";
+    const char* const hint =
+        py::isinstance<py::dict>(object) ? ": return those of its tensors that are needed" : "";
     throw InputError("expected a tensor or a tuple of tensors, found {}{}{}", type_name(object), where, hint);
   }
   return object.cast<at::Tensor>();

@@ -148,12 +148,12 @@ void begin_run(const Config& config, const std::filesystem::path& folder, const 
     RunWriter::Identity identity = identity_of(config);
     if (beginning.own) note_other_machine(folder, identity.machine, observer);
     begin_in_folder([&] { clear_unfinished(folder); });  // of weights it may be what fills the disk
+    begin_in_folder([&] { mark_launch(folder); });       // before what only a resume may find
     begin_in_folder(
         [&] { files.emplace(folder, std::move(identity), trainer.metrics(), trainer.state().step); });
     begin_in_folder([&] {
       for (const auto& [name, text] : published) replace_file(folder / name, text);
     });
-    begin_in_folder([&] { mark_launch(folder); });
   });
 }
 

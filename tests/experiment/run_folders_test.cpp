@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "strait/base/error.h"
+#include "strait/experiment/launch_mark.h"
 #include "strait/experiment/run.h"
 #include "tests/support/run_files.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/variable.h"
 
 namespace strait {
 namespace {
@@ -114,6 +116,18 @@ TEST_F(FolderOfARun, MayHoldWhatSweepAndLaunchWriteBefore) {
   write_own({"next.toml", "log.txt", ".launch"});
   EXPECT_EQ(run(config(), Start::fresh), RunStatus::done);
   EXPECT_EQ(test::read_file(out_ / "next.toml"), "next.toml");
+}
+
+TEST_F(FolderOfARun, IsItsLaunchsEvenWhereItsFilesCannotAllBeWritten) {
+  const test::Variable launch(kLaunchVariable, "a launch of this test");
+  const fs::path events = out_ / "events.out.tfevents.1";
+  fs::create_directories(events / "of somebody's");
+  EXPECT_THROW(run(config(), Start::replace), Error);
+  ASSERT_TRUE(fs::exists(out_ / "status.json"));
+  fs::remove_all(events);
+  EXPECT_EQ(run(config(), Start::fresh), RunStatus::done) << "the launch's second try";
+  const test::Variable another(kLaunchVariable, "another launch");
+  EXPECT_THAT(complaint(config(), Start::fresh), StartsWith("holds a run already"));
 }
 
 // It would be gone when the run begins.
