@@ -161,7 +161,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     traffic_.encode_seconds += watch.seconds();
     if (mode.diagnosed) diagnostics_.add(x, context, report);
   }
-  if (keeps_ && mode.has_gradients()) kept_.push_back(kept(x, context));
+  if (keeps_ && mode.is_kept()) kept_.push_back(kept(x, context));
   return frame;
 }
 
@@ -248,7 +248,7 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     pass_indices(spec_, mode, context, std::move(message.indices));
     sequence_ += 1;
     if (mode.training) traffic_.decode_seconds += watch.seconds();
-    if (keeps_ && mode.has_gradients()) kept_.push_back(kept(message.tensor, context));
+    if (keeps_ && mode.is_kept()) kept_.push_back(kept(message.tensor, context));
     return message.tensor;
   });
 }

@@ -27,6 +27,9 @@ struct MessageMode {
 
   /// Whether its pass goes backward too.
   bool has_gradients() const { return training || trial; }
+
+  /// Whether it is among the messages that a channel keeps: those of a second pass of the batch are not.
+  bool is_kept() const { return trial || (training && diagnosed); }
 };
 
 /// On one side of a boundary: the indices of the activations of each micro-batch, for the gradients that reuse
@@ -111,7 +114,7 @@ class Sender {
   /// From now on messages go through `link`, as at the receiver. Neither it nor the one before may keep state.
   void set_link(std::shared_ptr<const Link> link);
 
-  /// Keeps the messages of training and of trials until take_kept(), as they are before they are encoded.
+  /// Keeps messages until take_kept(), as they are before they are encoded; see MessageMode::is_kept().
   void keep_messages() { keeps_ = true; }
 
   /// Those kept since keep_messages(), in order; no more are.
@@ -174,7 +177,7 @@ class Receiver {
   /// See Sender::set_link().
   void set_link(std::shared_ptr<const Link> link);
 
-  /// Keeps the messages of training and of trials until take_kept(), as they are decoded.
+  /// Keeps messages until take_kept(), as they are decoded; see MessageMode::is_kept().
   void keep_messages() { keeps_ = true; }
 
   /// See Sender::take_kept().

@@ -84,6 +84,7 @@ TEST(Channel, MessagesOfTrainingAreKeptAsTheyWereAndAsTheyArrive) {
   at::Tensor x = at::randn({4, 6});
   const at::Tensor before = x.clone();
   cross(at::randn({2, 6}), context(1), kEvaluationOn);
+  cross(at::randn({4, 6}), context(2, 3), {.training = true, .diagnosed = false});  // with previous weights
   const at::Tensor arrived = cross(x, context(2, 3), kTraining);
   cross(at::randn({4, 6}), context(2, 4), kTraining);
   x.zero_();
