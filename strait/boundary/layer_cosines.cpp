@@ -65,13 +65,12 @@ at::Tensor layer_gradients(const std::vector<Both>& batch, const std::vector<at:
 /// What arrives of the batch's gradients through the link; nothing where the first has hardly an error.
 std::optional<std::vector<at::Tensor>> arrived_of(const std::vector<Both>& batch,
                                                   const std::shared_ptr<const Link>& link, double small_error) {
+  const MessageContext& first = batch.front().gradients->context;
+  ChannelEndpoints channel(ChannelSpec{
+      .boundary_name = "of a trial", .boundary = first.boundary, .direction = first.direction, .link = link});
   std::vector<at::Tensor> arrived;
   for (const auto& both : batch) {
     const auto& [tensor, context] = *both.gradients;
-    ChannelEndpoints channel(ChannelSpec{.boundary_name = "of a trial",
-                                         .boundary = context.boundary,
-                                         .direction = context.direction,
-                                         .link = link});
     arrived.push_back(channel.cross(tensor, context));
     if (arrived.size() > 1) continue;
     if (ErrorStatistics(tensor, arrived.front()).relative_error() <= small_error) return std::nullopt;
