@@ -92,7 +92,8 @@ void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const
   sent.reserve(batch.size());
   for (const auto& both : batch) sent.push_back(both.gradients->tensor);
   at::Tensor without = layer_gradients(batch, sent);
-  const double size = without.norm().item<double>();
+  const auto micro_batches = static_cast<double>(without.size(0));
+  const double size = without.norm().item<double>() / std::sqrt(micro_batches);  // of one of them
   if (size == 0 || !std::isfinite(size)) return;
   without = without / size;
   for (auto& codec : codecs_) {
@@ -116,7 +117,6 @@ void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const
     add_products(plain, without, without);
     add_products(crossed, without, with);
     add_products(coded, with, with);
-    const auto micro_batches = static_cast<double>(without.size(0));
     codec.pairs += micro_batches * (micro_batches - 1);
     codec.micro_batches += micro_batches;
   }
@@ -141,15 +141,13 @@ std::vector<std::optional<double>> LayerCosines::cosines() const {
 }
 
 // How surely what micro-batches have in common can be told from nothing grows with the root of the number of
-// pairs.
+// pairs. Without the codec the mean of micro-batches' own products is 1, as add() scales them.
 std::optional<double> LayerCosines::cosine_of(const Tried& codec) {
   if (codec.is_refused) return 0;
   if (codec.micro_batches == 0) return std::nullopt;
   const auto mean = [](double sum, double count) { return count > 0 ? sum / count : 0; };
-  const Products& without = codec.products[plain];
-  const double own = mean(without.within, codec.micro_batches);
   const double least = kLeastInCommon / std::sqrt(std::max(1.0, codec.pairs / 2));
-  const double share = std::max(0.0, least - mean(without.between, codec.pairs) / own);
+  const double share = std::max(0.0, least - mean(codec.products[plain].between, codec.pairs));
   const auto in_common = [&](Pair pair) {
     const auto& [between, within] = codec.products[pair];
     return mean(between, codec.pairs) + share * mean(within, codec.micro_batches);

@@ -35,8 +35,8 @@ class LayerCosines {
   /// nothing of one with which no batch was added, and 0 of one that since fade() could not send a message, or
   /// with which the gradient was not finite. Products of gradients of different micro-batches of a batch alone
   /// make it, so that errors cancel which differ from sample to sample; where these have too little in common,
-  /// their own products are added in part. A batch of one micro-batch has its samples in halves. All batches
-  /// have the same weight, however long their gradients are.
+  /// their own products are added in part. A batch of one micro-batch has its samples in halves. All pairs of
+  /// micro-batches have the same weight, however long the gradients of their batch are.
   std::vector<std::optional<double>> cosines() const;
 
  private:

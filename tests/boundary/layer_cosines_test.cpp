@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace strait {
@@ -109,6 +110,32 @@ TEST_F(LayerCosinesTest, AreThoseOfALayerByAutograd) {
     ASSERT_LT(both[2] / std::sqrt(with[2] * without[2]), 0.98);
     EXPECT_THAT(cosines.cosines(), ElementsAre(expected(0), expected(1), expected(2)));
   }
+}
+
+// A short batch of fewer micro-batches knows less.
+TEST_F(LayerCosinesTest, PairsOfMicroBatchesCountAlikeInBatchesOfMoreAndOfFewer) {
+  LayerCosines cosines = layer({"topk:0.1"});
+  double both = 0, with = 0, without = 0;
+  for (const auto& [micro_batches, noise, scale] : {std::tuple(3U, 0.3, 1.0), {2U, 3.0, 50.0}}) {
+    std::vector<KeptMessage> activations;
+    std::vector<KeptMessage> gradients;
+    std::vector<at::Tensor> plain;
+    std::vector<at::Tensor> turned;
+    double squares = 0;
+    for (uint32_t micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+      const at::Tensor x = at::randn({30, 6});
+      activations.push_back(message(x, micro_batch));
+      gradients.push_back(message(scale * gradients_of(x, noise), micro_batch));
+      plain.push_back(gradient_of_identity(x, gradients.back().tensor));
+      turned.push_back(gradient_of_identity(x, through("topk:0.1", gradients.back())));
+      squares += product(plain.back(), plain.back()) / micro_batches;
+    }
+    cosines.add(activations, gradients, kAll);
+    both += between(plain, turned) / squares;
+    with += between(turned, turned) / squares;
+    without += between(plain, plain) / squares;
+  }
+  EXPECT_THAT(cosines.cosines(), ElementsAre(Optional(DoubleNear(both / std::sqrt(with * without), 1e-5))));
 }
 
 // Stochastic rounding turns each batch's gradient far more than their mean.
