@@ -151,25 +151,28 @@ void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, in
   const bool is_first = is_provisional(state) && (state.batches + 1 >= kFirstBatches || left == 0);
   const bool is_another = left == 0 || passes_multiple(every, state.step + ending, ending) ||
                           (!is_provisional(state) && state.step + ending >= kAgain * choices.back().step);
-  const bool is_last = left == 0 && state.epoch + 1 == epochs;
-  due_ = steps > 0 && (is_first || (is_another && !is_last));
-  const bool is_worth_it = choices.back().watches_gradients && state.step >= kEarlySteps;
-  if (is_worth_it && batches_to_choice(state, steps, left) < kWatchedBatches) watch();
+  const bool is_last_epoch = state.epoch + 1 == epochs;
+  due_ = steps > 0 && (is_first || (is_another && !(left == 0 && is_last_epoch)));
+  if (choices.back().watches_gradients && state.step >= kEarlySteps &&
+      is_choice_near(state, steps, left, is_last_epoch)) {
+    watch();
+  }
   if (due_) keep_sent();
 }
 
-/// Until that behind which the next choice comes, or fewer where not every batch ends a step.
-int64_t AutomaticCodecs::batches_to_choice(const TrainingState& state, int64_t steps, int64_t left) const {
-  if (is_provisional(state)) return std::min(left, std::max<int64_t>(kFirstBatches - 1 - state.batches, 0));
+/// Whether the batch is among those before the next choice that are looked at; none comes behind the training's
+/// last batch. Where not every batch ends a step, more of them are.
+bool AutomaticCodecs::is_choice_near(const TrainingState& state, int64_t steps, int64_t left,
+                                     bool is_last_epoch) const {
   const auto ending = static_cast<uint64_t>(std::max<int64_t>(steps, 1));
   const auto batches_to = [&](uint64_t step) -> int64_t {
     if (step <= state.step + ending) return 0;
     return static_cast<int64_t>((step - state.step + ending - 1) / ending) - 1;
   };
-  const int64_t again = batches_to(kAgain * state.choices.back().step);
+  int64_t next = batches_to(kAgain * state.choices.back().step);
   const auto every = static_cast<uint64_t>(asked_.automatic.every_steps);
-  const int64_t multiple = every > 0 ? batches_to((state.step / every + 1) * every) : left;
-  return std::min({left, again, multiple});
+  if (every > 0) next = std::min(next, batches_to((state.step / every + 1) * every));
+  return is_last_epoch ? next < std::min(left, kWatchedBatches) : std::min(next, left) < kWatchedBatches;
 }
 
 /// Whether its gradients are chosen and sent here.

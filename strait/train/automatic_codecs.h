@@ -102,7 +102,7 @@ class AutomaticCodecs {
                                                         Direction direction) const;
   bool is_chosen(const std::string& boundary, Direction direction) const;
   CodecChoice provisional(const LadderRungs& rungs, uint64_t step) const;
-  int64_t batches_to_choice(const TrainingState& state, int64_t steps, int64_t left) const;
+  bool is_choice_near(const TrainingState& state, int64_t steps, int64_t left, bool is_last_epoch) const;
   bool is_watched(const BoundaryEndpoints& boundary) const;
   void keep_sent();
   void watch();

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "strait/base/clock.h"
+#include "strait/train/placed_executor.h"
 #include "tests/train/observer.h"
 #include "tests/train/tied_network.h"
 
@@ -52,6 +53,48 @@ TEST(AutomaticCodecs, TheBatchThatWarmsUpCountsInNoChoice) {
   options.compression.automatic.every_steps = 1;
   options.train.accumulate = 4;
   EXPECT_EQ(micro_batches_of_choices(options), (std::vector<int64_t>{3, 7})) << "steps of four batches";
+}
+
+/// The first `end` batches of an epoch of 20, the first or the last of two, in which messages are kept for
+/// cosines. The choice in use was made after `chosen` steps.
+std::vector<int64_t> watched_batches(int epoch, uint64_t chosen, int64_t end) {
+  constexpr int64_t kBatches = 20;
+  TrainerOptions options = chosen_options();
+  const CompressionOptions asked = options.compression;
+  options.compression = with_strongest_codecs(asked);
+  Placement placement(test::tied_model(), options.cuts, options.pipeline,
+                      std::make_shared<SingleProcessGroup>());
+  PlacedExecutor executor(placement, options, nullptr);
+  AutomaticCodecs codecs(*executor, placement, asked,
+                         [](const ChoiceFacts& facts, Group&) { return the_same_again(facts); });
+  TrainingState state;
+  state.epoch = epoch;
+  state.choices.push_back({.step = chosen, .boundaries = {}, .watches_gradients = true});
+  for (const auto& cut : options.cuts)
+    state.choices[0].boundaries.push_back({cut, {"none"}, {.codec = "quant:8", .relative_error = 0.01}});
+  codecs.begin(state);
+  Receiver& receiver = *executor->boundaries().front().activations.receiver;
+  std::vector<int64_t> watched;
+  for (int64_t batch = 0; batch < end; ++batch) {
+    state.batches = batch;
+    state.step = static_cast<uint64_t>(epoch * kBatches + batch);
+    codecs.before_batch(state, 1, kBatches, 2);
+    executor->train({.inputs = {torch::randn({2, test::kClasses})},
+                     .targets = torch::zeros({2}, torch::kLong),
+                     .step = state.step,
+                     .rows = 2},
+                    true);
+    if (!receiver.take_kept().empty()) watched.push_back(batch);
+  }
+  return watched;
+}
+
+TEST(AutomaticCodecs, TheEightBatchesBeforeAChoiceAreWatched) {
+  EXPECT_EQ(watched_batches(0, 16, 20), (std::vector<int64_t>{12, 13, 14, 15, 16, 17, 18, 19}));
+  EXPECT_EQ(watched_batches(1, 16, 12), (std::vector<int64_t>{4, 5, 6, 7, 8, 9, 10, 11}))
+      << "twice as many steps are 32, after twelve batches";
+  EXPECT_EQ(watched_batches(1, 20, 20), std::vector<int64_t>()) << "none is made behind the last";
+  EXPECT_EQ(watched_batches(0, 4, 8), std::vector<int64_t>()) << "the first eight steps do not count";
 }
 
 /// Takes its time on the way back.
