@@ -29,6 +29,21 @@ double log_of_gradients(const CodecTrial& trial) {
   return kNoisePower * std::log1p(error * error) - kCosinePower * std::log(trial.cosine);
 }
 
+/// In a direction where no codec may be taken the mildest alone, so that what it loses decides nothing
+/// elsewhere.
+std::vector<BoundaryTrials> without_hopeless(std::span<const BoundaryTrials> boundaries) {
+  std::vector<BoundaryTrials> all(boundaries.begin(), boundaries.end());
+  const auto keep_mildest = [](std::vector<CodecTrial>& trials, const auto& log_of) {
+    if (std::ranges::all_of(trials, [&](const CodecTrial& trial) { return std::isinf(log_of(trial)); }))
+      trials.resize(1);
+  };
+  for (auto& [activations, gradients] : all) {
+    keep_mildest(activations, log_of_activations);
+    keep_mildest(gradients, log_of_gradients);
+  }
+  return all;
+}
+
 MessageCost cost_of(const CodecTrial& trial) {
   return {trial.bytes, trial.encode_seconds, trial.decode_seconds};
 }
@@ -56,7 +71,7 @@ class Search {
  public:
   Search(const Predictor& predictor, const std::vector<StageSeconds>& stages,
          std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links, size_t ladder)
-      : predictor_(predictor), boundaries_(boundaries), links_(links), ladder_(ladder) {
+      : predictor_(predictor), boundaries_(without_hopeless(boundaries)), links_(links), ladder_(ladder) {
     measurement_.stages = stages;
     measurement_.candidates.resize(1);
   }
@@ -128,7 +143,7 @@ class Search {
 
   const Predictor& predictor_;
   Measurement measurement_;
-  std::span<const BoundaryTrials> boundaries_;
+  std::vector<BoundaryTrials> boundaries_;
   std::span<const BoundaryLink> links_;
   size_t ladder_;
 };

@@ -47,7 +47,8 @@ struct FastestCodecs {
 };
 
 /// Searches from every codec that all directions may have, one boundary after the other, so that no such
-/// uniform choice is expected to be faster. Among those as fast as each other, the milder. `links` are one a
+/// uniform choice is expected to be faster. Among those as fast as each other, the milder. Where step_factor()
+/// is infinite with every codec of a direction, that has the mildest, and does not count. `links` are one a
 /// boundary.
 FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<StageSeconds>& stages,
                              std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,

@@ -124,6 +124,19 @@ TEST_F(Fastest, ASlowCodecIsNotTakenForItsBytes) {
   EXPECT_THAT(found.rungs, ElementsAre(BoundaryRungs{}, BoundaryRungs{}, BoundaryRungs{}));
 }
 
+TEST_F(Fastest, WhereNoCodecMayBeTakenTheMildestIsAndOthersAreChosenAsWithoutIt) {
+  std::vector<BoundaryTrials> boundaries = boundaries_;
+  for (auto& each : boundaries[1].gradients) each.cosine = 0.5;
+  const std::vector<BoundaryLink> links(3, link(2));
+  const auto found = find(boundaries, links);
+  EXPECT_EQ(found.rungs[1].gradients, 0U);
+  boundaries[1].gradients.resize(1);  // by hand
+  const auto by_hand = find(boundaries, links);
+  EXPECT_EQ(found.rungs, by_hand.rungs);
+  EXPECT_DOUBLE_EQ(found.step_factor, by_hand.step_factor);
+  EXPECT_GE(found.rungs[0].activations, 2U);
+}
+
 // The search comes there from the strongest codec both ways; with the milder one a step is 0.35% faster.
 TEST(FastestCodecs, OfCodecsAboutAsFastTheMilderIsTaken) {
   const Predictor predictor{config_with({"data.batch_size=2", "pipeline.micro_batches=2"}), 2,
