@@ -27,7 +27,7 @@ constexpr double kSurest = 0.99;        // the cosine of other small errors: wha
 size_t strongest_within(const std::vector<double>& errors, double most) {
   size_t best = 0;
   for (size_t rung = 1; rung < errors.size(); ++rung) {
-    if (errors[rung] <= most || errors[rung] < std::min(errors[best], errors[0])) best = rung;
+    if (errors[rung] <= most || errors[rung] < errors[best]) best = rung;
   }
   return best;
 }
