@@ -55,6 +55,28 @@ TEST(AutomaticCodecs, TheBatchThatWarmsUpCountsInNoChoice) {
   EXPECT_EQ(micro_batches_of_choices(options), (std::vector<int64_t>{3, 7})) << "steps of four batches";
 }
 
+// Of 4 bits, whose errors are between 0.02 and 0.2, a little may be lost that cannot be seen.
+TEST(AutomaticCodecs, CosinesThatAreNotKnownAreThoseOfTheErrors) {
+  TrainerOptions options = chosen_options();
+  options.train.epochs = 1;
+  options.compression.automatic.ladder = {"none", "quant:8", "quant:4", "topk:0.1"};
+  int channels = 0;
+  options.choose_codecs = [&](const ChoiceFacts& facts, Group&) {
+    for (const auto& channel : facts.channels) {
+      if (channel.direction != Direction::gradient) continue;
+      std::vector<double> cosines;
+      for (const auto& trial : channel.trials) cosines.push_back(trial.cosine);
+      EXPECT_EQ(cosines, (std::vector<double>{1, 1, 0.99, 0})) << channel.boundary;
+      ++channels;
+    }
+    return the_same_again(facts);
+  };
+  Trainer trainer(test::tied_model(), options);
+  TrainObserver observer;
+  EXPECT_TRUE(trainer.train(test::tied_data(), observer));
+  EXPECT_EQ(channels, 2 * 3) << "two choices, behind the fourth and the eighth batch";
+}
+
 /// The first `end` batches of an epoch of 20, the first or the last of two, in which messages are kept for
 /// cosines. The choice in use was made after `chosen` steps.
 std::vector<int64_t> watched_batches(int epoch, uint64_t chosen, int64_t end) {
