@@ -190,6 +190,7 @@ FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<Stage
 bool is_worth_watching(const Predictor& predictor, const std::vector<StageSeconds>& stages,
                        std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
                        size_t ladder) {
+  if (ladder == 1) return false;  // nothing to choose
   const auto seconds_if = [&](double cosine) {
     std::vector<BoundaryTrials> assumed(boundaries.begin(), boundaries.end());
     for (auto& [activations, gradients] : assumed) {

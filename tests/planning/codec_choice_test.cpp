@@ -184,6 +184,8 @@ TEST_F(Fastest, GradientsAreWorthWatchingWhereStrongCodecsWouldGainATenth) {
   std::vector<BoundaryLink> forward_alone(3);
   for (auto& each : forward_alone) each.activations.bytes_per_second = 2;
   EXPECT_FALSE(is_worth_watching(predictor_, stages_, boundaries_, forward_alone, ladder_.size()));
+  const std::vector<BoundaryTrials> one_codec(3, {{trial(5, 0.5)}, {trial(5, 0.5)}});
+  EXPECT_FALSE(is_worth_watching(predictor_, stages_, one_codec, std::vector<BoundaryLink>(3, link(2)), 1));
 }
 
 }  // namespace
