@@ -96,6 +96,7 @@ void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const
   const double size = without.norm().item<double>() / std::sqrt(micro_batches);  // of one of them
   if (size == 0 || !std::isfinite(size)) return;
   without = without / size;
+  const Products own = products_of(without, without);
   for (auto& codec : codecs_) {
     std::optional<std::vector<at::Tensor>> arrived;
     try {
@@ -105,21 +106,23 @@ void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const
     }
     if (!arrived) continue;
     const at::Tensor with = layer_gradients(batch, *arrived) / size;
-    if (!std::isfinite(with.norm().item<double>())) {
+    const std::array<Products, 3> products = {own, products_of(without, with), products_of(with, with)};
+    if (!std::isfinite(products[coded].within)) {
       codec.is_refused = true;
       continue;
     }
-    const auto add_products = [&](Pair pair, const at::Tensor& x, const at::Tensor& y) {
-      const double within = (x * y).sum().item<double>();
-      codec.products[pair].within += within;
-      codec.products[pair].between += (x.sum(0) * y.sum(0)).sum().item<double>() - within;
-    };
-    add_products(plain, without, without);
-    add_products(crossed, without, with);
-    add_products(coded, with, with);
+    for (size_t pair = 0; pair < products.size(); ++pair) {
+      codec.products[pair].between += products[pair].between;
+      codec.products[pair].within += products[pair].within;
+    }
     codec.pairs += micro_batches * (micro_batches - 1);
     codec.micro_batches += micro_batches;
   }
+}
+
+LayerCosines::Products LayerCosines::products_of(const at::Tensor& x, const at::Tensor& y) {
+  const double within = (x * y).sum().item<double>();
+  return {.between = (x.sum(0) * y.sum(0)).sum().item<double>() - within, .within = within};
 }
 
 void LayerCosines::fade() {

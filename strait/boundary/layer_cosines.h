@@ -56,6 +56,7 @@ class LayerCosines {
     bool is_refused = false;
   };
 
+  static Products products_of(const at::Tensor& x, const at::Tensor& y);
   static std::optional<double> cosine_of(const Tried& codec);
 
   std::vector<Tried> codecs_;
