@@ -31,11 +31,10 @@ build: setup
 demo: program
 	build/strait sweep experiments/demo.toml --out runs/demo
 
-# The sanitizers go first, so that the summary of all tests is what a reader sees last. Three tests at once keep two cores
-# busy, because many wait for processes.
+# The sanitizers go first, so that the summary of all tests is what a reader sees last.
 test: build
 	@tests/lint/run_sanitized light
-	ctest --test-dir build --output-on-failure --no-label-summary -j3
+	ctest --test-dir build --output-on-failure --no-label-summary -j2
 
 test-sanitized: setup
 	@tests/lint/run_sanitized all

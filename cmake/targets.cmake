@@ -62,11 +62,10 @@ function(strait_light target test)
   set_property(TEST ${test} APPEND PROPERTY LABELS light)
 endfunction()
 
-# strait_test(NAME [PCH] [LIGHT] [UNITY FILES] [SHARDS N] DEPS ...): one test program of tests/NAME/*_test.cpp, and of those
-# in the folder there that STRAIT_GLOO_FOLDER names. LIGHT counts it as light (see strait_light). SHARDS makes N tests of
-# it, NAME_1 to NAME_N, which may run at the same time.
+# strait_test(NAME [PCH] [LIGHT] [UNITY FILES] DEPS ...): one test program of tests/NAME/*_test.cpp, and of those in the
+# folder there that STRAIT_GLOO_FOLDER names. LIGHT counts it as light (see strait_light).
 function(strait_test name)
-  cmake_parse_arguments(ARG "PCH;LIGHT" "UNITY;SHARDS" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "PCH;LIGHT" "UNITY" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp
        ${CMAKE_CURRENT_SOURCE_DIR}/${name}/${STRAIT_GLOO_FOLDER}/*_test.cpp)
   add_executable(test_${name} ${sources})
@@ -75,19 +74,9 @@ function(strait_test name)
   endif()
   strait_unity(test_${name} ${ARG_UNITY})
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} strait_test_support GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   # A GPU is left to the tests that are for it: others compare with what a CPU computes.
-  set(environment "ASAN_OPTIONS=detect_leaks=0" "CUDA_VISIBLE_DEVICES=")
-  if(ARG_SHARDS)
-    foreach(shard RANGE 1 ${ARG_SHARDS})
-      math(EXPR index "${shard} - 1")
-      add_test(NAME ${name}_${shard} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-      set_tests_properties(${name}_${shard} PROPERTIES
-        ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
-    endforeach()
-  else()
-    add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}")
-  endif()
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0;CUDA_VISIBLE_DEVICES=")
   if(ARG_PCH)
     strait_use_torch_pch(test_${name})
   endif()
