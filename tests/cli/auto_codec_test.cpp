@@ -153,10 +153,11 @@ TEST_F(AutoCodec, FourProcessesSeeTheCosinesOfOne) {
       "--set",  "compression.auto.budget=0",
       "--set",  "train.evaluate_every=0",
       "--set",  "data.test_limit=4",
-      "--set",  R"(compression.auto.ladder=["quant:4,scope=sample", "topk:0.1"])",
+      "--set",  R"(compression.auto.ladder=["quant:8,scope=sample", "topk:0.1"])",
       "--set",  "data.batch_size=4",
       "--set",  "train.epochs=1",
-      "--link", "5Mbps"};
+      "--set",  "data.train_limit=80",
+      "--link", "2Mbps"};
   ASSERT_EQ(train("one", flags).status, 0);
   train_with_ranks("four", flags);
   const auto cosines_of = [&](const char* run, int step, size_t boundary) {
