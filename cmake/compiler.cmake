@@ -3,7 +3,7 @@
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
 endif()
-set(CMAKE_CXX_FLAGS_RELEASE "-O2")  # more where loops matter and less where they do not: strait/CMakeLists.txt
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")  # folders ask for -O3 where loops matter, and for -O1 where there are none
 
 # The codecs' arithmetic is float32 in one documented order: a fused multiply-add would change bits.
 add_compile_options(-Wall -Wextra -Wpedantic -ffp-contract=off)

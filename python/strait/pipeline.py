@@ -243,15 +243,17 @@ class Pipeline:
 
     def _extras(self, extras: dict[str, Any], *batch: Optional[Tensor]) -> list[tuple[str, Tensor]]:
         """Those that are not None, with as many rows as the tensors of the batch, by name."""
-        rows = next((len(tensor) for tensor in batch if tensor is not None and tensor.dim() > 0), None)
-        for name, tensor in extras.items():
+        for name in extras:
             if self._names is not None and name not in self._names:
                 raise TypeError(f"{name}: expected an argument of a stage's, found none of that name")
-            if tensor is not None and not isinstance(tensor, Tensor):
+        given = {name: tensor for name, tensor in extras.items() if tensor is not None}
+        rows = next((len(tensor) for tensor in batch if tensor is not None and tensor.dim() > 0), None)
+        for name, tensor in given.items():
+            if not isinstance(tensor, Tensor):
                 raise TypeError(f"{name}: expected a tensor, found {type(tensor).__name__}")
-            if tensor is not None and rows is not None and tensor.shape[:1] != (rows,):
+            if rows is not None and tensor.shape[:1] != (rows,):
                 raise ValueError(f"{name}: expected a row for each of the batch's {rows}, found a tensor of shape {list(tensor.shape)}")
-        return sorted((name, tensor) for name, tensor in extras.items() if tensor is not None)
+        return sorted(given.items())
 
     def train(self, inputs: Inputs, targets: Targets = None,
               ids: Optional[Ids] = None, classes: Optional[Ids] = None, **extras: Optional[Tensor]) -> StepResult:
