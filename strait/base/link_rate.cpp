@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "strait/base/error.h"
 #include "strait/base/units.h"
 
 namespace strait {
@@ -12,9 +11,6 @@ namespace strait {
 LinkRate parse_link_rate(std::string_view text, std::string_view what) {
   const size_t comma = text.find(',');
   LinkRate link{.bytes_per_second = parse_bandwidth(text.substr(0, comma), what)};
-  if (link.bytes_per_second < kLeastLinkRate) {
-    throw InputError("{}: expected a rate of at least 1kbps, found \"{}\"", what, text);
-  }
   if (comma != std::string_view::npos) link.latency_seconds = parse_seconds(text.substr(comma + 1), what);
   return link;
 }

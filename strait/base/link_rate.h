@@ -13,11 +13,8 @@ struct LinkRate {
 };
 
 /// Of a text such as `200Mbps,50ms`, `1Gbps` or `unlimited,20ms`: a rate, and a latency where there is one.
-/// Throws InputError that names `what` otherwise, and for less than kLeastLinkRate.
+/// Throws InputError that names `what` otherwise.
 LinkRate parse_link_rate(std::string_view text, std::string_view what);
-
-/// Bytes per second of the slowest link that makes sense: 1 kbit/s.
-inline constexpr double kLeastLinkRate = 125;
 
 /// `200 Mbps with 50 ms latency`, `1 Gbps`, `an unlimited link`.
 std::string link_rate_text(const LinkRate& link);

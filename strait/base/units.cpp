@@ -82,11 +82,12 @@ double parse_seconds(std::string_view text, std::string_view what) {
 double parse_bandwidth(std::string_view text, std::string_view what) {
   if (text == "unlimited") return std::numeric_limits<double>::infinity();
   const auto quantity = read_quantity(text);
-  const auto factor = quantity && quantity->number > 0 ? rate_of(quantity->unit) : std::nullopt;
-  if (!factor) {
+  const auto factor = quantity ? rate_of(quantity->unit) : std::nullopt;
+  if (!factor || quantity->number * *factor < kLeastBandwidth) {
     throw InputError(
-        "{}: expected a rate above 0 such as 100Mbps, 1Gbit/s or 12.5MB/s, or unlimited, found \"{}\"", what,
-        text);
+        "{}: expected a rate of at least 1kbps such as 100Mbps, 1Gbit/s or 12.5MB/s, or unlimited, found "
+        "\"{}\"",
+        what, text);
   }
   return quantity->number * *factor;
 }

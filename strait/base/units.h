@@ -13,9 +13,12 @@ inline constexpr double kLongestSeconds = 100.0 * 365 * 24 * 3600;
 /// InputError that names `what` otherwise.
 double parse_seconds(std::string_view text, std::string_view what);
 
+/// Bytes per second of the slowest link that makes sense: 1 kbit/s.
+inline constexpr double kLeastBandwidth = 125;
+
 /// Bytes per second of a text such as `100Mbps`, `1Gbit/s`, `20mbit`, `12.5MB/s` or `unlimited`, which gives
-/// infinity. Prefixes are k, M and G, powers of 1000; a small b is bits, a big B bytes. Throws InputError
-/// that names `what` otherwise.
+/// infinity; at least kLeastBandwidth. Prefixes are k, M and G, powers of 1000; a small b is bits, a big B
+/// bytes. Throws InputError that names `what` otherwise.
 double parse_bandwidth(std::string_view text, std::string_view what);
 
 /// `20 ms`, `1.5 s`, `300 us`: with up to four digits, in the unit that makes it a number from 1 to 1000.

@@ -81,8 +81,7 @@ Rule<std::string> duration_or_none() {
 Rule<std::string> bandwidth() {
   static constexpr const char* kExpected = "a rate of at least 1kbps such as 100Mbps, or unlimited";
   return {kExpected, [](const std::string& text) -> std::string {
-            const bool is_rate = text.find(',') == std::string::npos;
-            if (is_rate && complaint_of([&] { parse_link_rate(text, ""); }).empty()) return "";
+            if (complaint_of([&] { parse_bandwidth(text, ""); }).empty()) return "";
             return fmt::format("expected {}, found {}", kExpected, toml_string(text));
           }};
 }

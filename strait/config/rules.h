@@ -21,7 +21,7 @@ Rule<std::vector<int>> each_at_least(int64_t low);  ///< every item of the array
 Rule<std::string> folder_name();            ///< names one folder on every file system: letters, digits and ._+-
 Rule<std::string> duration();               ///< see parse_seconds(); at least a millisecond
 Rule<std::string> duration_or_none();       ///< the same, or 0s
-Rule<std::string> bandwidth();              ///< see parse_link_rate()
+Rule<std::string> bandwidth();              ///< see parse_bandwidth()
 Rule<std::string> link_or_none();           ///< what parse_link_rate() takes, or nothing
 Rule<std::vector<double>> each_positive();  ///< finite numbers above 0
 Rule<std::string> codec_spec();             ///< what make_codec() takes

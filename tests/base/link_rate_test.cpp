@@ -26,8 +26,8 @@ TEST(LinkRate, IsARateAndALatency) {
 }
 
 TEST(LinkRate, WrongOnesAreNamed) {
-  const std::pair<const char*, const char*> wrong[] = {{"", "expected a rate above 0"},
-                                                       {"50ms", "expected a rate above 0"},
+  const std::pair<const char*, const char*> wrong[] = {{"", "expected a rate of at least 1kbps"},
+                                                       {"50ms", "expected a rate of at least 1kbps"},
                                                        {"1Mbps,", "expected a time"},
                                                        {"1Mbps,2ms,3ms", "expected a time"},
                                                        {"999bps", "expected a rate of at least 1kbps"}};

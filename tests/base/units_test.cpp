@@ -40,10 +40,10 @@ TEST(Units, WrongOnesAreNamed) {
     EXPECT_EQ(test::error_of<InputError>([&] { parse_seconds(text, "--flag"); }),
               std::string("--flag: expected a time such as 20ms, 1.5s or 10m, found \"") + text + "\"");
   }
-  for (const char* text : {"", "100", "Mbps", "0Mbps", "-1Mbps", "100Mbp", "100Tbps", "100MBps", "100xbit/s",
-                           "100M", "Unlimited", "inf", "1e999Mbps"}) {
+  for (const char* text : {"", "100", "Mbps", "0Mbps", "-1Mbps", "999bps", "100Mbp", "100Tbps", "100MBps",
+                           "100xbit/s", "100M", "Unlimited", "inf", "1e999Mbps"}) {
     const auto found = test::error_of<InputError>([&] { parse_bandwidth(text, "--flag"); });
-    EXPECT_THAT(found, HasSubstr("--flag: expected a rate above 0 such as 100Mbps")) << text;
+    EXPECT_THAT(found, HasSubstr("--flag: expected a rate of at least 1kbps such as 100Mbps")) << text;
     EXPECT_THAT(found, HasSubstr(std::string("found \"") + text + "\""));
   }
 }

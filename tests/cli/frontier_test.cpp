@@ -241,7 +241,8 @@ TEST_F(Frontier, ANetworkMayKnowItsStages) {
 TEST_F(Frontier, RefusesWhatItCannotJudge) {
   expect_refused({sweep(), "--network", "1Mbps", "--target", "loss=1", "--stages", "1,2"},
                  "--stages: expected the seconds of ");
-  expect_refused({sweep(), "--network", "20ms", "--target", "loss=1"}, "--network: expected a rate above 0");
+  expect_refused({sweep(), "--network", "20ms", "--target", "loss=1"},
+                 "--network: expected a rate of at least 1kbps");
   expect_refused({sweep(), "--network", "100bps", "--target", "loss=1"},
                  "--network: expected a rate of at least 1kbps");
   expect_refused({sweep(), "--network", "1Mbps", "--target", "speed=1"},

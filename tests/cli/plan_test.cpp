@@ -173,8 +173,9 @@ TEST_F(PlanVerb, AMeasuredRunMustFit) {
 
 TEST_F(PlanVerb, WrongFlagsAreNamed) {
   expect_refused({}, "expected CONFIG.toml or --measured DIR");
-  expect_refused({config_, "--bandwidth", "100"}, "--bandwidth: expected a rate above 0 such as 100Mbps");
-  expect_refused({config_, "--bandwidth", "0Mbps"}, "found \"0Mbps\"");
+  expect_refused({config_, "--bandwidth", "100"},
+                 "--bandwidth: expected a rate of at least 1kbps such as 100Mbps");
+  expect_refused({config_, "--bandwidth", "999bps"}, "found \"999bps\"");
   expect_refused({config_, "--latency", "20"}, "--latency: expected a time such as 20ms");
   expect_refused({config_, "--stages", "0"}, "--stages must be an integer from 1");
   expect_refused({config_, "--stages", "many"}, "--stages must be an integer from 1");

@@ -184,6 +184,11 @@ INSTANTIATE_TEST_SUITE_P(
             "a.toml:1: compression.auto.ladder: codec \"quant:40\": the bits of a quantised value must be an "
             "integer from "
             "1 to 8, not \"40\""},
+        BadText{"compression.auto.ladder = [\"none\", \"zip\"]",
+                "a.toml:1: compression.auto.ladder: unknown codec \"zip\"; expected one of: none, fp16, bf16, "
+                "quant, "
+                "topk, sign, onebit, qsgd, natural, exponential, fp8, mx, fitted, daq, bounded, tah, outliers, "
+                "random, columns, lowrank, atomo"},
         BadText{"compression.auto.ladder = [\"none\", \"lowrank:4,warm=yes\"]",
                 "a.toml:1: compression.auto.ladder: expected codecs that keep nothing from message to message, "
                 "found "

@@ -92,12 +92,16 @@ class WrongInput(unittest.TestCase):
                 self.expect_one_line("sweep_table", [file], f"{file}: {wrong}")
 
     def test_a_mark_that_is_none_is_named_in_one_line(self):
-        either = "<!-- sweep_table FILE.jsonl --> or <!-- best_table FILE.jsonl... FACTOR... -->"
+        either = ("<!-- sweep_table FILE.jsonl -->, <!-- best_table FILE.jsonl... FACTOR... --> or "
+                  "<!-- crossed_table FILE.jsonl ROW... x COLUMN... -->")
         with tempfile.TemporaryDirectory() as folder:
             file_of([run("none", 0, 1.0, 60.0, 640)], folder)
             page = pathlib.Path(folder, "page.md")
             for mark in ("<!-- sweep_table runs.jsonl -->", "<!-- best_table  runs.jsonl 4 -->"):
                 page.write_text(f"{mark}\n| a |\n")  # without an empty line, so that the table stays as it is
+                self.expect_one_line("sweep_table", ["--check", page], f"{page}: expected {either} before an empty line, found {mark}")
+            for mark in ("<!-- crossed_table runs.jsonl fw2 x -->", "<!-- crossed_table runs.jsonl fw2 tensor -->"):
+                page.write_text(f"{mark}\n\n")
                 self.expect_one_line("sweep_table", ["--check", page], f"{page}: expected {either} before an empty line, found {mark}")
             page.write_text("<!-- best_table runs.jsonl 4x -->\n\n")
             self.expect_one_line("sweep_table", ["--check", page], f"{page}: expected how many times fewer bytes, found 4x")
@@ -106,7 +110,8 @@ class WrongInput(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = file_of([run("topk10", 0, 1.0, 60.0, 640)], folder)
             page = pathlib.Path(folder, "page.md")
-            for mark, missing in (("sweep_table runs.jsonl quant*", "runs of quant*"), ("best_table runs.jsonl 4", "runs of none to compare with")):
+            for mark, missing in (("sweep_table runs.jsonl quant*", "runs of quant*"), ("best_table runs.jsonl 4", "runs of none to compare with"),
+                                  ("crossed_table runs.jsonl fw2 x tensor", "runs of none to compare with")):
                 page.write_text(f"<!-- {mark} -->\n\n")
                 self.expect_one_line("sweep_table", ["--check", page], f"{file}: expected {missing}, found none")
 
@@ -385,6 +390,23 @@ class SweepTable(unittest.TestCase):
             _, _, part, none = sweep_table(file_of(runs, folder)).stdout.splitlines()
         self.assertEqual([cell.strip() for cell in part.split("|")[5:7]], ["0.25", "0"])
         self.assertEqual([cell.strip() for cell in none.split("|")[5:7]], ["", ""])
+
+    def test_a_crossed_table_has_each_variant_over_none(self):
+        runs = [run("none", seed, 1.0, on, 640) for seed, on in enumerate((60.0, 62.0, 64.0))]
+        runs += [run("fw2-tensor", seed, 1.0, on, 160) for seed, on in enumerate((50.0, 58.0, 57.0))]
+        runs += [run("fw2-block64", 1, 1.0, 61.5, 160), run("bw2-tensor", 0, 1.0, 30.0, 160), run("bw2-tensor", 2, 1.0, 32.0, 160)]
+        with tempfile.TemporaryDirectory() as folder:
+            file = file_of(runs, folder)
+            page = pathlib.Path(folder) / "page.md"
+            page.write_text("<!-- crossed_table runs.jsonl fw2 bw2 x tensor block64 -->\n\n| old |\n")
+            self.assertEqual(sweep_table("--update", page).stderr, "")
+            self.assertEqual(page.read_text().split("\n\n")[1].splitlines(), [
+                "| accuracy over none | tensor | block64 |", "| --- | ---: | ---: |",
+                "| fw2 | -7.0 ± 1.7 | -0.5 (1) |", "| bw2 | -31.0 ± 1.0 (2) |  |"])
+            page.write_text("<!-- crossed_table runs.jsonl fw2 x tensor sample -->\n\n")
+            refused = sweep_table("--check", page)
+        self.assertEqual((refused.returncode, refused.stderr),
+                         (2, f"sweep_table: {file}: expected runs of a row or column sample, found none\n"))
 
     def test_the_best_of_a_factor_is_compared_with_none_of_the_same_seeds(self):
         def both_ways(variant, seed, on, wire):
