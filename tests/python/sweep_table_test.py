@@ -408,7 +408,7 @@ class SweepTable(unittest.TestCase):
         self.assertEqual((refused.returncode, refused.stderr),
                          (2, f"sweep_table: {file}: expected runs of a row or column sample, found none\n"))
 
-    def test_the_best_of_a_factor_is_compared_with_none_of_the_same_seeds(self):
+    def test_the_best_of_a_factor_is_that_over_none_of_its_file(self):
         def both_ways(variant, seed, on, wire):
             one = run(variant, seed, 1.0, on, wire)
             for boundary in one["epochs"][0]["boundaries"].values():
@@ -420,16 +420,22 @@ class SweepTable(unittest.TestCase):
         runs += [run("worse", 0, 1.0, 50.0, 150), run("worse", 1, 1.0, 50.0, 150)]
         runs += [run("milder", 0, 1.0, 59.0, 320), run("milder", 1, 1.0, 62.0, 320), run("one seed", 0, 1.0, 60.0, 160)]
         other = [both_ways("both", 0, 50.0, 170), both_ways("both", 1, 51.0, 170)]  # 3.76 times, which counts as 4
-        other.append(run("none", 0, 1.0, 61.0, 640))  # so that none of seed 0 has 60
+        other += [run("none", 0, 1.0, 61.0, 640), run("none", 1, 1.0, 60.0, 640)]
+        other.append(run("quarter", 0, 1.0, 90.0, 160))  # the first file has this run
+        warm = [run("warm", seed, 1.0, 99.0, 160) for seed in (0, 1)]  # 1.6 times over the training
+        for one in warm:
+            one["epochs"].insert(0, run("warm", 0, 1.0, 99.0, 640)["epochs"][0])
+        lucky = [run("lucky", seed, 1.0, 95.0, 160) for seed in (2, 3)]  # seed 2 is, and 3 has no none
+        lucky.append(run("lucky", 0, 1.0, 50.0, 160))
         with tempfile.TemporaryDirectory() as folder:
-            first = file_of(runs, folder).rename(pathlib.Path(folder) / "first.jsonl")
-            file_of(other, folder)
+            file_of([*runs, *lucky], folder).rename(pathlib.Path(folder) / "first.jsonl")
+            file_of([*other, *warm], folder)
             page = pathlib.Path(folder) / "page.md"
             page.write_text("<!-- best_table first.jsonl runs.jsonl 2 4 8 -->\n\n")
             self.assertEqual(sweep_table("--update", page).returncode, 0)
             rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.read_text().splitlines()[4:]]
-        self.assertEqual(rows, [["2", "milder", "2.0", "-0.5 ± 0.5", "", "", "", "both", "3.8", "-10.5 ± 0.5"],
-                                ["4", "quarter", "4.0", "-2.0 ± 1.0", "", "", "", "both", "3.8", "-10.5 ± 0.5"],
+        self.assertEqual(rows, [["2", "milder", "2.0", "0.0 ± 0.0", "", "", "", "both", "3.8", "-10.0 ± 1.0"],
+                                ["4", "quarter", "4.0", "-1.5 ± 0.5", "", "", "", "both", "3.8", "-10.0 ± 1.0"],
                                 ["8"] + [""] * 9])
 
     def test_fewer_bytes_are_those_of_all_seeds(self):
