@@ -33,7 +33,8 @@ def script_as_module():
 
 
 def run(variant, seed, loss, on, wire, status="done"):
-    messages = {"activations": {"raw": 640, "wire": wire, "error": 0.25}, "gradients": {"raw": 640, "wire": 640, "error": 0}}
+    messages = {"activations": {"raw": 640, "wire": wire, "error": 0.25, "mean_error": -0.125},
+                "gradients": {"raw": 640, "wire": 640, "error": 0, "mean_error": 0}}
     epoch = {"train_loss": loss, "test": {"on": {"accuracy": on}, "off": {"accuracy": on - 1}},
              "boundaries": {"a": messages, "b": messages}}
     return {"variant": variant, "seed": seed, "status": status, "config": {}, "epochs": [epoch]}
@@ -412,7 +413,7 @@ class SweepTable(unittest.TestCase):
         def both_ways(variant, seed, on, wire):
             one = run(variant, seed, 1.0, on, wire)
             for boundary in one["epochs"][0]["boundaries"].values():
-                boundary["gradients"] = {"raw": 640, "wire": wire, "error": 0.5}
+                boundary["gradients"] = {"raw": 640, "wire": wire, "error": 0.5, "mean_error": 0}
             return one
 
         runs = [run("none", seed, 1.0, on, 640) for seed, on in ((0, 59.0), (1, 62.0), (2, 99.0))]
@@ -456,6 +457,7 @@ class SweepTable(unittest.TestCase):
         good = next(point for point in points if point["name"] == "good")
         self.assertEqual(good["score"], (52.0, 2.0))
         self.assertEqual(good["compressed"], ["activations"])
+        self.assertEqual((good["error"]["activations"], good["shift"]["activations"]), (0.25, 0.125))
         self.assertAlmostEqual(good["ratio"], 1280 / 704)
 
 
