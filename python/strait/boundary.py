@@ -79,7 +79,7 @@ class Boundary(nn.Module):
 
     ::
 
-        model = nn.Sequential(stem, strait.Boundary("quant:4", "topk:0.1", feedback="ef21", slots=100), head)
+        model = nn.Sequential(stem, strait.Boundary("quant:4,scope=block:64", "quant:4,scope=block:64"), head)
 
     Input and output: [rows, ...] of float32, or of float16 or bfloat16, which cross as float32 and are rounded to again.
     The output is contiguous and of the input's type and device.

@@ -145,7 +145,7 @@ class Pipeline:
 
         dist.init_process_group("gloo")                      # under torchrun; without it one process runs all stages
         pipe = strait.Pipeline([stem, body, head], F.cross_entropy, micro_batches=8,
-                               activations="quant:4,scope=sample", gradients="topk:0.1", feedback="ef21")
+                               activations="quant:4,scope=block:64", gradients="quant:4,scope=block:64")
         optimizer = torch.optim.SGD(pipe.parameters(), lr=0.1)
         for x, y in loader:                                  # the same batches in every process
             optimizer.zero_grad()

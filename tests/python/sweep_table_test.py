@@ -227,21 +227,34 @@ class SweepTable(unittest.TestCase):
 
     def test_the_readme_has_the_numbers_of_the_runs(self):
         script = script_as_module()
-        variants = {}
-        for file in ("operators.jsonl", "findings/recipes.jsonl"):
-            sweep = script.Sweep(RESULTS / file)
-            for variant, runs in sweep.variants.items():
-                codecs = tuple(runs[0]["config"][f"compression.{direction}.codec"] for direction in script.DIRECTIONS)
-                variants.setdefault(codecs, sweep.last_epochs(variant))
+        findings = RESULTS / "findings"
+        sweeps = [script.Sweep(findings / "recipes.jsonl", ("*",), findings / "topk.jsonl", RESULTS / "operators.jsonl"),
+                  script.Sweep(RESULTS / "operators_text.jsonl"), script.Sweep(findings / "recipes_text.jsonl")]
+
+        def variant_of(sweep, scheme):
+            """The one with the most seeds, at whatever learning rate; those with epochs without compression are others."""
+            def scheme_of(run):
+                config = run["config"]
+                return (*(config[f"compression.{direction}.codec"] for direction in script.DIRECTIONS),
+                        config.get("compression.reuse_indices", False))
+            found = [variant for variant, runs in sweep.variants.items()
+                     if scheme_of(runs[0]) == scheme and not re.search("-(from|until)[0-9]", variant)]
+            return max(found, key=lambda variant: len(sweep.variants[variant]), default=None)
+
         text = (ROOT / "README.md").read_text()
         rows = text[text.index("| activations | gradients |"):].split("\n\n")[0].splitlines()[2:]
-        self.assertGreater(len(rows), 2)
+        self.assertGreater(len(rows), 9)
         for row in rows:
-            *codecs, fewer, on, off, loss = (cell.strip(" `") for cell in row.split("|")[1:-1])
-            last = variants[tuple(codecs)]
-            shown = [script.spread(script.scores(last, "accuracy", mode), 1) for mode in ("on", "off")]
-            shown.append(script.spread([epoch["train_loss"] for epoch in last], 3))
-            self.assertEqual([fewer, on, off, loss], [f"{script.ratio(last, script.DIRECTIONS):.1f}", *shown], codecs)
+            activations, gradients, fewer, *shown = (cell.strip() for cell in row.split("|")[1:-1])
+            codec, is_reused, _ = gradients.partition(", reused indices")
+            names = [variant_of(sweep, (activations.strip("`"), codec.strip("`"), bool(is_reused))) for sweep in sweeps]
+            over = ["" if name in (None, sweep.none) else script.spread(script.over_none(sweep, name), 1)
+                    for sweep, name in zip(sweeps, names)]
+            off = names[0] and script.spread(script.scores(sweeps[0].last_epochs(names[0]), "accuracy", "off"), 1)
+            self.assertEqual(shown, [over[0], off or "", *over[1:]], row)
+            sweep, name = next((sweep, name) for sweep, name in zip(sweeps, names) if name)
+            epochs = [epoch for run in sweep.variants[name] for epoch in run["epochs"]]
+            self.assertEqual(fewer, f"{script.ratio(epochs, script.DIRECTIONS):.1f}", row)
 
     def test_a_changed_figure_is_noticed(self):
         with tempfile.TemporaryDirectory() as folder:
