@@ -1,12 +1,14 @@
 """codec "auto" over links that tbf limits: one slow host among fast ones, and links that become faster in mid-run.
 
-    sudo python3 bench/slow_links/auto.py [--seeds 0 1] [--codecs auto] [--targets loss=1.4 loss=1.25] [--slow 20Mbps] [--fast 500Mbps]
+    sudo python3 bench/slow_links/auto.py --runs runs/auto-small [--seeds 0 1] [--codecs auto] [--targets loss=1.4 loss=1.25]
+                                          [--slow 20Mbps] [--fast 500Mbps]
 
 Every stage of ResNet-18 is trained on a host of its own. First all links are slow, and become fast after two epochs: what auto
 chooses in each epoch. Then the second of the four hosts has a slow link and the others fast ones, and the test loss is to fall to a
-target in the training of experiments/auto/resnet18_small.toml: the time that the first process counts until then, evaluation left
-out, for each codec and for auto, which has to measure its links. Writes docs/results/auto/links.json after every training; rows of other
---codecs and --seeds stay in it. Renews the tables of docs/results/auto.md.
+target in the training of experiments/auto/resnet18_small.toml: for auto, which has to measure its links, the time that the first process
+counts until then, evaluation left out. Of a codec by hand --runs, the folder of that sweep, knows after how many steps its training
+gets there; over these links its first epoch alone is trained, which must be the same bits, and a step takes the mean of it. Writes
+docs/results/auto/links.json after every training; rows of other --codecs and --seeds stay in it. Renews the tables of docs/results/auto.md.
 """
 
 from __future__ import annotations
@@ -27,8 +29,10 @@ from rows import rate_of
 
 CODECS = {"quant:8 by blocks": "quant:8,scope=block:64", "quant:4 by blocks": "quant:4,scope=block:64",
           "quant:2 by blocks": "quant:2,scope=block:64", "topk 10%, 8 bits": "topk:0.1,values=quant:8", "auto": "auto"}
-TO_TARGET = {"data.train_limit": 10000, "data.test_limit": 1000, "train.epochs": 6, "train.evaluate_every": 20, "train.log_every": 20,
-             "train.schedule.kind": "cosine", "train.schedule.t_max": 6}
+VARIANTS = {"quant:8 by blocks": "quant8", "quant:4 by blocks": "quant4", "quant:2 by blocks": "quant2", "topk 10%, 8 bits": "topk10"}
+TRAINING = {"data.train_limit": 10000, "train.schedule.kind": "cosine", "train.schedule.t_max": 6}
+TO_TARGET = TRAINING | {"data.test_limit": 1000, "train.epochs": 6, "train.evaluate_every": 20, "train.log_every": 20}
+FIRST_EPOCH = TRAINING | {"data.test_limit": 100, "train.epochs": 1}
 CHANGING = {"data.train_limit": 4000, "data.test_limit": 100, "train.epochs": 5}
 SLOW_HOST = 1
 SLOW_EPOCHS = 2
@@ -39,14 +43,26 @@ def lines_of(file: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]] if file.exists() else []
 
 
-def seconds_until(folder: Path, target: float) -> tuple[int, float] | None:
-    """The steps after which a test loss is first at most the target, and their time; nothing where none is."""
-    losses = [(found["step"], found["test"]["on"]["loss"]) for epoch in lines_of(folder / "metrics.jsonl")
-              for found in epoch["evaluations"]]
-    steps = next((step for step, loss in losses if loss <= target), None)
-    if steps is None:
-        return None
-    return steps, sum(line["seconds"] for line in lines_of(folder / "steps.jsonl") if line["step"] <= steps)
+def steps_until(epochs: list[dict[str, object]], target: float) -> int | None:
+    """The steps after which a test loss is first at most the target; nothing where none is."""
+    losses = [(found["step"], found["test"]["on"]["loss"]) for epoch in epochs for found in epoch["evaluations"]]
+    return next((step for step, loss in losses if loss <= target), None)
+
+
+def reached_by_auto(folder: Path, targets: list[float]) -> list[tuple[int, float] | None]:
+    """Steps and seconds until each target."""
+    steps = [steps_until(lines_of(folder / "metrics.jsonl"), target) for target in targets]
+    return [one and (one, sum(line["seconds"] for line in lines_of(folder / "steps.jsonl") if line["step"] <= one)) for one in steps]
+
+
+def reached_by_hand(folder: Path, run: Path, targets: list[float]) -> list[tuple[int, float] | None]:
+    """The same of a training whose first epoch is in `folder`, and the whole of which in `run`."""
+    first, epochs = lines_of(folder / "metrics.jsonl")[0], lines_of(run / "metrics.jsonl")
+    if first["train_loss"] != epochs[0]["train_loss"]:
+        raise RuntimeError(f"{run}: expected a training with the loss {first['train_loss']} in its first epoch, "
+                           f"as over these links; found {epochs[0]['train_loss']}")
+    steps = [steps_until(epochs, target) for target in targets]
+    return [one and (one, one * first["seconds"] / first["steps"]) for one in steps]
 
 
 def short(choice: dict[str, object]) -> str:
@@ -62,9 +78,12 @@ def unequal(flags: argparse.Namespace, version: str, folder: Path) -> Iterator[d
         for at, name in enumerate(flags.codecs):
             codec = CODECS[name]
             out = folder / f"unequal-{seed}-{at}"
+            settings = (TO_TARGET if codec == "auto" else FIRST_EPOCH) | {"seed": seed}
             with Network(STAGES, rates) as network:
-                run_ranks(network, flags.slow, "strait", train_arguments(flags.strait, codec, out, TO_TARGET | {"seed": seed}), folder)
-            row = {"codec": name, "seed": seed, "code_version": version, "reached": [seconds_until(out, target) for target in flags.targets]}
+                run_ranks(network, flags.slow, "strait", train_arguments(flags.strait, codec, out, settings), folder)
+            reached = reached_by_auto(out, flags.targets) if codec == "auto" else \
+                reached_by_hand(out, flags.runs / f"{VARIANTS[name]}-seed{seed}", flags.targets)
+            row = {"codec": name, "seed": seed, "code_version": version, "reached": reached}
             if codec == "auto":
                 row["choices"] = [choice for epoch in lines_of(out / "metrics.jsonl") for choice in epoch["choices"]]
             print(row | {"choices": ""}, flush=True)
@@ -127,6 +146,7 @@ def tables(found: dict[str, object]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--codecs", nargs="+", choices=list(CODECS), default=list(CODECS), metavar="CODEC")
     parser.add_argument("--targets", nargs="+", type=lambda text: float(text.removeprefix("loss=")), default=[1.4, 1.25])

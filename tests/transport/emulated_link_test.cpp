@@ -7,6 +7,7 @@
 #include <future>
 #include <vector>
 
+#include "strait/base/units.h"
 #include "tests/support/errors.h"
 #include "tests/transport/meetings.h"
 
@@ -75,7 +76,7 @@ class EmulatedLinks : public testing::Test {
   }
 
   static constexpr LinkRate kNone = {};
-  static constexpr LinkRate kSlowest = {.bytes_per_second = kLeastLinkRate, .latency_seconds = 1e6};
+  static constexpr LinkRate kSlowest = {.bytes_per_second = kLeastBandwidth, .latency_seconds = 1e6};
   Arrivals arrivals_;
 };
 

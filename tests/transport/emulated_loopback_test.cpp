@@ -4,6 +4,7 @@
 
 #include <future>
 
+#include "strait/base/units.h"
 #include "tests/support/errors.h"
 #include "tests/transport/meetings.h"
 
@@ -39,7 +40,7 @@ TEST(EmulatedLoopback, AMessageIsWaitedForUntilItHasArrived) {
 
 // With one wire for all it would take a quarter of an hour.
 TEST(EmulatedLoopback, AStageDoesNotWaitForTheWireOfAnother) {
-  EmulatedLoopback transport = three_stages({.bytes_per_second = kLeastLinkRate}, {}, {});
+  EmulatedLoopback transport = three_stages({.bytes_per_second = kLeastBandwidth}, {}, {});
   const Tag slow(0, Direction::activation, 0);
   const std::vector<Tag> others = {
       {0, Direction::gradient, 0}, {1, Direction::activation, 0}, {1, Direction::gradient, 0}};

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "strait/base/units.h"
+
 namespace strait {
 namespace {
 
@@ -49,7 +51,7 @@ TEST(EmulatedWire, AnUnlimitedOneHasItsLatencyAlone) {
 }
 
 TEST(EmulatedWire, WhatTakesLongerThanTheClockCountsIsInTheFuture) {
-  EmulatedWire wire({.bytes_per_second = kLeastLinkRate, .latency_seconds = 1e300});
+  EmulatedWire wire({.bytes_per_second = kLeastBandwidth, .latency_seconds = 1e300});
   EXPECT_GT(wire.send(std::numeric_limits<size_t>::max() / 4, kStart), kStart + 24h);
 }
 
