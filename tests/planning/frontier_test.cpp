@@ -20,10 +20,11 @@ Config keys(const std::vector<std::string>& overrides = {}) {
   return parse_config("", "empty.toml", overrides);
 }
 
-/// 10 steps of the default network's four stages of 1 s forward and 2 s back, each message of `bytes` bytes,
-/// that of a tensor of 100.
-EpochMetrics epoch_of(int number, double loss, uint64_t bytes, double accuracy = 50, uint64_t messages = 10) {
-  const Traffic traffic{.messages = messages, .raw_bytes = 1000, .wire_bytes = 10 * bytes};
+/// 10 steps of the default network's four stages of 1 s forward and 2 s back, each message of that many
+/// kilobytes, that of a tensor of 100.
+EpochMetrics epoch_of(int number, double loss, uint64_t kilobytes, double accuracy = 50,
+                      uint64_t messages = 10) {
+  const Traffic traffic{.messages = messages, .raw_bytes = 1000000, .wire_bytes = 10000 * kilobytes};
   const Score score{.loss = loss, .metrics = {{"accuracy", accuracy}}};
   EpochMetrics epoch{.epoch = number,
                      .steps = 10,
@@ -38,18 +39,18 @@ EpochMetrics epoch_of(int number, double loss, uint64_t bytes, double accuracy =
   return epoch;
 }
 
-TrainedRun run_of(const std::vector<double>& losses, uint64_t bytes, const Config& config = keys()) {
+TrainedRun run_of(const std::vector<double>& losses, uint64_t kilobytes, const Config& config = keys()) {
   TrainedRun run{.origin = "run/metrics.jsonl", .config = config, .epochs = {}};
   for (const double loss : losses)
-    run.epochs.push_back(epoch_of(static_cast<int>(run.epochs.size()), loss, bytes));
+    run.epochs.push_back(epoch_of(static_cast<int>(run.epochs.size()), loss, kilobytes));
   return run;
 }
 
-/// 10 bytes a second.
+/// 10 kB a second.
 NetworkOptions slow(const NetworkOptions& other = {}) {
   NetworkOptions network = other;
   network.name = "slow";
-  network.bandwidth = "80bps";
+  network.bandwidth = "80kbps";
   return network;
 }
 
@@ -133,7 +134,7 @@ TEST(TimeToTarget, IsThatOfTheFirstEvaluationThatHasIt) {
   ASSERT_TRUE(time);
   EXPECT_EQ(time->steps, 20U);
   EXPECT_DOUBLE_EQ(time->seconds, 20 * (kCompute + 12));
-  EXPECT_DOUBLE_EQ(time->bytes, 20 * 6 * 20);
+  EXPECT_DOUBLE_EQ(time->bytes, 20 * 6 * 20e3);
   EXPECT_FALSE(time_to_target(run, {"loss", 1.3}, slow()));
   EXPECT_FALSE(time_to_target(run, {"loss", 1.5, /*off=*/true}, slow()));
   EXPECT_TRUE(time_to_target(run, {"accuracy", 50}, slow()));
@@ -148,7 +149,7 @@ TEST(TimeToTarget, CountsThePartOfAnEpochBeforeAnEvaluationWithinIt) {
   ASSERT_TRUE(time);
   EXPECT_EQ(time->steps, 14U);
   EXPECT_DOUBLE_EQ(time->seconds, 14 * (kCompute + 12));
-  EXPECT_DOUBLE_EQ(time->bytes, 14 * 6 * 20);
+  EXPECT_DOUBLE_EQ(time->bytes, 14 * 6 * 20e3);
 }
 
 TEST(TimeToTarget, EachEpochHasItsOwnBytes) {
