@@ -61,7 +61,7 @@ class FrontierTables(unittest.TestCase):
                 metrics = {pathlib.PurePosixPath(name).parts[0]: [json.loads(line) for line in files.extractfile(name).read().splitlines()]
                            for name in files.getnames() if name.endswith("metrics.jsonl")}
             name = archive.name.removesuffix(".tar.xz")
-            of_archive = [file for file in archive.parent.glob("*.json") if file.stem.removesuffix("_later") == name]
+            of_archive = [file for file in archive.parent.glob("*.json") if re.sub("_(later|to_[0-9.]+)$", "", file.stem) == name]
             self.assertTrue(of_archive)
             for file in of_archive:
                 self.check_against(json.loads(file.read_text()), metrics)
@@ -103,6 +103,26 @@ class FrontierTables(unittest.TestCase):
             result = frontier_tables("--update", page)
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             return page.read_text()
+
+    def test_auto_over_the_best_by_hand_is_told_for_each_target(self):
+        def found(target, *networks):
+            return {"target": target, "networks": [{"network": {"name": name}, "rows": rows} for name, rows in networks]}
+
+        partly = row_of("auto-home", 3.0) | {"seeds": 4, "reached": 3}
+        first = found("loss=1.4", ("home", [row_of("none", 4.0) | {"seconds_se": 0.4}, row_of("bf16", 5.0), row_of("auto-home", 3.0) | {"seconds_se": 0.4}]),
+                      ("far", [row_of("none", None), row_of("auto-far", 3.0)]))
+        second = found("loss=1.2", ("home", [partly, row_of("none", 2.0)]), ("far", [row_of("none", 2.0), row_of("auto-far", None)]))
+        with tempfile.TemporaryDirectory() as folder:
+            for name, one in (("first", first), ("second", second)):
+                pathlib.Path(folder, f"{name}.json").write_text(json.dumps(one))
+            page = pathlib.Path(folder, "page.md")
+            page.write_text("<!-- over_best first.json second.json -->\n<!-- to here -->\n")
+            result = frontier_tables("--update", page)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual(page.read_text().splitlines()[2:-2], [
+                "| target | home | far |", "| --- | ---: | ---: |",
+                "| loss 1.4 | 0.750 ± 0.125 |  |", "| loss 1.2 | 1.500, 3 of 4 seeds | never |"])
+            self.assertEqual(frontier_tables("--check", page).returncode, 0)
 
     def test_auto_may_be_the_only_one_that_gets_there(self):
         page = self.shown([row_of("auto-home", 2.0), row_of("none", None)])
@@ -208,7 +228,8 @@ class FrontierTables(unittest.TestCase):
                 page.write_text(text)
                 result = frontier_tables("--update", page)
                 self.assertEqual((result.returncode, result.stderr), (2, (
-                    f"frontier_tables: {page}: expected <!-- frontier_tables FILE.json --> and <!-- to here --> behind it, found {begin}\n")))
+                    f"frontier_tables: {page}: expected <!-- frontier_tables FILE.json --> or <!-- over_best FILE.json... -->, and "
+                    f"<!-- to here --> behind it, found {begin}\n")))
                 self.assertEqual(page.read_text(), text)
 
     def test_a_changed_figure_is_noticed(self):
