@@ -123,6 +123,8 @@ class FrontierTables(unittest.TestCase):
                 "| target | home | far |", "| --- | ---: | ---: |",
                 "| loss 1.4 | 0.750 ± 0.125 |  |", "| loss 1.2 | 1.500, 3 of 4 seeds | never |"])
             self.assertEqual(frontier_tables("--check", page).returncode, 0)
+            pathlib.Path(folder, "first.json").write_text(json.dumps(found("loss=1", ("home", [row_of("none", 1.0)]))))
+            self.assertEqual(frontier_tables("--check", page).stderr, "frontier_tables: expected a row auto-home, found none\n")
 
     def test_auto_may_be_the_only_one_that_gets_there(self):
         page = self.shown([row_of("auto-home", 2.0), row_of("none", None)])
@@ -224,6 +226,9 @@ class FrontierTables(unittest.TestCase):
             page = pathlib.Path(folder, "page.md")
             pathlib.Path(folder, "found.json").write_text('{"networks": []}')
             begin = "<!-- frontier_tables found.json -->"
+            two = "<!-- frontier_tables found.json found.json -->"
+            page.write_text(f"{two}\n<!-- to here -->\n")
+            self.assertIn(f"behind it, found {two}", frontier_tables("--check", page).stderr)
             for text in (f"{begin}\nwords\n", f"{begin}\nwords\n<!-- frontier_tables other.json -->\n<!-- to here -->\n"):
                 page.write_text(text)
                 result = frontier_tables("--update", page)
