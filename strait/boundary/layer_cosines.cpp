@@ -78,10 +78,40 @@ std::optional<std::vector<at::Tensor>> arrived_of(const std::vector<Both>& batch
   return arrived;
 }
 
+LayerCosines::Products products_of(const at::Tensor& x, const at::Tensor& y) {
+  const double within = (x * y).sum().item<double>();
+  return {.between = (x.sum(0) * y.sum(0)).sum().item<double>() - within, .within = within};
+}
+
+void operator+=(LayerCosines::Products& sum, const LayerCosines::Products& more) {
+  sum.between += more.between;
+  sum.within += more.within;
+}
+
+// How surely what micro-batches have in common can be told from nothing grows with the root of the number of
+// pairs. Without the codec the mean of micro-batches' own products is 1, as add() scales them.
+std::optional<double> cosine_of(const LayerCosines::Sums& sums) {
+  if (sums.is_refused) return 0;
+  if (sums.micro_batches == 0) return std::nullopt;
+  const auto mean = [](double sum, double count) { return count > 0 ? sum / count : 0; };
+  const double least = kLeastInCommon / std::sqrt(std::max(1.0, sums.pairs / 2));
+  const double share = std::max(0.0, least - mean(sums.plain.between, sums.pairs));
+  const auto in_common = [&](const LayerCosines::Products& products) {
+    return mean(products.between, sums.pairs) + share * mean(products.within, sums.micro_batches);
+  };
+  if (in_common(sums.coded) <= 0) return 0;
+  const double length = std::sqrt(in_common(sums.coded) * in_common(sums.plain));
+  return std::clamp(in_common(sums.crossed) / length, 0.0, 1.0);
+}
+
 }  // namespace
 
-LayerCosines::LayerCosines(std::vector<std::shared_ptr<const Link>> codecs) {
-  for (auto& link : codecs) codecs_.push_back({std::move(link)});
+LayerCosines::LayerCosines(std::vector<std::shared_ptr<const Link>> codecs)
+    : codecs_(std::move(codecs)), sums_(codecs_.size()) {}
+
+void LayerCosines::set_sums(std::vector<Sums> sums) {
+  STRAIT_CHECK(sums.size() == codecs_.size(), "one for each codec");
+  sums_ = std::move(sums);
 }
 
 void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const KeptMessage> gradients,
@@ -97,66 +127,42 @@ void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const
   if (size == 0 || !std::isfinite(size)) return;
   without = without / size;
   const Products own = products_of(without, without);
-  for (auto& codec : codecs_) {
+  for (size_t i = 0; i < codecs_.size(); ++i) {
+    Sums& sums = sums_[i];
     std::optional<std::vector<at::Tensor>> arrived;
     try {
-      arrived = arrived_of(batch, codec.link, small_error);
+      arrived = arrived_of(batch, codecs_[i], small_error);
     } catch (const NumericError&) {
-      codec.is_refused = true;
+      sums.is_refused = true;
     }
     if (!arrived) continue;
     const at::Tensor with = layer_gradients(batch, *arrived) / size;
-    const std::array<Products, 3> products = {own, products_of(without, with), products_of(with, with)};
-    if (!std::isfinite(products[coded].within)) {
-      codec.is_refused = true;
+    const Products coded = products_of(with, with);
+    if (!std::isfinite(coded.within)) {
+      sums.is_refused = true;
       continue;
     }
-    for (size_t pair = 0; pair < products.size(); ++pair) {
-      codec.products[pair].between += products[pair].between;
-      codec.products[pair].within += products[pair].within;
-    }
-    codec.pairs += micro_batches * (micro_batches - 1);
-    codec.micro_batches += micro_batches;
+    sums.plain += own;
+    sums.crossed += products_of(without, with);
+    sums.coded += coded;
+    sums.pairs += micro_batches * (micro_batches - 1);
+    sums.micro_batches += micro_batches;
   }
 }
 
-LayerCosines::Products LayerCosines::products_of(const at::Tensor& x, const at::Tensor& y) {
-  const double within = (x * y).sum().item<double>();
-  return {.between = (x.sum(0) * y.sum(0)).sum().item<double>() - within, .within = within};
-}
-
 void LayerCosines::fade() {
-  for (auto& codec : codecs_) {
-    for (auto& products : codec.products) {
-      products.between *= kFaded;
-      products.within *= kFaded;
-    }
-    codec.pairs *= kFaded;
-    codec.micro_batches *= kFaded;
-    codec.is_refused = false;
+  for (auto& sums : sums_) {
+    for (double* sum : {&sums.plain.between, &sums.plain.within, &sums.crossed.between, &sums.crossed.within,
+                        &sums.coded.between, &sums.coded.within, &sums.pairs, &sums.micro_batches})
+      *sum *= kFaded;
+    sums.is_refused = false;
   }
 }
 
 std::vector<std::optional<double>> LayerCosines::cosines() const {
   std::vector<std::optional<double>> all;
-  for (const auto& codec : codecs_) all.push_back(cosine_of(codec));
+  for (const auto& sums : sums_) all.push_back(cosine_of(sums));
   return all;
-}
-
-// How surely what micro-batches have in common can be told from nothing grows with the root of the number of
-// pairs. Without the codec the mean of micro-batches' own products is 1, as add() scales them.
-std::optional<double> LayerCosines::cosine_of(const Tried& codec) {
-  if (codec.is_refused) return 0;
-  if (codec.micro_batches == 0) return std::nullopt;
-  const auto mean = [](double sum, double count) { return count > 0 ? sum / count : 0; };
-  const double least = kLeastInCommon / std::sqrt(std::max(1.0, codec.pairs / 2));
-  const double share = std::max(0.0, least - mean(codec.products[plain].between, codec.pairs));
-  const auto in_common = [&](Pair pair) {
-    const auto& [between, within] = codec.products[pair];
-    return mean(between, codec.pairs) + share * mean(within, codec.micro_batches);
-  };
-  if (in_common(coded) <= 0) return 0;
-  return std::clamp(in_common(crossed) / std::sqrt(in_common(coded) * in_common(plain)), 0.0, 1.0);
 }
 
 }  // namespace strait

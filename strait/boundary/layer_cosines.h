@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +18,24 @@ namespace strait {
 /// pixels, in a transformer tokens; of more than 256 features some are looked at, evenly spread.
 class LayerCosines {
  public:
+  /// Of layer gradients x and y, one of each a micro-batch, sums of their products.
+  struct Products {
+    double between = 0;  ///< of different micro-batches
+    double within = 0;   ///< of the same
+    bool operator==(const Products&) const = default;
+  };
+
+  /// What was added with a codec.
+  struct Sums {
+    Products plain;            ///< both gradients without the codec
+    Products crossed;          ///< one with it
+    Products coded;            ///< both
+    double pairs = 0;          ///< of different micro-batches, each way round
+    double micro_batches = 0;  ///< of which it is
+    bool is_refused = false;   ///< it could not send a message since fade(), or the gradient was not finite
+    bool operator==(const Sums&) const = default;
+  };
+
   /// Of these codecs, which are links that keep nothing.
   explicit LayerCosines(std::vector<std::shared_ptr<const Link>> codecs);
 
@@ -39,27 +56,15 @@ class LayerCosines {
   /// micro-batches have the same weight, however long the gradients of their batch are.
   std::vector<std::optional<double>> cosines() const;
 
+  /// Of each codec, for a training that goes on elsewhere.
+  const std::vector<Sums>& sums() const { return sums_; }
+
+  /// Replaces them, one of each codec.
+  void set_sums(std::vector<Sums> sums);
+
  private:
-  /// Of layer gradients x and y, one of each a micro-batch, sums of their products.
-  struct Products {
-    double between = 0;  ///< of different micro-batches
-    double within = 0;   ///< of the same
-  };
-  enum Pair { plain, crossed, coded };  ///< both gradients without the codec, one with it, both
-
-  /// A codec of the ladder, and what was added with it.
-  struct Tried {
-    std::shared_ptr<const Link> link;
-    std::array<Products, 3> products = {};  ///< by Pair
-    double pairs = 0;                       ///< of different micro-batches, each way round
-    double micro_batches = 0;
-    bool is_refused = false;
-  };
-
-  static Products products_of(const at::Tensor& x, const at::Tensor& y);
-  static std::optional<double> cosine_of(const Tried& codec);
-
-  std::vector<Tried> codecs_;
+  std::vector<std::shared_ptr<const Link>> codecs_;
+  std::vector<Sums> sums_;
 };
 
 }  // namespace strait

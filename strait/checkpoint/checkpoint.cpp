@@ -206,6 +206,11 @@ TrainingState Checkpoint::state() const {
   state.sums = {};
   state.traffic.clear();
   state.stages.clear();
+  state.layers.clear();
+  for (const auto& part : sources()) {
+    const SumsOfLayers& layers = part.record.state.layers;
+    state.layers.insert(layers.begin(), layers.end());
+  }
   for (const auto& part : parts_) {
     if (reader_.rank > 0) break;
     state.sums += part.record.state.sums;

@@ -16,6 +16,34 @@ using nlohmann::json;
 
 constexpr int kFormat = 2;  // raised when an older program could not read the checkpoint
 
+json to_json(const LayerCosines::Sums& sums) {
+  return {sums.plain.between, sums.plain.within, sums.crossed.between, sums.crossed.within, sums.coded.between,
+          sums.coded.within,  sums.pairs,        sums.micro_batches,   sums.is_refused};
+}
+
+json to_json(const SumsOfLayers& layers) {
+  json all = json::object();
+  for (const auto& [boundary, codecs] : layers) {
+    for (const auto& [codec, sums] : codecs) all[boundary][codec] = to_json(sums);
+  }
+  return all;
+}
+
+SumsOfLayers layers_in(const json& all) {
+  SumsOfLayers layers;
+  for (const auto& [boundary, codecs] : all.items()) {
+    for (const auto& [codec, sums] : codecs.items()) {
+      layers[boundary][codec] = {.plain = {sums.at(0), sums.at(1)},
+                                 .crossed = {sums.at(2), sums.at(3)},
+                                 .coded = {sums.at(4), sums.at(5)},
+                                 .pairs = sums.at(6),
+                                 .micro_batches = sums.at(7),
+                                 .is_refused = sums.at(8)};
+    }
+  }
+  return layers;
+}
+
 json to_json(const TrainingState& state) {
   return {{"epoch", state.epoch},
           {"batches", state.batches},
@@ -30,7 +58,8 @@ json to_json(const TrainingState& state) {
           {"evaluations", to_json(state.evaluations)},
           {"evaluation_seconds", state.evaluation_seconds},
           {"stages", to_json(state.stages)},
-          {"choices", to_json(state.choices)}};
+          {"choices", to_json(state.choices)},
+          {"layers", to_json(state.layers)}};
 }
 
 TrainingState training_state_in(const json& json) {
@@ -48,7 +77,8 @@ TrainingState training_state_in(const json& json) {
           .evaluation_seconds = json.value("evaluation_seconds", 0.0),
           .stages = stage_times_of(json.at("stages")),
           .choices = json.contains("choices") ? choices_in({json.at("choices"), origin, "choices"})
-                                              : std::vector<CodecChoice>()};
+                                              : std::vector<CodecChoice>(),
+          .layers = json.contains("layers") ? layers_in(json.at("layers")) : SumsOfLayers()};
 }
 
 uint64_t digest(const json& content) {

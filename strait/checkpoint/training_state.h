@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "strait/boundary/layer_cosines.h"
 #include "strait/pipeline/executor.h"
 #include "strait/run/metrics.h"
 #include "strait/transport/group_part.h"
@@ -15,6 +16,9 @@ namespace strait {
 
 /// By a stage's number and name: those of other cuts, before a resume, are other stages.
 using TimesOfStages = std::map<std::pair<int, std::string>, StageTimes>;
+
+/// By boundary and codec: what gradients have said of codecs to choose from.
+using SumsOfLayers = std::map<std::string, std::map<std::string, LayerCosines::Sums>>;
 
 /// Adds up stage by stage.
 void add_times(TimesOfStages& sum, const TimesOfStages& part);
@@ -44,6 +48,9 @@ struct TrainingState {
   double evaluation_seconds = 0;            ///< of these
   TimesOfStages stages;                     ///< of training
   std::vector<CodecChoice> choices;         ///< that held in it, and perhaps one for the next step
+
+  /// Where codecs are chosen: of this process's boundaries, until now. It is kept for checkpoints alone.
+  SumsOfLayers layers;
 };
 
 inline constexpr const char* kRecordFile = "position.json";  ///< of a checkpoint

@@ -101,6 +101,26 @@ void AutomaticCodecs::begin(TrainingState& state) {
   starting_ = is_provisional(state) && state.choices.back().step == state.step;
   applied_.reset();
   apply(choice_of_last_step(state));
+  layers_.clear();
+  for (const auto& boundary : executor_.boundaries()) {
+    const auto seen = state.layers.find(boundary.name);
+    if (seen == state.layers.end() || !is_watched(boundary)) continue;
+    std::vector<LayerCosines::Sums> sums;
+    for (const auto& codec : asked_.automatic.ladder) {
+      const auto known = seen->second.find(codec);
+      sums.push_back(known == seen->second.end() ? LayerCosines::Sums() : known->second);
+    }
+    layers_.try_emplace(boundary.name, ladder_).first->second.set_sums(std::move(sums));
+  }
+}
+
+void AutomaticCodecs::take_in(TrainingState& state) {
+  end_watch();
+  state.layers.clear();
+  for (const auto& [boundary, layer] : layers_) {
+    for (size_t rung = 0; rung < ladder_.size(); ++rung)
+      state.layers[boundary][asked_.automatic.ladder[rung]] = layer.sums()[rung];
+  }
 }
 
 /// Those that are chosen where nothing is known yet.
@@ -137,11 +157,7 @@ void AutomaticCodecs::start(TrainingState& state, const StepInput& batch) {
 }
 
 void AutomaticCodecs::before_batch(const TrainingState& state, int64_t steps, int64_t batches, int64_t epochs) {
-  if (std::exchange(watching_, false)) {
-    for (auto& boundary : executor_.boundaries()) {
-      if (is_watched(boundary)) add_watched(boundary, boundary.gradients.sender->take_kept());
-    }
-  }
+  end_watch();
   const auto& choices = state.choices;
   const int64_t left = batches - state.batches - 1;
   if (state.batches == 0) warm_up_.clear();  // times begin anew with the epoch
@@ -187,6 +203,14 @@ void AutomaticCodecs::watch() {
     if (!is_watched(boundary)) continue;
     boundary.activations.receiver->keep_messages();
     boundary.gradients.sender->keep_messages();
+  }
+}
+
+/// Behind the batch.
+void AutomaticCodecs::end_watch() {
+  if (!std::exchange(watching_, false)) return;
+  for (auto& boundary : executor_.boundaries()) {
+    if (is_watched(boundary)) add_watched(boundary, boundary.gradients.sender->take_kept());
   }
 }
 

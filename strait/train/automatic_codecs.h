@@ -84,6 +84,9 @@ class AutomaticCodecs {
   /// Whether that is to be said.
   bool is_warming_up() const { return is_warming_up_; }
 
+  /// Puts into the state what was seen of codecs in its last batch and before.
+  void take_in(TrainingState& state);
+
   /// Before an epoch: drops the choices that hold for none of its steps.
   static void begin_epoch(TrainingState& state);
 
@@ -106,6 +109,7 @@ class AutomaticCodecs {
   bool is_watched(const BoundaryEndpoints& boundary) const;
   void keep_sent();
   void watch();
+  void end_watch();
   void add_watched(BoundaryEndpoints& boundary, std::span<const KeptMessage> gradients);
   std::vector<TriedChannel> try_links();
   void put_cosines(TriedChannel& tried, const std::vector<double>& greatest_errors) const;
@@ -120,7 +124,7 @@ class AutomaticCodecs {
   ChooseCodecs choose_;
   std::vector<std::shared_ptr<const Link>> ladder_;
   SidePass side_pass_;
-  std::map<std::string, LayerCosines> layers_;  ///< by boundary, those that are watched
+  std::map<std::string, LayerCosines> layers_;  ///< by boundary, those that are watched and were
   TimesOfStages warm_up_;                       ///< of the epoch's stages, what does not count
   bool is_warming_up_ = true;                   ///< until the first batch in this process is done
   std::optional<uint64_t> applied_;             ///< CodecChoice::step of the choice whose links are in use

@@ -122,12 +122,14 @@ void Trainer::warm_start(const Checkpoint& from, bool with_optimizer) {
   checkpoints_.warm_start(from, with_optimizer);
   state_ = from.state();
   state_.choices.clear();  // of another run's links
+  state_.layers.clear();
 }
 
 void Trainer::save_checkpoint() {
   drain();
   if (checkpoints_.folder() == nullptr) return;
   recorder_.take_in(state_);
+  if (automatic_codecs_) automatic_codecs_->take_in(state_);
   checkpoints_.write(state_, metrics_);
 }
 

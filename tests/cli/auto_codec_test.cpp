@@ -48,6 +48,19 @@ auto = { ladder = ["none", "quant:8,scope=sample", "quant:4,scope=sample", "topk
     return all;
   }
 
+  /// Leaves of a finished run what it had after so many steps.
+  void cut(const std::string& out, int step) const {
+    std::vector<std::filesystem::path> later;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_ / out / "checkpoint")) {
+      if (entry.path().filename() != "position.json") continue;
+      const auto position = json::parse(test::read_file(entry.path()));
+      if (position.at("position").at("step") > step) later.push_back(entry.path().parent_path());
+    }
+    for (const auto& folder : later) std::filesystem::remove_all(folder);
+    std::filesystem::remove(dir_ / out / "model.safetensors");
+    std::filesystem::remove(dir_ / out / "status.json");
+  }
+
   /// The one that was made after so many steps.
   json choice_after(const std::string& out, int step) const {
     for (const auto& epoch : test::metrics_of(dir_ / out)) {
@@ -112,13 +125,7 @@ TEST_F(AutoCodec, AResumedRunChoosesAsAnUndisturbedOneDoes) {
   for (const int step : {2, 4, 13, 16}) {
     const std::string out = "cut " + std::to_string(step);
     ASSERT_EQ(train(out, {"--set", "checkpoint.every_steps=1", "--set", "checkpoint.keep=100"}).status, 0);
-    for (const auto& name : checkpoints(out)) {
-      const auto position = json::parse(test::read_file(dir_ / out / "checkpoint" / name / "position.json"));
-      if (position.at("position").at("step") > step)
-        std::filesystem::remove_all(dir_ / out / "checkpoint" / name);
-    }
-    std::filesystem::remove(dir_ / out / "model.safetensors");
-    std::filesystem::remove(dir_ / out / "status.json");
+    cut(out, step);
     const auto result = train(out, {"--resume"});
     ASSERT_EQ(result.status, 0) << result.err;
     expect_equal_runs("whole", out);
@@ -148,33 +155,43 @@ TEST_F(AutoCodec, ChoosesAgainWheneverItHasTrainedTwiceAsLong) {
 }
 
 // By time. Times differ from run to run, but of this ladder only the first codec can be taken before anything
-// is known of the second, whose errors are great.
-TEST_F(AutoCodec, FourProcessesSeeTheCosinesOfOne) {
-  const std::vector<std::string> flags = {
-      "--set",  "compression.auto.budget=0",
-      "--set",  "train.evaluate_every=0",
-      "--set",  "data.test_limit=4",
-      "--set",  R"(compression.auto.ladder=["quant:8,scope=sample", "topk:0.1"])",
-      "--set",  "data.batch_size=4",
-      "--set",  "train.epochs=1",
-      "--set",  "data.train_limit=80",
-      "--link", "2Mbps"};
+// is known of the second, whose errors are great. A run resumes between the batches that say so, by one process
+// and by four.
+TEST_F(AutoCodec, FourProcessesAndResumedOnesSeeTheCosinesOfOne) {
+  std::vector<std::string> flags = {"--set",  "compression.auto.budget=0",
+                                    "--set",  "train.evaluate_every=0",
+                                    "--set",  "data.test_limit=4",
+                                    "--set",  R"(compression.auto.ladder=["quant:8,scope=sample", "topk:0.1"])",
+                                    "--set",  "data.batch_size=4",
+                                    "--set",  "train.epochs=1",
+                                    "--set",  "data.train_limit=80",
+                                    "--set",  "checkpoint.every_steps=1",
+                                    "--set",  "checkpoint.keep=100",
+                                    "--link", "2Mbps"};
   ASSERT_EQ(train("one", flags).status, 0);
   train_with_ranks("four", flags);
-  const auto cosines_of = [&](const char* run, int step, size_t boundary) {
-    const json gradients = choice_after(run, step).at("boundaries").at(boundary).at("gradients");
-    return gradients.at("cosines");
+  const json whole = choice_after("one", 16);
+  const auto cosines_of = [](const json& choice) {
+    std::vector<json> all;
+    for (const auto& boundary : choice.at("boundaries")) all.push_back(boundary.at("gradients").at("cosines"));
+    return all;
   };
   double least = 1;
-  for (size_t i = 0; i < choice_after("one", 16).at("boundaries").size(); ++i) {
-    EXPECT_EQ(cosines_of("one", 8, i).at("topk:0.1"), 0);
-    const json cosines = cosines_of("one", 16, i);
-    EXPECT_EQ(cosines, cosines_of("four", 16, i));
+  for (const json& cosines : cosines_of(whole)) {
     EXPECT_EQ(cosines.size(), 2U);
     EXPECT_GT(cosines.at("topk:0.1"), 0);
     least = std::min(least, cosines.at("topk:0.1").get<double>());
   }
   EXPECT_LT(least, 0.99) << "what small errors are taken for; a boundary may reach it by chance";
+  for (const json& cosines : cosines_of(choice_after("one", 8))) EXPECT_EQ(cosines.at("topk:0.1"), 0);
+  EXPECT_EQ(cosines_of(whole), cosines_of(choice_after("four", 16)));
+  flags.emplace_back("--resume");
+  cut("one", 12);
+  train_with_ranks("one", flags);
+  EXPECT_EQ(cosines_of(whole), cosines_of(choice_after("one", 16))) << "of one process's checkpoint";
+  cut("four", 13);
+  ASSERT_EQ(train("four", flags).status, 0);
+  EXPECT_EQ(cosines_of(whole), cosines_of(choice_after("four", 16))) << "of four processes' checkpoint";
 }
 
 // Over its own links, which are measured: nothing is known of what is chosen, but it is one thing everywhere.

@@ -48,7 +48,10 @@ CheckpointRecord sample_record() {
                                     .link = {.bytes_per_second = 2.5e6, .latency_seconds = 0.1}},
                                    {.codec = "none", .cosines = {{"none", 1}, {"quant:4", 2.0 / 3}}}}},
                    .step_seconds = 0.7,
-                   .step_factor = 1.1}}};
+                   .step_factor = 1.1}},
+      .layers = {{"layer1",
+                  {{"quant:4", {{1.0 / 3, 2}, {3, 4.0 / 7}, {5, 6}, 24, 8, false}},
+                   {"topk:0.1", {{0, 1}, {-1e-3, 3}, {1e30, 5}, 12, 4, true}}}}}};
   record.seed = std::numeric_limits<uint64_t>::max();
   record.metrics = {"{\"epoch\":0}", "{\"epoch\":1,\"x\":\"caf\u00e9\"}"};
   record.config = "name = \"caf\u00e9\"\n";
@@ -88,6 +91,7 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
             (std::map<std::string, double>{{"none", 1}, {"quant:4", 2.0 / 3}}));
   EXPECT_EQ(read.state.choices.at(0).boundaries.at(0).activations.link.bytes_per_second, 2.5e6);
   EXPECT_FALSE(read.state.choices.at(0).boundaries.at(0).gradients.relative_error);
+  EXPECT_EQ(read.state.layers, record.state.layers);
   EXPECT_EQ(read.metrics, record.metrics);
   EXPECT_EQ(read.seed, record.seed);
   EXPECT_EQ(read.config, record.config);
