@@ -43,6 +43,10 @@ StepInput first_rows(const StepInput& batch, int64_t most) {
   return part;
 }
 
+bool is_of_one_batch(const KeptMessage& a, const KeptMessage& b) {
+  return a.context.step == b.context.step && a.context.batch == b.context.batch;
+}
+
 /// One that cannot send the message costs what sending it raw does and loses all of it. Throws NumericError
 /// where none can.
 std::vector<CodecTrial> try_all(const KeptMessage& message,
@@ -102,6 +106,7 @@ void AutomaticCodecs::begin(TrainingState& state) {
   applied_.reset();
   apply(choice_of_last_step(state));
   layers_.clear();
+  watched_.clear();
   for (const auto& boundary : executor_.boundaries()) {
     const auto seen = state.layers.find(boundary.name);
     if (seen == state.layers.end() || !is_watched(boundary)) continue;
@@ -222,10 +227,34 @@ void AutomaticCodecs::keep_sent() {
   }
 }
 
-/// The gradients that it sent in a batch, to what is known of it.
-void AutomaticCodecs::add_watched(BoundaryEndpoints& boundary, std::span<const KeptMessage> gradients) {
-  layers_.try_emplace(boundary.name, ladder_)
-      .first->second.add(boundary.activations.receiver->take_kept(), gradients, kNoError);
+/// The gradients that it has sent, to what is known of it: those of each batch together. Where a schedule
+/// begins a batch before the one before it is done, the gradients of that come later.
+void AutomaticCodecs::add_watched(BoundaryEndpoints& boundary, std::vector<KeptMessage> gradients) {
+  LayerCosines& layer = layers_.try_emplace(boundary.name, ladder_).first->second;
+  WatchedMessages& watched = watched_[boundary.name];
+  std::ranges::move(boundary.activations.receiver->take_kept(), std::back_inserter(watched.activations));
+  std::ranges::move(gradients, std::back_inserter(watched.gradients));
+  WatchedMessages later;
+  while (!watched.activations.empty()) {
+    const KeptMessage first = watched.activations.front();
+    const auto take = [&](std::vector<KeptMessage>& from) {
+      const auto rest = std::ranges::stable_partition(
+          from, [&](const KeptMessage& message) { return !is_of_one_batch(message, first); });
+      std::vector<KeptMessage> taken(std::make_move_iterator(rest.begin()),
+                                     std::make_move_iterator(rest.end()));
+      from.erase(rest.begin(), rest.end());
+      return taken;
+    };
+    const auto arrived = take(watched.activations);
+    const auto sent = take(watched.gradients);
+    if (sent.size() == arrived.size()) {
+      layer.add(arrived, sent, kNoError);
+      continue;
+    }
+    std::ranges::copy(arrived, std::back_inserter(later.activations));
+    std::ranges::copy(sent, std::back_inserter(later.gradients));
+  }
+  watched = std::move(later);  // gradients without activations were on their way before anything was watched
 }
 
 std::vector<std::shared_ptr<const Link>> AutomaticCodecs::links_to_try(const std::string& boundary,
@@ -243,14 +272,14 @@ std::vector<TriedChannel> AutomaticCodecs::try_links() {
     for (const Direction direction : {Direction::activation, Direction::gradient}) {
       ChannelEndpoints& channel = boundary.channel(direction);
       if (!channel.sender) continue;
-      const auto messages = channel.sender->take_kept();
+      auto messages = channel.sender->take_kept();
       if (messages.empty()) continue;  // integers do not come back
       const KeptMessage& message = messages.front();
       TriedChannel& tried =
           channels.emplace_back(TriedChannel{boundary.name, direction, message.tensor.size(0), {}});
       tried.trials = try_all(message, links_to_try(boundary.name, channel, direction));
       if (direction == Direction::activation || !is_watched(boundary)) continue;
-      add_watched(boundary, messages);
+      add_watched(boundary, std::move(messages));
     }
   }
   return channels;
@@ -303,6 +332,7 @@ void AutomaticCodecs::choose(TrainingState& state) {
   choice.step = state.step;
   state.choices.push_back(std::move(choice));
   for (auto& [boundary, layer] : layers_) layer.fade();
+  watched_.clear();
   is_warming_up_ = false;
   since_last_ = Stopwatch();
   watching_ = false;

@@ -97,6 +97,12 @@ class AutomaticCodecs {
   using LadderRungs = std::array<size_t, 2>;                ///< by Direction, a place in the ladder
   using LadderErrors = std::array<std::vector<double>, 2>;  ///< likewise, for each codec of the ladder
 
+  /// Of one boundary, as they came.
+  struct WatchedMessages {
+    std::vector<KeptMessage> activations;
+    std::vector<KeptMessage> gradients;
+  };
+
   static bool is_provisional(const TrainingState& state) {
     return state.choices.empty() || !state.choices.back().is_tried();
   }
@@ -110,7 +116,7 @@ class AutomaticCodecs {
   void keep_sent();
   void watch();
   void end_watch();
-  void add_watched(BoundaryEndpoints& boundary, std::span<const KeptMessage> gradients);
+  void add_watched(BoundaryEndpoints& boundary, std::vector<KeptMessage> gradients);
   std::vector<TriedChannel> try_links();
   void put_cosines(TriedChannel& tried, const std::vector<double>& greatest_errors) const;
   LadderErrors greatest_errors(const std::vector<TriedChannel>& mine) const;
@@ -124,10 +130,11 @@ class AutomaticCodecs {
   ChooseCodecs choose_;
   std::vector<std::shared_ptr<const Link>> ladder_;
   SidePass side_pass_;
-  std::map<std::string, LayerCosines> layers_;  ///< by boundary, those that are watched and were
-  TimesOfStages warm_up_;                       ///< of the epoch's stages, what does not count
-  bool is_warming_up_ = true;                   ///< until the first batch in this process is done
-  std::optional<uint64_t> applied_;             ///< CodecChoice::step of the choice whose links are in use
+  std::map<std::string, LayerCosines> layers_;      ///< by boundary, those that are watched and were
+  std::map<std::string, WatchedMessages> watched_;  ///< by boundary, of batches that are not done
+  TimesOfStages warm_up_;                           ///< of the epoch's stages, what does not count
+  bool is_warming_up_ = true;                       ///< until the first batch in this process is done
+  std::optional<uint64_t> applied_;                 ///< CodecChoice::step of the choice whose links are in use
   Stopwatch since_last_;
   bool starting_ = false;
   bool watching_ = false;  ///< the batch under way

@@ -154,44 +154,63 @@ TEST_F(AutoCodec, ChoosesAgainWheneverItHasTrainedTwiceAsLong) {
   EXPECT_EQ(steps, (std::vector<int>{0, 4, 8, 16, 32})) << "of 40 steps";
 }
 
-// By time. Times differ from run to run, but of this ladder only the first codec can be taken before anything
-// is known of the second, whose errors are great. A run resumes between the batches that say so, by one process
-// and by four.
-TEST_F(AutoCodec, FourProcessesAndResumedOnesSeeTheCosinesOfOne) {
-  std::vector<std::string> flags = {"--set",  "compression.auto.budget=0",
-                                    "--set",  "train.evaluate_every=0",
-                                    "--set",  "data.test_limit=4",
-                                    "--set",  R"(compression.auto.ladder=["quant:8,scope=sample", "topk:0.1"])",
-                                    "--set",  "data.batch_size=4",
-                                    "--set",  "train.epochs=1",
-                                    "--set",  "data.train_limit=80",
-                                    "--set",  "checkpoint.every_steps=1",
-                                    "--set",  "checkpoint.keep=100",
-                                    "--link", "2Mbps"};
-  ASSERT_EQ(train("one", flags).status, 0);
-  train_with_ranks("four", flags);
-  const json whole = choice_after("one", 16);
-  const auto cosines_of = [](const json& choice) {
+/// By time. Times differ from run to run, but of this ladder only the first codec can be taken before anything
+/// is known of the second, whose errors are great.
+class CosinesOfAutoCodec : public AutoCodec {
+ protected:
+  static std::vector<std::string> flags(const std::vector<std::string>& keys) {
+    std::vector<std::string> all = {"--link", "2Mbps"};
+    const auto set = [&](const std::string& key) { all.insert(all.end(), {"--set", key}); };
+    for (const char* key :
+         {"compression.auto.budget=0", R"(compression.auto.ladder=["quant:8,scope=sample", "topk:0.1"])",
+          "train.epochs=1", "train.evaluate_every=0", "data.train_limit=80", "data.test_limit=4",
+          "data.batch_size=4"})
+      set(key);
+    std::ranges::for_each(keys, set);
+    return all;
+  }
+
+  /// By boundary, after so many steps.
+  std::vector<json> cosines(const std::string& out, int step) const {
     std::vector<json> all;
+    const json choice = choice_after(out, step);
     for (const auto& boundary : choice.at("boundaries")) all.push_back(boundary.at("gradients").at("cosines"));
     return all;
-  };
+  }
+};
+
+TEST_F(CosinesOfAutoCodec, FourProcessesAndResumedOnesSeeThoseOfOne) {
+  auto own = flags({"checkpoint.every_steps=1", "checkpoint.keep=100"});
+  ASSERT_EQ(train("one", own).status, 0);
+  train_with_ranks("four", own);
+  const auto whole = cosines("one", 16);
   double least = 1;
-  for (const json& cosines : cosines_of(whole)) {
-    EXPECT_EQ(cosines.size(), 2U);
-    EXPECT_GT(cosines.at("topk:0.1"), 0);
-    least = std::min(least, cosines.at("topk:0.1").get<double>());
+  for (const json& boundary : whole) {
+    EXPECT_EQ(boundary.size(), 2U);
+    EXPECT_GT(boundary.at("topk:0.1"), 0);
+    least = std::min(least, boundary.at("topk:0.1").get<double>());
   }
   EXPECT_LT(least, 0.99) << "what small errors are taken for; a boundary may reach it by chance";
-  for (const json& cosines : cosines_of(choice_after("one", 8))) EXPECT_EQ(cosines.at("topk:0.1"), 0);
-  EXPECT_EQ(cosines_of(whole), cosines_of(choice_after("four", 16)));
-  flags.emplace_back("--resume");
+  for (const json& boundary : cosines("one", 8)) EXPECT_EQ(boundary.at("topk:0.1"), 0);
+  EXPECT_EQ(whole, cosines("four", 16));
+  own.emplace_back("--resume");  // between the batches that say so
   cut("one", 12);
-  train_with_ranks("one", flags);
-  EXPECT_EQ(cosines_of(whole), cosines_of(choice_after("one", 16))) << "of one process's checkpoint";
+  train_with_ranks("one", own);
+  EXPECT_EQ(whole, cosines("one", 16)) << "of one process's checkpoint";
   cut("four", 13);
-  ASSERT_EQ(train("four", flags).status, 0);
-  EXPECT_EQ(cosines_of(whole), cosines_of(choice_after("four", 16))) << "of four processes' checkpoint";
+  ASSERT_EQ(train("four", own).status, 0);
+  EXPECT_EQ(whole, cosines("four", 16)) << "of four processes' checkpoint";
+}
+
+// Where batches overlap, gradients belong to the activations of their own batch. Weights that stay as they are
+// have the same gradients wherever the pipeline is drained.
+TEST_F(CosinesOfAutoCodec, AreOfTheSameBatches) {
+  const std::vector<std::string> keys = {"pipeline.schedule=pipedream", "train.optimizer.lr=1e-30"};
+  ASSERT_EQ(train("streamed", flags(keys)).status, 0);
+  ASSERT_EQ(train("drained", flags({keys[0], keys[1], "checkpoint.every_steps=2"})).status, 0);
+  const auto streamed = cosines("streamed", 16);
+  EXPECT_EQ(streamed.size(), 3U);
+  EXPECT_EQ(streamed, cosines("drained", 16));
 }
 
 // Over its own links, which are measured: nothing is known of what is chosen, but it is one thing everywhere.
