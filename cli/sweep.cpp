@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -208,7 +209,8 @@ int run_sweep(const SweepFlags& flags) {
   const ResultTable table = table_of(selection, record);
   print(table.text);
   if (kHasReport) {
-    print(fmt::format("\nFor a page with charts and tables: strait report {}\n", selection.folder.string()));
+    print(fmt::format("\nFor a page with charts and tables: {} report {}\n", program_invocation_name,
+                      selection.folder.string()));
   }
   flush_output();
   check_all_finished(selection, record, table.unreadable);

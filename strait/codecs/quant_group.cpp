@@ -5,6 +5,8 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/nextafter.h>
 #include <ATen/ops/rand_like.h>
 #include <ATen/ops/where.h>
 
@@ -27,6 +29,21 @@ namespace {
 }
 
 bool is_negative_zero(float value) { return std::bit_cast<uint32_t>(value) == 0x80000000; }
+
+constexpr uint32_t kUpperHalf = 0xffff0000;  // of a float32, which is a bf16
+
+/// The greatest bf16 number that is not above. Magnitudes grow with their bits.
+float bf16_at_most(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits >> 31 != 0 ? bits + ~kUpperHalf : bits) & kUpperHalf);
+}
+
+/// The same of each element.
+at::Tensor bf16_at_most(const at::Tensor& x) {
+  const at::Tensor bits = x.contiguous().view(at::kInt);
+  const auto rest = static_cast<int64_t>(~kUpperHalf);
+  return at::where(bits.lt(0), bits.add(rest), bits).bitwise_and(~rest).view(at::kFloat);
+}
 
 /// lowbias32 over int64 elements that hold 32 bits; products wrap and are cut back to 32 bits.
 at::Tensor lowbias32(at::Tensor x) {
@@ -54,10 +71,21 @@ kernels::Range sendable(kernels::Range range) {
 
 kernels::Range sendable_range(std::span<const float> x) { return sendable(kernels::range_of(x)); }
 
-kernels::Range read_range(ByteReader& in) {
+kernels::Range as_sent(kernels::Range range, RangeType type) {
+  if (type == RangeType::fp32) return range;
+  const kernels::Range sent{bf16_at_most(range.lo) + 0.0F, 0.0F - bf16_at_most(-range.hi)};
+  if (!kernels::is_usable(sent)) reject_range(range);
+  return sent;
+}
+
+kernels::Range read_range(ByteReader& in, RangeType type) {
+  const auto end = [&] {
+    if (type == RangeType::fp32) return in.get<float>();
+    return std::bit_cast<float>(uint32_t{in.get<uint16_t>()} << 16);
+  };
   kernels::Range range;
-  range.lo = in.get<float>();
-  range.hi = in.get<float>();
+  range.lo = end();
+  range.hi = end();
   if (!kernels::is_usable(range) || range.hi < range.lo || is_negative_zero(range.lo) ||
       is_negative_zero(range.hi)) {
     throw WireError("a group's values cannot lie between {} and {}", range.lo, range.hi);
@@ -65,9 +93,10 @@ kernels::Range read_range(ByteReader& in) {
   return range;
 }
 
-void write_range(kernels::Range range, ByteWriter& out) {
-  out.put(range.lo);
-  out.put(range.hi);
+void write_range(kernels::Range range, ByteWriter& out, RangeType type) {
+  for (const float end : {range.lo, range.hi}) {
+    type == RangeType::fp32 ? out.put(end) : out.put(static_cast<uint16_t>(std::bit_cast<uint32_t>(end) >> 16));
+  }
 }
 
 void check_codes(std::span<const std::byte> codes, size_t count, kernels::Range range, unsigned bits) {
@@ -106,17 +135,18 @@ at::Tensor dither_of(const MessageContext& context, const MessageMeta& meta, con
 }
 
 QuantisedGroups quantised_groups(const at::Tensor& groups, unsigned bits,
-                                 const std::optional<at::Tensor>& dither) {
+                                 const std::optional<at::Tensor>& dither, RangeType type) {
   const auto [least, greatest] = at::aminmax(groups, 1, /*keepdim=*/true);
+  const bool is_wider = type == RangeType::bf16;
   // Adding +0 turns -0 into +0, as kernels::range_of does.
-  const at::Tensor lo = least.add(0.0);
-  const at::Tensor hi = greatest.add(0.0);
+  const at::Tensor lo = (is_wider ? bf16_at_most(least) : least).add(0.0);
+  const at::Tensor hi = (is_wider ? bf16_at_most(greatest.neg()).neg() : greatest).add(0.0);
   const at::Tensor extent = hi.sub(lo);
   if (const at::Tensor is_usable = lo.add(extent).isfinite(); !is_usable.all().item<bool>()) {
     // The first group that cannot be sent, for the message.
     const at::Tensor worst = is_usable.logical_not().view(-1).to(at::kByte).argmax();
-    reject_range(
-        {lo.view(-1).index_select(0, worst).item<float>(), hi.view(-1).index_select(0, worst).item<float>()});
+    reject_range({least.view(-1).index_select(0, worst).item<float>(),
+                  greatest.view(-1).index_select(0, worst).item<float>()});
   }
   const at::Tensor divisor = at::where(extent.eq(0.0), scalar_like(groups, 1), extent);
   const at::Tensor levels = levels_like(groups, bits);
@@ -147,10 +177,22 @@ at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits,
   return dequantised_groups(quantised_groups(groups, bits, dither), bits);
 }
 
-at::Tensor reference_groups(const at::Tensor& groups, unsigned bits, bool stochastic) {
+at::Tensor reference_groups(const at::Tensor& groups, unsigned bits, bool stochastic, RangeType type) {
   const auto levels = static_cast<double>((1U << bits) - 1);
-  const at::Tensor low = groups.amin(1, /*keepdim=*/true);
-  const at::Tensor range = groups.amax(1, /*keepdim=*/true).sub_(low);
+  at::Tensor low = groups.amin(1, /*keepdim=*/true);
+  at::Tensor high = groups.amax(1, /*keepdim=*/true);
+  if (type == RangeType::bf16) {
+    const auto rounded = [](const at::Tensor& end, float towards) {
+      const at::Tensor nearest = end.to(at::kBFloat16);
+      const at::Tensor next = at::nextafter(nearest, at::full_like(nearest, towards));
+      const at::Tensor is_outside =
+          towards < 0 ? nearest.to(at::kFloat).le(end) : nearest.to(at::kFloat).ge(end);
+      return at::where(is_outside, nearest, next).to(at::kFloat);
+    };
+    low = rounded(low, -INFINITY);
+    high = rounded(high, INFINITY);
+  }
+  const at::Tensor range = high.sub_(low);
   const at::Tensor divisor = range.masked_fill(range.eq(0), 1);
   at::Tensor scaled = groups.sub(low).div_(divisor).mul_(levels);
   if (stochastic) {

@@ -12,11 +12,20 @@
 
 namespace strait {
 
-// One group of quantised values: lo and hi as float32, and codes of 1..8 bits (docs/wire_format.md,
-// "quant"). The arithmetic is that of kernels/quantise.h; here stand its checks and its form for a device.
+// One group of quantised values: lo and hi, and codes of 1..8 bits (docs/wire_format.md, "quant"). The
+// arithmetic is that of kernels/quantise.h; here stand its checks and its form for a device.
 
 /// Bytes of a range in a payload.
 constexpr size_t kRangeSize = 2 * sizeof(float);
+
+/// The type of lo and hi in a payload.
+enum class RangeType {
+  fp32,  ///< as they are
+  bf16   ///< wider where they must be: what lies between them still does
+};
+
+/// Bytes of a range of that type.
+constexpr size_t range_size(RangeType type) { return type == RangeType::fp32 ? kRangeSize : kRangeSize / 2; }
 
 /// The range of at least one element; throws NumericError when an element is not finite or hi - lo is
 /// past float32.
@@ -25,11 +34,15 @@ kernels::Range sendable_range(std::span<const float> x);
 /// The range itself where its ends and their difference are finite; else throws NumericError.
 kernels::Range sendable(kernels::Range range);
 
-/// Throws WireError when the range is not one that sendable_range() returns.
-kernels::Range read_range(ByteReader& in);
+/// The narrowest range with ends of that type around a sendable one. Throws NumericError where it is not
+/// sendable.
+kernels::Range as_sent(kernels::Range range, RangeType type);
 
-/// Writes `lo`, then `hi`.
-void write_range(kernels::Range range, ByteWriter& out);
+/// Throws WireError when the range is not one that as_sent() returns.
+kernels::Range read_range(ByteReader& in, RangeType type = RangeType::fp32);
+
+/// Writes `lo`, then `hi`, which are of that type.
+void write_range(kernels::Range range, ByteWriter& out, RangeType type = RangeType::fp32);
 
 /// Throws WireError when the packed codes of a group of `count` elements end in padding that is not zero, or
 /// one is not zero where hi == lo. codes.size() == packed_size(count, bits).
@@ -55,9 +68,9 @@ struct QuantisedGroups {
 };
 
 /// Quantises `groups` [G, n], n >= 1, each row one group. Rounds to nearest, or with `dither` [G, n]
-/// stochastically. Throws NumericError as sendable_range() does.
+/// stochastically. Throws NumericError as sendable_range() and as_sent() do.
 QuantisedGroups quantised_groups(const at::Tensor& groups, unsigned bits,
-                                 const std::optional<at::Tensor>& dither);
+                                 const std::optional<at::Tensor>& dither, RangeType type = RangeType::fp32);
 
 /// What the receiver sees of them, float32 [G, n]; undefined where read_range() or check_codes() would throw.
 at::Tensor dequantised_groups(const QuantisedGroups& groups, unsigned bits);
@@ -66,6 +79,7 @@ at::Tensor dequantised_groups(const QuantisedGroups& groups, unsigned bits);
 at::Tensor reconstruct_groups(const at::Tensor& groups, unsigned bits, const std::optional<at::Tensor>& dither);
 
 /// The same in a few LibTorch calls (Codec::reference): encoded as a tensor of bytes, and decoded from it.
-at::Tensor reference_groups(const at::Tensor& groups, unsigned bits, bool stochastic);
+at::Tensor reference_groups(const at::Tensor& groups, unsigned bits, bool stochastic,
+                            RangeType type = RangeType::fp32);
 
 }  // namespace strait

@@ -1,6 +1,7 @@
 // What a person meets before and beside training: the start's summary, dry runs, the manual of keys, how much
 // is said.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +84,8 @@ TEST_F(Daily, ASweepEndsWithTheWayToAReportAndIsQuietWhereAsked) {
   ASSERT_EQ(quiet.status, 0) << quiet.err;
   EXPECT_EQ(quiet.err, "");
   EXPECT_THAT(quiet.out, testing::StartsWith("\nrun "));
-  EXPECT_THAT(quiet.out, testing::EndsWith("\nFor a page with charts and tables: strait report " + out + "\n"));
+  EXPECT_THAT(quiet.out, testing::EndsWith(fmt::format("\nFor a page with charts and tables: {} report {}\n",
+                                                       STRAIT_PROGRAM, out)));
 }
 
 /// What libgomp says of a variable when it is loaded; the program may load it twice.

@@ -1,8 +1,9 @@
-// rotate=hadamard and spikes=1 around quant.
+// rotate=hadamard and spikes=1 around quant, and ranges=bf16 within.
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -134,10 +135,77 @@ TEST(Spiked, DamagedSpikesAreRefused) {
   expect_refused(9, std::to_integer<uint8_t>(good[4]));  // one place for both
 }
 
+at::Tensor row_of(const std::vector<float>& values) {
+  at::Tensor x = at::full({1, static_cast<int64_t>(values.size())}, 0.0F);
+  std::memcpy(x.data_ptr(), values.data(), values.size() * sizeof(float));
+  return x;
+}
+
+TEST(ShortRanges, EndsAreTheNearestBf16NumbersAroundTheGroup) {
+  // Between 1 and 2 bf16 numbers are 1/128 apart.
+  const float step = 0x1p-7F;
+  const auto got = values_of(received("quant:1,ranges=bf16", row_of({1 + step / 3, 1 + 2.5F * step})));
+  EXPECT_EQ(got, (std::vector<float>{1, 1 + 3 * step}));
+  const auto below = values_of(received("quant:1,ranges=bf16", row_of({-1 - 2.5F * step, -1 - step / 3})));
+  EXPECT_EQ(below, (std::vector<float>{-1 - 3 * step, -1}));
+  const auto around = values_of(received("quant:1,ranges=bf16", row_of({-1e-45F, 1e-45F})));
+  EXPECT_EQ(around, (std::vector<float>{-0x1p-133F, 0x1p-133F})) << "the least bf16 numbers but 0";
+  for (const std::vector<float>& exact : {std::vector<float>{-2, 6}, {0, 0, 0}, {-3, -3}, {0.25F, 0x1p127F}})
+    EXPECT_TRUE(same_bits(received("quant:1,ranges=bf16", row_of(exact)), row_of(exact)));
+  EXPECT_EQ(values_of(received("quant:2,ranges=bf16", row_of({-0.0F, -1e-45F, -1}))).at(0), 0);
+}
+
+TEST(ShortRanges, EverythingArrivesWithinHalfAStepOfTheWiderRange) {
+  const at::Tensor x = normal_tensor({3, 200}, 10).add_(0.5);
+  for (unsigned bits = 1; bits <= 8; ++bits) {
+    const auto values = values_of(x);
+    const auto got = values_of(received(fmt::format("quant:{},scope=block:64,ranges=bf16", bits), x));
+    for (size_t begin = 0; begin < values.size(); begin = begin % 200 == 192 ? begin + 8 : begin + 64) {
+      const size_t end = begin % 200 == 192 ? begin + 8 : begin + 64;
+      const auto [least, greatest] = std::minmax_element(values.begin() + static_cast<ptrdiff_t>(begin),
+                                                         values.begin() + static_cast<ptrdiff_t>(end));
+      const float wider = (*greatest - *least) + 0x1p-7F * (std::abs(*greatest) + std::abs(*least));
+      for (size_t i = begin; i < end; ++i)
+        EXPECT_LE(std::abs(got[i] - values[i]), wider / static_cast<float>((2U << bits) - 2) * 1.0001F) << bits;
+    }
+  }
+}
+
+TEST(ShortRanges, TakeFourBytesAGroup) {
+  EXPECT_EQ(make_codec("quant:2,scope=block:64,ranges=bf16")->payload_size({{2, 128}}).bound, 4U * (4 + 16));
+  EXPECT_EQ(make_codec("quant:4,ranges=bf16")->payload_size({{2, 128}}).bound, 4U + 128);
+}
+
+TEST(ShortRanges, WhatBf16CannotHoldIsRefused) {
+  const auto codec = make_codec("quant:2,ranges=bf16");
+  EXPECT_NO_THROW(encoded(*codec, row_of({0, 0x1.fep127F})));
+  EXPECT_THROW(encoded(*codec, row_of({0, 0x1.fep127F * 1.001F})), NumericError);
+  EXPECT_THROW(encoded(*codec, row_of({-3.4e38F, 0})), NumericError);
+  EXPECT_THROW(encoded(*codec, row_of({0, INFINITY})), NumericError);
+  EXPECT_THROW(encoded(*codec, row_of({0, NAN})), NumericError);
+}
+
+TEST(ShortRanges, DamagedOnesAreRefused) {
+  const auto codec = make_codec("quant:2,ranges=bf16");
+  const auto good = encoded(*codec, row_of({-1, 1}));
+  const auto expect_refused = [&](size_t at, uint16_t end) {
+    auto payload = good;
+    std::memcpy(payload.data() + at, &end, sizeof end);
+    EXPECT_THROW(decoded(*codec, payload, {{1, 2}}), WireError) << at << ' ' << end;
+  };
+  EXPECT_NO_THROW(decoded(*codec, good, {{1, 2}}));
+  expect_refused(0, 0x8000);  // -0
+  expect_refused(2, 0x8000);
+  expect_refused(0, 0x7f80);  // infinite
+  expect_refused(2, 0x7fc0);  // not a number
+  expect_refused(2, 0xc000);  // hi below lo
+}
+
 TEST(QuantOptions, RefuseWhatTheyCannotBe) {
   for (const char* spec :
-       {"quant:1,levels=symmetric", "quant:4,levels=other", "quant:4,rotate=yes", "quant:4,spikes=2",
-        "quant:4,scope=rows", "qsgd:1", "exponential:9", "fp8:e3m2", "mx:e9m9", "natural:2"}) {
+       {"quant:4,levels=symmetric,ranges=bf16", "quant:4,ranges=fp16", "quant:1,levels=symmetric",
+        "quant:4,levels=other", "quant:4,rotate=yes", "quant:4,spikes=2", "quant:4,scope=rows", "qsgd:1",
+        "exponential:9", "fp8:e3m2", "mx:e9m9", "natural:2"}) {
     EXPECT_THROW(make_codec(spec), InputError) << spec;
   }
 }

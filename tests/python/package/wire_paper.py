@@ -30,9 +30,19 @@ def encode_fp16(x, message):
 
 
 def decode_bf16(reader, message):
-    values = (reader.array("<u2", message.size).astype(np.uint32) << np.uint32(16)).view(F32)
+    return bf16_values(reader, message.size)
+
+
+def bf16_values(reader, count):
+    values = (reader.array("<u2", count).astype(np.uint32) << np.uint32(16)).view(F32)
     require(np.isfinite(values).all(), "a bf16 is not finite")
     return values
+
+
+def bf16_below(x):
+    """The greatest bf16 that is at most x: without its lower half a float32 is nearer to zero."""
+    cut = np.array([x], F32).view(np.uint32) & np.uint32(0xFFFF0000)
+    return (cut if cut.view(F32)[0] <= x else cut + np.uint32(0x10000)).view(F32)[0]
 
 
 def encode_bf16(x, message):
@@ -74,9 +84,10 @@ def encode_quant(x, message):
 
 
 def read_ranges(reader, message, groups):
-    ranges = reader.floats(2 * len(groups)).reshape(-1, 2)
+    is_short = message.option("ranges", "fp32") == "bf16"
+    ends = bf16_values(reader, 2 * len(groups)) if is_short else reader.floats(2 * len(groups))
     values = np.zeros(message.size, F32)
-    for group, (low, high) in zip(groups, ranges):
+    for group, (low, high) in zip(groups, ends.reshape(-1, 2)):
         require_range(low, high)
         values[group] = read_range_values(reader, low, high, len(group), message.bits)
     return values
@@ -86,8 +97,12 @@ def write_ranges(x, message, groups):
     ranges = codes = b""
     for group in groups:
         low, high = range_of(x[group])
+        if message.option("ranges", "fp32") == "bf16":
+            low, high = bf16_below(low) + F32(0), F32(0) - bf16_below(-high)
+            ranges += low.tobytes()[2:] + high.tobytes()[2:]
+        else:
+            ranges += low.tobytes() + high.tobytes()
         require_sendable(low + (high - low))
-        ranges += low.tobytes() + high.tobytes()
         codes += packed(range_codes(x[group], low, high, message.bits, dither_of(message, group)), message.bits)
     return ranges + codes
 
