@@ -27,8 +27,8 @@ from report import replace_between_markers
 from run import ROOT, STAGES, run_ranks, train_arguments
 from rows import rate_of
 
-CODECS = {"quant:8 by blocks": "quant:8,scope=block:64", "quant:4 by blocks": "quant:4,scope=block:64",
-          "quant:2 by blocks": "quant:2,scope=block:64", "topk 10%, 8 bits": "topk:0.1,values=quant:8", "auto": "auto"}
+CODECS = {"quant:8 by blocks": "quant:8,scope=block:64,ranges=bf16", "quant:4 by blocks": "quant:4,scope=block:64,ranges=bf16",
+          "quant:2 by blocks": "quant:2,scope=block:64,ranges=bf16", "topk 10%, 8 bits": "topk:0.1,values=quant:8", "auto": "auto"}
 VARIANTS = {"quant:8 by blocks": "quant8", "quant:4 by blocks": "quant4", "quant:2 by blocks": "quant2", "topk 10%, 8 bits": "topk10"}
 TRAINING = {"data.train_limit": 10000, "train.schedule.kind": "cosine", "train.schedule.t_max": 6}
 TO_TARGET = TRAINING | {"data.test_limit": 1000, "train.epochs": 6, "train.evaluate_every": 20, "train.log_every": 20}

@@ -52,9 +52,9 @@ struct AutoOptions {
   /// Codecs that keep nothing from message to message, from the mildest to the strongest, each once.
   std::vector<std::string> ladder{"none",
                                   "bf16",
-                                  "quant:8,scope=block:64",
-                                  "quant:4,scope=block:64",
-                                  "quant:2,scope=block:64",
+                                  "quant:8,scope=block:64,ranges=bf16",
+                                  "quant:4,scope=block:64,ranges=bf16",
+                                  "quant:2,scope=block:64,ranges=bf16",
                                   "topk:0.1,values=quant:8"};
 
   /// The relative error that a message may have: of the codecs below it the one with the fewest bytes is
