@@ -17,18 +17,19 @@ namespace strait {
 struct GroupForm {
   /// What a header holds, and what codes stand for.
   enum class Levels {
-    range,       ///< `quant`: lo and hi, 2^bits levels from the one to the other
+    range,       ///< `quant`: lo and hi, of type `ranges`, 2^bits levels from the one to the other
     symmetric,   ///< `quant` with levels=symmetric: a scale, integers of `bits` bits
     fp8,         ///< `fp8`: a scale, numbers of `format`
     mx,          ///< `mx`: a byte that says a power of two, numbers of `format`
     mx_integers  ///< `mx:int8`: the same, integers of 8 bits
   };
-  Levels levels = Levels::range;    ///< of this kind
-  Grid grid = {};                   ///< the groups, of up to 256 elements for the last three kinds
-  unsigned bits = 0;                ///< of a code
-  bool is_stochastic = false;       ///< rounded by `dither`, else to nearest; the first two kinds
-  kernels::Dither dither = {};      ///< of the message's first element
-  kernels::SmallFloat format = {};  ///< for those that write its numbers
+  Levels levels = Levels::range;  ///< of this kind
+  Grid grid = {};                 ///< the groups, of up to 256 elements for the last three kinds
+  unsigned bits = 0;              ///< of a code
+  bool is_stochastic = false;     ///< rounded by `dither`, else to nearest; the first two kinds
+  kernels::Dither dither = {};    ///< of the message's first element
+  kernels::RangeType ranges = kernels::RangeType::fp32;  ///< of the first kind
+  kernels::SmallFloat format = {};                       ///< for those that write its numbers
 };
 
 /// The parts of a sparse message whose index sets are bitmaps.

@@ -50,7 +50,7 @@ class Quant : public TensorGroupCodec, public FusedByKernels {
   }
 
   const FusedFeedback* fused_feedback(const MessageMeta& meta, const MessageContext& context) const override {
-    const bool has_kernels = kernel_form() && !context.device.is_cpu() && kernels_of(context.device) != nullptr;
+    const bool has_kernels = !context.device.is_cpu() && kernels_of(context.device) != nullptr;
     return has_kernels && scope().keeps_order() && goes_there(meta, context) ? this : nullptr;
   }
 
@@ -67,8 +67,7 @@ class Quant : public TensorGroupCodec, public FusedByKernels {
   }
 
   std::optional<GroupForm> kernel_form() const override {
-    if (ranges_ != RangeType::fp32) return std::nullopt;
-    return GroupForm{.levels = GroupForm::Levels::range, .is_stochastic = stochastic_};
+    return GroupForm{.levels = GroupForm::Levels::range, .is_stochastic = stochastic_, .ranges = ranges_};
   }
 
   CodedGroups code_groups(const TensorGroups& groups) const override {

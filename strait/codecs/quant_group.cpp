@@ -30,19 +30,12 @@ namespace {
 
 bool is_negative_zero(float value) { return std::bit_cast<uint32_t>(value) == 0x80000000; }
 
-constexpr uint32_t kUpperHalf = 0xffff0000;  // of a float32, which is a bf16
-
-/// The greatest bf16 number that is not above. Magnitudes grow with their bits.
-float bf16_at_most(float x) {
-  const auto bits = std::bit_cast<uint32_t>(x);
-  return std::bit_cast<float>((bits >> 31 != 0 ? bits + ~kUpperHalf : bits) & kUpperHalf);
-}
-
-/// The same of each element.
+/// kernels::bf16_at_most() of each element.
 at::Tensor bf16_at_most(const at::Tensor& x) {
+  constexpr int64_t kLowerHalf = 0xffff;
   const at::Tensor bits = x.contiguous().view(at::kInt);
-  const auto rest = static_cast<int64_t>(~kUpperHalf);
-  return at::where(bits.lt(0), bits.add(rest), bits).bitwise_and(~rest).view(at::kFloat);
+  const at::Tensor upper = at::where(bits.lt(0), bits.add(kLowerHalf), bits).bitwise_and(~kLowerHalf);
+  return at::where(x.isfinite(), upper.view(at::kFloat), x);
 }
 
 /// lowbias32 over int64 elements that hold 32 bits; products wrap and are cut back to 32 bits.
@@ -72,8 +65,7 @@ kernels::Range sendable(kernels::Range range) {
 kernels::Range sendable_range(std::span<const float> x) { return sendable(kernels::range_of(x)); }
 
 kernels::Range as_sent(kernels::Range range, RangeType type) {
-  if (type == RangeType::fp32) return range;
-  const kernels::Range sent{bf16_at_most(range.lo) + 0.0F, 0.0F - bf16_at_most(-range.hi)};
+  const kernels::Range sent = kernels::range_around(range, type);
   if (!kernels::is_usable(sent)) reject_range(range);
   return sent;
 }

@@ -18,11 +18,7 @@ namespace strait {
 /// Bytes of a range in a payload.
 constexpr size_t kRangeSize = 2 * sizeof(float);
 
-/// The type of lo and hi in a payload.
-enum class RangeType {
-  fp32,  ///< as they are
-  bf16   ///< wider where they must be: what lies between them still does
-};
+using kernels::RangeType;
 
 /// Bytes of a range of that type.
 constexpr size_t range_size(RangeType type) { return type == RangeType::fp32 ? kRangeSize : kRangeSize / 2; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,27 @@ struct Range {
   float lo = 0;  ///< least
   float hi = 0;  ///< greatest
 };
+
+/// The type of a range's ends in a message.
+enum class RangeType {
+  fp32,  ///< as they are
+  bf16   ///< wider where they must be: what lies between them still does
+};
+
+/// The greatest number of bfloat16 that is not above x; x itself where that is not finite.
+constexpr float bf16_at_most(float x) {
+  constexpr uint32_t kLowerHalf = 0xffff;
+  constexpr uint32_t kExponent = 0x7f800000;
+  const auto bits = std::bit_cast<uint32_t>(x);
+  if ((bits & kExponent) == kExponent) return x;
+  return std::bit_cast<float>((bits >> 31 != 0 ? bits + kLowerHalf : bits) & ~kLowerHalf);
+}
+
+/// The narrowest range with ends of that type around it, which may not be finite then; neither is -0.
+constexpr Range range_around(Range range, RangeType type) {
+  if (type == RangeType::fp32) return range;
+  return {bf16_at_most(range.lo) + 0.0F, 0.0F - bf16_at_most(-range.hi)};
+}
 
 /// The range of at least one element. Where one is not finite, lo or hi is not finite.
 Range range_of(std::span<const float> x);

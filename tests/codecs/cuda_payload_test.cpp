@@ -84,6 +84,10 @@ std::vector<CudaCase> quant_cases() {
                            const Rounding how{stochastic, make_dither(kCudaContext, meta)};
                            return kernels_of(kernels::cuda::RangeCoder::of(bits, how), layout(meta));
                          }});
+        cases.push_back({spec + ",ranges=bf16", [=, layout = layout](const MessageMeta& meta) {
+                           const Rounding how{stochastic, make_dither(kCudaContext, meta)};
+                           return kernels_of(kernels::cuda::ShortRangeCoder::of(bits, how), layout(meta));
+                         }});
         if (bits == 1) continue;
         cases.push_back({spec + ",levels=symmetric", [=, layout = layout](const MessageMeta& meta) {
                            const Rounding how{stochastic, make_dither(kCudaContext, meta)};

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -182,7 +183,11 @@ TEST(ShortRanges, WhatBf16CannotHoldIsRefused) {
   EXPECT_THROW(encoded(*codec, row_of({0, 0x1.fep127F * 1.001F})), NumericError);
   EXPECT_THROW(encoded(*codec, row_of({-3.4e38F, 0})), NumericError);
   EXPECT_THROW(encoded(*codec, row_of({0, INFINITY})), NumericError);
-  EXPECT_THROW(encoded(*codec, row_of({0, NAN})), NumericError);
+  for (const uint32_t nan : {0x7fc00000U, 0xffffffffU, 0x7f800001U}) {
+    const at::Tensor x = row_of({0, std::bit_cast<float>(nan)});
+    EXPECT_THROW(encoded(*codec, x), NumericError);
+    EXPECT_THROW(codec->device_encode(x, {}), NumericError);
+  }
 }
 
 TEST(ShortRanges, DamagedOnesAreRefused) {

@@ -1,5 +1,6 @@
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "strait/kernels/cuda/group_codecs.h"
 #include "strait/kernels/cuda/level_coders.h"
@@ -90,22 +91,24 @@ void add_operations(std::vector<Operation>& operations, const std::string& name,
   operations.push_back({name + " add", [=] { add(buffers); }, check_sum, is_timed});
 }
 
-template <Feedback feedback>
+template <Feedback feedback, class Coder = RangeCoder>
 void add_quant(std::vector<Operation>& operations, const std::string& name, const SharedTensor& tensor,
                const Layout& layout, uint32_t bits, Rounding rounding, bool is_timed) {
+  constexpr bool kShort = std::is_same_v<Coder, ShortRangeCoder>;
+  const QuantForm form{bits, kShort ? kernels::RangeType::bf16 : kernels::RangeType::fp32};
   add_operations<feedback>(
-      operations, name, tensor, layout, RangeCoder::of(bits, rounding), is_timed,
+      operations, name, tensor, layout, Coder::of(bits, rounding), is_timed,
       [=](const Buffers& at) {
-        encode_quant(at.tensor->device_x.data(), {feedback, at.tensor->device_state.data()}, layout, bits,
+        encode_quant(at.tensor->device_x.data(), {feedback, at.tensor->device_state.data()}, layout, form,
                      rounding, at.headers->data(), at.codes->data(), at.workspace->data(),
                      at.tensor->faults.data(), {});
       },
       [=](const Buffers& at) {
-        decode_quant(at.headers->data(), at.codes->data(), layout, bits, /*add=*/false, at.tensor->out.data(),
+        decode_quant(at.headers->data(), at.codes->data(), layout, form, /*add=*/false, at.tensor->out.data(),
                      at.tensor->faults.data(), {});
       },
       [=](const Buffers& at) {
-        decode_quant(at.headers->data(), at.codes->data(), layout, bits, /*add=*/true, at.tensor->out.data(),
+        decode_quant(at.headers->data(), at.codes->data(), layout, form, /*add=*/true, at.tensor->out.data(),
                      at.tensor->faults.data(), {});
       });
 }
@@ -118,9 +121,12 @@ void add_quants(std::vector<Operation>& operations, const std::string& scope, co
     add_quant<Feedback::none>(operations, name, tensor, layout, bits, {}, is_timed);
     const Rounding stochastic{true, {3, 4, (uint64_t{1} << 32) - 50}};
     add_quant<Feedback::none>(operations, name + ",stochastic", tensor, layout, bits, stochastic, bits == 4);
+    add_quant<Feedback::none, ShortRangeCoder>(operations, name + ",bf16", tensor, layout, bits, {}, bits == 2);
   }
   add_quant<Feedback::ef>(operations, "ef quant:4," + scope, tensor, layout, 4, {}, true);
   add_quant<Feedback::ef21>(operations, "ef21 quant:4," + scope, tensor, layout, 4, {}, true);
+  add_quant<Feedback::ef21, ShortRangeCoder>(operations, "ef21 quant:4,bf16," + scope, tensor, layout, 4, {},
+                                             false);
   for (const uint32_t bits : {2U, 4U, 7U}) {
     add_operations(
         operations, "symmetric quant:" + std::to_string(bits) + "," + scope, tensor, layout,

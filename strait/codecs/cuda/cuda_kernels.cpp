@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "strait/base/error.h"
+#include "strait/codecs/quant_group.h"
 #include "strait/kernels/cuda/casts.h"
 #include "strait/kernels/cuda/group_codecs.h"
 #include "strait/kernels/cuda/sparse.h"
@@ -62,10 +63,10 @@ cuda::Layout layout_of(const Grid& grid) {
   return {grid.rows, grid.row_size, std::min(grid.group_size, grid.row_size)};
 }
 
-size_t header_size(Levels levels) {
-  switch (levels) {
+size_t header_size(const GroupForm& form) {
+  switch (form.levels) {
     case Levels::range:
-      return 2 * sizeof(float);
+      return range_size(form.ranges);
     case Levels::symmetric:
     case Levels::fp8:
       return sizeof(float);
@@ -75,6 +76,8 @@ size_t header_size(Levels levels) {
   }
   throw InternalError("unknown levels");
 }
+
+cuda::QuantForm quant_form(const GroupForm& form) { return {static_cast<uint32_t>(form.bits), form.ranges}; }
 
 cuda::ValueType value_type(PlainValue type) {
   switch (type) {
@@ -110,7 +113,7 @@ class CudaKernels : public DeviceKernels {
     const cuda::Layout layout = layout_of(form.grid);
     const auto bits = static_cast<uint32_t>(form.bits);
     const cuda::Rounding rounding{form.is_stochastic, form.dither};
-    const size_t headers = layout.groups() * header_size(form.levels);
+    const size_t headers = layout.groups() * header_size(form);
     at::Tensor message = call.workspace(headers + layout.code_bytes(bits));
     auto* const header = message.data_ptr<uint8_t>();
     auto* const codes = header + headers;
@@ -118,7 +121,7 @@ class CudaKernels : public DeviceKernels {
     const at::Tensor workspace = call.workspace(cuda::quant_workspace(layout));
     switch (form.levels) {
       case Levels::range:
-        cuda::encode_quant(values, state_of(feedback), layout, bits, rounding, header, codes,
+        cuda::encode_quant(values, state_of(feedback), layout, quant_form(form), rounding, header, codes,
                            workspace.data_ptr(), call.faults(), call.stream());
         break;
       case Levels::symmetric:
@@ -145,12 +148,13 @@ class CudaKernels : public DeviceKernels {
     const auto bits = static_cast<uint32_t>(form.bits);
     const at::Tensor bytes = aligned(message, sizeof(float));
     const auto* const header = bytes.data_ptr<uint8_t>();
-    const auto* const codes = header + layout.groups() * header_size(form.levels);
+    const auto* const codes = header + layout.groups() * header_size(form);
     const at::Tensor out = call.floats({static_cast<int64_t>(layout.elements())});
     auto* const values = out.data_ptr<float>();
     switch (form.levels) {
       case Levels::range:
-        cuda::decode_quant(header, codes, layout, bits, /*add=*/false, values, call.faults(), call.stream());
+        cuda::decode_quant(header, codes, layout, quant_form(form), /*add=*/false, values, call.faults(),
+                           call.stream());
         break;
       case Levels::symmetric:
         cuda::decode_symmetric(header, codes, layout, bits, values, call.faults(), call.stream());
@@ -173,9 +177,8 @@ class CudaKernels : public DeviceKernels {
     const cuda::Layout layout = layout_of(form.grid);
     const at::Tensor bytes = aligned(message, sizeof(float));
     const auto* const header = bytes.data_ptr<uint8_t>();
-    cuda::decode_quant(header, header + layout.groups() * header_size(form.levels), layout,
-                       static_cast<uint32_t>(form.bits), /*add=*/true, sum.data_ptr<float>(), call.faults(),
-                       call.stream());
+    cuda::decode_quant(header, header + layout.groups() * header_size(form), layout, quant_form(form),
+                       /*add=*/true, sum.data_ptr<float>(), call.faults(), call.stream());
     return call.has_read();
   }
 

@@ -7,6 +7,7 @@
 #include "strait/kernels/cuda/groups.h"
 #include "strait/kernels/cuda/launch.h"
 #include "strait/kernels/levels.h"
+#include "strait/kernels/quantise.h"
 
 namespace strait::kernels::cuda {
 
@@ -25,20 +26,26 @@ struct FeedbackState {
   float* state = nullptr;          ///< null without feedback
 };
 
+/// What `quant` with levels=range sends.
+struct QuantForm {
+  uint32_t bits = 0;                   ///< of a code, 1 to 8
+  RangeType ranges = RangeType::fp32;  ///< of the headers, 8 bytes a group, or 4 with bf16
+};
+
 /// Bytes of the workspace of encode_quant() and encode_symmetric(): 0 for groups of up to 256 elements, which
 /// are read once, else 8 a group.
 size_t quant_workspace(const Layout& layout);
 
-/// `quant` with levels=range, 1 <= bits <= 8. `ranges` gets 8 bytes a group, `codes` layout.code_bytes(bits);
-/// `workspace` is aligned to 4 bytes. The dither's first_index is the place in the batch of x[0]. Raises
+/// `quant` with levels=range. `ranges` gets the headers, `codes` layout.code_bytes(form.bits); `workspace` is
+/// aligned to 4 bytes. The dither's first_index is the place in the batch of x[0]. Raises
 /// kPastFloat where a state is no longer finite.
-void encode_quant(const float* x, FeedbackState feedback, const Layout& layout, uint32_t bits,
+void encode_quant(const float* x, FeedbackState feedback, const Layout& layout, QuantForm form,
                   Rounding rounding, void* ranges, void* codes, void* workspace, uint32_t* faults,
                   Stream stream);
 
 /// Decodes what encode_quant() writes. With `add` the values are added to `out` (the estimate of ef21), and
 /// kPastFloat is raised where a sum is not finite.
-void decode_quant(const void* ranges, const void* codes, const Layout& layout, uint32_t bits, bool add,
+void decode_quant(const void* ranges, const void* codes, const Layout& layout, QuantForm form, bool add,
                   float* out, uint32_t* faults, Stream stream);
 
 /// `quant` with levels=symmetric, 2 <= bits <= 8. `scales` gets 4 bytes a group; the rest as for

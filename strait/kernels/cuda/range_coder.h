@@ -8,7 +8,7 @@
 
 namespace strait::kernels::cuda {
 
-/// `quant` with levels=range (kernels/quantise.h).
+/// `quant` with levels=range and ends of float32 (kernels/quantise.h).
 struct RangeCoder {
   /// The least and the greatest element.
   struct Extent {
@@ -102,6 +102,30 @@ struct RangeCoder {
   /// What a code stands for.
   STRAIT_HOST_DEVICE float value(uint32_t code, Line line) const {
     return line.lo + levels.quick(static_cast<float>(code)) * (line.hi - line.lo);
+  }
+};
+
+/// The same with ends of bfloat16.
+struct ShortRangeCoder : RangeCoder {
+  /// lo:bf16 hi:bf16.
+  static constexpr uint32_t kHeaderSize = 4;
+
+  /// For codes of so many bits.
+  static constexpr ShortRangeCoder of(uint32_t bits, Rounding rounding) {
+    return {RangeCoder::of(bits, rounding)};
+  }
+
+  /// The range of at least one element, wider where bfloat16 asks for it.
+  constexpr Line line(Extent seen) const { return range_around(RangeCoder::line(seen), RangeType::bf16); }
+  /// Writes the header of a group; `headers` are those of all groups, aligned for float.
+  static STRAIT_HOST_DEVICE void put_header(void* headers, uint64_t group, Line line) {
+    static_cast<uint32_t*>(headers)[group] =
+        std::bit_cast<uint32_t>(line.lo) >> 16 | (std::bit_cast<uint32_t>(line.hi) & 0xffff0000);
+  }
+  /// The way back.
+  static STRAIT_HOST_DEVICE Line read_header(const void* headers, uint64_t group) {
+    const uint32_t ends = static_cast<const uint32_t*>(headers)[group];
+    return {std::bit_cast<float>(ends << 16), std::bit_cast<float>(ends & 0xffff0000)};
   }
 };
 
