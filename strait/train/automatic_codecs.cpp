@@ -238,11 +238,11 @@ void AutomaticCodecs::add_watched(BoundaryEndpoints& boundary, std::vector<KeptM
   while (!watched.activations.empty()) {
     const KeptMessage first = watched.activations.front();
     const auto take = [&](std::vector<KeptMessage>& from) {
-      const auto rest = std::ranges::stable_partition(
-          from, [&](const KeptMessage& message) { return !is_of_one_batch(message, first); });
-      std::vector<KeptMessage> taken(std::make_move_iterator(rest.begin()),
-                                     std::make_move_iterator(rest.end()));
-      from.erase(rest.begin(), rest.end());
+      const auto rest = std::stable_partition(from.begin(), from.end(), [&](const KeptMessage& message) {
+        return !is_of_one_batch(message, first);
+      });
+      std::vector<KeptMessage> taken(std::make_move_iterator(rest), std::make_move_iterator(from.end()));
+      from.erase(rest, from.end());
       return taken;
     };
     const auto arrived = take(watched.activations);
