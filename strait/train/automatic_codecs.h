@@ -129,7 +129,7 @@ class AutomaticCodecs {
   ChooseCodecs choose_;
   std::vector<std::shared_ptr<const Link>> ladder_;
   SidePass side_pass_;
-  std::map<std::string, LayerCosines> layers_;      ///< by boundary, those that are watched and were
+  std::map<std::string, LayerCosines> layers_;      ///< by boundary, those whose gradients were watched
   std::map<std::string, WatchedMessages> watched_;  ///< by boundary, of batches that are not done
   TimesOfStages warm_up_;                           ///< of the epoch's stages, what does not count
   bool is_warming_up_ = true;                       ///< until the first batch in this process is done

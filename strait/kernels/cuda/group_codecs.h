@@ -37,8 +37,8 @@ struct QuantForm {
 size_t quant_workspace(const Layout& layout);
 
 /// `quant` with levels=range. `ranges` gets the headers, `codes` layout.code_bytes(form.bits); `workspace` is
-/// aligned to 4 bytes. The dither's first_index is the place in the batch of x[0]. Raises
-/// kPastFloat where a state is no longer finite.
+/// aligned to 4 bytes. The dither's first_index is the place in the batch of x[0]. Raises kPastFloat where a
+/// state is no longer finite.
 void encode_quant(const float* x, FeedbackState feedback, const Layout& layout, QuantForm form,
                   Rounding rounding, void* ranges, void* codes, void* workspace, uint32_t* faults,
                   Stream stream);
