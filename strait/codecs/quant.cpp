@@ -127,9 +127,10 @@ class Quant : public TensorGroupCodec, public FusedByKernels {
     const auto part = [&](const Grid::Group& group) { return x.subspan(group.begin, group.size); };
     Grid::Group group = grid.group(first);
     auto range = kernels::range_of(part(group));
+    const size_t size = header_size();
+    ByteWriter writer(ranges.subspan(first * size, (last - first) * size));
     for (size_t i = first; i < last; ++i) {
-      ByteWriter writer(ranges.subspan(i * header_size(), header_size()));
-      range = as_sent(sendable(range), ranges_);
+      range = as_sent(range, ranges_);
       write_range(range, writer, ranges_);
       const bool has_next = i + 1 < last;
       const Grid::Group next = has_next ? grid.group(i + 1) : Grid::Group{};

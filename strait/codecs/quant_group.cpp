@@ -86,9 +86,14 @@ kernels::Range read_range(ByteReader& in, RangeType type) {
 }
 
 void write_range(kernels::Range range, ByteWriter& out, RangeType type) {
-  for (const float end : {range.lo, range.hi}) {
-    type == RangeType::fp32 ? out.put(end) : out.put(static_cast<uint16_t>(std::bit_cast<uint32_t>(end) >> 16));
+  if (type == RangeType::fp32) {
+    out.put(range.lo);
+    out.put(range.hi);
+    return;
   }
+  const auto upper_half = [](float end) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(end) >> 16); };
+  out.put(upper_half(range.lo));
+  out.put(upper_half(range.hi));
 }
 
 void check_codes(std::span<const std::byte> codes, size_t count, kernels::Range range, unsigned bits) {

@@ -30,8 +30,7 @@ kernels::Range sendable_range(std::span<const float> x);
 /// The range itself where its ends and their difference are finite; else throws NumericError.
 kernels::Range sendable(kernels::Range range);
 
-/// The narrowest range with ends of that type around a sendable one. Throws NumericError where it is not
-/// sendable.
+/// The narrowest range with ends of that type around it. Throws NumericError where that is not sendable.
 kernels::Range as_sent(kernels::Range range, RangeType type);
 
 /// Throws WireError when the range is not one that as_sent() returns.
