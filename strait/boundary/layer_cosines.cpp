@@ -83,28 +83,39 @@ LayerCosines::Products products_of(const at::Tensor& x, const at::Tensor& y) {
   return {.between = (x.sum(0) * y.sum(0)).sum().item<double>() - within, .within = within};
 }
 
-void operator+=(LayerCosines::Products& sum, const LayerCosines::Products& more) {
-  sum.between += more.between;
-  sum.within += more.within;
+}  // namespace
+
+LayerCosines::Products& LayerCosines::Products::operator+=(const Products& more) {
+  between += more.between;
+  within += more.within;
+  return *this;
+}
+
+LayerCosines::Sums& LayerCosines::Sums::operator+=(const Sums& more) {
+  plain += more.plain;
+  crossed += more.crossed;
+  coded += more.coded;
+  pairs += more.pairs;
+  micro_batches += more.micro_batches;
+  is_refused = is_refused || more.is_refused;
+  return *this;
 }
 
 // How surely what micro-batches have in common can be told from nothing grows with the root of the number of
 // pairs. Without the codec the mean of micro-batches' own products is 1, as add() scales them.
-std::optional<double> cosine_of(const LayerCosines::Sums& sums) {
-  if (sums.is_refused) return 0;
-  if (sums.micro_batches == 0) return std::nullopt;
+std::optional<double> LayerCosines::Sums::cosine() const {
+  if (is_refused) return 0;
+  if (micro_batches == 0) return std::nullopt;
   const auto mean = [](double sum, double count) { return count > 0 ? sum / count : 0; };
-  const double least = kLeastInCommon / std::sqrt(std::max(1.0, sums.pairs / 2));
-  const double share = std::max(0.0, least - mean(sums.plain.between, sums.pairs));
-  const auto in_common = [&](const LayerCosines::Products& products) {
-    return mean(products.between, sums.pairs) + share * mean(products.within, sums.micro_batches);
+  const double least = kLeastInCommon / std::sqrt(std::max(1.0, pairs / 2));
+  const double share = std::max(0.0, least - mean(plain.between, pairs));
+  const auto in_common = [&](const Products& products) {
+    return mean(products.between, pairs) + share * mean(products.within, micro_batches);
   };
-  if (in_common(sums.coded) <= 0) return 0;
-  const double length = std::sqrt(in_common(sums.coded) * in_common(sums.plain));
-  return std::clamp(in_common(sums.crossed) / length, 0.0, 1.0);
+  if (in_common(coded) <= 0) return 0;
+  const double length = std::sqrt(in_common(coded) * in_common(plain));
+  return std::clamp(in_common(crossed) / length, 0.0, 1.0);
 }
-
-}  // namespace
 
 LayerCosines::LayerCosines(std::vector<std::shared_ptr<const Link>> codecs)
     : codecs_(std::move(codecs)), sums_(codecs_.size()) {}
@@ -142,11 +153,11 @@ void LayerCosines::add(std::span<const KeptMessage> activations, std::span<const
       sums.is_refused = true;
       continue;
     }
-    sums.plain += own;
-    sums.crossed += products_of(without, with);
-    sums.coded += coded;
-    sums.pairs += micro_batches * (micro_batches - 1);
-    sums.micro_batches += micro_batches;
+    sums += {.plain = own,
+             .crossed = products_of(without, with),
+             .coded = coded,
+             .pairs = micro_batches * (micro_batches - 1),
+             .micro_batches = micro_batches};
   }
 }
 
@@ -157,12 +168,6 @@ void LayerCosines::fade() {
       *sum *= kFaded;
     sums.is_refused = false;
   }
-}
-
-std::vector<std::optional<double>> LayerCosines::cosines() const {
-  std::vector<std::optional<double>> all;
-  for (const auto& sums : sums_) all.push_back(cosine_of(sums));
-  return all;
 }
 
 }  // namespace strait

@@ -22,11 +22,22 @@ class LayerCosines {
   struct Products {
     double between = 0;  ///< of different micro-batches
     double within = 0;   ///< of the same
+    Products& operator+=(const Products& more);
     bool operator==(const Products&) const = default;
   };
 
   /// What was added with a codec.
   struct Sums {
+    /// What was added elsewhere, as if it had been here.
+    Sums& operator+=(const Sums& more);
+
+    /// The cosine of the angle between the layer's mean gradients with the codec and without, from 0 to 1;
+    /// nothing where no batch was added, and 0 where is_refused. Products of gradients of different
+    /// micro-batches of a batch alone make it, so that errors cancel which differ from sample to sample; where
+    /// these have too little in common, their own products are added in part. All pairs of micro-batches have
+    /// the same weight, however long the gradients of their batch are.
+    std::optional<double> cosine() const;
+
     Products plain;            ///< both gradients without the codec
     Products crossed;          ///< one with it
     Products coded;            ///< both
@@ -42,24 +53,17 @@ class LayerCosines {
   /// Adds a batch: its messages, of float32 tensors of N samples with features in the second of four or more
   /// dimensions and else in the last. Those that have no other of the same micro-batch do not count, neither do
   /// codecs whose relative error of the first one is at most `small_error`, nor a batch whose gradient is zero.
+  /// A batch of one micro-batch has its samples in halves.
   void add(std::span<const KeptMessage> activations, std::span<const KeptMessage> gradients,
            double small_error);
 
   /// Makes what was added until now count for less, beside what will be.
   void fade();
 
-  /// Of each codec the cosine of the angle between the layer's mean gradients with it and without, from 0 to 1;
-  /// nothing of one with which no batch was added, and 0 of one that since fade() could not send a message, or
-  /// with which the gradient was not finite. Products of gradients of different micro-batches of a batch alone
-  /// make it, so that errors cancel which differ from sample to sample; where these have too little in common,
-  /// their own products are added in part. A batch of one micro-batch has its samples in halves. All pairs of
-  /// micro-batches have the same weight, however long the gradients of their batch are.
-  std::vector<std::optional<double>> cosines() const;
-
-  /// Of each codec, for a training that goes on elsewhere.
+  /// Of each codec.
   const std::vector<Sums>& sums() const { return sums_; }
 
-  /// Replaces them, one of each codec.
+  /// Replaces them, one of each codec, by those of a training that goes on here.
   void set_sums(std::vector<Sums> sums);
 
  private:

@@ -21,29 +21,6 @@ json to_json(const LayerCosines::Sums& sums) {
           sums.coded.within,  sums.pairs,        sums.micro_batches,   sums.is_refused};
 }
 
-json to_json(const SumsOfLayers& layers) {
-  json all = json::object();
-  for (const auto& [boundary, codecs] : layers) {
-    for (const auto& [codec, sums] : codecs) all[boundary][codec] = to_json(sums);
-  }
-  return all;
-}
-
-SumsOfLayers layers_in(const json& all) {
-  SumsOfLayers layers;
-  for (const auto& [boundary, codecs] : all.items()) {
-    for (const auto& [codec, sums] : codecs.items()) {
-      layers[boundary][codec] = {.plain = {sums.at(0), sums.at(1)},
-                                 .crossed = {sums.at(2), sums.at(3)},
-                                 .coded = {sums.at(4), sums.at(5)},
-                                 .pairs = sums.at(6),
-                                 .micro_batches = sums.at(7),
-                                 .is_refused = sums.at(8)};
-    }
-  }
-  return layers;
-}
-
 json to_json(const TrainingState& state) {
   return {{"epoch", state.epoch},
           {"batches", state.batches},
@@ -78,7 +55,7 @@ TrainingState training_state_in(const json& json) {
           .stages = stage_times_of(json.at("stages")),
           .choices = json.contains("choices") ? choices_in({json.at("choices"), origin, "choices"})
                                               : std::vector<CodecChoice>(),
-          .layers = json.contains("layers") ? layers_in(json.at("layers")) : SumsOfLayers()};
+          .layers = json.contains("layers") ? sums_of_layers_in(json.at("layers")) : SumsOfLayers()};
 }
 
 uint64_t digest(const json& content) {
@@ -105,6 +82,29 @@ CheckpointRecord record_in(const json& content) {
 }
 
 }  // namespace
+
+json to_json(const SumsOfLayers& layers) {
+  json all = json::object();
+  for (const auto& [boundary, codecs] : layers) {
+    for (const auto& [codec, sums] : codecs) all[boundary][codec] = to_json(sums);
+  }
+  return all;
+}
+
+SumsOfLayers sums_of_layers_in(const json& json) {
+  SumsOfLayers layers;
+  for (const auto& [boundary, codecs] : json.items()) {
+    for (const auto& [codec, sums] : codecs.items()) {
+      layers[boundary][codec] = {.plain = {sums.at(0), sums.at(1)},
+                                 .crossed = {sums.at(2), sums.at(3)},
+                                 .coded = {sums.at(4), sums.at(5)},
+                                 .pairs = sums.at(6),
+                                 .micro_batches = sums.at(7),
+                                 .is_refused = sums.at(8)};
+    }
+  }
+  return layers;
+}
 
 void add_times(TimesOfStages& sum, const TimesOfStages& part) {
   for (const auto& [stage, times] : part) {

@@ -20,6 +20,12 @@ using TimesOfStages = std::map<std::pair<int, std::string>, StageTimes>;
 /// By boundary and codec: what gradients have said of codecs to choose from.
 using SumsOfLayers = std::map<std::string, std::map<std::string, LayerCosines::Sums>>;
 
+/// An object per boundary, an array per codec.
+nlohmann::json to_json(const SumsOfLayers& layers);
+
+/// The inverse. Throws nlohmann::json::exception for anything else.
+SumsOfLayers sums_of_layers_in(const nlohmann::json& json);
+
 /// Adds up stage by stage.
 void add_times(TimesOfStages& sum, const TimesOfStages& part);
 

@@ -91,7 +91,9 @@ class Quant : public TensorGroupCodec, public FusedByKernels {
     scope().with_ordered(x, meta, [&](std::span<const float> ordered) {
       if (grid.groups() == 1) return encode_shared(ordered, dither, ranges, codes);
       in_runs(grid, [&](size_t first, size_t last) {
-        encode_run(ordered, grid, first, last, dither, ranges, codes);
+        ranges_ == RangeType::fp32
+            ? encode_run<RangeType::fp32>(ordered, grid, first, last, dither, ranges, codes)
+            : encode_run<RangeType::bf16>(ordered, grid, first, last, dither, ranges, codes);
       });
     });
   }
@@ -120,18 +122,20 @@ class Quant : public TensorGroupCodec, public FusedByKernels {
   }
 
  private:
-  /// Encodes the groups from `first` to `last`, which is not one of them.
+  /// Encodes the groups from `first` to `last`, which is not one of them. Small groups would feel a type of
+  /// ranges that is not known at compile time.
+  template <RangeType type>
   void encode_run(std::span<const float> x, const Grid& grid, size_t first, size_t last,
                   const kernels::Dither& dither, std::span<std::byte> ranges,
                   std::span<std::byte> codes) const {
     const auto part = [&](const Grid::Group& group) { return x.subspan(group.begin, group.size); };
     Grid::Group group = grid.group(first);
     auto range = kernels::range_of(part(group));
-    const size_t size = header_size();
+    constexpr size_t size = range_size(type);
     ByteWriter writer(ranges.subspan(first * size, (last - first) * size));
     for (size_t i = first; i < last; ++i) {
-      range = as_sent(range, ranges_);
-      write_range(range, writer, ranges_);
+      range = as_sent(range, type);
+      write_range(range, writer, type);
       const bool has_next = i + 1 < last;
       const Grid::Group next = has_next ? grid.group(i + 1) : Grid::Group{};
       range = quantise(part(group), range, advanced(dither, group.begin), grid.codes(codes, group, bits()),

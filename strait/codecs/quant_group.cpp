@@ -21,13 +21,6 @@
 namespace strait {
 namespace {
 
-[[noreturn]] void reject_range(kernels::Range range) {
-  if (std::isfinite(range.lo) && std::isfinite(range.hi)) {
-    throw NumericError("values from {} to {} span more than float32 can hold", range.lo, range.hi);
-  }
-  throw NumericError("a value is not finite");
-}
-
 bool is_negative_zero(float value) { return std::bit_cast<uint32_t>(value) == 0x80000000; }
 
 /// kernels::bf16_at_most() of each element.
@@ -57,18 +50,19 @@ at::Tensor levels_like(const at::Tensor& x, unsigned bits) {
 
 }  // namespace
 
+void reject_range(kernels::Range range) {
+  if (std::isfinite(range.lo) && std::isfinite(range.hi)) {
+    throw NumericError("values from {} to {} span more than float32 can hold", range.lo, range.hi);
+  }
+  throw NumericError("a value is not finite");
+}
+
 kernels::Range sendable(kernels::Range range) {
   if (!kernels::is_usable(range)) reject_range(range);
   return range;
 }
 
 kernels::Range sendable_range(std::span<const float> x) { return sendable(kernels::range_of(x)); }
-
-kernels::Range as_sent(kernels::Range range, RangeType type) {
-  const kernels::Range sent = kernels::range_around(range, type);
-  if (!kernels::is_usable(sent)) reject_range(range);
-  return sent;
-}
 
 kernels::Range read_range(ByteReader& in, RangeType type) {
   const auto end = [&] {
@@ -83,17 +77,6 @@ kernels::Range read_range(ByteReader& in, RangeType type) {
     throw WireError("a group's values cannot lie between {} and {}", range.lo, range.hi);
   }
   return range;
-}
-
-void write_range(kernels::Range range, ByteWriter& out, RangeType type) {
-  if (type == RangeType::fp32) {
-    out.put(range.lo);
-    out.put(range.hi);
-    return;
-  }
-  const auto upper_half = [](float end) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(end) >> 16); };
-  out.put(upper_half(range.lo));
-  out.put(upper_half(range.hi));
 }
 
 void check_codes(std::span<const std::byte> codes, size_t count, kernels::Range range, unsigned bits) {

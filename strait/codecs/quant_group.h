@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -30,14 +32,30 @@ kernels::Range sendable_range(std::span<const float> x);
 /// The range itself where its ends and their difference are finite; else throws NumericError.
 kernels::Range sendable(kernels::Range range);
 
+/// Throws NumericError that says what is wrong with a range that is not usable.
+[[noreturn]] void reject_range(kernels::Range range);
+
 /// The narrowest range with ends of that type around it. Throws NumericError where that is not sendable.
-kernels::Range as_sent(kernels::Range range, RangeType type);
+inline kernels::Range as_sent(kernels::Range range, RangeType type) {
+  const kernels::Range sent = kernels::range_around(range, type);
+  if (!kernels::is_usable(sent)) reject_range(range);
+  return sent;
+}
 
 /// Throws WireError when the range is not one that as_sent() returns.
 kernels::Range read_range(ByteReader& in, RangeType type = RangeType::fp32);
 
 /// Writes `lo`, then `hi`, which are of that type.
-void write_range(kernels::Range range, ByteWriter& out, RangeType type = RangeType::fp32);
+inline void write_range(kernels::Range range, ByteWriter& out, RangeType type = RangeType::fp32) {
+  if (type == RangeType::fp32) {
+    out.put(range.lo);
+    out.put(range.hi);
+    return;
+  }
+  const auto upper_half = [](float end) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(end) >> 16); };
+  out.put(upper_half(range.lo));
+  out.put(upper_half(range.hi));
+}
 
 /// Throws WireError when the packed codes of a group of `count` elements end in padding that is not zero, or
 /// one is not zero where hi == lo. codes.size() == packed_size(count, bits).

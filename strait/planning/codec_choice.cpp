@@ -70,8 +70,8 @@ double total(const FastestCodecs& codecs) { return codecs.step_seconds * codecs.
 class Search {
  public:
   Search(const Predictor& predictor, const std::vector<StageSeconds>& stages,
-         std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links, size_t ladder)
-      : predictor_(predictor), boundaries_(without_hopeless(boundaries)), links_(links), ladder_(ladder) {
+         std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links)
+      : predictor_(predictor), boundaries_(without_hopeless(boundaries)), links_(links) {
     measurement_.stages = stages;
     measurement_.candidates.resize(1);
   }
@@ -108,7 +108,7 @@ class Search {
 
   FastestCodecs with(std::vector<BoundaryRungs> rungs) {
     const double seconds = seconds_of(predictor_, measurement_, boundaries_, rungs, links_);
-    const double factor = step_factor(boundaries_, rungs, ladder_);
+    const double factor = step_factor(boundaries_, rungs);
     return {std::move(rungs), seconds, factor};
   }
 
@@ -145,23 +145,21 @@ class Search {
   Measurement measurement_;
   std::vector<BoundaryTrials> boundaries_;
   std::span<const BoundaryLink> links_;
-  size_t ladder_;
 };
 
 }  // namespace
 
-double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
-                   size_t ladder) {
+double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs) {
   const auto mean_log = [&](auto trials, auto rung, const auto& log_of) {
     double sum = 0;
-    double chosen = 0;
+    double choices = 0;
     for (size_t i = 0; i < boundaries.size(); ++i) {
       const std::vector<CodecTrial>& tried = boundaries[i].*trials;
-      if (tried.size() != ladder) continue;
+      if (tried.size() == 1) continue;
       sum += log_of(tried[rungs[i].*rung]);
-      ++chosen;
+      ++choices;
     }
-    return chosen > 0 ? sum / chosen : 0;
+    return choices > 0 ? sum / choices : 0;
   };
   return std::exp(mean_log(&BoundaryTrials::activations, &BoundaryRungs::activations, log_of_activations) +
                   mean_log(&BoundaryTrials::gradients, &BoundaryRungs::gradients, log_of_gradients));
@@ -182,23 +180,26 @@ std::vector<BoundaryRungs> within_budget(std::span<const BoundaryTrials> boundar
 }
 
 FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<StageSeconds>& stages,
-                             std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
-                             size_t ladder) {
-  return Search(predictor, stages, boundaries, links, ladder).run();
+                             std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links) {
+  return Search(predictor, stages, boundaries, links).run();
 }
 
 bool is_worth_watching(const Predictor& predictor, const std::vector<StageSeconds>& stages,
-                       std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
-                       size_t ladder) {
-  if (ladder == 1) return false;  // nothing to choose
+                       std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links) {
+  const auto may_turn = [](const CodecTrial& trial) { return trial.relative_error > kSmallError; };
+  if (std::ranges::none_of(boundaries, [&](const BoundaryTrials& trials) {
+        return trials.gradients.size() > 1 && std::ranges::any_of(trials.gradients, may_turn);
+      })) {
+    return false;
+  }
   const auto seconds_if = [&](double cosine) {
     std::vector<BoundaryTrials> assumed(boundaries.begin(), boundaries.end());
     for (auto& [activations, gradients] : assumed) {
       for (auto& trial : gradients) {
-        if (trial.relative_error > kSmallError) trial.cosine = cosine;
+        if (may_turn(trial)) trial.cosine = cosine;
       }
     }
-    return total(fastest_codecs(predictor, stages, assumed, links, ladder));
+    return total(fastest_codecs(predictor, stages, assumed, links));
   };
   return seconds_if(1) < kWorthWatching * seconds_if(0);
 }

@@ -30,10 +30,8 @@ struct BoundaryRungs {
 /// error e cost the power -2 of 1 - e^2. Gradients with the cosine c and the error e cost the power -2 of c, as
 /// with steps of the best length, times the power 1/4 of 1 + e^2, for the noise that a cosine of mean gradients
 /// leaves out. Infinite with an error of 1 and more in activations, and with a cosine below 0.85 or an infinite
-/// error in gradients. Directions whose codec is not chosen, which have one trial where others have `ladder`,
-/// do not count.
-double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs,
-                   size_t ladder);
+/// error in gradients. Directions that have one codec to choose from do not count.
+double step_factor(std::span<const BoundaryTrials> boundaries, std::span<const BoundaryRungs> rungs);
 
 /// For every direction the codec with the fewest bytes whose error is at most the budget; where there is none,
 /// the one with the least error.
@@ -51,13 +49,11 @@ struct FastestCodecs {
 /// is infinite with every codec of a direction, that has the mildest, and does not count. `links` are one a
 /// boundary.
 FastestCodecs fastest_codecs(const Predictor& predictor, const std::vector<StageSeconds>& stages,
-                             std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
-                             size_t ladder);
+                             std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links);
 
 /// Whether it could gain a tenth of the time to know how far gradients turn with codecs whose errors are not
 /// small: between none of these and all of them turning nothing.
 bool is_worth_watching(const Predictor& predictor, const std::vector<StageSeconds>& stages,
-                       std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links,
-                       size_t ladder);
+                       std::span<const BoundaryTrials> boundaries, std::span<const BoundaryLink> links);
 
 }  // namespace strait

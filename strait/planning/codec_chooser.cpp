@@ -194,11 +194,11 @@ class Chooser {
     if (has_budget()) {
       rungs = within_budget(trials, config_.compression.automatic.budget);
     } else {
-      FastestCodecs found = fastest_codecs(predictor_, stages, trials, links, ladder().size());
+      FastestCodecs found = fastest_codecs(predictor_, stages, trials, links);
       rungs = std::move(found.rungs);
       choice.step_seconds = found.step_seconds;
       choice.step_factor = found.step_factor;
-      choice.watches_gradients = is_worth_watching(predictor_, stages, trials, links, ladder().size());
+      choice.watches_gradients = is_worth_watching(predictor_, stages, trials, links);
     }
     for (size_t i = 0; i < boundaries(); ++i)
       choice.boundaries.push_back(chosen(i, trials[i], rungs[i], links[i]));

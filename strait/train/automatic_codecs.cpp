@@ -121,11 +121,28 @@ void AutomaticCodecs::begin(TrainingState& state) {
 
 void AutomaticCodecs::take_in(TrainingState& state) {
   end_watch();
-  state.layers.clear();
+  state.layers = sums_here();
+}
+
+SumsOfLayers AutomaticCodecs::sums_here() const {
+  SumsOfLayers all;
   for (const auto& [boundary, layer] : layers_) {
     for (size_t rung = 0; rung < ladder_.size(); ++rung)
-      state.layers[boundary][asked_.automatic.ladder[rung]] = layer.sums()[rung];
+      all[boundary][asked_.automatic.ladder[rung]] = layer.sums()[rung];
   }
+  return all;
+}
+
+/// Of all boundaries, with what each replica has seen of them.
+SumsOfLayers AutomaticCodecs::sums_of_all() const {
+  SumsOfLayers all;
+  for (const auto& text : group_.gather(to_json(sums_here()).dump())) {
+    const json part = parse_json<WireError>(text, "what gradients say of codecs");
+    for (const auto& [boundary, codecs] : sums_of_layers_in(part)) {
+      for (const auto& [codec, sums] : codecs) all[boundary][codec] += sums;
+    }
+  }
+  return all;
 }
 
 /// Those that are chosen where nothing is known yet.
@@ -288,14 +305,15 @@ std::vector<TriedChannel> AutomaticCodecs::try_links() {
 /// Those of its boundary's layer. Where nothing is known of that, a codec whose greatest error at any boundary
 /// is not small turns all: at one of them it may be small by chance, where one value is far greater than the
 /// others.
-void AutomaticCodecs::put_cosines(TriedChannel& tried, const std::vector<double>& greatest_errors) const {
-  const auto layer = layers_.find(tried.boundary);
-  std::vector<std::optional<double>> known(tried.trials.size());
-  if (layer != layers_.end()) known = layer->second.cosines();
+void AutomaticCodecs::put_cosines(TriedChannel& tried, const std::vector<double>& greatest_errors,
+                                  const SumsOfLayers& seen) const {
+  const auto layer = seen.find(tried.boundary);
   for (size_t rung = 0; rung < tried.trials.size(); ++rung) {
+    std::optional<double> known;
+    if (layer != seen.end()) known = layer->second.at(asked_.automatic.ladder[rung]).cosine();
     const double error = greatest_errors[rung];
     const double unknown = error <= kNoError ? 1 : error <= kSmallError ? kSurest : 0;
-    tried.trials[rung].cosine = known[rung] ? std::min(*known[rung], kSurest) : unknown;
+    tried.trials[rung].cosine = known ? std::min(*known, kSurest) : unknown;
   }
 }
 
@@ -324,9 +342,10 @@ void AutomaticCodecs::choose(TrainingState& state) {
                    .stages = difference(state.stages, warm_up_),
                    .since_last = since_last_.seconds()};
   const LadderErrors errors = greatest_errors(mine.channels);
+  const SumsOfLayers seen = sums_of_all();
   for (auto& tried : mine.channels) {
     if (tried.direction == Direction::gradient && is_chosen(tried.boundary, tried.direction))
-      put_cosines(tried, errors[place(Direction::gradient)]);
+      put_cosines(tried, errors[place(Direction::gradient)], seen);
   }
   CodecChoice choice = choose_(mine, group_);
   choice.step = state.step;

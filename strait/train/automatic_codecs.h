@@ -117,7 +117,10 @@ class AutomaticCodecs {
   void end_watch();
   void add_watched(BoundaryEndpoints& boundary, std::vector<KeptMessage> gradients);
   std::vector<TriedChannel> try_links();
-  void put_cosines(TriedChannel& tried, const std::vector<double>& greatest_errors) const;
+  SumsOfLayers sums_here() const;
+  SumsOfLayers sums_of_all() const;
+  void put_cosines(TriedChannel& tried, const std::vector<double>& greatest_errors,
+                   const SumsOfLayers& seen) const;
   LadderErrors greatest_errors(const std::vector<TriedChannel>& mine) const;
   void put(BoundaryEndpoints& boundary, Direction direction, size_t rung);
   void put_everywhere(const LadderRungs& rungs);

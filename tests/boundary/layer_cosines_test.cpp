@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -59,6 +60,12 @@ class LayerCosinesTest : public testing::Test {
     return LayerCosines(std::move(links));
   }
 
+  static std::vector<std::optional<double>> of(const LayerCosines& layer) {
+    std::vector<std::optional<double>> cosines;
+    for (const auto& sums : layer.sums()) cosines.push_back(sums.cosine());
+    return cosines;
+  }
+
   /// Gradients that have much in common: of the activations, by one matrix, and noise.
   static at::Tensor gradients_of(const at::Tensor& x, double noise = 0.3) {
     const int64_t features = x.dim() == 4 ? x.size(1) : x.size(-1);
@@ -108,7 +115,7 @@ TEST_F(LayerCosinesTest, AreThoseOfALayerByAutograd) {
       return Optional(DoubleNear(both[codec] / std::sqrt(with[codec] * without[codec]), 1e-5));
     };
     ASSERT_LT(both[2] / std::sqrt(with[2] * without[2]), 0.98);
-    EXPECT_THAT(cosines.cosines(), ElementsAre(expected(0), expected(1), expected(2)));
+    EXPECT_THAT(of(cosines), ElementsAre(expected(0), expected(1), expected(2)));
   }
 }
 
@@ -135,7 +142,7 @@ TEST_F(LayerCosinesTest, PairsOfMicroBatchesCountAlikeInBatchesOfMoreAndOfFewer)
     with += between(turned, turned) / squares;
     without += between(plain, plain) / squares;
   }
-  EXPECT_THAT(cosines.cosines(), ElementsAre(Optional(DoubleNear(both / std::sqrt(with * without), 1e-5))));
+  EXPECT_THAT(of(cosines), ElementsAre(Optional(DoubleNear(both / std::sqrt(with * without), 1e-5))));
 }
 
 // Stochastic rounding turns each batch's gradient far more than their mean.
@@ -158,7 +165,7 @@ TEST_F(LayerCosinesTest, ErrorsThatDifferFromSampleToSampleCancel) {
     cosines.add(activations, gradients, kAll);
   }
   EXPECT_LT(turned, 0.97);
-  EXPECT_GT(cosines.cosines().at(0).value(), turned + 0.015);
+  EXPECT_GT(of(cosines).at(0).value(), turned + 0.015);
 }
 
 // What samples have in common cannot be told from nothing where there is but one.
@@ -169,7 +176,7 @@ TEST_F(LayerCosinesTest, OneSampleAloneHasItsPlainCosine) {
   cosines.add(std::vector{message(x)}, std::vector{g}, kAll);
   const double plain =
       cosine(gradient_of_identity(x, g.tensor), gradient_of_identity(x, through("topk:0.1", g)));
-  EXPECT_THAT(cosines.cosines(), ElementsAre(Optional(DoubleNear(plain, 1e-5))));
+  EXPECT_THAT(of(cosines), ElementsAre(Optional(DoubleNear(plain, 1e-5))));
 }
 
 TEST_F(LayerCosinesTest, OneMicroBatchAloneIsHalved) {
@@ -188,7 +195,7 @@ TEST_F(LayerCosinesTest, OneMicroBatchAloneIsHalved) {
   };
   const auto plain = halves(g.tensor);
   const auto with = halves(through("topk:0.1", g));
-  EXPECT_THAT(cosines.cosines(),
+  EXPECT_THAT(of(cosines),
               ElementsAre(Optional(DoubleNear(
                   between(plain, with) / std::sqrt(between(with, with) * between(plain, plain)), 1e-5))));
 }
@@ -202,27 +209,45 @@ TEST_F(LayerCosinesTest, OfManyFeaturesSomeAreLookedAt) {
   const auto some = [](const at::Tensor& all) { return all.slice(2, 0, 300, 2).contiguous(); };
   const double plain = cosine(gradient_of_identity(some(x), some(g.tensor)),
                               gradient_of_identity(some(x), some(through("topk:0.1", g))));
-  EXPECT_THAT(cosines.cosines(), ElementsAre(Optional(DoubleNear(plain, 1e-5))));
+  EXPECT_THAT(of(cosines), ElementsAre(Optional(DoubleNear(plain, 1e-5))));
 }
 
 TEST_F(LayerCosinesTest, NothingIsKnownOfSmallErrorsOrOfMessagesWithoutTheOther) {
   LayerCosines cosines = layer({"quant:8", "topk:0.1"});
   const at::Tensor x = at::randn({8, 6});
   cosines.add(std::vector{message(x, 1)}, std::vector{message(gradients_of(x), 2)}, kAll);
-  EXPECT_THAT(cosines.cosines(), ElementsAre(std::nullopt, std::nullopt));
+  EXPECT_THAT(of(cosines), ElementsAre(std::nullopt, std::nullopt));
   cosines.add(std::vector{message(x)}, std::vector{message(gradients_of(x))}, 0.2);
-  EXPECT_FALSE(cosines.cosines().at(0));
-  EXPECT_TRUE(cosines.cosines().at(1));
+  EXPECT_FALSE(of(cosines).at(0));
+  EXPECT_TRUE(of(cosines).at(1));
+}
+
+TEST_F(LayerCosinesTest, OfReplicasAreThoseOfTheBatchesOfBoth) {
+  LayerCosines both = layer({"topk:0.1", "fp16"});
+  LayerCosines one = layer({"topk:0.1", "fp16"});
+  LayerCosines other = layer({"topk:0.1", "fp16"});
+  for (auto* replica : {&one, &other}) {
+    const at::Tensor x = at::randn({20, 6});
+    const double scale = replica == &one ? 1 : 1e6;  // which fp16 cannot send
+    const std::vector gradients = {message(scale * gradients_of(x))};
+    replica->add(std::vector{message(x)}, gradients, kAll);
+    both.add(std::vector{message(x)}, gradients, kAll);
+  }
+  std::vector<LayerCosines::Sums> sums = one.sums();
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += other.sums()[i];
+  EXPECT_EQ(sums, both.sums());
+  EXPECT_EQ(sums[1].cosine(), 0);
+  EXPECT_NE(sums[0].cosine(), one.sums()[0].cosine());
 }
 
 TEST_F(LayerCosinesTest, WhatCannotBeSentHasNothingInCommonUntilTheNextChoice) {
   LayerCosines cosines = layer({"fp16", "bf16"});
   const at::Tensor x = at::randn({20, 6});
   cosines.add(std::vector{message(x)}, std::vector{message(1e6 * gradients_of(x))}, kAll);
-  EXPECT_THAT(cosines.cosines(), ElementsAre(Optional(0), Optional(DoubleNear(1, 1e-3))));
+  EXPECT_THAT(of(cosines), ElementsAre(Optional(0), Optional(DoubleNear(1, 1e-3))));
   cosines.fade();
   cosines.add(std::vector{message(x)}, std::vector{message(gradients_of(x))}, kAll);
-  EXPECT_THAT(cosines.cosines(), ElementsAre(Optional(DoubleNear(1, 1e-3)), Optional(DoubleNear(1, 1e-3))));
+  EXPECT_THAT(of(cosines), ElementsAre(Optional(DoubleNear(1, 1e-3)), Optional(DoubleNear(1, 1e-3))));
 }
 
 // A gradient whose micro-batches point opposite ways has nothing in common to turn.
@@ -233,7 +258,7 @@ TEST_F(LayerCosinesTest, WhereMicroBatchesHaveNothingInCommonTheirOwnProductsCou
   cosines.add(std::vector{message(x, 0), message(x, 1)}, std::vector{message(g, 0), message(-g, 1)}, kAll);
   const double plain =
       cosine(gradient_of_identity(x, g), gradient_of_identity(x, through("topk:0.1", message(g))));
-  EXPECT_THAT(cosines.cosines(), ElementsAre(Optional(DoubleNear(plain, 1e-5))));
+  EXPECT_THAT(of(cosines), ElementsAre(Optional(DoubleNear(plain, 1e-5))));
 }
 
 }  // namespace

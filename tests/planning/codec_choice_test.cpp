@@ -26,7 +26,7 @@ TEST(StepFactor, IsTheGeometricMeanOfWhatBoundariesCost) {
   const BoundaryTrials chosen = {{trial(1, 0), trial(1, 0.6, 0, 0.3)}, {trial(1, 0), trial(1, 0.3, 0, 0.92)}};
   const std::vector<BoundaryTrials> boundaries = {chosen, {{trial(1, 0.9)}, {trial(1, 0.9)}}, chosen};
   const auto factor = [&](BoundaryRungs first, BoundaryRungs last) {
-    return step_factor(boundaries, std::vector<BoundaryRungs>{first, {0, 0}, last}, 2);
+    return step_factor(boundaries, std::vector<BoundaryRungs>{first, {0, 0}, last});
   };
   const double forward = 1 / ((1 - 0.36) * (1 - 0.36));
   const double backward = std::pow(1 + 0.09, 0.25) / (0.92 * 0.92);
@@ -35,13 +35,13 @@ TEST(StepFactor, IsTheGeometricMeanOfWhatBoundariesCost) {
   EXPECT_DOUBLE_EQ(factor({0, 1}, {0, 1}), backward);
   EXPECT_DOUBLE_EQ(factor({1, 1}, {1, 1}), forward * backward);
   EXPECT_DOUBLE_EQ(factor({1, 0}, {0, 1}), std::sqrt(forward * backward));
-  EXPECT_EQ(step_factor({}, {}, 2), 1);
+  EXPECT_EQ(step_factor({}, {}), 1);
 }
 
 TEST(StepFactor, WhatTurnsOrLosesTooMuchIsNeverTaken) {
   const auto factor_of = [](const CodecTrial& activations, const CodecTrial& gradients) {
     const std::vector<BoundaryTrials> boundaries(2, {{trial(1, 0), activations}, {trial(1, 0), gradients}});
-    return step_factor(boundaries, std::vector<BoundaryRungs>{{0, 0}, {1, 1}}, 2);
+    return step_factor(boundaries, std::vector<BoundaryRungs>{{0, 0}, {1, 1}});
   };
   EXPECT_LT(factor_of(trial(1, 0.99), trial(1, 0.9, 0, 0.85)), kInfinite);
   EXPECT_EQ(factor_of(trial(1, 0), trial(1, 0.1, 0, 0.84)), kInfinite);
@@ -67,7 +67,7 @@ class Fastest : public testing::Test {
 
   FastestCodecs find(const std::vector<BoundaryTrials>& boundaries,
                      const std::vector<BoundaryLink>& links) const {
-    return fastest_codecs(predictor_, stages_, boundaries, links, ladder_.size());
+    return fastest_codecs(predictor_, stages_, boundaries, links);
   }
 
   /// The time of these, by the predictor alone.
@@ -146,7 +146,7 @@ TEST(FastestCodecs, OfCodecsAboutAsFastTheMilderIsTaken) {
        {trial(100, 0, 0.3), trial(50, 0.01, 0.3), trial(12, 0.1, 0.5)}}};
   const std::vector<BoundaryLink> links = {{{.bytes_per_second = 180}, {.bytes_per_second = 200}}};
   const auto found =
-      fastest_codecs(predictor, std::vector<StageSeconds>(2, {"stage", 1, 2}), boundaries, links, 3);
+      fastest_codecs(predictor, std::vector<StageSeconds>(2, {"stage", 1, 2}), boundaries, links);
   EXPECT_THAT(found.rungs, ElementsAre(BoundaryRungs{2, 1}));
 }
 
@@ -166,7 +166,7 @@ TEST_F(Fastest, IsWithinAPercentOfTheBestOfAll) {
         gradients = rest / n % n;
         rest /= n * n;
       }
-      best = std::min(best, seconds(boundaries_, rungs, links) * step_factor(boundaries_, rungs, n));
+      best = std::min(best, seconds(boundaries_, rungs, links) * step_factor(boundaries_, rungs));
     }
     const auto found = find(boundaries_, links);
     EXPECT_DOUBLE_EQ(found.step_seconds, seconds(boundaries_, found.rungs, links));
@@ -176,16 +176,18 @@ TEST_F(Fastest, IsWithinAPercentOfTheBestOfAll) {
 
 TEST_F(Fastest, GradientsAreWorthWatchingWhereStrongCodecsWouldGainATenth) {
   const auto worth = [&](double rate) {
-    return is_worth_watching(predictor_, stages_, boundaries_, std::vector<BoundaryLink>(3, link(rate)),
-                             ladder_.size());
+    return is_worth_watching(predictor_, stages_, boundaries_, std::vector<BoundaryLink>(3, link(rate)));
   };
   EXPECT_TRUE(worth(2));
   EXPECT_FALSE(worth(1000)) << "nothing is waited for";
   std::vector<BoundaryLink> forward_alone(3);
   for (auto& each : forward_alone) each.activations.bytes_per_second = 2;
-  EXPECT_FALSE(is_worth_watching(predictor_, stages_, boundaries_, forward_alone, ladder_.size()));
+  EXPECT_FALSE(is_worth_watching(predictor_, stages_, boundaries_, forward_alone));
   const std::vector<BoundaryTrials> one_codec(3, {{trial(5, 0.5)}, {trial(5, 0.5)}});
-  EXPECT_FALSE(is_worth_watching(predictor_, stages_, one_codec, std::vector<BoundaryLink>(3, link(2)), 1));
+  EXPECT_FALSE(is_worth_watching(predictor_, stages_, one_codec, std::vector<BoundaryLink>(3, link(2))));
+  std::vector<BoundaryTrials> small_errors = boundaries_;
+  for (auto& each : small_errors) each.gradients.pop_back();
+  EXPECT_FALSE(is_worth_watching(predictor_, stages_, small_errors, std::vector<BoundaryLink>(3, link(2))));
 }
 
 }  // namespace

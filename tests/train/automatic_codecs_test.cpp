@@ -1,13 +1,16 @@
 #include "strait/train/automatic_codecs.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <thread>
 
 #include "strait/base/clock.h"
 #include "strait/train/placed_executor.h"
 #include "tests/train/observer.h"
+#include "tests/train/replicas.h"
 #include "tests/train/tied_network.h"
 
 namespace strait {
@@ -117,6 +120,30 @@ TEST(AutomaticCodecs, TheEightBatchesBeforeAChoiceAreWatched) {
       << "twice as many steps are 32, after twelve batches";
   EXPECT_EQ(watched_batches(1, 20, 20), std::vector<int64_t>()) << "none is made behind the last";
   EXPECT_EQ(watched_batches(0, 4, 8), std::vector<int64_t>()) << "the first eight steps do not count";
+}
+
+// Each has samples of its own, and so sees other gradients.
+TEST(AutomaticCodecs, WhatReplicasHaveSeenOfGradientsCountsTogether) {
+  TrainerOptions options = chosen_options();
+  options.batch_size = 8;  // a micro-batch of one sample says nothing
+  options.train.epochs = 6;
+  options.pipeline.micro_batches = 2;
+  options.pipeline.replicas = 2;
+  options.compression.automatic.ladder = {"none", "topk:0.3"};
+  std::array<std::vector<double>, 2> cosines;
+  options.choose_codecs = [&](const ChoiceFacts& facts, Group& group) {
+    CodecChoice choice;
+    choice.watches_gradients = true;
+    for (const auto& channel : facts.channels) {
+      if (channel.direction != Direction::gradient) continue;
+      cosines.at(static_cast<size_t>(group.rank())).push_back(channel.trials.at(1).cosine);
+      choice.boundaries.push_back({channel.boundary, {"none"}, {.codec = "none", .relative_error = 0}});
+    }
+    return choice;
+  };
+  test::train_replicas(2, test::tied_model, options, test::tied_data());
+  EXPECT_THAT(cosines[0], testing::Contains(testing::AllOf(testing::Gt(0), testing::Lt(0.99))));
+  EXPECT_EQ(cosines[0], cosines[1]);
 }
 
 /// Takes its time on the way back.
