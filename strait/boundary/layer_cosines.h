@@ -22,7 +22,10 @@ class LayerCosines {
   struct Products {
     double between = 0;  ///< of different micro-batches
     double within = 0;   ///< of the same
+
+    /// Adds each.
     Products& operator+=(const Products& more);
+
     bool operator==(const Products&) const = default;
   };
 

@@ -36,7 +36,7 @@ json to_json(const TrainingState& state) {
           {"evaluation_seconds", state.evaluation_seconds},
           {"stages", to_json(state.stages)},
           {"choices", to_json(state.choices)},
-          {"layers", to_json(state.layers)}};
+          {"layers", layers_to_json(state.layers)}};
 }
 
 TrainingState training_state_in(const json& json) {
@@ -55,7 +55,7 @@ TrainingState training_state_in(const json& json) {
           .stages = stage_times_of(json.at("stages")),
           .choices = json.contains("choices") ? choices_in({json.at("choices"), origin, "choices"})
                                               : std::vector<CodecChoice>(),
-          .layers = json.contains("layers") ? sums_of_layers_in(json.at("layers")) : SumsOfLayers()};
+          .layers = json.contains("layers") ? layers_in(json.at("layers")) : SumsOfLayers()};
 }
 
 uint64_t digest(const json& content) {
@@ -83,7 +83,7 @@ CheckpointRecord record_in(const json& content) {
 
 }  // namespace
 
-json to_json(const SumsOfLayers& layers) {
+json layers_to_json(const SumsOfLayers& layers) {
   json all = json::object();
   for (const auto& [boundary, codecs] : layers) {
     for (const auto& [codec, sums] : codecs) all[boundary][codec] = to_json(sums);
@@ -91,7 +91,7 @@ json to_json(const SumsOfLayers& layers) {
   return all;
 }
 
-SumsOfLayers sums_of_layers_in(const json& json) {
+SumsOfLayers layers_in(const json& json) {
   SumsOfLayers layers;
   for (const auto& [boundary, codecs] : json.items()) {
     for (const auto& [codec, sums] : codecs.items()) {

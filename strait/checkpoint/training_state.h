@@ -21,10 +21,10 @@ using TimesOfStages = std::map<std::pair<int, std::string>, StageTimes>;
 using SumsOfLayers = std::map<std::string, std::map<std::string, LayerCosines::Sums>>;
 
 /// An object per boundary, an array per codec.
-nlohmann::json to_json(const SumsOfLayers& layers);
+nlohmann::json layers_to_json(const SumsOfLayers& layers);
 
 /// The inverse. Throws nlohmann::json::exception for anything else.
-SumsOfLayers sums_of_layers_in(const nlohmann::json& json);
+SumsOfLayers layers_in(const nlohmann::json& json);
 
 /// Adds up stage by stage.
 void add_times(TimesOfStages& sum, const TimesOfStages& part);

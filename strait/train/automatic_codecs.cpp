@@ -136,9 +136,9 @@ SumsOfLayers AutomaticCodecs::sums_here() const {
 /// Of all boundaries, with what each replica has seen of them.
 SumsOfLayers AutomaticCodecs::sums_of_all() const {
   SumsOfLayers all;
-  for (const auto& text : group_.gather(to_json(sums_here()).dump())) {
+  for (const auto& text : group_.gather(layers_to_json(sums_here()).dump())) {
     const json part = parse_json<WireError>(text, "what gradients say of codecs");
-    for (const auto& [boundary, codecs] : sums_of_layers_in(part)) {
+    for (const auto& [boundary, codecs] : layers_in(part)) {
       for (const auto& [codec, sums] : codecs) all[boundary][codec] += sums;
     }
   }
