@@ -212,7 +212,10 @@ Trainer make_trainer(const Config& config, std::shared_ptr<Group> group, Trace* 
       return simulation->metrics(epoch, before);
     };
   }
-  if (chooses_codecs(config.compression)) options.choose_codecs = codec_chooser(config);
+  if (chooses_codecs(config.compression)) {
+    options.choose_codecs = codec_chooser(config);
+    options.links_are_no_limit = links_are_no_limit(config, group->size());
+  }
   return {std::move(network), std::move(options), std::move(group), trace};
 }
 

@@ -79,6 +79,25 @@ ChosenLink chosen_link(const LinkRate& link) {
   return chosen;
 }
 
+/// That of compression.auto.network.
+std::optional<NetworkOptions> network_of(const Config& config) {
+  const auto& name = config.compression.automatic.network;
+  const auto found = std::ranges::find(config.networks, name, &NetworkOptions::name);
+  if (name.empty() || found == config.networks.end()) return std::nullopt;
+  return *found;
+}
+
+/// What all links are by the configuration of so many processes, if it says so or they do not matter.
+std::optional<BoundaryLink> known_links(const Config& config, int processes) {
+  const auto same_both_ways = [](const LinkRate& link) { return BoundaryLink{link, link}; };
+  if (config.compression.automatic.budget > 0) return BoundaryLink{};
+  if (const auto network = network_of(config)) return same_both_ways(link_of(*network));
+  const std::string& emulated = config.pipeline.link;
+  if (!emulated.empty()) return same_both_ways(parse_link_rate(emulated, "pipeline.link"));
+  if (processes == 1) return BoundaryLink{};
+  return std::nullopt;
+}
+
 /// What all processes know together.
 struct Situation {
   std::vector<StageSeconds> stages;    ///< over the network that is chosen for
@@ -99,11 +118,8 @@ class Chooser {
   explicit Chooser(const Config& config)
       : config_(of_one_replica(config)),
         replicas_(config.pipeline.replicas),
-        predictor_(config_, static_cast<int>(config_.model.cuts.size()) + 1, CodecPlace::own_threads) {
-    const auto& name = config_.compression.automatic.network;
-    const auto found = std::ranges::find(config_.networks, name, &NetworkOptions::name);
-    if (!name.empty() && found != config_.networks.end()) network_ = *found;
-  }
+        predictor_(config_, static_cast<int>(config_.model.cuts.size()) + 1, CodecPlace::own_threads),
+        network_(network_of(config_)) {}
 
   CodecChoice choose(const ChoiceFacts& mine, Group& group) {
     const std::vector<BoundaryLink> links = links_of(mine.since_last, group);
@@ -123,20 +139,10 @@ class Chooser {
   /// may have other keys.
   std::vector<BoundaryLink> links_of(double since_last, Group& group) const {
     constexpr const char* kMeasured = "measured";
-    const auto known = known_links();
-    const auto said = group.gather(known || group.size() == 1 ? "" : kMeasured);
+    const auto known = known_links(config_, group.size());
+    const auto said = group.gather(known ? "" : kMeasured);
     if (said.front() == kMeasured) return measured_links(since_last, group);
     return std::vector<BoundaryLink>(boundaries(), known.value_or(BoundaryLink{}));
-  }
-
-  /// What all of them are by the configuration, if it says so or they do not matter.
-  std::optional<BoundaryLink> known_links() const {
-    const auto same_both_ways = [](const LinkRate& link) { return BoundaryLink{link, link}; };
-    if (has_budget()) return BoundaryLink{};
-    if (network_) return same_both_ways(link_of(*network_));
-    const std::string& emulated = config_.pipeline.link;
-    if (!emulated.empty()) return same_both_ways(parse_link_rate(emulated, "pipeline.link"));
-    return std::nullopt;
   }
 
   /// Measures one after the other, so that none disturbs another; of several replicas the slowest counts.
@@ -246,6 +252,11 @@ ChooseCodecs codec_chooser(const Config& config) {
   return [chooser = std::make_shared<Chooser>(config)](const ChoiceFacts& mine, Group& group) {
     return chooser->choose(mine, group);
   };
+}
+
+bool links_are_no_limit(const Config& config, int processes) {
+  const auto known = known_links(config, processes);
+  return known && std::isinf(known->activations.bytes_per_second);
 }
 
 }  // namespace strait

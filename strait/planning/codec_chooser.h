@@ -10,4 +10,8 @@ namespace strait {
 /// of them. One process without any of these has links that are no limit.
 ChooseCodecs codec_chooser(const Config& config);
 
+/// Whether the links for which a run of so many processes makes choices are known to be no limit before
+/// anything is measured.
+bool links_are_no_limit(const Config& config, int processes);
+
 }  // namespace strait

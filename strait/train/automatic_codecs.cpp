@@ -82,11 +82,12 @@ TimesOfStages difference(TimesOfStages all, const TimesOfStages& before) {
 }  // namespace
 
 AutomaticCodecs::AutomaticCodecs(Executor& executor, Placement& placement, CompressionOptions asked,
-                                 ChooseCodecs choose)
+                                 ChooseCodecs choose, bool links_are_no_limit)
     : executor_(executor),
       group_(placement.group()),
       asked_(std::move(asked)),
       choose_(std::move(choose)),
+      links_are_no_limit_(links_are_no_limit),
       side_pass_(placement.own()) {
   if (!choose_) {
     throw InputError("compression: codec \"{}\" expects TrainerOptions::choose_codecs, found none", kAutoCodec);
@@ -169,8 +170,10 @@ void AutomaticCodecs::start(TrainingState& state, const StepInput& batch) {
   const StepInput part = first_rows(batch, kRowsToBegin);
   side_pass_.run(gradients, [&] { executor_.trial(part); });
   const LadderErrors errors = greatest_errors(try_links());
+  constexpr const char* kNoLimit = "no limit";
+  const auto said = group_.gather(links_are_no_limit_ ? kNoLimit : "");
   const double budget = asked_.automatic.budget;
-  const double most = budget > 0 ? budget : kSmallError;
+  const double most = budget > 0 ? budget : said.front() == kNoLimit ? 0 : kSmallError;
   state.choices.back() =
       provisional({strongest_within(errors[0], most), strongest_within(errors[1], most)}, state.step);
   starting_ = false;

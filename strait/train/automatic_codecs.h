@@ -44,14 +44,16 @@ using ChooseCodecs = std::function<CodecChoice(const ChoiceFacts& mine, Group& g
 
 /// The links of boundaries whose codec is kAutoCodec. A training begins with the strongest codec of the ladder
 /// whose errors of the first messages are small, so that no link is waited for long before anything is known of
-/// it; the first choice follows after a few steps, and the next ones when training has made twice as many
-/// steps, with the last step of each epoch, or more often. A choice holds from the next step on. Where it could
-/// gain much, the messages of the eight batches before a choice say how far codecs turn gradients, beside those
-/// before earlier choices; the first eight steps of a training do not.
+/// it, or with one of the least errors where links are known to be no limit; the first choice follows after a
+/// few steps, and the next ones when training has made twice as many steps, with the last step of each epoch,
+/// or more often. A choice holds from the next step on. Where it could gain much, the messages of the eight
+/// batches before a choice say how far codecs turn gradients, beside those before earlier choices; the first
+/// eight steps of a training do not.
 class AutomaticCodecs {
  public:
   /// `asked` is what the configuration says. The executor and the placement must outlive this.
-  AutomaticCodecs(Executor& executor, Placement& placement, CompressionOptions asked, ChooseCodecs choose);
+  AutomaticCodecs(Executor& executor, Placement& placement, CompressionOptions asked, ChooseCodecs choose,
+                  bool links_are_no_limit = false);
 
   /// Brings the links to where the state was. At the beginning of a training its choice is the strongest codec,
   /// until start().
@@ -130,6 +132,7 @@ class AutomaticCodecs {
   Group& group_;
   CompressionOptions asked_;
   ChooseCodecs choose_;
+  bool links_are_no_limit_;  ///< as TrainerOptions says
   std::vector<std::shared_ptr<const Link>> ladder_;
   SidePass side_pass_;
   std::map<std::string, LayerCosines> layers_;      ///< by boundary, those whose gradients were watched

@@ -77,7 +77,8 @@ Trainer::Trainer(Model model, TrainerOptions options, std::shared_ptr<Group> gro
   check_micro_batch_steps(options_.train, options_.pipeline);
   check_previous(options_.compression, options_.cuts);
   if (chooses_codecs(asked_) && !options_.cuts.empty()) {
-    automatic_codecs_.emplace(*executor_, placement_, asked_, options_.choose_codecs);
+    automatic_codecs_.emplace(*executor_, placement_, asked_, options_.choose_codecs,
+                              options_.links_are_no_limit);
   }
   if (!steps_per_micro_batch(weight_versions(options_.pipeline.schedule))) return;
   micro_batch_update_.emplace(placement_, update_, options_);

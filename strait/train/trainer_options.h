@@ -44,6 +44,9 @@ struct TrainerOptions {
 
   /// Chooses the codecs of the directions whose codec is kAutoCodec; where there are some, it is needed.
   ChooseCodecs choose_codecs = {};
+
+  /// Whether the links for which it chooses are known to be no limit; what the first process knows counts.
+  bool links_are_no_limit = false;
 };
 
 }  // namespace strait

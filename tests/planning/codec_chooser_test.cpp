@@ -90,6 +90,21 @@ TEST(CodecChooser, TheEmulatedLinkOfTheRunIsOneToChooseFor) {
   EXPECT_EQ(choice.boundaries[0].activations.codec, "quant:2");
 }
 
+TEST(CodecChooser, LinksAreKnownToBeNoLimitInOneProcessOrByTheirName) {
+  const std::string networks =
+      R"(networks=[{name="slow", bandwidth="8kbps"}, {name="near", bandwidth="unlimited", latency="20ms"}])";
+  const auto known = [&](int processes, const std::vector<std::string>& keys) {
+    std::vector<std::string> all = {networks};
+    all.insert(all.end(), keys.begin(), keys.end());
+    return links_are_no_limit(two_boundaries(all), processes);
+  };
+  EXPECT_TRUE(known(1, {}));
+  EXPECT_FALSE(known(3, {})) << "these are measured";
+  EXPECT_TRUE(known(3, {"compression.auto.network=near"}));
+  EXPECT_FALSE(known(1, {"compression.auto.network=slow"}));
+  EXPECT_FALSE(known(1, {"pipeline.link=8kbps"}));
+}
+
 TEST(CodecChooser, ABudgetDecidesByTheErrorsAlone) {
   SingleProcessGroup group;
   const auto choose = [&](const char* budget) {

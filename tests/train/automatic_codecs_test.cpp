@@ -80,6 +80,23 @@ TEST(AutomaticCodecs, CosinesThatAreNotKnownAreThoseOfTheErrors) {
   EXPECT_EQ(channels, 2 * 3) << "two choices, behind the fourth and the eighth batch";
 }
 
+TEST(AutomaticCodecs, LinksThatAreNoLimitHaveNoErrorsAtTheBeginning) {
+  TrainerOptions options = chosen_options();
+  options.train.epochs = 1;
+  options.compression.automatic.ladder = {"none", "quant:8"};
+  options.choose_codecs = [](const ChoiceFacts& facts, Group&) { return the_same_again(facts); };
+  for (const bool no_limit : {false, true}) {
+    options.links_are_no_limit = no_limit;
+    Trainer trainer(test::tied_model(), options);
+    test::Observer observer;
+    EXPECT_TRUE(trainer.train(test::tied_data(), observer));
+    const CodecChoice& first = observer.epochs.at(0).choices.at(0);
+    EXPECT_EQ(first.step, 0U);
+    for (const auto& boundary : first.boundaries)
+      EXPECT_EQ(boundary.gradients.codec, no_limit ? "none" : "quant:8") << boundary.boundary;
+  }
+}
+
 /// The first `end` batches of an epoch of 20, the first or the last of two, in which messages are kept for
 /// cosines. The choice in use was made after `chosen` steps.
 std::vector<int64_t> watched_batches(int epoch, uint64_t chosen, int64_t end) {
