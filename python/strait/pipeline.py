@@ -168,7 +168,7 @@ class Pipeline:
             micro-batch, gives the mean over its rows, a scalar tensor, or over what `count` counts. Gradients of a loss that
             is a sum would be divided by the micro-batches: with ``count=lambda y: 1`` they are those of the sum, and
             :attr:`StepResult.loss` is the mean over micro-batches. It has no parameters of its own that are trained; a module
-            that has them is refused.
+            that has them is refused. A pipeline without a loss predicts, and does nothing else.
         schedule: "gpipe", "1f1b" or "interleaved", which several processes need where each has more than one stage.
         micro_batches: at most so many parts into which a batch of batch_size rows is cut, all but the last of one size, as
             torch.chunk cuts it. Shorter batches are cut into parts of that size.
@@ -198,7 +198,7 @@ class Pipeline:
         RuntimeError: another process has other arguments, or is gone.
     """
 
-    def __init__(self, stages: Sequence[Stage], loss: Optional[Callable[..., Tensor]], *, schedule: str = "1f1b",
+    def __init__(self, stages: Sequence[Stage], loss: Optional[Callable[..., Tensor]] = None, *, schedule: str = "1f1b",
                  micro_batches: int = 1, activations: PerBoundary = "none", gradients: PerBoundary = "none",
                  feedback: PerBoundaryFeedback = "none", reuse_indices: bool = False,
                  correct: Optional[Callable[..., Any]] = None, count: Optional[Callable[[Any], Any]] = None,

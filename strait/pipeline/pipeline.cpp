@@ -167,7 +167,6 @@ void Pipeline::check() const {
       throw InputError("stage {}: is empty, but rank {} runs it", stage, group_->rank());
     }
   }
-  if (is_last_here() && !setup_.loss) throw InputError("a pipeline expects a loss");
   check_replica_link(*setup_.replica_link);
   if (setup_.batch_size < 0) throw InputError("batch_size: expected 0 or more, found {}", setup_.batch_size);
   check_parameters(setup_, [this](int stage) { return runs(stage); });
@@ -304,6 +303,8 @@ std::function<double(int64_t, int64_t)> Pipeline::weigh(const at::Tensor& target
 }
 
 StepInput Pipeline::input_of(const PipelineBatch& batch) const {
+  if (outputs_ == nullptr && is_last_here() && !setup_.loss)
+    throw InputError("a batch: expected a pipeline with a loss, or predict()");
   const int64_t rows = batch.rows();
   if (rows <= 0) throw InputError("a batch: expected inputs, targets or ids that say how many rows it has");
   if (runs(0)) {

@@ -31,7 +31,10 @@ struct PipelineSetup {
   /// links, under the name `NAME.0`, `NAME.1`...
   std::vector<Boundary> boundaries;
 
-  LossModule loss;  ///< the mean over the rows of a micro-batch, or over what it counts
+  /// The mean over the rows of a micro-batch, or over what it counts. It may be empty where another process has
+  /// the last stage, and where the pipeline only predicts.
+  LossModule loss;
+
   /// A name without steps_per_micro_batch(), or a schedule of the user's own. With several stages on each of
   /// several ranks no name but `interleaved` serves.
   Schedule schedule = "1f1b";

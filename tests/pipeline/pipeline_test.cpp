@@ -105,6 +105,10 @@ TEST(Pipeline, PredictsWhatTheNetworkGives) {
   ASSERT_EQ(predicted.size(), 1U);
   EXPECT_TRUE(at::allclose(predicted.front(), network(batch.inputs)));
   EXPECT_EQ(pipeline.evaluate(batch.inputs, batch.targets).rows, 12);  // which has its loss again
+  setup = setup_of(network);
+  setup.micro_batches = 5;
+  setup.loss = LossModule();
+  EXPECT_TRUE(at::equal(Pipeline(std::move(setup)).predict({batch.inputs}).front(), predicted.front()));
 }
 
 TEST(Pipeline, ClipsByTheNormOverAllStages) {
@@ -207,7 +211,8 @@ TEST(Pipeline, RefusesASetupThatCannotBe) {
             "a pipeline of 4 stages expects 3 boundaries, found 2");
   EXPECT_EQ(refusal([](auto& setup) { setup.boundaries[1] = Boundary("stem"); }),
             "boundary \"stem\": expected a name of its own");
-  EXPECT_EQ(refusal([](auto& setup) { setup.loss = LossModule(); }), "a pipeline expects a loss");
+  EXPECT_EQ(refusal([](auto& setup) { setup.loss = LossModule(); }),
+            "a batch: expected a pipeline with a loss, or predict()");
   EXPECT_EQ(refusal([](auto& setup) { setup.replicas = 2; }),
             "replicas: expected a number that divides the 1 processes, found 2");
   EXPECT_EQ(refusal([](auto& setup) { setup.stages[2] = StageModule(); }),

@@ -206,6 +206,17 @@ def test_prediction_crosses_boundaries_as_evaluation_does():
         pipe.predict(None)
 
 
+def test_a_pipeline_without_a_loss_predicts():
+    stages = make_stages()
+    inputs, targets, _ = next(batches())
+    pipe = strait.Pipeline(stages, micro_batches=3)
+    torch.testing.assert_close(pipe.predict(inputs), nn.Sequential(*stages)(inputs))
+    for method in pipe.train, pipe.evaluate:
+        with pytest.raises(ValueError, match=r"^a batch: expected a pipeline with a loss, or predict\(\)$"):
+            method(inputs, targets)
+    assert torch.equal(pipe.predict(inputs), strait.Pipeline(stages, F.cross_entropy, micro_batches=3).predict(inputs))
+
+
 def test_parameters_are_those_that_are_trained_now():
     stages = make_stages()
     stages[0].requires_grad_(False)
