@@ -131,8 +131,8 @@ class Quant : public TensorGroupCodec, public FusedByKernels {
     const auto part = [&](const Grid::Group& group) { return x.subspan(group.begin, group.size); };
     Grid::Group group = grid.group(first);
     auto range = kernels::range_of(part(group));
-    constexpr size_t size = range_size(type);
-    ByteWriter writer(ranges.subspan(first * size, (last - first) * size));
+    constexpr size_t kSize = range_size(type);
+    ByteWriter writer(ranges.subspan(first * kSize, (last - first) * kSize));
     for (size_t i = first; i < last; ++i) {
       range = as_sent(range, type);
       write_range(range, writer, type);
