@@ -207,9 +207,13 @@ TrainingState Checkpoint::state() const {
   state.traffic.clear();
   state.stages.clear();
   state.layers.clear();
-  for (const auto& part : sources()) {
-    const SumsOfLayers& layers = part.record.state.layers;
-    state.layers.insert(layers.begin(), layers.end());
+  // Replicas add theirs to each other's: what is of all of them counts once.
+  const bool same_replicas = record().place.replicas == reader_.replicas;
+  for (const auto& part : same_replicas ? sources() : std::span(parts_)) {
+    if (!same_replicas && reader_.replica() > 0) break;
+    for (const auto& [boundary, codecs] : part.record.state.layers) {
+      for (const auto& [codec, sums] : codecs) state.layers[boundary][codec] += sums;
+    }
   }
   for (const auto& part : parts_) {
     if (reader_.rank > 0) break;

@@ -98,6 +98,31 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
   EXPECT_EQ(read.checksums, record.checksums);
 }
 
+// AutomaticCodecs adds up what all replicas have.
+TEST(CheckpointRecord, WhatReplicasSawOfGradientsCountsOnceHoweverManyGoOn) {
+  const test::TempDir dir;
+  std::vector<std::filesystem::path> parts;
+  for (const int rank : {0, 1}) {
+    CheckpointRecord record = sample_record();
+    record.place = {.rank = rank, .ranks = 2, .replicas = 2};
+    record.state.layers["layer1"]["quant:4"].pairs = 24 + 6 * rank;
+    parts.push_back(dir / std::to_string(rank));
+    std::filesystem::create_directory(parts.back());
+    write_record(parts.back(), record);
+  }
+  const auto pairs = [&](const RankTopology& reader) {
+    double sum = 0;
+    for (const auto& [boundary, codecs] : Checkpoint(parts, reader).state().layers) sum += codecs.at("quant:4").pairs;
+    return sum;
+  };
+  EXPECT_EQ(pairs({.rank = 0, .ranks = 1, .replicas = 1}), 54);
+  EXPECT_EQ(pairs({.rank = 1, .ranks = 2, .replicas = 1}), 54);  // the stage whose boundary it is
+  EXPECT_EQ(pairs({.rank = 0, .ranks = 4, .replicas = 4}), 54);
+  EXPECT_EQ(pairs({.rank = 3, .ranks = 4, .replicas = 4}), 0);
+  EXPECT_EQ(pairs({.rank = 1, .ranks = 4, .replicas = 2}), 24);
+  EXPECT_EQ(pairs({.rank = 2, .ranks = 4, .replicas = 2}), 30);
+}
+
 TEST(CheckpointRecord, WhatIsNotOneIsRefused) {
   const test::TempDir dir;
   const auto error = [&] { return input_error_of([&] { read_record(dir.path()); }); };
