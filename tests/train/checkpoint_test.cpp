@@ -112,7 +112,8 @@ TEST(CheckpointRecord, WhatReplicasSawOfGradientsCountsOnceHoweverManyGoOn) {
   }
   const auto pairs = [&](const RankTopology& reader) {
     double sum = 0;
-    for (const auto& [boundary, codecs] : Checkpoint(parts, reader).state().layers) sum += codecs.at("quant:4").pairs;
+    for (const auto& [boundary, codecs] : Checkpoint(parts, reader).state().layers)
+      sum += codecs.at("quant:4").pairs;
     return sum;
   };
   EXPECT_EQ(pairs({.rank = 0, .ranks = 1, .replicas = 1}), 54);
