@@ -1,7 +1,7 @@
 """What `strait frontier` predicts of a run in one process against the same training over emulated slow links.
 
-    sudo python3 bench/slow_links/time_to_target.py [--rates 100Mbps 20Mbps] [--codecs none] [--hosts 4] [--latency 10ms]
-                                                    [--target loss=2.05]
+    sudo python3 bench/slow_links/time_to_target.py [--rates 100Mbps 20Mbps] [--codecs none] [--hosts 4] [--micro-batches 4]
+                                                    [--latency 10ms] [--target loss=2.05]
 
 For each codec ResNet-18 is trained in one process, and `strait frontier` says what its time to the target would be over each
 rate. Then every stage is trained on a host of its own, whose link tbf limits to that rate; the latency is that of
@@ -29,6 +29,7 @@ from rows import rate_of
 CODECS = {"none": "none", "quant:4 by blocks": "quant:4,scope=block:64", "topk 10%, 8 bits": "topk:0.1,values=quant:8"}
 TO_TARGET = {"data.train_limit": 5000, "data.test_limit": 200, "train.epochs": 1, "train.log_every": 5,
              "train.evaluate_every": 5}
+MICRO_BATCHES = SMALL_SETTINGS["pipeline.micro_batches"]
 CUTS = {STAGES: ["layer1", "layer2", "layer3"], 2: ["layer2"]}  # of so many hosts, a stage on each
 
 
@@ -56,7 +57,7 @@ def steps_of(folder: Path, steps: int) -> tuple[float, list[tuple[float, float]]
 
 def measure(flags: argparse.Namespace, name: str, codec: str, folder: Path) -> list[dict[str, object]]:
     alone = folder / "alone"
-    settings = TO_TARGET | {"model.cuts": json.dumps(CUTS[flags.hosts])}
+    settings = TO_TARGET | {"model.cuts": json.dumps(CUTS[flags.hosts]), "pipeline.micro_batches": flags.micro_batches}
     run(train_arguments(flags.strait, codec, alone, settings))
     rows = []
     for rate in flags.rates:
@@ -71,7 +72,8 @@ def measure(flags: argparse.Namespace, name: str, codec: str, folder: Path) -> l
         if lines != steps_of(alone, steps)[1]:
             raise RuntimeError(f"{out}: its losses and bytes are not those of one process")
         shared = predicted(flags.strait, out, flags, rate)
-        rows.append({"codec": name, "rate": rate, "hosts": flags.hosts, "steps": steps, "bytes": sum(sent for _, sent in lines),
+        rows.append({"codec": name, "rate": rate, "hosts": flags.hosts, "micro_batches": flags.micro_batches,
+                     "steps": steps, "bytes": sum(sent for _, sent in lines),
                      "predicted": forecast["seconds"], "measured": seconds, "predicted_sharing_cores": shared["seconds"],
                      "code_version": status["code_version"], "machine": status["machine"]})
         print(f"{name:>20} {rate:>8}  {steps} steps, predicted {forecast['seconds']:.1f} and {shared['seconds']:.1f} s, "
@@ -80,11 +82,11 @@ def measure(flags: argparse.Namespace, name: str, codec: str, folder: Path) -> l
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    lines = ["| code | hosts | codec, both ways | link | steps | MB | predicted s | measured s | predicted over measured | with stage times there |",
-             "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    lines = ["| code | hosts | micro-batches | codec, both ways | link | steps | MB | predicted s | measured s | predicted over measured | with stage times there |",
+             "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for row in rows:
         shared = row.get("predicted_sharing_cores")
-        lines.append(f"| {row['code_version']} | {row.get('hosts', STAGES)} | {row['codec']} | {row['rate']} | {row['steps']} | {row['bytes'] / 1e6:.1f} | "
+        lines.append(f"| {row['code_version']} | {row.get('hosts', STAGES)} | {row.get('micro_batches', MICRO_BATCHES)} | {row['codec']} | {row['rate']} | {row['steps']} | {row['bytes'] / 1e6:.1f} | "
                      f"{row['predicted']:.1f} | {row['measured']:.1f} | {row['predicted'] / row['measured']:.3f} | "
                      f"{'' if shared is None else format(shared / row['measured'], '.3f')} |")
     return "\n".join(lines) + "\n"
@@ -95,6 +97,7 @@ def main() -> None:
     parser.add_argument("--rates", nargs="+", default=["100Mbps", "20Mbps"])
     parser.add_argument("--codecs", nargs="+", choices=list(CODECS), default=list(CODECS), metavar="CODEC")
     parser.add_argument("--hosts", type=int, choices=list(CUTS), default=STAGES)
+    parser.add_argument("--micro-batches", type=int, default=MICRO_BATCHES)
     parser.add_argument("--latency", default="10ms")
     parser.add_argument("--target", default="loss=2.05")
     parser.add_argument("--strait", type=Path, default=ROOT / "build" / "strait")
