@@ -82,12 +82,13 @@ def measure(flags: argparse.Namespace, name: str, codec: str, folder: Path) -> l
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    lines = ["| code | hosts | micro-batches | codec, both ways | link | steps | MB | predicted s | measured s | predicted over measured | with stage times there |",
+    lines = ["| code | hosts | micro-batches | codec, both ways | link | steps | MB | predicted s | measured s | predicted over measured | "
+             "with stage times there |",
              "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for row in rows:
         shared = row.get("predicted_sharing_cores")
-        lines.append(f"| {row['code_version']} | {row.get('hosts', STAGES)} | {row.get('micro_batches', MICRO_BATCHES)} | {row['codec']} | {row['rate']} | {row['steps']} | {row['bytes'] / 1e6:.1f} | "
-                     f"{row['predicted']:.1f} | {row['measured']:.1f} | {row['predicted'] / row['measured']:.3f} | "
+        lines.append(f"| {row['code_version']} | {row.get('hosts', STAGES)} | {row.get('micro_batches', MICRO_BATCHES)} | "
+                     f"{row['codec']} | {row['rate']} | {row['steps']} | {row['bytes'] / 1e6:.1f} | {row['predicted']:.1f} | {row['measured']:.1f} | {row['predicted'] / row['measured']:.3f} | "
                      f"{'' if shared is None else format(shared / row['measured'], '.3f')} |")
     return "\n".join(lines) + "\n"
 
