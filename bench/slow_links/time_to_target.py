@@ -8,7 +8,8 @@ rate. Then every stage is trained on a host of its own, whose link tbf limits to
 pipeline.link, since nothing else here makes one. The time is the training time that the first process counts, evaluation left
 out. Both trainings have the same bits, and so the same steps to the target, which is checked. A second forecast has the times that
 the stages took over these links, where processes share the machine's cores: what it is off by is the network's alone. Adds to
-the rows of docs/results/time_to_target.json and renews the table of docs/results/time_to_target.md.
+the rows of docs/results/time_to_target.json, or replaces them where they have another target or latency, and renews the table of
+docs/results/time_to_target.md.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def table(rows: list[dict[str, object]]) -> str:
     for row in rows:
         shared = row.get("predicted_sharing_cores")
         lines.append(f"| {row['code_version']} | {row.get('hosts', STAGES)} | {row.get('micro_batches', MICRO_BATCHES)} | "
-                     f"{row['codec']} | {row['rate']} | {row['steps']} | {row['bytes'] / 1e6:.1f} | {row['predicted']:.1f} | {row['measured']:.1f} | {row['predicted'] / row['measured']:.3f} | "
+                     f"{row['codec']} | {row['rate']} | {row['steps']} | {row['bytes'] / 1e6:.1f} | "
+                     f"{row['predicted']:.1f} | {row['measured']:.1f} | {row['predicted'] / row['measured']:.3f} | "
                      f"{'' if shared is None else format(shared / row['measured'], '.3f')} |")
     return "\n".join(lines) + "\n"
 
