@@ -6,7 +6,6 @@
 #include <exception>
 #include <utility>
 
-#include "strait/base/clock.h"
 #include "strait/base/text.h"
 
 namespace strait {
@@ -140,7 +139,7 @@ Sender::Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder)
       diagnostics_(spec_.diagnostics) {}
 
 Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode mode, FrameCheck check) {
-  const Stopwatch watch;
+  const auto begin = DeviceMoment::behind_all(x.device());  // and behind the pass that makes x
   context = complete(context, spec_, mode);
   context.device = x.device();
   context.wants_received = mode.training && mode.diagnosed && diagnostics_.measures(context);
@@ -158,7 +157,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     traffic_.raw_bytes +=
         link.carries_integers() ? out.used() : static_cast<uint64_t>(x.numel()) * sizeof(float);
     traffic_.wire_bytes += frame.size();
-    traffic_.encode_seconds += watch.seconds();
+    traffic_.encode_seconds += begin.seconds_until(DeviceMoment::behind_all(x.device()));
     if (mode.diagnosed) diagnostics_.add(x, context, report);
   }
   if (keeps_ && mode.is_kept()) kept_.push_back(kept(x, context));
@@ -228,7 +227,7 @@ PayloadSize Receiver::frame_size(const MessageMeta& meta, MessageMode mode) cons
 
 at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
                             FrameCheck check) {
-  const Stopwatch watch;
+  const auto begin = DeviceMoment::behind_all(context.device);
   context = complete(context, spec_, mode);
   const Link& link = link_for(spec_, others_, mode);
   return named(spec_, link, meta, context, [&] {
@@ -247,7 +246,10 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     }
     pass_indices(spec_, mode, context, std::move(message.indices));
     sequence_ += 1;
-    if (mode.training) traffic_.decode_seconds += watch.seconds();
+    if (mode.training) {
+      count_decoding();
+      decoding_ = {begin, DeviceMoment::behind_all(context.device)};
+    }
     if (keeps_ && mode.is_kept()) kept_.push_back(kept(message.tensor, context));
     return message.tensor;
   });
@@ -266,6 +268,14 @@ std::vector<KeptMessage> Receiver::take_kept() {
   return std::exchange(kept_, {});
 }
 
-Traffic Receiver::take_traffic() { return std::exchange(traffic_, {}); }
+Traffic Receiver::take_traffic() {
+  count_decoding();
+  return std::exchange(traffic_, {});
+}
+
+void Receiver::count_decoding() {
+  if (decoding_) traffic_.decode_seconds += decoding_->first.seconds_until(decoding_->second);
+  decoding_.reset();
+}
 
 }  // namespace strait

@@ -12,6 +12,7 @@
 #include "strait/boundary/diagnostics.h"
 #include "strait/boundary/evaluation.h"
 #include "strait/boundary/traffic.h"
+#include "strait/codecs/device_order.h"
 #include "strait/codecs/index_set.h"
 #include "strait/links/link.h"
 
@@ -187,6 +188,8 @@ class Receiver {
   Traffic take_traffic();
 
  private:
+  void count_decoding();
+
   ChannelSpec spec_;
   OtherLinks others_;
   std::unique_ptr<Decoder> decoder_;
@@ -194,6 +197,8 @@ class Receiver {
   std::unique_ptr<Decoder> bare_;
   uint64_t sequence_ = 0;
   Traffic traffic_;
+  /// Of the last message of training: counted with the next, by when a device is through with it.
+  std::optional<std::pair<DeviceMoment, DeviceMoment>> decoding_;
   bool keeps_ = false;
   std::vector<KeptMessage> kept_;
 };

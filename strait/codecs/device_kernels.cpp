@@ -42,7 +42,10 @@ std::atomic<const DeviceKernels*>& entry(at::DeviceType type) {
 
 }  // namespace
 
-const DeviceKernels* kernels_of(c10::Device device) { return entry(device.type()).load(); }
+const DeviceKernels* kernels_of(c10::Device device) {
+  const DeviceKernels* const kernels = entry(device.type()).load();
+  return kernels != nullptr && kernels->serve(device) ? kernels : nullptr;
+}
 
 void set_device_kernels(at::DeviceType type, const DeviceKernels* kernels) { entry(type).store(kernels); }
 

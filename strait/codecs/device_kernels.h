@@ -61,6 +61,9 @@ class DeviceKernels {
 
   virtual ~DeviceKernels() = default;
 
+  /// Whether they can run on this device of their kind.
+  virtual bool serve(c10::Device /*device*/) const { return true; }
+
   /// The message of x, float32 in the groups' order: uint8 [bytes]. Feedback only with Levels::range.
   virtual at::Tensor write_groups(const at::Tensor& x, const GroupForm& form,
                                   const KernelFeedback& feedback) const = 0;
@@ -90,7 +93,7 @@ class DeviceKernels {
   virtual bool add_sparse(const SparseParts& parts, int64_t k, PlainValue type, at::Tensor& sum) const = 0;
 };
 
-/// Those of a device; null where there are none.
+/// Those of a device; null where there are none that serve it.
 const DeviceKernels* kernels_of(c10::Device device);
 
 /// Says which serve for a kind of device from now on; null: none. They must outlive their use.

@@ -9,6 +9,7 @@
 
 #include "strait/base/text.h"
 #include "strait/codecs/composed.h"
+#include "strait/codecs/device_order.h"
 #include "strait/kernels/copy.h"
 
 namespace strait {
@@ -45,6 +46,7 @@ at::Tensor RowState::rows(const MessageMeta& meta, const MessageContext& context
     }
     const int64_t from = std::max(begin, first);
     const int64_t to = std::min(begin + piece.size(0), end);
+    if (from < to) keep_for_current_stream(piece);  // which a visitor may have made on another
     if (from == first && to == end) {
       return (to - from == piece.size(0) ? piece : piece.narrow(0, from - begin, to - from)).to(context.device);
     }
@@ -92,7 +94,10 @@ at::Tensor RowState::room(const MessageMeta& meta) const {
 }
 
 void RowState::visit(std::string_view name, StateVisitor& visitor) {
-  for (auto& piece : pieces_) piece = piece.to(pieces_.front().device());
+  for (auto& piece : pieces_) {
+    keep_for_current_stream(piece);  // and made on another, where a thread beside the stages decodes
+    piece = piece.to(pieces_.front().device());
+  }
   at::Tensor all = pieces_.size() > 1 ? at::cat(pieces_) : pieces_.empty() ? at::Tensor() : pieces_.front();
   visitor.tensor(name, all);
   if (all.defined() && all.scalar_type() != at::kFloat) {

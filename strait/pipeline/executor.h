@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "strait/boundary/boundary.h"
-#include "strait/pipeline/device_order.h"
+#include "strait/codecs/device_order.h"
 #include "strait/pipeline/exchange.h"
 #include "strait/pipeline/micro_batch_queue.h"
 #include "strait/pipeline/plan.h"

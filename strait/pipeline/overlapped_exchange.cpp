@@ -39,6 +39,7 @@ void OverlappedExchange::begin(std::vector<MessageSlot> expected) {
   expected_ = std::move(expected);
   announced_ = 0;
   taken_ = 0;
+  begun_ = DevicePoint::here(device_);
   for (size_t i = 0; i < kReadyLimit; ++i) receive_ahead();
 }
 
@@ -62,7 +63,7 @@ void OverlappedExchange::receive_ahead() {
   const size_t next = taken_ + arrivals_.size();
   if (next == expected_.size()) return;
   Arrival& arrival = arrivals_.emplace_back();
-  arrival.task = post(kReceivingThread, {}, [this, next, &arrival] {
+  arrival.task = post(kReceivingThread, begun_, [this, next, &arrival] {
     announce(std::min(expected_.size(), next + kExpectedLimit));
     arrival.tensor = Exchange::receive(expected_[next]);
     arrival.made = DevicePoint::here(device_);

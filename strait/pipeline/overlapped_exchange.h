@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "strait/base/workers.h"
-#include "strait/pipeline/device_order.h"
+#include "strait/codecs/device_order.h"
 #include "strait/pipeline/exchange.h"
 
 namespace strait {
 
 /// Encodes in one thread and decodes in another, beside the stages' computations; on a device each on a stream
 /// of its own. Does what Exchange does, in the same order on every channel, and so gives the same bits. What
-/// the boundaries keep on a device may be read after finish(); what is put in its place comes from the host.
+/// the boundaries keep on a device may be read and replaced between finish() and begin().
 class OverlappedExchange : public Exchange {
  public:
   /// Starts both threads. `device` is the stages'; `trace` may be null. Boundaries and transport must outlive
@@ -41,6 +41,7 @@ class OverlappedExchange : public Exchange {
   size_t taken_ = 0;                   ///< of these, what receive() has given
   std::deque<Arrival> arrivals_;       ///< what it gives next
   c10::Device device_;
+  DevicePoint begun_;                  ///< behind what came before the step
   std::vector<OwnStream> streams_;     ///< of the threads
   std::vector<DevicePoint> finished_;  ///< behind the last task of each
   Workers threads_;                    // last: its threads use the others

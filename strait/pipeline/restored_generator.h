@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
 
 #include <mutex>
 
@@ -20,8 +21,11 @@ class RestoredGenerator {
 
   /// Puts the state back.
   ~RestoredGenerator() {
-    const std::scoped_lock lock(generator_.mutex());
-    generator_.set_state(before_);
+    try {
+      const std::scoped_lock lock(generator_.mutex());
+      generator_.set_state(before_);
+    } catch (const c10::Error&) {  // of a device that has failed, for which an exception is under way
+    }
   }
   RestoredGenerator(const RestoredGenerator&) = delete;
   RestoredGenerator& operator=(const RestoredGenerator&) = delete;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "strait/base/error.h"
-#include "strait/pipeline/device_order.h"
+#include "strait/codecs/device_order.h"
 
 namespace strait {
 namespace {

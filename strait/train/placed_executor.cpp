@@ -12,12 +12,13 @@
 namespace strait {
 namespace {
 
-at::Device move_to_device(Model& model, const TrainOptions& train) {
+/// The stages that are here; of the others the weights stay where they are.
+at::Device move_to_device(const Placement& placement, const TrainOptions& train) {
   const at::Device device = device_of(train.device);
   check_precision(train.precision, device);
   // Some of cuDNN's gradients are sums in the order in which threads come, which differs from run to run.
   if (device.is_cuda()) at::globalContext().setDeterministicCuDNN(true);
-  model.to(device);
+  placement.own().to(device);
   return device;
 }
 
@@ -63,7 +64,7 @@ Executor::Setup setup_of(Placement& placement, const TrainerOptions& options, at
 }  // namespace
 
 PlacedExecutor::PlacedExecutor(Placement& placement, const TrainerOptions& options, Trace* trace)
-    : device_(move_to_device(placement.model(), options.train)),
+    : device_(move_to_device(placement, options.train)),
       transport_(placement.make_transport()),
       executor_(setup_of(placement, options, device_), *transport_, trace) {}
 

@@ -40,8 +40,11 @@ class RestoredValues {
     for (const auto& tensor : tensors) before_.push_back(tensor.detach().clone());
   }
   ~RestoredValues() {
-    const at::NoGradGuard no_grad;
-    for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i].variable_data().copy_(before_[i]);
+    try {
+      const at::NoGradGuard no_grad;
+      for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i].variable_data().copy_(before_[i]);
+    } catch (const c10::Error&) {  // of a device that has failed, for which an exception is under way
+    }
   }
   RestoredValues(const RestoredValues&) = delete;
   RestoredValues& operator=(const RestoredValues&) = delete;

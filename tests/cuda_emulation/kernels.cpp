@@ -1,5 +1,6 @@
 // The kernels, compiled for the emulation.
 
+#include "strait/kernels/cuda/card.cu"
 #include "strait/kernels/cuda/casts.cu"
 #include "strait/kernels/cuda/quant.cu"
 #include "strait/kernels/cuda/quant_symmetric.cu"

@@ -196,9 +196,20 @@ at::Tensor near(const at::Tensor& tensor) {
                        tensor.scalar_type());
 }
 
+constexpr int kNever = -1;
+std::atomic<int> operations_left = kNever;  ///< before one fails
+
+/// Fails where fail_after() has asked for it. What an operation does with the CPU's is part of it.
+void count_operation() {
+  if (computes || operations_left < 0) return;
+  if (operations_left-- == 0)
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "no memory on the fake device\nand a second line");
+}
+
 at::Tensor make_empty(c10::SymIntArrayRef size, std::optional<at::ScalarType> type,
                       std::optional<at::Layout> /*layout*/, std::optional<at::Device> /*device*/,
                       std::optional<bool> /*pinned*/, std::optional<at::MemoryFormat> format) {
+  count_operation();
   return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(size), &far_allocator(),
                                    c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
                                    type.value_or(at::kFloat), format);
@@ -254,6 +265,7 @@ void copy_from_host(const at::Tensor& from, const at::Tensor& to, bool late) {
 
 at::Tensor copy_tensor(const at::Tensor& from, const at::Tensor& to, bool late) {
   if (to.numel() == 0) return to;
+  count_operation();
   if (!is_far(to)) {
     copy_to_host(from, to, late);
   } else if (!is_far(from)) {
@@ -312,16 +324,6 @@ void collect(const c10::IValue& value, std::vector<Uses*>& uses) {
   } else if (value.isOptionalTensorList()) {
     for (const auto& tensor : value.toOptionalTensorVector()) collect(tensor.value_or(at::Tensor()), uses);
   }
-}
-
-constexpr int kNever = -1;
-std::atomic<int> operations_left = kNever;  ///< before one fails
-
-/// Fails where fail_after() has asked for it.
-void count_operation() {
-  if (operations_left < 0) return;
-  if (operations_left-- == 0)
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "no memory on the fake device\nand a second line");
 }
 
 /// Any other operation: on the CPU, in the order of the current stream.

@@ -29,8 +29,8 @@ std::vector<std::string> take_races();
 /// Copies from the device to memory of the host that were asked for since the last call, in bytes.
 size_t take_bytes_to_host();
 
-/// Has the operation behind the next `operations` ones find no memory. It says `no memory on the fake device`
-/// in the first of two lines.
+/// Has the operation behind the next `operations` ones find no memory; allocations and copies are some. It says
+/// `no memory on the fake device` in the first of two lines.
 void fail_after(int operations);
 
 /// Takes that back. Gives whether it had come to that.

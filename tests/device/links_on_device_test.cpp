@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "strait/links/integers.h"
 #include "tests/codecs/inputs.h"
 #include "tests/device/devices.h"
 #include "tests/links/pair.h"
@@ -70,6 +71,47 @@ std::vector<Scheme> all_schemes() {
     if (!feedback.starts_with("ef-mixed")) schemes.emplace_back(feedback, "quant:4,scope=sample");
   }
   return schemes;
+}
+
+/// The links that nobody names as feedback.
+
+TEST(OtherLinkOnDevice, SendsAGradientAtTheIndicesOfTheActivations) {
+  const at::Device device = test::device();
+  for (const auto& spec :
+       {"topk:0.1", "topk:0.3,index=bitmap", "topk:0.2,values=quant:4", "random:0.3", "columns:0.25"}) {
+    SCOPED_TRACE(spec);
+    const auto codec = make_codec(spec);
+    const at::Tensor activations = normal_tensor({4, 128}, 92);
+    const auto indices_on = [&](at::Device at) {
+      std::vector<std::byte> space(codec->payload_size(meta_of(activations)).bound);
+      ByteWriter out(space);
+      return codec->write(activations.to(at), {.device = at, .wants_indices = true}, out);
+    };
+    const IndexSet here = indices_on(at::kCPU);
+    const IndexSet there = indices_on(device);
+    EXPECT_EQ(there.masks, here.masks);
+    const auto link = make_reuse_link(codec);
+    const at::Tensor gradients = normal_tensor({4, 128}, 93);
+    test::Pair on_cpu(link);
+    test::Pair on_device(link);
+    const at::Tensor expected = on_cpu.send(gradients, {.indices = &here});
+    const at::Tensor received = on_device.send(gradients.to(device), {.device = device, .indices = &there});
+    EXPECT_TRUE(received.device() == device);
+    EXPECT_TRUE(same_bits(received.cpu(), expected));
+    EXPECT_EQ(on_device.bytes(), on_cpu.bytes());
+  }
+}
+
+TEST(OtherLinkOnDevice, SendsIntegers) {
+  const at::Device device = test::device();
+  for (const int64_t limit : {65536, 65537}) {
+    test::Pair pair(make_integer_link(limit));
+    const at::Tensor x = at::arange(limit - 96, limit, at::kLong).view({8, 12});
+    const at::Tensor received = pair.send(x.to(device), {.device = device});
+    EXPECT_TRUE(received.device() == device);
+    EXPECT_TRUE(at::equal(received.cpu(), x));
+    EXPECT_THROW(pair.send((x + 1).to(device), {.device = device}), NumericError);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LinkOnDevice, testing::ValuesIn(all_schemes()));

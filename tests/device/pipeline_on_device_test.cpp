@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "strait/codecs/device_order.h"
 #include "strait/train/rank_statistics.h"
 #include "tests/device/devices.h"
 #include "tests/pipeline/own_network.h"
@@ -83,13 +84,23 @@ struct ByHost : StateVisitor {
   }
 };
 
+/// Reads state as a checkpoint does.
+struct Reader : StateVisitor {
+  void tensor(std::string_view /*name*/, at::Tensor& value) override {
+    if (value.defined()) read.push_back(value.cpu());
+  }
+  std::vector<at::Tensor> read;
+};
+
 /// What ranks have after their steps, one entry a rank.
 struct OfRanks {
   std::vector<at::Tensor> parameters;
   std::vector<std::map<std::string, uint64_t>> state_sums;
+  std::vector<double> losses = {};  ///< of evaluation in the mode live, of the last rank
 };
 
-/// Three steps of ranks with a stage each, which encode and decode beside their stages.
+/// Three steps of ranks with a stage each, which encode and decode beside their stages; between them evaluation
+/// that moves held state, and state that is read or replaced.
 OfRanks trained_by_ranks(at::Device device, const std::string& codec, const std::string& feedback) {
   std::vector<at::Tensor> first;
   setup_on(at::kCPU, codec, feedback, first);
@@ -97,7 +108,7 @@ OfRanks trained_by_ranks(at::Device device, const std::string& codec, const std:
               std::vector<std::map<std::string, uint64_t>>(first.size())};
   std::vector<test::OwnBatch> batches;
   for (uint64_t step = 0; step < 3; ++step) batches.emplace_back(step);
-  const auto errors = test::Ranks(static_cast<int>(first.size())).run([&](Group& group) {
+  const auto train = [&](Group& group) {
     const auto own = static_cast<size_t>(group.rank());
     std::vector<at::Tensor> weights;
     for (const auto& weight : first)
@@ -110,6 +121,19 @@ OfRanks trained_by_ranks(at::Device device, const std::string& codec, const std:
       pipeline.train(own == 0 ? batch.inputs.to(device) : at::Tensor(),
                      own + 1 == first.size() ? batch.targets.to(device) : at::Tensor(), batch.ids);
       optimizer.step();
+      HeldState held(pipeline.boundaries());
+      for (int times = 0; times < 2; ++times) {
+        const auto report =
+            pipeline.evaluate({{own == 0 ? batch.inputs.to(device) : at::Tensor()},
+                               own + 1 == first.size() ? batch.targets.to(device) : at::Tensor(),
+                               batch.ids},
+                              EvaluationMode::live);
+        if (report.loss) all.losses.push_back(*report.loss);
+      }
+      held.put_back();
+      Reader reader;
+      pipeline.visit_state(reader);
+      if (&batch != &batches[1]) continue;
       ByHost by_host;
       pipeline.visit_state(by_host);
     }
@@ -119,6 +143,9 @@ OfRanks trained_by_ranks(at::Device device, const std::string& codec, const std:
     pipeline.visit_state(hasher);
     all.state_sums[own] = hasher.sums;
     all.parameters[own] = weights[own].detach().cpu();
+  };
+  const auto errors = test::Ranks(static_cast<int>(first.size())).run([&](Group& group) {
+    OwnStream(device).run({}, [&] { train(group); });  // as a process has one
   });
   EXPECT_THAT(errors, testing::Each(testing::IsEmpty()));
   return all;
@@ -133,6 +160,8 @@ TEST_P(PipelineOnDevice, TrainsToTheSameBitsInSeveralRanks) {
     EXPECT_TRUE(at::equal(by_device.parameters[i], expected.parameters[i])) << i;
   }
   EXPECT_EQ(by_device.state_sums, expected.state_sums);
+  EXPECT_EQ(by_device.losses, expected.losses);
+  EXPECT_EQ(expected.losses.size(), 6U);
   EXPECT_EQ(expected.state_sums[0].empty(), feedback == "none");
   EXPECT_EQ(fake::take_races(), std::vector<std::string>());
 }

@@ -11,7 +11,7 @@
 namespace strait::fake {
 
 /// Streams that the device has, the default one among them.
-inline constexpr size_t kStreams = 8;
+inline constexpr size_t kStreams = 32;
 
 /// Of each stream, how many of its operations are known to be done: a vector clock.
 using Clock = std::array<uint64_t, kStreams>;

@@ -6,9 +6,12 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include "strait/base/error.h"
 #include "strait/codecs/quant_group.h"
+#include "strait/kernels/cuda/card.h"
 #include "strait/kernels/cuda/casts.h"
 #include "strait/kernels/cuda/group_codecs.h"
 #include "strait/kernels/cuda/sparse.h"
@@ -107,6 +110,17 @@ at::Tensor aligned(const at::Tensor& bytes, size_t size) {
 
 class CudaKernels : public DeviceKernels {
  public:
+  /// Asks each card once.
+  bool serve(c10::Device device) const override {
+    const std::scoped_lock lock(mutex_);
+    const auto [answer, is_new] = served_.try_emplace(device.index());
+    if (is_new) {
+      const c10::DeviceGuard guard(device);
+      answer->second = cuda::serve_this_card();
+    }
+    return answer->second;
+  }
+
   at::Tensor write_groups(const at::Tensor& x, const GroupForm& form,
                           const KernelFeedback& feedback) const override {
     const Call call(x);
@@ -243,6 +257,9 @@ class CudaKernels : public DeviceKernels {
                       out.data_ptr<float>(), workspace.data_ptr(), call.faults(), call.stream());
     return call.has_read();
   }
+
+  mutable std::mutex mutex_;
+  mutable std::map<c10::DeviceIndex, bool> served_;  ///< by the card's number
 };
 
 }  // namespace

@@ -25,7 +25,9 @@ constexpr uint64_t kManyElements = 1 << 22;
 inline cudaStream_t handle_of(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
 
 inline void expect_success(cudaError_t status) {
-  if (status != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(status));
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // which whoever asks next would take for its own
+  throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(status));
 }
 
 /// Launches a kernel with as many blocks of kThreads threads as so many threads take, at least one. Throws

@@ -24,6 +24,7 @@ using cudaStream_t = void*;
 constexpr cudaError_t cudaSuccess = 0;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline const char* cudaGetErrorString(cudaError_t /*error*/) { return "out of memory"; }
 
 /// Memory of the device is full of a pattern, so that nobody takes it for cleared.
@@ -61,6 +62,12 @@ template <class... Parameters>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* shape, void (*kernel)(Parameters...),
                                std::type_identity_t<Parameters>... arguments) {
   strait::emulation::run(shape->gridDim.x, shape->blockDim.x, [&] { kernel(arguments...); });
+  return cudaSuccess;
+}
+
+struct cudaFuncAttributes {};
+template <class... Parameters>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* /*attributes*/, void (* /*kernel*/)(Parameters...)) {
   return cudaSuccess;
 }
 

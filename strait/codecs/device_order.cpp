@@ -1,4 +1,4 @@
-#include "strait/pipeline/device_order.h"
+#include "strait/codecs/device_order.h"
 
 #include <ATen/core/ivalue.h>
 #include <c10/core/Event.h>
