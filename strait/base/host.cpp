@@ -17,6 +17,12 @@ std::string host_name() {
   return name.data();
 }
 
+std::string machine_mark() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return host_name() + "/" + boot;
+}
+
 std::string processor_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {

@@ -9,6 +9,9 @@ namespace strait {
 /// What this machine calls itself.
 std::string host_name();
 
+/// Tells this machine, or this container on one, from others until it is started again.
+std::string machine_mark();
+
 /// The processor's model, as the kernel calls it.
 std::string processor_name();
 

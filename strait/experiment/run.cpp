@@ -243,6 +243,9 @@ RunOutcome run_experiment(const Config& config, const std::filesystem::path& fol
       if (has_store_file(with_store)) try_store_folder(with_store.compression.store.folder);
       trainer.reset(new Trainer(make_trainer(with_store, group, trace)));
       trainer->check(data.splits);
+    });
+    trainer->check_stores(data.splits.train->size());
+    run_collectively(*group, [&] {
       take_over(config, beginning, *trainer);
       if (rank != 0) return;  // before the folder changes, since this refuses codecs that save nothing
       summary =
@@ -337,7 +340,7 @@ Evaluation evaluate_experiment(const Config& config, const std::filesystem::path
       knows_state = false;
     }
   }
-  return trainer.evaluate(load_splits(config).test, observer, knows_state);
+  return trainer.evaluate(load_splits(config).test, observer, knows_state, config.pipeline.replicas);
 }
 
 std::optional<RunStatus> recorded_status(const Config& config, const std::filesystem::path& folder) {

@@ -59,19 +59,25 @@ std::string StoreBudget::describe() const {
                      options_.store.is_in_file() ? "a file" : "memory", list_of(parts));
 }
 
-void StoreBudget::check_fits(uint64_t free_bytes) const {
-  if (bytes() <= free_bytes) return;
+void StoreBudget::check_fits(uint64_t free_bytes, uint64_t others) const {
+  if (bytes() + others <= free_bytes) return;
+  const auto fits = [&](uint64_t wanted) {  // and the others' in the same format
+    const double share = static_cast<double>(wanted) / static_cast<double>(bytes());
+    return wanted < bytes() && share * static_cast<double>(bytes() + others) <= static_cast<double>(free_bytes);
+  };
   std::vector<std::string> advice;
   if (!options_.store.is_in_file()) advice.emplace_back("compression.store.place = \"file\"");
   for (const std::string& format : store_formats()) {
-    if (bytes_in(format) < bytes() && bytes_in(format) <= free_bytes) {
+    if (fits(bytes_in(format))) {
       advice.push_back(
           fmt::format("compression.store.format = \"{}\" ({})", format, size_text(bytes_in(format))));
     }
   }
   if (options_.store.is_in_file()) advice.emplace_back("another compression.store.folder");
   advice.emplace_back("a smaller data.train_limit");
-  throw InputError("{}, but {} are free; choose one of: {}", describe(), size_text(free_bytes),
+  const std::string of_others =
+      others == 0 ? "" : fmt::format(", and {} in other processes on this machine", size_text(others));
+  throw InputError("{}{}, but {} are free; choose one of: {}", describe(), of_others, size_text(free_bytes),
                    list_of(advice));
 }
 

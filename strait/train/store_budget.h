@@ -24,8 +24,9 @@ class StoreBudget {
   /// One line for people: the sum and each boundary's part.
   std::string describe() const;
 
-  /// Throws InputError with advice when more is needed than is free where the store lies.
-  void check_fits(uint64_t free_bytes) const;
+  /// Throws InputError with advice when more is needed than is free where the store lies. `others` are bytes
+  /// that other processes' stores will take there.
+  void check_fits(uint64_t free_bytes, uint64_t others = 0) const;
 
   /// Memory, or space on the disk, that is free where the options put the store.
   uint64_t free_bytes() const;

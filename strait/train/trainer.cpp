@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "strait/base/clock.h"
+#include "strait/base/host.h"
 #include "strait/base/multiples.h"
 #include "strait/base/text.h"
 #include "strait/data/batch_parts.h"
@@ -41,6 +42,16 @@ StoreBudget store_budget(Placement& placement, const CompressionOptions& compres
     shapes.push_back(all_shapes[i]);
   }
   return {compression, boundaries, shapes, samples};
+}
+
+/// Of this number in all processes on this machine. Collective.
+uint64_t sum_on_this_machine(Group& group, uint64_t mine) {
+  const std::string machine = machine_mark() + " ";
+  uint64_t sum = 0;
+  for (const std::string& one : group.gather(machine + std::to_string(mine))) {
+    if (one.starts_with(machine)) sum += std::stoull(one.substr(machine.size()));
+  }
+  return sum;
 }
 
 /// Codecs are chosen for boundaries by name: one that has none would keep the strongest until the next choice.
@@ -100,9 +111,14 @@ void Trainer::check(const DataSplits& data) {
   check_samples(samples, options_.pipeline.replicas);
   if (keeps_classes(options_.compression, options_.cuts)) expect_classes(*data.train);
   check_warmup(options_.train, options_.train.epochs * plan_for(data).steps());
-  if (is_resumed_) return;  // the stores are here, and have been given what they need
+}
+
+void Trainer::check_stores(int64_t samples) {
   const StoreBudget budget = store_budget(placement_, options_.compression, samples);
-  if (budget.bytes() > 0) budget.check_fits(budget.free_bytes());
+  const uint64_t together = sum_on_this_machine(placement_.group(), budget.bytes());
+  run_collectively(placement_.group(), [&] {
+    if (budget.bytes() > 0) budget.check_fits(budget.free_bytes(), together - budget.bytes());
+  });
 }
 
 void Trainer::resume(const Checkpoint& from) {
@@ -136,6 +152,7 @@ void Trainer::save_checkpoint() {
 
 bool Trainer::train(const DataSplits& data, TrainObserver& observer) {
   run_collectively(placement_.group(), [&] { check(data); });
+  if (!is_resumed_) check_stores(data.train->size());  // else the stores are here, with what they need
   stop_.emplace(placement_.group());
   const StoreBudget budget = store_budget(placement_, options_.compression, data.train->size());
   if (budget.bytes() > 0) observer.on_note(budget.describe());
@@ -171,9 +188,10 @@ bool Trainer::run_epoch(const DataSplits& data, TrainObserver& observer) {
   metrics.evaluation_seconds = state_.evaluation_seconds + watch.seconds();
   metrics.choices = AutomaticCodecs::of_epoch(state_);
   if (options_.over_networks) {
-    // Of an epoch that was trained in other stages, up to its last batch, there are no times.
-    metrics.networks =
-        metrics.stages.empty() ? networks_so_far() : options_.over_networks(metrics, networks_so_far());
+    // Of an epoch that was trained in other stages, up to its last batch, there are not all times.
+    metrics.networks = metrics.stages.size() < placement_.stages().size()
+                           ? networks_so_far()
+                           : options_.over_networks(metrics, networks_so_far());
   }
   metrics_.push_back(to_line(metrics));
   observer.on_epoch(metrics);
@@ -346,7 +364,8 @@ bool Trainer::evaluate_if_due(const DataSplits& data, TrainObserver& observer) {
 }
 
 Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer,
-                             bool knows_state) {
+                             bool knows_state, int replicas) {
+  executor_->set_batch_size(part_of_batch(options_.batch_size, 0, replicas).rows);
   RankStatistics mine;
   stop_.emplace(placement_.group());
   mine.test = evaluator_.score(data, observer, *stop_, -1, knows_state).by_mode;

@@ -55,6 +55,10 @@ class Trainer {
   /// Throws InputError where the data, loaded by now, do not go with the options. train() does so too.
   void check(const DataSplits& data);
 
+  /// Throws InputError where what feedback keeps of so many samples has no room on this machine beside what it
+  /// keeps in other processes there. To be asked before anything is kept; train() does so. Collective.
+  void check_stores(int64_t samples);
+
   /// Takes over everything of a checkpoint: training resumes where it was taken, to the same bits.
   void resume(const Checkpoint& from);
 
@@ -81,9 +85,9 @@ class Trainer {
   bool train(const DataSplits& data, TrainObserver& observer);
 
   /// Scores every sample with compression off and on, changing nothing. Without `knows_state` in no mode that
-  /// reads state of the links.
+  /// reads state of the links. `replicas` is that of the training: the samples come in its micro-batches.
   Evaluation evaluate(const std::shared_ptr<const Dataset>& data, TrainObserver& observer,
-                      bool knows_state = true);
+                      bool knows_state = true, int replicas = 1);
 
   /// Replaces the weights by a file's; see load_model().
   void load(const std::filesystem::path& weights) { load_model(weights, placement_.model()); }

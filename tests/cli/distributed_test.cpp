@@ -6,7 +6,9 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
 
+#include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <regex>
 
 #include "strait/formats/safetensors.h"
@@ -91,6 +93,20 @@ TEST_F(Distributed, TheStateThatFourProcessesLeaveIsScoredByOne) {
   const auto scores = nlohmann::json::parse(scored.out);
   EXPECT_EQ(scores, test::metrics_of(dir_ / "run").back().at("test"));
   EXPECT_TRUE(scores.contains("live"));
+}
+
+// Whose micro-batches are of half a batch, in the test too.
+TEST_F(Distributed, TheScoresOfReplicasAreThoseOfOneProcess) {
+  std::vector<std::string> words = {"launch", "-n", "2", "--"};
+  std::ranges::copy(
+      arguments("run", {"--set", "pipeline.replicas=2", "--set", "compression.activations.codec=quant:4",
+                        "--set", "compression.activations.feedback=none"}),
+      std::back_inserter(words));
+  const auto trained = test::run_process(STRAIT_PROGRAM, words);
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const auto scored = test::run_process(STRAIT_PROGRAM, {"eval", dir_ / "run", "--json"});
+  ASSERT_EQ(scored.status, 0) << scored.err;
+  EXPECT_EQ(nlohmann::json::parse(scored.out), test::metrics_of(dir_ / "run").back().at("test"));
 }
 
 TEST_F(Distributed, ATraceThatCannotBeWrittenEndsAllBeforeTheFirstStep) {

@@ -89,6 +89,18 @@ TEST(StoreBudget, RefusesWithAdviceThatFits) {
   EXPECT_THAT(complaint(budget({"file", "quant:8", ""}), 1), HasSubstr("another compression.store.folder"));
 }
 
+TEST(StoreBudget, CountsWhatOtherProcessesKeepOnTheMachine) {
+  const auto complaint_beside = [](uint64_t free, uint64_t others) {
+    return test::error_of<InputError>([&] { budget({}).check_fits(free, others); });
+  };
+  EXPECT_EQ(complaint_beside(32'937'600'000U, 10'000'000'000U), "");
+  const std::string message = complaint_beside(32'937'599'999U, 10'000'000'000U);
+  EXPECT_THAT(message, HasSubstr("22.9 GB for 50000 samples"));
+  EXPECT_THAT(message, HasSubstr("), and 10.0 GB in other processes on this machine, but 32.9 GB are free"));
+  EXPECT_THAT(message, HasSubstr("\"bf16\" (11.5 GB)")) << "which leaves room for theirs, halved too";
+  EXPECT_THAT(complaint_beside(16'000'000'000U, 10'000'000'000U), Not(HasSubstr("bf16")));
+}
+
 TEST(StoreBudget, KnowsWhatIsFree) {
   EXPECT_GT(budget({}).free_bytes(), 1'000'000U);
   EXPECT_GT(budget({"file", "fp32", "/tmp"}).free_bytes(), 0U);
