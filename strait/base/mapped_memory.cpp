@@ -18,7 +18,8 @@ MappedMemory::MappedMemory(const std::filesystem::path& folder) {
   // A name that is taken away at once, for file systems that have no files without one.
   std::string name = (folder / "store-XXXXXX").string();
   file_ = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file_ < 0) file_ = ::mkostemp(name.data(), O_CLOEXEC);
+  if (file_ >= 0) return;
+  file_ = ::mkostemp(name.data(), O_CLOEXEC);
   if (file_ < 0) throw InputError("{}: cannot hold a file: {}", folder.string(), std::strerror(errno));
   ::unlink(name.c_str());
 }

@@ -199,6 +199,7 @@ void CheckpointFolder::remove(const Entry& entry) {
 
 void CheckpointFolder::remove_partial() {
   for (const auto& folder : folders_in(path_)) {
+    if (!entry_of(folder.stem().string())) continue;
     if (folder.extension() == kPartial || folder.extension() == kRemoved) remove_folder(folder);
   }
 }

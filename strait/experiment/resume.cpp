@@ -195,7 +195,16 @@ std::string fetch_parts(const ResumePoint& point, bool other_stages,
     for (const auto& move : moves) {
       if (move.from == place.rank) check_part(move.source);
     }
-    for (auto& target : targets) target.begin(*point.entry);
+    for (auto& target : targets) {
+      if (const fs::path there = target.path_of(*point.entry); is_there(there)) {
+        throw InputError(
+            "{}: expected none, or a part of a checkpoint of {} processes in {} replicas, which another "
+            "machine has; "
+            "move this one away",
+            there.string(), point.writers.ranks, point.writers.replicas);
+      }
+      target.begin(*point.entry);
+    }
   });
   move_parts(group, moves);
   run_collectively(group, [&] {

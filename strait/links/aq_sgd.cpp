@@ -146,7 +146,9 @@ class AqSgdDecoder : public Decoder {
     const MessageMeta first_meta = visits.meta_of(visits.first);
     ByteReader full(in.take(format_.raw->payload_size(first_meta).bound), in.owner());
     at::Tensor received = format_.raw->read(full, first_meta, context).tensor;
-    if (!visits.later.rows.empty()) {
+    if (visits.later.rows.empty()) {
+      if (in.left() != 0) throw WireError("{} bytes follow the samples that come in full", in.left());
+    } else {
       const MessageMeta later_meta = visits.meta_of(visits.later);
       const at::Tensor difference = compressor_->decode(in, later_meta, context).tensor;
       received =

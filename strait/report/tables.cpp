@@ -68,7 +68,11 @@ class RunTable {
     const auto is_taken = [&] {
       return std::ranges::find(table_.variants, name, &Variant::name) != table_.variants.end();
     };
-    for (int parts = 1; is_taken(); ++parts) name = fmt::format("{} ({})", run.name, end_of(run.path, parts));
+    const auto depth = std::distance(run.path.begin(), run.path.end());
+    for (int parts = 1; is_taken(); ++parts) {
+      name = fmt::format("{} ({})", run.name, end_of(run.path, parts));
+      if (parts > depth) name += fmt::format(" {}", parts - depth + 1);  // others are called so
+    }
     return name;
   }
 

@@ -274,5 +274,20 @@ TEST(SampleStore, TheBytesOfARowAreThoseOfItsFormat) {
   EXPECT_EQ(store_row_bytes({"memory", "quant:2", ""}, 5), 10U) << "the last byte is not full";
 }
 
+TEST(AqSgd, RefusesBytesBehindSamplesThatAllComeInFull) {
+  const Ids ids = {0, 1};
+  const at::Tensor x = at::ones({2, 3});
+  const auto link = make_link("topk:0.5", "aq-sgd");
+  std::vector<std::byte> space(2 * link->payload_size(meta_of(x)).bound);
+  ByteWriter out(space);
+  link->make_encoder()->encode(x, {.ids = ids}, out);
+  const auto decode = [&](size_t size) {
+    ByteReader in(std::span<const std::byte>(space).first(size));
+    return link->make_decoder()->decode(in, meta_of(x), {.ids = ids}).tensor;
+  };
+  EXPECT_TRUE(at::equal(decode(out.used()), x));
+  EXPECT_THROW(decode(out.used() + 1), WireError);
+}
+
 }  // namespace
 }  // namespace strait

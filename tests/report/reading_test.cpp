@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "strait/base/error.h"
 #include "strait/report/tables.h"
 #include "tests/report/sample_sweep.h"
@@ -302,6 +304,26 @@ TEST_F(Reading, RunsShareARowWhereTheirSeedsAloneDiffer) {
   const auto given = tables({dir_ / "runs/a", dir_ / "runs/c", dir_ / "other/c", dir_ / "runs/../runs/a"});
   EXPECT_THAT(names(given.at(0)), ElementsAre("net", "net (c)", "net (other/c)"));
   EXPECT_EQ(given[0].variants[0].runs.size(), 1U) << "a folder counts once";
+}
+
+TEST_F(Reading, ARowHasANameOfItsOwnWhateverOthersAreCalled) {
+  const auto line = test::epoch_line(0, 2.5, 10, 11);
+  std::vector<std::filesystem::path> folders = {dir_ / "first"};
+  test::write_run(folders.back(), "r", 0, "done", line);
+  std::filesystem::path end;
+  const std::filesystem::path last = std::filesystem::canonical(dir_.path()) / "x/last";
+  for (auto folder = last; folder.has_filename(); folder = folder.parent_path()) {
+    end = end.empty() ? folder.filename() : folder.filename() / end;
+    folders.push_back(dir_ / fmt::format("other-{}", folders.size()));
+    test::write_run(folders.back(), fmt::format("r ({})", end.string()), 0, "done", line);
+  }
+  folders.push_back(last);
+  test::write_run(last, "r", 0, "done", line);
+  auto found = names(tables(folders).at(0));
+  ASSERT_EQ(found.size(), folders.size());
+  EXPECT_THAT(found.back(), StartsWith("r ("));
+  std::ranges::sort(found);
+  EXPECT_EQ(std::ranges::adjacent_find(found), found.end());
 }
 
 TEST_F(Reading, AFolderCountsOnceByWhateverPath) {
