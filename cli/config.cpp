@@ -32,7 +32,7 @@ void add_config(CLI::App& app, Action& action) {
       "Print every key with its meaning and its default, or with the value that a configuration gives it");
   auto flags = std::make_shared<ConfigFlags>();
   add_config_argument(*config, flags->config, " (default: none, which gives the defaults)");
-  config->add_option("--set", flags->overrides, "Change a key, for example model.kind=gpt2 (may be repeated)")
+  config->add_option("--set", flags->overrides, "Change a key, for example model.kind=mlp (may be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   config->footer("\nWhat it prints is a configuration itself, which strait train takes.");

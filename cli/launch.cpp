@@ -163,7 +163,7 @@ void add_launch(CLI::App& app, Action& action) {
       ->required()
       ->type_name("-- train CONFIG.toml");
   launch->add_flag("--dry-run", flags->dry_run,
-                   "Print what the run and each process would do, touch no folder and exit");
+                   "Of train: print what the run and each process would do, touch no folder and exit");
   add_verbosity(*launch, flags->verbosity);
   launch->footer(
       "\nSets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, prefixes every line "

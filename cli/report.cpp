@@ -84,8 +84,7 @@ void add_report(CLI::App& app, Action& action) {
   verb->add_option("--out", flags->out,
                    "The page; the same tables go beside it as .md, .csv and -bytes.csv (default: report.html)")
       ->type_name("FILE.html");
-  verb->add_option("--title", flags->title,
-                   "Of the page (default: the sweep's title, or the names of the runs)")
+  verb->add_option("--title", flags->title, "Of the page (default: the titles of its tables)")
       ->type_name("TEXT");
   verb->add_option(
           "--latex", flags->latex,

@@ -126,7 +126,7 @@ class FeedbackInfo(NamedTuple):
     name: str
     state: str  #: what each piece of its state serves: ``"none"``, ``"rows"`` of the batch (with the option
     #: ``slots=sample`` samples and with ``slots=class`` classes, where it has it), or ``"samples"``, by their ids
-    any_codec: bool  #: False: a codec that selects
+    any_codec: bool  #: False: ``topk`` alone, and not by blocks
     gradients: bool  #: serves gradients too, not activations alone
     boundaries: bool  #: serves boundaries; False: only what replicas of a ``strait train`` exchange
 

@@ -154,7 +154,8 @@ class Pipeline:
 
     Stage `s` runs in process `s mod P` of `P` processes, and the bits are those of one process that runs all, where the
     modules draw no random numbers. With codec "none" and one micro-batch, losses and gradients are those of the unsplit
-    network. All methods that talk to other processes (the constructor, train, evaluate, gather) are to be called by
+    network. All methods that talk to other processes (the constructor, train, evaluate, predict,
+    clip_grad_norm_, gather) are to be called by
     every process in the same order. Where one fails, the others raise RuntimeError that says which and why.
 
     Arguments:
@@ -356,7 +357,8 @@ class Pipeline:
         self._pipeline.parameters_changed()
 
     def prefetch(self, ids: Ids) -> None:
-        """Says which samples the next call of :meth:`train` will have."""
+        """Says which samples the call of :meth:`train` after the next will have, for what is kept per sample on a disk:
+        the next call reads it ahead."""
         self._pipeline.prefetch(int_list(ids))
 
     @property

@@ -214,7 +214,7 @@ struct CodecInfo {
   std::string_view name;                                                         ///< before the colon of a spec
   std::unique_ptr<Codec> (*factory)(CodecIdentity identity, OperatorSpec spec);  ///< throws InputError
   std::string_view parameters;                                                   ///< for `strait codec list`
-  std::vector<std::string_view> samples;  ///< what suites and `strait codec bench` run
+  std::vector<std::string_view> samples;  ///< what suites run; of these `strait codec bench` the first four
 };
 
 /// All codecs in the order of codec_list.def.

@@ -17,7 +17,8 @@ namespace strait {
 
 struct IndexSet;
 
-/// What both endpoints of a boundary know about a message before it is sent. All messages are float32.
+/// What both endpoints of a boundary know about a message before it is sent. All messages are float32 but those
+/// of integers.
 struct MessageMeta {
   std::vector<int64_t> shape;  ///< [rows, ...]: the first dimension counts samples
 

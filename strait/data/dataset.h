@@ -35,9 +35,9 @@ struct DataOptions {
 
 /// The samples of one batch, B of them.
 struct Batch {
-  at::Tensor inputs;                  ///< [B, 3, 32, 32] float32, normalised; of text [B, block] int64, tokens
-  at::Tensor targets;                 ///< [B] int64, class labels; of text the inputs
-  std::vector<int64_t> ids;           ///< B indices into the data set
+  at::Tensor inputs;         ///< [B, ...] float32; of text [B, block] int64, tokens
+  at::Tensor targets;        ///< [B] int64, class labels, or [B, K] float32, numbers; of text the inputs
+  std::vector<int64_t> ids;  ///< B indices into the data set
   std::vector<int64_t> classes = {};  ///< Dataset::classes() of them, of a Loader
 };
 

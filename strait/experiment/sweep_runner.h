@@ -34,7 +34,8 @@ class SweepObserver {
 /// along.
 class SweepRunner {
  public:
-  /// The processes that train: `PROGRAM train FOLDER/config.toml --out FOLDER --resume|--overwrite FLAGS`.
+  /// The processes that train: `PROGRAM train FOLDER/next.toml --out FOLDER FLAGS`, with --resume or
+  /// --overwrite where the folder has a run.
   struct Processes {
     std::vector<std::string> program;     ///< the path of strait, or of a program that takes the same words
     int jobs = 1;                         ///< how many at once; at most the cores that there are

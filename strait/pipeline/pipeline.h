@@ -158,7 +158,8 @@ class Pipeline {
   /// throws InputError for one that is needed and would not come. With replicas a new pipeline is needed.
   void parameters_changed() { cut_finder_->forget(); }
 
-  /// Which samples the next call of train() will be given, for links that keep something per sample on a disk.
+  /// Which samples the call of train() after the next will be given, for links that keep something per sample
+  /// on a disk: the next call reads it ahead.
   void prefetch(std::vector<int64_t> ids) { next_ids_ = std::move(ids); }
 
   /// The parameters of this process's stages, as the modules have them at this time, for the optimizer.

@@ -21,7 +21,8 @@ inline std::string input_boundary(const std::string& cut) { return cut + ".input
 class Placement {
  public:
   /// `model` is the whole network, cut after the layers `cuts`. Throws InputError for cuts that it does not
-  /// have, and when the group is not one process for each stage of each replica, or one process for all.
+  /// have, and when the group does not have one process for each replica, or one for every stages_per_rank
+  /// stages of each.
   /// With pipeline.link, what this process sends over transports goes over an emulated link.
   Placement(Model model, std::vector<std::string> cuts, const PipelineOptions& pipeline,
             std::shared_ptr<Group> group);

@@ -26,7 +26,7 @@
 namespace strait {
 
 /// Trains a network that is cut into stages and evaluates it with compression off and on. All stages are in
-/// this process, or one in each process of a group, which then makes every call together. The same seed and
+/// this process, or in the processes of a group, which then makes every call together. The same seed and
 /// number of threads give the same bits, however many processes there are. Several replicas of the pipeline
 /// share every batch; the first alone evaluates.
 ///
@@ -38,9 +38,9 @@ namespace strait {
 /// PlacedExecutor, WeightUpdate, MicroBatchUpdate, Evaluator, Recorder, TrainerCheckpoints.
 class Trainer {
  public:
-  /// `model` is the whole network, in every process with the same weights. Throws InputError when the group is
-  /// not one process for each stage of each replica, and when the device does not have train.precision. `trace`
-  /// may be null; what it points to must outlive the trainer.
+  /// `model` is the whole network, in every process with the same weights. Throws InputError where Placement
+  /// does, and when the device does not have train.precision. `trace` may be null; what it points to must
+  /// outlive the trainer.
   Trainer(Model model, TrainerOptions options,
           std::shared_ptr<Group> group = std::make_shared<SingleProcessGroup>(), Trace* trace = nullptr);
   Trainer(const Trainer&) = delete;  // the parts refer to each other in place
