@@ -2,6 +2,8 @@
 
 #include <pybind11/stl.h>
 
+#include <tuple>
+
 #include "python/src/bind.h"
 #include "python/src/local_boundary.h"
 
@@ -60,10 +62,19 @@ py::dict form_of(const LocalBoundary& boundary) {
   return all;
 }
 
+/// Does the work while others may have the interpreter: a message under way, which the boundary waits for, may
+/// ask for it.
+template <class Work>
+auto without_gil(const Work& work) {
+  const py::gil_scoped_release released;
+  return work();
+}
+
 py::tuple pickled(LocalBoundary& boundary) {
-  const CrossedTraffic traffic = boundary.traffic();
-  return py::make_tuple(form_of(boundary), boundary.state(), boundary.step(), boundary.compresses(),
-                        traffic_tuple(traffic.forward), traffic_tuple(traffic.backward));
+  const auto [state, step, compresses, traffic] = without_gil(
+      [&] { return std::tuple(boundary.state(), boundary.step(), boundary.compresses(), boundary.traffic()); });
+  return py::make_tuple(form_of(boundary), state, step, compresses, traffic_tuple(traffic.forward),
+                        traffic_tuple(traffic.backward));
 }
 
 std::unique_ptr<LocalBoundary> unpickled(const py::tuple& all) {
@@ -110,14 +121,18 @@ void bind_boundary(py::module_& module) {
       .def("load_state", &LocalBoundary::load_state, py::arg("state"), ReleaseGil())
       .def("traffic",
            [](LocalBoundary& boundary) {
-             const CrossedTraffic traffic = boundary.traffic();
+             const CrossedTraffic traffic = without_gil([&] { return boundary.traffic(); });
              return py::make_tuple(traffic_tuple(traffic.forward), traffic_tuple(traffic.backward));
            })
-      .def("reset_traffic", [](LocalBoundary& boundary) { boundary.set_traffic({}); })
-      .def_property("compressed", &LocalBoundary::compresses, &LocalBoundary::compress)
-      .def_property("step", &LocalBoundary::step, [](LocalBoundary& boundary, int64_t step) {
-        boundary.set_step(static_cast<uint64_t>(in_range("step", step, 0, INT64_MAX)));
-      });
+      .def(
+          "reset_traffic", [](LocalBoundary& boundary) { boundary.set_traffic({}); }, ReleaseGil())
+      .def_property("compressed", py::cpp_function(&LocalBoundary::compresses, ReleaseGil()),
+                    py::cpp_function(&LocalBoundary::compress, ReleaseGil()))
+      .def_property("step", py::cpp_function(&LocalBoundary::step, ReleaseGil()),
+                    [](LocalBoundary& boundary, int64_t step) {
+                      const auto number = static_cast<uint64_t>(in_range("step", step, 0, INT64_MAX));
+                      without_gil([&] { boundary.set_step(number); });
+                    });
 }
 
 }  // namespace strait::python

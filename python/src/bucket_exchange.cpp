@@ -104,6 +104,11 @@ at::Tensor BucketExchange::encode(int64_t bucket, const at::Tensor& gradient, ui
   return out;
 }
 
+void BucketExchange::forget(int64_t bucket) {
+  const std::scoped_lock lock(mutex_);
+  channels_.erase(bucket);
+}
+
 at::Tensor BucketExchange::decode(int64_t bucket, const at::Tensor& messages, uint64_t step) {
   const at::NoGradGuard no_grad;
   const std::scoped_lock lock(mutex_);

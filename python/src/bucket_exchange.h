@@ -29,6 +29,9 @@ class BucketExchange {
   /// where a rank could not send, WireError.
   at::Tensor decode(int64_t bucket, const at::Tensor& messages, uint64_t step);
 
+  /// Begins a bucket anew, which is of other parameters now.
+  void forget(int64_t bucket);
+
   /// By bucket the tensors that the links carry from message to message, by name.
   using State = std::map<int64_t, StateTensors>;
 

@@ -138,6 +138,7 @@ void bind_ddp(py::module_& module) {
            ReleaseGil())
       .def("decode", &PythonBucketExchange::decode, py::arg("bucket"), py::arg("messages"), py::arg("step"),
            ReleaseGil())
+      .def("forget", &PythonBucketExchange::forget, py::arg("bucket"), ReleaseGil())
       .def("state", &PythonBucketExchange::state, ReleaseGil())
       .def("load_state", &PythonBucketExchange::load_state, py::arg("state"), ReleaseGil())
       .def("traffic", [](PythonBucketExchange& exchange) { return traffic_tuple(exchange.traffic()); });

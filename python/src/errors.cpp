@@ -1,7 +1,5 @@
 #include "python/src/errors.h"
 
-#include <c10/util/Exception.h>
-
 #include <string>
 
 #include "python/src/bind.h"
@@ -34,6 +32,7 @@ void raise_with_cause(PyObject* type, const Error& error) {
   }
 }
 
+/// strait's own: pybind asks it for torch's modules too, whose errors torch itself translates.
 void translate(std::exception_ptr thrown) {
   try {
     if (thrown) std::rethrow_exception(std::move(thrown));
@@ -49,8 +48,6 @@ void translate(std::exception_ptr thrown) {
     PyErr_SetString(numeric_error, error.what());
   } catch (const Error& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
-  } catch (const c10::Error& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what_without_backtrace());
   }
 }
 

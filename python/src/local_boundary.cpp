@@ -174,7 +174,7 @@ void LocalBoundary::begin_batch(BatchPlace place, const std::vector<int64_t>& ne
 void LocalBoundary::end_batch() {
   const std::scoped_lock lock(mutex_);
   if (!batch_) return;
-  if (batch_->step || batch_trained_) step_ = batch_->step.value_or(step_) + 1;
+  if (batch_trained_) step_ = batch_->step.value_or(step_) + 1;
   batch_.reset();
 }
 

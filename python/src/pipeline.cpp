@@ -130,9 +130,14 @@ class PythonPipeline {
     }
     StepReport report;
     run_interruptibly(*group_, [&] {
-      if (pending_) {
-        pipeline_->prepare(batch.inputs, batch.rows(), batch.extras);
-        load_pending();
+      try {
+        if (pending_) {
+          pipeline_->prepare(batch.inputs, batch.rows(), batch.extras);
+          load_pending();
+        }
+      } catch (const std::exception& error) {
+        group_->fail(failure_of(error, group_->rank()));
+        throw;
       }
       report = work(batch);
     });
@@ -219,6 +224,25 @@ void bind_pipeline(py::module_& module) {
       .def_readonly("correct", &StepReport::correct, "what `correct` counted, in the process of the last stage")
       .def_readonly("seconds", &StepReport::seconds, "in the call")
       .def("__repr__", &result_text)
+      .def(py::pickle(
+          [](const StepReport& report) {
+            const Traffic& sent = report.traffic;
+            return py::make_tuple(report.loss, report.rows, report.correct, report.seconds, sent.messages,
+                                  sent.raw_bytes, sent.wire_bytes, sent.encode_seconds, sent.decode_seconds);
+          },
+          [](const py::tuple& state) {
+            StepReport report;
+            report.loss = state[0].cast<std::optional<double>>();
+            report.rows = state[1].cast<int64_t>();
+            report.correct = state[2].cast<int64_t>();
+            report.seconds = state[3].cast<double>();
+            report.traffic = {.messages = state[4].cast<uint64_t>(),
+                              .raw_bytes = state[5].cast<uint64_t>(),
+                              .wire_bytes = state[6].cast<uint64_t>(),
+                              .encode_seconds = state[7].cast<double>(),
+                              .decode_seconds = state[8].cast<double>()};
+            return report;
+          }))
       .def_property_readonly("messages", [](const StepReport& report) { return report.traffic.messages; })
       .def_property_readonly("raw_bytes", [](const StepReport& report) { return report.traffic.raw_bytes; })
       .def_property_readonly("wire_bytes", [](const StepReport& report) { return report.traffic.wire_bytes; })

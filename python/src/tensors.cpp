@@ -1,10 +1,10 @@
 #include "python/src/tensors.h"
 
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/isfinite.h>
 
 #include "python/src/errors.h"
 #include "strait/base/text.h"
+#include "strait/pipeline/half_range.h"
 
 namespace strait::python {
 
@@ -25,9 +25,7 @@ at::Tensor as_message(const at::Tensor& x, std::string_view what) {
 
 at::Tensor narrowed(const at::Tensor& received, at::ScalarType type, std::string_view what) {
   at::Tensor narrow = received.to(type);
-  if (type != at::kFloat && !at::isfinite(narrow).all().item<bool>()) {
-    throw NumericError("{}: a value that the receiver sees is past the range of {}", what, c10::toString(type));
-  }
+  expect_in_range(narrow, what);
   return narrow;
 }
 

@@ -111,7 +111,8 @@ class Boundary(nn.Module):
     Raises:
         ValueError: a wrong spec, links that do not fit, and later a batch that does not fit the state.
         TypeError: later, a tensor of another type.
-        NumericError: later, a tensor with a value that cannot be sent; no state has changed.
+        NumericError: later, a tensor with a value that cannot be sent; no state has changed, unless what cannot hold it is the
+            receiver's float16.
     """
 
     def __init__(self, activations: str = "none", gradients: str = "none", *,

@@ -31,9 +31,10 @@ class DDPState:
         ddp = DistributedDataParallel(model)
         ddp.register_comm_hook(strait.DDPState("topk:0.01", feedback="ef"), strait.ddp_hook)
 
-    A process's first step crosses without compression, because DistributedDataParallel arranges its buckets anew after it.
+    A process's first step crosses without compression, because DistributedDataParallel arranges its buckets anew after it;
+    with ``static_graph=True`` it does so after the second, and what feedback keeps of a bucket that changes begins anew.
     Pickles hold everything but the process group, each rank its own; a process that goes on with one sends its first step
-    uncompressed likewise.
+    uncompressed likewise, and buckets until they are arranged as they were.
 
     Args:
         codec: a codec spec, see :func:`codecs`. A bucket is one sample, so that ``topk:0.01`` keeps a hundredth of it.
@@ -55,7 +56,10 @@ class DDPState:
         self.codec, self.feedback, self.warmup_steps, self.seed = codec, feedback, warmup_steps, seed
         self.process_group = process_group
         self.step = 0  #: backward passes so far; keys random draws
-        self._is_arranged = False  # whether this process has its final buckets
+        self._has_stepped = False  # in this process
+        self._parameters: dict[int, list[int]] = {}  # of each bucket that was compressed here, their ids
+        self._shapes: dict[int, list[tuple[int, ...]]] = {}  # of the parameters that each bucket's state is of
+        self._place: Optional[tuple[int, int]] = None  # rank and ranks
         self._exchange: Optional[_C.BucketExchange] = None
         self._loaded: Optional[dict[str, Any]] = None  # a state that waits for the process group
         self._sent_before = SentBytes(0, 0, 0)  # by the process that was pickled
@@ -70,9 +74,9 @@ class DDPState:
 
     def __getstate__(self) -> dict[str, Any]:
         exchange = self._loaded
-        if self._exchange is not None:
-            group = self.process_group
-            exchange = {"rank": dist.get_rank(group), "ranks": dist.get_world_size(group), "buckets": self._exchange.state()}
+        if self._exchange is not None and self._place is not None:
+            exchange = {"rank": self._place[0], "ranks": self._place[1], "buckets": self._exchange.state(),
+                        "shapes": self._shapes}
         names = ("codec", "feedback", "warmup_steps", "seed", "step")
         return {name: getattr(self, name) for name in names} | {"exchange": exchange, "sent": self.bytes()}
 
@@ -89,16 +93,27 @@ class DDPState:
                 if was != (rank, ranks):
                     raise ValueError(f"DDPState: it was saved by rank {was[0]} of {was[1]}, this is rank {rank} of {ranks}")
                 exchange.load_state(self._loaded["buckets"])
-            self._exchange, self._loaded = exchange, None
+                self._shapes = dict(self._loaded.get("shapes", {}))
+            self._exchange, self._loaded, self._place = exchange, None, (rank, ranks)
         return self._exchange
 
-    def _compresses(self) -> bool:
-        return self._is_arranged and self.step >= self.warmup_steps
+    def _compresses(self, bucket: dist.GradBucket) -> bool:
+        if not self._has_stepped or self.step < self.warmup_steps:
+            return False
+        exchange, index, parameters = self._ready(), bucket.index(), bucket.parameters()
+        ids, shapes = [id(each) for each in parameters], [tuple(each.shape) for each in parameters]
+        if index in self._parameters:
+            if self._parameters[index] != ids:
+                exchange.forget(index)
+        elif self._shapes.get(index, shapes) != shapes:
+            return False  # not arranged yet as when the state was saved
+        self._parameters[index], self._shapes[index] = ids, shapes
+        return True
 
     def _end_bucket(self, is_last: bool) -> None:
         if is_last:
             self.step += 1
-            self._is_arranged = True
+            self._has_stepped = True
 
 
 def ddp_hook(state: DDPState, bucket: dist.GradBucket, *others: Any) -> torch.futures.Future[torch.Tensor]:
@@ -121,6 +136,6 @@ def ddp_hook(state: DDPState, bucket: dist.GradBucket, *others: Any) -> torch.fu
         raise TypeError("ddp_hook: expected the state and a bucket of DistributedDataParallel; FullyShardedDataParallel, which "
                         "gives its hooks tensors, needs one of its own")
     group = state.process_group if state.process_group is not None else dist.group.WORLD
-    exchange, step, compresses = state._ready(), state.step, state._compresses()
+    exchange, step, compresses = state._ready(), state.step, state._compresses(bucket)
     state._end_bucket(bucket.is_last())
     return exchange.mean(group, bucket.index(), bucket.buffer(), step, compresses)

@@ -48,9 +48,9 @@ def _feedback_per_boundary(value: PerBoundaryFeedback, count: int) -> list[Feedb
 
 
 def _arguments_of(stage: Stage) -> Optional[set[str]]:
-    """The names of the arguments that a stage takes; None where it takes any."""
+    """The names of the arguments that a stage takes, a compiled one those of its module; None where it takes any."""
     try:
-        parameters = inspect.signature(stage.forward if isinstance(stage, nn.Module) else stage).parameters.values()
+        parameters = inspect.signature(getattr(stage, "_orig_mod", stage).forward if isinstance(stage, nn.Module) else stage).parameters.values()
     except (TypeError, ValueError):  # None, or written in C
         return set()
     if any(each.kind is each.VAR_KEYWORD for each in parameters):

@@ -60,7 +60,8 @@ class _Channel:
 
 
 def _is_compressed(tensor: Tensor) -> bool:
-    return tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
+    """A scalar has no rows, and crosses as it is."""
+    return tensor.dim() > 0 and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
 
 
 def _check(forward: bool, codec: str, feedback: str) -> None:

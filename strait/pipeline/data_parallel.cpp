@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "strait/base/error.h"
+#include "strait/pipeline/half_range.h"
 
 namespace strait {
 namespace {
@@ -27,7 +28,7 @@ at::Tensor joined(std::span<const at::Tensor> gradients) {
   std::vector<at::Tensor> flat;
   flat.reserve(gradients.size());
   for (const auto& gradient : gradients) flat.push_back(gradient.reshape({1, -1}));
-  return at::cat(flat, 1).to(at::kCPU);
+  return at::cat(flat, 1).to(at::kCPU, at::kFloat);
 }
 
 /// A parameter that this replica's batch did not touch has a gradient of zeros. One that is frozen sends zeros
@@ -47,7 +48,10 @@ void set_gradients(const std::vector<at::Tensor>& parameters, const at::Tensor& 
   int64_t begin = 0;
   for (const auto& parameter : parameters) {
     const at::Tensor part = joined.narrow(1, begin, parameter.numel());
-    if (parameter.grad().defined()) parameter.grad().copy_(part.view(parameter.sizes()));
+    if (parameter.grad().defined()) {
+      parameter.grad().copy_(part.view(parameter.sizes()));
+      expect_in_range(parameter.grad(), "gradients of replicas");
+    }
     begin += parameter.numel();
   }
 }

@@ -415,7 +415,12 @@ TensorList Pipeline::predict(PipelineBatch batch, EvaluationMode mode) {
 
 double Pipeline::clip_grad_norm(double limit) {
   if (!(limit > 0)) throw InputError("a norm of gradients: expected a limit above 0, found {}", limit);
-  return clip_gradients(own_parameters(), parameters(), setup_.stages.size(), limit, *pipeline_);
+  std::vector<StageParameter> trained = own_parameters();
+  std::erase_if(trained,
+                [](const auto& each) { return !each.second.requires_grad(); });  // what they have is old
+  std::vector<at::Tensor> scaled;
+  for (const auto& [stage, parameter] : trained) scaled.push_back(parameter);
+  return clip_gradients(trained, scaled, setup_.stages.size(), limit, *pipeline_);
 }
 
 Traffic Pipeline::take_traffic() {

@@ -339,6 +339,16 @@ def test_halves_cross(dtype):
     assert x.grad.dtype == dtype and torch.equal(x.grad, torch.ones_like(x))
 
 
+def test_evaluation_in_a_batch_leaves_its_number():
+    boundary = strait.Boundary("quant:4", "quant:4")
+    with strait.batch(boundary, step=7):
+        boundary.eval()(torch.ones(4, 8))
+    assert boundary.step == 0
+    with strait.batch(boundary, step=7):
+        boundary.train()(torch.ones(4, 8, requires_grad=True))
+    assert boundary.step == 8
+
+
 def test_what_is_past_a_half_is_refused():
     x = torch.full((4, 8), 60000.0, dtype=torch.float16, requires_grad=True)
     with pytest.raises(strait.NumericError, match="boundary boundary: a value that the receiver sees is past the range of Half"):

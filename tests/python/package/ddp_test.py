@@ -41,11 +41,11 @@ def recording(calls):
     return hook
 
 
-def train(rank, steps, state=None, model=None):
+def train(rank, steps, state=None, model=None, static_graph=False):
     """Trains; gives the model and the calls of the hook."""
     calls = []
     model = model or network()
-    ddp = DistributedDataParallel(model, bucket_cap_mb=0.004)
+    ddp = DistributedDataParallel(model, bucket_cap_mb=0.004, static_graph=static_graph)
     if state is not None:
         ddp.register_comm_hook(state, recording(calls))
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
@@ -69,6 +69,14 @@ def resumed(rank):
     assert before.sent > 0 and again.bytes() == twice.bytes() == before
     _, more = train(rank, range(3, STEPS), twice, model)
     assert twice.bytes().messages > before.messages and state.bytes() == before
+    return calls + more
+
+
+def static(rank):
+    """A static graph, whose buckets are arranged anew after the second step; then once more with a pickle of the state."""
+    state = strait.DDPState("topk:0.1", feedback="ef")
+    model, calls = train(rank, range(STEPS), state, static_graph=True)
+    _, more = train(rank, range(STEPS, 2 * STEPS), pickle.loads(pickle.dumps(state)), model, static_graph=True)
     return calls + more
 
 
@@ -110,10 +118,12 @@ def work(rank, ranks, folder):
         model, calls = train(rank, range(STEPS), state)
         results[name] = {"weights": model.state_dict(), "calls": calls, "bytes": tuple(state.bytes())}
     results["resumed"] = {"calls": resumed(rank)}
+    results["static"] = {"calls": static(rank)}
     results["half"] = {"calls": train(rank, range(2), strait.DDPState("topk:0.5"), network().bfloat16())[1]}
     results["failing"] = failing(rank)
     torch.save(results, f"{folder}/{rank}.pt")
     dist.destroy_process_group()
+    pickle.dumps(state)
 
 
 @pytest.fixture(scope="module", params=[2, 4])
@@ -167,8 +177,9 @@ FORMULAS = {
 }
 
 
-def check_calls(calls_of_ranks, formula, compressed_from):
-    """Every mean is that of the formula on what the ranks had, added in their order."""
+def check_calls(calls_of_ranks, formula, compressed_from, arranged_at=0):
+    """Every mean is that of the formula on what the ranks had, added in their order. From the step `arranged_at` on buckets
+    are of other parameters."""
     states = {}
     compressed = 0
     for calls in zip(*calls_of_ranks, strict=True):
@@ -182,7 +193,8 @@ def check_calls(calls_of_ranks, formula, compressed_from):
         compressed += 1
         total = 0
         for rank, gradient in enumerate(before):
-            sent = states.setdefault((rank, index), formula() if (rank, index) not in states else None)
+            key = (rank, index, step < arranged_at)
+            sent = states.setdefault(key, formula() if key not in states else None)
             total = total + sent(gradient)
         assert torch.equal(after[0], total / len(calls)), f"step {step}, bucket {index}"
     return compressed
@@ -269,6 +281,12 @@ def test_a_pickle_goes_on(results):
     calls = [rank["resumed"]["calls"] for rank in results]
     # The first step of each DistributedDataParallel crosses as it is, and the state waits.
     assert check_calls(calls, with_ef21(top("0.1")), lambda step: step not in (0, 3)) > 0
+
+
+def test_buckets_that_change_begin_anew(results):
+    calls = [rank["static"]["calls"] for rank in results]
+    not_compressed = (0, STEPS, STEPS + 1)  # the last is before the buckets are those of the state
+    assert check_calls(calls, with_ef(top("0.1")), lambda step: step not in not_compressed, arranged_at=2) > 0
 
 
 def test_halves_cross_as_floats(results):

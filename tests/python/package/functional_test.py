@@ -1,5 +1,6 @@
 """Codecs on tensors, against plain PyTorch."""
 
+import datetime
 import pickle
 
 import hypothesis
@@ -12,6 +13,11 @@ import strait
 
 SAMPLES = [sample.spec for info in strait.codecs() for sample in info.samples]
 OPERATORS = torch.ops.strait
+
+
+def test_errors_of_torch_stay_its_own():
+    with pytest.raises(torch.distributed.DistNetworkError):
+        torch.distributed.TCPStore("127.0.0.1", 1, is_master=False, timeout=datetime.timedelta(seconds=1))
 
 
 @st.composite

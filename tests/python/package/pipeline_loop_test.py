@@ -49,6 +49,36 @@ def test_replicas_accumulate_gradients_over_batches(tmp_path):
         assert "is trained since the first batch; replicas expect a new pipeline then" in result["refusal"]
 
 
+def test_replicas_of_halves_send_floats(tmp_path):
+    torchrun("training_loop.py", tmp_path, "halves", processes=2)
+    results = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
+    parts = []
+    for inputs, targets, _ in itertools.islice(batches(), 2):
+        stages = [stage.bfloat16() for stage in make_stages()]
+        F.cross_entropy(nn.Sequential(*stages)(inputs.bfloat16()), targets).backward()
+        parts.append({f"{i}.{name}": each.grad for i, stage in enumerate(stages) for name, each in stage.named_parameters()})
+    for name, gradient in results[0].items():
+        assert gradient.dtype == torch.bfloat16 and torch.equal(gradient, results[1][name])
+        expected = (parts[0][name].float() + parts[1][name].float()) / 2
+        torch.testing.assert_close(gradient.float(), expected, rtol=0.02, atol=1e-3, msg=name)
+
+
+def test_a_norm_is_of_what_is_trained():
+    stages = make_stages()
+    pipe = strait.Pipeline(stages, F.cross_entropy)
+    inputs, targets, _ = next(batches())
+    pipe.train(inputs, targets)
+    stages[0].requires_grad_(False)  # whose gradients are left behind
+    pipe.parameters_changed()
+    for stage in stages[1:]:
+        stage.zero_grad()
+    pipe.train(inputs, targets)
+    left = stages[0][0].weight.grad.clone()
+    norm = torch.cat([parameter.grad.flatten() for stage in stages[1:] for parameter in stage.parameters()]).norm().item()
+    assert pipe.clip_grad_norm_(LIMIT) == pytest.approx(norm, rel=1e-5) and norm > LIMIT
+    assert torch.equal(stages[0][0].weight.grad, left)
+
+
 def test_clipping_and_prediction_are_those_of_one_process(tmp_path):
     torchrun("training_loop.py", tmp_path, "stages", processes=2)
     first, last = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))

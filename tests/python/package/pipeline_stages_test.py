@@ -91,6 +91,51 @@ def test_functions_without_parameters_are_stages():
     assert loss == expected.item() and all(map(torch.equal, mine, [parameter.grad for parameter in model.parameters()]))
 
 
+@pytest.mark.parametrize("where", ["activations", "gradients"])
+def test_what_is_past_a_half_is_refused(where):
+
+    class Large(nn.Linear):
+
+        def forward(self, x):
+            return super().forward(x) * 0 + (60000 if where == "activations" else 0)
+
+    x, y = torch.ones(4, 6).half(), torch.zeros(4, dtype=torch.long)
+    stages = [Large(6, 4).half(), nn.Identity()]
+    pipe = strait.Pipeline(stages, lambda output, _: (60000 * output.float()).sum(), **{where: "natural"})
+    what = {"activations": "tensor 0 that stage 1 gets", "gradients": "the gradient of tensor 0 that stage 0 gives"}[where]
+    with pytest.raises(strait.NumericError, match=f"{what}: a value that the receiver sees is past the range of Half"):
+        pipe.train(x, y)
+
+
+def test_a_stage_that_gives_more_in_training_is_refused():
+
+    class Auxiliary(nn.Linear):
+
+        def forward(self, x):
+            y = super().forward(x)
+            return (y, y.tanh()) if self.training else y
+
+    x, y, _ = next(batches())
+    pipe = strait.Pipeline([Auxiliary(6, 4), nn.Linear(4, 3)], F.cross_entropy)
+    with pytest.raises(ValueError, match="stage 0 gives 2 tensors, expected 1, as of the first batch in evaluation mode"):
+        pipe.train(x, y)
+
+
+def test_a_compiled_stage_is_given_what_its_module_takes():
+
+    class Masked(nn.Linear):
+
+        def forward(self, x, mask):
+            return super().forward(x) * mask
+
+    x, y, _ = next(batches())
+    stages = [nn.Linear(6, 4), Masked(4, 3)]
+    mask = torch.ones(len(x), 1)
+    expected = strait.Pipeline(stages, F.cross_entropy).train(x, y, mask=mask).loss
+    compiled = [torch.compile(stage, backend="eager") for stage in stages]
+    assert strait.Pipeline(compiled, F.cross_entropy).train(x, y, mask=mask).loss == expected
+
+
 class Scaled(nn.CrossEntropyLoss):
 
     def __init__(self):

@@ -1,6 +1,7 @@
 """strait.Pipeline against plain PyTorch, against strait.Boundary, and over processes against one."""
 
 import copy
+import pickle
 import re
 
 import pytest
@@ -155,6 +156,7 @@ def test_a_result_counts():
     raw = 4 * ROWS * 3 * WIDTH
     assert result.raw_bytes == 2 * raw
     assert raw + raw // 4 < result.wire_bytes < 2 * raw
+    assert repr(pickle.loads(pickle.dumps(result))) == repr(result)
     assert repr(result).startswith(f"StepResult(loss={result.loss:.6g}, rows={ROWS}, correct={result.correct}, seconds=")
     assert repr(result).endswith(f", messages=18, raw_bytes={2 * raw}, wire_bytes={result.wire_bytes})")
     assert pipe.step == 1
@@ -481,7 +483,7 @@ def test_what_a_module_raises_in_the_first_batch_is_the_cause():
 
 
 @pytest.mark.parametrize("case", ["raises", "diverges", "differs", "name", "longer", "spec", "list", "targets", "limit", "mode",
-                                  "vanishes"])
+                                  "state", "vanishes"])
 def test_the_others_hear_of_a_process_that_fails(case):
     done = torchrun("failing_pipeline.py", case, processes=3, check=False, timeout=120)
     heard = dict(re.findall(r"rank (\d): (.*)", done.stdout))
@@ -497,6 +499,7 @@ def test_the_others_hear_of_a_process_that_fails(case):
         "targets": ("TypeError targets: expected a tensor", "RuntimeError .*the first to fail was rank 1: targets: expected"),
         "limit": ("TypeError max_norm: expected a number, found str", "RuntimeError .*the first to fail was rank 1: max_norm: expected"),
         "mode": ("TypeError mode: expected a string, found int", "RuntimeError .*the first to fail was rank 1: mode: expected"),
+        "state": ("ValueError .*no link's", "RuntimeError .*the first to fail was rank 1: .*no link's"),
         "vanishes": (None, "RuntimeError .*rank 1 is gone|RuntimeError .*the first to fail was"),
     }[case]
     for rank, text in heard.items():

@@ -1,7 +1,7 @@
 """What a loop does besides training a batch, over two processes: accumulation, clipping, prediction, frozen parameters, a
 loader that shuffles, states, targets and batches that processes do not share.
 
-training_loop.py FOLDER replicas|stages|shuffled|apart|targets|elsewhere|rows leaves in FOLDER what each process saw; see pipeline_loop_test.py.
+training_loop.py FOLDER replicas|halves|stages|shuffled|apart|targets|elsewhere|rows leaves in FOLDER what each process saw; see pipeline_loop_test.py.
 """
 
 import itertools
@@ -37,6 +37,15 @@ def with_replicas(rank):
     except (ValueError, RuntimeError) as error:
         result["refusal"] = str(error)
     return result
+
+
+def with_halves(rank):
+    """Each process has all stages, in bfloat16, and every second batch."""
+    stages = [stage.bfloat16() for stage in make_stages()]
+    pipe = strait.Pipeline(stages, F.cross_entropy, replicas=2)
+    inputs, targets, _ = next(itertools.islice(batches(), rank, None))
+    pipe.train(inputs.bfloat16(), targets)
+    return gradients(stages)
 
 
 def with_stages():
@@ -112,7 +121,7 @@ def main():
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo")
     rank = torch.distributed.get_rank()
-    works = {"replicas": with_replicas, "stages": lambda rank: with_stages(), "shuffled": shuffled, "apart": apart,
+    works = {"replicas": with_replicas, "halves": with_halves, "stages": lambda rank: with_stages(), "shuffled": shuffled, "apart": apart,
              "targets": targets_of_others, "elsewhere": elsewhere, "rows": rows}
     result = works[sys.argv[2]](rank)
     torch.save(result, pathlib.Path(sys.argv[1]) / f"{rank}.pt")
