@@ -50,7 +50,8 @@ def _feedback_per_boundary(value: PerBoundaryFeedback, count: int) -> list[Feedb
 def _arguments_of(stage: Stage) -> Optional[set[str]]:
     """The names of the arguments that a stage takes, a compiled one those of its module; None where it takes any."""
     try:
-        parameters = inspect.signature(getattr(stage, "_orig_mod", stage).forward if isinstance(stage, nn.Module) else stage).parameters.values()
+        call = getattr(stage, "_orig_mod", stage).forward if isinstance(stage, nn.Module) else stage
+        parameters = inspect.signature(call).parameters.values()
     except (TypeError, ValueError):  # None, or written in C
         return set()
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
@@ -154,9 +155,8 @@ class Pipeline:
 
     Stage `s` runs in process `s mod P` of `P` processes, and the bits are those of one process that runs all, where the
     modules draw no random numbers. With codec "none" and one micro-batch, losses and gradients are those of the unsplit
-    network. All methods that talk to other processes (the constructor, train, evaluate, predict,
-    clip_grad_norm_, gather) are to be called by
-    every process in the same order. Where one fails, the others raise RuntimeError that says which and why.
+    network. All methods that talk to other processes (the constructor, train, evaluate, predict, clip_grad_norm_, gather) are
+    to be called by every process in the same order. Where one fails, the others raise RuntimeError that says which and why.
 
     Arguments:
         stages: modules, or callables without parameters, in order. A stage takes the tensors that the one before it
