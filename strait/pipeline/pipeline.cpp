@@ -419,6 +419,7 @@ double Pipeline::clip_grad_norm(double limit) {
   std::erase_if(trained,
                 [](const auto& each) { return !each.second.requires_grad(); });  // what they have is old
   std::vector<at::Tensor> scaled;
+  scaled.reserve(trained.size());
   for (const auto& [stage, parameter] : trained) scaled.push_back(parameter);
   return clip_gradients(trained, scaled, setup_.stages.size(), limit, *pipeline_);
 }
