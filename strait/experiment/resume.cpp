@@ -198,9 +198,8 @@ std::string fetch_parts(const ResumePoint& point, bool other_stages,
     for (auto& target : targets) {
       if (const fs::path there = target.path_of(*point.entry); is_there(there)) {
         throw InputError(
-            "{}: expected none, or a part of a checkpoint of {} processes in {} replicas, which another "
-            "machine "
-            "has; move this one away",
+            "{}: expected none, or a part of {} processes in {} replicas, which another machine has; move "
+            "this one away",
             there.string(), point.writers.ranks, point.writers.replicas);
       }
       target.begin(*point.entry);
