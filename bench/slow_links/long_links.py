@@ -118,14 +118,16 @@ def page(results: dict[str, object]) -> str:
         lines.append(f"| {connections} | {show(spread(ways[0]), '.0f')} | {show(spread(ways[1]), '.0f')} | {show(spread(samples), '.1f')} | "
                      f"{show(spread(ratios), '.2f')} |")
     advice = next((text for entry in found for text in entry["advice"] if "pipeline.connections" in text), "nothing")
-    text = (f"Two hosts, each at an end of an emulated link of {results['rate']} and {results['round_trip_ms']:g} ms there and back: what "
-            f"`strait doctor` measures with `pipeline.connections` at each number, and the samples per second of the last of two epochs of "
-            f"ResNet-18 of width 16 in two stages, raw float32, six batches of 400 in 4 micro-batches. {count} "
-            f"{'round' if count == 1 else 'rounds'}: medians, and in brackets the extremes; a ratio is one within a round. Both hosts and "
-            f"the script that is the link share {results['cores']} cores. Linux gives a connection at most 4 MiB to send and 6 MiB to receive "
-            f"(Debian's defaults). Code {found[0]['code_version']}, {results['cpu']}, seed 0, {results['date']}. Made by "
-            f"bench/slow_links/long_links.py. {results['note']}").rstrip()
-    return "\n".join(["# Long, fast links", "", text, "", *lines, "", "With the first number `strait doctor` says:", "", f"    {advice}", ""])
+    intro = f"""\
+Two hosts, each at an end of an emulated link of {results['rate']} and {results['round_trip_ms']:g} ms there and back: what `strait doctor` measures with
+`pipeline.connections` at each number, and the samples per second of the last of two epochs of ResNet-18 of width 16 in two stages, raw
+float32, six batches of 400 in 4 micro-batches.
+
+{count} {'round' if count == 1 else 'rounds'}: medians, and in brackets the extremes; a ratio is one within a round. Both hosts and the script that is the link share {results['cores']} cores. Linux
+gives a connection at most 4 MiB to send and 6 MiB to receive (Debian's defaults). Code {found[0]['code_version']}, {results['cpu']}, seed 0,
+{results['date']}. Made by bench/slow_links/long_links.py."""
+    notes = ["", results["note"]] if results["note"] else []
+    return "\n".join(["# Long, fast links", "", intro, "", *lines, "", "With the first number `strait doctor` says:", "", f"    {advice}", *notes, ""])
 
 
 def main() -> None:
@@ -138,7 +140,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="of strait doctor, a way")
     parser.add_argument("--strait", type=Path, default=ROOT / "build" / "strait")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
-    parser.add_argument("--note", default="", help="a sentence for the page: what else the machine did, say")
+    parser.add_argument("--note", default="", help="the last paragraph of the page: what else the machine did, say")
     flags = parser.parse_args()
     found = []
     with LongNetwork(parse_rate(flags.rate) or 1e12, flags.round_trip / 1e3, flags.queue / 1e3) as network:

@@ -70,12 +70,14 @@ def page(results: dict[str, object]) -> str:
     found = results["measurements"]
     rates = list(dict.fromkeys(entry["rate"] for entry in found))
     count = len({entry["round"] for entry in found})
-    text = (f"ResNet-18 of a quarter of the width in four stages, each a Python process on an emulated host of its own; batches of 100 "
-            f"random pictures in 4 micro-batches, GPipe, the same codec forward and backward. {count} "
-            f"{'round' if count == 1 else 'rounds'}: medians, and in brackets the extremes; a ratio is one within a round. Seed 0. "
-            f"torch {found[0]['torch']}, code {results['code']}, {results['cpu']}, {results['cores']} cores, {results['date']}. "
-            f"Links as in [slow_links.md](slow_links.md). Made by bench/slow_links/pipelining.py. {results['note']}").rstrip()
-    return "\n".join(["# Python pipelines over slow links", "", text, "", *[line for rate in rates for line in table(found, rate)]])
+    intro = f"""\
+ResNet-18 of a quarter of the width in four stages, each a Python process on an emulated host of its own; batches of 100 random pictures in 4
+micro-batches, GPipe, the same codec forward and backward. Links as in [slow_links.md](slow_links.md).
+
+{count} {'round' if count == 1 else 'rounds'}: medians, and in brackets the extremes; a ratio is one within a round. Seed 0. torch {found[0]['torch']}, code {results['code']},
+{results['cpu']}, {results['cores']} cores, {results['date']}. Made by bench/slow_links/pipelining.py."""
+    notes = [results["note"], ""] if results["note"] else []
+    return "\n".join(["# Python pipelines over slow links", "", intro, "", *[line for rate in rates for line in table(found, rate)], *notes])
 
 
 def main() -> None:
@@ -84,7 +86,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
-    parser.add_argument("--note", default="", help="a sentence for the page: what else the machine did, say")
+    parser.add_argument("--note", default="", help="the last paragraph of the page: what else the machine did, say")
     flags = parser.parse_args()
     found = measure(flags.rates, flags.repeat, flags.seconds)
     results = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "code": code_version(), "cpu": machine()["processor"], "cores": os.cpu_count(),

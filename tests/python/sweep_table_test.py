@@ -232,14 +232,14 @@ class SweepTable(unittest.TestCase):
                   script.Sweep(RESULTS / "operators_text.jsonl"), script.Sweep(findings / "recipes_text.jsonl")]
 
         def variant_of(sweep, scheme):
-            """The one with the most seeds, at whatever learning rate; those with epochs without compression are others."""
+            """The one with the most seeds, of these the best learning rate; those with epochs without compression are others."""
             def scheme_of(run):
                 config = run["config"]
                 return (*(config[f"compression.{direction}.codec"] for direction in script.DIRECTIONS),
                         config.get("compression.reuse_indices", False))
             found = [variant for variant, runs in sweep.variants.items()
                      if scheme_of(runs[0]) == scheme and not re.search("-(from|until)[0-9]", variant)]
-            return max(found, key=lambda variant: len(sweep.variants[variant]), default=None)
+            return sweep.best_rate({variant: sweep.variants[variant] for variant in found})
 
         text = (ROOT / "README.md").read_text()
         rows = text[text.index("| activations | gradients |"):].split("\n\n")[0].splitlines()[2:]
@@ -384,6 +384,15 @@ class SweepTable(unittest.TestCase):
             rows = [line.split(" | ") for line in sweep_table(file_of(runs, folder)).stdout.splitlines()[2:]]
         over = {row[0].strip("| "): row[8] for row in rows}
         self.assertEqual(over, {"none-lr-0.3": "39.0", "none-lr-0.2": "", "quant-lr-0.3": "-2.0", "none-lr-0.1": "-10.0 ± 0.0"})
+
+    def test_the_picture_has_the_best_learning_rate_of_a_row_with_the_most_seeds(self):
+        runs = [run(f"quant-lr-{rate}", seed, 1.0, on, 320)
+                for rate, seed, on in (("0.1", 0, 50.0), ("0.1", 1, 51.0), ("1e-05", 0, 60.0), ("1e-05", 1, 61.0), ("0.3", 0, 99.0))]
+        runs += [run("none-lr-0.1", 0, 1.0, 70.0, 640), run("none-lr-0.3", 0, 1.0, 71.0, 640), run("other", 0, 1.0, 40.0, 320)]
+        with tempfile.TemporaryDirectory() as folder:
+            script = script_as_module()
+            points = script.points(script.Sweep(file_of(runs, folder)))
+        self.assertEqual([point["name"] for point in points], ["quant-lr-1e-05", "none-lr-0.3", "other"])
 
     def test_a_page_shows_the_variants_that_it_names(self):
         with tempfile.TemporaryDirectory() as folder:
