@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/flag_checks.h"
 #include "cli/live_line.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -109,6 +110,7 @@ CLI::App* add_verb(CLI::App& data, const char* name, const char* about, int (*ru
 
 void add_root(CLI::App& verb, DataCommand& command) {
   verb.add_option("--root", command.root, "Folder of the data sets (default: STRAIT_DATA, or data)")
+      ->check(not_empty())
       ->type_name("DIR");
 }
 
@@ -122,6 +124,7 @@ void add_data(CLI::App& app, Action& action) {
       add_verb(*data, "get", "Fetch the official files and check their sums", &run_get, action, command);
   add_root(*get, *command);
   get->add_option("--mirror", command->mirror, "Address to fetch the files from, in place of the official one")
+      ->check(not_empty())
       ->type_name("URL");
   auto* check = add_verb(
       *data, "check",

@@ -7,7 +7,7 @@
 
 #include "cli/config_argument.h"
 #include "cli/doctor_output.h"
-#include "cli/number_flag.h"
+#include "cli/flag_checks.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "cli/roll_call.h"
@@ -124,9 +124,11 @@ void add_doctor(CLI::App& app, Action& action) {
   doctor
       ->add_option("--out", flags->out,
                    "Write all as JSON, on the machine of rank 0; `strait plan --links` reads it")
+      ->check(not_empty())
       ->type_name("FILE")
       ->needs(ranks);
   doctor->add_option("--folder", flags->folder, "Folder of the run, for its disk (default: runs/NAME)")
+      ->check(not_empty())
       ->type_name("DIR");
   doctor->add_flag("--json", flags->json, "Print one JSON object");
   doctor->footer(

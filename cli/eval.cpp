@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/config_argument.h"
+#include "cli/flag_checks.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -83,11 +84,13 @@ void add_eval(CLI::App& app, Action& action) {
   eval->add_option("--weights", flags->weights,
                    "Weights under PyTorch's names, or a folder with model.safetensors (default: those of the "
                    "run's folder)")
+      ->check(not_empty())
       ->type_name("FILE.safetensors");
   eval->add_option(
           "--checkpoint", flags->checkpoint,
           "Where the link state of these weights is: the folder of their run, of its checkpoints or of one "
           "(default: beside the weights)")
+      ->check(not_empty())
       ->type_name("DIR");
   eval->add_option("--set", flags->overrides,
                    "Change a key, for example data.test_limit=1000 (may be repeated)")

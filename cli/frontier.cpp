@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/number_flag.h"
+#include "cli/flag_checks.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"
@@ -232,8 +232,9 @@ int run_frontier(const FrontierFlags& flags) {
   const FinishedRuns runs = read_runs(flags.folders);
   const NetworkOptions network = network_of(flags, runs.variants);
   const auto rows = frontier(runs.variants, target, network);
-  print(flags.json ? frontier_json(rows, network, target).dump() + "\n"
-                   : frontier_text(rows, network, target, runs.others));
+  print(flags.json
+            ? frontier_json(rows, network, target).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
+            : frontier_text(rows, network, target, runs.others));
   return 0;
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/config_argument.h"
-#include "cli/number_flag.h"
+#include "cli/flag_checks.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "strait/base/error.h"

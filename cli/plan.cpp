@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/config_argument.h"
+#include "cli/flag_checks.h"
 #include "cli/output.h"
 #include "cli/plan_output.h"
 #include "cli/verbs.h"
@@ -141,17 +142,20 @@ void add_plan(CLI::App& app, Action& action) {
                            "Latency of every message, for example 20ms (default: 0; may be repeated)", "TIME");
   auto* stages =
       plan->add_option("--stages", flags->stages, "Pretend that the network is cut into N stages of equal cost")
+          ->check(not_empty())
           ->type_name("N");
   plan->add_option(
           "--links", flags->links,
           "Take the bandwidth and latency of every boundary, each way, from what strait doctor --ranks "
           "--out has measured")
+      ->check(not_empty())
       ->type_name("FILE")
       ->excludes(bandwidth)
       ->excludes(latency)
       ->excludes(stages);
   plan->add_option("--measured", flags->measured,
                    "Take times and sizes from the last epoch of this run, and compare with it")
+      ->check(not_empty())
       ->type_name("DIR");
   plan->add_flag("--inline-codec", flags->inline_codec,
                  "Encode and decode in the computing thread, not in threads of their own");

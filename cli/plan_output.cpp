@@ -265,7 +265,7 @@ std::string plan_json(const PlanReport& report) {
       json["prediction_error"] = predicted / measured - 1;
     }
   }
-  return json.dump() + "\n";
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace strait::cli

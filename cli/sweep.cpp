@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/flag_checks.h"
 #include "cli/output.h"
 #include "cli/sweep_progress.h"
 #include "cli/verbosity.h"
@@ -224,6 +225,7 @@ void add_sweep(CLI::App& app, Action& action) {
   auto flags = std::make_shared<SweepFlags>();
   sweep->add_option("sweep", flags->file, "Sweep file")->required()->type_name("SWEEP.toml");
   sweep->add_option("--out", flags->out, "Folder of the sweep, one folder per run (default: runs/NAME)")
+      ->check(not_empty())
       ->type_name("DIR");
   sweep->add_option("--jobs", flags->jobs, "Number of runs at once; they share the cores (default: 1)")
       ->type_name("N");

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cli/config_argument.h"
+#include "cli/flag_checks.h"
 #include "cli/link_flag.h"
 #include "cli/outcome.h"
 #include "cli/output.h"
@@ -150,7 +151,9 @@ void add_train(CLI::App& app, Action& action) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   add_link_flag(*train, flags->link);
-  train->add_option("--out", flags->out, "Folder of the run (default: runs/NAME)")->type_name("DIR");
+  train->add_option("--out", flags->out, "Folder of the run (default: runs/NAME)")
+      ->check(not_empty())
+      ->type_name("DIR");
   auto* overwrite =
       train->add_flag("--overwrite", flags->overwrite,
                       "Replace the run that the folder holds, and other files with the names of a run's");
@@ -163,6 +166,7 @@ void add_train(CLI::App& app, Action& action) {
   train
       ->add_option("--trace", flags->trace,
                    "Write a timeline of all processes as Chrome trace JSON, for ui.perfetto.dev")
+      ->check(not_empty())
       ->type_name("FILE");
   train->add_flag("--dry-run", flags->dry_run, "Print what the run would do, touch no folder and exit");
   add_verbosity(*train, flags->verbosity);

@@ -20,6 +20,10 @@ void parse_raw(std::span<const std::byte> bytes) {
     strait::expect_header(frame.header, frame.header);
   } catch (const strait::WireError&) {  // the right answer to bytes that are no frame
   }
+  try {
+    STRAIT_CHECK(strait::frame_size(bytes) <= bytes.size(), "a frame is longer than its space");
+  } catch (const strait::WireError&) {
+  }
 }
 
 void round_trip(std::span<const std::byte> bytes) {

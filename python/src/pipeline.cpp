@@ -80,22 +80,26 @@ class PythonPipeline {
     return outputs.empty() ? std::nullopt : std::optional(std::move(outputs));
   }
   double clip_grad_norm(double limit) {
+    const Turn turn(busy_);
     double norm = 0;
     run_interruptibly(*group_, [&] { norm = pipeline_->clip_grad_norm(limit); });
     return norm;
   }
   StepReport gather(const StepReport& mine) {
+    const Turn turn(busy_);
     StepReport all;
     run_interruptibly(*group_, [&] { all = pipeline_->gather(mine); });
     return all;
   }
 
   StateTensors state() {
+    const Turn turn(busy_);
     if (pending_) return pending_->links;
     return copy_state(links());
   }
   /// Where it throws, all is as before: InputError for the state of other links.
   void load_state(uint64_t step, StateTensors links) {
+    const Turn turn(busy_);
     const uint64_t step_before = pending_ ? pending_->step_before : pipeline_->step();
     pending_ = {std::move(links), step_before};
     pipeline_->set_step(step);
@@ -107,6 +111,26 @@ class PythonPipeline {
 
  private:
   static constexpr const char* kWhat = "the pipeline";
+
+  /// The one call at a time; Python's lock is held where it begins and ends. Throws Error where another is
+  /// under way, of another thread or around a stage that calls its own pipeline: it would meet half a step.
+  class Turn {
+   public:
+    explicit Turn(bool& busy) : busy_(busy) {
+      if (busy_) {
+        throw Error(
+            "strait.Pipeline: expected one call at a time, found another under way (of another thread, or "
+            "around this stage)");
+      }
+      busy_ = true;
+    }
+    ~Turn() { busy_ = false; }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    bool& busy_;
+  };
 
   /// A state that waits for the links that it is of.
   struct Pending {
@@ -123,6 +147,7 @@ class PythonPipeline {
   }
   StepReport run(PipelineBatch batch, const Extras& extras,
                  const std::function<StepReport(const PipelineBatch& batch)>& work) {
+    const Turn turn(busy_);
     extras_->clear();
     for (const auto& [name, tensor] : extras) {
       extras_->push_back(name);
@@ -163,6 +188,7 @@ class PythonPipeline {
   ExtraNames extras_;  ///< of the present batch
   std::unique_ptr<Pipeline> pipeline_;
   std::optional<Pending> pending_;
+  bool busy_ = false;
 };
 
 PythonSetup make_setup(const py::list& stages, const std::vector<ArgumentNames>& arguments,

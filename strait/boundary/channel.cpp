@@ -169,8 +169,9 @@ MessageReport Sender::encode_payload(const at::Tensor& x, const MessageContext& 
   MessageReport report;
   if (!mode.compressed) {
     report = uncompressed_->encode(x, context, out);
-    if (mode.training) encoder_->observe(x, context);
+    if (mode.training && !has_begun_) encoder_->observe(x, context);
   } else if (moves_state(*spec_.link, mode)) {
+    has_begun_ = true;
     report = encoder_->encode(x, context, out);
   } else if (uses_link(mode)) {
     encoder_->encode_frozen(x, context, out);
@@ -238,8 +239,9 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     Decoded message;
     if (!mode.compressed) {
       message = uncompressed_->decode(in, meta, context);
-      if (mode.training) decoder_->observe(message.tensor, context);
+      if (mode.training && !has_begun_) decoder_->observe(message.tensor, context);
     } else if (moves_state(*spec_.link, mode)) {
+      has_begun_ = true;
       message = decoder_->decode(in, meta, context);
     } else {
       message.tensor = (uses_link(mode) ? *decoder_ : *bare_).decode_frozen(in, meta, context);

@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <fmt/format.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "strait/base/text.h"
 #include "strait/checkpoint/model_file.h"
 #include "strait/formats/safetensors.h"
+#include "strait/pipeline/data_parallel.h"
 
 namespace strait {
 namespace {
@@ -83,6 +85,14 @@ class StateLoader : public StateVisitor {
   void expect_last_names(const std::vector<std::string>& names, std::string_view reason) const {
     expect_each(reason, [&](const std::string& name) {
       return std::ranges::find(names, name.substr(name.rfind('.') + 1)) != names.end();
+    });
+  }
+
+  /// Each tensor's name must begin with one of these.
+  void expect_beginnings(const std::vector<std::string>& beginnings, std::string_view reason) const {
+    expect_each(reason, [&](const std::string& name) {
+      return std::ranges::any_of(beginnings,
+                                 [&](const auto& beginning) { return name.starts_with(beginning); });
     });
   }
 
@@ -224,14 +234,20 @@ TrainingState Checkpoint::state() const {
   return state;
 }
 
-void Checkpoint::load_weights(Model& model, bool exactly) const {
-  std::set<std::string> wanted;
-  for (const auto& [name, value] : model.state()) wanted.insert(name);
+void Checkpoint::load_weights(Model& model, const Model& network) const {
+  const auto names_of = [](const Model& of) {
+    std::set<std::string> names;
+    for (const auto& [name, value] : of.state()) names.insert(name);
+    return names;
+  };
+  const auto wanted = names_of(model);
+  std::set<std::string> elsewhere = names_of(network);
+  std::erase_if(elsewhere, [&](const std::string& name) { return wanted.contains(name); });
   TensorFile file;
   for (const auto& part : sources()) {
     const SafetensorsReader reader(part.folder / kWeightsFile);
     for (const auto& entry : reader.header().entries) {
-      if (!exactly && !wanted.contains(entry.name)) continue;
+      if (elsewhere.contains(entry.name)) continue;
       auto& value = file.tensors.emplace_back(entry.name, at::Tensor()).second;
       reader.read(entry, value);
       check_intact(reader, entry, value, part.record.checksums_of(kWeightsFile));
@@ -268,10 +284,15 @@ void Checkpoint::load_links(std::vector<BoundaryEndpoints>& boundaries, const St
         "state resumes only with the cuts that it was saved with",
         loader.name());
   }
-  if (!exactly) return;
-  loader.expect_all_read(
-      "belongs to no boundary of model.cuts; feedback state resumes only with the cuts that it "
-      "was saved with");
+  constexpr std::string_view kReason =
+      "belongs to no boundary of model.cuts; feedback state resumes only with the cuts that it was saved with";
+  if (exactly) {
+    loader.expect_all_read(kReason);
+    return;
+  }
+  std::vector<std::string> beginnings = {fmt::format("{}.", DataParallel::kName)};
+  for (const auto& boundary : boundaries) beginnings.push_back(boundary.name + ".");
+  loader.expect_beginnings(beginnings, kReason);
 }
 
 bool Checkpoint::load_evaluation_state(std::vector<BoundaryEndpoints>& boundaries) const {

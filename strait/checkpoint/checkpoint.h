@@ -61,11 +61,12 @@ class Checkpoint {
   /// The state to resume from. Its sums are such that those of all processes together are the epoch's so far.
   TrainingState state() const;
 
-  // `model` may hold some of a network's layers, and boundaries some of their endpoints: then the checkpoint
-  // may have more than is asked for. `exactly`: it must not.
+  // A process may hold some of a network's layers, and some endpoints of its boundaries: then the checkpoint
+  // may have more of them than is asked for. `exactly`: it must not.
 
-  /// Copies the weights into the model's layers.
-  void load_weights(Model& model, bool exactly) const;
+  /// Copies the weights into `model`'s layers, some or all of those of `network`. Throws InputError for a
+  /// tensor that is no layer's of `network`.
+  void load_weights(Model& model, const Model& network) const;
 
   /// Replaces the optimizer's state. Every name in the file must end in one of `last_names`, behind its last
   /// dot: other state is another optimizer's.
@@ -75,6 +76,7 @@ class Checkpoint {
   /// The feedback state of every boundary and of the exchange between replicas, by name. A checkpoint without
   /// any fits all; otherwise there must be as many replicas, and the boundaries that have state must be those
   /// that had it, or, where it `may_lack` some, as in a warm-up that fills the stores of some, among them.
+  /// `boundaries` are all of the pipeline, whichever endpoints are here.
   /// Where only one endpoint's state of a name was saved, because both were one, it serves both.
   void load_links(std::vector<BoundaryEndpoints>& boundaries, const StateVisit& replicas, bool exactly,
                   bool may_lack = false) const;

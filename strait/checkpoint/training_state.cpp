@@ -12,6 +12,9 @@
 namespace strait {
 namespace {
 
+/// It has all of metrics.jsonl, as text within text.
+constexpr uint64_t kRecordBytesMost = 2 * kMetricsBytesMost;
+
 using nlohmann::json;
 
 constexpr int kFormat = 2;  // raised when an older program could not read the checkpoint
@@ -158,16 +161,16 @@ void write_record(const std::filesystem::path& folder, const CheckpointRecord& r
                   {"checksums", record.checksums}};
   content["checksum"] = digest(content);
   const std::string text = content.dump() + "\n";
-  if (text.size() > kJsonBytesMost) {
+  if (text.size() > kRecordBytesMost) {
     throw Error("{}: would have {} bytes, and at most {} are read", (folder / kRecordFile).string(),
-                text.size(), kJsonBytesMost);
+                text.size(), kRecordBytesMost);
   }
   replace_file(folder / kRecordFile, text);
 }
 
 CheckpointRecord read_record(const std::filesystem::path& folder) {
   const auto path = folder / kRecordFile;
-  json content = parse_json(read_whole(path, kJsonBytesMost), path.string());
+  json content = parse_json(read_whole(path, kRecordBytesMost), path.string());
   try {
     if (content.at("format") != kFormat) {
       throw InputError("{}: has format {}, expected {}", path.string(), content.at("format").dump(), kFormat);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "strait/base/error.h"
 #include "strait/codecs/composed.h"
 #include "strait/codecs/quant_options.h"
 
@@ -96,6 +97,10 @@ class Spiked : public Codec {
   PayloadSize do_payload_size(const MessageMeta& meta) const override {
     const PayloadSize rest = inner_->payload_size(meta);
     const Grid grid = scope_.grid(meta);
+    if (grid.group_size > size_t{1} << 32) {  // a place has 4 bytes at most
+      throw InputError("quant with spikes: expected groups of at most 2^32 elements, found {}",
+                       grid.group_size);
+    }
     return {grid.groups() * spikes_size(grid) + rest.bound, rest.exact};
   }
 

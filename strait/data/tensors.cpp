@@ -13,6 +13,7 @@
 
 #include "strait/base/error.h"
 #include "strait/base/files.h"
+#include "strait/base/host.h"
 #include "strait/base/text.h"
 #include "strait/base/units.h"
 #include "strait/data/kinds.h"
@@ -112,6 +113,13 @@ class TargetedTensors {
 
  private:
   at::Tensor floats(const TensorEntry& entry, const char* name) const {
+    const auto numbers =
+        std::accumulate(entry.shape.begin(), entry.shape.end(), uint64_t{1}, std::multiplies<>());
+    const uint64_t bytes = numbers * sizeof(float);
+    if (bytes > free_memory()) {
+      throw InputError("{}: tensor \"{}\" has {} bytes as float32, more than memory has room for",
+                       reader_.name(), name, bytes);
+    }
     at::Tensor values;
     reader_.read(entry, values);
     values = values.to(at::kFloat);

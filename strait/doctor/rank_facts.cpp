@@ -19,6 +19,7 @@
 #include "strait/experiment/run.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
+#include "strait/train/step_plan.h"
 #include "strait/wire/frame.h"
 
 namespace strait {
@@ -42,15 +43,20 @@ uint64_t buffer_most(const char* name) {
   return sizes ? bytes.back() : 0;
 }
 
-/// How many checkpoints are on the disk while one is written: that one and those that stay, but no more than
-/// the run makes, where that is known without its data.
-uint64_t checkpoints_at_once(const Config& config) {
+/// How many checkpoints are on the disk at least while one is written: that one and those that stay, but no
+/// more than the run makes in so many steps an epoch.
+uint64_t checkpoints_at_once(const Config& config, int64_t steps_of_epoch) {
   const CheckpointOptions& checkpoint = config.checkpoint;
   const auto most = static_cast<uint64_t>(checkpoint.keep) + 1;
-  if (checkpoint.every_steps > 0) return most;
   const auto epochs = static_cast<uint64_t>(config.train.epochs);
   const auto every = checkpoint.every_epochs == 0 ? epochs : static_cast<uint64_t>(checkpoint.every_epochs);
-  return std::min(most, (epochs + every - 1) / every);
+  uint64_t made = (epochs + every - 1) / every;
+  if (checkpoint.every_steps > 0) {
+    const uint64_t steps = epochs * static_cast<uint64_t>(steps_of_epoch);
+    made =
+        std::max(made, steps / static_cast<uint64_t>(checkpoint.every_steps));  // some of both may be the same
+  }
+  return std::min(most, made);
 }
 
 uint64_t weight_bytes(const Config& config, const Model& model, const std::vector<int>& stages) {
@@ -84,9 +90,10 @@ RankFacts facts_of_process(const Config& config, int rank, const std::vector<int
   try {
     check_precision(config.train.precision, device_of(config.train.device));
     facts.weight_bytes = weight_bytes(config, make_network(config, processes_here), stages);
-    facts.checkpoint_bytes = facts.weight_bytes * checkpoints_at_once(config);
     check_store_folder(config);
-    load_splits(config);
+    const int64_t samples = load_splits(config).train->size();
+    const StepPlan plan(samples, config.data.batch_size, config.train, config.pipeline);
+    facts.checkpoint_bytes = facts.weight_bytes * checkpoints_at_once(config, plan.steps());
   } catch (const std::exception& error) {
     facts.problem = reason_text(error);
   }

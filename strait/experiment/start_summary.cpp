@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "strait/base/cores.h"
+#include "strait/base/error.h"
 #include "strait/base/host.h"
 #include "strait/base/link_rate.h"
 #include "strait/base/text.h"
@@ -91,6 +93,38 @@ Traffic message_traffic(BoundaryEndpoints& boundary, const at::Tensor& x) {
     }
   }
   return traffic;
+}
+
+/// The rows of micro-batches that a set of so many samples gives, some of which may be fewer than those of the
+/// first.
+std::set<int64_t> rows_of_micro_batches(const Config& config, int64_t samples) {
+  const auto& [batch, pipeline] = std::tie(config.data.batch_size, config.pipeline);
+  std::set<int64_t> found;
+  for (const int64_t of_batch : {std::min(batch, samples), samples % batch}) {
+    for (int replica = 0; replica < pipeline.replicas; ++replica) {
+      const int64_t full = part_of_batch(batch, replica, pipeline.replicas).rows;
+      const int64_t rows = std::max<int64_t>(1, (full + pipeline.micro_batches - 1) / pipeline.micro_batches);
+      const int64_t part = part_of_batch(of_batch, replica, pipeline.replicas).rows;
+      found.insert({std::min(rows, part), part % rows});
+    }
+  }
+  found.erase(0);
+  return found;
+}
+
+/// Throws InputError, as a codec does in mid-run, where a link does not take a message of so many samples.
+void expect_taken(const BoundaryEndpoints& boundary, const std::vector<int64_t>& sample_shape,
+                  const std::set<int64_t>& of_training, const std::set<int64_t>& of_test) {
+  const auto expect = [&](const ChannelEndpoints& channel, const std::set<int64_t>& all_rows) {
+    for (const int64_t rows : all_rows) {
+      std::vector<int64_t> shape = sample_shape;
+      shape.insert(shape.begin(), rows);
+      channel.link->payload_size({.shape = shape});
+    }
+  };
+  expect(boundary.activations, of_training);
+  expect(boundary.activations, of_test);
+  expect(boundary.gradients, of_training);
 }
 
 /// A message of the network's input, which crosses forward.
@@ -202,7 +236,7 @@ std::string bytes_line(const Traffic& traffic, bool is_strongest) {
 
 }  // namespace
 
-Traffic expected_traffic(const Config& config, Model& model, int64_t samples) {
+Traffic expected_traffic(const Config& config, Model& model, int64_t samples, int64_t test_samples) {
   const auto shapes = boundary_shapes(model, cut_into_stages(model, config.model.cuts));
   CompressionOptions compression = with_strongest_codecs(config.compression);
   compression.store.place = "memory";
@@ -213,12 +247,15 @@ Traffic expected_traffic(const Config& config, Model& model, int64_t samples) {
   const at::Tensor noise = at::randn({largest}, at::detail::createCPUGenerator(config.seed), at::kFloat);
   const StepPlan plan(config.data.batch_size, config.data.batch_size, config.train, config.pipeline);
   const auto crossing = static_cast<double>(std::min(plan.samples_of_step(), samples) * passes_of(config));
+  const auto of_training = rows_of_micro_batches(config, samples);
+  const auto of_test = rows_of_micro_batches(config, test_samples);
   Traffic all;
   for (size_t i = 0; i < shapes.size(); ++i) {
     std::vector<int64_t> shape = shapes[i];
     shape.insert(shape.begin(), rows);
     BoundaryEndpoints boundary(config.model.cuts[i], static_cast<uint16_t>(i),
                                links_of(compression, config.model.cuts[i]), 0, BoundaryEndpoints::Local{});
+    expect_taken(boundary, shapes[i], of_training, of_test);
     Traffic message = message_traffic(boundary, noise.narrow(0, 0, elements_of(shape)).view(shape));
     if (model.passed_below > 0) message += input_traffic(model, rows);
     const double messages = crossing / static_cast<double>(rows);
@@ -246,8 +283,8 @@ std::vector<std::string> start_summary(const Config& config, const std::filesyst
   add("training", training_line(config, data.train->size()));
   if (!config.model.cuts.empty()) {
     add("compression", compression_line(config.compression, config.pipeline.replicas, config.train.epochs));
-    add("messages",
-        bytes_line(expected_traffic(config, model, data.train->size()), chooses_codecs(config.compression)));
+    add("messages", bytes_line(expected_traffic(config, model, data.train->size(), data.test->size()),
+                               chooses_codecs(config.compression)));
   }
   const std::string link = link_line(config, processes);
   if (!link.empty()) add("link", link);

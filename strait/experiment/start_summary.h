@@ -17,9 +17,9 @@ namespace strait {
 /// that a scheme that begins with whole tensors has got over that: exact where a message's size does not depend
 /// on what is in it. Where some steps run their batches twice (Link::needs_previous()) it is such a step. Only
 /// raw_bytes and wire_bytes count. The exchange of replicas is not in it. Throws InputError where a codec makes
-/// messages longer than they are without it, or does not take their shape, and where memory has no room for
-/// one.
-Traffic expected_traffic(const Config& config, Model& model, int64_t samples);
+/// messages longer than they are without it, or does not take their shape, that of the fewer samples at the end
+/// of a batch or of a test set of `test_samples` included, and where memory has no room for one.
+Traffic expected_traffic(const Config& config, Model& model, int64_t samples, int64_t test_samples);
 
 /// What a run into `folder` is going to do, for people: network, stages, data, training, compression with the
 /// bytes that it should cost, device and threads, one line each. For `processes` that train together, of which

@@ -12,11 +12,11 @@ namespace {
 
 constexpr const char* kSweepFile = "sweep.json";
 
-nlohmann::json run_json(const SweepRun& run, const RunState& state) {
+nlohmann::json run_json(const SweepRun& run, const std::string& hash, const RunState& state) {
   nlohmann::json out = {{"variant", run.variant},
                         {"seed", run.config.seed},
                         {"folder", run.config.name},
-                        {"config_hash", config_hash(run.config)},
+                        {"config_hash", hash},
                         {"status", state.status ? to_string(*state.status) : "waiting"}};
   if (run.paper) out["paper"] = {{"on", run.paper->on}};
   if (run.paper && run.paper->off) out["paper"]["off"] = *run.paper->off;
@@ -38,6 +38,7 @@ RunState recorded_state(const Config& config, const std::filesystem::path& folde
 SweepRecord::SweepRecord(const Sweep& sweep, std::filesystem::path folder)
     : sweep_(sweep), folder_(std::move(folder)) {
   for (const auto& run : sweep.runs) {
+    hashes_.push_back(config_hash(run.config));
     states_.push_back(recorded_state(run.config, folder_ / run.config.name));
   }
 }
@@ -86,7 +87,7 @@ void SweepRecord::save() const {
   std::filesystem::create_directories(folder_, error);
   if (error) throw InputError("{}: cannot make the folder: {}", folder_.string(), error.message());
   nlohmann::json runs = nlohmann::json::array();
-  for (size_t i = 0; i < states_.size(); ++i) runs.push_back(run_json(sweep_.runs[i], states_[i]));
+  for (size_t i = 0; i < states_.size(); ++i) runs.push_back(run_json(sweep_.runs[i], hashes_[i], states_[i]));
   const nlohmann::json out = {{"name", sweep_.name}, {"title", sweep_.title}, {"runs", std::move(runs)}};
   replace_file(folder_ / kSweepFile, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }

@@ -51,6 +51,7 @@ class SweepRecord {
  private:
   const Sweep& sweep_;
   std::filesystem::path folder_;
+  std::vector<std::string> hashes_;  ///< of the configurations, which do not change
   std::vector<RunState> states_;
 };
 

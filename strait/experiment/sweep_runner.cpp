@@ -15,6 +15,7 @@
 #include "strait/base/files.h"
 #include "strait/base/folder_lock.h"
 #include "strait/experiment/run.h"
+#include "strait/transport/membership.h"
 
 namespace strait {
 namespace {
@@ -120,16 +121,17 @@ std::unique_ptr<SweepRunner::Job> SweepRunner::start(size_t run, size_t slot) {
   auto job = std::make_unique<Job>(run, folder,
                                    Child::Command{.words = std::move(words),
                                                   .output = folder / "log.txt",
-                                                  .cores = share_of(available_cores(), slot, slots_.size())});
+                                                  .cores = share_of(available_cores(), slot, slots_.size()),
+                                                  .environment = environment_of_one_process()});
   record_.set(run, {RunStatus::running, ""});
   return job;
 }
 
 bool SweepRunner::has_ended(Job& job) {
   const auto end = job.child.poll();
+  job.ended = end.has_value();
   for (const auto& epoch : job.tail.read_new()) observer_.on_epoch(job.run, epoch);
   if (!end) return false;
-  job.ended = true;
   const RunState state = state_after(*end, job.folder / "log.txt");
   if (state.status == RunStatus::failed) record_failure_unless_taken(job.folder, state.error);
   std::error_code ignored;

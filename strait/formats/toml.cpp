@@ -106,6 +106,8 @@ TomlNode parse_toml_value(std::string_view text, const Origin& origin) {
       if (const auto* value = parsed.get("value")) return convert(*value, origin);
     } catch (const toml::parse_error&) {
       // Not TOML, so a string, such as a codec spec.
+    } catch (const InputError&) {
+      // Deeper than any value of a key, so a string, such as a path with many dots.
     }
   }
   return {std::string(text), origin};

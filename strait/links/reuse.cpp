@@ -1,7 +1,9 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 
+#include "strait/base/error.h"
 #include "strait/codecs/sparsifier.h"
+#include "strait/kernels/copy.h"
 #include "strait/links/link.h"
 
 namespace strait {
@@ -19,8 +21,10 @@ class ReuseFormat {
   void write(const at::Tensor& x, const MessageContext& context, ByteWriter& out) const {
     const at::Tensor dense = x.to(at::kCPU).contiguous();
     if (x.numel() == 0) return;
-    sparsifier_->values().write_values({dense.data_ptr<float>(), static_cast<size_t>(x.numel())},
-                                       indices_of(meta_of(x), context), context, out);
+    const std::span<const float> elements(dense.data_ptr<float>(), static_cast<size_t>(x.numel()));
+    // Those that are not kept too, which nobody would hear of.
+    if (!kernels::all_finite(elements)) throw NumericError("tensor has a value that is not finite");
+    sparsifier_->values().write_values(elements, indices_of(meta_of(x), context), context, out);
   }
   at::Tensor read(ByteReader& in, const MessageMeta& meta, const MessageContext& context) const {
     at::Tensor out = at::empty(meta.shape, at::kFloat);

@@ -122,8 +122,9 @@ class GroupedAttention : public nn::Module {
     return projection.forward(x).view({x.size(0), x.size(1), -1, head_size_of(options_)}).transpose(1, 2);
   }
 
+  /// Of the type of `heads`, as the values are: under autocast the norm gives float32.
   at::Tensor turned(const at::Tensor& heads, const std::shared_ptr<RootMeanSquareNorm>& norm) const {
-    return rotated(norm ? norm->forward(heads) : heads, options_);
+    return rotated(norm ? norm->forward(heads).to(heads.scalar_type()) : heads, options_);
   }
 
   /// Each head of keys or values serves heads / kv_heads of the queries that follow each other.

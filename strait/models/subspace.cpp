@@ -39,6 +39,7 @@ at::Tensor uniform(uint64_t key, int64_t rows, int64_t columns, float limit) {
 
 void SubspaceTables::make(int64_t seed, const at::TensorOptions& numbers) {
   const auto type = numbers.dtype() == at::kDouble ? at::kDouble : at::kFloat;
+  if (seed < 0) throw InputError("subspace.seed: expected 0 or more, found {}", seed);
   if (seed == seed_ && basis_.device() == numbers.device() && basis_.scalar_type() == type) return;
   STRAIT_CHECK(rank_ > 0 && rank_ < width_, "a subspace of rank {} in {} dimensions", rank_, width_);
   const auto key = static_cast<uint64_t>(seed);

@@ -77,6 +77,14 @@ void check_tasks(const std::vector<TrainedVariant>& variants) {
   }
 }
 
+NetworkSimulation simulation_of(const TrainedRun& run) {
+  try {
+    return NetworkSimulation(run.config);
+  } catch (const InputError& error) {
+    throw InputError("{}: {}", run.origin, error.what());
+  }
+}
+
 FrontierRow row_of(const TrainedVariant& variant, const QualityTarget& target, const NetworkOptions& network) {
   FrontierRow row{.variant = variant.name, .seeds = static_cast<int>(variant.runs.size())};
   std::vector<double> steps;
@@ -128,7 +136,7 @@ std::optional<TimeToTarget> time_to_target(const TrainedRun& run, const QualityT
         "another run's",
         run.origin, run.epochs.front().epoch);
   }
-  const NetworkSimulation simulation(run.config);
+  const NetworkSimulation simulation = simulation_of(run);
   TimeToTarget so_far;
   for (const auto& epoch : run.epochs) {
     const auto all = static_cast<uint64_t>(epoch.steps);

@@ -43,7 +43,7 @@ void TrainerCheckpoints::write(const TrainingState& state, const std::vector<std
 void TrainerCheckpoints::resume(const Checkpoint& from, bool may_lack_state) {
   Model own = placement_.own();
   const bool alone = placement_.is_alone();
-  from.load_weights(own, alone);
+  from.load_weights(own, placement_.model());
   from.load_optimizer(optimizer_state(), update_.optimizer_state_names(), alone);
   from.load_links(executor_.boundaries(), replicas_state(), alone, may_lack_state);
   from.load_random();
@@ -53,7 +53,7 @@ void TrainerCheckpoints::resume(const Checkpoint& from, bool may_lack_state) {
 void TrainerCheckpoints::warm_start(const Checkpoint& from, bool with_optimizer) {
   Model own = placement_.own();
   const bool alone = placement_.is_alone();
-  from.load_weights(own, alone);
+  from.load_weights(own, placement_.model());
   if (with_optimizer) from.load_optimizer(optimizer_state(), update_.optimizer_state_names(), alone);
   if (from.record().seed == seed_) from.load_random();
   if (from.record().state.step > 0) update_.clear();
@@ -64,7 +64,7 @@ void TrainerCheckpoints::take_evaluation_state(const Checkpoint& from) {
   Model own = placement_.own();
   std::vector<at::Tensor> here;
   for (const auto& [name, value] : own.state()) here.push_back(value.clone());
-  from.load_weights(own, placement_.is_alone());
+  from.load_weights(own, placement_.model());
   std::string other;
   for (size_t i = 0; const auto& [name, value] : own.state()) {
     if (!at::equal(here[i], value)) other = name;

@@ -1,5 +1,6 @@
 #include "strait/transport/membership.h"
 
+#include <array>
 #include <cstdlib>
 
 #include "strait/base/error.h"
@@ -25,6 +26,7 @@ constexpr Launcher kOpenMpi = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "
                                "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr Launcher kSlurm = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
                              "SLURM_STEP_TASKS_PER_NODE"};
+constexpr std::array kLaunchers = {&kTorchrun, &kOpenMpi, &kSlurm};
 
 int number(const Environment& environment, const char* name, std::optional<int> fallback, int low, int high) {
   const auto text = environment(name);
@@ -63,7 +65,7 @@ std::string master_address(const Membership& member, const Environment& environm
 
 /// A shell of a Slurm job has some of the variables too; only a step's tasks have all.
 const Launcher* launcher_of(const Environment& environment) {
-  for (const Launcher* launcher : {&kTorchrun, &kOpenMpi, &kSlurm}) {
+  for (const Launcher* launcher : kLaunchers) {
     if (environment(launcher->rank) && environment(launcher->size)) return launcher;
   }
   if (environment(kTorchrun.rank) || environment(kTorchrun.size)) return &kTorchrun;
@@ -96,6 +98,14 @@ std::optional<Membership> membership_of(const Environment& environment) {
   if (environment("TORCHELASTIC_USE_AGENT_STORE") == "True") member.store_host = StoreHost::torchrun;
   member.attempt = attempt_of(environment);
   return member;
+}
+
+std::vector<std::string> environment_of_one_process() {
+  std::vector<std::string> environment;
+  for (const Launcher* launcher : kLaunchers) {
+    for (const char* name : {launcher->rank, launcher->size}) environment.push_back(std::string(name) + "=");
+  }
+  return environment;
 }
 
 std::optional<Membership> membership_of_process() {

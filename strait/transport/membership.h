@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace strait {
 
@@ -46,5 +47,9 @@ std::optional<Membership> membership_of(const Environment& environment);
 
 /// That of this process.
 std::optional<Membership> membership_of_process();
+
+/// NAME=VALUE for a child that is by itself, whatever the place of this process: what a launcher has set counts
+/// as not set.
+std::vector<std::string> environment_of_one_process();
 
 }  // namespace strait

@@ -116,6 +116,19 @@ std::optional<Socket> accept_from(const Socket& listener) {
   return socket;
 }
 
+/// Of a port that the system gives to those who connect, which nobody listens at: TCP lets both ends be one.
+bool is_connected_to_itself(const Socket& connection) {
+  const auto address_by = [&](auto system_call) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(address);
+    const bool is_known =
+        system_call(connection.descriptor(), reinterpret_cast<sockaddr*>(&address), &size) == 0;
+    return std::string(reinterpret_cast<const char*>(&address), is_known ? size : 0);
+  };
+  const std::string own = address_by(&getsockname);
+  return !own.empty() && own == address_by(&getpeername);
+}
+
 std::optional<Socket> connect_to(const std::string& host, uint16_t port, Deadline deadline) {
   const auto addresses = addresses_of(host, port);
   for (const addrinfo* to = addresses.get(); to != nullptr; to = to->ai_next) {
@@ -129,6 +142,7 @@ std::optional<Socket> connect_to(const std::string& host, uint16_t port, Deadlin
     int error = 0;
     socklen_t size = sizeof(error);
     if (getsockopt(connection.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) continue;
+    if (is_connected_to_itself(connection)) continue;
     switch_on(connection, IPPROTO_TCP, TCP_NODELAY);
     return connection;
   }

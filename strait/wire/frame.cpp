@@ -91,13 +91,17 @@ Frame parse_frame(std::span<const std::byte> bytes, FrameCheck check) {
 }
 
 size_t frame_size(std::span<const std::byte> space) {
+  if (space.size() < kFrameHeaderSize) {
+    throw WireError("{} bytes came, expected at least the {} of a frame's header", space.size(),
+                    kFrameHeaderSize);
+  }
   ByteReader in(space);
   if (in.get<uint32_t>() != kFrameMagic) throw WireError("what came does not begin as a frame");
   ByteReader size(space.subspan(kPayloadSizeOffset));
   const auto payload = size.get<uint64_t>();
-  if (space.size() < kFrameHeaderSize || payload > space.size() - kFrameHeaderSize) {
+  if (payload > space.size() - kFrameHeaderSize) {
     throw WireError("frame announces {} payload bytes where at most {} fit", payload,
-                    space.size() - std::min(space.size(), kFrameHeaderSize));
+                    space.size() - kFrameHeaderSize);
   }
   return kFrameHeaderSize + payload;
 }

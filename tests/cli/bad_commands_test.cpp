@@ -64,6 +64,14 @@ TEST_F(BadCommands, AsManyThreadsAsNoSystemStartsAreRefused) {
   EXPECT_EQ(result.err, "strait: OMP_NUM_THREADS: expected at most 1024, found 70000\n");
 }
 
+TEST_F(BadCommands, AnInstructionSetThatIsNoneIsRefused) {
+  const auto result = test::run_process(STRAIT_PROGRAM, {"train", dir_ / "tiny.toml", "--out", dir_ / "run"},
+                                        {"STRAIT_KERNELS=AVX9"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err,
+              testing::MatchesRegex("strait: STRAIT_KERNELS: expected one of: [^\n]*; found \"AVX9\"\n"));
+}
+
 TEST_F(BadCommands, CodecApplyDoesNotWriteOverItsInput) {
   const std::string in = dir_ / "good.safetensors";
   const std::string before = test::read_file(in);
@@ -364,6 +372,17 @@ INSTANTIATE_TEST_SUITE_P(
         sweep({"--jobs", "100000"}, {"--jobs", "number of cores", "found 100000"}),
         sweep({"--jobs", "two"}, {"--jobs", "two"}),
         sweep({"--seed", "-1"}, {"--seed", "-1 not in range 0 to"}),
+        sweep({"--out", ""}, {"--out: expected a value, found none"}),
+        BadCommand{{"train", "{dir}/tiny.toml", "--out", ""}, 2, {"--out: expected a value, found none"}},
+        BadCommand{{"train", "{dir}/tiny.toml", "--trace", ""}, 2, {"--trace: expected a value"}},
+        BadCommand{{"plan", "{dir}/tiny.toml", "--links", ""}, 2, {"--links: expected a value, found none"}},
+        BadCommand{{"plan", "{dir}/tiny.toml", "--measured", ""}, 2, {"--measured: expected a value"}},
+        BadCommand{{"plan", "{dir}/tiny.toml", "--stages", ""}, 2, {"--stages: expected a value"}},
+        BadCommand{
+            {"eval", "{dir}/tiny.toml", "--weights", ""}, 2, {"--weights: expected a value, found none"}},
+        BadCommand{
+            {"doctor", "{dir}/tiny.toml", "--folder", ""}, 2, {"--folder: expected a value, found none"}},
+        BadCommand{{"data", "check", "cifar10", "--root", ""}, 2, {"--root: expected a value, found none"}},
         BadCommand{{"generate", "{dir}/tiny.toml", "--seed", "-1"}, 2, {"--seed", "-1 not in range 0 to"}},
         BadCommand{{"generate", "{dir}/tiny.toml", "--temperature", "nan"},
                    2,

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <iterator>
 #include <regex>
+#include <set>
 
 #include "strait/formats/safetensors.h"
 #include "tests/cli/distributed_runs.h"
@@ -253,6 +254,57 @@ TEST_F(Distributed, SigtermToOneRankStopsAllInOrder) {
   EXPECT_EQ(status("run").at("status"), "stopped");
   train_with_ranks("run", {"--resume"});
   expect_equal_runs(whole(), "run");
+}
+
+TEST_F(Distributed, SchedulesThatStepForEveryMicroBatchResumeInFourProcessesAndInOne) {
+  for (const std::string schedule : {"pipedream", "xpipe"}) {
+    const std::string whole = schedule + "-whole";
+    const std::vector<std::string> keys = {"--set", "pipeline.schedule=" + schedule, "--set", "train.epochs=2"};
+    train_with_ranks(whole, keys);
+    auto first = keys;
+    first.back() = "train.epochs=1";
+    auto then = keys;
+    then.emplace_back("--resume");
+    train_with_ranks(schedule, first);
+    fs::copy(dir_ / schedule, dir_ / (schedule + "-alone"), fs::copy_options::recursive);
+    train_with_ranks(schedule, then);
+    expect_equal_runs(whole, schedule);
+    ASSERT_EQ(train(schedule + "-alone", then).status, 0);
+    expect_equal_runs(whole, schedule + "-alone");
+  }
+}
+
+TEST_F(Distributed, FewerProcessesDoNotLeaveOutFeedbackStateOfOtherCuts) {
+  train_with_ranks("run", {"--set", "train.epochs=1"});
+  test::RankProcesses two(STRAIT_PROGRAM, 2, free_port());
+  two.start_all(arguments("run", {"--resume", "--set", "model.cuts=[\"layer2\"]"}));
+  std::string all;
+  for (const auto& [rank, result] : two.wait(kLimit)) {
+    EXPECT_EQ(result.status, 2) << rank << ": " << result.err;
+    all += result.err;
+  }
+  EXPECT_THAT(all, HasSubstr("belongs to no boundary of model.cuts"));
+}
+
+TEST_F(Distributed, ATraceHasWhatEveryRankDid) {
+  train_with_ranks("run", {"--set", "train.epochs=1", "--trace", dir_ / "trace.json"});
+  const auto trace = nlohmann::json::parse(test::read_file(dir_ / "trace.json"));
+  std::map<int, std::map<int, std::string>> lanes;
+  std::map<int, std::set<std::string>> used;
+  for (const auto& event : trace.at("traceEvents")) {
+    const int rank = event.at("pid");
+    if (event.at("ph") == "M") {
+      if (event.at("name") == "thread_name") lanes[rank][event.at("tid")] = event.at("args").at("name");
+      continue;
+    }
+    EXPECT_GE(event.at("dur"), 0);
+    EXPECT_GT(event.at("ts"), 0);
+    used[rank].insert(lanes.at(rank).at(event.at("tid")));
+  }
+  ASSERT_EQ(used.size(), 4U);
+  for (const auto& [rank, names] : used) {
+    EXPECT_THAT(names, testing::IsSupersetOf({"forward", "backward", "encode", "decode"})) << rank;
+  }
 }
 
 // Without the redirects Debian 12's torchrun fails, of PyTorch 1.13 under Python 3.11.

@@ -1,4 +1,5 @@
 #include "tests/cli/text_runs.h"
+#include "tests/support/equal_runs.h"
 
 namespace strait {
 namespace {
@@ -9,8 +10,7 @@ TEST_F(TextRuns, FourProcessesGiveTheBitsOfOne) {
   ASSERT_EQ(train("one").status, 0);
   const auto four = run({"launch", "-n", "4", "--", "train", config_, "--out", dir_ / "four"});
   ASSERT_EQ(four.status, 0) << four.err;
-  EXPECT_EQ(test::read_file(dir_ / "one" / "model.safetensors"),
-            test::read_file(dir_ / "four" / "model.safetensors"));
+  test::expect_equal_runs(dir_ / "one", dir_ / "four");
 }
 
 TEST_F(TextRuns, FourProcessesGiveTheBitsOfOneInASubspaceWithABottleneck) {
@@ -20,8 +20,7 @@ TEST_F(TextRuns, FourProcessesGiveTheBitsOfOneInASubspaceWithABottleneck) {
   all.insert(all.end(), flags.begin(), flags.end());
   const auto four = run(all);
   ASSERT_EQ(four.status, 0) << four.err;
-  EXPECT_EQ(test::read_file(dir_ / "one" / "model.safetensors"),
-            test::read_file(dir_ / "four" / "model.safetensors"));
+  test::expect_equal_runs(dir_ / "one", dir_ / "four");
 }
 
 }  // namespace

@@ -116,6 +116,7 @@ TEST_F(Launch, ARestartBeforeTheRunHasBegunStillReplacesTheOldOne) {
                          launch({"--restarts", "1"}, "run", {"--overwrite", "--set", "seed=8"}));
   pid_t rank = 0;
   while (rank == 0 && !launcher.has_ended()) rank = rank_process(launcher.id(), "1");
+  ASSERT_GT(rank, 0);
   kill(rank, SIGKILL);
   const auto result = launcher.wait(kLimit);
   EXPECT_EQ(result.status, 0) << result.err;

@@ -85,6 +85,26 @@ TEST(Progress, WithoutATerminalALineComesNowAndThen) {
   EXPECT_EQ(shown(seldom, [](cli::Progress& progress) { progress.on_batch(0, "train", 10, 40, NAN); }), "");
 }
 
+TEST(Progress, ALinkThatWasLostIsTold) {
+  EpochMetrics epoch;
+  epoch.links = {{.rank = 1, .peer = 0, .relayed = false, .outages = 1, .seconds = 2.25},
+                 {.rank = 3, .peer = 2, .relayed = true, .outages = 3, .seconds = 40},
+                 {.rank = 2, .peer = 0, .relayed = true, .outages = 0, .seconds = 0}};
+  cli::Progress progress("", 2, false, 1e6);
+  const std::string text = shown(progress, [&](cli::Progress& of) {
+    of.on_epoch(epoch);
+    of.on_epoch(epoch);
+  });
+  const auto count = [&](const std::string& line) {
+    int found = 0;
+    for (size_t at = text.find(line); at != std::string::npos; at = text.find(line, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("the link of ranks 0 and 1 was lost once, for 2.2 s\n"), 2) << text;
+  EXPECT_EQ(count("the link of ranks 2 and 3 was lost 3 times, for 40.0 s\n"), 2) << text;
+  EXPECT_EQ(count("ranks 2 and 3 cannot reach each other and speak through rank 0\n"), 1) << text;
+}
+
 // Two batches that end at the same moment tell nothing of the rate.
 TEST(Progress, NoRateComesFromAMoment) {
   cli::Progress every("", 1, false, 0);

@@ -103,6 +103,17 @@ TEST_F(ResumedProcess, StoppedBySignalsItGoesOn) {
   EXPECT_THAT(train("stopped", {"--resume"}).out, HasSubstr("finished all its epochs already"));
 }
 
+TEST_F(ResumedProcess, ASecondSignalOfAnotherKindEndsItAtOnce) {
+  test::Process process(STRAIT_PROGRAM, arguments("run", {"--set", "train.epochs=100000"}));
+  while (!process.has_ended() && checkpoints("run").empty()) std::this_thread::sleep_for(1ms);
+  process.send(SIGSTOP);  // so that both come before it can act on the first
+  process.send(SIGINT);
+  process.send(SIGTERM);
+  process.send(SIGCONT);
+  EXPECT_THAT(process.wait().status, testing::AnyOf(128 + SIGINT, 128 + SIGTERM));
+  EXPECT_EQ(status("run").at("status"), "running") << "it had no time to say that it stops";
+}
+
 // A limit on the size of files stands for the full disk: it lets status.json through and stops the file of the
 // checkpoint that is above it.
 TEST_F(ResumedProcess, AFullDiskLeavesTheCheckpointBefore) {

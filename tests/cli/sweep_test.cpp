@@ -57,7 +57,7 @@ class SweepCommand : public testing::Test {
     return test::run_process(
         "/bin/bash",
         {"-c", "'" STRAIT_PROGRAM "' sweep " + file_ + " --out " + out + " & pid=$!; until [ -s " + out + "/" +
-                   run + "/metrics.jsonl ]; do sleep 0.05; done; " + action + "; wait $pid"});
+                   run + "/metrics.jsonl ] || ! kill -0 $pid; do sleep 0.05; done; " + action + "; wait $pid"});
   }
 
   json read_json(const std::string& name) { return json::parse(test::read_file(dir_ / name)); }

@@ -208,6 +208,12 @@ TEST(Config, AnEmptyFileGivesTheDefaults) {
   EXPECT_EQ(defaults.model.cuts, (std::vector<std::string>{"layer1", "layer2", "layer3"}));
 }
 
+TEST(Config, AnOverrideMayHaveAsManyDotsAsAPathHas) {
+  const std::string path = "../../../../../../../../../data";
+  EXPECT_EQ(with({"data.root=" + path}).data.root, path);
+  EXPECT_EQ(with({"data.root=\"" + path + "\""}).data.root, path);
+}
+
 TEST(Config, ReadsEveryKeyOfTheManual) { EXPECT_EQ(parse_config(kManual, "manual.toml"), manual()); }
 
 TEST(Config, ReadsEveryKeyOfText) { EXPECT_EQ(parse_config(kText, "text.toml"), text()); }

@@ -273,6 +273,7 @@ TEST(Experiments, SubspacesAndBottlenecksDifferInNothingElse) {
 
 TEST(Experiments, EveryCodecIsComparedAndNothingElseDiffers) {
   std::set<std::string> compared;
+  std::map<std::string, std::set<double>> rates;
   for (const char* file : {"experiments/small/operators.toml", "experiments/small/operators_text.toml"}) {
     const auto sweep = load_sweep(file);
     std::set<uint64_t> seeds;
@@ -283,11 +284,15 @@ TEST(Experiments, EveryCodecIsComparedAndNothingElseDiffers) {
         *link = {};
       }
       config.name = sweep.runs.front().config.name;
+      rates[file].insert(
+          std::exchange(config.train.optimizer.lr, sweep.runs.front().config.train.optimizer.lr));
       seeds.insert(std::exchange(config.seed, 0));
       EXPECT_EQ(config, sweep.runs.front().config) << run.variant;
     }
     EXPECT_EQ(seeds, (std::set<uint64_t>{0, 1, 2}));
   }
+  EXPECT_EQ(rates["experiments/small/operators.toml"].size(), 1U);
+  EXPECT_EQ(rates["experiments/small/operators_text.toml"], (std::set<double>{3e-4, 1e-3, 3e-3}));
   for (const auto& codec : codec_list()) {
     const bool is_plain_cast = codec.name == "fp16" || codec.name == "bf16";
     EXPECT_EQ(compared.contains(std::string(codec.name)), !is_plain_cast) << codec.name;

@@ -133,7 +133,10 @@ TEST(Facts, CountNoMoreCheckpointsThanARunMakes) {
   EXPECT_EQ(checkpoints({"train.epochs=9", all}), 9U);
   EXPECT_EQ(checkpoints({"train.epochs=9", all, "checkpoint.every_epochs=2"}), 5U);
   EXPECT_EQ(checkpoints({"train.epochs=9", all, "checkpoint.every_epochs=0"}), 1U);
-  EXPECT_EQ(checkpoints({all, "checkpoint.every_steps=1"}), uint64_t{1} << 31);
+  const std::string ten_steps = "data.train_limit=80";
+  EXPECT_EQ(checkpoints({ten_steps, "train.epochs=3", all, "checkpoint.every_steps=2"}), 15U);
+  EXPECT_EQ(checkpoints({ten_steps, "train.epochs=3", all, "checkpoint.every_steps=20"}), 3U) << "one an epoch";
+  EXPECT_EQ(checkpoints({ten_steps, "train.epochs=3", "checkpoint.keep=4", "checkpoint.every_steps=1"}), 5U);
 }
 
 TEST(Facts, AreWhatAProcessKnowsOfItself) {

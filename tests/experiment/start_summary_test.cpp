@@ -43,7 +43,8 @@ Config config_with(const std::vector<std::string>& overrides = {}) {
 
 Traffic expected_of(const Config& config) {
   Model model = make_network(config);
-  return expected_traffic(config, model, load_splits(config).train->size());
+  const DataSplits splits = load_splits(config);
+  return expected_traffic(config, model, splits.train->size(), splits.test->size());
 }
 
 /// What crossed all boundaries in the last epoch of a training of one process.
@@ -80,8 +81,28 @@ TEST(ExpectedTraffic, OfABatchLargerThanTheTrainingSetIsThatOfItsSamples) {
       testing::PrintToString(start_summary(config, "runs/tiny", model, load_splits(config), 1, 1));
   EXPECT_THAT(text, HasSubstr("1 micro-batch of 80 samples"));
   EXPECT_THAT(text, HasSubstr("2 epochs of 1 step with 80 samples"));
-  EXPECT_THAT(test::message_of<InputError>([&] { expected_traffic(config, model, int64_t{1} << 30); }),
+  EXPECT_THAT(test::message_of<InputError>([&] { expected_traffic(config, model, int64_t{1} << 30, 1); }),
               testing::StartsWith("data.batch_size: a message of 1,073,741,824 samples between stages"));
+}
+
+/// An mlp whose factors of rank 2 are smaller than 3 rows of 512 numbers, but not than 2.
+TEST(ExpectedTraffic, OfFewerSamplesAtTheEndIsAskedForToo) {
+  const auto complaint_of = [](const std::vector<std::string>& more) {
+    std::vector<std::string> keys = {"model.kind=mlp",
+                                     "model.width=512",
+                                     "model.cuts=[\"hidden.0\"]",
+                                     "compression.activations={codec=\"lowrank:2\", feedback=\"none\"}",
+                                     "compression.gradients={codec=\"none\", feedback=\"none\"}",
+                                     "pipeline.micro_batches=1"};
+    keys.insert(keys.end(), more.begin(), more.end());
+    return test::message_of<InputError>([&] { expected_of(config_with(keys)); });
+  };
+  const char* message = "codec lowrank:2 takes a message of shape [2, 512]";
+  EXPECT_THAT(complaint_of({"data.batch_size=11", "pipeline.micro_batches=4"}), HasSubstr(message))
+      << "3, 3, 3 and 2";
+  EXPECT_THAT(complaint_of({"data.batch_size=13", "data.train_limit=28"}), HasSubstr(message)) << "of training";
+  EXPECT_THAT(complaint_of({"data.batch_size=4", "data.test_limit=22"}), HasSubstr(message)) << "of the test";
+  EXPECT_NO_THROW(expected_of(config_with({"data.batch_size=4", "data.test_limit=20"})));
 }
 
 TEST(ExpectedTraffic, OfABottleneckIsThatOfItsChannels) {

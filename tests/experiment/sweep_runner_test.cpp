@@ -6,7 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <list>
+
+#include "strait/base/error.h"
+#include "strait/run/metrics_json.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/variable.h"
 
 namespace strait {
 namespace {
@@ -124,6 +130,39 @@ TEST_F(RunnerOfASweep, AFailureWithoutAWordHasItsExitStatusForAReason) {
   };
   EXPECT_THAT(listener.ended,
               ElementsAre("0 failed " + silent("a", 1), "1 failed " + silent("b", 127), "2 done "));
+}
+
+TEST_F(RunnerOfASweep, EveryRunIsAProcessByItself) {
+  const std::vector<std::string> names = {
+      "RANK",         "WORLD_SIZE",          "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+      "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
+  std::string seen;
+  std::list<test::Variable> of_a_launcher;
+  for (const auto& name : names) {
+    of_a_launcher.emplace_back(name, "3");
+    seen += "$" + name;
+  }
+  Listener listener;
+  EXPECT_TRUE(train("echo \"(" + seen + ")\" >> " + (dir_ / "words").string(), listener));
+  EXPECT_EQ(test::read_file(dir_ / "words"), "()\n()\n()\n");
+}
+
+/// Does not take what it hears, as where standard output is a full disk.
+class FullListener : public Listener {
+ public:
+  void on_epoch(size_t, const EpochProgress&) override { throw Error("standard output cannot be written"); }
+};
+
+TEST_F(RunnerOfASweep, WhereItsEndCannotBeToldTheOthersStopInOrder) {
+  const EpochMetrics epoch{.epoch = 0, .steps = 1, .train = {}, .test = {}, .boundaries = {}, .stages = {}};
+  test::write_file(dir_ / "line", to_line(epoch) + "\n");
+  FullListener listener;
+  const std::string script =
+      "case $4 in */a) sleep 0.3; cat " + (dir_ / "line").string() +
+      " > $4/metrics.jsonl; exit 0;; *) trap 'touch $4/stopped; exit 130' TERM; while true; do "
+      "sleep 0.01; done;; esac";
+  EXPECT_EQ(test::message_of<Error>([&] { train(script, listener, 2); }), "standard output cannot be written");
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "sweep/b/stopped"));
 }
 
 TEST_F(RunnerOfASweep, StopsWhatRunsWhenItIsAskedTo) {

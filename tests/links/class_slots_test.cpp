@@ -3,11 +3,13 @@
 #include <map>
 
 #include "tests/links/pair.h"
+#include "tests/support/largest.h"
 
 namespace strait {
 namespace {
 
 using test::expect_equal;
+using test::largest;
 using test::Pair;
 
 using Labels = std::vector<int64_t>;
@@ -21,23 +23,30 @@ at::Tensor send_of_classes(Pair& pair, const at::Tensor& x, const Labels& classe
   return pair.send(x, MessageContext{.seed = 3, .classes = classes});
 }
 
-/// ef:beta and diana:alpha, row by row, with one state a class: the mean over the rows of its class.
+enum class Kind : uint8_t { residual, estimate, mixed };
+
+/// ef:beta, diana:alpha and ef-mixed around topk:0.25, row by row, with one state a class: the mean over the
+/// rows of its class.
 class PlainSlots {
  public:
-  PlainSlots(bool is_residual, float step) : is_residual_(is_residual), step_(step) {}
+  PlainSlots(Kind kind, float step) : kind_(kind), step_(step) {}
 
   at::Tensor send(const at::Tensor& x, const Labels& classes) {
     std::map<int64_t, std::vector<at::Tensor>> next;
     at::Tensor seen = at::empty_like(x);
     for (size_t i = 0; i < classes.size(); ++i) {
-      const at::Tensor row = x.narrow(0, static_cast<int64_t>(i), 1);
+      const at::Tensor row = x.narrow(0, static_cast<int64_t>(i), 1).flatten(1);  // of 20 elements
       const at::Tensor state = states_.try_emplace(classes[i], at::zeros_like(row)).first->second;
-      const at::Tensor sum = is_residual_ ? row.add(state) : row.sub(state);
-      const at::Tensor received = make_codec("topk:0.25")->reconstruct(sum, {});
+      const at::Tensor sum = kind_ == Kind::estimate ? row.sub(state) : row.add(state);
+      const at::Tensor received =
+          kind_ == Kind::mixed ? largest(row, 3).add(largest(state, 2)) : largest(sum, 5);
       const at::Tensor lost = sum.sub(received);
-      next[classes[i]].push_back(is_residual_ ? (step_ == 1 ? lost : state.mul(1 - step_).add(lost.mul(step_)))
-                                              : state.add(received.mul(step_)));
-      seen.narrow(0, static_cast<int64_t>(i), 1).copy_(is_residual_ ? received : state.add(received));
+      next[classes[i]].push_back(kind_ == Kind::estimate ? state.add(received.mul(step_))
+                                 : step_ == 1            ? lost
+                                                         : state.mul(1 - step_).add(lost.mul(step_)));
+      seen.narrow(0, static_cast<int64_t>(i), 1)
+          .flatten(1)
+          .copy_(kind_ == Kind::estimate ? state.add(received) : received);
     }
     for (const auto& [label, rows] : next)
       states_[label] = at::stack(rows).to(at::kDouble).mean(0).to(at::kFloat);
@@ -45,14 +54,14 @@ class PlainSlots {
   }
 
  private:
-  bool is_residual_;
+  Kind kind_;
   float step_;
   std::map<int64_t, at::Tensor> states_;
 };
 
 struct Scheme {
   const char* feedback;
-  bool is_residual;
+  Kind kind;
   float step;
 };
 
@@ -65,7 +74,7 @@ TEST_P(ClassSlots, KeepTheMeanOfEachClass) {
   at::manual_seed(1);
   Pair apart(by_class(), "topk:0.25");
   Pair together(make_link("topk:0.25", by_class()));
-  PlainSlots plain(GetParam().is_residual, GetParam().step);
+  PlainSlots plain(GetParam().kind, GetParam().step);
   for (int round = 0; round < 3; ++round) {
     for (const Labels& classes : kBatches) {
       const at::Tensor x = batch_of(classes);
@@ -95,9 +104,12 @@ TEST_P(ClassSlots, EvaluationMeetsNoState) {
   const Labels classes = {0, 1};
   Pair trained(by_class(), "topk:0.25");
   send_of_classes(trained, batch_of(classes), classes);
+  const auto [sent, received] = std::pair(trained.encoder_state(), trained.decoder_state());
   Pair fresh(GetParam().feedback, "topk:0.25");
   const at::Tensor x = batch_of(classes);
   EXPECT_TRUE(at::equal(trained.send(x, MessageContext{.classes = classes}, true), fresh.send(x, 0, true)));
+  expect_equal(trained.encoder_state(), sent);
+  expect_equal(trained.decoder_state(), received);
 }
 
 TEST_P(ClassSlots, TellWhatTheyAre) {
@@ -112,8 +124,11 @@ TEST_P(ClassSlots, TellWhatTheyAre) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, ClassSlots,
-                         testing::Values(Scheme{"ef", true, 1}, Scheme{"ef:0.5", true, 0.5F},
-                                         Scheme{"ef21", false, 1}, Scheme{"diana:0.5", false, 0.5F}));
+                         testing::Values(Scheme{"ef", Kind::residual, 1},
+                                         Scheme{"ef:0.5", Kind::residual, 0.5F},
+                                         Scheme{"ef21", Kind::estimate, 1},
+                                         Scheme{"diana:0.5", Kind::estimate, 0.5F},
+                                         Scheme{"ef-mixed", Kind::mixed, 1}));
 
 }  // namespace
 }  // namespace strait

@@ -366,6 +366,31 @@ TEST(Executor, WhatATrialCannotSendCrossesAsZeros) {
     split.network.layers[0]->weight[0][0] = 0;  // an infinity times it is no number
   }
   EXPECT_NO_THROW(executor.trial(bad));
+
+  Network whole(1);
+  {
+    const torch::NoGradGuard no_grad;
+    whole.layers[0]->weight[0][0] = 0;
+  }
+  std::vector<CompressFunction::Codecs> codecs(
+      3, {make_codec("quant:4,scope=sample"), make_codec("topk:0.1"), 9, 7, 0});
+  for (const int64_t part : {0, 1}) {
+    const at::Tensor targets = bad.targets.narrow(0, 5 * part, 5);
+    at::Tensor x = bad.inputs.front().narrow(0, 5 * part, 5);
+    for (size_t i = 0; i < whole.layers.size(); ++i) {
+      x = whole.layer(i, x);
+      if (i + 1 == whole.layers.size()) break;
+      codecs[i].boundary = static_cast<uint16_t>(i);
+      const bool is_refused = i == 0 && part == 1;
+      x = is_refused ? at::zeros_like(x) : CompressFunction::apply(x, reinterpret_cast<int64_t>(&codecs[i]));
+    }
+    cross_entropy(x, targets).mean.mul(0.5).backward();
+  }
+  const auto [gradients, expected] = std::pair(split.network.gradients(), whole.gradients());
+  for (size_t i = 2; i < expected.size(); ++i) {  // behind the first layer, whose own gradients are no numbers
+    EXPECT_TRUE(gradients[i].allclose(expected[i], 1e-5, 1e-7)) << "parameter " << i;
+  }
+
   split.network.zero_grad();
   executor.train(Fixture::batch(10), true);
   for (const auto& gradient : split.network.gradients()) EXPECT_TRUE(gradient.isfinite().all().item<bool>());

@@ -103,6 +103,11 @@ TEST(NetworkSimulation, AddsUpOverEpochs) {
 TEST(NetworkSimulation, RefusesReplicasAndEpochsWithoutStages) {
   EXPECT_THAT(test::message_of<InputError>([] { NetworkSimulation(keys({"pipeline.replicas=2"})); }),
               HasSubstr("pipeline.replicas: expected 1"));
+  EXPECT_THAT(test::message_of<InputError>([] {
+                time_to_target(run_of({1}, 20, keys({"pipeline.replicas=2"})), {.metric = "loss", .value = 1},
+                               slow());
+              }),
+              testing::StartsWith("run/metrics.jsonl: pipeline.replicas: expected 1"));
   EpochMetrics epoch = epoch_of(3, 1, 20);
   epoch.stages.clear();
   EXPECT_THAT(test::message_of<InputError>(

@@ -12,8 +12,9 @@ using nlohmann::json;
 
 void erase_times(json& value) {
   if (value.is_object()) {
-    for (const char* key : {"seconds", "samples_per_second", "evaluation_seconds", "data_wait_seconds",
-                            "encode_seconds", "decode_seconds", "bubble_share", "stages", "links"}) {
+    for (const char* key :
+         {"seconds", "samples_per_second", "tokens_per_second", "evaluation_seconds", "data_wait_seconds",
+          "encode_seconds", "decode_seconds", "bubble_share", "stages", "links"}) {
       value.erase(key);
     }
   }

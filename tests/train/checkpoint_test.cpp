@@ -82,6 +82,7 @@ TEST(CheckpointRecord, ReadsBackToTheLastBit) {
   EXPECT_EQ(read.state.sums.count, 34);
   EXPECT_EQ(read.state.sums.rows, 17);
   EXPECT_EQ(read.state.seconds, 1.0 / 3);
+  EXPECT_EQ(read.state.data_wait_seconds, 1e-9);
   EXPECT_EQ(to_json(read.state.traffic), to_json(record.state.traffic));
   EXPECT_EQ(to_json(read.state.evaluations), to_json(record.state.evaluations));
   EXPECT_EQ(read.state.evaluation_seconds, 2.0 / 3);
@@ -287,7 +288,7 @@ struct Training {
 
   void load(const std::filesystem::path& folder) {
     const Checkpoint checkpoint({folder});
-    checkpoint.load_weights(model, true);
+    checkpoint.load_weights(model, model);
     checkpoint.load_optimizer(optimizer_state(), optimizer->state_names(), true);
     checkpoint.load_links(boundaries, replicas_state(), true);
     checkpoint.load_random();
@@ -476,6 +477,21 @@ TEST_F(CheckpointFiles, AnotherNetworkIsRefused) {
                 "or BF16 of shape [4, 3, 3, 3]"));
 }
 
+TEST_F(CheckpointFiles, AProcessMayHaveAPartOfTheNetworkButOfNoSmallerOne) {
+  Training training;
+  training.write(first_);
+  const Checkpoint checkpoint({first_});
+  const auto has = [](const Model& model) { return test::copy_of(model); };
+  Model network = make_resnet18(2, 10);
+  Model part = network.part({1, 3});
+  checkpoint.load_weights(part, network);
+  test::expect_equal(has(part), has(training.model.part({1, 3})));
+  EXPECT_THAT(input_error_of([&] {
+                checkpoint.load_weights(part, network.part({0, 3}));
+              }),
+              HasSubstr("is not part of the model"));
+}
+
 TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
   Training training;
   training.step();
@@ -486,8 +502,11 @@ TEST_F(CheckpointFiles, LinkStateBelongsToItsBoundary) {
   EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.replicas_state(), true); }),
               HasSubstr("links.safetensors: has no feedback state of boundary \"layer3\""));
   other.boundaries.clear();
-  EXPECT_THAT(input_error_of([&] { checkpoint.load_links(other.boundaries, other.replicas_state(), true); }),
-              HasSubstr("tensor \"layer2.activations.sender.estimate\" belongs to no boundary of model.cuts"));
+  for (const bool exactly : {true, false}) {  // as one process has it, and as one of several
+    EXPECT_THAT(
+        input_error_of([&] { checkpoint.load_links(other.boundaries, other.replicas_state(), exactly); }),
+        HasSubstr("tensor \"layer2.activations.sender.estimate\" belongs to no boundary of model.cuts"));
+  }
   // A boundary without state needs none.
   other.boundaries.emplace_back("layer1", uint16_t{0}, links_of({}, "layer1"), 0, BoundaryEndpoints::Local{});
   other.boundaries.push_back(std::move(training.boundaries[0]));

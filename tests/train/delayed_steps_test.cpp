@@ -50,10 +50,16 @@ Rule sgd(const OptimizerOptions& options) {
   };
 }
 
-/// Algorithm 1 of Kingma and Ba 2015.
+/// Algorithm 1 of Kingma and Ba 2015; the weights' decay is part of the gradient with adam, and apart from it
+/// with adamw (Loshchilov and Hutter 2019).
 Rule adam(const OptimizerOptions& options) {
   return [options, mean = at::Tensor(), square = at::Tensor(), steps = 0](
-             at::Tensor& parameter, const at::Tensor& gradient, double rate) mutable {
+             at::Tensor& parameter, at::Tensor gradient, double rate) mutable {
+    if (options.kind == "adamw") {
+      parameter = parameter * (1 - rate * options.weight_decay);
+    } else {
+      gradient = gradient + options.weight_decay * parameter;
+    }
     const double b1 = options.betas[0];
     const double b2 = options.betas[1];
     if (++steps == 1) mean = square = at::zeros_like(parameter);
@@ -217,7 +223,7 @@ TEST(PipeDream, IsDelayedSgdBitForBit) {
 
 TEST(PipeDream, IsDelayedAdamWithEveryStageClippedByItself) {
   TrainerOptions options = dense_options("pipedream", 2);
-  options.train.optimizer = {.kind = "adam", .lr = 0.02, .weight_decay = 0};
+  options.train.optimizer = {.kind = "adam", .lr = 0.02, .weight_decay = 0.1};
   options.train.clip_norm = 0.1;
   const auto rule = [&] { return adam(options.train.optimizer); };
   expect_close(train_in_stages(options), train_plainly(options, stashed, rule, 0.1), 1e-5);
@@ -234,7 +240,7 @@ TEST(XPipe, GoesForwardOnWeightsPredictedByMomentum) {
 TEST(XPipe, GoesForwardOnWeightsPredictedByAdam) {
   for (const char* kind : {"adam", "adamw"}) {
     TrainerOptions options = dense_options("xpipe", 2);
-    options.train.optimizer = {.kind = kind, .lr = 0.02, .weight_decay = 0};
+    options.train.optimizer = {.kind = kind, .lr = 0.02, .weight_decay = 0.1};
     const auto rule = [&] { return adam(options.train.optimizer); };
     expect_close(train_in_stages(options), train_plainly(options, predicted, rule), 1e-5);
   }

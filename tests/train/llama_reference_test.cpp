@@ -127,6 +127,23 @@ TEST(LlamaTraining, FourStagesGiveTheBitsOfOneAndLearn) {
   }
 }
 
+TEST(LlamaTraining, Bfloat16TrainsWithNormsOfQueriesAndKeys) {
+  const auto loss_of = [](const std::string& precision) {
+    torch::manual_seed(11);
+    TrainerOptions options = test::token_options();
+    options.cuts = {"layers.0"};
+    options.train.precision = precision;
+    Trainer trainer(make_llama(qwen3(), test::kBlock), options);
+    test::Observer observer;
+    EXPECT_TRUE(trainer.train(test::token_splits(), observer));
+    return observer.epochs.back().test->off.loss;
+  };
+  const double full = loss_of("fp32");
+  const double half = loss_of("bf16");
+  EXPECT_NE(half, full);
+  EXPECT_NEAR(half, full, 0.05);
+}
+
 TEST(LlamaFile, OlderFilesHaveTheFrequenciesBesides) {
   const test::TempDir dir;
   const Model model = make_llama(test::tiny_llama(false), 8);

@@ -129,6 +129,7 @@ TEST_F(EmulatedLinks, CancelEndsTheWaitForWhatIsUnderWay) {
   const auto link = over(kSlowest);
   link->send({0, kForward, 0}, frame_of(10'000, 0, 0));
   auto waiting = std::async(std::launch::async, [&] { return message_of<Error>([&] { link->drain(); }); });
+  ASSERT_EQ(waiting.wait_for(50ms), std::future_status::timeout);
   link->cancel();
   EXPECT_EQ(waiting.get(), "the emulated link has been given up");
   EXPECT_TRUE(arrivals_.cancelled);
@@ -151,6 +152,7 @@ TEST_F(EmulatedLinks, CancelEndsTheWaitForRoom) {
       for (uint32_t i = 0;; ++i) link->send({0, kForward, i}, frame_of(10'000, 0, i));
     });
   });
+  ASSERT_EQ(waiting.wait_for(50ms), std::future_status::timeout);
   link->cancel();
   EXPECT_EQ(waiting.get(), "the emulated link has been given up");
 }
@@ -160,6 +162,7 @@ TEST_F(EmulatedLinks, TheEndOfTheGroupEndsEveryWait) {
   const auto link = over(kSlowest, end.get_token());
   link->send({0, kForward, 0}, frame_of(10'000, 0, 0));
   auto waiting = std::async(std::launch::async, [&] { return message_of<Error>([&] { link->drain(); }); });
+  ASSERT_EQ(waiting.wait_for(50ms), std::future_status::timeout);
   end.request_stop();
   EXPECT_EQ(waiting.get(), "the emulated link: this rank has given up");
   const auto late = over(kSlowest, end.get_token());

@@ -90,6 +90,7 @@ TEST(EmulatedLoopback, CancelEndsTheWait) {
   transport.send(tag, frame_of(1, 0, 0));
   auto waiting = std::async(std::launch::async,
                             [&] { return test::message_of<Error>([&] { transport.receive(tag, 100); }); });
+  EXPECT_EQ(waiting.wait_for(50ms), std::future_status::timeout);
   transport.cancel();
   EXPECT_EQ(waiting.get(), "the emulated link has been given up");
 }

@@ -110,9 +110,30 @@ TEST_P(CutLink, WaitsForItWhileItIsDown) {
     exchange(group, 10);
     if (group.rank() == 0) link_.cut(3s);
     exchange(group, 10);
+    std::chrono::duration<double> without{};
+    const auto links = group.links();
+    for (const Outage& outage : links.front().outages) without += outage.end - outage.begin;
+    EXPECT_GE(without, 2s) << "rank " << group.rank();
+    EXPECT_LE(without, 30s) << "rank " << group.rank();
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
   EXPECT_GE(link_.connections(), 2);
+}
+
+TEST_P(CutLink, AWordOfFailureComesBehindALongMessageOverASlowLink) {
+  link_.throttle(1e6);
+  const auto errors = run([&](Group& group) {
+    const auto transport = group.make_transport({1 - group.rank()}, {"cut"});
+    const Tag tag(0, Direction::gradient, 0);
+    if (group.rank() == 1) {
+      transport->send(tag, test::frame_of(6'000'000, 1, 0));
+      std::this_thread::sleep_for(500ms);  // it is under way
+      throw NumericError("the loss is infinite");
+    }
+    transport->receive(tag, 7'000'000);
+    transport->receive(tag, 7'000'000);
+  });
+  EXPECT_THAT(errors[0], testing::HasSubstr("the loss is infinite"));
 }
 
 TEST_P(CutLink, ConnectsAnewWhenNothingComesForSeconds) {

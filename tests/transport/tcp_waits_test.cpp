@@ -95,6 +95,55 @@ TEST_F(ChainOfWaits, ThoseWhoWaitForEachOtherInARingAreSilent) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 2 * kLimit);
 }
 
+/// Does the work now and then, in another thread, and the last at the end.
+void now_and_then(int times, const std::function<void()>& work, const std::function<void()>& last,
+                  const std::function<void()>& meanwhile) {
+  std::jthread other([&] {
+    for (int i = 0; i < times; ++i) {
+      std::this_thread::sleep_for(100ms);
+      work();
+    }
+    last();
+  });
+  meanwhile();
+}
+
+TEST(MailroomWaits, AFarewellLastsWhileThePeerTakesInWhatItIsSent) {
+  tcp::Mailroom mailroom(0, 2, 30s);
+  const auto wait = [&](std::chrono::milliseconds most) {
+    const auto begin = std::chrono::steady_clock::now();
+    mailroom.wait_until_confirmed(1, {.begin = begin, .patience = 200ms, .most = most});
+    return std::chrono::steady_clock::now() - begin;
+  };
+  EXPECT_LT(wait(20s), 10s) << "nothing was sent";
+  mailroom.note_sent(1);
+  const auto silent = wait(20s);
+  EXPECT_GE(silent, 200ms);
+  EXPECT_LT(silent, 10s) << "the peer takes in nothing";
+
+  now_and_then(
+      8, [&] { mailroom.note_confirmed(1, 0); }, [&] { mailroom.note_confirmed(1, 1); },
+      [&] {
+        const auto limited = wait(300ms);
+        EXPECT_GE(limited, 300ms);
+        const auto heard = wait(20s);
+        EXPECT_GE(limited + heard, 750ms) << "until all is confirmed";
+        EXPECT_LT(heard, 10s);
+      });
+}
+
+TEST(MailroomWaits, AnAnswerIsWaitedForWhileTheRankIsHeard) {
+  tcp::Mailroom mailroom(0, 2, 30s);
+  const tcp::Channel channel{.kind = tcp::Kind::confirmation};
+  const auto answer = [&] {
+    return mailroom.receive_for(300ms, std::chrono::steady_clock::now(), 1, channel, "here").has_value();
+  };
+  EXPECT_FALSE(answer());
+  now_and_then(
+      8, [&] { mailroom.touch(1); }, [&] { mailroom.put(1, channel, Buffer()); },
+      [&] { EXPECT_TRUE(answer()); });
+}
+
 TEST(MailroomWaits, AreToldToOthersThanTheOneWaitedFor) {
   tcp::Mailroom mailroom(0, 3, 30s);
   const tcp::Channel channel{.kind = tcp::Kind::tensor};

@@ -79,6 +79,15 @@ TEST(Frame, EveryTruncationAndExtensionIsNoticed) {
   EXPECT_THROW(parse_frame(bytes), WireError);
 }
 
+TEST(Frame, ItsSizeIsReadFromAWholeHeaderAlone) {
+  const auto bytes = sealed(20);
+  EXPECT_EQ(frame_size(bytes), bytes.size());
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    const std::vector<std::byte> part(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size));
+    EXPECT_THROW(frame_size(part), WireError) << size;
+  }
+}
+
 TEST(Frame, ATrustedFrameCarriesNoChecksum) {
   auto bytes = sealed(20);
   seal_frame(bytes, kHeader, FrameCheck::trust);

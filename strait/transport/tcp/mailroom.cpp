@@ -9,6 +9,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kLateWord(1000);  // for the reason why a rank has left to come
 
+// A rank that takes in a long message says so every second.
+constexpr std::chrono::milliseconds kBetweenParts(3000);
+
 }  // namespace
 
 using std::chrono::milliseconds;
@@ -47,14 +50,11 @@ Mailroom::Received Mailroom::receive(int from, const Channel& channel, const std
   return received;
 }
 
-std::optional<Buffer> Mailroom::receive_until(steady_clock::time_point end, int from, const Channel& channel,
-                                              const std::string& where) {
+std::optional<Buffer> Mailroom::receive_for(milliseconds patience, Time begin, int from, const Channel& channel,
+                                            const std::string& where) {
   Lock lock(mutex_);
   auto& messages = box(from, channel).messages;
-  while (messages.empty()) {
-    check_locked(where, from, from);
-    if (changed_.wait_until(lock, end) == std::cv_status::timeout) return std::nullopt;
-  }
+  if (!wait(lock, from, patience, begin, where, from, [&] { return !messages.empty(); })) return std::nullopt;
   Buffer message = std::move(messages.front());
   messages.pop_front();
   return message;
@@ -134,7 +134,7 @@ void Mailroom::note_sent(int to) {
 
 void Mailroom::note_confirmed(int to, uint64_t messages) {
   const std::scoped_lock lock(mutex_);
-  at(to).heard = steady_clock::now();
+  at(to).heard = at(to).confirmed_at = steady_clock::now();
   at(to).confirmed += messages;
   changed_.notify_all();
 }
@@ -144,9 +144,16 @@ void Mailroom::wait_until_confirmed(int to, const std::string& where, int named)
   wait(lock, to, where, named, [&] { return at(to).confirmed == at(to).sent; });
 }
 
-void Mailroom::wait_until_confirmed(int to, steady_clock::time_point limit) {
-  const bool had_failed = failure().has_value();
-  wait(limit, [&] { return at(to).confirmed == at(to).sent || at(to).closed || (failure_ && !had_failed); });
+void Mailroom::wait_until_confirmed(int to, const Farewell& farewell) {
+  Lock lock(mutex_);
+  const bool had_failed = failure_.has_value();
+  while (at(to).confirmed != at(to).sent && !at(to).closed && (!failure_ || had_failed)) {
+    const Time parts = at(to).confirmed_at + std::max(farewell.patience, kBetweenParts);
+    const Time until =
+        std::min(std::max(farewell.begin + farewell.patience, parts), farewell.begin + farewell.most);
+    if (steady_clock::now() >= until) return;
+    changed_.wait_until(lock, until);
+  }
 }
 
 bool Mailroom::set_failure(const Failure& failure) {
@@ -198,9 +205,13 @@ void Mailroom::check_locked(const std::string& where, int peer, int named) const
 
 void Mailroom::wait(Lock& lock, int peer, const std::string& where, int named,
                     const std::function<bool()>& ready) {
-  if (ready()) return;
-  const milliseconds patience = part_to_wait(timeout_);
-  const auto begin = steady_clock::now();
+  if (wait(lock, peer, part_to_wait(timeout_), steady_clock::now(), where, named, ready)) return;
+  throw_silence(where, named, timeout_);
+}
+
+bool Mailroom::wait(Lock& lock, int peer, milliseconds patience, Time begin, const std::string& where,
+                    int named, const std::function<bool()>& ready) {
+  if (ready()) return true;
   struct Listed {
     std::list<Wait>& waits;
     std::list<Wait>::iterator mine;
@@ -210,12 +221,13 @@ void Mailroom::wait(Lock& lock, int peer, const std::string& where, int named,
     // Whoever leaves while it is waited for has failed. Where it could not tell this rank why, another one
     // will.
     if (at(peer).left) changed_.wait_for(lock, kLateWord, [&] { return failure_ || ended_ || ready(); });
-    if (ready()) return;
+    if (ready()) break;
     check_locked(where, peer, named);
     const auto until = std::max(begin, at(peer).heard) + patience;
-    if (steady_clock::now() >= until) throw_silence(where, named, timeout_);
+    if (steady_clock::now() >= until) return false;
     changed_.wait_until(lock, until);
   }
+  return true;
 }
 
 bool Mailroom::wait(steady_clock::time_point until, const std::function<bool()>& ready) {

@@ -47,9 +47,11 @@ class Mailroom {
   };
   Received receive(int from, const Channel& channel, const std::string& where, int named);
 
-  /// The same until a time: nothing when none has come. Errors name the peer.
-  std::optional<Buffer> receive_until(std::chrono::steady_clock::time_point end, int from,
-                                      const Channel& channel, const std::string& where);
+  /// The same, but for `patience` behind `begin` and behind what was last heard of the rank: nothing when none
+  /// has come. Errors name the peer.
+  std::optional<Buffer> receive_for(std::chrono::milliseconds patience,
+                                    std::chrono::steady_clock::time_point begin, int from,
+                                    const Channel& channel, const std::string& where);
 
   /// The next message that any rank sent on the channel, and the rank; nothing once `stops` says so. wake() has
   /// it asked again.
@@ -59,7 +61,7 @@ class Mailroom {
   /// Drops what has come for a transport or control channel that is gone.
   void drop(Kind kind, uint16_t instance);
 
-  /// A part of a message has come, or was confirmed: the rank is not silent.
+  /// A part of a message has come: the rank is not silent.
   void touch(int from);
 
   // Who is alive.
@@ -79,16 +81,24 @@ class Mailroom {
   void wait_for_room(int to, const Channel& lane, const std::string& where, int named);
   void make_room(int to, const Channel& lane, uint64_t messages);
 
-  /// Counts messages that were given to the session, and those that the peer has confirmed.
+  /// Counts messages that were given to the session, and those that the peer has confirmed; none of these: a
+  /// part of one.
   void note_sent(int to);
   void note_confirmed(int to, uint64_t messages);
 
   /// Waits until the peer has confirmed all.
   void wait_until_confirmed(int to, const std::string& where, int named);
 
-  /// The same until a limit, and without an error: ends too when the peer has closed the session, and when the
-  /// first failure of a rank comes meanwhile.
-  void wait_until_confirmed(int to, std::chrono::steady_clock::time_point limit);
+  /// How long a rank that leaves waits for what it has sent.
+  struct Farewell {
+    std::chrono::steady_clock::time_point begin;  ///< of the wait
+    std::chrono::milliseconds patience;           ///< behind it, and behind the last part that the peer took in
+    std::chrono::milliseconds most;               ///< behind it, whatever the peer takes in
+  };
+
+  /// The same without an error: ends too when the peer has closed the session, and when the first failure of a
+  /// rank comes meanwhile.
+  void wait_until_confirmed(int to, const Farewell& farewell);
 
   // The end.
 
@@ -122,6 +132,7 @@ class Mailroom {
     std::map<Channel, uint64_t> on_lane;  ///< messages that take room there
     uint64_t sent = 0;
     uint64_t confirmed = 0;
+    Time confirmed_at = {};  ///< when the last message, or part of one, was
     bool left = false;
     bool closed = false;
   };
@@ -131,6 +142,10 @@ class Mailroom {
   };
   using Lock = std::unique_lock<std::mutex>;
   void wait(Lock& lock, int peer, const std::string& where, int named, const std::function<bool()>& ready);
+
+  /// False where nothing was heard of the peer for so long.
+  bool wait(Lock& lock, int peer, std::chrono::milliseconds patience, Time begin, const std::string& where,
+            int named, const std::function<bool()>& ready);
   void check_locked(const std::string& where, int peer, int named) const;
   Peer& at(int peer) { return peers_[static_cast<size_t>(peer)]; }
   const Peer& at(int peer) const { return peers_[static_cast<size_t>(peer)]; }

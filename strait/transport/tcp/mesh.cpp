@@ -19,9 +19,10 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kTick(50);
 constexpr auto kBetweenDials = 100ms;
-constexpr int kRefusals = 3;             // after which nobody listens there any more
-constexpr auto kReturn = 1s;             // after which one whose connection broke off is looked for
-constexpr auto kLongReturn = 10s;        // after which it is given up where it cannot be looked for
+constexpr int kRefusals = 3;       // after which nobody listens there any more
+constexpr auto kReturn = 1s;       // after which one whose connection broke off is looked for
+constexpr auto kLongReturn = 10s;  // after which it is given up where it cannot be looked for
+constexpr milliseconds kNoLimit = std::chrono::hours(24 * 365);
 constexpr milliseconds kLastWord(1000);  // for the others to hear why this rank ends
 
 }  // namespace
@@ -94,8 +95,10 @@ Mesh::~Mesh() {
     // Whose link is down is to have what was sent once it is up again.
     bool was_there = false;
     on_loop([&] { was_there = at(peer).session.was_connected(); });
-    const auto limit = mailroom_.failure() ? kLastWord : part_to_wait(mailroom_.timeout());
-    if (was_there) mailroom_.wait_until_confirmed(peer, begin + limit);
+    if (!was_there) continue;
+    const milliseconds patience = part_to_wait(mailroom_.timeout());
+    mailroom_.wait_until_confirmed(
+        peer, mailroom_.failure() ? last_word_from(begin) : Mailroom::Farewell{begin, patience, kNoLimit});
   }
   on_loop([&] {
     closed_ = true;
@@ -139,8 +142,14 @@ void Mesh::fail(const Failure& failure) {
   mailroom_.end(kGivenUp);
   if (!first) return;
   on_loop([&] { spread(failure, rank()); });
-  const auto end = steady_clock::now() + std::min(kLastWord, mailroom_.timeout() / 10);
-  for (int peer = 0; peer < ranks(); ++peer) mailroom_.wait_until_confirmed(peer, end);
+  const auto begin = steady_clock::now();
+  for (int peer = 0; peer < ranks(); ++peer) mailroom_.wait_until_confirmed(peer, last_word_from(begin));
+}
+
+/// A word of failure may stand behind a long message on a slow link.
+Mailroom::Farewell Mesh::last_word_from(Time begin) const {
+  const milliseconds timeout = mailroom_.timeout();
+  return {.begin = begin, .patience = std::min(kLastWord, timeout / 10), .most = part_to_wait(timeout) / 2};
 }
 
 /// Has the work done in the loop's thread, and waits for its end, also where it throws, of which the loop

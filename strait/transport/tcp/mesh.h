@@ -93,6 +93,7 @@ class Mesh {
   void on_loop(const EventLoop::Work& work);
   void flush(int peer);
   void send_urgent(int to, Kind kind, Buffer message);
+  Mailroom::Farewell last_word_from(Time begin) const;
   bool has_failed_or_left(int peer) const;
   void tick();
   void look_after(int peer, Time now);

@@ -43,6 +43,9 @@ class Outbound {
   /// Another connection is to carry on behind so many bytes. Throws WireError where they were freed already.
   void carry_on_from(uint64_t bytes);
 
+  /// Whether the other side has confirmed more than so many bytes.
+  bool is_past(uint64_t bytes) const { return bytes < queue_.confirmed(); }
+
  private:
   void fill(uint64_t received);
 

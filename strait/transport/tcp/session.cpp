@@ -20,6 +20,7 @@ Session::Session(int peer, Mailroom& mailroom, Events events)
     : peer_(peer), mailroom_(mailroom), events_(std::move(events)) {}
 
 bool Session::attach(std::shared_ptr<Line> line, uint64_t peer_received) {
+  if (out_.is_past(peer_received)) return false;
   lose("replaced");
   try {
     out_.carry_on_from(peer_received);
@@ -94,11 +95,8 @@ void Session::beat() {
 /// this side's signs of life does not count.
 void Session::confirm(const MessageHeader& header) {
   const uint64_t part = out_.confirmed_part();
-  if (const uint64_t messages = out_.confirm(header.received)) {
-    mailroom_.note_confirmed(peer_, messages);
-  } else if (out_.confirmed_part() > part) {
-    mailroom_.touch(peer_);
-  }
+  const uint64_t messages = out_.confirm(header.received);
+  if (messages > 0 || out_.confirmed_part() > part) mailroom_.note_confirmed(peer_, messages);
 }
 
 void Session::take(const MessageHeader& header, Buffer message) {

@@ -40,7 +40,7 @@ class Session : public Speaker {
   Outbound& out() { return out_; }
 
   /// Goes on over a line, at whose other side `peer_received` bytes of this one's have been heard. False where
-  /// that cannot be: the line is of no use.
+  /// the line is of no use: that cannot be, or was said before the other side had another line and heard more.
   bool attach(std::shared_ptr<Line> line, uint64_t peer_received);
 
   /// Lets go of the line.

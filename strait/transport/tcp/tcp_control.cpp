@@ -52,16 +52,16 @@ void TcpControl::post(const ControlMessage& message) {
 void TcpControl::deliver(const ControlMessage& message) {
   const std::string where = fmt::format("rank {}, {}", mesh_->rank(), what_);
   // The other ranks wait for data meanwhile, and are to hear from this one who did not answer.
-  const auto limit = part_to_wait(mesh_->mailroom().timeout()) / 2;
-  const auto end = std::chrono::steady_clock::now() + limit;
+  const auto patience = part_to_wait(mesh_->mailroom().timeout()) / 2;
+  const auto begin = std::chrono::steady_clock::now();
   for (const int peer : peers_) {
     mesh_->mailroom().check(where, peer, peer);
     send(peer, message, true);
   }
   for (const int peer : peers_) {
     const Channel channel{.kind = Kind::confirmation, .instance = instance_};
-    if (mesh_->mailroom().receive_until(end, peer, channel, where)) continue;
-    const double seconds = std::chrono::duration<double>(limit).count();
+    if (mesh_->mailroom().receive_for(patience, begin, peer, channel, where)) continue;
+    const double seconds = std::chrono::duration<double>(patience).count();
     throw PeerError("{}: rank {} is gone: no answer for {:.3g} s", where, peer, seconds);
   }
 }

@@ -70,7 +70,9 @@ TEST(Presence, IsWaitedForFromAnotherThread) {
   std::thread leaving([&] {
     for (size_t count = 2; count > 0; --count) presence.set(count);
   });
+  const auto before = std::chrono::steady_clock::now();
   presence.wait_for_at_most(1, 20s);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s) << "it ends with the last that leaves";
   leaving.join();
   const auto start = std::chrono::steady_clock::now();
   presence.set(2);

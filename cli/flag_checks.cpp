@@ -1,10 +1,16 @@
-#include "cli/number_flag.h"
+#include "cli/flag_checks.h"
 
 #include <fmt/format.h>
 
 #include "strait/base/text.h"
 
 namespace strait::cli {
+
+CLI::Validator not_empty() {
+  return {
+      [](const std::string& text) -> std::string { return text.empty() ? "expected a value, found none" : ""; },
+      ""};
+}
 
 CLI::Validator number_from_to(double low, double high) {
   const auto complaint = [low, high](const std::string& text) -> std::string {
