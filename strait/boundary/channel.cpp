@@ -171,7 +171,7 @@ MessageReport Sender::encode_payload(const at::Tensor& x, const MessageContext& 
     report = uncompressed_->encode(x, context, out);
     if (mode.training && !has_begun_) encoder_->observe(x, context);
   } else if (moves_state(*spec_.link, mode)) {
-    has_begun_ = true;
+    has_begun_ = has_begun_ || mode.training;
     report = encoder_->encode(x, context, out);
   } else if (uses_link(mode)) {
     encoder_->encode_frozen(x, context, out);
@@ -241,7 +241,7 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
       message = uncompressed_->decode(in, meta, context);
       if (mode.training && !has_begun_) decoder_->observe(message.tensor, context);
     } else if (moves_state(*spec_.link, mode)) {
-      has_begun_ = true;
+      has_begun_ = has_begun_ || mode.training;
       message = decoder_->decode(in, meta, context);
     } else {
       message.tensor = (uses_link(mode) ? *decoder_ : *bare_).decode_frozen(in, meta, context);

@@ -140,7 +140,7 @@ class Sender {
   std::unique_ptr<Encoder> uncompressed_;
   std::unique_ptr<Encoder> bare_;
   uint64_t sequence_ = 0;
-  bool has_begun_ = false;  ///< with messages that move the link's state
+  bool has_begun_ = false;  ///< with messages of training that move the link's state
   Traffic traffic_;
   DiagnosticsRecorder diagnostics_;
   bool keeps_ = false;
@@ -197,7 +197,7 @@ class Receiver {
   std::unique_ptr<Decoder> uncompressed_;
   std::unique_ptr<Decoder> bare_;
   uint64_t sequence_ = 0;
-  bool has_begun_ = false;  ///< with messages that move the link's state
+  bool has_begun_ = false;  ///< with messages of training that move the link's state
   Traffic traffic_;
   /// Of the last message of training: counted with the next, by when a device is through with it.
   std::optional<std::pair<DeviceMoment, DeviceMoment>> decoding_;
