@@ -18,7 +18,6 @@ using namespace std::chrono_literals;
 using testing::Each;
 using testing::IsEmpty;
 using testing::MatchesRegex;
-using testing::StartsWith;
 
 /// Two ranks, of which the second reaches the first over a link that can be cut, with as many connections as
 /// the parameter says.
@@ -187,10 +186,11 @@ TEST_P(CutLink, GivesUpWhenItStaysDown) {
       },
       2s);
   link_.freeze(0s);
-  // What was on its way when the link froze may still have come.
+  // What was on its way when the link froze may still have come; rank 1 may have waited for the word that its
+  // last frame before had come.
   EXPECT_THAT(errors[0],
               MatchesRegex("rank 0, boundary cut, gradient, micro-batch [0-9]: rank 1 was silent.*"));
-  EXPECT_THAT(errors[1], StartsWith("rank 1, boundary cut, activation, micro-batch "));
+  EXPECT_THAT(errors[1], MatchesRegex("rank 1, boundary cut(, activation, micro-batch [0-9])?: .*"));
 }
 
 }  // namespace
