@@ -55,7 +55,8 @@ def settings(**keys):
 
 def train(name, device, *words, processes=1):
     launch = ["launch", "-n", str(processes), "-q", "--"] if processes > 1 else []
-    strait(*launch, "train", CONFIG, "--out", FOLDER / name, *settings(train__device=device), *words, "-q")
+    again = [] if "--resume" in words else ["--overwrite"]
+    strait(*launch, "train", CONFIG, "--out", FOLDER / name, *settings(train__device=device), *again, *words, "-q")
     return FOLDER / name
 
 
@@ -104,7 +105,7 @@ def check_errors():
         f"a device that is not there: {done.stderr.strip()}")
     with subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         holder.stdout.readline()
-        done = subprocess.run([STRAIT, "train", CONFIG, "--out", FOLDER / "large", "-q",
+        done = subprocess.run([STRAIT, "train", CONFIG, "--out", FOLDER / "large", "-q", "--overwrite",
                                *settings(train__device=DEVICE, model__width=64, data__batch_size=1000)],
                               capture_output=True, text=True, check=False)
     say(done.returncode == 1 and done.stderr.count("\n") == 1, f"a card whose memory is full: {done.stderr.strip()}")

@@ -129,7 +129,7 @@ class CollectRuns(unittest.TestCase):
             if other is None:
                 continue
             sent = {"raw_bytes": 640, "wire_bytes": 160}
-            epoch = {"train_loss": 1.5, "steps": 2, "seconds": 3.0, "test": {"on": {"accuracy": 50.0}},
+            epoch = {"epoch": 0, "train_loss": 1.5, "steps": 2, "seconds": 3.0, "test": {"on": {"accuracy": 50.0}},
                      "boundaries": [{"name": "a", "activations": sent, "gradients": sent}]} | other.pop("epoch", {})
             known = {"code_version": "1", "machine": "m", "status": status, "config_hash": f"hash-{seed}", "epochs": 1} | other
             own = pathlib.Path(folder, f"quant-{seed}")
@@ -168,20 +168,20 @@ class CollectRuns(unittest.TestCase):
     def test_a_folder_with_another_run_is_left_out(self):
         with tempfile.TemporaryDirectory() as folder:
             self.write_sweep(folder, ("done", {"config_hash": "other"}), ("done", {}), ("done", {"status": "running"}),
-                             ("done", {"epochs": 2}))
+                             ("done", {"epochs": 2}), ("done", {"epochs": 2, "epoch": {"epoch": 1}}))
             (_, *collected), said = self.collect(folder)
-            self.assertEqual([run["seed"] for run in collected], [1])
+            self.assertEqual([run["seed"] for run in collected], [1, 4])  # 4 began with the second epoch
             self.assertEqual(said.splitlines(), [
                 f"collect_runs: {folder}/quant-0: left out, because it holds a run of another configuration",
                 f"collect_runs: {folder}/quant-2: left out, because it is running, not done",
-                f"collect_runs: {folder}/quant-3: left out, because it has 1 of 2 epochs in metrics.jsonl"])
+                f"collect_runs: {folder}/quant-3: left out, because it has epochs 1 of 2 in metrics.jsonl"])
 
     def test_a_broken_file_of_a_run_is_named_in_one_line(self):
         for name, content, wrong in (
                 ("metrics.jsonl", b'{"train_loss": 1}\n{"train', "quant-0/metrics.jsonl:2: Unterminated string starting at: "
                                                              "line 1 column 2 (char 1)"),
                 ("metrics.jsonl", b"[1]\n", "quant-0/metrics.jsonl:1: expected an object, found list"),
-                ("metrics.jsonl", b"{}\n", "quant-0: a file lacks 'train_loss'"),
+                ("metrics.jsonl", b"{}\n", "quant-0: a file lacks 'epoch'"),
                 ("config.toml", b"seed\n", "quant-0/config.toml: Expected '=' after a key in a key/value pair (at line 1, column 5)"),
                 ("config.toml", b"\xff", "quant-0/config.toml: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
                 ("status.json", b"{}", "quant-0: a file lacks 'config_hash'"),
@@ -256,6 +256,19 @@ class SweepTable(unittest.TestCase):
             sweep, name = next((sweep, name) for sweep, name in zip(sweeps, names) if name)
             epochs = [epoch for run in sweep.variants[name] for epoch in run["epochs"]]
             self.assertEqual(fewer, f"{script.ratio(epochs, script.DIRECTIONS):.1f}", row)
+
+    def test_each_file_has_what_its_picture_shows(self):
+        script = script_as_module()
+        for file in RESULTS.rglob("*.jsonl"):
+            sweep = script.Sweep(file)
+            trained = [variant for variant in sweep.rows() if variant and sweep.last_epochs(variant)]
+            self.assertEqual([point["name"] for point in script.points(sweep)], trained, file)
+
+    def test_a_rate_at_which_runs_diverge_is_not_a_rows_best(self):
+        runs = [run("a-lr-1", seed, 1.0, 70.0, 160, "diverged") for seed in range(3)]
+        runs += [run("a-lr-0.1", seed, 1.0, 60.0, 160) for seed in range(2)] + [run("a-lr-0.01", 0, 1.0, 65.0, 160)]
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(script_as_module().Sweep(file_of(runs, folder)).rows(), ["a-lr-0.1"])
 
     def test_a_changed_figure_is_noticed(self):
         with tempfile.TemporaryDirectory() as folder:
