@@ -63,8 +63,10 @@ constexpr std::array<std::string_view, 3> kDataPaths = {"data.tokenizer", "data.
 
 constexpr std::array<std::string_view, 2> kLinks = {"networks", "pipeline.link"};
 
-/// Whether codecs are chosen in training, for which links may decide.
-bool chooses_codecs(const ConfigValues& values) {
+/// Whether codecs are chosen in training by what a step waits for, for which links decide.
+bool chooses_by_time(const ConfigValues& values) {
+  const auto budget = values.find("compression.auto.budget");
+  if (budget != values.end() && budget->second != "0" && budget->second != "0.0") return false;
   return std::ranges::any_of(values, [](const auto& entry) {
     const auto& [key, value] = entry;
     if (key == "compression.boundaries") return value.find("codec = auto") != std::string::npos;
@@ -88,7 +90,7 @@ ConfigValues config_values(const std::string& config) {
 
 ConfigValues deciding_values(const std::string& config) {
   ConfigValues values = config_values(config);
-  const bool links_count = chooses_codecs(values);
+  const bool links_count = chooses_by_time(values);
   std::erase_if(values, [&](const auto& entry) {
     const std::string& key = entry.first;
     if (std::ranges::find(kLinks, key) != kLinks.end()) return !links_count;

@@ -168,13 +168,13 @@ std::string table_section(const Table& table, size_t index, const std::string& h
 }
 
 std::string runs_text(const std::vector<Table>& tables) {
-  Variant all;
+  std::vector<Status> all;
   for (const auto& table : tables) {
     for (const auto& variant : table.variants) {
-      all.runs.insert(all.runs.end(), variant.runs.begin(), variant.runs.end());
+      for (const auto& run : variant.runs) all.push_back(run.status);
     }
   }
-  return fmt::format("{}: {}", all.runs.size(), status_text(summarise(all, metric_of({}))));
+  return fmt::format("{}: {}", all.size(), status_text(count_statuses(all)));
 }
 
 std::string contents(const std::vector<Table>& tables) {

@@ -66,6 +66,9 @@ json networks_json() {
   return {{"rates", std::move(rates)}, {"latencies", std::move(latencies)}};
 }
 
+/// A run that began with another's weights has no lines of the epochs before.
+int64_t epochs_done(const Run& run) { return run.epochs.empty() ? 0 : int64_t{run.epochs.back().number} + 1; }
+
 json json_of(const Run& run, const Metric& metric) {
   return {{"folder", run.folder},
           {"seed", seed_json(run.seed)},
@@ -76,7 +79,7 @@ json json_of(const Run& run, const Metric& metric) {
           {"code_version", run.code_version},
           {"machine", run.machine},
           {"updated", run.updated},
-          {"epochs_done", run.epochs.size()},
+          {"epochs_done", epochs_done(run)},
           {"epochs", run.epochs_planned},
           {"timed", timed_json(run, metric)}};
 }

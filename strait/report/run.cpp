@@ -65,7 +65,7 @@ Epoch epoch_of(const EpochMetrics& metrics) {
   if (std::isfinite(metrics.train.loss)) epoch.train_loss = metrics.train.loss;
   if (metrics.test) take_scores(*metrics.test, epoch);
   for (const auto& [step, test] : metrics.evaluations) {
-    epoch.evaluations.push_back({static_cast<int>(step), scores_of(test.off), scores_of(test.on)});
+    epoch.evaluations.push_back({static_cast<int64_t>(step), scores_of(test.off), scores_of(test.on)});
   }
   for (const auto& boundary : metrics.boundaries) {
     epoch.boundaries.push_back({boundary.name,

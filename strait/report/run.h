@@ -36,9 +36,9 @@ struct Boundary {
 
 /// An evaluation within an epoch.
 struct StepScores {
-  int step = 0;  ///< optimizer steps taken before it
-  Scores off;    ///< with compression off
-  Scores on;     ///< with compression on
+  int64_t step = 0;  ///< optimizer steps taken before it
+  Scores off;        ///< with compression off
+  Scores on;         ///< with compression on
 };
 
 /// A line of metrics.jsonl.

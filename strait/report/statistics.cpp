@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -39,6 +40,9 @@ Estimate mean_of(const std::vector<SeedScores>& seeds, const Metric& metric) {
   return estimate(values);
 }
 
+/// Nothing where it was past what a double holds.
+Value finite(double value) { return std::isfinite(value) ? Value(value) : std::nullopt; }
+
 Value ratio(Value raw, Value wire) { return raw && wire && *wire > 0 ? Value(*raw / *wire) : std::nullopt; }
 
 Value plus(Value one, Value other) { return one ? Value(*one + other.value_or(0)) : other; }
@@ -57,15 +61,6 @@ Value sum(const std::vector<StepTraffic>& traffic, Value StepTraffic::*bytes) {
   Value total;
   for (const auto& boundary : traffic) total = total.value_or(0) + (boundary.*bytes).value_or(0);
   return total;
-}
-
-std::vector<StatusCount> count_statuses(const Variant& variant) {
-  std::vector<StatusCount> counts;
-  for (const auto status : kStatuses) {
-    const auto runs = std::ranges::count(variant.runs, status, &Run::status);
-    if (runs > 0) counts.push_back({status, static_cast<int>(runs)});
-  }
-  return counts;
 }
 
 std::string list_of_evaluations(std::span<const Variant> variants) {
@@ -106,12 +101,21 @@ Metric metric_of(const Table& table) {
   return is_known(kLoss) ? kLoss : kAccuracy;
 }
 
+std::vector<StatusCount> count_statuses(const std::vector<Status>& statuses) {
+  std::vector<StatusCount> counts;
+  for (const auto status : kStatuses) {
+    const auto runs = std::ranges::count(statuses, status);
+    if (runs > 0) counts.push_back({status, static_cast<int>(runs)});
+  }
+  return counts;
+}
+
 Estimate estimate(const std::vector<double>& values) {
   Estimate result;
   result.count = static_cast<int>(values.size());
   if (values.empty()) return result;
-  result.mean = mean(values);
-  if (values.size() > 1) result.error = standard_error(values);
+  result.mean = finite(mean(values));
+  if (values.size() > 1) result.error = finite(standard_error(values));
   return result;
 }
 
@@ -197,18 +201,20 @@ Summary summarise(const Variant& variant, const Metric& metric) {
   summary.seconds = estimate(seconds).mean;
   summary.seeds = static_cast<int>(
       std::max(last_of_seeds(variant, &Epoch::off).size(), last_of_seeds(variant, &Epoch::on).size()));
-  summary.statuses = count_statuses(variant);
+  std::vector<Status> statuses;
+  for (const auto& run : variant.runs) statuses.push_back(run.status);
+  summary.statuses = count_statuses(statuses);
   return summary;
 }
 
-Curve curve_of(const std::map<int, std::vector<double>>& values) {
+Curve curve_of(const std::map<int64_t, std::vector<double>>& values) {
   Curve points;
   for (const auto& [place, measured] : values) points.push_back({place, estimate(measured)});
   return points;
 }
 
 Curve loss_over_steps(const Variant& variant, Scores StepScores::*scores) {
-  std::map<int, std::vector<double>> by_step;
+  std::map<int64_t, std::vector<double>> by_step;
   for (const auto& run : variant.runs) {
     for (const auto& epoch : run.epochs) {
       for (const auto& evaluation : epoch.evaluations) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +27,7 @@ Estimate estimate(const std::vector<double>& values);
 
 /// A point of a learning curve.
 struct Point {
-  int place;       ///< the epoch, from 1, or the optimizer step
+  int64_t place;   ///< the epoch, from 1, or the optimizer step
   Estimate value;  ///< of the metric or the loss
 };
 
@@ -55,11 +57,14 @@ struct Mode {
 inline constexpr std::array<Mode, 3> kModes = {
     {{"plain", &Epoch::plain}, {"frozen", &Epoch::frozen}, {"live", &Epoch::live}}};
 
-/// How many runs of a variant have a status.
+/// How many of several runs have a status.
 struct StatusCount {
   Status status;  ///< that they have
   int runs;       ///< how many; at least 1
 };
+
+/// Those that occur, in the order of kStatuses.
+std::vector<StatusCount> count_statuses(const std::vector<Status>& statuses);
 
 /// Scores in one mode of evaluation.
 struct Scored {
@@ -121,15 +126,15 @@ Summary summarise(const Variant& variant, const Metric& metric);
 std::vector<StepTraffic> step_traffic(const Variant& variant);
 
 /// The means of the values at each place.
-Curve curve_of(const std::map<int, std::vector<double>>& values);
+Curve curve_of(const std::map<int64_t, std::vector<double>>& values);
 
 /// The mean over all seeds that have the epoch, for a quantity that `value` takes from one.
 template <class Take>
 Curve curve(const Variant& variant, Take value) {
-  std::map<int, std::vector<double>> by_epoch;
+  std::map<int64_t, std::vector<double>> by_epoch;
   for (const auto& run : variant.runs) {
     for (const auto& epoch : run.epochs) {
-      if (const Value measured = value(epoch)) by_epoch[epoch.number + 1].push_back(*measured);
+      if (const Value measured = value(epoch)) by_epoch[int64_t{epoch.number} + 1].push_back(*measured);
     }
   }
   return curve_of(by_epoch);

@@ -153,7 +153,7 @@ std::string names_of(const Table& table) {
 /// Finds tables in folders, each folder once.
 class TableSearch {
  public:
-  /// A run of the first table.
+  /// A run of the first table, unless it is in another already.
   void add_given(const path& folder) {
     if (is_new(folder)) given_.add(read_run(folder));
   }
@@ -167,15 +167,16 @@ class TableSearch {
     }
     RunTable runs(folder.filename().string());
     std::vector<path> others;
+    bool found = false;
     for (const auto& inner : folders_in(folder)) {
-      if (is_run(inner)) {
-        runs.add(read_run(inner));
-      } else {
+      if (!is_run(inner)) {
         others.push_back(inner);
+        continue;
       }
+      found = true;
+      if (is_new(inner)) runs.add(read_run(inner));
     }
-    bool found = !runs.is_empty();
-    if (found) found_.push_back({runs.table(), folder, false});
+    if (!runs.is_empty()) found_.push_back({runs.table(), folder, false});
     for (const auto& other : others) found = add(other) || found;
     return found;
   }
@@ -201,13 +202,18 @@ class TableSearch {
   };
 
   /// Whether the folder was not given before, by whatever path.
-  bool is_new(const path& folder) {
+  bool is_new(const path& folder) { return seen_.insert(real_path(folder)).second; }
+
+  static path real_path(const path& folder) {
     std::error_code error;
     const path real = std::filesystem::canonical(folder, error);
-    return seen_.insert(error ? folder : real).second;
+    return error ? folder : real;
   }
 
   void add_sweep(Table sweep, const path& folder) {
+    for (const auto& variant : sweep.variants) {
+      for (const auto& run : variant.runs) seen_.insert(real_path(run.path));
+    }
     const auto same = std::ranges::find_if(found_, [&](const Found& other) {
       return other.is_sweep && other.table.name == sweep.name && hashes_of(other.table) == hashes_of(sweep);
     });
@@ -279,12 +285,13 @@ std::vector<path> folders_of_sweep(const path& folder, std::string_view text) {
 
 std::vector<Table> read_tables(std::span<const path> folders) {
   TableSearch search;
+  std::vector<path> runs;
   for (const auto& given : folders) {
     std::error_code error;
     if (!std::filesystem::is_directory(given, error)) throw InputError("{}: is not a folder", given.string());
     const path folder = clean(given);
     if (is_run(folder)) {
-      search.add_given(folder);
+      runs.push_back(folder);
     } else if (!search.add(folder)) {
       throw InputError(
           "{}: expected the folder of a run, of a sweep or of several, found no status.json and "
@@ -292,6 +299,7 @@ std::vector<Table> read_tables(std::span<const path> folders) {
           given.string());
     }
   }
+  for (const auto& run : runs) search.add_given(run);  // of those that no other table has
   return std::move(search).tables();
 }
 

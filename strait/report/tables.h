@@ -28,9 +28,9 @@ struct Table {
 };
 
 /// Reads the folders, each once. A run's folder adds a run to a first table, which has the runs' names as its
-/// title; a sweep's folder (with a sweep.json) is a table; a folder of runs is a table by the folder's name;
-/// any other is searched for those, links left out. Throws InputError when there is none, or when a file is not
-/// what a run or a sweep writes.
+/// title, unless another table has it; a sweep's folder (with a sweep.json) is a table; a folder of runs is a
+/// table by the folder's name; any other is searched for those, links left out. Throws InputError when there is
+/// none, or when a file is not what a run or a sweep writes.
 ///
 /// Runs of one name share a row where their configurations differ in the seed alone; any other has a row
 /// `NAME (FOLDER)`. Sweeps of one name that have the same runs, by variant, seed and configuration, are one

@@ -105,11 +105,11 @@ std::vector<TextTable::Column> result_columns(const Table& table) {
 
 }  // namespace
 
-std::string status_text(const Summary& summary) {
+std::string status_text(const std::vector<StatusCount>& statuses) {
   int all = 0;
-  for (const auto& count : summary.statuses) all += count.runs;
+  for (const auto& count : statuses) all += count.runs;
   std::string text;
-  for (const auto& [status, runs] : summary.statuses) {
+  for (const auto& [status, runs] : statuses) {
     if (runs == all) return std::string(to_string(status));
     text += text.empty() ? fmt::format("{} of {} {}", runs, all, to_string(status))
                          : fmt::format(", {} {}", runs, to_string(status));
@@ -143,7 +143,7 @@ TextTable result_table(const Table& table, int decimals) {
     add_cell(text, bytes_text(row.wire_bytes_per_step), row.wire_bytes_per_step);
     add_cell(text, seconds_text(row.seconds), row.seconds);
     add_cell(text, seeds_text(variant, row), row.seeds);
-    add_cell(text, status_text(row));
+    add_cell(text, status_text(row.statuses));
   }
   const bool published = std::ranges::any_of(table.variants, [](const Variant& variant) {
     return variant.published.off.has_value() || variant.published.on.has_value();

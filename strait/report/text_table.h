@@ -34,7 +34,7 @@ TextTable traffic_table(const Table& table);
 TextTable crossed_table(const Grid& grid, const Metric& metric, const Scoring& scoring);
 
 /// `done`, or `3 of 5 done, 1 diverged, 1 running` where the runs differ.
-std::string status_text(const Summary& summary);
+std::string status_text(const std::vector<StatusCount>& statuses);
 
 /// The days from the first to the last time at which a run's files were written, and what else the runs
 /// were made with: `2026-01-31`, `2026-01-31 to 2026-02-02`, each code version and machine once.

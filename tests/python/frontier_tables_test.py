@@ -111,7 +111,7 @@ class FrontierTables(unittest.TestCase):
         partly = row_of("auto-home", 3.0) | {"seeds": 4, "reached": 3}
         first = found("loss=1.4", ("home", [row_of("none", 4.0) | {"seconds_se": 0.4}, row_of("bf16", 5.0), row_of("auto-home", 3.0) | {"seconds_se": 0.4}]),
                       ("far", [row_of("none", None), row_of("auto-far", 3.0)]))
-        second = found("loss=1.2", ("home", [partly, row_of("none", 2.0)]), ("far", [row_of("none", 2.0), row_of("auto-far", None)]))
+        second = found("loss=1.2", ("home", [partly, row_of("none", 2.0) | {"seconds_se": 0.4, "seeds": 5, "reached": 2}]), ("far", [row_of("none", 2.0), row_of("auto-far", None)]))
         with tempfile.TemporaryDirectory() as folder:
             for name, one in (("first", first), ("second", second)):
                 pathlib.Path(folder, f"{name}.json").write_text(json.dumps(one))
@@ -121,7 +121,7 @@ class FrontierTables(unittest.TestCase):
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertEqual(page.read_text().splitlines()[2:-2], [
                 "| target | home | far |", "| --- | ---: | ---: |",
-                "| loss 1.4 | 0.750 ± 0.125 |  |", "| loss 1.2 | 1.500, 3 of 4 seeds | never |"])
+                "| loss 1.4 | 0.750 ± 0.125 |  |", "| loss 1.2 | 1.500, 3 of 4 seeds, best 2 of 5 seeds | never |"])
             self.assertEqual(frontier_tables("--check", page).returncode, 0)
             pathlib.Path(folder, "first.json").write_text(json.dumps(found("loss=1", ("home", [row_of("none", 1.0)]))))
             self.assertEqual(frontier_tables("--check", page).stderr, "frontier_tables: expected a row auto-home, found none\n")

@@ -306,6 +306,23 @@ TEST_F(Reading, RunsShareARowWhereTheirSeedsAloneDiffer) {
   EXPECT_EQ(given[0].variants[0].runs.size(), 1U) << "a folder counts once";
 }
 
+TEST_F(Reading, LinksCountWhereAutoChoosesByTime) {
+  const auto rows_of = [&](const std::string& folder, const std::string& budget) {
+    for (const uint64_t seed : {0, 1}) {
+      const auto run = dir_ / folder / fmt::format("{}", seed);
+      test::write_run(run, "net", seed, "done", test::epoch_line(0, 2.5, 10, 11));
+      test::write_file(run / "config.toml",
+                       fmt::format("[pipeline]\nlink = \"{}Mbps,0ms\"\n[compression.activations]\ncodec = "
+                                   "\"auto\"\n[compression.auto]\n{}",
+                                   seed + 1, budget));
+    }
+    return tables({dir_ / folder}).at(0).variants.size();
+  };
+  EXPECT_EQ(rows_of("by-time", ""), 2U);
+  EXPECT_EQ(rows_of("also-by-time", "budget = 0.0\n"), 2U);
+  EXPECT_EQ(rows_of("by-budget", "budget = 8.0\n"), 1U);
+}
+
 TEST_F(Reading, ARowHasANameOfItsOwnWhateverOthersAreCalled) {
   const auto line = test::epoch_line(0, 2.5, 10, 11);
   std::vector<std::filesystem::path> folders = {dir_ / "first"};
@@ -332,6 +349,12 @@ TEST_F(Reading, AFolderCountsOnceByWhateverPath) {
   std::filesystem::create_directory_symlink(dir_ / "all", dir_ / "link");
   EXPECT_EQ(tables({dir_ / "all", dir_ / "all/.", dir_ / "link", dir_ / "all/runs"}).size(), 2U);
   EXPECT_EQ(tables({dir_ / "all/runs", dir_ / "all/sweep", dir_ / "all"}).size(), 2U);
+  const auto whole = tables({dir_ / "all/runs/a", dir_ / "all"});
+  ASSERT_EQ(whole.size(), 2U) << "none of the run alone";
+  EXPECT_THAT(names(whole[0]), ElementsAre("a"));
+  const std::filesystem::path run_of_sweep = whole[1].variants[0].runs[0].path;
+  EXPECT_EQ(tables({run_of_sweep, dir_ / "all/sweep"}).size(), 1U);
+  EXPECT_EQ(tables({dir_ / "all/sweep", run_of_sweep}).size(), 1U);
 }
 
 TEST_F(Reading, ASweepOfSeveralMachinesIsOneTable) {

@@ -65,6 +65,7 @@ TEST(Estimate, OneSeedHasNoStandardErrorAndNoSeedNoMean) {
   EXPECT_EQ(estimate({}).mean, std::nullopt);
   EXPECT_EQ(estimate({}).count, 0);
   EXPECT_THAT(estimate({3, 3}).error, Optional(0.0));
+  EXPECT_EQ(estimate({1e300, -1e300}).error, std::nullopt) << "past what a double holds";
 }
 
 TEST(Summary, LastIsTheLastEpochThatAllSeedsHaveScored) {
