@@ -114,6 +114,9 @@ class PythonBucketExchange : public BucketExchange {
     } catch (...) {
       one.mean->setErrorIfNeeded(std::current_exception());
     }
+    one.work.reset();
+    one.sent.clear();
+    one.arriving.clear();
     one.is_done = true;
   }
 

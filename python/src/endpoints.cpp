@@ -128,9 +128,10 @@ std::unique_ptr<Endpoint> make_endpoint(const std::string& name, uint16_t bounda
 
 void bind_endpoints(py::module_& module) {
   py::class_<MessagePlace>(module, "MessagePlace")
-      .def(py::init([](uint64_t seed, uint64_t step, uint32_t micro_batch, uint64_t first_row, bool training,
+      .def(py::init([](int64_t seed, uint64_t step, uint32_t micro_batch, uint64_t first_row, bool training,
                        bool compressed) {
-             return MessagePlace{seed, step, micro_batch, first_row, training, compressed};
+             return MessagePlace{
+                 static_cast<uint64_t>(seed), step, micro_batch, first_row, training, compressed};
            }),
            py::arg("seed"), py::arg("step"), py::arg("micro_batch"), py::arg("first_row"), py::arg("training"),
            py::arg("compressed"));

@@ -46,7 +46,8 @@ struct PythonSetup {
 /// What every stage is given by name.
 using Extras = std::vector<std::pair<std::string, at::Tensor>>;
 
-/// A pipeline, and state that is to be loaded when its shapes are known.
+/// A pipeline, and state that is to be loaded when its shapes are known. Its face in Python sees to it that
+/// calls come one at a time.
 class PythonPipeline {
  public:
   PythonPipeline(PythonSetup setup, std::shared_ptr<Group> group)
@@ -80,26 +81,22 @@ class PythonPipeline {
     return outputs.empty() ? std::nullopt : std::optional(std::move(outputs));
   }
   double clip_grad_norm(double limit) {
-    const Turn turn(busy_);
     double norm = 0;
     run_interruptibly(*group_, [&] { norm = pipeline_->clip_grad_norm(limit); });
     return norm;
   }
   StepReport gather(const StepReport& mine) {
-    const Turn turn(busy_);
     StepReport all;
     run_interruptibly(*group_, [&] { all = pipeline_->gather(mine); });
     return all;
   }
 
   StateTensors state() {
-    const Turn turn(busy_);
     if (pending_) return pending_->links;
     return copy_state(links());
   }
   /// Where it throws, all is as before: InputError for the state of other links.
   void load_state(uint64_t step, StateTensors links) {
-    const Turn turn(busy_);
     const uint64_t step_before = pending_ ? pending_->step_before : pipeline_->step();
     pending_ = {std::move(links), step_before};
     pipeline_->set_step(step);
@@ -112,42 +109,33 @@ class PythonPipeline {
  private:
   static constexpr const char* kWhat = "the pipeline";
 
-  /// The one call at a time; Python's lock is held where it begins and ends. Throws Error where another is
-  /// under way, of another thread or around a stage that calls its own pipeline: it would meet half a step.
-  class Turn {
-   public:
-    explicit Turn(bool& busy) : busy_(busy) {
-      if (busy_) {
-        throw Error(
-            "strait.Pipeline: expected one call at a time, found another under way (of another thread, or "
-            "around this stage)");
-      }
-      busy_ = true;
-    }
-    ~Turn() { busy_ = false; }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-   private:
-    bool& busy_;
-  };
-
   /// A state that waits for the links that it is of.
   struct Pending {
     StateTensors links;
     uint64_t step_before;  ///< of the pipeline, where the state proves to be of others
   };
 
-  static EvaluationMode mode_of(const std::string& name) {
-    const EvaluationMode mode = evaluation_mode(name);
-    if (to_string(mode) != name || mode == EvaluationMode::live) {
-      throw InputError("mode: expected off, plain or frozen, found \"{}\"", name);
+  /// Does the work; the others hear of an error.
+  template <class Work>
+  auto heard(const Work& work) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      group_->fail(failure_of(error, group_->rank()));
+      throw;
     }
-    return mode;
+  }
+  EvaluationMode mode_of(const std::string& name) {
+    return heard([&] {
+      const EvaluationMode mode = evaluation_mode(name);
+      if (to_string(mode) != name || mode == EvaluationMode::live) {
+        throw InputError("mode: expected off, plain or frozen, found \"{}\"", name);
+      }
+      return mode;
+    });
   }
   StepReport run(PipelineBatch batch, const Extras& extras,
                  const std::function<StepReport(const PipelineBatch& batch)>& work) {
-    const Turn turn(busy_);
     extras_->clear();
     for (const auto& [name, tensor] : extras) {
       extras_->push_back(name);
@@ -155,15 +143,11 @@ class PythonPipeline {
     }
     StepReport report;
     run_interruptibly(*group_, [&] {
-      try {
-        if (pending_) {
-          pipeline_->prepare(batch.inputs, batch.rows(), batch.extras);
-          load_pending();
-        }
-      } catch (const std::exception& error) {
-        group_->fail(failure_of(error, group_->rank()));
-        throw;
-      }
+      heard([&] {
+        if (!pending_) return;
+        pipeline_->prepare(batch.inputs, batch.rows(), batch.extras);
+        load_pending();
+      });
       report = work(batch);
     });
     return report;
@@ -188,7 +172,6 @@ class PythonPipeline {
   ExtraNames extras_;  ///< of the present batch
   std::unique_ptr<Pipeline> pipeline_;
   std::optional<Pending> pending_;
-  bool busy_ = false;
 };
 
 PythonSetup make_setup(const py::list& stages, const std::vector<ArgumentNames>& arguments,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,11 +41,27 @@ py::tuple arguments_of(const TensorList& tensors) {
   return arguments;
 }
 
+/// An object that the pipeline in Python holds, so that the collector sees cycles through it. The caller holds
+/// the GIL.
+class Referred {
+ public:
+  explicit Referred(const py::object& object) : reference_(object) {}
+
+  py::object get() const {
+    py::object object = reference_();
+    STRAIT_CHECK(!object.is_none(), "a pipeline without its stages");
+    return object;
+  }
+
+ private:
+  py::weakref reference_;
+};
+
 /// Calls a stage of Python's. The caller holds the GIL.
 class Caller {
  public:
-  Caller(py::object stage, ArgumentNames arguments, ExtraNames extras)
-      : stage_(std::move(stage)), arguments_(std::move(arguments)), extras_(std::move(extras)) {}
+  Caller(const py::object& stage, ArgumentNames arguments, ExtraNames extras)
+      : stage_(stage), arguments_(std::move(arguments)), extras_(std::move(extras)) {}
 
   /// What it gives for tensors and, behind them, the extras, and what it raises as a PythonError.
   TensorList operator()(const TensorList& x) const {
@@ -56,14 +73,14 @@ class Caller {
     }
     try {
       return tensors_of(
-          stage_(*arguments_of({x.begin(), x.begin() + static_cast<ptrdiff_t>(crossing)}), **named));
+          stage_.get()(*arguments_of({x.begin(), x.begin() + static_cast<ptrdiff_t>(crossing)}), **named));
     } catch (py::error_already_set& error) {
       throw PythonError(std::move(error));
     }
   }
 
  private:
-  py::object stage_;
+  Referred stage_;
   ArgumentNames arguments_;
   ExtraNames extras_;
 };
@@ -81,18 +98,18 @@ TensorList without_gradients(const TensorList& tensors) {
 /// A torch.nn.Module as StageModule takes one of LibTorch's.
 class PythonModule {
  public:
-  PythonModule(py::object module, Caller call) : module_(std::move(module)), call_(std::move(call)) {}
+  PythonModule(const py::object& module, Caller call) : module_(module), call_(std::move(call)) {}
 
   std::vector<at::Tensor> parameters() const {
     const py::gil_scoped_acquire gil;
     std::vector<at::Tensor> all;
-    for (const py::handle each : module_.attr("parameters")()) all.push_back(each.cast<at::Tensor>());
+    for (const py::handle each : module_.get().attr("parameters")()) all.push_back(each.cast<at::Tensor>());
     return all;
   }
 
   bool is_training() const {
     const py::gil_scoped_acquire gil;
-    return module_.attr("training").cast<bool>();
+    return module_.get().attr("training").cast<bool>();
   }
 
   /// Into evaluation; the next call puts each part back into the mode that it had. Neither calls a train() of
@@ -100,7 +117,7 @@ class PythonModule {
   void train(bool on) {
     const py::gil_scoped_acquire gil;
     if (before_.empty() && !on) {
-      for (const py::handle part : module_.attr("modules")()) {
+      for (const py::handle part : module_.get().attr("modules")()) {
         before_.emplace_back(py::reinterpret_borrow<py::object>(part), part.attr("training").cast<bool>());
       }
       for (const auto& [part, training] : before_) part.attr("training") = false;
@@ -116,7 +133,7 @@ class PythonModule {
   }
 
  private:
-  py::object module_;
+  Referred module_;
   Caller call_;
   std::vector<std::pair<py::object, bool>> before_;
 };
@@ -160,14 +177,16 @@ int64_t count_of(std::string_view what, const py::object& found) {
 /// What a pipeline calls with the last stage's output and the targets.
 class PythonLoss {
  public:
-  PythonLoss(py::object loss, py::object correct) : loss_(std::move(loss)), correct_(std::move(correct)) {}
+  PythonLoss(const py::object& loss, const py::object& correct) : loss_(loss) {
+    if (!correct.is_none()) correct_.emplace(correct);
+  }
 
   Loss operator()(const TensorList& output, const at::Tensor& targets) const {
     const py::gil_scoped_acquire gil;
     try {
       const py::object made = output.size() == 1 ? py::cast(output.front()) : py::object(arguments_of(output));
-      Loss loss{.mean = mean_of(loss_(made, targets)), .count = targets.size(0)};
-      if (!correct_.is_none()) loss.correct = count_of("correct", correct_(made, targets));
+      Loss loss{.mean = mean_of(loss_.get()(made, targets)), .count = targets.size(0)};
+      if (correct_) loss.correct = count_of("correct", correct_->get()(made, targets));
       return loss;
     } catch (py::error_already_set& error) {
       throw PythonError(std::move(error));
@@ -182,8 +201,8 @@ class PythonLoss {
     return loss.cast<at::Tensor>();
   }
 
-  py::object loss_;
-  py::object correct_;
+  Referred loss_;
+  std::optional<Referred> correct_;
 };
 
 }  // namespace
@@ -201,18 +220,18 @@ StageModule stage_of(const py::object& module, ArgumentNames arguments, ExtraNam
   return StageModule([function](const TensorList& x) { return function->forward(x); });
 }
 
-LossModule loss_of(py::object loss, py::object correct, py::object count) {
+LossModule loss_of(const py::object& loss, const py::object& correct, const py::object& count) {
   if (loss.is_none()) return {};
-  const std::shared_ptr<PythonLoss> shared(new PythonLoss(std::move(loss), std::move(correct)), WithGil());
+  const std::shared_ptr<PythonLoss> shared(new PythonLoss(loss, correct), WithGil());
   const auto function = [shared](const TensorList& output, const at::Tensor& targets) {
     return (*shared)(output, targets);
   };
   if (count.is_none()) return LossModule(function);
-  const std::shared_ptr<py::object> counts(new py::object(std::move(count)), WithGil());
+  const std::shared_ptr<Referred> counts(new Referred(count), WithGil());
   return LossModule(function, [counts](const at::Tensor& targets) {
     const py::gil_scoped_acquire gil;
     try {
-      return count_of("count", (*counts)(targets));
+      return count_of("count", counts->get()(targets));
     } catch (py::error_already_set& error) {
       throw PythonError(std::move(error));
     }

@@ -10,6 +10,9 @@ from . import _C, _load  # noqa: F401
 from ._arguments import codec_spec, integer, string
 
 
+_PASSES_TO_ARRANGE = 3  # after so many of a process DistributedDataParallel's buckets stay as they are
+
+
 class SentBytes(NamedTuple):
     """What a process has sent in compressed messages: a rank's to each of the others, or a stage's."""
 
@@ -34,7 +37,8 @@ class DDPState:
     A process's first step crosses without compression, because DistributedDataParallel arranges its buckets anew after it;
     with ``static_graph=True`` it does so after the second, and what feedback keeps of a bucket that changes begins anew.
     Pickles hold everything but the process group, each rank its own; a process that goes on with one sends its first step
-    uncompressed likewise, and buckets until they are arranged as they were.
+    uncompressed likewise, and buckets until they are arranged as they were. Where they are not after the third step, because the
+    model or its buckets have changed, what feedback keeps of them begins anew.
 
     Args:
         codec: a codec spec, see :func:`codecs`. A bucket is one sample, so that ``topk:0.01`` keeps a hundredth of it.
@@ -56,7 +60,7 @@ class DDPState:
         self.codec, self.feedback, self.warmup_steps, self.seed = codec, feedback, warmup_steps, seed
         self.process_group = process_group
         self.step = 0  #: backward passes so far; keys random draws
-        self._has_stepped = False  # in this process
+        self._passes = 0  # backward passes of this process
         self._parameters: dict[int, list[int]] = {}  # of each bucket that was compressed here, their ids
         self._shapes: dict[int, list[tuple[int, ...]]] = {}  # of the parameters that each bucket's state is of
         self._place: Optional[tuple[int, int]] = None  # rank and ranks
@@ -98,7 +102,7 @@ class DDPState:
         return self._exchange
 
     def _compresses(self, bucket: dist.GradBucket) -> bool:
-        if not self._has_stepped or self.step < self.warmup_steps:
+        if self._passes == 0 or self.step < self.warmup_steps:
             return False
         exchange, index, parameters = self._ready(), bucket.index(), bucket.parameters()
         ids, shapes = [id(each) for each in parameters], [tuple(each.shape) for each in parameters]
@@ -106,14 +110,16 @@ class DDPState:
             if self._parameters[index] != ids:
                 exchange.forget(index)
         elif self._shapes.get(index, shapes) != shapes:
-            return False  # not arranged yet as when the state was saved
+            if self._passes < _PASSES_TO_ARRANGE:
+                return False  # not arranged yet as when the state was saved
+            exchange.forget(index)  # and never will be
         self._parameters[index], self._shapes[index] = ids, shapes
         return True
 
     def _end_bucket(self, is_last: bool) -> None:
         if is_last:
             self.step += 1
-            self._has_stepped = True
+            self._passes += 1
 
 
 def ddp_hook(state: DDPState, bucket: dist.GradBucket, *others: Any) -> torch.futures.Future[torch.Tensor]:

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import inspect
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional, Union
 
@@ -57,6 +58,13 @@ def _arguments_of(stage: Stage) -> Optional[set[str]]:
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
         return None
     return {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
+
+
+def _referable(stage: Stage) -> Stage:
+    """One that a weak reference can be made to: not every callable is."""
+    if isinstance(stage, nn.Module) or not callable(stage):
+        return stage
+    return lambda *arguments, **named: stage(*arguments, **named)
 
 
 def _check_stages(stages: list[Stage]) -> None:
@@ -226,10 +234,12 @@ class Pipeline:
                     _per_boundary("gradients", gradients, cuts), _feedback_per_boundary(feedback, cuts),
                     [boolean("reuse_indices", reuse_indices)] * cuts))
             arguments = [_arguments_of(stage) for stage in stages]
+            functions = [rows.given(function_or_none(name, function))
+                         for name, function in (("loss", loss), ("correct", correct), ("count", count))]
+            # The library refers to these weakly: the collector finds cycles through a pipeline's own attributes alone.
+            self._called = [_referable(stage) for stage in stages] + functions
             replicas = integer("replicas", replicas, 1, 2**31 - 1)
-            setup = _C.PipelineSetup(stages, arguments, boundaries, rows.given(function_or_none("loss", loss)),
-                                     rows.given(function_or_none("correct", correct)),
-                                     rows.given(function_or_none("count", count)), string("schedule", schedule),
+            setup = _C.PipelineSetup(self._called[:len(stages)], arguments, boundaries, *functions, string("schedule", schedule),
                                      integer("micro_batches", micro_batches, 1, 2**31 - 1),
                                      0 if batch_size is None else integer("batch_size", batch_size, 1),
                                      replicas,
@@ -239,8 +249,20 @@ class Pipeline:
         # of all extras that a stage may take; None where another process may have one that takes more
         self._names = None if None in stages or None in arguments else set().union(*arguments)
         self._modules = [stage if isinstance(stage, nn.Module) else None for stage in stages]
-        self._target_rows, self._group = rows, spanned
+        self._target_rows, self._group, self._lock = rows, spanned, threading.Lock()
         self._pipeline = _C.Pipeline(setup, spanned)
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The one call at a time: another, of a second thread or around a stage that calls its own pipeline, would meet half
+        a step."""
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError("strait.Pipeline: expected one call at a time, found another under way (of another thread, or around "
+                               "this stage)")
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _extras(self, extras: dict[str, Any], *batch: Optional[Tensor]) -> list[tuple[str, Tensor]]:
         """Those that are not None, with as many rows as the tensors of the batch, by name."""
@@ -276,12 +298,13 @@ class Pipeline:
             RuntimeError: another process failed, or gradients are disabled. What a module or the loss raises is raised as it is; in the first call, which
                 tries what each stage gives, an Exception of a module is the cause of a ValueError that names the stage.
         """
-        with _heard_by(self._group):
-            if not torch.is_grad_enabled():
-                raise RuntimeError("strait.Pipeline: train() needs gradients, which are disabled here; evaluate() does not")
-            tensors, packed = tensors_of("inputs", inputs), self._target_rows.pack(targets)
-            arguments = (tensors, packed, int_list(ids), int_list(classes, "classes"), self._extras(extras, *tensors, packed))
-        return self._pipeline.train(*arguments)
+        with self._turn():
+            with _heard_by(self._group):
+                if not torch.is_grad_enabled():
+                    raise RuntimeError("strait.Pipeline: train() needs gradients, which are disabled here; evaluate() does not")
+                tensors, packed = tensors_of("inputs", inputs), self._target_rows.pack(targets)
+                arguments = (tensors, packed, int_list(ids), int_list(classes, "classes"), self._extras(extras, *tensors, packed))
+            return self._pipeline.train(*arguments)
 
     def evaluate(self, inputs: Inputs, targets: Targets = None, mode: str = "plain",
                  **extras: Optional[Tensor]) -> StepResult:
@@ -291,10 +314,11 @@ class Pipeline:
         through the codec alone, "frozen" through the feedback scheme with its state as training left it. `extras` are those
         of :meth:`train`.
         """
-        with _heard_by(self._group):
-            tensors, packed = tensors_of("inputs", inputs), self._target_rows.pack(targets)
-            arguments = (tensors, packed, string("mode", mode), self._extras(extras, *tensors, packed))
-        return self._pipeline.evaluate(*arguments)
+        with self._turn():
+            with _heard_by(self._group):
+                tensors, packed = tensors_of("inputs", inputs), self._target_rows.pack(targets)
+                arguments = (tensors, packed, string("mode", mode), self._extras(extras, *tensors, packed))
+            return self._pipeline.evaluate(*arguments)
 
     def predict(self, inputs: Inputs, mode: str = "plain", **extras: Optional[Tensor]) -> Union[Tensor, tuple[Tensor, ...], None]:
         """The last stage's output for a batch, [B, ...], in the process of that stage, and None elsewhere.
@@ -302,10 +326,11 @@ class Pipeline:
         Forward alone, as :meth:`evaluate`, without targets and loss; every process gives the inputs, which say how many
         rows there are, and the extras. A tuple where the stage gives several tensors.
         """
-        with _heard_by(self._group):
-            tensors = tensors_of("inputs", inputs)
-            arguments = (tensors, string("mode", mode), self._extras(extras, *tensors))
-        outputs = self._pipeline.predict(*arguments)
+        with self._turn():
+            with _heard_by(self._group):
+                tensors = tensors_of("inputs", inputs)
+                arguments = (tensors, string("mode", mode), self._extras(extras, *tensors))
+            outputs = self._pipeline.predict(*arguments)
         if outputs is None:
             return None
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -317,16 +342,18 @@ class Pipeline:
         Raises:
             strait.NumericError: that norm is not finite; no gradient has changed.
         """
-        with _heard_by(self._group):
-            limit = number("max_norm", max_norm)
-        return self._pipeline.clip_grad_norm(limit)
+        with self._turn():
+            with _heard_by(self._group):
+                limit = number("max_norm", max_norm)
+            return self._pipeline.clip_grad_norm(limit)
 
     def gather(self, result: StepResult) -> StepResult:
         """What all processes know of a batch: its loss, all rows, the bytes of every process, the longest time."""
         with _heard_by(self._group):
             if not isinstance(result, StepResult):
                 raise TypeError(f"result: expected a StepResult, found {type(result).__name__}")
-        return self._pipeline.gather(result)
+        with self._turn():
+            return self._pipeline.gather(result)
 
     def parameters(self) -> list[Tensor]:
         """The parameters of this process's stages that require gradients, for its optimizer; there may be none."""
@@ -382,7 +409,8 @@ class Pipeline:
 
     def state_dict(self) -> dict[str, Any]:
         """The step and the feedback's state at this process's ends of the boundaries. Each process saves its own."""
-        return {"step": self.step, "links": self._pipeline.state()}
+        with self._turn():
+            return {"step": self.step, "links": self._pipeline.state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resumes from what :meth:`state_dict` gave in the process of the same rank.
@@ -394,4 +422,6 @@ class Pipeline:
         if not isinstance(state, dict) or set(state) != {"step", "links"}:
             raise ValueError("strait.Pipeline: expected the state of a pipeline, a dictionary of \"step\" and \"links\"")
         step = integer("the state of the pipeline: step", state["step"], 0)
-        self._pipeline.load_state(step, named_tensors("the state of the pipeline", state["links"]))
+        links = named_tensors("the state of the pipeline", state["links"])
+        with self._turn():
+            self._pipeline.load_state(step, links)

@@ -103,7 +103,7 @@ class Stage(PipelineStage):
         _check(True, codec_spec("activations", activations), of_activations)  # every stage both, so that all of them refuse
         _check(False, codec_spec("gradients", gradients), of_gradients)
         super().__init__(submodule, stage_index, num_stages, device, **kwargs)
-        self._seed = integer("seed", seed, 0)
+        self._seed = integer("seed", seed)
         self._step = 0
         self._trained = False
         self._sent = SentBytes(0, 0, 0)
@@ -244,6 +244,7 @@ class Stage(PipelineStage):
             raise ValueError("strait.pipelining.Stage: expected the state of a stage at the same place, a dictionary of \"step\", "
                              "\"sends\" and \"receives\"")
         step = integer("the state of a stage: step", state["step"], 0)
+        self.bytes()  # takes what the endpoints that go have counted
         loaded = [(channel, channel.endpoints_of(state[name][forward]))
                   for name, own in channels.items() for forward, channel in own.items()]
         self._step, self._trained = step, False

@@ -414,7 +414,11 @@ TensorList Pipeline::predict(PipelineBatch batch, EvaluationMode mode) {
 }
 
 double Pipeline::clip_grad_norm(double limit) {
-  if (!(limit > 0)) throw InputError("a norm of gradients: expected a limit above 0, found {}", limit);
+  if (!(limit > 0)) {
+    const InputError error("a norm of gradients: expected a limit above 0, found {}", limit);
+    group_->fail(failure_of(error, group_->rank()));
+    throw error;
+  }
   std::vector<StageParameter> trained = own_parameters();
   std::erase_if(trained,
                 [](const auto& each) { return !each.second.requires_grad(); });  // what they have is old

@@ -80,6 +80,15 @@ def static(rank):
     return calls + more
 
 
+def other_buckets(rank):
+    """A pickle of the state goes on with a model whose buckets are others, because a layer is frozen."""
+    state = strait.DDPState("topk:0.1", feedback="ef")
+    model, calls = train(rank, range(STEPS), state)
+    model[2].requires_grad_(False)
+    _, more = train(rank, range(STEPS, STEPS + 5), pickle.loads(pickle.dumps(state)), model)
+    return calls + more
+
+
 def failing(rank):
     """What every rank hears when the gradients of rank 1 are not finite in the second of three steps."""
     state, model = strait.DDPState("quant:4"), network()
@@ -119,6 +128,7 @@ def work(rank, ranks, folder):
         results[name] = {"weights": model.state_dict(), "calls": calls, "bytes": tuple(state.bytes())}
     results["resumed"] = {"calls": resumed(rank)}
     results["static"] = {"calls": static(rank)}
+    results["other buckets"] = {"calls": other_buckets(rank)}
     results["half"] = {"calls": train(rank, range(2), strait.DDPState("topk:0.5"), network().bfloat16())[1]}
     results["failing"] = failing(rank)
     torch.save(results, f"{folder}/{rank}.pt")
@@ -287,6 +297,13 @@ def test_buckets_that_change_begin_anew(results):
     calls = [rank["static"]["calls"] for rank in results]
     not_compressed = (0, STEPS, STEPS + 1)  # the last is before the buckets are those of the state
     assert check_calls(calls, with_ef(top("0.1")), lambda step: step not in not_compressed, arranged_at=2) > 0
+
+
+def test_buckets_that_stay_others_begin_anew_after_three_steps(results):
+    calls = [rank["other buckets"]["calls"] for rank in results]
+    not_compressed = (0, STEPS, STEPS + 1, STEPS + 2)
+    assert check_calls(calls, with_ef(top("0.1")), lambda step: step not in not_compressed, arranged_at=STEPS) > 0
+    assert any(call[0] >= STEPS + 3 for call in calls[0])
 
 
 def test_halves_cross_as_floats(results):

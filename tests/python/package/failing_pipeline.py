@@ -93,8 +93,8 @@ def main():
             pipe.load_state_dict({"step": 0, "links": {"no link's": torch.zeros(1)}})
         for _ in range(3):
             pipe.train(torch.ones(4, 6), "zeros" if CASE == "targets" and rank == 1 else torch.zeros(4, dtype=torch.long))
-            pipe.clip_grad_norm_("one" if CASE == "limit" and rank == 1 else 1.0)
-            pipe.predict(torch.ones(4, 6), 3 if CASE == "mode" and rank == 1 else "plain")
+            pipe.clip_grad_norm_({"limit": "one", "low limit": 0.0}.get(CASE, 1.0) if rank == 1 else 1.0)
+            pipe.predict(torch.ones(4, 6), {"mode": 3, "odd mode": "on"}.get(CASE, "plain") if rank == 1 else "plain")
     except KeyboardInterrupt:
         say(f"rank {rank}: KeyboardInterrupt after {time.monotonic() - began:.1f} s")
     except Exception as error:

@@ -2,10 +2,12 @@
 
 import collections
 import concurrent.futures
+import gc
 import itertools
 import math
 import re
 import threading
+import weakref
 
 import pytest
 import torch
@@ -364,13 +366,17 @@ def test_one_call_at_a_time():
         assert may_go_on.wait(60)
         return x
 
-    pipe = strait.Pipeline([nn.Linear(6, 3), waits], loss=F.mse_loss)
-    inputs, targets = torch.ones(4, 6), torch.zeros(4, 3)
+    def loss(output, targets):
+        return F.mse_loss(output * targets["scale"], targets["start"])
+
+    pipe = strait.Pipeline([nn.Linear(6, 3), waits], loss=loss)
+    inputs, targets = torch.ones(4, 6), {"start": torch.zeros(4, 3), "scale": torch.ones(4, 1)}
     with concurrent.futures.ThreadPoolExecutor(1) as other:
         first = other.submit(pipe.train, inputs, targets)
         try:
             assert at_work.wait(60)
-            for call in lambda: pipe.train(inputs, targets), lambda: pipe.predict(inputs), pipe.state_dict:
+            others = torch.zeros(4, 3), torch.ones(4, 1)
+            for call in lambda: pipe.train(inputs, others), lambda: pipe.predict(inputs), pipe.state_dict:
                 with pytest.raises(RuntimeError, match="^strait.Pipeline: expected one call at a time, found another under way"):
                     call()
         finally:
@@ -378,3 +384,27 @@ def test_one_call_at_a_time():
         assert first.result().rows == 4
     assert pipe.train(inputs, targets).rows == 4
     assert pipe.step == 2
+
+
+def test_a_pipeline_that_its_owner_is_reached_from_is_freed():
+    class Trainer:
+        def __init__(self):
+            self.module = nn.Linear(6, 3)
+            self.pipe = strait.Pipeline([self.module, self.double], self.loss, correct=self.correct, count=lambda y: len(self.ones) + 3)
+            self.ones = [1]
+
+        def double(self, x):
+            return 2 * x
+
+        def loss(self, output, targets):
+            return F.mse_loss(output, targets)
+
+        def correct(self, output, targets):
+            return len(self.ones)
+
+    trainer = Trainer()
+    assert trainer.pipe.train(torch.ones(4, 6), torch.zeros(4, 3)).correct == 1
+    module = weakref.ref(trainer.module)
+    del trainer
+    gc.collect()
+    assert module() is None

@@ -483,7 +483,7 @@ def test_what_a_module_raises_in_the_first_batch_is_the_cause():
 
 
 @pytest.mark.parametrize("case", ["raises", "diverges", "differs", "name", "longer", "spec", "list", "targets", "limit", "mode",
-                                  "state", "vanishes"])
+                                  "low limit", "odd mode", "state", "vanishes"])
 def test_the_others_hear_of_a_process_that_fails(case):
     done = torchrun("failing_pipeline.py", case, processes=3, check=False, timeout=120)
     heard = dict(re.findall(r"rank (\d): (.*)", done.stdout))
@@ -499,6 +499,8 @@ def test_the_others_hear_of_a_process_that_fails(case):
         "targets": ("TypeError targets: expected a tensor", "RuntimeError .*the first to fail was rank 1: targets: expected"),
         "limit": ("TypeError max_norm: expected a number, found str", "RuntimeError .*the first to fail was rank 1: max_norm: expected"),
         "mode": ("TypeError mode: expected a string, found int", "RuntimeError .*the first to fail was rank 1: mode: expected"),
+        "low limit": ("ValueError a norm of gradients: expected a limit above 0", "RuntimeError .*the first to fail was rank 1: a norm of"),
+        "odd mode": ('ValueError mode: expected off, plain or frozen, found "on"', "RuntimeError .*the first to fail was rank 1: mode: expected"),
         "state": ("ValueError .*no link's", "RuntimeError .*the first to fail was rank 1: .*no link's"),
         "vanishes": (None, "RuntimeError .*rank 1 is gone|RuntimeError .*the first to fail was"),
     }[case]
