@@ -32,6 +32,7 @@ void Workers::serve(Queue& queue) {
     if (stopped_) return;
     Task task = std::move(queue.tasks.front());
     queue.tasks.pop_front();
+    queue.is_at_work = true;
     lock.unlock();
     std::exception_ptr error;
     try {
@@ -41,6 +42,7 @@ void Workers::serve(Queue& queue) {
     }
     task = nullptr;  // what it holds is free before anybody hears that it is done
     lock.lock();
+    queue.is_at_work = false;
     if (!error) {
       queue.done += 1;
     } else if (!error_) {
@@ -91,6 +93,11 @@ void Workers::stop() {
     for (Queue& queue : queues_) dropped.push_back(std::exchange(queue.tasks, {}));
   }
   changed_.notify_all();
+}
+
+void Workers::wait_for_begun() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return std::ranges::none_of(queues_, &Queue::is_at_work); });
 }
 
 }  // namespace strait

@@ -45,11 +45,15 @@ class Workers {
   /// Drops the tasks that are not begun and does not wait for those that are.
   void stop();
 
+  /// After stop(), waits until those that are begun are done.
+  void wait_for_begun();
+
  private:
   struct Queue {
     std::deque<Task> tasks;  ///< not begun
     size_t posted = 0;
     size_t done = 0;
+    bool is_at_work = false;
     std::thread thread;
   };
   void serve(Queue& queue);

@@ -12,10 +12,13 @@ double squared_norm(const at::Tensor& x) { return x.to(at::kDouble).square().sum
 
 void DiagnosticsRecorder::add(const at::Tensor& x, const MessageContext& context, const MessageReport& report) {
   if (every_ == 0 || x.numel() == 0) return;
+  const bool is_measured = measures(context);
+  const bool is_next_measured = (context.step + 1) % static_cast<uint64_t>(every_) == 0;
+  if (!is_measured && !is_next_measured) return;  // nor copied from a device
   const at::Tensor here = x.to(at::kCPU).contiguous();
   MessageContext on_host = context;
   on_host.device = at::kCPU;
-  if (measures(context)) {
+  if (is_measured) {
     const at::Tensor received = report.received.to(at::kCPU);
     const at::Tensor sent = here.to(at::kDouble);
     const at::Tensor error = sent.sub(received);
@@ -32,7 +35,7 @@ void DiagnosticsRecorder::add(const at::Tensor& x, const MessageContext& context
     count_magnitudes(here);
     compare_with_previous(here, on_host);
   }
-  if ((context.step + 1) % every_ == 0) previous_.set_rows(previous_.room(meta_of(here)).copy_(here), on_host);
+  if (is_next_measured) previous_.set_rows(previous_.room(meta_of(here)).copy_(here), on_host);
 }
 
 void DiagnosticsRecorder::count_magnitudes(const at::Tensor& x) {

@@ -15,6 +15,10 @@ c10::Stream current_stream(c10::Device device) {
 
 }  // namespace
 
+void set_current_device(c10::Device device) {
+  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+}
+
 DevicePoint DevicePoint::here(c10::Device device) {
   DevicePoint point;
   if (device.is_cpu()) return point;

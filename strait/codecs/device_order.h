@@ -18,6 +18,10 @@ namespace strait {
 // The order of a device's operations that several threads give it. Of the CPU, whose operations are done when
 // they return, all of this is nothing.
 
+/// Makes it the calling thread's current device. A thread that uses another without this has LibTorch go back
+/// to the first card after each use, and take memory there.
+void set_current_device(c10::Device device);
+
 /// A point in the order of one stream. May be copied and handed to other threads.
 class DevicePoint {
  public:

@@ -84,7 +84,8 @@ void RowState::set_rows(const at::Tensor& value, const MessageContext& context) 
   for (int64_t row = 0; row < first; ++from) row += from->size(0);
   auto to = from;
   for (int64_t row = first; row < end && to != pieces_.end(); ++to) row += to->size(0);
-  spare_ = to - from == 1 && from->data_ptr() != value.data_ptr() ? *from : at::Tensor();
+  const bool is_spare = to - from == 1 && from->is_cpu() && from->data_ptr() != value.data_ptr();
+  spare_ = is_spare ? *from : at::Tensor();
   pieces_.insert(pieces_.erase(from, to), value.contiguous());
 }
 

@@ -27,11 +27,14 @@ OverlappedExchange::OverlappedExchange(std::vector<BoundaryEndpoints>& boundarie
       streams_({OwnStream(device), OwnStream(device)}),
       finished_(2),
       threads_(2) {
-#ifdef _OPENMP
   for (const size_t thread : {kSendingThread, kReceivingThread}) {
-    threads_.post(thread, [] { omp_set_num_threads(1); });  // of this thread: the others belong to the stages
-  }
+    threads_.post(thread, [device] {
+      set_current_device(device);
+#ifdef _OPENMP
+      omp_set_num_threads(1);  // of this thread: the others belong to the stages
 #endif
+    });
+  }
 }
 
 void OverlappedExchange::begin(std::vector<MessageSlot> expected) {
@@ -100,6 +103,7 @@ void OverlappedExchange::finish() {
 void OverlappedExchange::cancel() {
   threads_.stop();
   transport().cancel();
+  threads_.wait_for_begun();  // they read what the caller frees
 }
 
 }  // namespace strait

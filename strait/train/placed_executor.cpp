@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "strait/codecs/device_order.h"
 #include "strait/data/batch_parts.h"
 #include "strait/train/precision.h"
 #include "strait/train/runtime.h"
@@ -18,6 +19,7 @@ at::Device move_to_device(const Placement& placement, const TrainOptions& train)
   check_precision(train.precision, device);
   // Some of cuDNN's gradients are sums in the order in which threads come, which differs from run to run.
   if (device.is_cuda()) at::globalContext().setDeterministicCuDNN(true);
+  set_current_device(device);
   placement.own().to(device);
   return device;
 }

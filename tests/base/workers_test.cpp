@@ -155,6 +155,21 @@ TEST(Workers, StoppedOnesNeitherWorkNorLetAnybodyWait) {
   gate.open();
 }
 
+TEST(Workers, WhatIsBegunCanBeWaitedForAfterAStop) {
+  std::atomic<bool> begun = false;
+  std::atomic<bool> done = false;
+  Workers workers(2);
+  workers.post(1, [&] {
+    begun = true;
+    std::this_thread::sleep_for(milliseconds(50));
+    done = true;
+  });
+  while (!begun) std::this_thread::yield();
+  workers.stop();
+  workers.wait_for_begun();
+  EXPECT_TRUE(done);
+}
+
 TEST(Workers, SomebodyWhoWaitsHearsOfAStop) {
   Gate gate;
   Workers workers(1);

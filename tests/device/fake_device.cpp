@@ -172,8 +172,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     streams().wait_for(streams().record(static_cast<size_t>(of.id())));
   }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
-  void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& /*stream*/) const override {
-    if (data.device().type() == kType) static_cast<Block*>(data.get_context())->uses.is_recorded = true;
+  void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& stream) const override {
+    if (data.device().type() != kType) return;
+    static_cast<Block*>(data.get_context())->uses.recorded.set(static_cast<size_t>(stream.id()));
   }
 
  private:
@@ -304,7 +305,9 @@ at::Scalar read_scalar(const at::Tensor& self) {
   return here.item();
 }
 
-void record_stream(at::Tensor& self, c10::Stream /*stream*/) { uses_of(self)->is_recorded = true; }
+void record_stream(at::Tensor& self, c10::Stream stream) {
+  uses_of(self)->recorded.set(static_cast<size_t>(stream.id()));
+}
 
 /// Adds a tensor of an operation. Throws for one of the CPU that is no number, as a GPU's operations do.
 void collect(const at::Tensor& tensor, std::vector<Uses*>& uses) {

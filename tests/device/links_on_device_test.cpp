@@ -102,6 +102,23 @@ TEST(OtherLinkOnDevice, SendsAGradientAtTheIndicesOfTheActivations) {
   }
 }
 
+TEST(OtherLinkOnDevice, GoesOnOnTheCpu) {
+  const at::Device device = test::device();
+  for (const char* feedback : {"ef", "ef21"}) {
+    for (const char* codec : {"topk:0.1", "quant:4,scope=sample"}) {
+      SCOPED_TRACE(std::string(feedback) + " " + codec);
+      test::Pair on_cpu(make_link(codec, feedback));
+      test::Pair moved(make_link(codec, feedback));
+      for (int step = 0; step < 5; ++step) {
+        const at::Device at = step < 3 ? device : at::Device(at::kCPU);
+        const at::Tensor x = normal_tensor({4, 128}, 94U + static_cast<unsigned>(step));
+        const at::Tensor received = moved.send(x.to(at), {.device = at});
+        EXPECT_TRUE(same_bits(received.cpu(), on_cpu.send(x, {})));
+      }
+    }
+  }
+}
+
 TEST(OtherLinkOnDevice, SendsIntegers) {
   const at::Device device = test::device();
   for (const int64_t limit : {65536, 65537}) {

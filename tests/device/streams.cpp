@@ -50,10 +50,9 @@ void Streams::run(size_t stream, const std::vector<Uses*>& reads, const std::vec
 
 void Streams::release(const Uses& uses) {
   const std::lock_guard lock(mutex_);
-  if (uses.is_recorded) return;
   for (size_t other = 0; other < kStreams; ++other) {
     const uint64_t used = std::max(uses.read_at[other], uses.writer == other ? uses.written_at : 0);
-    if (is_behind(uses.owner, other, used)) continue;
+    if (uses.recorded[other] || is_behind(uses.owner, other, used)) continue;
     note(fmt::format("memory of stream {} is freed while stream {} may use it", uses.owner, other));
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,11 +19,11 @@ using Clock = std::array<uint64_t, kStreams>;
 
 /// Which operations used a piece of memory.
 struct Uses {
-  size_t owner = 0;          ///< the stream that it was allocated on
-  uint64_t written_at = 0;   ///< by the last that wrote it
-  size_t writer = 0;         ///< the stream of that one
-  Clock read_at = {};        ///< by the last of each stream that read it
-  bool is_recorded = false;  ///< the allocator was told that other streams use it
+  size_t owner = 0;                ///< the stream that it was allocated on
+  uint64_t written_at = 0;         ///< by the last that wrote it
+  size_t writer = 0;               ///< the stream of that one
+  Clock read_at = {};              ///< by the last of each stream that read it
+  std::bitset<kStreams> recorded;  ///< the streams that the allocator was told use it too
 
   /// A copy from the host that has not happened yet; whatever uses the memory makes it happen before.
   std::function<void()> late_write;
