@@ -119,6 +119,16 @@ KeptMessage kept(const at::Tensor& x, const MessageContext& context) {
            .first_row = context.first_row}};
 }
 
+/// Whether a message's payload, of this size, can stay on the context's device.
+bool stays_there(const Link& link, const PayloadSize& size, const MessageContext& context) {
+  return !context.device.is_cpu() && size.exact && size.bound > 0 && link.sends_codec_messages() &&
+         !link.carries_integers();
+}
+
+bool has_payload(const MessageContext& context) {
+  return context.payload != nullptr && context.payload->defined();
+}
+
 /// Before a channel's link is replaced.
 void expect_no_state(const Link& before, const Link& after) {
   STRAIT_CHECK(!before.keeps_state() && !after.keeps_state(), "a link that keeps state cannot be replaced");
@@ -138,13 +148,16 @@ Sender::Sender(ChannelSpec spec, std::unique_ptr<Encoder> encoder)
       bare_(others_.bare->make_encoder()),
       diagnostics_(spec_.diagnostics) {}
 
-Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode mode, FrameCheck check) {
+Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode mode, FrameCheck check,
+                      at::Tensor* there) {
   const auto begin = DeviceMoment::behind_all(x.device());  // and behind the pass that makes x
   context = complete(context, spec_, mode);
   context.device = x.device();
   context.wants_received = mode.training && mode.diagnosed && diagnostics_.measures(context);
   const Link& link = link_for(spec_, others_, mode);
-  Buffer frame(kFrameHeaderSize + payload_size(spec_, link, meta_of(x)).bound);
+  const PayloadSize size = payload_size(spec_, link, meta_of(x));
+  if (there != nullptr && stays_there(link, size, context)) context.payload = there;
+  Buffer frame(kFrameHeaderSize + size.bound);
   frame.resize(frame.capacity());
   ByteWriter out(frame.bytes().subspan(kFrameHeaderSize));
   MessageReport report =
@@ -156,7 +169,7 @@ Buffer Sender::encode(const at::Tensor& x, MessageContext context, MessageMode m
     traffic_.messages += 1;
     traffic_.raw_bytes +=
         link.carries_integers() ? out.used() : static_cast<uint64_t>(x.numel()) * sizeof(float);
-    traffic_.wire_bytes += frame.size();
+    traffic_.wire_bytes += frame.size() + (has_payload(context) ? context.payload->nbytes() : 0);
     traffic_.encode_seconds += begin.seconds_until(DeviceMoment::behind_all(x.device()));
     if (mode.diagnosed) diagnostics_.add(x, context, report);
   }
@@ -181,6 +194,7 @@ MessageReport Sender::encode_payload(const at::Tensor& x, const MessageContext& 
       bare_->encode_frozen(x, context, out);
     } catch (const NumericError&) {
       out = empty;
+      if (context.payload != nullptr) context.payload->reset();
       bare_->encode_frozen(at::zeros_like(x), context, out);
     }
   } else {
@@ -227,7 +241,7 @@ PayloadSize Receiver::frame_size(const MessageMeta& meta, MessageMode mode) cons
 }
 
 at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
-                            FrameCheck check) {
+                            FrameCheck check, const FetchPayload& fetch) {
   const auto begin = DeviceMoment::behind_all(context.device);
   context = complete(context, spec_, mode);
   const Link& link = link_for(spec_, others_, mode);
@@ -236,6 +250,12 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     const Frame parsed = parse_frame(owned->bytes(), check);
     expect_header(parsed.header, header_for(spec_, link, context, sequence_));
     ByteReader in(parsed.payload, owned);
+    at::Tensor there;
+    const PayloadSize size = payload_size(spec_, link, meta);
+    if (fetch && in.left() == 0 && stays_there(link, size, context)) {
+      there = fetch(size.bound);
+      context.payload = &there;
+    }
     Decoded message;
     if (!mode.compressed) {
       message = uncompressed_->decode(in, meta, context);

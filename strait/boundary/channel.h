@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -97,8 +98,11 @@ class Sender {
 
   /// Encodes the next message. `context` needs no boundary, direction and device. Throws NumericError that
   /// names boundary, direction, micro-batch and step; no state has changed then.
+  ///
+  /// `there` takes the payload, uint8 of one dimension on the device of `x`, where it can stay there: of exact
+  /// size, from a codec that writes it there. The frame is then without it. Null: all of it is in the frame.
   Buffer encode(const at::Tensor& x, MessageContext context, MessageMode mode,
-                FrameCheck check = FrameCheck::verify);
+                FrameCheck check = FrameCheck::verify, at::Tensor* there = nullptr);
 
   /// Whether the next message, of this context and mode, needs MessageContext::previous.
   bool needs_previous(MessageContext context, MessageMode mode) const;
@@ -147,6 +151,9 @@ class Sender {
   std::vector<KeptMessage> kept_;
 };
 
+/// Gives so many bytes of a payload that has stayed on a device.
+using FetchPayload = std::function<at::Tensor(size_t size)>;
+
 /// The receiving endpoint of a channel: checks frames and turns them into tensors.
 class Receiver {
  public:
@@ -164,8 +171,11 @@ class Receiver {
 
   /// Decodes the next message; the tensor may use the frame's memory. Throws WireError that names boundary
   /// and direction, and NumericError that does where the link's state cannot hold what is decoded.
+  ///
+  /// `fetch` gives the payload of a frame that is without it (Sender::encode()), so many bytes on the context's
+  /// device; it is empty where there are none such.
   at::Tensor decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
-                    FrameCheck check = FrameCheck::verify);
+                    FrameCheck check = FrameCheck::verify, const FetchPayload& fetch = {});
 
   /// Says which samples the batch after the next one has.
   void prefetch(std::span<const int64_t> ids) { decoder_->prefetch(ids); }

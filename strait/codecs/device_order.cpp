@@ -6,11 +6,23 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/version.h>
 
+#include "strait/base/error.h"
+
 namespace strait {
 namespace {
 
 c10::Stream current_stream(c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
+/// Older versions of LibTorch have none.
+template <class Stream>
+void* handle_of(const Stream& stream) {
+  if constexpr (requires { stream.native_handle(); }) {
+    return stream.native_handle();
+  } else {
+    throw Error("{}: the handles of its streams need PyTorch 2.11 or later", stream.device().str());
+  }
 }
 
 }  // namespace
@@ -31,6 +43,10 @@ DevicePoint DevicePoint::here(c10::Device device) {
 void DevicePoint::wait() const {
   if (event_) event_->block(current_stream(*device_));
 }
+
+bool DevicePoint::has_passed() const { return !event_ || event_->query(); }
+
+void* current_stream_handle(c10::Device device) { return handle_of(current_stream(device)); }
 
 // Older ones have no times of events.
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)

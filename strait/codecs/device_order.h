@@ -34,10 +34,17 @@ class DevicePoint {
   /// Has what the calling thread gives the device next come behind it.
   void wait() const;
 
+  /// Whether the device has come to it.
+  bool has_passed() const;
+
  private:
   std::shared_ptr<c10::Event> event_;
   std::optional<c10::Device> device_;
 };
+
+/// The calling thread's current stream, as libraries of the device's maker take it. Throws Error with a
+/// LibTorch before 2.11.
+void* current_stream_handle(c10::Device device);
 
 /// A moment of a device's time, to measure what it did between two.
 class DeviceMoment {

@@ -19,6 +19,14 @@ at::Tensor staging(int64_t size) {
   return memory.narrow(0, 0, size);
 }
 
+/// Whether the device's bytes go to the device at the other end: as many as the payload has, though groups may
+/// lie otherwise in them. Indices that are wanted are read on the host.
+bool stays_there(const Codec& codec, const MessageMeta& meta, const MessageContext& context) {
+  if (context.payload == nullptr) return false;
+  const DeviceForm* const form = codec.device_form();
+  return form == nullptr || (!context.wants_indices && form->form_size(meta) == codec.payload_size(meta).bound);
+}
+
 void wait_for(c10::Device device) {
   c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
 }
@@ -49,6 +57,10 @@ at::Tensor bytes_on_device(size_t size, c10::Device device,
 
 IndexSet write_from_device(const Codec& codec, const at::Tensor& message, const MessageMeta& meta,
                            const MessageContext& context, ByteWriter& out) {
+  if (stays_there(codec, meta, context)) {
+    *context.payload = message;
+    return {};
+  }
   const auto bytes = bytes_on_host(message);
   if (const DeviceForm* const form = codec.device_form()) {
     return form->payload_of_form(bytes, meta, context.wants_indices, out);
@@ -60,7 +72,10 @@ IndexSet write_from_device(const Codec& codec, const at::Tensor& message, const 
 DeviceMessage read_to_device(const Codec& codec, ByteReader& in, const MessageMeta& meta,
                              const MessageContext& context) {
   DeviceMessage message;
-  if (const DeviceForm* const form = codec.device_form()) {
+  if (context.payload != nullptr && context.payload->defined()) {
+    const auto size = static_cast<size_t>(context.payload->numel());
+    if (in.left() == 0 && size == codec.payload_size(meta).bound) message.bytes = *context.payload;
+  } else if (const DeviceForm* const form = codec.device_form()) {
     message.bytes = bytes_on_device(form->form_size(meta), context.device, [&](std::span<std::byte> bytes) {
       message.indices = form->form_of_payload(in, meta, context.wants_indices, bytes);
     });

@@ -21,7 +21,8 @@ at::Tensor bytes_on_device(size_t size, c10::Device device,
                            const std::function<void(std::span<std::byte>)>& fill);
 
 /// Writes what the codec's device_encode(), or a kernel in its place, gave of a message of this shape as its
-/// payload. Gives the indices that it keeps where the context wants them.
+/// payload, or leaves it in MessageContext::payload. Gives the indices that it keeps where the context wants
+/// them.
 IndexSet write_from_device(const Codec& codec, const at::Tensor& message, const MessageMeta& meta,
                            const MessageContext& context, ByteWriter& out);
 
@@ -31,9 +32,9 @@ struct DeviceMessage {
   IndexSet indices;  ///< the indices that the message keeps, where the context wants them
 };
 
-/// The way back, on the context's device; consumes the payload. The bytes are undefined for a payload of a
-/// length that the codec does not write; then nothing is consumed. Throws WireError as
-/// DeviceForm::form_of_payload() does.
+/// The way back, on the context's device; consumes the payload, which may be in MessageContext::payload. The
+/// bytes are undefined for a payload of a length that the codec does not write; then nothing is consumed.
+/// Throws WireError as DeviceForm::form_of_payload() does.
 DeviceMessage read_to_device(const Codec& codec, ByteReader& in, const MessageMeta& meta,
                              const MessageContext& context);
 

@@ -63,6 +63,11 @@ struct MessageContext {
   /// and draws give at the weights that the step before began with, of the same shape; else null.
   const at::Tensor* previous = nullptr;
 
+  /// Where a payload stays on a device instead of among the frame's bytes: the sender's codec puts it here, and
+  /// the receiver's takes it from here, where it makes as many bytes there; else null. Of links that
+  /// send codec messages (Link::sends_codec_messages()).
+  at::Tensor* payload = nullptr;
+
   // What the ends are to report of the message besides what it is there for.
   bool wants_indices = false;   ///< the indices of the elements that it keeps
   bool wants_received = false;  ///< of the encoder: what the receiver will see

@@ -235,8 +235,9 @@ void visit_keys(C& config, Visitor&& visit) {
         "pipelines side by side, each with its part of every batch");
   visit("pipeline.timeout", pipeline.timeout, duration(),
         "how long a process waits for another before it gives up");
-  visit("pipeline.transport", pipeline.transport, one_of({"tcp", "c10d"}),
-        "what carries everything between processes: strait's own connections, or LibTorch's Gloo");
+  visit("pipeline.transport", pipeline.transport, one_of({"tcp", "c10d", "nccl"}),
+        "what carries everything between processes: strait's own connections, or LibTorch's Gloo; nccl is tcp, "
+        "but for messages of exact size between CUDA devices");
   visit("pipeline.connections", pipeline.connections, from_to(1, kMostConnections),
         "connections between two processes of different machines; several where one does not fill a long, fast "
         "link");

@@ -307,7 +307,7 @@ void check_start(const Config& config, const TomlTable& root) {
 /// Some keys belong to one transport.
 void check_transport(const Config& config, const TomlTable& root) {
   const auto& pipeline = config.pipeline;
-  if (pipeline.transport == "tcp") return;
+  if (pipeline.transport != "c10d") return;
   const auto fail = [&](const char* key, const char* expected, const std::string& found) {
     throw InputError("{}: {}: expected {} with pipeline.transport = \"{}\", found {}", origin_of(root, key),
                      key, expected, pipeline.transport, found);

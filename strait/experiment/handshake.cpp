@@ -37,7 +37,7 @@ std::shared_ptr<Group> join_training(const Config& config, const Membership& mem
                                      const std::string& flags, const WaitingFor& waiting) {
   check_process_count(static_cast<int>(config.model.cuts.size()) + 1, config.pipeline, membership.size);
   return join_group(
-      {config.pipeline.transport == "tcp" ? Carrier::tcp : Carrier::c10d, config.pipeline.connections},
+      {config.pipeline.transport == "c10d" ? Carrier::c10d : Carrier::tcp, config.pipeline.connections},
       membership, timeout_of(config), handshake_of(config, membership.size, flags),
       [&](const std::vector<std::string>& handshakes) { check_handshakes(membership.rank, handshakes); },
       waiting, milliseconds_of(config.pipeline.rejoin, "pipeline.rejoin"));

@@ -11,13 +11,17 @@ void Exchange::begin(std::vector<MessageSlot> /*expected*/) {}
 void Exchange::send(const MessageSlot& message, at::Tensor tensor) {
   Sender& sender = *channel_of(message).sender;
   const auto micro_batch = static_cast<int>(message.context.micro_batch);
+  DeviceWire* const wire = transport_.device_wire(message.tag());
+  at::Tensor there;
   Buffer frame = [&] {
     const TraceSpan span(trace_, Lane::encode, to_string(message.direction), message.boundary, micro_batch);
-    return sender.encode(tensor, message.context, message.mode, transport_.frame_check());
+    return sender.encode(tensor, message.context, message.mode, transport_.frame_check(),
+                         wire == nullptr ? nullptr : &there);
   }();
   tensor.reset();  // its memory is free for the next while the frame is under way
   const TraceSpan span(trace_, Lane::send, to_string(message.direction), message.boundary, micro_batch);
   transport_.send(message.tag(), std::move(frame));
+  if (there.defined()) wire->send(message.tag(), there);
 }
 
 at::Tensor Exchange::receive(const MessageSlot& message) {
@@ -27,9 +31,14 @@ at::Tensor Exchange::receive(const MessageSlot& message) {
     const TraceSpan span(trace_, Lane::receive, to_string(message.direction), message.boundary, micro_batch);
     return transport_.receive(message.tag(), receiver.frame_bound(message.meta));
   }();
+  DeviceWire* const wire = transport_.device_wire(message.tag());
+  const FetchPayload fetch = [&](size_t size) {
+    const TraceSpan span(trace_, Lane::receive, to_string(message.direction), message.boundary, micro_batch);
+    return wire->receive(message.tag(), size);
+  };
   const TraceSpan span(trace_, Lane::decode, to_string(message.direction), message.boundary, micro_batch);
   return receiver.decode(std::move(frame), message.meta, message.context, message.mode,
-                         transport_.frame_check());
+                         transport_.frame_check(), wire == nullptr ? FetchPayload() : fetch);
 }
 
 void LocalExchange::send(const MessageSlot& message, at::Tensor tensor) {

@@ -12,7 +12,7 @@ struct PipelineOptions {
   int stages_per_rank = 1;        ///< more than one for interleaved alone; divides the stages
   int replicas = 1;               ///< pipelines side by side, each with its part of every batch
   std::string timeout = "60s";    ///< how long a process waits for another before it gives up
-  std::string transport = "tcp";  ///< between processes: tcp or c10d
+  std::string transport = "tcp";  ///< between processes: tcp, c10d or nccl
   int connections = 1;            ///< between two processes
   std::string rejoin = "0s";      ///< how long the processes wait for one that takes a lost one's place
   std::string link = {};          ///< emulated: what parse_link_rate() takes; empty: none

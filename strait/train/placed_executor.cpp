@@ -67,7 +67,7 @@ Executor::Setup setup_of(Placement& placement, const TrainerOptions& options, at
 
 PlacedExecutor::PlacedExecutor(Placement& placement, const TrainerOptions& options, Trace* trace)
     : device_(move_to_device(placement, options.train)),
-      transport_(placement.make_transport()),
+      transport_(placement.make_transport(device_)),
       executor_(setup_of(placement, options, device_), *transport_, trace) {}
 
 StepInput PlacedExecutor::input_of(Batch& batch, uint64_t step) const {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "strait/base/units.h"
+#include "strait/pipeline/nccl_transport.h"
 #include "strait/pipeline/schedules.h"
 #include "strait/transport/emulated_group.h"
 #include "strait/transport/emulated_loopback.h"
@@ -25,6 +27,13 @@ std::shared_ptr<Group> own_pipeline(const std::shared_ptr<Group>& group, size_t 
   return pipeline_of(group, {group->rank(), group->size(), pipeline.replicas});
 }
 
+/// Nothing where NCCL carries nothing: an emulated link is to carry all.
+std::optional<std::chrono::milliseconds> nccl_timeout_of(const PipelineOptions& pipeline) {
+  if (pipeline.transport != "nccl" || !pipeline.link.empty()) return {};
+  const std::chrono::duration<double> timeout(parse_seconds(pipeline.timeout, "pipeline.timeout"));
+  return std::chrono::ceil<std::chrono::milliseconds>(timeout);
+}
+
 /// As in the plans: one after another, and round again.
 std::vector<int> place_stages(size_t stages, int ranks) {
   std::vector<int> of_stages;
@@ -39,6 +48,7 @@ Placement::Placement(Model model, std::vector<std::string> cuts, const PipelineO
     : model_(std::move(model)),
       cuts_(std::move(cuts)),
       link_(link_of(pipeline)),
+      nccl_timeout_(nccl_timeout_of(pipeline)),
       group_(link_ && group->size() > 1 ? over_link(std::move(group), *link_) : std::move(group)),
       pipeline_(own_pipeline(group_, cuts_.size(), pipeline)),
       replicas_(pipeline.replicas),
@@ -74,7 +84,7 @@ std::unique_ptr<Transport> Placement::make_emulated_loopback() const {
   return std::make_unique<EmulatedLoopback>(std::move(wires));
 }
 
-std::unique_ptr<Transport> Placement::make_transport() {
+std::unique_ptr<Transport> Placement::make_transport(c10::Device device) {
   if (link_ && is_alone() && static_cast<int>(stages_.size()) > stages_per_rank_)
     return make_emulated_loopback();
   std::vector<int> peers;
@@ -88,7 +98,9 @@ std::unique_ptr<Transport> Placement::make_transport() {
     add(cuts_[i]);
     if (passes_input()) add(input_boundary(cuts_[i]));
   }
-  return pipeline_->make_transport(std::move(peers), std::move(names));
+  auto transport = pipeline_->make_transport(peers, names);
+  if (!nccl_timeout_) return transport;
+  return over_nccl(std::move(transport), *pipeline_, peers, names, {device, *nccl_timeout_});
 }
 
 const Model& Placement::collect_model() {

@@ -80,7 +80,7 @@ class Placement {
 
   /// For what crosses the boundaries. The placement must outlive it. With all stages here and an emulated link,
   /// each of the processes that the stages could have sends over a wire of its own.
-  std::unique_ptr<Transport> make_transport();
+  std::unique_ptr<Transport> make_transport(c10::Device device);
 
   /// The whole network on the first process, with the weights of all stages as they are now; on the other
   /// ranks of its pipeline only their own stage's are right. Collective.
@@ -91,7 +91,8 @@ class Placement {
 
   Model model_;
   std::vector<std::string> cuts_;
-  std::optional<LinkRate> link_;  ///< emulated
+  std::optional<LinkRate> link_;                           ///< emulated
+  std::optional<std::chrono::milliseconds> nccl_timeout_;  ///< where NCCL carries payloads: of its waits
   std::shared_ptr<Group> group_;
   std::shared_ptr<Group> pipeline_;
   int replicas_;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -51,6 +53,21 @@ class Tag {
   uint32_t value_;
 };
 
+/// Carries payloads that stay on a device, beside the frames that announce them. Those of one boundary and
+/// direction come in the order in which they were sent. One thread may send while another receives.
+class DeviceWire {
+ public:
+  virtual ~DeviceWire() = default;
+
+  /// Sends bytes of a device, uint8 of one dimension, as they are behind what the calling thread has given the
+  /// current stream. Does not wait.
+  virtual void send(Tag tag, const at::Tensor& bytes) = 0;
+
+  /// The next `size` bytes, of which a frame has told, on this end's device; what the calling thread gives its
+  /// stream next comes behind them. Throws Error when they do not come.
+  virtual at::Tensor receive(Tag tag, size_t size) = 0;
+};
+
 /// Carries sealed frames between stages. Messages of one tag arrive in the order in which they were sent. One
 /// thread may send while another expects and receives.
 class Transport {
@@ -72,6 +89,13 @@ class Transport {
 
   /// From any thread: ends every wait with Error, those to come too.
   virtual void cancel() {}
+
+  /// Throws what a wait for a message of the tag would that ended now, where it cannot come any more.
+  virtual void check(Tag /*tag*/) const {}
+
+  /// What carries payloads from device to device between the ends of the tag's boundary; null where nothing
+  /// does.
+  virtual DeviceWire* device_wire(Tag /*tag*/) { return nullptr; }
 
   /// Whether frames need a checksum on their way.
   virtual FrameCheck frame_check() const { return FrameCheck::verify; }

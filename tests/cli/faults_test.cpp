@@ -93,6 +93,16 @@ TEST_F(Faults, AnotherConfigurationIsRefusedByAll) {
   EXPECT_FALSE(fs::exists(dir_ / "run"));
 }
 
+TEST_F(Faults, NcclWithoutCardsIsRefusedByAll) {
+  const std::vector<std::string> by_nccl = {"--set", "pipeline.transport=nccl", "--set", "train.device=cpu"};
+  RankProcesses all = start("run", by_nccl);
+  for (const auto& [rank, result] : expect_all(all, 2)) {
+    EXPECT_THAT(result.err, HasSubstr("pipeline.transport: \"nccl\" expects a CUDA device in both processes"))
+        << rank;
+  }
+  EXPECT_EQ(train("alone", by_nccl).status, 0) << "where nothing crosses";
+}
+
 TEST_F(Faults, OtherFlagsAreRefusedByAll) {
   auto all = ranks();
   for (const int rank : {0, 1, 2}) all.start(rank, arguments("run", {"--resume"}));

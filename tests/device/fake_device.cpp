@@ -55,12 +55,9 @@ thread_local size_t current_stream = 0;
 thread_local bool computes = false;
 
 std::atomic<size_t> bytes_to_host = 0;
+std::atomic<bool> is_held = false;
 
-void free_block(void* block) {
-  auto* const freed = static_cast<Block*>(block);
-  streams().release(freed->uses);
-  delete freed;
-}
+void free_block(void* block);
 
 class FarAllocator : public c10::Allocator {
  public:
@@ -69,6 +66,10 @@ class FarAllocator : public c10::Allocator {
     block->bytes.reset(new std::byte[std::max<size_t>(size, 1)]);
     std::memset(block->bytes.get(), kPattern, size);
     block->uses.owner = current_stream;
+    {
+      const std::lock_guard lock(mutex_);
+      blocks_[block->bytes.get()] = block.get();
+    }
     auto* const far = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(block->bytes.get()) + kFar);
     return {far, block.release(), &free_block, c10::Device(kType, 0)};
   }
@@ -78,11 +79,32 @@ class FarAllocator : public c10::Allocator {
   static void* near(const void* far) {
     return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(far) - kFar);
   }
+
+  /// The block that an address of the device is in.
+  Block& block_at(const void* far) {
+    const std::lock_guard lock(mutex_);
+    return *std::prev(blocks_.upper_bound(static_cast<std::byte*>(near(far))))->second;
+  }
+  void forget(const Block& block) {
+    const std::lock_guard lock(mutex_);
+    blocks_.erase(block.bytes.get());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const std::byte*, Block*> blocks_;
 };
 
 FarAllocator& far_allocator() {
   static FarAllocator allocator;
   return allocator;
+}
+
+void free_block(void* block) {
+  auto* const freed = static_cast<Block*>(block);
+  streams().release(freed->uses);
+  far_allocator().forget(*freed);
+  delete freed;
 }
 
 /// Host memory that late copies reach.
@@ -154,7 +176,15 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void block(void* event, const c10::Stream& waits) const override {
     if (event != nullptr) streams().block(static_cast<size_t>(waits.id()), *static_cast<Clock*>(event));
   }
-  bool queryEvent(void* event) const override { return streams().has_waited_for(*static_cast<Clock*>(event)); }
+  /// The device goes on while it is asked.
+  bool queryEvent(void* event) const override {
+    const bool has_passed = streams().has_waited_for(*static_cast<Clock*>(event));
+    if (!has_passed && !is_held) streams().wait_for(*static_cast<Clock*>(event));
+    return has_passed;
+  }
+  void* getStreamNativeHandle(const c10::Stream of) const override {
+    return reinterpret_cast<void*>(static_cast<uintptr_t>(of.id()));
+  }
   double elapsedTime(void* from, void* to, const c10::DeviceIndex /*index*/) const override {
     const auto operations = [](void* event) {
       const auto& clock = *static_cast<Clock*>(event);
@@ -390,6 +420,19 @@ at::Device device() {
 }
 
 std::vector<std::string> take_races() { return streams().take_races(); }
+
+void hold(bool on) { is_held = on; }
+
+std::vector<std::byte> read(const void* pointer, size_t size, void* stream) {
+  streams().run(reinterpret_cast<uintptr_t>(stream), {&far_allocator().block_at(pointer).uses}, {});
+  const auto* const bytes = static_cast<const std::byte*>(FarAllocator::near(pointer));
+  return {bytes, bytes + size};
+}
+
+void write(void* pointer, std::span<const std::byte> bytes, void* stream) {
+  streams().run(reinterpret_cast<uintptr_t>(stream), {}, {&far_allocator().block_at(pointer).uses});
+  std::ranges::copy(bytes, static_cast<std::byte*>(FarAllocator::near(pointer)));
+}
 
 size_t take_bytes_to_host() { return bytes_to_host.exchange(0); }
 

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,18 @@ std::vector<std::string> take_races();
 
 /// Copies from the device to memory of the host that were asked for since the last call, in bytes.
 size_t take_bytes_to_host();
+
+/// While it is on, the device does not go on: an event that is asked whether it has passed says that it has
+/// not.
+void hold(bool on);
+
+// What a library of the device's maker does, given pointers and a stream's handle: an operation of the stream.
+
+/// Reads memory of the device.
+std::vector<std::byte> read(const void* pointer, size_t size, void* stream);
+
+/// Writes memory of the device.
+void write(void* pointer, std::span<const std::byte> bytes, void* stream);
 
 /// Has the operation behind the next `operations` ones find no memory; allocations and copies are some. It says
 /// `no memory on the fake device` in the first of two lines.

@@ -8,8 +8,10 @@
 #include <set>
 
 #include "strait/codecs/device_order.h"
+#include "strait/pipeline/nccl_transport.h"
 #include "strait/train/rank_statistics.h"
 #include "tests/device/devices.h"
+#include "tests/device/fake_nccl.h"
 #include "tests/pipeline/own_network.h"
 #include "tests/transport/ranks.h"
 
@@ -99,9 +101,39 @@ struct OfRanks {
   std::vector<double> losses = {};  ///< of evaluation in the mode live, of the last rank
 };
 
+/// A group whose transports leave payloads on the device, by what stands in NCCL's place.
+class WithNccl : public Group {
+ public:
+  WithNccl(Group& group, at::Device device) : group_(group), device_(device) {}
+
+  int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
+  std::vector<std::string> gather(const std::string& mine) override { return group_.gather(mine); }
+  void send(const at::Tensor& tensor, int to, const std::string& what) override {
+    group_.send(tensor, to, what);
+  }
+  void receive(at::Tensor& tensor, int from, const std::string& what) override {
+    group_.receive(tensor, from, what);
+  }
+  std::unique_ptr<Transport> make_transport(std::vector<int> peers, std::vector<std::string> names) override {
+    return over_nccl(group_.make_transport(peers, names), group_, peers, names,
+                     {device_, std::chrono::seconds(20)}, fake::nccl);
+  }
+  std::unique_ptr<ControlChannel> make_control(std::vector<int> peers, const std::string& what,
+                                               ControlHandler handle) override {
+    return group_.make_control(std::move(peers), what, std::move(handle));
+  }
+  void fail(const Failure& failure) override { group_.fail(failure); }
+
+ private:
+  Group& group_;
+  at::Device device_;
+};
+
 /// Three steps of ranks with a stage each, which encode and decode beside their stages; between them evaluation
 /// that moves held state, and state that is read or replaced.
-OfRanks trained_by_ranks(at::Device device, const std::string& codec, const std::string& feedback) {
+OfRanks trained_by_ranks(at::Device device, const std::string& codec, const std::string& feedback,
+                         bool by_nccl = false) {
   std::vector<at::Tensor> first;
   setup_on(at::kCPU, codec, feedback, first);
   OfRanks all{std::vector<at::Tensor>(first.size()),
@@ -113,7 +145,8 @@ OfRanks trained_by_ranks(at::Device device, const std::string& codec, const std:
     std::vector<at::Tensor> weights;
     for (const auto& weight : first)
       weights.push_back(weight.detach().to(device, at::kFloat, false, true).requires_grad_());
-    const std::shared_ptr<Group> borrowed(&group, [](Group*) {});
+    const std::shared_ptr<Group> borrowed =
+        by_nccl ? std::make_shared<WithNccl>(group, device) : std::shared_ptr<Group>(&group, [](Group*) {});
     Pipeline pipeline(setup_with(device, codec, feedback, weights), borrowed);
     torch::optim::SGD optimizer(pipeline.parameters(), torch::optim::SGDOptions(0.1));
     for (const auto& batch : batches) {
@@ -163,6 +196,27 @@ TEST_P(PipelineOnDevice, TrainsToTheSameBitsInSeveralRanks) {
   EXPECT_EQ(by_device.losses, expected.losses);
   EXPECT_EQ(expected.losses.size(), 6U);
   EXPECT_EQ(expected.state_sums[0].empty(), feedback == "none");
+  EXPECT_EQ(fake::take_races(), std::vector<std::string>());
+}
+
+TEST_P(PipelineOnDevice, TrainsToTheSameBitsWherePayloadsStayThere) {
+  const auto& [codec, feedback] = GetParam();
+  fake::take_races();
+  fake::take_bytes_to_host();
+  const auto expected = trained_by_ranks(fake::device(), codec, feedback);
+  const size_t bytes = fake::take_bytes_to_host();
+  fake::take_nccl_messages();
+  const auto found = trained_by_ranks(fake::device(), codec, feedback, true);
+  // Four steps of three micro-batches forward and backward, and six evaluations, over three boundaries.
+  constexpr int kMessages = 3 * (4 * 3 * 2 + 6 * 3);
+  const bool is_exact = make_codec(codec)->payload_size({{4, 8}}).exact;
+  EXPECT_EQ(fake::take_nccl_messages(), is_exact ? kMessages : 0);
+  EXPECT_EQ(fake::take_bytes_to_host() < bytes, is_exact);
+  for (size_t i = 0; i < expected.parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(found.parameters[i], expected.parameters[i])) << i;
+  }
+  EXPECT_EQ(found.state_sums, expected.state_sums);
+  EXPECT_EQ(found.losses, expected.losses);
   EXPECT_EQ(fake::take_races(), std::vector<std::string>());
 }
 
@@ -216,7 +270,8 @@ TEST(FailingDevice, IsNamedWithStageOrMessage) {
 
 INSTANTIATE_TEST_SUITE_P(All, PipelineOnDevice,
                          testing::Values(std::pair("none", "none"), std::pair("quant:4,scope=sample", "ef"),
-                                         std::pair("topk:0.25", "ef21")));
+                                         std::pair("topk:0.25", "ef21"), std::pair("topk:0.25", "none"),
+                                         std::pair("topk:0.25,index=bitmap", "ef")));
 
 }  // namespace
 }  // namespace strait

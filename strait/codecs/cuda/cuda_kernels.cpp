@@ -3,13 +3,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <map>
 #include <mutex>
 
 #include "strait/base/error.h"
+#include "strait/codecs/device_order.h"
 #include "strait/codecs/quant_group.h"
 #include "strait/kernels/cuda/card.h"
 #include "strait/kernels/cuda/casts.h"
@@ -32,8 +32,7 @@ class Call {
         faults_(at::zeros({1}, like.options().dtype(at::kInt))) {
     // The tests run the kernels' emulation over tensors of the CPU.
     if (like.is_cpu()) return;
-    const c10::impl::VirtualGuardImpl device(like.device().type());
-    stream_.handle = device.getStream(like.device()).native_handle();
+    stream_.handle = current_stream_handle(like.device());
   }
 
   cuda::Stream stream() const { return stream_; }

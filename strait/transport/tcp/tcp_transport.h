@@ -26,6 +26,7 @@ class TcpTransport : public Transport {
   Buffer receive(Tag tag, size_t bound) override;
   void drain() override;
   void cancel() override;
+  void check(Tag tag) const override { mesh_->mailroom().check(where(tag), peer_of(tag), peer_of(tag)); }
 
   /// TLS, or the operating system, vouches for what comes.
   FrameCheck frame_check() const override { return FrameCheck::trust; }
