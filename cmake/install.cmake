@@ -41,11 +41,12 @@ install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_headers.cmake)
 install(DIRECTORY ${STRAIT_FIRST_INCLUDES}/ DESTINATION ${first_includes})
 
 # Libraries and program.
+get_property(cuda_folder GLOBAL PROPERTY STRAIT_CUDA_LIBRARY_FOLDER)
 get_property(libraries GLOBAL PROPERTY STRAIT_LIBRARIES)
 install(TARGETS ${libraries} EXPORT strait ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(STRAIT_CLI)
   # INSTALL_RPATH_USE_LINK_PATH leaves out folders of the source tree, where a Python with LibTorch may be.
-  set_target_properties(strait PROPERTIES INSTALL_RPATH ${TORCH_INSTALL_PREFIX}/lib)
+  set_target_properties(strait PROPERTIES INSTALL_RPATH "${TORCH_INSTALL_PREFIX}/lib;${cuda_folder}")
   install(TARGETS strait RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
@@ -86,7 +87,7 @@ foreach(name ${STRAIT_PUBLIC})
     elseif(other STREQUAL gloo)
       string(APPEND LIBRARIES " -lgloo")
     elseif(other STREQUAL CUDA::cudart)
-      string(REPLACE " " "\\ " folder "${CUDAToolkit_LIBRARY_DIR}")
+      string(REPLACE " " "\\ " folder "${cuda_folder}")
       string(APPEND LIBRARIES " -L${folder} -lcudart")
     else()
       set(found ${pkgconfig_names})

@@ -5,6 +5,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/torch_wheel.cmake)
 set(STRAIT_TORCH_PYTHON /usr/bin/python3)
 set(chosen "")
 if(NOT SKBUILD AND (CMAKE_PREFIX_PATH OR (Torch_DIR AND NOT DEFINED STRAIT_TORCH_FOLDER)))
+  unset(python)  # of a parent project
   find_program(python NAMES python3 NO_CACHE)
   set(STRAIT_TORCH_PYTHON ${python})
 else()
@@ -43,6 +44,7 @@ endif()
 
 # Whether LibTorch's streams give a device's own handles, which the CUDA kernels take: from 2.11 on.
 set(STRAIT_TORCH_HAS_STREAM_HANDLES FALSE)
+unset(header)  # of a parent project
 find_file(header c10/core/Stream.h PATHS ${TORCH_INCLUDE_DIRS} NO_DEFAULT_PATH NO_CACHE REQUIRED)
 file(STRINGS ${header} handle REGEX "native_handle[(]")
 if(handle)
@@ -60,7 +62,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/torch_target.cmake)
 # pipeline.transport = "c10d" needs Gloo's headers. PyTorch's wheels have its code inside LibTorch and do not bring them, and those
 # of another version do not describe it.
 find_package(Gloo QUIET)
-if(chosen OR NOT Gloo_FOUND)
+if(chosen OR EXISTS ${TORCH_INSTALL_PREFIX}/version.py OR NOT Gloo_FOUND)  # a wheel's folder has version.py
   set(STRAIT_HAS_GLOO FALSE)
   set(transports "processes speak over tcp alone: it comes without Gloo's headers")
 else()

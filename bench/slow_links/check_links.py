@@ -28,7 +28,9 @@ def send(network: Network, long: int) -> None:
     network.enter(0)
     with socket.create_connection((address(1), PORT)) as connection:
         for size in [long // 4, long, *[SHORT] * 20]:
-            connection.sendall(HEADER.pack(size, time.monotonic()) + bytes(size))
+            message = bytes(size)
+            connection.sendall(HEADER.pack(size, time.monotonic()))
+            connection.sendall(message)
             connection.recv(1)
             time.sleep(0.02)
 
@@ -44,7 +46,10 @@ def receive(network: Network, results: Connection) -> None:
                 size, start = HEADER.unpack(header)
                 left = size
                 while left:
-                    left -= len(connection.recv(min(left, 1 << 20)))
+                    part = connection.recv(min(left, 1 << 20))
+                    if not part:
+                        raise EOFError(f"{left} bytes of a message are missing")
+                    left -= len(part)
                 results.send((size, time.monotonic() - start))
                 connection.send(b"!")
     results.send(None)
@@ -58,6 +63,7 @@ def measure(rate: float | None) -> tuple[float, float, int]:
         processes = [multiprocessing.Process(target=receive, args=(network, results_end)),
                      multiprocessing.Process(target=send, args=(network, long))]
         processes[0].start()
+        results_end.close()  # the receiver's alone, so that its end is heard
         results.recv()
         processes[1].start()
         rates = [8 * size / seconds for size, seconds in iter(results.recv, None)]

@@ -139,7 +139,7 @@ class Bench:
         self._results = Results(flags.out / f"{flags.training}.json")
         self._versions = {"pytorch": fingerprint(flags.seconds, TORCH_PIPELINE)}
         if flags.sides != ["pytorch"]:
-            own = fingerprint(flags.seconds, HERE / self._training.config, flags.strait)
+            own = fingerprint(flags.seconds, HERE / "resnet18.toml", HERE / self._training.config, flags.strait)  # the first is a base
             self._versions |= {side: own for side in SIDES if side != "pytorch"}
         self._results.keep(self._versions)
 

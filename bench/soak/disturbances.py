@@ -25,7 +25,7 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "slow_links"))
 
 from losses import CONFIG, RANKS, Disks, result_of  # noqa: E402
-from network import Network, address  # noqa: E402
+from network import Network, address, exit_on_sigterm  # noqa: E402
 
 RATE = 100e6
 STEPS_AN_EPOCH = 8
@@ -93,6 +93,7 @@ def main() -> int:
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--strait", type=pathlib.Path, default=pathlib.Path("build/strait"))
     flags = parser.parse_args()
+    exit_on_sigterm()
     strait = flags.strait.resolve()
     out = flags.out.resolve()
     out.mkdir(parents=True)

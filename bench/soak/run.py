@@ -82,14 +82,17 @@ def main() -> int:
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--strait", default="build/strait")
     flags = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # which ends what was launched
     config = pathlib.Path(__file__).with_name("resnet18.toml")
     run = flags.out / "run"
     launcher = subprocess.Popen([flags.strait, "launch", "-n", "4", "--", "train", config, "--out", run, "--overwrite"],
                                 stdout=subprocess.DEVNULL)
-    samples = watch(launcher, flags.hours * 3600)
-    if launcher.poll() is None:
-        launcher.send_signal(signal.SIGINT)
-    status = launcher.wait()
+    try:
+        samples = watch(launcher, flags.hours * 3600)
+    finally:
+        if launcher.poll() is None:
+            launcher.send_signal(signal.SIGINT)
+        status = launcher.wait()
     if not samples or not (run / "metrics.jsonl").exists():
         print(f"run.py: {' '.join(map(str, launcher.args))}: exit status {status} before the first epoch and sample", file=sys.stderr)
         return 1
