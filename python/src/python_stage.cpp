@@ -209,12 +209,12 @@ class PythonLoss {
 
 StageModule stage_of(const py::object& module, ArgumentNames arguments, ExtraNames extras) {
   if (module.is_none()) return {};
+  if (PyCallable_Check(module.ptr()) == 0) {
+    throw InputError("stages: expected modules, callables or None, found {}", type_name(module));
+  }
   Caller call(module, std::move(arguments), std::move(extras));
   if (py::isinstance(module, py::module_::import("torch.nn").attr("Module"))) {
     return StageModule(std::shared_ptr<PythonModule>(new PythonModule(module, std::move(call)), WithGil()));
-  }
-  if (PyCallable_Check(module.ptr()) == 0) {
-    throw InputError("stages: expected modules, callables or None, found {}", type_name(module));
   }
   const std::shared_ptr<PythonFunction> function(new PythonFunction(std::move(call)), WithGil());
   return StageModule([function](const TensorList& x) { return function->forward(x); });

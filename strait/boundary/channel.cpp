@@ -122,7 +122,7 @@ KeptMessage kept(const at::Tensor& x, const MessageContext& context) {
 /// Whether a message's payload, of this size, can stay on the context's device.
 bool stays_there(const Link& link, const PayloadSize& size, const MessageContext& context) {
   return !context.device.is_cpu() && size.exact && size.bound > 0 && link.sends_codec_messages() &&
-         !link.carries_integers();
+         !link.carries_integers() && !context.wants_indices;
 }
 
 bool has_payload(const MessageContext& context) {
@@ -240,8 +240,16 @@ PayloadSize Receiver::frame_size(const MessageMeta& meta, MessageMode mode) cons
   return size;
 }
 
+size_t Receiver::bytes_there(const Buffer& frame, const MessageMeta& meta, MessageContext context,
+                             MessageMode mode) const {
+  if (frame.size() != kFrameHeaderSize) return 0;
+  const Link& link = link_for(spec_, others_, mode);
+  const PayloadSize size = payload_size(spec_, link, meta);
+  return stays_there(link, size, complete(context, spec_, mode)) ? size.bound : 0;
+}
+
 at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
-                            FrameCheck check, const FetchPayload& fetch) {
+                            FrameCheck check, at::Tensor* there) {
   const auto begin = DeviceMoment::behind_all(context.device);
   context = complete(context, spec_, mode);
   const Link& link = link_for(spec_, others_, mode);
@@ -250,12 +258,7 @@ at::Tensor Receiver::decode(Buffer frame, const MessageMeta& meta, MessageContex
     const Frame parsed = parse_frame(owned->bytes(), check);
     expect_header(parsed.header, header_for(spec_, link, context, sequence_));
     ByteReader in(parsed.payload, owned);
-    at::Tensor there;
-    const PayloadSize size = payload_size(spec_, link, meta);
-    if (fetch && in.left() == 0 && stays_there(link, size, context)) {
-      there = fetch(size.bound);
-      context.payload = &there;
-    }
+    context.payload = there;
     Decoded message;
     if (!mode.compressed) {
       message = uncompressed_->decode(in, meta, context);

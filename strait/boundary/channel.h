@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -151,9 +150,6 @@ class Sender {
   std::vector<KeptMessage> kept_;
 };
 
-/// Gives so many bytes of a payload that has stayed on a device.
-using FetchPayload = std::function<at::Tensor(size_t size)>;
-
 /// The receiving endpoint of a channel: checks frames and turns them into tensors.
 class Receiver {
  public:
@@ -169,13 +165,17 @@ class Receiver {
   /// The same in one mode; `exact` where every message has that many.
   PayloadSize frame_size(const MessageMeta& meta, MessageMode mode) const;
 
+  /// Bytes of the payload of a frame, where it has stayed on a device (Sender::encode()); else 0. `context` is
+  /// that of decode().
+  size_t bytes_there(const Buffer& frame, const MessageMeta& meta, MessageContext context,
+                     MessageMode mode) const;
+
   /// Decodes the next message; the tensor may use the frame's memory. Throws WireError that names boundary
   /// and direction, and NumericError that does where the link's state cannot hold what is decoded.
   ///
-  /// `fetch` gives the payload of a frame that is without it (Sender::encode()), so many bytes on the context's
-  /// device; it is empty where there are none such.
+  /// `there` is the payload of a frame that is without it (bytes_there()), on the context's device; else null.
   at::Tensor decode(Buffer frame, const MessageMeta& meta, MessageContext context, MessageMode mode,
-                    FrameCheck check = FrameCheck::verify, const FetchPayload& fetch = {});
+                    FrameCheck check = FrameCheck::verify, at::Tensor* there = nullptr);
 
   /// Says which samples the batch after the next one has.
   void prefetch(std::span<const int64_t> ids) { decoder_->prefetch(ids); }

@@ -141,9 +141,7 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
 #if TORCH_VERSION_MAJOR >= 2
   // A GPU adds up the gradients of its fused kernels in the order in which threads come, which differs from run
   // to run.
-  const bool is_repeatable = q.is_cpu() || !at::GradMode::is_enabled();
-  if (dropout == 0 && is_repeatable)
-    return at::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/true);
+  if (dropout == 0 && q.is_cpu()) return at::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/true);
 #endif
   auto setting = c10::make_intrusive<Setting>();
   setting->draws = {current_rng_key(), dropout, place};

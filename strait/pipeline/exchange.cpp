@@ -31,14 +31,17 @@ at::Tensor Exchange::receive(const MessageSlot& message) {
     const TraceSpan span(trace_, Lane::receive, to_string(message.direction), message.boundary, micro_batch);
     return transport_.receive(message.tag(), receiver.frame_bound(message.meta));
   }();
-  DeviceWire* const wire = transport_.device_wire(message.tag());
-  const FetchPayload fetch = [&](size_t size) {
-    const TraceSpan span(trace_, Lane::receive, to_string(message.direction), message.boundary, micro_batch);
-    return wire->receive(message.tag(), size);
-  };
+  at::Tensor there;
+  if (DeviceWire* const wire = transport_.device_wire(message.tag())) {
+    if (const size_t size = receiver.bytes_there(frame, message.meta, message.context, message.mode);
+        size > 0) {
+      const TraceSpan span(trace_, Lane::receive, to_string(message.direction), message.boundary, micro_batch);
+      there = wire->receive(message.tag(), size);
+    }
+  }
   const TraceSpan span(trace_, Lane::decode, to_string(message.direction), message.boundary, micro_batch);
   return receiver.decode(std::move(frame), message.meta, message.context, message.mode,
-                         transport_.frame_check(), wire == nullptr ? FetchPayload() : fetch);
+                         transport_.frame_check(), there.defined() ? &there : nullptr);
 }
 
 void LocalExchange::send(const MessageSlot& message, at::Tensor tensor) {

@@ -19,7 +19,7 @@ NcclLibrary load() {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
   };
   find(all.get_unique_id, "ncclGetUniqueId");
-  find(all.comm_init_rank, "ncclCommInitRank");
+  find(all.comm_init_rank_config, "ncclCommInitRankConfig");
   find(all.send, "ncclSend");
   find(all.receive, "ncclRecv");
   find(all.comm_get_async_error, "ncclCommGetAsyncError");

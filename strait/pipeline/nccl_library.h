@@ -5,11 +5,19 @@
 namespace strait {
 
 /// What is used of NVIDIA's NCCL, https://docs.nvidia.com/deeplearning/nccl/user-guide: functions of its
-/// library and what they take, which all versions 2.x from 2.7 on have alike. Tests have others in their place.
+/// library and what they take, which all versions 2.x from 2.14 on have alike. Tests have others in their
+/// place.
 struct NcclLibrary {
   /// Of a communicator.
   struct UniqueId {
     char bytes[128];  // NOLINT(*-avoid-c-arrays): as the library has it
+  };
+  /// Of a communicator whose calls do not wait: the fields of NCCL 2.14, which later versions take too.
+  struct Config {
+    size_t size = sizeof(Config);
+    unsigned magic = 0xcafebeef;
+    unsigned version = 21400;
+    int blocking = 0;
   };
   using Comm = void*;  ///< a communicator
   using Result = int;  ///< of a call
@@ -19,7 +27,7 @@ struct NcclLibrary {
   static constexpr int kUint8 = 1;          ///< the type of bytes
 
   Result (*get_unique_id)(UniqueId* id);
-  Result (*comm_init_rank)(Comm* comm, int ranks, UniqueId id, int rank);
+  Result (*comm_init_rank_config)(Comm* comm, int ranks, UniqueId id, int rank, Config* config);
   Result (*send)(const void* bytes, size_t count, int type, int peer, Comm comm, void* stream);
   Result (*receive)(void* bytes, size_t count, int type, int peer, Comm comm, void* stream);
   Result (*comm_get_async_error)(Comm comm, Result* error);

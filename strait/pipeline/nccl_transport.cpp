@@ -17,6 +17,9 @@ namespace {
 
 using std::chrono::steady_clock;
 
+/// From an error of NCCL's to word from the other processes.
+constexpr std::chrono::milliseconds kPatience(1000);
+
 /// Of a boundary and direction.
 struct NcclLane {
   NcclLane(int other, c10::Device device) : peer(other), stream(device) {}
@@ -42,13 +45,13 @@ class NcclWire : public DeviceWire {
 
   /// Waits for what is sent, as long as the other ends are there.
   ~NcclWire() override {
+    bool is_done = false;
     try {
       drain();
+      is_done = true;
     } catch (const std::exception&) {  // who waits for a message hears why it does not come
     }
-    close([&](const NcclLane& lane) {
-      return lane.last.has_passed() ? library_.comm_destroy : library_.comm_abort;
-    });
+    close(is_done ? library_.comm_destroy : library_.comm_abort);
   }
   NcclWire(const NcclWire&) = delete;
   NcclWire& operator=(const NcclWire&) = delete;
@@ -68,7 +71,9 @@ class NcclWire : public DeviceWire {
       std::copy_n(bytes.data_ptr<uint8_t>(), sizeof(id), id.bytes);
     }
     NcclLane& lane = lanes_.try_emplace(key_of(tag), rank_ < other ? 1 : 0, options_.device).first->second;
-    check(library_.comm_init_rank(&lane.comm, 2, id, 1 - lane.peer), where);
+    NcclLibrary::Config config;
+    check(library_.comm_init_rank_config(&lane.comm, 2, id, 1 - lane.peer, &config), where);
+    wait_until(lane, tag, [] { return true; });
   }
 
   bool has(Tag tag) const { return lanes_.contains(key_of(tag)); }
@@ -79,9 +84,7 @@ class NcclWire : public DeviceWire {
   }
 
   /// From any thread: ends what is under way, and every wait.
-  void give_up() {
-    close([&](const NcclLane& /*lane*/) { return library_.comm_abort; });
-  }
+  void give_up() { close(library_.comm_abort); }
 
   void send(Tag tag, const at::Tensor& bytes) override {
     run(tag, [&](const NcclLane& lane) {
@@ -123,26 +126,38 @@ class NcclWire : public DeviceWire {
   /// Gives the lane an operation, behind what the calling thread has given its stream.
   template <class Operation>
   NcclLane& run(Tag tag, const Operation& operation) {
-    const std::scoped_lock lock(mutex_);
     NcclLane& lane = lanes_.at(key_of(tag));
-    if (lane.comm == nullptr) throw Error("{}: {}", where_of(tag), kGivenUp);
-    lane.last = lane.stream.run(DevicePoint::here(options_.device), [&] { operation(lane); });
+    lane.last = lane.stream.run(DevicePoint::here(options_.device), [&] {
+      {
+        const std::scoped_lock lock(mutex_);
+        if (lane.comm == nullptr) throw Error("{}: {}", where_of(tag), kGivenUp);
+        operation(lane);
+      }
+      wait_until(lane, tag, [] { return true; });  // a thread of NCCL's gives it to the stream
+    });
     return lane;
   }
 
   /// Waits until the lane's last operation is done: the other end may end before it, and the device would wait
   /// for ever.
-  void wait_for(const NcclLane& lane, Tag tag) {
+  void wait_for(NcclLane& lane, Tag tag) {
+    wait_until(lane, tag, [&] { return lane.last.has_passed(); });
+  }
+
+  /// Waits until NCCL has nothing to do for the lane and `is_ready` says so too. Throws PeerError where the
+  /// other end is gone or silent, and Error once the lane is given up.
+  template <class IsReady>
+  void wait_until(NcclLane& lane, Tag tag, const IsReady& is_ready) {
     using std::chrono::microseconds;
     const auto end = steady_clock::now() + part_to_wait(options_.timeout);
     microseconds pause(5);
-    while (!lane.last.has_passed()) {
+    const auto is_done = [&] { return is_ready() && is_idle(lane, tag); };
+    while (!is_done()) {
       try {
-        check(async_error(lane), where_of(tag));
         transport_.check(tag);
         if (steady_clock::now() > end) throw_silence(where_of(tag), peers_[tag.boundary()], options_.timeout);
       } catch (const Error&) {
-        if (lane.last.has_passed()) return;  // it has left, and not before
+        if (is_done()) return;  // it has left, and not before
         throw;
       }
       std::this_thread::sleep_for(pause);
@@ -150,20 +165,30 @@ class NcclWire : public DeviceWire {
     }
   }
 
-  NcclLibrary::Result async_error(const NcclLane& lane) {
-    const std::scoped_lock lock(mutex_);
-    NcclLibrary::Result error = NcclLibrary::kSuccess;
-    if (lane.comm == nullptr) throw Error("{}", kGivenUp);
-    library_.comm_get_async_error(lane.comm, &error);
-    return error;
+  /// Whether NCCL does nothing for the lane.
+  bool is_idle(NcclLane& lane, Tag tag) {
+    NcclLibrary::Result state = NcclLibrary::kSuccess;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (lane.comm == nullptr) throw Error("{}: {}", where_of(tag), kGivenUp);
+      library_.comm_get_async_error(lane.comm, &state);
+    }
+    if (state == NcclLibrary::kSuccess || state == NcclLibrary::kInProgress)
+      return state == NcclLibrary::kSuccess;
+    // The transport may hear a little later which process has gone, and why.
+    for (const auto end = steady_clock::now() + kPatience; steady_clock::now() < end;) {
+      transport_.check(tag);
+      std::this_thread::sleep_for(kPatience / 100);
+    }
+    throw PeerError("{}: {}: NCCL: {}", where_of(tag), name_of_rank(peers_[tag.boundary()]),
+                    library_.get_error_string(state));
   }
 
-  /// Each lane by the function of the library that `end_of` gives.
-  template <class EndOf>
-  void close(const EndOf& end_of) {
+  /// Ends each lane by this function of the library.
+  void close(NcclLibrary::Result (*end)(NcclLibrary::Comm comm)) {
     const std::scoped_lock lock(mutex_);
     for (auto& [key, lane] : lanes_) {
-      if (lane.comm != nullptr) end_of(lane)(std::exchange(lane.comm, nullptr));
+      if (lane.comm != nullptr) end(std::exchange(lane.comm, nullptr));
     }
   }
 

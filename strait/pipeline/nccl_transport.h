@@ -23,8 +23,8 @@ struct NcclOptions {
 /// communicator of its own for each direction, since operations of one wait for each other.
 ///
 /// Collective; boundary `b` leads to rank peers[b] and is called names[b], as for Group::make_transport(). The
-/// group must outlive it. Throws InputError where no boundary has devices at both ends, Error that names the
-/// boundary where NCCL cannot connect, and what nccl_library() does.
+/// group must outlive it. Throws InputError where no boundary has devices at both ends, Error or PeerError that
+/// names the boundary where NCCL cannot connect, and what nccl_library() does.
 std::unique_ptr<Transport> over_nccl(std::unique_ptr<Transport> transport, Group& group,
                                      const std::vector<int>& peers, const std::vector<std::string>& names,
                                      const NcclOptions& options,

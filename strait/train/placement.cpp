@@ -88,19 +88,21 @@ std::unique_ptr<Transport> Placement::make_transport(c10::Device device) {
   if (link_ && is_alone() && static_cast<int>(stages_.size()) > stages_per_rank_)
     return make_emulated_loopback();
   std::vector<int> peers;
+  std::vector<int> peers_by_nccl;  // it carries no integers
   std::vector<std::string> names;
   for (size_t i = 0; i < cuts_.size(); ++i) {
     const int peer = is_here(i) ? ranks_[i + 1] : is_here(i + 1) ? ranks_[i] : -1;
-    const auto add = [&](const std::string& name) {
+    const auto add = [&](const std::string& name, bool by_nccl) {
       peers.push_back(peer);
+      peers_by_nccl.push_back(by_nccl ? peer : -1);
       names.push_back(name);
     };
-    add(cuts_[i]);
-    if (passes_input()) add(input_boundary(cuts_[i]));
+    add(cuts_[i], true);
+    if (passes_input()) add(input_boundary(cuts_[i]), false);
   }
   auto transport = pipeline_->make_transport(peers, names);
   if (!nccl_timeout_) return transport;
-  return over_nccl(std::move(transport), *pipeline_, peers, names, {device, *nccl_timeout_});
+  return over_nccl(std::move(transport), *pipeline_, peers_by_nccl, names, {device, *nccl_timeout_});
 }
 
 const Model& Placement::collect_model() {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "tests/device/fake_device.h"
@@ -17,6 +17,8 @@ namespace strait::fake {
 namespace {
 
 using Result = NcclLibrary::Result;
+
+using std::chrono::steady_clock;
 
 constexpr Result kInvalidArgument = 4;
 constexpr Result kRemoteError = 6;
@@ -27,15 +29,24 @@ std::atomic<std::chrono::milliseconds> patience = std::chrono::milliseconds(20'0
 /// Two ends, which have the same id.
 struct Line {
   std::mutex mutex;
-  std::condition_variable changed;
   std::array<std::deque<std::vector<std::byte>>, 2> to;
   int ends = 0;
   bool is_broken = false;
 };
 
+/// A receive that has not been given to the stream yet.
+struct Receive {
+  void* bytes;
+  size_t count;
+  void* stream;
+  steady_clock::time_point begin;
+};
+
 struct End {
   std::shared_ptr<Line> line;
   int rank;
+  std::optional<Receive> receive = {};
+  Result error = NcclLibrary::kSuccess;  ///< which stays
 };
 
 Result get_unique_id(NcclLibrary::UniqueId* id) {
@@ -45,10 +56,11 @@ Result get_unique_id(NcclLibrary::UniqueId* id) {
   return NcclLibrary::kSuccess;
 }
 
-Result comm_init_rank(NcclLibrary::Comm* comm, int ranks, NcclLibrary::UniqueId id, int rank) {
+Result comm_init_rank_config(NcclLibrary::Comm* comm, int ranks, NcclLibrary::UniqueId id, int rank,
+                             NcclLibrary::Config* config) {
   static std::mutex mutex;
   static std::map<uint64_t, std::shared_ptr<Line>> lines;
-  if (ranks != 2 || rank < 0 || rank > 1) return kInvalidArgument;
+  if (ranks != 2 || rank < 0 || rank > 1 || config->blocking != 0) return kInvalidArgument;
   uint64_t number = 0;
   std::memcpy(&number, id.bytes, sizeof(number));
   std::shared_ptr<Line> line;
@@ -58,12 +70,9 @@ Result comm_init_rank(NcclLibrary::Comm* comm, int ranks, NcclLibrary::UniqueId 
     if (!found) found = std::make_shared<Line>();
     line = found;
   }
-  std::unique_lock lock(line->mutex);
-  ++line->ends;
-  line->changed.notify_all();
-  line->changed.wait(lock, [&] { return line->ends == 2; });
   *comm = new End{line, rank};
-  return NcclLibrary::kSuccess;
+  const std::scoped_lock lock(line->mutex);
+  return ++line->ends == 2 ? NcclLibrary::kSuccess : NcclLibrary::kInProgress;
 }
 
 Result send(const void* bytes, size_t count, int type, int peer, NcclLibrary::Comm comm, void* stream) {
@@ -72,32 +81,47 @@ Result send(const void* bytes, size_t count, int type, int peer, NcclLibrary::Co
   auto message = read(bytes, count, stream);
   const std::scoped_lock lock(end.line->mutex);
   end.line->to.at(static_cast<size_t>(peer)).push_back(std::move(message));
-  end.line->changed.notify_all();
   ++messages;
   return NcclLibrary::kSuccess;
 }
 
 Result receive(void* bytes, size_t count, int type, int peer, NcclLibrary::Comm comm, void* stream) {
-  const End& end = *static_cast<End*>(comm);
-  if (type != NcclLibrary::kUint8 || peer != 1 - end.rank) return kInvalidArgument;
-  std::unique_lock lock(end.line->mutex);
+  End& end = *static_cast<End*>(comm);
+  if (type != NcclLibrary::kUint8 || peer != 1 - end.rank || end.receive) return kInvalidArgument;
+  end.receive = {bytes, count, stream, steady_clock::now()};
+  return NcclLibrary::kInProgress;
+}
+
+/// What becomes of the receive.
+Result go_on(End& end) {
+  const Receive receive = *end.receive;
   auto& queue = end.line->to.at(static_cast<size_t>(end.rank));
-  if (!end.line->changed.wait_for(lock, patience.load(), [&] { return !queue.empty(); })) {
+  if (queue.empty()) {
+    if (steady_clock::now() - receive.begin < patience.load()) return NcclLibrary::kInProgress;
+    write(receive.bytes, {}, receive.stream);
     hold(true);
-    write(bytes, {}, stream);
-    return NcclLibrary::kSuccess;
+  } else {
+    const std::vector<std::byte> message = std::move(queue.front());
+    queue.pop_front();
+    if (message.size() != receive.count) return end.error = kInvalidArgument;
+    write(receive.bytes, message, receive.stream);
   }
-  const std::vector<std::byte> message = std::move(queue.front());
-  queue.pop_front();
-  if (message.size() != count) return kInvalidArgument;
-  write(bytes, message, stream);
+  end.receive.reset();
   return NcclLibrary::kSuccess;
 }
 
 Result comm_get_async_error(NcclLibrary::Comm comm, Result* error) {
-  const End& end = *static_cast<End*>(comm);
+  End& end = *static_cast<End*>(comm);
   const std::scoped_lock lock(end.line->mutex);
-  *error = end.line->is_broken ? kRemoteError : NcclLibrary::kSuccess;
+  if (end.line->is_broken) {
+    *error = kRemoteError;
+  } else if (end.error != NcclLibrary::kSuccess) {
+    *error = end.error;
+  } else if (end.line->ends < 2) {
+    *error = NcclLibrary::kInProgress;
+  } else {
+    *error = end.receive ? go_on(end) : NcclLibrary::kSuccess;
+  }
   return NcclLibrary::kSuccess;
 }
 
@@ -122,8 +146,8 @@ const char* get_error_string(Result result) {
 }  // namespace
 
 const NcclLibrary& nccl() {
-  static const NcclLibrary library{get_unique_id,        comm_init_rank, send,       receive,
-                                   comm_get_async_error, comm_destroy,   comm_abort, get_error_string};
+  static const NcclLibrary library{get_unique_id,        comm_init_rank_config, send,       receive,
+                                   comm_get_async_error, comm_destroy,          comm_abort, get_error_string};
   return library;
 }
 

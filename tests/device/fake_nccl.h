@@ -10,7 +10,7 @@ namespace strait::fake {
 /// for the other end; where nothing comes, the device does not go on (hold()).
 const NcclLibrary& nccl();
 
-/// How long a receive waits; 20 s from the beginning on.
+/// How long a receive waits for its message; 20 s from the beginning on.
 void set_patience(std::chrono::milliseconds patience);
 
 /// Messages that were sent since the last call.

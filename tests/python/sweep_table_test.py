@@ -134,8 +134,9 @@ class CollectRuns(unittest.TestCase):
             known = {"code_version": "1", "machine": "m", "status": status, "config_hash": f"hash-{seed}", "epochs": 1} | other
             own = pathlib.Path(folder, f"quant-{seed}")
             own.mkdir()
+            begins_later = f'[compression]\nstart_from = "x"\nstart_epoch = {epoch["epoch"]}\n' if known.pop("begins_later", False) else ""
+            (own / "config.toml").write_text(f'name = "x"\nseed = {seed}\n[data]\nroot = "/d"\nbatch_size = 4\n{begins_later}')
             (own / "status.json").write_text(json.dumps(known))
-            (own / "config.toml").write_text(f'name = "x"\nseed = {seed}\n[data]\nroot = "/d"\nbatch_size = 4\n')
             (own / "metrics.jsonl").write_text(json.dumps(epoch) + "\n")
         pathlib.Path(folder, "sweep.json").write_text(json.dumps({"runs": entries}))
 
@@ -168,13 +169,15 @@ class CollectRuns(unittest.TestCase):
     def test_a_folder_with_another_run_is_left_out(self):
         with tempfile.TemporaryDirectory() as folder:
             self.write_sweep(folder, ("done", {"config_hash": "other"}), ("done", {}), ("done", {"status": "running"}),
-                             ("done", {"epochs": 2}), ("done", {"epochs": 2, "epoch": {"epoch": 1}}))
+                             ("done", {"epochs": 2}), ("done", {"epochs": 2, "epoch": {"epoch": 1}, "begins_later": True}),
+                             ("done", {"epochs": 2, "epoch": {"epoch": 1}}))
             (_, *collected), said = self.collect(folder)
             self.assertEqual([run["seed"] for run in collected], [1, 4])  # 4 began with the second epoch
             self.assertEqual(said.splitlines(), [
                 f"collect_runs: {folder}/quant-0: left out, because it holds a run of another configuration",
                 f"collect_runs: {folder}/quant-2: left out, because it is running, not done",
-                f"collect_runs: {folder}/quant-3: left out, because it has epochs 1 of 2 in metrics.jsonl"])
+                f"collect_runs: {folder}/quant-3: left out, because it has epochs 1 of 2 in metrics.jsonl",
+                f"collect_runs: {folder}/quant-5: left out, because it has epochs 2 of 2 in metrics.jsonl"])
 
     def test_a_broken_file_of_a_run_is_named_in_one_line(self):
         for name, content, wrong in (
@@ -274,6 +277,7 @@ class SweepTable(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for file in (RESULTS / "operators.md", *RESULTS.glob("*.jsonl")):
                 shutil.copy(file, folder)
+            shutil.copytree(RESULTS / "findings", pathlib.Path(folder, "findings"))
             page = pathlib.Path(folder) / "operators.md"
             text = page.read_text()
             place = text.index("| none |") + text[text.index("| none |"):].index(".") + 1
