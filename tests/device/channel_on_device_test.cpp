@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "strait/boundary/channel.h"
+#include "tests/codecs/inputs.h"
 #include "tests/device/fake_device.h"
 
 namespace strait {
@@ -41,6 +42,34 @@ TEST(ChannelOnDevice, CountsItsOwnOperationsAndNotWhatTheyWaitFor) {
   EXPECT_TRUE(is_whole(1e3 * alone.decode_seconds));
   EXPECT_DOUBLE_EQ(behind.encode_seconds, alone.encode_seconds);
   EXPECT_DOUBLE_EQ(behind.decode_seconds, alone.decode_seconds);
+}
+
+TEST(ChannelOnDevice, LeavesAPayloadThereUnlessItsIndicesAreWanted) {
+  const at::Tensor x = normal_tensor({4, 64}, 7);
+  const MessageContext context{.device = fake::device()};
+  const MessageMode mode{.training = true};
+  for (const char* spec_text : {"topk:0.25,index=bitmap", "random:0.25", "quant:4"}) {
+    for (const bool are_wanted : {false, true}) {
+      SCOPED_TRACE(std::string(spec_text) + (are_wanted ? ", wanted" : ""));
+      const auto spec = [&] {  // each end has a memory of its own
+        return ChannelSpec{.boundary_name = "cut",
+                           .link = make_link(spec_text),
+                           .diagnostics = 1,
+                           .indices = are_wanted ? std::make_shared<IndexMemory>() : nullptr};
+      };
+      Sender sender(spec());
+      Receiver receiver(spec());
+      at::Tensor there;
+      Buffer frame = sender.encode(x.to(fake::device()), context, mode, FrameCheck::verify, &there);
+      ASSERT_EQ(there.defined(), !are_wanted);
+      const size_t size = there.defined() ? there.nbytes() : 0;
+      EXPECT_EQ(receiver.bytes_there(frame, meta_of(x), context, mode), size);
+      EXPECT_EQ(sender.take_traffic().wire_bytes, frame.size() + size);
+      const at::Tensor received = receiver.decode(std::move(frame), meta_of(x), context, mode,
+                                                  FrameCheck::verify, there.defined() ? &there : nullptr);
+      EXPECT_TRUE(same_bits(received.cpu(), make_codec(spec_text)->reconstruct(x, {})));
+    }
+  }
 }
 
 }  // namespace
