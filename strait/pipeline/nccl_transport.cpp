@@ -151,7 +151,8 @@ class NcclWire : public DeviceWire {
     using std::chrono::microseconds;
     const auto end = steady_clock::now() + part_to_wait(options_.timeout);
     microseconds pause(5);
-    const auto is_done = [&] { return is_ready() && is_idle(lane, tag); };
+    // What is given up meanwhile counts as ready.
+    const auto is_done = [&] { return is_idle(lane, tag) && is_ready() && is_idle(lane, tag); };
     while (!is_done()) {
       try {
         transport_.check(tag);

@@ -95,7 +95,7 @@ TEST_F(Faults, AnotherConfigurationIsRefusedByAll) {
 
 TEST_F(Faults, NcclWithoutCardsIsRefusedByAll) {
   const std::vector<std::string> by_nccl = {"--set", "pipeline.transport=nccl", "--set", "train.device=cpu"};
-  RankProcesses all = start("run", by_nccl);
+  auto all = start("run", by_nccl);
   for (const auto& [rank, result] : expect_all(all, 2)) {
     EXPECT_THAT(result.err, HasSubstr("pipeline.transport: \"nccl\" expects a CUDA device in both processes"))
         << rank;
