@@ -186,7 +186,7 @@ class NcclWire : public DeviceWire {
   }
 
   /// Ends each lane by this function of the library.
-  void close(NcclLibrary::Result (*end)(NcclLibrary::Comm comm)) {
+  void close(NcclLibrary::EndComm end) {
     const std::scoped_lock lock(mutex_);
     for (auto& [key, lane] : lanes_) {
       if (lane.comm != nullptr) end(std::exchange(lane.comm, nullptr));
