@@ -32,8 +32,8 @@ NcclLibrary load() {
 }  // namespace
 
 const NcclLibrary& nccl_library() {
-  static const NcclLibrary library = load();
-  return library;
+  static const NcclLibrary kLibrary = load();
+  return kLibrary;
 }
 
 }  // namespace strait

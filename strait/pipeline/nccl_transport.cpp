@@ -96,7 +96,7 @@ class NcclWire : public DeviceWire {
     });
   }
   at::Tensor receive(Tag tag, size_t size) override {
-    const at::Tensor bytes =
+    at::Tensor bytes =
         at::empty({static_cast<int64_t>(size)}, at::TensorOptions(at::kByte).device(options_.device));
     NcclLane& lane = run(tag, [&](const NcclLane& of) {
       check(library_.receive(bytes.data_ptr(), size, NcclLibrary::kUint8, of.peer, of.comm,
