@@ -69,6 +69,39 @@ struct ForwardOf {
   }
 };
 
+/// Puts a module of LibTorch with all its parts into evaluation, and in the next call each part back into the
+/// mode that it had. Gives the mode that the module had.
+template <class Module>
+class PartModes {
+ public:
+  bool operator()(Module& module, bool on) {
+    const bool before = module.is_training();
+    if (before_.empty() && !on) {
+      for (auto& part : module.modules()) before_.emplace_back(part, part->is_training());
+      module.train(false);
+    } else {
+      for (auto& [part, mode] : before_) part->train(mode);  // parents first: it sets those below too
+      before_.clear();
+    }
+    return before;
+  }
+
+ private:
+  using Part = typename decltype(std::declval<Module&>().modules())::value_type;
+  std::vector<std::pair<Part, bool>> before_;
+};
+
+/// The same for a module that sees to its parts itself.
+template <class Module>
+requires(!requires(Module & module) { module.modules(); }) class PartModes<Module> {
+ public:
+  bool operator()(Module& module, bool on) const {
+    const bool before = module.is_training();
+    module.train(on);
+    return before;
+  }
+};
+
 /// torch::nn::AnyModule.
 template <class M>
 concept ModuleBox = requires(M& module) {
@@ -89,11 +122,9 @@ class StageModule {
   /// A module of LibTorch: std::shared_ptr of one, a holder such as torch::nn::Linear or torch::nn::Sequential.
   template <detail::ModulePointer Module>
   StageModule(Module module)  // NOLINT(google-explicit-constructor): stages are listed as they are
-      : parameters_([module]() mutable { return module->parameters(); }), train_([module](bool on) mutable {
-          const bool before = module->is_training();
-          module->train(on);
-          return before;
-        }) {
+      : parameters_([module]() mutable { return module->parameters(); }),
+        train_([module, modes = detail::PartModes<std::remove_reference_t<decltype(*module)>>()](
+                   bool on) mutable { return modes(*module, on); }) {
     forward_ = [module](const TensorList& x) mutable {
       detail::ForwardOf<Module> function{module};
       return detail::call(function, x);
@@ -104,11 +135,8 @@ class StageModule {
   template <detail::ModuleBox Module>
   requires(!detail::ModulePointer<Module>) StageModule(Module module)  // NOLINT(google-explicit-constructor)
       : parameters_([module]() mutable { return module.ptr()->parameters(); }),
-        train_([module](bool on) mutable {
-          const bool before = module.ptr()->is_training();
-          module.ptr()->train(on);
-          return before;
-        }) {
+        train_([module, modes = detail::PartModes<std::remove_reference_t<decltype(*module.ptr())>>()](
+                   bool on) mutable { return modes(*module.ptr(), on); }) {
     forward_ = [module](const TensorList& x) mutable {
       auto function = [&module](const auto&... each) { return module.forward(each...); };
       return detail::call(function, x);
@@ -133,7 +161,8 @@ class StageModule {
   /// What is trained, as the module has it at this time; may be empty.
   std::vector<at::Tensor> parameters() const { return parameters_ ? parameters_() : std::vector<at::Tensor>(); }
 
-  /// Puts a module into training mode or out of it, and says which it was in. Does nothing to a function.
+  /// Puts a module out of training mode (false), and in the next call each of its parts back into the mode that
+  /// it had. Says which the module was in. Does nothing to a function.
   bool train(bool on) const { return train_ ? train_(on) : on; }
 
  private:

@@ -196,6 +196,26 @@ TEST(Pipeline, FindsShapesWithoutTouchingTheRandomStateOrBuffers) {
   EXPECT_FALSE(at::equal(stem->buffers()[0], before));
 }
 
+TEST(Pipeline, LeavesEachPartOfAModuleInItsMode) {
+  torch::nn::BatchNorm1d frozen(4);
+  torch::nn::Dropout dropout(0.5);
+  torch::nn::Sequential first(torch::nn::Linear(6, 4), frozen, dropout);
+  const torch::nn::AnyModule second(torch::nn::Linear(4, 2));
+  PipelineSetup setup;
+  setup.stages = {first, second};
+  setup.boundaries = {Boundary("cut")};
+  setup.loss = mean_square;
+  Pipeline pipeline(std::move(setup));
+  frozen->eval();
+  const at::Tensor before = frozen->running_mean.clone();
+  pipeline.train(torch::randn({8, 6}), torch::randn({8, 2}));
+  EXPECT_FALSE(frozen->is_training());
+  EXPECT_TRUE(first->is_training());
+  EXPECT_TRUE(dropout->is_training());
+  EXPECT_TRUE(second.ptr()->is_training());
+  EXPECT_TRUE(at::equal(frozen->running_mean, before));
+}
+
 TEST(Pipeline, RefusesASetupThatCannotBe) {
   OwnNetwork network;
   const auto refusal = [&](const std::function<void(PipelineSetup&)>& change) {
