@@ -79,7 +79,8 @@ class Placement {
   bool is_alone() const { return pipeline_->size() == 1; }
 
   /// For what crosses the boundaries. The placement must outlive it. With all stages here and an emulated link,
-  /// each of the processes that the stages could have sends over a wire of its own.
+  /// each of the processes that the stages could have sends over a wire of its own. `device` is that of the
+  /// stages here, on which payloads may stay by NCCL. Collective.
   std::unique_ptr<Transport> make_transport(c10::Device device);
 
   /// The whole network on the first process, with the weights of all stages as they are now; on the other
